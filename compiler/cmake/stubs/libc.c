@@ -1,12 +1,18 @@
-/* Two functions of newer C libraries that the static C++ run-time library would pull in, so that ptc itself
-   starts on glibc 2.34: arc4random (2.36), for std::random_device, and _dl_find_object (2.35), by which the
-   unwinder finds an object's frame table; the older way, dl_iterate_phdr, gives the same answer. */
+/* Functions that the static run-time libraries would take from newer C libraries or from the dynamic loader, so
+   that ptc itself starts on glibc 2.34 and names libc and libm alone: arc4random (2.36), for std::random_device;
+   _dl_find_object (2.35), by which the unwinder finds an object's frame table (the older way, dl_iterate_phdr,
+   gives the same answer); and __tls_get_addr, which objects compiled for shared libraries refer to but which no
+   program calls, since the linker turns every such access into an offset. All are hidden: a library that ptc
+   loads must find the real ones. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
 
+#define HIDDEN __attribute__((visibility("hidden")))
+
+HIDDEN uint32_t arc4random(void);
 uint32_t arc4random(void) {
   uint32_t bits = 0;
   (void)!getrandom(&bits, sizeof bits, 0);
@@ -54,9 +60,15 @@ static int visitObject(struct dl_phdr_info *object, size_t size, void *opaque) {
   return 1;
 }
 
-int findObject(void *address, void *result) __asm__("_dl_find_object");
+HIDDEN int findObject(void *address, void *result) __asm__("_dl_find_object");
 int findObject(void *address, void *result) {
   struct Query query = {(uintptr_t)address, result, 0};
   dl_iterate_phdr(visitObject, &query);
   return query.found ? 0 : -1;
+}
+
+HIDDEN void *tlsAddress(void *index) __asm__("__tls_get_addr");
+void *tlsAddress(void *index) {
+  (void)index;
+  __builtin_trap();
 }
