@@ -1,0 +1,43 @@
+//===- Loop.h - the loop dialect --------------------------------*- C++ -*-===//
+#ifndef PTC_IR_LOOP_LOOP_H
+#define PTC_IR_LOOP_LOOP_H
+
+#include "ir/prim/Prim.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "ir/loop/LoopDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/loop/LoopAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/loop/LoopTypes.h.inc"
+#define GET_OP_CLASSES
+#include "ir/loop/LoopOps.h.inc"
+
+namespace ptc::loop {
+
+using prim::parseExprList;
+using prim::printExprList;
+
+mlir::ParseResult parseOneExpr(mlir::AsmParser &parser, ExprAttr &expr);
+void printOneExpr(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr expr);
+
+/// Bytes of one element in memory (i1: 1).
+int64_t getElementBytes(mlir::Type elementType);
+
+/// True for pointwise, reduction, scan, scatter, sort, contraction, attention.
+bool isNode(mlir::Operation *op);
+/// Extents of the node's iteration domain.
+llvm::SmallVector<Expr> getDomain(mlir::Operation *node);
+void setDomain(mlir::Operation *node, llvm::ArrayRef<Expr> domain);
+
+/// Rewrites every expression inside `root` (indices, conditions, index ops and
+/// the domains of nodes) by substituting symbols.
+void substituteExprs(mlir::Operation *root, llvm::function_ref<Expr(llvm::StringRef)> map);
+
+/// Buffers that the node (or everything inside `op`) loads from and stores to.
+void collectAccesses(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &read,
+                     llvm::SmallVectorImpl<mlir::Value> &written);
+
+} // namespace ptc::loop
+
+#endif // PTC_IR_LOOP_LOOP_H

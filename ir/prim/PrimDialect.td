@@ -1,0 +1,141 @@
+//===- PrimDialect.td - the prim dialect, its attributes and base classes -===//
+#ifndef PTC_IR_PRIM_PRIMDIALECT
+#define PTC_IR_PRIM_PRIMDIALECT
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Prim_Dialect : Dialect {
+  let name = "prim";
+  let summary = "Stable primitive operators on tensors";
+  let description = [{
+    What a model means, after every framework operator has been decomposed: a
+    functional graph of at most 250 primitive operators over ranked tensors,
+    whose shapes are expressions over named symbols. Element types carry
+    signedness (`si32`, `ui8`); `i1` is a boolean.
+  }];
+  let cppNamespace = "::ptc::prim";
+  let useDefaultAttributePrinterParser = 0;
+  let hasConstantMaterializer = 0;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attr,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+// The expression attribute itself is C++ (ir/expr): it is recursive.
+def Prim_ExprAttr : Attr<CPred<"::llvm::isa<::ptc::ExprAttr>($_self)">,
+                         "an integer expression over symbols"> {
+  let storageType = "::ptc::ExprAttr";
+  let returnType = "::ptc::Expr";
+  let convertFromStorage = "::ptc::Expr($_self)";
+  let constBuilderCall = "$0";
+}
+def Prim_ExprArrayAttr
+    : TypedArrayAttrBase<Prim_ExprAttr, "a list of expressions">;
+
+class Prim_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Prim_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Prim_DimsAttr
+    : Prim_Attr<"Dims", "dims",
+                [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "the dims of a tensor type as expressions over symbols";
+  let description = [{
+    The encoding of every tensor type that has a dynamic dim. Static dims stand
+    in it too, as constants. Types without a dynamic dim carry no encoding.
+  }];
+  let parameters = (ins ArrayRefParameter<"::ptc::ExprAttr">:$dims);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Prim_SymbolAttr : Prim_Attr<"Symbol", "symbol"> {
+  let summary = "range, divisor and hint of a shape symbol";
+  let description = [{
+    `hint` is the value that decisions are made for (fusion scores, placement
+    order, grain); it never limits what may run.
+  }];
+  let parameters = (ins "int64_t":$min, "int64_t":$max, "int64_t":$divisor,
+                        "int64_t":$hint);
+  let assemblyFormat = "`<` $min `..` $max `,` `divisor` `=` $divisor `,` `hint` `=` $hint `>`";
+}
+
+def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {
+  let summary = "where the bytes of a weight lie";
+  let description = [{
+    `file` is relative to the model's folder; the model itself is the empty
+    string. The bytes are little endian, row-major, of the weight's own element
+    type. Weights never enter the IR: only this reference does.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, StringRefParameter<>:$file,
+                        "int64_t":$offset, "int64_t":$size);
+  let assemblyFormat = "`<` $name `,` $file `,` $offset `,` $size `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+class Prim_Enum<string name, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, "", cases> {
+  let cppNamespace = "::ptc::prim";
+  let genSpecializedAttr = 0;
+}
+class Prim_EnumAttr<EnumInfo info, string mnemonic>
+    : EnumAttr<Prim_Dialect, info, mnemonic>;
+
+// mean is sum and division; l1, l2, logsumexp decompose too.
+def Prim_ReduceKind : Prim_Enum<"ReduceKind", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
+  I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">,
+  I32EnumAttrCase<"Any", 4, "any">, I32EnumAttrCase<"All", 5, "all">]>;
+def Prim_ReduceKindAttr : Prim_EnumAttr<Prim_ReduceKind, "reduce_kind">;
+
+def Prim_ArgKind : Prim_Enum<"ArgKind", [
+  I32EnumAttrCase<"Max", 0, "max">, I32EnumAttrCase<"Min", 1, "min">]>;
+def Prim_ArgKindAttr : Prim_EnumAttr<Prim_ArgKind, "arg_kind">;
+
+def Prim_PadKind : Prim_Enum<"PadKind", [
+  I32EnumAttrCase<"Constant", 0, "constant">, I32EnumAttrCase<"Edge", 1, "edge">,
+  I32EnumAttrCase<"Reflect", 2, "reflect">, I32EnumAttrCase<"Wrap", 3, "wrap">]>;
+def Prim_PadKindAttr : Prim_EnumAttr<Prim_PadKind, "pad_kind">;
+
+// What a scatter does where an element is written: Set keeps the last update.
+def Prim_ScatterKind : Prim_Enum<"ScatterKind", [
+  I32EnumAttrCase<"Set", 0, "set">, I32EnumAttrCase<"Add", 1, "add">,
+  I32EnumAttrCase<"Mul", 2, "mul">, I32EnumAttrCase<"Max", 3, "max">,
+  I32EnumAttrCase<"Min", 4, "min">]>;
+def Prim_ScatterKindAttr : Prim_EnumAttr<Prim_ScatterKind, "scatter_kind">;
+
+//===----------------------------------------------------------------------===//
+// Base classes
+//===----------------------------------------------------------------------===//
+
+def Prim_Tensor : AnyTypeOf<[AnyRankedTensor], "a ranked tensor">;
+def Prim_BoolTensor : TensorOf<[I1]>;
+def Prim_IntTensor : TensorOf<[AnySignedInteger, AnyUnsignedInteger]>;
+
+class Prim_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Prim_Dialect, mnemonic, traits>;
+
+// Result types follow from operands and attributes: the type rule is
+// `inferReturnTypes` in PrimOps.cpp, which the verifier applies too.
+class Prim_InferredOp<string mnemonic, list<Trait> traits = []>
+    : Prim_Op<mnemonic, !listconcat(traits, [Pure, InferTypeOpAdaptor])>;
+
+#endif // PTC_IR_PRIM_PRIMDIALECT

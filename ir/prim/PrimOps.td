@@ -1,0 +1,243 @@
+//===- PrimOps.td - structural primitives ---------------------------------===//
+//
+// Everything of the prim dialect that is not a row of PrimPointwise.td. A new
+// structural primitive needs five places: its record here, its type rule in
+// PrimTypeRules.cpp, a case in ir/eval, a lowering in lowering/prim_to_loop, a test.
+//
+// Dims, starts, pads and the like are expressions, never tensors. Axes are
+// non-negative. Operands are already broadcast and of equal element types.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_IR_PRIM_PRIMOPS
+#define PTC_IR_PRIM_PRIMOPS
+
+include "ir/prim/PrimPointwise.td"
+
+//===----------------------------------------------------------------------===//
+// Sources of values
+//===----------------------------------------------------------------------===//
+
+def Prim_ConstantOp : Prim_Op<"constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "a small constant (weights are prim.weight)";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+
+def Prim_ExprsOp : Prim_Op<"exprs", [Pure]> {
+  let summary = "an integer tensor of rank 0 or 1 whose elements are expressions";
+  let description = [{
+    What Shape and arithmetic on shapes become. Rank 0 has one element.
+  }];
+  let arguments = (ins Prim_ExprArrayAttr:$values);
+  let results = (outs Prim_IntTensor:$result);
+  let assemblyFormat = "custom<ExprList>($values) attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Prim_WeightOp : Prim_Op<"weight", [Pure]> {
+  let summary = "a reference to a weight's bytes, row-major, as stored in the model";
+  let arguments = (ins Prim_WeightRefAttr:$ref);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$ref attr-dict `:` type($result)";
+}
+
+def Prim_IotaOp : Prim_Op<"iota", [Pure]> {
+  let summary = "the index along an axis";
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Views: index rewrites, never copies
+//===----------------------------------------------------------------------===//
+
+def Prim_BroadcastOp : Prim_Op<"broadcast", [Pure]> {
+  let summary = "operand dim i becomes result dim axes[i]; a dim of 1 stretches";
+  let arguments = (ins Prim_Tensor:$x, DenseI64ArrayAttr:$axes);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x `,` $axes attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Prim_ReshapeOp : Prim_Op<"reshape", [Pure]> {
+  let summary = "same elements in row-major order, other dims";
+  let arguments = (ins Prim_Tensor:$x);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+  let hasFolder = 1;
+}
+
+def Prim_TransposeOp : Prim_InferredOp<"transpose"> {
+  let summary = "result dim i is operand dim permutation[i]";
+  let arguments = (ins Prim_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x `,` $permutation attr-dict `:` type($x) `->` type($result)";
+  let hasFolder = 1;
+}
+
+def Prim_SliceOp : Prim_Op<"slice", [Pure]> {
+  let summary = "result[i] = x[starts + i*steps]; steps may be negative, never 0";
+  let arguments = (ins Prim_Tensor:$x, Prim_ExprArrayAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x custom<ExprList>($starts) `,` $steps attr-dict `:` type($x) `->` type($result)";
+}
+
+def Prim_PadOp : Prim_Op<"pad", [Pure]> {
+  let summary = "adds low elements before each dim (negative: crops); the result's dims say the rest";
+  let description = [{
+    constant: the scalar tensor `value`; edge, reflect (without the border
+    itself), wrap: taken from x.
+  }];
+  let arguments = (ins Prim_Tensor:$x, Prim_Tensor:$value, Prim_ExprArrayAttr:$low, Prim_PadKindAttr:$kind);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $value custom<ExprList>($low) attr-dict `:` type($x) `->` type($result)";
+}
+
+def Prim_ConcatOp : Prim_InferredOp<"concat"> {
+  let summary = "joins operands along an axis";
+  let arguments = (ins Variadic<Prim_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$inputs `,` $axis attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Indexing. Negative indices have been normalised; one out of range is a
+// run-time error of the model.
+//===----------------------------------------------------------------------===//
+
+def Prim_GatherOp : Prim_InferredOp<"gather"> {
+  let summary = "numpy.take: result dims are x[:axis] + indices + x[axis+1:]";
+  let arguments = (ins Prim_Tensor:$x, Prim_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x `,` $indices `,` $axis attr-dict `:` functional-type(operands, results)";
+}
+def Prim_GatherElementsOp : Prim_InferredOp<"gather_elements"> {
+  let summary = "numpy.take_along_axis";
+  let arguments = (ins Prim_Tensor:$x, Prim_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x `,` $indices `,` $axis attr-dict `:` functional-type(operands, results)";
+}
+def Prim_GatherNdOp : Prim_InferredOp<"gather_nd"> {
+  let summary = "index tuples stand in the last dim of indices; batch_dims leading dims are shared";
+  let arguments = (ins Prim_Tensor:$x, Prim_IntTensor:$indices, I64Attr:$batch_dims);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$x `,` $indices `,` $batch_dims attr-dict `:` functional-type(operands, results)";
+}
+def Prim_ScatterElementsOp : Prim_Op<"scatter_elements", [Pure, AllTypesMatch<["x", "result"]>]> {
+  let summary = "x with updates written (or combined) at indices along an axis";
+  let arguments = (ins Prim_Tensor:$x, Prim_IntTensor:$indices, Prim_Tensor:$updates, I64Attr:$axis, Prim_ScatterKindAttr:$kind);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $indices `,` $updates `,` $axis attr-dict `:` functional-type(operands, results)";
+}
+def Prim_ScatterNdOp : Prim_Op<"scatter_nd", [Pure, AllTypesMatch<["x", "result"]>]> {
+  let summary = "x with slices of updates written (or combined) at index tuples";
+  let arguments = (ins Prim_Tensor:$x, Prim_IntTensor:$indices, Prim_Tensor:$updates, Prim_ScatterKindAttr:$kind);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions, scans, order
+//===----------------------------------------------------------------------===//
+
+def Prim_ReduceOp : Prim_InferredOp<"reduce"> {
+  let summary = "reduces axes away (ascending list); f16 and bf16 accumulate in f32";
+  let arguments = (ins Prim_Tensor:$x, Prim_ReduceKindAttr:$kind, DenseI64ArrayAttr:$axes);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $axes attr-dict `:` type($x) `->` type($result)";
+}
+def Prim_ArgReduceOp : Prim_InferredOp<"arg_reduce"> {
+  let summary = "si64 index of the extremum along an axis, the axis reduced away";
+  let arguments = (ins Prim_Tensor:$x, Prim_ArgKindAttr:$kind, I64Attr:$axis, BoolAttr:$select_last);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $axis `,` $select_last attr-dict `:` type($x) `->` type($result)";
+}
+def Prim_ScanOp : Prim_Op<"scan", [Pure, SameOperandsAndResultType]> {
+  let summary = "running reduction along an axis (sum, prod, max, min)";
+  let arguments = (ins Prim_Tensor:$x, Prim_ReduceKindAttr:$kind, I64Attr:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `,` $axis `,` $exclusive `,` $reverse attr-dict `:` type($x)";
+}
+def Prim_SortOp : Prim_Op<"sort", [Pure]> {
+  let summary = "stable sort along an axis: values and si64 indices; keeps the first dims of the results (top-k)";
+  let arguments = (ins Prim_Tensor:$x, I64Attr:$axis, BoolAttr:$descending);
+  let results = (outs Prim_Tensor:$values, Prim_Tensor:$indices);
+  let assemblyFormat = "$x `,` $axis `,` $descending attr-dict `:` type($x) `->` type($values) `,` type($indices)";
+}
+
+//===----------------------------------------------------------------------===//
+// Windows, contractions, attention
+//===----------------------------------------------------------------------===//
+
+def Prim_WindowReduceOp : Prim_Op<"window_reduce", [Pure]> {
+  let summary = "pooling over the trailing dims of x [batch, channels, spatial...]";
+  let description = [{
+    result[n,c,o] = reduce over k of x[n, c, o*strides + k*dilations - low].
+    What lies outside x does not take part (sum: 0, max: -inf).
+  }];
+  let arguments = (ins Prim_Tensor:$x, Prim_ReduceKindAttr:$kind, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, Prim_ExprArrayAttr:$low);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$kind $x `window` $window `strides` $strides `dilations` $dilations `low` custom<ExprList>($low) attr-dict `:` type($x) `->` type($result)";
+}
+
+def Prim_MatmulOp : Prim_InferredOp<"matmul"> {
+  let summary = "[batch..., m, k] x [batch..., k, n]; batch dims equal, or the rhs has none";
+  let arguments = (ins Prim_Tensor:$lhs, Prim_Tensor:$rhs);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def Prim_ConvolutionOp : Prim_Op<"convolution", [Pure]> {
+  let summary = "x [batch, channels, spatial...], w [out, channels/groups, window...]";
+  let description = [{
+    result[n,o,p] = sum over c, k of x[n, c, p*strides + k*dilations - low] * w[o, c, k],
+    zero outside x. Transposed: w is [channels, out/groups, window...] and
+    result[n,o,q] sums x[n,c,p] * w[c,o,k] over all p, k with
+    q = p*strides + k*dilations - low. The result's dims say the rest.
+  }];
+  let arguments = (ins Prim_Tensor:$x, Prim_Tensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       Prim_ExprArrayAttr:$low, I64Attr:$groups, UnitAttr:$transposed);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = [{
+    (`transposed` $transposed^)? $x `,` $w `strides` $strides `dilations` $dilations `low` custom<ExprList>($low)
+    `groups` $groups attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Prim_AttentionOp : Prim_Op<"attention", [Pure]> {
+  let summary = "softmax(q k^T * scale + mask) v";
+  let description = [{
+    q [batch..., i, d], k [batch..., j, d], v [batch..., j, e], mask (added,
+    of q's float type or i1: false masks) broadcast to [batch..., i, j]; result
+    [batch..., i, e]. A fully masked row gives NaN, as softmax of -inf does, unless
+    `zero_masked_rows`.
+  }];
+  let arguments = (ins Prim_Tensor:$q, Prim_Tensor:$k, Prim_Tensor:$v, Optional<Prim_Tensor>:$mask,
+                       F64Attr:$scale, UnitAttr:$causal, UnitAttr:$zero_masked_rows);
+  let results = (outs Prim_Tensor:$result);
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `scale` $scale (`causal` $causal^)? (`zero_masked_rows` $zero_masked_rows^)? attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+def Prim_IfOp : Prim_Op<"if", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
+  let summary = "one of two regions; both yield the same types";
+  let arguments = (ins Prim_BoolTensor:$condition);
+  let results = (outs Variadic<Prim_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
+  let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` functional-type(operands, results)";
+}
+
+def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["IfOp"]>]> {
+  let arguments = (ins Variadic<Prim_Tensor>:$values);
+  let builders = [OpBuilder<(ins), [{}]>];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // PTC_IR_PRIM_PRIMOPS
