@@ -1,0 +1,245 @@
+/* The C interface of every library that ptc writes.
+ *
+ * A compiled model NAME offers two views of the same code:
+ *  - typed functions, declared in the header that is written beside the library (NAME_create, NAME_run, ...);
+ *  - one table of functions, `ptc_model_v1` in a shared library and `NAME_model_v1` in a static one, that describes
+ *    the model and runs it over tensors, so that a tool or a language binding needs no header of the model.
+ *
+ * Objects and threads
+ *  - A model is constant after create: any number of threads may use it at once. It owns the weights.
+ *  - A context is what one call at a time needs: memory for intermediate values and the last error sentence. Use one
+ *    context per concurrent call; a context that is in use by another call refuses with PTC_INVALID_ARGUMENT.
+ *  - Destroy contexts before their model. set_weight may be called while no call of that model runs.
+ *
+ * Memory
+ *  - Every pointer that is passed in stays the caller's. Tensors are dense, row-major ("C order") and need the natural
+ *    alignment of their elements only. Results are written to memory of the caller, which must not overlap an input
+ *    unless the two are an alias pair (one buffer that is read and updated).
+ *  - run allocates nothing once the context has seen dims as large as the present ones (see warmup), and nothing at
+ *    all when a workspace is passed.
+ *
+ * A run keeps the caller's floating-point mode, prints nothing, calls no exit, waits on no other call and needs at most
+ * 64 KB of stack. A failed check of arguments touches no output. All functions are safe to call from C and C++.
+ */
+#ifndef PTC_ABI_H
+#define PTC_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PTC_ABI_VERSION 1
+
+/* ---- status ------------------------------------------------------------------------------------------------- */
+
+typedef int32_t ptc_status;
+
+enum {
+  PTC_OK = 0,
+  PTC_INVALID_ARGUMENT = 1,   /* NULL where a value is needed, an unknown name, a wrong number of tensors */
+  PTC_TYPE_MISMATCH = 2,      /* a tensor's element type or rank is not the declared one */
+  PTC_SHAPE_MISMATCH = 3,     /* a tensor's dim is not what the declaration and the other dims say */
+  PTC_GUARD_FAILED = 4,       /* dims outside what the model was compiled for */
+  PTC_INDEX_OUT_OF_RANGE = 5, /* an index computed inside the model (Gather, ...) left its range; outputs undefined */
+  PTC_OUT_OF_MEMORY = 6,
+  PTC_CPU_UNSUPPORTED = 7,    /* this processor lacks what the model, or the level asked for, needs */
+  PTC_WEIGHTS_UNAVAILABLE = 8, /* the weights file is missing, truncated or belongs to another build */
+  PTC_UNSUPPORTED = 9,        /* the request is valid, but not for this model */
+  PTC_DEVICE_ERROR = 10,
+  PTC_INTERNAL_ERROR = 11     /* a defect of ptc */
+};
+
+/* What a size function returns when there is no size: failed guard, negative dim, overflow. */
+#define PTC_NO_SIZE ((size_t)-1)
+
+/* ---- element types and tensors: bit-compatible with DLPack (DLDataType, DLDevice, DLTensor) -------------------- */
+
+enum {
+  PTC_INT = 0,
+  PTC_UINT = 1,
+  PTC_FLOAT = 2,
+  PTC_BFLOAT = 4,
+  PTC_COMPLEX = 5,
+  PTC_BOOL = 6, /* one byte, 0 or 1 */
+  PTC_FLOAT8_E4M3FN = 10,
+  PTC_FLOAT8_E4M3FNUZ = 11,
+  PTC_FLOAT8_E5M2 = 12,
+  PTC_FLOAT8_E5M2FNUZ = 13,
+  PTC_FLOAT8_E8M0FNU = 14,
+  PTC_FLOAT4_E2M1FN = 17
+};
+
+typedef struct ptc_dtype {
+  uint8_t code;   /* PTC_INT, ... */
+  uint8_t bits;   /* of one element; below 8: packed, first element in the low bits */
+  uint16_t lanes; /* 1 */
+} ptc_dtype;
+
+enum { PTC_CPU = 1, PTC_CUDA = 2, PTC_CUDA_HOST = 3 };
+
+typedef struct ptc_device {
+  int32_t type;
+  int32_t id;
+} ptc_device;
+
+typedef struct ptc_tensor {
+  void *data;
+  ptc_device device;
+  int32_t rank;
+  ptc_dtype dtype;
+  int64_t *shape;       /* rank extents */
+  int64_t *strides;     /* in elements; NULL: dense row-major, which is also all that is accepted */
+  uint64_t byte_offset; /* added to data */
+} ptc_tensor;
+
+/* In C++ and in plain C there is no common type for these; the bits are what counts. */
+typedef uint16_t ptc_float16;
+typedef uint16_t ptc_bfloat16;
+typedef uint8_t ptc_float8;
+typedef uint8_t ptc_bool;
+
+/* ---- options of create -------------------------------------------------------------------------------------- */
+
+/* Memory of contexts. Both functions may be called from any thread that creates, runs or destroys; allocate returns
+ * NULL when there is none. `alignment` is a power of two, at most 4096. */
+typedef struct ptc_allocator {
+  void *(*allocate)(void *state, size_t bytes, size_t alignment);
+  void (*release)(void *state, void *block, size_t bytes);
+  void *state;
+} ptc_allocator;
+
+/* A thread pool of the host. parallel_for calls body(argument, i) once for every i in [0, count), on any threads and
+ * in any order, and returns when all have returned. body never blocks on another index. */
+typedef struct ptc_thread_pool {
+  void (*parallel_for)(void *state, size_t count, void (*body)(void *argument, size_t index), void *argument);
+  void *state;
+} ptc_thread_pool;
+
+enum { PTC_LOG_WARNING = 1, PTC_LOG_INFO = 2 };
+
+/* Zero-initialise it and set struct_size = sizeof(ptc_options); a later, longer version stays compatible with that.
+ * NULL instead of an options pointer means all defaults. */
+typedef struct ptc_options {
+  size_t struct_size;
+  char *error;       /* receives the sentence of a failed create, always terminated; may be NULL */
+  size_t error_size; /* bytes at `error` */
+  uint32_t threads;  /* threads a run may use, the caller's included; 0: one per processor this process may use */
+  int32_t device;    /* ordinal, for models compiled for a device */
+  const char *cpu_level;    /* one of the model's levels, "x86-64-v3" say; NULL: the best that this processor has */
+  const char *weights_path; /* where the weights file is; NULL: beside the library */
+  ptc_allocator allocator;  /* allocate == NULL: the C library's */
+  ptc_thread_pool pool;     /* parallel_for == NULL: the library's own pool */
+  void (*log)(void *state, int32_t severity, const char *message); /* NULL: silent */
+  void *log_state;
+} ptc_options;
+
+/* ---- what a model says about itself --------------------------------------------------------------------------- */
+
+/* An extent: a constant (extent >= 0), one symbol (symbol >= 0), or an expression of symbols (both -1). */
+typedef struct ptc_dim {
+  int64_t extent;
+  int32_t symbol;
+  int32_t reserved;
+  const char *text; /* "3", "batch", "2 * batch + 1" */
+} ptc_dim;
+
+/* A symbolic extent: min <= value <= max and value % divisor == 0. `hint` is the value that sizes were tuned for. */
+typedef struct ptc_symbol {
+  const char *name;
+  int64_t min;
+  int64_t max; /* INT64_MAX: no limit */
+  int64_t divisor;
+  int64_t hint;
+} ptc_symbol;
+
+typedef struct ptc_value {
+  const char *name;   /* as in the source model */
+  const char *c_name; /* as in the header: parameters and dims */
+  ptc_dtype dtype;
+  int32_t rank;
+  const ptc_dim *dims;
+  int32_t alias; /* index of the output (input) that shares this input's (output's) buffer, or -1 */
+  int32_t reserved;
+} ptc_value;
+
+typedef struct ptc_function {
+  const char *name;
+  uint32_t input_count;
+  uint32_t output_count;
+  const ptc_value *inputs;
+  const ptc_value *outputs;
+  uint32_t symbol_count; /* members of NAME_dims, in order */
+  uint32_t guard_count;
+  const ptc_symbol *symbols;
+  const char *const *guards; /* "batch <= 64" */
+} ptc_function;
+
+typedef struct ptc_weight {
+  const char *name;
+  ptc_dtype dtype;
+  int32_t rank;
+  const int64_t *shape;
+  uint64_t bytes; /* of the dense row-major tensor that set_weight takes */
+} ptc_weight;
+
+typedef struct ptc_model ptc_model; /* NAME_model */
+typedef struct ptc_ctx ptc_ctx;     /* NAME_ctx */
+
+/* ---- the generic entry ---------------------------------------------------------------------------------------- */
+
+/* `function` indexes `functions`. `inputs` and `outputs` are arrays of as many tensors as the function declares, in
+ * its order. Element types, ranks, dims, devices and guards are checked on every call. */
+typedef struct ptc_model_table {
+  uint32_t struct_size; /* of this table */
+  uint32_t abi_version; /* PTC_ABI_VERSION */
+  const char *name;
+  const char *compiler; /* "ptc 0.1.0" */
+  uint32_t function_count;
+  uint32_t level_count;
+  const ptc_function *functions;
+  const char *const *levels; /* CPU levels inside, lowest first */
+  uint32_t weight_count;
+  uint32_t reserved;
+  const ptc_weight *weights;
+
+  /* *model is the new model, or NULL on failure (sentence in options->error). Does no work on threads: a fork between
+   * create and the first run is safe. */
+  ptc_status (*create)(const ptc_options *options, ptc_model **model);
+  void (*destroy)(ptc_model *model); /* NULL is allowed */
+  ptc_status (*ctx_create)(const ptc_model *model, ptc_ctx **ctx);
+  void (*ctx_destroy)(ptc_ctx *ctx); /* NULL is allowed */
+
+  /* Bytes of workspace for a run on inputs of these shapes (only rank and shape are read); PTC_NO_SIZE if they do not
+   * fit the model, with the sentence in last_error. */
+  size_t (*workspace_size)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
+
+  /* Writes the extents of output i to shapes[i], which has room for the output's rank. */
+  ptc_status (*output_shapes)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, int64_t *const *shapes);
+
+  /* Makes every later run with no larger dims free of allocations, thread starts and first touches of weights. */
+  ptc_status (*warmup)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
+
+  /* Outputs must have the shapes that output_shapes tells. The output of an alias pair is the input's buffer: its
+   * `data` is that of the input, or NULL. workspace: at least workspace_size bytes, or NULL for the context's own
+   * memory. stream: of the model's device, NULL for CPUs. */
+  ptc_status (*run)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, const ptc_tensor *outputs,
+                    void *workspace, void *stream);
+
+  /* Replaces the weight `name` by a dense row-major tensor of exactly its bytes. */
+  ptc_status (*set_weight)(ptc_model *model, const char *name, const void *tensor, size_t bytes);
+
+  /* The sentence of the last failed call on this context ("guard batch <= 64 failed: batch = 80"), "" if none. Valid
+   * until the next call on the context. */
+  const char *(*last_error)(const ptc_ctx *ctx);
+
+  const char *(*cpu_level)(const ptc_model *model); /* the level that was chosen */
+  uint32_t (*threads)(const ptc_model *model);      /* the number of threads a run may use */
+} ptc_model_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PTC_ABI_H */

@@ -1,0 +1,188 @@
+/* What generated code and the runtime say to each other. Private to a library: both sides are linked together, always
+ * from the same version of ptc, and nothing of this is exported.
+ *
+ * The compiler emits one constant `ptc_rt_descriptor` per model (only RELATIVE relocations), one program function per
+ * function and variant, one kernel function per kernel and CPU level, and thin typed entry functions that pass the
+ * descriptor on to ptc_rt_create and the other functions at the end of this file.
+ */
+#ifndef PTC_DESCRIPTOR_H
+#define PTC_DESCRIPTOR_H
+
+#include "ptc/abi.h"
+
+#define PTC_RT_VERSION 1
+
+/* One call of run. Generated code may read the members named here, and passes the pointer on. */
+typedef struct ptc_rt_call {
+  const char *weights; /* base of the weights, 4096-aligned */
+} ptc_rt_call;
+
+/* Iterations [begin, end) of the kernel's flattened parallel space. `buffers` are in the order of the kernel's buffer
+ * arguments, `symbols` in the order of its symbols. `scratch` is this thread's alone, 64-byte aligned. Returns 0 or a
+ * fault. */
+typedef int32_t ptc_rt_kernel(void *const *buffers, const int64_t *symbols, int64_t begin, int64_t end, void *scratch);
+
+/* Faults: what kernels, launches and programs return when it is not 0. */
+enum {
+  PTC_RT_FAULT_INDEX = 1,    /* an index out of range */
+  PTC_RT_FAULT_GUARD = 2,    /* ptc_rt_fail has written the sentence */
+  PTC_RT_FAULT_MEMORY = 3,   /* memory that grows inside a run could not */
+  PTC_RT_FAULT_INTERNAL = 4, /* scratch smaller than a launch asks for */
+};
+
+/* Processor features that a level needs, beyond the baseline of its architecture. The runtime also requires that the
+ * operating system saves the registers they use. */
+enum {
+  PTC_RT_X86_V2 = 1u << 0, /* CMPXCHG16B, LAHF, POPCNT, SSE3, SSE4.1, SSE4.2, SSSE3 */
+  PTC_RT_X86_V3 = 1u << 1, /* AVX, AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE */
+  PTC_RT_X86_V4 = 1u << 2, /* AVX512 F, BW, CD, DQ, VL */
+  PTC_RT_X86_AVX_VNNI = 1u << 3,
+  PTC_RT_X86_AVX512_VNNI = 1u << 4,
+  PTC_RT_X86_AVX512_BF16 = 1u << 5,
+  PTC_RT_X86_AVX512_FP16 = 1u << 6,
+  PTC_RT_X86_AMX_TILE = 1u << 7,
+  PTC_RT_X86_AMX_INT8 = 1u << 8,
+  PTC_RT_X86_AMX_BF16 = 1u << 9,
+  PTC_RT_ARM_DOTPROD = 1u << 16,
+  PTC_RT_ARM_FP16 = 1u << 17,
+  PTC_RT_ARM_I8MM = 1u << 18,
+  PTC_RT_ARM_BF16 = 1u << 19,
+  PTC_RT_ARM_SVE = 1u << 20,
+};
+
+typedef struct ptc_rt_level {
+  const char *name;              /* "x86-64-v3" */
+  uint64_t features;             /* PTC_RT_X86_V3 | ... */
+  ptc_rt_kernel *const *kernels; /* kernel_count functions */
+} ptc_rt_level;
+
+/* A launch of a program: the kernel it runs, and the user's nodes for error sentences and profiles. */
+typedef struct ptc_rt_launch_site {
+  uint32_t kernel;
+  uint32_t reserved;
+  const char *nodes;
+} ptc_rt_launch_site;
+
+typedef struct ptc_rt_guard {
+  const char *text; /* "batch <= 64" */
+  uint32_t symbol_count;
+  uint32_t reserved;
+  const uint32_t *symbols; /* whose values the sentence shows */
+} ptc_rt_guard;
+
+/* A program compiled for dims that satisfy its guards. Symbols are those of the function, in its order. */
+typedef struct ptc_rt_variant {
+  const char *name;
+
+  /* Runs the model. `arguments` are the inputs, then the outputs (an alias pair has the same pointer in both places).
+   * `arena` is 4096-aligned and has arena_bytes(symbols) bytes. Returns 0 or a fault. */
+  int32_t (*program)(ptc_rt_call *call, const int64_t *symbols, void *const *arguments, char *arena);
+
+  int64_t (*arena_bytes)(const int64_t *symbols);   /* -1: does not fit 63 bits */
+  int64_t (*scratch_bytes)(const int64_t *symbols); /* of one thread, the most of all launches; NULL: none */
+  int32_t (*guard)(const int64_t *symbols);         /* index of the first guard that fails, or -1; NULL: none */
+  const ptc_rt_guard *guards;
+  const ptc_rt_launch_site *launches;
+  uint32_t guard_count;
+  uint32_t launch_count;
+} ptc_rt_variant;
+
+typedef struct ptc_rt_function {
+  const ptc_function *interface; /* entry i of the public table */
+  const ptc_rt_variant *variants; /* in order of preference; the most general last */
+  uint32_t variant_count;
+  uint32_t reserved;
+  /* All extents of all inputs / outputs as the symbols say; shapes[i] has room for the value's rank. input_shapes is
+   * NULL when every input dim is a constant or one symbol. */
+  void (*input_shapes)(const int64_t *symbols, int64_t *const *shapes);
+  void (*output_shapes)(const int64_t *symbols, int64_t *const *shapes);
+} ptc_rt_function;
+
+/* A weight as stored: `pack` writes the stored form (stored_bytes at weights + offset) from a dense row-major tensor;
+ * NULL: they are the same. */
+typedef struct ptc_rt_weight {
+  uint64_t offset;
+  uint64_t stored_bytes;
+  void (*pack)(const void *tensor, void *stored);
+} ptc_rt_weight;
+
+enum { PTC_RT_WEIGHTS_ABSENT = 0, PTC_RT_WEIGHTS_EMBEDDED = 1, PTC_RT_WEIGHTS_FILE = 2 };
+
+typedef struct ptc_rt_weights {
+  uint32_t place;            /* PTC_RT_WEIGHTS_...; ABSENT: zeros until set_weight */
+  uint32_t reserved;
+  uint64_t bytes;            /* 0: the model has none */
+  const char *embedded;      /* the section, when EMBEDDED */
+  const char *file_name;     /* without folder, when FILE */
+  const uint8_t *digest;     /* 32 bytes, BLAKE3 of the stored bytes; filled in at link */
+  const ptc_rt_weight *weights; /* parallel to ptc_model_table::weights */
+} ptc_rt_weights;
+
+/* Weights file: this header, zeros up to 4096 bytes, then the stored bytes. */
+#define PTC_RT_WEIGHTS_MAGIC "PTCWGT1\n"
+#define PTC_RT_WEIGHTS_START 4096
+typedef struct ptc_rt_weights_header {
+  char magic[8];
+  uint64_t bytes; /* of the weights, without the first 4096 */
+  uint8_t digest[32];
+} ptc_rt_weights_header;
+
+/* How parallel launches run. The descriptor names one of the three below, so that the linker drops the others. */
+typedef struct ptc_rt_threading ptc_rt_threading;
+extern const ptc_rt_threading ptc_rt_threading_pool;   /* the library's own threads */
+extern const ptc_rt_threading ptc_rt_threading_openmp; /* the OpenMP runtime of the process (libgomp.so.1) */
+extern const ptc_rt_threading ptc_rt_threading_none;   /* the calling thread only */
+
+typedef struct ptc_rt_descriptor {
+  uint32_t version; /* PTC_RT_VERSION */
+  uint32_t function_count;
+  uint32_t level_count;
+  uint32_t kernel_count;
+  const ptc_model_table *table;
+  const ptc_rt_function *functions;
+  const ptc_rt_level *levels; /* lowest first, as table->levels */
+  const char *const *kernel_names;
+  const ptc_rt_threading *threading;
+  ptc_rt_weights weights;
+} ptc_rt_descriptor;
+
+/* ---- called by programs ----------------------------------------------------------------------------------------- */
+
+/* Runs launch site `site` of the variant over [0, iterations), in pieces of at least `grain` iterations spread over the
+ * threads of the call; scratch_bytes is what each thread's scratch must hold. Returns the first fault, or 0. */
+int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                      int64_t iterations, int64_t grain, int64_t scratch_bytes);
+
+/* Copies between buffers that do not overlap (or are the same). */
+void ptc_rt_copy(void *target, const void *source, int64_t bytes);
+
+/* A check inside the program failed: guard `index` of the variant, which saw `value`. Returns PTC_RT_FAULT_GUARD. */
+int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value);
+
+/* ---- called by the typed entry functions; `function` indexes the descriptor's functions --------------------------- */
+
+/* Also installed in ptc_model_table (the tensor versions are below). `dims` are the function's symbols in order. */
+ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options *options, ptc_model **model);
+void ptc_rt_destroy(ptc_model *model);
+ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **ctx);
+void ptc_rt_ctx_destroy(ptc_ctx *ctx);
+size_t ptc_rt_workspace_size(const ptc_model *model, uint32_t function, const int64_t *dims);
+ptc_status ptc_rt_output_shapes(const ptc_model *model, uint32_t function, const int64_t *dims, int64_t *const *shapes);
+ptc_status ptc_rt_warmup(ptc_ctx *ctx, uint32_t function, const int64_t *dims);
+/* `arguments`: inputs, then the outputs that are no alias of an input. */
+ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t function, const int64_t *dims, void *const *arguments, void *workspace,
+                      void *stream);
+ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *tensor, size_t bytes);
+const char *ptc_rt_last_error(const ptc_ctx *ctx);
+
+/* The remaining entries of ptc_model_table. */
+size_t ptc_rt_tensor_workspace_size(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
+ptc_status ptc_rt_tensor_output_shapes(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs,
+                                       int64_t *const *shapes);
+ptc_status ptc_rt_tensor_warmup(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
+ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, const ptc_tensor *outputs,
+                             void *workspace, void *stream);
+const char *ptc_rt_cpu_level(const ptc_model *model);
+uint32_t ptc_rt_threads(const ptc_model *model);
+
+#endif /* PTC_DESCRIPTOR_H */

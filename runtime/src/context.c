@@ -1,0 +1,265 @@
+/* Contexts and runs through the typed entry: checked dims, memory, floating-point mode, the program.
+ *
+ * Memory of a call is one block: the arena at its start, then one scratch area per thread. It is the caller's workspace
+ * or the context's own block, which grows when dims do and is never given back before the context is.
+ */
+#include "fpmode.h"
+#include "runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
+
+/* ---- memory ---- */
+
+void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment) {
+  void *block = 0;
+  if (model->allocator.allocate)
+    return model->allocator.allocate(model->allocator.state, bytes, alignment);
+  return posix_memalign(&block, alignment, bytes) == 0 ? block : 0;
+}
+
+void ptc_rt_release(const ptc_model *model, void *block, size_t bytes) {
+  if (!block)
+    return;
+  if (model->allocator.allocate)
+    model->allocator.release(model->allocator.state, block, bytes);
+  else
+    free(block);
+}
+
+/* Arena and scratch of one call; false if a size does not fit. */
+typedef struct sizes {
+  size_t arena, stride, total;
+} sizes;
+
+static bool measure(const ptc_model *model, const ptc_rt_variant *variant, const int64_t *symbols, sizes *result) {
+  int64_t arena = variant->arena_bytes(symbols);
+  int64_t scratch = variant->scratch_bytes ? variant->scratch_bytes(symbols) : 0;
+  const int64_t limit = INT64_MAX / 4;
+  if (arena < 0 || arena > limit || scratch < 0 || scratch > limit / PTC_RT_MAX_THREADS)
+    return false;
+  result->arena = ((size_t)arena + PTC_RT_PAGE - 1) & ~(size_t)(PTC_RT_PAGE - 1);
+  /* Whole pages keep threads off each other's lines and give every kernel the same alignment. */
+  result->stride = ((size_t)scratch + PTC_RT_PAGE - 1) & ~(size_t)(PTC_RT_PAGE - 1);
+  result->total = result->arena + result->stride * model->threads;
+  return true;
+}
+
+size_t ptc_rt_needed_bytes(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
+                           char *error) {
+  const ptc_rt_variant *variant;
+  sizes needed;
+  if (ptc_rt_pick_variant(function, symbols, &variant, error) != PTC_OK)
+    return PTC_NO_SIZE;
+  if (!measure(model, variant, symbols, &needed)) {
+    SAY(error, "the memory that '%s' needs at these dims exceeds 63 bits", function->interface->name);
+    return PTC_NO_SIZE;
+  }
+  return needed.total ? needed.total + PTC_RT_PAGE : 0; /* so that any workspace can be aligned */
+}
+
+static ptc_status grow(ptc_ctx *ctx, size_t bytes) {
+  if (bytes <= ctx->memory.bytes)
+    return PTC_OK;
+  ptc_rt_release(ctx->model, ctx->memory.base, ctx->memory.bytes);
+  ctx->memory.base = ptc_rt_allocate(ctx->model, bytes, PTC_RT_PAGE);
+  ctx->memory.bytes = ctx->memory.base ? bytes : 0;
+  if (ctx->memory.base)
+    return PTC_OK;
+  SAY(ctx->error, "no memory: %zu bytes", bytes);
+  return PTC_OUT_OF_MEMORY;
+}
+
+ptc_status ptc_rt_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols) {
+  size_t before = ctx->memory.bytes;
+  size_t bytes = ptc_rt_needed_bytes(ctx->model, function, symbols, ctx->error);
+  if (bytes == PTC_NO_SIZE)
+    return PTC_GUARD_FAILED;
+  ptc_status status = grow(ctx, bytes);
+  if (status == PTC_OK && ctx->memory.bytes > before)
+    memset(ctx->memory.base, 0, ctx->memory.bytes); /* touch it now, not in the first run */
+  return status;
+}
+
+/* ---- the call ---- */
+
+/* A context is one call's. Two calls at once on one context are refused instead of corrupting each other. */
+bool ptc_rt_enter(ptc_ctx *ctx) {
+  if (atomic_exchange_explicit(&ctx->busy, 1, memory_order_acquire))
+    return false;
+  ctx->error[0] = 0;
+  return true;
+}
+
+void ptc_rt_leave(ptc_ctx *ctx) { atomic_store_explicit(&ctx->busy, 0, memory_order_release); }
+
+static ptc_status translate_fault(const ptc_rt_call_state *call, int32_t fault) {
+  char *error = call->ctx->error;
+  const ptc_rt_descriptor *descriptor = call->model->descriptor;
+  const char *nodes = "", *kernel = "";
+  if (call->site < call->variant->launch_count) {
+    const ptc_rt_launch_site *site = &call->variant->launches[call->site];
+    nodes = site->nodes ? site->nodes : "";
+    kernel = descriptor->kernel_names ? descriptor->kernel_names[site->kernel] : "";
+  }
+  switch (fault) {
+  case PTC_RT_FAULT_INDEX:
+    SAY(error, "index out of range in node '%s' (kernel %s)", nodes, kernel);
+    return PTC_INDEX_OUT_OF_RANGE;
+  case PTC_RT_FAULT_GUARD:
+    return PTC_GUARD_FAILED;
+  case PTC_RT_FAULT_MEMORY:
+    SAY(error, "no memory for a value that grows during the run");
+    return PTC_OUT_OF_MEMORY;
+  default:
+    SAY(error, "fault %d in node '%s' (kernel %s)", (int)fault, nodes, kernel);
+    return PTC_INTERNAL_ERROR;
+  }
+}
+
+int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value) {
+  ptc_rt_call_state *state = (ptc_rt_call_state *)call;
+  const char *text = index < state->variant->guard_count ? state->variant->guards[index].text : "inside the model";
+  SAY(state->ctx->error, "guard %s failed: %lld", text, (long long)value);
+  return PTC_RT_FAULT_GUARD;
+}
+
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, void *const *arguments,
+                          void *workspace) {
+  const ptc_model *model = ctx->model;
+  const ptc_rt_variant *variant;
+  sizes needed;
+  ptc_status status = ptc_rt_pick_variant(function, symbols, &variant, ctx->error);
+  if (status != PTC_OK)
+    return status;
+  if (!measure(model, variant, symbols, &needed)) {
+    SAY(ctx->error, "the memory that '%s' needs at these dims exceeds 63 bits", function->interface->name);
+    return PTC_GUARD_FAILED;
+  }
+  if (!workspace && needed.total && (status = grow(ctx, needed.total + PTC_RT_PAGE)) != PTC_OK)
+    return status;
+  char *base = ptc_rt_align(workspace ? workspace : ctx->memory.base, PTC_RT_PAGE);
+  ptc_rt_call_state call = {.visible = {.weights = model->weights},
+                            .model = model,
+                            .ctx = ctx,
+                            .variant = variant,
+                            .kernels = model->descriptor->levels[model->level].kernels,
+                            .scratch = base + needed.arena,
+                            .scratch_stride = needed.stride,
+                            .site = UINT32_MAX};
+  ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
+  int32_t fault = variant->program(&call.visible, symbols, arguments, base);
+  ptc_rt_fpmode_restore(mode);
+  return fault == 0 ? PTC_OK : translate_fault(&call, fault);
+}
+
+/* ---- typed entries ---- */
+
+static const ptc_rt_function *function_of(const ptc_model *model, uint32_t index) {
+  return &model->descriptor->functions[index];
+}
+
+ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t index, const int64_t *dims, void *const *arguments, void *workspace,
+                      void *stream) {
+  (void)stream;
+  if (!ctx || !ptc_rt_enter(ctx))
+    return PTC_INVALID_ARGUMENT;
+  const ptc_rt_function *function = function_of(ctx->model, index);
+  const ptc_function *interface = function->interface;
+  ptc_status status = ptc_rt_check_symbols(function, dims, ctx->error);
+  uint32_t given = interface->input_count;
+  for (uint32_t i = 0; i < interface->input_count; i++)
+    ctx->arguments[i] = arguments[i];
+  for (uint32_t i = 0; i < interface->output_count; i++) {
+    int32_t alias = interface->outputs[i].alias;
+    ctx->arguments[interface->input_count + i] = alias >= 0 ? arguments[alias] : arguments[given++];
+  }
+  if (status == PTC_OK)
+    status = ptc_rt_execute(ctx, function, dims, ctx->arguments, workspace);
+  ptc_rt_leave(ctx);
+  return status;
+}
+
+ptc_status ptc_rt_warmup(ptc_ctx *ctx, uint32_t index, const int64_t *dims) {
+  if (!ctx || !ptc_rt_enter(ctx))
+    return PTC_INVALID_ARGUMENT;
+  const ptc_rt_function *function = function_of(ctx->model, index);
+  ptc_status status = ptc_rt_check_symbols(function, dims, ctx->error);
+  if (status == PTC_OK)
+    status = ptc_rt_reserve(ctx, function, dims);
+  if (status == PTC_OK)
+    ptc_rt_prepare(ctx->model);
+  ptc_rt_leave(ctx);
+  return status;
+}
+
+size_t ptc_rt_workspace_size(const ptc_model *model, uint32_t index, const int64_t *dims) {
+  char error[PTC_RT_ERROR_SIZE];
+  if (!model || ptc_rt_check_symbols(function_of(model, index), dims, error) != PTC_OK)
+    return PTC_NO_SIZE;
+  return ptc_rt_needed_bytes(model, function_of(model, index), dims, error);
+}
+
+ptc_status ptc_rt_output_shapes(const ptc_model *model, uint32_t index, const int64_t *dims, int64_t *const *shapes) {
+  char error[PTC_RT_ERROR_SIZE];
+  if (!model)
+    return PTC_INVALID_ARGUMENT;
+  ptc_status status = ptc_rt_check_symbols(function_of(model, index), dims, error);
+  if (status == PTC_OK)
+    function_of(model, index)->output_shapes(dims, shapes);
+  return status;
+}
+
+/* ---- life ---- */
+
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static uint32_t total_rank(const ptc_value *values, uint32_t count) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < count; i++)
+    sum += (uint32_t)values[i].rank;
+  return sum;
+}
+
+/* One block: the context, then its arrays, each of 8-byte elements. */
+ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
+  if (!result)
+    return PTC_INVALID_ARGUMENT;
+  *result = 0;
+  if (!model)
+    return PTC_INVALID_ARGUMENT;
+  uint32_t symbols = 0, values = 0, arguments = 0, extents = 0;
+  for (uint32_t i = 0; i < model->descriptor->function_count; i++) {
+    const ptc_function *interface = model->descriptor->functions[i].interface;
+    symbols = larger(symbols, interface->symbol_count);
+    arguments = larger(arguments, interface->input_count + interface->output_count);
+    values = larger(values, larger(interface->input_count, interface->output_count));
+    extents = larger(extents, larger(total_rank(interface->inputs, interface->input_count),
+                                     total_rank(interface->outputs, interface->output_count)));
+  }
+  size_t bytes = sizeof(ptc_ctx) + 8 * ((size_t)symbols + arguments + extents + values);
+  ptc_ctx *ctx = ptc_rt_allocate(model, bytes, PTC_RT_LINE);
+  if (!ctx)
+    return PTC_OUT_OF_MEMORY;
+  memset(ctx, 0, bytes);
+  ctx->model = model;
+  ctx->symbols = (int64_t *)(ctx + 1);
+  ctx->extents = ctx->symbols + symbols;
+  ctx->shapes = (int64_t **)(ctx->extents + extents);
+  ctx->arguments = (void **)(ctx->shapes + values);
+  ctx->bytes = bytes;
+  *result = ctx;
+  return PTC_OK;
+}
+
+void ptc_rt_ctx_destroy(ptc_ctx *ctx) {
+  if (!ctx)
+    return;
+  ptc_rt_release(ctx->model, ctx->memory.base, ctx->memory.bytes);
+  ptc_rt_release(ctx->model, ctx, ctx->bytes);
+}
+
+const char *ptc_rt_last_error(const ptc_ctx *ctx) { return ctx ? ctx->error : ""; }

@@ -1,0 +1,90 @@
+/* Launching kernels: how a parallel space is cut into pieces.
+ *
+ * A kernel's iterations are independent of each other, so that any cut gives the same bits; splits that do matter for
+ * rounding (reductions) are part of the kernel. A launch is cut into a few pieces per participant: each participant
+ * runs its own contiguous share in order, which keeps what it wrote in its own cache for the next kernel, and takes
+ * pieces of others only when it has nothing left. More pieces even out a late or preempted thread; fewer save calls. A
+ * piece never has fewer than `grain` iterations, which the compiler chose to be worth a fork.
+ */
+#include "fpmode.h"
+#include "runtime.h"
+
+#include <string.h>
+
+enum { PIECES_PER_PARTICIPANT = 4, MAX_PIECES = 1 << 15 };
+
+void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
+  int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
+  int64_t begin = piece * share + (piece < rest ? piece : rest);
+  int64_t end = begin + share + (piece < rest);
+  int32_t fault =
+      task->kernel(task->buffers, task->symbols, begin, end, task->scratch + participant * task->scratch_stride);
+  int none = 0;
+  if (fault != 0)
+    atomic_compare_exchange_strong_explicit(&task->fault, &none, fault, memory_order_relaxed, memory_order_relaxed);
+}
+
+static void run_alone(ptc_rt_task *task) {
+  task->pieces = 1;
+  ptc_rt_run_piece(task, 0, 0);
+}
+
+typedef struct host_share {
+  ptc_rt_task *task;
+  int64_t participants;
+} host_share;
+
+static void run_host_share(void *argument, size_t index) {
+  const host_share *share = argument;
+  int64_t pieces = share->task->pieces, participant = (int64_t)index;
+  int64_t end = pieces * (participant + 1) / share->participants;
+  ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
+  for (int64_t piece = pieces * participant / share->participants; piece < end; piece++)
+    ptc_rt_run_piece(share->task, piece, (uint32_t)index);
+  ptc_rt_fpmode_restore(mode);
+}
+
+int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                      int64_t iterations, int64_t grain, int64_t scratch_bytes) {
+  ptc_rt_call_state *state = (ptc_rt_call_state *)call;
+  if (iterations <= 0)
+    return 0;
+  if (scratch_bytes > (int64_t)state->scratch_stride) {
+    state->site = site;
+    return PTC_RT_FAULT_INTERNAL;
+  }
+  ptc_rt_task task = {.kernel = state->kernels[state->variant->launches[site].kernel],
+                      .buffers = buffers,
+                      .symbols = symbols,
+                      .iterations = iterations,
+                      .scratch = state->scratch,
+                      .scratch_stride = state->scratch_stride};
+  const ptc_model *model = state->model;
+  int64_t participants = model->threads;
+  int64_t most = grain > 1 ? iterations / grain : iterations;
+  if (participants > most)
+    participants = most;
+  if (participants <= 1) {
+    run_alone(&task);
+  } else {
+    int64_t pieces = participants * PIECES_PER_PARTICIPANT;
+    task.pieces = pieces < most ? pieces : most;
+    if (task.pieces > MAX_PIECES)
+      task.pieces = MAX_PIECES;
+    if (model->pool.parallel_for) {
+      host_share share = {&task, participants};
+      model->pool.parallel_for(model->pool.state, (size_t)participants, run_host_share, &share);
+    } else if (!model->descriptor->threading->parallel(&task, (uint32_t)participants)) {
+      run_alone(&task);
+    }
+  }
+  int fault = atomic_load_explicit(&task.fault, memory_order_relaxed);
+  if (fault != 0)
+    state->site = site;
+  return fault;
+}
+
+void ptc_rt_copy(void *target, const void *source, int64_t bytes) {
+  if (target != source && bytes > 0)
+    memcpy(target, source, (size_t)bytes);
+}

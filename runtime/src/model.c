@@ -1,0 +1,129 @@
+/* Life of a model: options, CPU level, weights; and of the library's threads, which end with the last model. */
+#include "runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Models of this library that are alive, and the threads they use. Shared by nothing outside the library. */
+static struct {
+  atomic_uint models;
+  _Atomic(const ptc_rt_threading *) threading;
+} library;
+
+static ptc_status fail(const ptc_options *options, ptc_status status, const char *sentence) {
+  if (options->error && options->error_size > 0)
+    snprintf(options->error, options->error_size, "%s", sentence);
+  return status;
+}
+
+/* Callers compiled against another version of the options: what they do not know is zero. */
+static ptc_options complete(const ptc_options *given) {
+  ptc_options options = {0};
+  if (given)
+    memcpy(&options, given, given->struct_size < sizeof(options) ? given->struct_size : sizeof(options));
+  options.struct_size = sizeof(options);
+  return options;
+}
+
+static ptc_status choose_level(ptc_model *model, const ptc_options *options) {
+  const ptc_rt_descriptor *descriptor = model->descriptor;
+  uint64_t present = ptc_rt_cpu_features();
+  bool known = false;
+  for (uint32_t i = descriptor->level_count; i-- > 0;) {
+    const ptc_rt_level *level = &descriptor->levels[i];
+    if (options->cpu_level && strcmp(options->cpu_level, level->name) != 0)
+      continue;
+    known = true;
+    if ((level->features & ~present) != 0)
+      continue;
+    model->level = i;
+    return PTC_OK;
+  }
+  char sentence[PTC_RT_ERROR_SIZE];
+  if (!options->cpu_level)
+    snprintf(sentence, sizeof(sentence), "this processor is older than the lowest level of the model, %s",
+             descriptor->levels[0].name);
+  else
+    snprintf(sentence, sizeof(sentence), known ? "this processor lacks what CPU level '%s' needs"
+                                               : "the model was not compiled for CPU level '%s'",
+             options->cpu_level);
+  return fail(options, known ? PTC_CPU_UNSUPPORTED : PTC_INVALID_ARGUMENT, sentence);
+}
+
+static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *options) {
+  if (descriptor->version != PTC_RT_VERSION)
+    return fail(options, PTC_INTERNAL_ERROR, "the runtime inside the library does not match its model");
+  if (options->allocator.allocate && !options->allocator.release)
+    return fail(options, PTC_INVALID_ARGUMENT, "the allocator has no release function");
+  return PTC_OK;
+}
+
+ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options *given, ptc_model **result) {
+  ptc_options options = complete(given);
+  if (!result)
+    return fail(&options, PTC_INVALID_ARGUMENT, "the pointer that receives the model is NULL");
+  *result = 0;
+  ptc_status status = check(descriptor, &options);
+  if (status != PTC_OK)
+    return status;
+  ptc_model *model = calloc(1, sizeof(*model));
+  if (!model)
+    return fail(&options, PTC_OUT_OF_MEMORY, "no memory for the model");
+  model->descriptor = descriptor;
+  model->allocator = options.allocator;
+  model->pool = options.pool;
+  model->log = options.log;
+  model->log_state = options.log_state;
+  model->threads = options.threads ? options.threads : ptc_rt_cpu_count();
+  if (model->threads > PTC_RT_MAX_THREADS)
+    model->threads = PTC_RT_MAX_THREADS;
+  if (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for)
+    model->threads = 1;
+  status = choose_level(model, &options);
+  if (status == PTC_OK)
+    status = ptc_rt_weights_open(model, &options);
+  if (status != PTC_OK) {
+    free(model);
+    return status;
+  }
+  atomic_store(&library.threading, descriptor->threading);
+  atomic_fetch_add(&library.models, 1);
+  *result = model;
+  return PTC_OK;
+}
+
+static void stop_threads(void) {
+  const ptc_rt_threading *threading = atomic_load(&library.threading);
+  if (threading)
+    threading->shutdown();
+}
+
+void ptc_rt_destroy(ptc_model *model) {
+  if (!model)
+    return;
+  ptc_rt_weights_close(model);
+  free(model);
+  if (atomic_fetch_sub(&library.models, 1) == 1)
+    stop_threads();
+}
+
+__attribute__((destructor)) static void close_library(void) { stop_threads(); }
+
+/* Reads every page of the weights, so that no run waits for the disk. */
+static void touch_weights(const ptc_model *model) {
+  volatile char sum = 0;
+  for (uint64_t i = 0; i < model->descriptor->weights.bytes; i += PTC_RT_PAGE)
+    sum ^= model->weights[i];
+  (void)sum;
+}
+
+void ptc_rt_prepare(const ptc_model *model) {
+  touch_weights(model);
+  if (model->threads > 1 && !model->pool.parallel_for)
+    model->descriptor->threading->prepare(model->threads);
+}
+
+const char *ptc_rt_cpu_level(const ptc_model *model) { return model->descriptor->levels[model->level].name; }
+
+uint32_t ptc_rt_threads(const ptc_model *model) { return model->threads; }

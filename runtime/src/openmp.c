@@ -1,0 +1,48 @@
+/* --threads=openmp: the threads of the process's OpenMP runtime, through the entry points that libgomp defines and
+ * every other runtime (LLVM's, Intel's) offers as well. The references are weak so that a static library that uses
+ * another kind of threads links without any OpenMP runtime.
+ */
+#include "fpmode.h"
+#include "runtime.h"
+
+__attribute__((weak, visibility("default"))) extern void GOMP_parallel(void (*body)(void *), void *argument,
+                                                                       unsigned threads, unsigned flags);
+__attribute__((weak, visibility("default"))) extern int omp_get_thread_num(void);
+__attribute__((weak, visibility("default"))) extern int omp_in_parallel(void);
+
+typedef struct team {
+  ptc_rt_task *task;
+  atomic_llong next;
+} team;
+
+static void work(void *argument) {
+  team *t = argument;
+  uint32_t participant = (uint32_t)omp_get_thread_num();
+  ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
+  long long piece;
+  while ((piece = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed)) < t->task->pieces)
+    ptc_rt_run_piece(t->task, piece, participant);
+  ptc_rt_fpmode_restore(mode);
+}
+
+static void idle(void *argument) { (void)argument; }
+
+static bool present(void) { return GOMP_parallel && omp_get_thread_num && omp_in_parallel; }
+
+static void prepare(uint32_t threads) {
+  if (present() && !omp_in_parallel())
+    GOMP_parallel(idle, 0, threads, 0);
+}
+
+/* Inside a parallel region of the host the call runs alone: the host has already spread its work. */
+static bool parallel(ptc_rt_task *task, uint32_t participants) {
+  if (!present() || omp_in_parallel())
+    return false;
+  team t = {.task = task};
+  GOMP_parallel(work, &t, participants, 0);
+  return true;
+}
+
+static void shutdown(void) {}
+
+const ptc_rt_threading ptc_rt_threading_openmp = {prepare, parallel, shutdown};

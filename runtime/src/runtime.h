@@ -1,0 +1,127 @@
+/* What the runtime's files share. Everything here is hidden. */
+#ifndef PTC_RUNTIME_H
+#define PTC_RUNTIME_H
+
+#include "ptc/descriptor.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum {
+  PTC_RT_MAX_THREADS = 256,
+  PTC_RT_PAGE = 4096, /* alignment of arenas: random placement costs up to 10 % */
+  PTC_RT_LINE = 64,
+  PTC_RT_ERROR_SIZE = 512,
+};
+
+struct ptc_model {
+  const ptc_rt_descriptor *descriptor;
+  uint32_t level; /* index into descriptor->levels */
+  uint32_t threads;
+  const char *weights;
+  char *own_weights; /* writable copy, made by the first set_weight */
+  const char *file_weights; /* in the mapped file, after its header; NULL if there is none */
+  size_t mapped;            /* bytes of that mapping, header included */
+  ptc_allocator allocator;
+  ptc_thread_pool pool;
+  void (*log)(void *state, int32_t severity, const char *message);
+  void *log_state;
+};
+
+/* A block that only grows. */
+typedef struct ptc_rt_block {
+  char *base;
+  size_t bytes;
+} ptc_rt_block;
+
+struct ptc_ctx {
+  const ptc_model *model;
+  atomic_uint busy;
+  ptc_rt_block memory; /* arena, then one scratch per thread */
+  int64_t *symbols;    /* room for the most symbols of any function */
+  void **arguments;    /* room for the most inputs + outputs of any function */
+  int64_t *extents;    /* room for the extents of all inputs, or all outputs, of any function */
+  int64_t **shapes;    /* room for as many pointers as there are inputs, or outputs, of any function */
+  size_t bytes; /* of this block */
+  char error[PTC_RT_ERROR_SIZE];
+};
+
+/* One parallel loop: pieces of [0, iterations) that any participant may run. */
+typedef struct ptc_rt_task {
+  ptc_rt_kernel *kernel;
+  void *const *buffers;
+  const int64_t *symbols;
+  int64_t iterations;
+  int64_t pieces;
+  char *scratch;
+  size_t scratch_stride; /* participant p works in scratch + p * scratch_stride */
+  atomic_int fault;      /* the first that occurred */
+} ptc_rt_task;
+
+struct ptc_rt_threading {
+  void (*prepare)(uint32_t threads); /* starts what a run with that many threads needs */
+  /* Runs all pieces with at most `participants` threads and returns true, or returns false at once if the threads are
+   * taken; then the caller runs the task alone. */
+  bool (*parallel)(ptc_rt_task *task, uint32_t participants);
+  void (*shutdown)(void); /* joins all threads; they may be started again */
+};
+
+/* The call as the runtime sees it: generated code knows the first member. */
+typedef struct ptc_rt_call_state {
+  ptc_rt_call visible;
+  const ptc_model *model;
+  ptc_ctx *ctx;
+  const ptc_rt_variant *variant;
+  ptc_rt_kernel *const *kernels;
+  char *scratch;
+  size_t scratch_stride;
+  uint32_t site; /* of the launch that failed */
+} ptc_rt_call_state;
+
+/* cpu.c */
+uint64_t ptc_rt_cpu_features(void);
+uint32_t ptc_rt_cpu_count(void);
+
+/* model.c: threads started, weights read */
+void ptc_rt_prepare(const ptc_model *model);
+
+/* weights.c */
+ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options);
+void ptc_rt_weights_close(ptc_model *model);
+
+/* launch.c */
+void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant);
+
+/* shapes.c: checks of dims and tensors. All write a sentence to `error` (PTC_RT_ERROR_SIZE bytes) when they fail. */
+ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *symbols, char *error);
+ptc_status ptc_rt_pick_variant(const ptc_rt_function *function, const int64_t *symbols, const ptc_rt_variant **variant,
+                               char *error);
+ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *inputs, bool data);
+ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *outputs);
+ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t guard,
+                                 const int64_t *symbols, char *error);
+
+/* context.c: the part of run that both entries share; symbols are checked. */
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, void *const *arguments,
+                          void *workspace);
+size_t ptc_rt_needed_bytes(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
+                           char *error);
+ptc_status ptc_rt_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols);
+bool ptc_rt_enter(ptc_ctx *ctx);
+void ptc_rt_leave(ptc_ctx *ctx);
+void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment);
+void ptc_rt_release(const ptc_model *model, void *block, size_t bytes);
+
+static inline char *ptc_rt_align(char *pointer, size_t alignment) {
+  return (char *)(((uintptr_t)pointer + alignment - 1) & ~(uintptr_t)(alignment - 1));
+}
+
+static inline void ptc_rt_pause(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+#endif /* PTC_RUNTIME_H */

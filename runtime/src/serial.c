@@ -1,0 +1,14 @@
+/* --threads=none: every launch runs on the calling thread, or on the host's pool when it gives one. */
+#include "runtime.h"
+
+static void prepare(uint32_t threads) { (void)threads; }
+
+static bool parallel(ptc_rt_task *task, uint32_t participants) {
+  (void)task;
+  (void)participants;
+  return false;
+}
+
+static void shutdown(void) {}
+
+const ptc_rt_threading ptc_rt_threading_none = {prepare, parallel, shutdown};

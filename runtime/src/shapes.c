@@ -1,0 +1,237 @@
+/* Checks of dims and tensors against what the model declares, and the sentences that say what is wrong.
+ *
+ * Symbols are bound from the inputs' shapes: the first dim that is a plain symbol gives its value, every other dim is
+ * then compared with what it must be. Ranges and divisors are checked next, guards of the variants last. Everything is
+ * checked before anything is written for the caller.
+ */
+#include "runtime.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
+
+/* ---- symbols ---- */
+
+ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *symbols, char *error) {
+  const ptc_function *interface = function->interface;
+  if (interface->symbol_count > 0 && !symbols) {
+    SAY(error, "dims of '%s' are NULL", interface->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  for (uint32_t i = 0; i < interface->symbol_count; i++) {
+    const ptc_symbol *symbol = &interface->symbols[i];
+    int64_t value = symbols[i];
+    if (value < symbol->min)
+      SAY(error, "guard %s >= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->min, symbol->name, value);
+    else if (value > symbol->max)
+      SAY(error, "guard %s <= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->max, symbol->name, value);
+    else if (symbol->divisor > 1 && value % symbol->divisor != 0)
+      SAY(error, "guard %s %% %" PRId64 " == 0 failed: %s = %" PRId64, symbol->name, symbol->divisor, symbol->name,
+          value);
+    else
+      continue;
+    return PTC_GUARD_FAILED;
+  }
+  return PTC_OK;
+}
+
+ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t index,
+                                 const int64_t *symbols, char *error) {
+  if (index >= variant->guard_count) {
+    SAY(error, "guard %" PRIu32 " of '%s' failed", index, interface->name);
+    return PTC_GUARD_FAILED;
+  }
+  const ptc_rt_guard *guard = &variant->guards[index];
+  int used = SAY(error, "guard %s failed", guard->text);
+  for (uint32_t i = 0; i < guard->symbol_count && used > 0 && used < PTC_RT_ERROR_SIZE; i++) {
+    uint32_t symbol = guard->symbols[i];
+    used += snprintf(error + used, (size_t)(PTC_RT_ERROR_SIZE - used), "%s %s = %" PRId64, i ? "," : ":",
+                     interface->symbols[symbol].name, symbols[symbol]);
+  }
+  return PTC_GUARD_FAILED;
+}
+
+ptc_status ptc_rt_pick_variant(const ptc_rt_function *function, const int64_t *symbols, const ptc_rt_variant **variant,
+                               char *error) {
+  int32_t failed = -1;
+  for (uint32_t i = 0; i < function->variant_count; i++) {
+    *variant = &function->variants[i];
+    failed = (*variant)->guard ? (*variant)->guard(symbols) : -1;
+    if (failed < 0)
+      return PTC_OK;
+  }
+  return ptc_rt_describe_guard(*variant, function->interface, (uint32_t)failed, symbols, error);
+}
+
+/* ---- tensors ---- */
+
+static const char *code_name(uint8_t code) {
+  switch (code) {
+  case PTC_INT:
+    return "int";
+  case PTC_UINT:
+    return "uint";
+  case PTC_FLOAT:
+    return "float";
+  case PTC_BFLOAT:
+    return "bfloat";
+  case PTC_COMPLEX:
+    return "complex";
+  case PTC_BOOL:
+    return "bool";
+  default:
+    return "type";
+  }
+}
+
+static bool is_dense(const ptc_tensor *tensor) {
+  int64_t expected = 1;
+  for (int32_t d = tensor->rank - 1; tensor->strides && d >= 0; d--) {
+    if (tensor->shape[d] == 0)
+      return true;
+    if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
+      return false;
+    expected *= tensor->shape[d];
+  }
+  return true;
+}
+
+static bool is_empty(const ptc_tensor *tensor) {
+  for (int32_t d = 0; d < tensor->rank; d++)
+    if (tensor->shape[d] == 0)
+      return true;
+  return false;
+}
+
+/* Rank and dims only when `data` is false. */
+static ptc_status check_tensor(const char *kind, const ptc_value *value, const ptc_tensor *tensor, bool data,
+                               char *error) {
+  if (tensor->rank != value->rank) {
+    SAY(error, "%s '%s' has rank %" PRId32 ", not %" PRId32, kind, value->name, tensor->rank, value->rank);
+    return PTC_TYPE_MISMATCH;
+  }
+  if (tensor->rank > 0 && !tensor->shape) {
+    SAY(error, "%s '%s' has no shape", kind, value->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  if (!data)
+    return PTC_OK;
+  ptc_dtype found = tensor->dtype, wanted = value->dtype;
+  if (found.code != wanted.code || found.bits != wanted.bits || found.lanes != wanted.lanes) {
+    SAY(error, "%s '%s' has elements of type %s%u, not %s%u", kind, value->name, code_name(found.code), found.bits,
+        code_name(wanted.code), wanted.bits);
+    return PTC_TYPE_MISMATCH;
+  }
+  if (tensor->device.type != PTC_CPU && tensor->device.type != PTC_CUDA_HOST) {
+    SAY(error, "%s '%s' is not in the memory of the CPU", kind, value->name);
+    return PTC_UNSUPPORTED;
+  }
+  if (!is_dense(tensor)) {
+    SAY(error, "%s '%s' is not dense and row-major", kind, value->name);
+    return PTC_UNSUPPORTED;
+  }
+  return PTC_OK;
+}
+
+static ptc_status shape_mismatch(const char *kind, const ptc_value *value, int32_t dim, int64_t found, int64_t wanted,
+                                 char *error) {
+  const ptc_dim *declared = &value->dims[dim];
+  SAY(error, "%s '%s' dim %" PRId32 " is %" PRId64 ", not %" PRId64 "%s%s%s", kind, value->name, dim, found, wanted,
+      declared->extent < 0 ? " (" : "", declared->extent < 0 ? declared->text : "", declared->extent < 0 ? ")" : "");
+  return PTC_SHAPE_MISMATCH;
+}
+
+/* Points ctx->shapes[i] into ctx->extents. */
+static void lay_out_extents(ptc_ctx *ctx, const ptc_value *values, uint32_t count) {
+  int64_t *next = ctx->extents;
+  for (uint32_t i = 0; i < count; i++) {
+    ctx->shapes[i] = next;
+    next += values[i].rank;
+  }
+}
+
+static void bind_plain_symbols(ptc_ctx *ctx, const ptc_function *interface, const ptc_tensor *inputs) {
+  for (uint32_t s = 0; s < interface->symbol_count; s++)
+    ctx->symbols[s] = -1;
+  for (uint32_t i = 0; i < interface->input_count; i++)
+    for (int32_t d = 0; d < interface->inputs[i].rank; d++) {
+      int32_t symbol = interface->inputs[i].dims[d].symbol;
+      if (symbol >= 0 && ctx->symbols[symbol] < 0)
+        ctx->symbols[symbol] = inputs[i].shape[d];
+    }
+}
+
+static ptc_status check_dims(const ptc_value *value, const ptc_tensor *tensor, const int64_t *symbols,
+                             const int64_t *derived, char *error) {
+  for (int32_t d = 0; d < value->rank; d++) {
+    const ptc_dim *dim = &value->dims[d];
+    int64_t wanted = dim->extent >= 0 ? dim->extent : dim->symbol >= 0 ? symbols[dim->symbol] : derived[d];
+    if (tensor->shape[d] < 0 || tensor->shape[d] != wanted)
+      return shape_mismatch("input", value, d, tensor->shape[d], wanted, error);
+  }
+  return PTC_OK;
+}
+
+ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *inputs, bool data) {
+  const ptc_function *interface = function->interface;
+  if (interface->input_count > 0 && !inputs) {
+    SAY(ctx->error, "inputs of '%s' are NULL", interface->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  for (uint32_t i = 0; i < interface->input_count; i++) {
+    ptc_status status = check_tensor("input", &interface->inputs[i], &inputs[i], data, ctx->error);
+    if (status != PTC_OK)
+      return status;
+    if (data && !inputs[i].data && !is_empty(&inputs[i])) {
+      SAY(ctx->error, "input '%s' is NULL", interface->inputs[i].name);
+      return PTC_INVALID_ARGUMENT;
+    }
+    ctx->arguments[i] = (char *)inputs[i].data + inputs[i].byte_offset;
+  }
+  bind_plain_symbols(ctx, interface, inputs);
+  ptc_status status = ptc_rt_check_symbols(function, ctx->symbols, ctx->error);
+  if (status != PTC_OK)
+    return status;
+  lay_out_extents(ctx, interface->inputs, interface->input_count);
+  if (function->input_shapes)
+    function->input_shapes(ctx->symbols, ctx->shapes);
+  for (uint32_t i = 0; i < interface->input_count && status == PTC_OK; i++)
+    status = check_dims(&interface->inputs[i], &inputs[i], ctx->symbols, ctx->shapes[i], ctx->error);
+  return status;
+}
+
+ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *outputs) {
+  const ptc_function *interface = function->interface;
+  if (interface->output_count > 0 && !outputs) {
+    SAY(ctx->error, "outputs of '%s' are NULL", interface->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  lay_out_extents(ctx, interface->outputs, interface->output_count);
+  function->output_shapes(ctx->symbols, ctx->shapes);
+  for (uint32_t i = 0; i < interface->output_count; i++) {
+    const ptc_value *value = &interface->outputs[i];
+    const ptc_tensor *tensor = &outputs[i];
+    ptc_status status = check_tensor("output", value, tensor, true, ctx->error);
+    if (status != PTC_OK)
+      return status;
+    for (int32_t d = 0; d < value->rank; d++)
+      if (tensor->shape[d] != ctx->shapes[i][d])
+        return shape_mismatch("output", value, d, tensor->shape[d], ctx->shapes[i][d], ctx->error);
+    char *data = tensor->data ? (char *)tensor->data + tensor->byte_offset : 0;
+    if (value->alias >= 0) {
+      char *shared = ctx->arguments[value->alias];
+      if (data && data != shared) {
+        SAY(ctx->error, "output '%s' must be the buffer of input '%s'", value->name,
+            interface->inputs[value->alias].name);
+        return PTC_INVALID_ARGUMENT;
+      }
+      data = shared;
+    } else if (!data && !is_empty(tensor)) {
+      SAY(ctx->error, "output '%s' is NULL", value->name);
+      return PTC_INVALID_ARGUMENT;
+    }
+    ctx->arguments[interface->input_count + i] = data;
+  }
+  return PTC_OK;
+}

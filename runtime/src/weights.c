@@ -1,0 +1,180 @@
+/* Where the weights are: a section of the library, a file beside it that is mapped, or memory that the host fills.
+ *
+ * A weights file belongs to one build: its length and the digest in its header must be those that the library was
+ * linked with. The file is never looked for in the current folder: "beside the library" means beside the file that the
+ * kernel has mapped this code from. Weights are shared and read-only until the first set_weight, which makes a copy
+ * that is this model's own.
+ */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static ptc_status fail(const ptc_options *options, ptc_status status, const char *format, const char *path) {
+  if (options->error && options->error_size > 0)
+    snprintf(options->error, options->error_size, format, path);
+  return status;
+}
+
+/* ---- the path beside the library ---- */
+
+typedef struct line_reader {
+  int file;
+  size_t used, filled;
+  char buffer[4096];
+} line_reader;
+
+/* The next line without its end; longer ones are cut. false at the end of the file. */
+static bool next_line(line_reader *reader, char *line, size_t size) {
+  size_t length = 0;
+  for (;;) {
+    if (reader->used == reader->filled) {
+      ssize_t got = read(reader->file, reader->buffer, sizeof(reader->buffer));
+      if (got <= 0)
+        return false;
+      reader->used = 0;
+      reader->filled = (size_t)got;
+    }
+    char c = reader->buffer[reader->used++];
+    if (c == '\n')
+      break;
+    if (length + 1 < size)
+      line[length++] = c;
+  }
+  line[length] = 0;
+  return true;
+}
+
+/* "55d0-55d8 r-xp 00000000 08:01 1234   /path": writes the path of the mapping that holds `address`. */
+static bool path_of_mapping(uintptr_t address, char *path, size_t size) {
+  line_reader reader = {.file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+  char line[PATH_MAX + 128];
+  bool found = false;
+  if (reader.file < 0)
+    return false;
+  while (!found && next_line(&reader, line, sizeof(line))) {
+    char *end, *file = strchr(line, '/');
+    uintptr_t low = strtoul(line, &end, 16), high = *end == '-' ? strtoul(end + 1, 0, 16) : 0;
+    if (address < low || address >= high || !file || strlen(file) >= size)
+      continue;
+    strcpy(path, file);
+    found = true;
+  }
+  close(reader.file);
+  return found;
+}
+
+static bool path_beside(const char *name, char *path, size_t size) {
+  if (!path_of_mapping((uintptr_t)&path_beside, path, size))
+    return false;
+  char *slash = strrchr(path, '/');
+  if (!slash || (size_t)(slash + 1 - path) + strlen(name) >= size)
+    return false;
+  strcpy(slash + 1, name);
+  return true;
+}
+
+/* ---- the file ---- */
+
+static ptc_status map_file(ptc_model *model, const ptc_options *options, const char *path) {
+  const ptc_rt_weights *weights = &model->descriptor->weights;
+  ptc_rt_weights_header header;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return fail(options, PTC_WEIGHTS_UNAVAILABLE, "cannot open the weights file '%s'", path);
+  size_t bytes = weights->bytes + PTC_RT_WEIGHTS_START;
+  bool whole = read(file, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
+               memcmp(header.magic, PTC_RT_WEIGHTS_MAGIC, sizeof(header.magic)) == 0 &&
+               lseek(file, 0, SEEK_END) == (off_t)bytes;
+  bool ours = whole && header.bytes == weights->bytes && memcmp(header.digest, weights->digest, 32) == 0;
+  void *base = ours ? mmap(0, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  close(file);
+  if (!whole)
+    return fail(options, PTC_WEIGHTS_UNAVAILABLE, "'%s' is not a whole weights file", path);
+  if (!ours)
+    return fail(options, PTC_WEIGHTS_UNAVAILABLE, "the weights file '%s' belongs to another build of the model", path);
+  if (base == MAP_FAILED)
+    return fail(options, PTC_OUT_OF_MEMORY, "cannot map the weights file '%s'", path);
+  model->weights = model->file_weights = (char *)base + PTC_RT_WEIGHTS_START;
+  model->mapped = bytes;
+  return PTC_OK;
+}
+
+static ptc_status open_file(ptc_model *model, const ptc_options *options) {
+  char path[PATH_MAX];
+  if (options->weights_path)
+    return map_file(model, options, options->weights_path);
+  if (!path_beside(model->descriptor->weights.file_name, path, sizeof(path)))
+    return fail(options, PTC_WEIGHTS_UNAVAILABLE, "cannot tell where the library is; give the path of '%s' in the options",
+                model->descriptor->weights.file_name);
+  return map_file(model, options, path);
+}
+
+/* ---- a copy of one's own ---- */
+
+static char *anonymous(size_t bytes) {
+  void *base = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return base == MAP_FAILED ? 0 : base;
+}
+
+ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options) {
+  const ptc_rt_weights *weights = &model->descriptor->weights;
+  if (weights->bytes == 0)
+    return PTC_OK;
+  switch (weights->place) {
+  case PTC_RT_WEIGHTS_EMBEDDED:
+    model->weights = weights->embedded;
+    return PTC_OK;
+  case PTC_RT_WEIGHTS_FILE:
+    return open_file(model, options);
+  default:
+    model->weights = model->own_weights = anonymous(weights->bytes);
+    return model->own_weights ? PTC_OK : fail(options, PTC_OUT_OF_MEMORY, "no memory for the weights%s", "");
+  }
+}
+
+void ptc_rt_weights_close(ptc_model *model) {
+  if (model->own_weights)
+    munmap(model->own_weights, model->descriptor->weights.bytes);
+  if (model->mapped)
+    munmap((char *)model->file_weights - PTC_RT_WEIGHTS_START, model->mapped);
+}
+
+static const ptc_rt_weight *find(const ptc_rt_descriptor *descriptor, const char *name, size_t *bytes) {
+  for (uint32_t i = 0; i < descriptor->table->weight_count; i++)
+    if (strcmp(descriptor->table->weights[i].name, name) == 0) {
+      *bytes = descriptor->table->weights[i].bytes;
+      return &descriptor->weights.weights[i];
+    }
+  return 0;
+}
+
+ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *tensor, size_t bytes) {
+  size_t expected = 0;
+  if (!model || !name || !tensor)
+    return PTC_INVALID_ARGUMENT;
+  const ptc_rt_weight *weight = find(model->descriptor, name, &expected);
+  if (!weight || bytes != expected)
+    return PTC_INVALID_ARGUMENT;
+  if (!weight->pack && weight->stored_bytes != expected)
+    return PTC_UNSUPPORTED; /* folded into others when the model was compiled */
+  if (!model->own_weights) {
+    char *copy = anonymous(model->descriptor->weights.bytes);
+    if (!copy)
+      return PTC_OUT_OF_MEMORY;
+    memcpy(copy, model->weights, model->descriptor->weights.bytes);
+    model->weights = model->own_weights = copy;
+  }
+  char *stored = model->own_weights + weight->offset;
+  if (weight->pack)
+    weight->pack(tensor, stored);
+  else
+    memcpy(stored, tensor, bytes);
+  return PTC_OK;
+}

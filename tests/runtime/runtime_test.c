@@ -1,0 +1,296 @@
+/* The runtime driven through a model written by hand: creation, both entries, threads, errors, memory, fork. */
+#define _GNU_SOURCE
+#include "fake_model.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+static int failures;
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                                   \
+      if (++failures == 20)                                                                                            \
+        exit(1);                                                                                                       \
+    }                                                                                                                  \
+  } while (0)
+
+enum { MOST = 1000 };
+
+static float x[MOST * FAKE_COLUMNS];
+static uint8_t twice[2 * MOST];
+
+static ptc_model *create(const ptc_rt_descriptor *descriptor, uint32_t threads) {
+  ptc_options options = {.struct_size = sizeof(options), .threads = threads};
+  ptc_model *model = 0;
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_OK);
+  return model;
+}
+
+static ptc_status run_scale(ptc_ctx *ctx, int64_t batch, float *y, int64_t *runs, void *workspace) {
+  void *arguments[] = {x, runs, twice, y};
+  return ptc_rt_run(ctx, 0, &batch, arguments, workspace, 0);
+}
+
+static bool right(const float *y, int64_t batch) {
+  for (int64_t i = 0; i < batch * FAKE_COLUMNS; i++)
+    if (y[i] != 2 * x[i] + 0.5f)
+      return false;
+  return true;
+}
+
+static void test_levels(void) {
+  const ptc_rt_descriptor *descriptor = fake_descriptor(&ptc_rt_threading_none, false);
+  char error[128];
+  ptc_options options = {.struct_size = sizeof(options), .error = error, .error_size = sizeof(error)};
+  ptc_model *model = 0;
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_OK);
+  CHECK(strcmp(ptc_rt_cpu_level(model), "x86-64-v2") == 0);
+  CHECK(ptc_rt_threads(model) == 1);
+  ptc_rt_destroy(model);
+  options.cpu_level = "impossible";
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_CPU_UNSUPPORTED && !model);
+  CHECK(strcmp(error, "this processor lacks what CPU level 'impossible' needs") == 0);
+  options.cpu_level = "x86-64-v9";
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_INVALID_ARGUMENT);
+  CHECK(strcmp(error, "the model was not compiled for CPU level 'x86-64-v9'") == 0);
+  /* A caller with older, shorter options: the level asked for is beyond what it knows. */
+  options.struct_size = offsetof(ptc_options, cpu_level);
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_OK);
+  ptc_rt_destroy(model);
+}
+
+static void test_typed_run(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, true), 2);
+  ptc_ctx *ctx = 0;
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0, batch = 64, shape[2], other[1], *shapes[] = {shape, other};
+  CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
+  CHECK(ptc_rt_output_shapes(model, 0, &batch, shapes) == PTC_OK && shape[0] == 64 && shape[1] == FAKE_COLUMNS);
+  CHECK(ptc_rt_warmup(ctx, 0, &batch) == PTC_OK);
+  CHECK(run_scale(ctx, 64, y, &runs, 0) == PTC_OK && right(y, 64) && runs == 1);
+  CHECK(run_scale(ctx, 80, y, &runs, 0) == PTC_GUARD_FAILED && runs == 1);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "guard batch <= 64 failed: batch = 80") == 0);
+  CHECK(run_scale(ctx, 0, y, &runs, 0) == PTC_GUARD_FAILED);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "guard batch >= 1 failed: batch = 0") == 0);
+  batch = 80;
+  CHECK(ptc_rt_workspace_size(model, 0, &batch) == PTC_NO_SIZE);
+  batch = 7;
+  size_t bytes = ptc_rt_workspace_size(model, 0, &batch);
+  char *workspace = malloc(bytes + 3);
+  CHECK(bytes != PTC_NO_SIZE && run_scale(ctx, 7, y, &runs, workspace + 3 - 2) == PTC_OK && right(y, 7));
+  CHECK(strcmp(ptc_rt_last_error(ctx), "") == 0);
+  free(workspace);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static ptc_tensor tensor(void *data, uint8_t code, uint8_t bits, int32_t rank, int64_t *shape) {
+  return (ptc_tensor){data, {PTC_CPU, 0}, rank, {code, bits, 1}, shape, 0, 0};
+}
+
+static void test_tensor_run(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
+  ptc_ctx *ctx = 0;
+  CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 5, shape[] = {100, FAKE_COLUMNS}, one[] = {1}, two[] = {200};
+  ptc_tensor in[] = {tensor(x, PTC_FLOAT, 32, 2, shape), tensor(&runs, PTC_INT, 64, 1, one),
+                     tensor(twice, PTC_UINT, 8, 1, two)};
+  ptc_tensor out[] = {tensor(y, PTC_FLOAT, 32, 2, shape), tensor(0, PTC_INT, 64, 1, one)};
+  CHECK(ptc_rt_tensor_warmup(ctx, 0, in) == PTC_OK);
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_OK && right(y, 100) && runs == 6);
+  two[0] = 199;
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_SHAPE_MISMATCH);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "input 'twice' dim 0 is 199, not 200 (2 * batch)") == 0);
+  two[0] = 200;
+  in[0].dtype.bits = 16;
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_TYPE_MISMATCH);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "input 'x:0' has elements of type float16, not float32") == 0);
+  in[0].dtype.bits = 32;
+  int64_t transposed[] = {1, 100};
+  in[0].strides = transposed;
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_UNSUPPORTED);
+  in[0].strides = 0;
+  out[1].data = &one;
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_INVALID_ARGUMENT);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "output 'runs_out' must be the buffer of input 'runs'") == 0);
+  CHECK(ptc_rt_tensor_run(ctx, 7, in, out, 0, 0) == PTC_INVALID_ARGUMENT && runs == 6);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static void test_index_fault(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
+  ptc_ctx *ctx = 0;
+  ptc_rt_ctx_create(model, &ctx);
+  static int64_t indices[MOST];
+  static float y[MOST];
+  int64_t batch = MOST;
+  void *arguments[] = {indices, y};
+  CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_OK);
+  indices[MOST - 1] = 10;
+  CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_INDEX_OUT_OF_RANGE);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "index out of range in node 'lookup' (kernel gather_2)") == 0);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static void test_floating_point_mode(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
+  ptc_ctx *ctx = 0;
+  ptc_rt_ctx_create(model, &ctx);
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0;
+  float kept = x[FAKE_COLUMNS - 1];
+  x[FAKE_COLUMNS - 1] = 0x1p-149f; /* doubled and added: only its own product is a denormal */
+  unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | 0x8040 | 0x6000); /* flush to zero, denormals are zero, toward zero */
+  CHECK(run_scale(ctx, 100, y, &runs, 0) == PTC_OK);
+  CHECK((_mm_getcsr() & 0xe040) == 0xe040);
+  _mm_setcsr(mode);
+  CHECK(right(y, 100));
+  x[FAKE_COLUMNS - 1] = kept;
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static void test_weights(void) {
+  ptc_model *one = create(fake_descriptor(&ptc_rt_threading_none, false), 1);
+  ptc_model *two = create(fake_descriptor(&ptc_rt_threading_none, false), 1);
+  ptc_ctx *ctx1 = 0, *ctx2 = 0;
+  ptc_rt_ctx_create(one, &ctx1);
+  ptc_rt_ctx_create(two, &ctx2);
+  static float y[FAKE_COLUMNS];
+  int64_t runs = 0;
+  float bias = 8;
+  CHECK(ptc_rt_set_weight(one, "bias", &bias, 4) == PTC_OK);
+  CHECK(ptc_rt_set_weight(one, "bias", &bias, 8) == PTC_INVALID_ARGUMENT);
+  CHECK(ptc_rt_set_weight(one, "none", &bias, 4) == PTC_INVALID_ARGUMENT);
+  CHECK(run_scale(ctx1, 1, y, &runs, 0) == PTC_OK && y[3] == 2 * x[3] + 8);
+  CHECK(run_scale(ctx2, 1, y, &runs, 0) == PTC_OK && y[3] == 2 * x[3] + 0.5f);
+  ptc_rt_ctx_destroy(ctx1);
+  ptc_rt_ctx_destroy(ctx2);
+  ptc_rt_destroy(one);
+  ptc_rt_destroy(two);
+}
+
+typedef struct host {
+  size_t blocks, calls;
+} host;
+
+static void *host_allocate(void *state, size_t bytes, size_t alignment) {
+  ((host *)state)->blocks++;
+  return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void host_release(void *state, void *block, size_t bytes) {
+  ((host *)state)->blocks--;
+  free(block);
+}
+
+static void host_parallel(void *state, size_t count, void (*body)(void *, size_t), void *argument) {
+  ((host *)state)->calls++;
+  for (size_t i = count; i-- > 0;)
+    body(argument, i);
+}
+
+static void test_hooks(void) {
+  host h = {0, 0};
+  ptc_options options = {.struct_size = sizeof(options),
+                         .threads = 5,
+                         .allocator = {host_allocate, host_release, &h},
+                         .pool = {host_parallel, &h}};
+  ptc_model *model = 0;
+  ptc_ctx *ctx = 0;
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0;
+  CHECK(ptc_rt_create(fake_descriptor(&ptc_rt_threading_none, false), &options, &model) == PTC_OK);
+  CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK && h.blocks == 1);
+  CHECK(run_scale(ctx, 500, y, &runs, 0) == PTC_OK && right(y, 500) && h.blocks == 2 && h.calls == 1);
+  CHECK(run_scale(ctx, 400, y, &runs, 0) == PTC_OK && h.blocks == 2 && h.calls == 2);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+  CHECK(h.blocks == 0);
+}
+
+static void *many_runs(void *argument) {
+  ptc_ctx *ctx = 0;
+  int64_t runs = 0;
+  float *y = malloc(sizeof(x));
+  CHECK(ptc_rt_ctx_create(argument, &ctx) == PTC_OK);
+  for (int i = 0; i < 2000; i++) {
+    int64_t batch = 1 + i * 37 % MOST;
+    memset(y, 0, sizeof(x));
+    CHECK(run_scale(ctx, batch, y, &runs, 0) == PTC_OK);
+    CHECK(right(y, batch));
+  }
+  CHECK(runs == 2000);
+  ptc_rt_ctx_destroy(ctx);
+  free(y);
+  return 0;
+}
+
+/* Calls at once on one model: one has the pool, the others run alone, all with the right results. */
+static void test_concurrent_calls(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 3);
+  pthread_t threads[3];
+  for (int i = 0; i < 3; i++)
+    pthread_create(&threads[i], 0, many_runs, model);
+  for (int i = 0; i < 3; i++)
+    pthread_join(threads[i], 0);
+  ptc_rt_destroy(model);
+}
+
+/* The child of a fork has no workers and starts its own. */
+static void test_fork(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
+  ptc_ctx *ctx = 0;
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0;
+  ptc_rt_ctx_create(model, &ctx);
+  CHECK(run_scale(ctx, 900, y, &runs, 0) == PTC_OK);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    memset(y, 0, sizeof(y));
+    _exit(run_scale(ctx, 900, y, &runs, 0) == PTC_OK && right(y, 900) ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static void test_openmp(void) {
+  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_openmp, false), 3);
+  many_runs(model);
+  ptc_rt_destroy(model);
+}
+
+extern int test_builtins(void);
+
+int main(void) {
+  for (int i = 0; i < MOST * FAKE_COLUMNS; i++)
+    x[i] = (float)(i % 977) / 7;
+  test_levels();
+  test_typed_run();
+  test_tensor_run();
+  test_index_fault();
+  test_floating_point_mode();
+  test_weights();
+  test_hooks();
+  test_concurrent_calls();
+  test_fork();
+  test_openmp();
+  CHECK(test_builtins() == 0);
+  printf(failures ? "%d failures\n" : "all passed\n", failures);
+  return failures != 0;
+}
