@@ -15,7 +15,7 @@ typedef struct team {
   atomic_llong next;
 } team;
 
-static void work(void *argument) {
+static void openmp_work(void *argument) {
   team *t = argument;
   uint32_t participant = (uint32_t)omp_get_thread_num();
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
@@ -29,20 +29,20 @@ static void idle(void *argument) { (void)argument; }
 
 static bool present(void) { return GOMP_parallel && omp_get_thread_num && omp_in_parallel; }
 
-static void prepare(uint32_t threads) {
+static void openmp_prepare(uint32_t threads) {
   if (present() && !omp_in_parallel())
     GOMP_parallel(idle, 0, threads, 0);
 }
 
 /* Inside a parallel region of the host the call runs alone: the host has already spread its work. */
-static bool parallel(ptc_rt_task *task, uint32_t participants) {
+static bool openmp_parallel(ptc_rt_task *task, uint32_t participants) {
   if (!present() || omp_in_parallel())
     return false;
   team t = {.task = task};
-  GOMP_parallel(work, &t, participants, 0);
+  GOMP_parallel(openmp_work, &t, participants, 0);
   return true;
 }
 
-static void shutdown(void) {}
+static void openmp_shutdown(void) {}
 
-const ptc_rt_threading ptc_rt_threading_openmp = {prepare, parallel, shutdown};
+const ptc_rt_threading ptc_rt_threading_openmp = {openmp_prepare, openmp_parallel, openmp_shutdown};

@@ -156,7 +156,7 @@ static uint32_t bounded(uint32_t participants) {
   return participants < PTC_RT_MAX_THREADS ? participants : PTC_RT_MAX_THREADS;
 }
 
-static void prepare(uint32_t threads) {
+static void pool_prepare(uint32_t threads) {
   if (!take())
     return;
   start(bounded(threads) - 1);
@@ -172,7 +172,7 @@ static void join_loop(uint32_t pieces) {
   }
 }
 
-static bool parallel(ptc_rt_task *task, uint32_t participants) {
+static bool pool_parallel(ptc_rt_task *task, uint32_t participants) {
   if (!take())
     return false;
   participants = bounded(participants);
@@ -199,7 +199,7 @@ static bool parallel(ptc_rt_task *task, uint32_t participants) {
 }
 
 /* A call that still has the pool when the process exits keeps it: after a while the threads are left to the kernel. */
-static void shutdown(void) {
+static void pool_shutdown(void) {
   for (int attempt = 0; !take(); attempt++) {
     if (attempt > 100000)
       return;
@@ -219,4 +219,6 @@ static void shutdown(void) {
   give_back();
 }
 
-const ptc_rt_threading ptc_rt_threading_pool = {prepare, parallel, shutdown};
+/* Names differ between the kinds of threads: merging the objects merges sections of one name, and the linker could no
+ * longer drop a kind alone. */
+const ptc_rt_threading ptc_rt_threading_pool = {pool_prepare, pool_parallel, pool_shutdown};

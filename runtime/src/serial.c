@@ -1,14 +1,14 @@
 /* --threads=none: every launch runs on the calling thread, or on the host's pool when it gives one. */
 #include "runtime.h"
 
-static void prepare(uint32_t threads) { (void)threads; }
+static void none_prepare(uint32_t threads) { (void)threads; }
 
-static bool parallel(ptc_rt_task *task, uint32_t participants) {
+static bool none_parallel(ptc_rt_task *task, uint32_t participants) {
   (void)task;
   (void)participants;
   return false;
 }
 
-static void shutdown(void) {}
+static void none_shutdown(void) {}
 
-const ptc_rt_threading ptc_rt_threading_none = {prepare, parallel, shutdown};
+const ptc_rt_threading ptc_rt_threading_none = {none_prepare, none_parallel, none_shutdown};
