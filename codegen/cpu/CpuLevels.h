@@ -1,0 +1,42 @@
+//===- CpuLevels.h - the CPU levels that code is generated for --*- C++ -*-===//
+//
+// A library holds every kernel once per level; the best level that the processor has is chosen when a model is
+// created. A level is a row of a table: nothing else in the compiler asks for the name of an instruction set.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_CPULEVELS_H
+#define PTC_CODEGEN_CPU_CPULEVELS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+
+namespace ptc::cpu {
+
+struct CpuLevel {
+  llvm::StringRef name;         // "x86-64-v3": the user's word, the suffix of symbols
+  llvm::StringRef triple;       // "x86_64-unknown-linux-gnu"
+  llvm::StringRef cpu;          // LLVM's -mcpu; instructions
+  llvm::StringRef tuneCpu;      // LLVM's -mtune; scheduling only
+  llvm::StringRef features;     // LLVM's -mattr, on top of cpu
+  int64_t vectorBits;           // native vector register
+  int64_t vectorRegisters;      // architectural vector registers
+  int64_t maskedElementBits;    // smallest element that masked loads and stores take natively; 0: none
+  bool hasFma;
+  bool hasGather;               // gathers are worth more than scalar loads
+  bool hasHalfConversions;      // f16 <-> f32 in hardware
+  bool hasVnni;                 // u8 x s8 dot products into i32
+  bool hasBf16Dot;              // bf16 dot products into f32
+
+  int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
+  bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }
+};
+
+/// All levels, of one processor family from low to high.
+llvm::ArrayRef<CpuLevel> getCpuLevels();
+/// The level of this name, or null.
+const CpuLevel *findCpuLevel(llvm::StringRef name);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_CPULEVELS_H

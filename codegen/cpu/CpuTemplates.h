@@ -1,0 +1,32 @@
+//===- CpuTemplates.h - compute-bound nodes on the CPU ----------*- C++ -*-===//
+//
+// What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_CPUTEMPLATES_H
+#define PTC_CODEGEN_CPU_CPUTEMPLATES_H
+
+#include "codegen/common/KernelEmitter.h"
+#include "ir/loop/Loop.h"
+
+namespace ptc::cpu {
+
+/// What planKernel writes into the kernel. `scratch` is in bytes a thread (null: none).
+struct KernelPlan {
+  Expr iterations; // independent units of work, in [0, iterations)
+  Expr grain;      // fewest of them that are worth a thread
+  Expr scratch;
+  mlir::DictionaryAttr config; // the template's own choices, level independent
+};
+
+mlir::FailureOr<KernelPlan> planContraction(loop::KernelOp kernel, loop::ContractionOp op);
+mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, loop::AttentionOp op);
+
+/// Emits the iterations [begin, end) (i64 values) at the emitter's insertion point. Planned choices are in
+/// kernel.getConfigAttr().
+mlir::LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, mlir::Value begin, mlir::Value end);
+mlir::LogicalResult emitAttention(KernelEmitter &emitter, loop::AttentionOp op, mlir::Value begin, mlir::Value end);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_CPUTEMPLATES_H
