@@ -40,7 +40,7 @@ def Loop_Dialect : Dialect {
 def Loop_LayoutAttr : AttrDef<Loop_Dialect, "Layout"> {
   let mnemonic = "layout";
   let summary = "how logical dims lie in memory: order[0] is the outermost";
-  let parameters = (ins ArrayRefParameter<"int64_t">:$order);
+  let parameters = (ins OptionalArrayRefParameter<"int64_t">:$order);
   let assemblyFormat = "`<` `[` (`]`) : ($order^ `]`)? `>`";
   let extraClassDeclaration = [{
     static LayoutAttr getRowMajor(::mlir::MLIRContext *context, int64_t rank);
@@ -72,7 +72,7 @@ def Loop_BufferType : TypeDef<Loop_Dialect, "Buffer"> {
   }];
 }
 
-def Loop_ReduceKindAttr : Prim_EnumAttr<Prim_ReduceKind, "reduce_kind">;
+defvar Loop_ReduceKindAttr = Prim_ReduceKindAttr;
 
 // Where a packed weight's elements come from: dest dim i has extents[i] and steps
 // strides[i] elements in the source; element = 0 where a bound fails.
@@ -291,7 +291,9 @@ def Loop_AttentionOp : Loop_Op<"attention", [SingleBlock, NoTerminator]> {
 // Bodies: memory ops (arithmetic is arith and math on scalars)
 //===----------------------------------------------------------------------===//
 
-def Loop_LoadOp : Loop_Op<"load", [MemoryEffects<[MemRead]>]> {
+def Loop_LoadOp : Loop_Op<"load", [MemoryEffects<[MemRead]>,
+    TypesMatchWith<"the result is an element of the buffer", "buffer", "result",
+                   "::llvm::cast<::ptc::loop::BufferType>($_self).getElementType()">]> {
   let summary = "element at logical indices; operand k stands in them as _k";
   let arguments = (ins Loop_Buffer:$buffer, Prim_ExprArrayAttr:$indices, Variadic<I64>:$operands_);
   let results = (outs AnyType:$result);
@@ -301,11 +303,13 @@ def Loop_LoadOp : Loop_Op<"load", [MemoryEffects<[MemRead]>]> {
                                  CArg<"::mlir::ValueRange", "{}">:$operands)>];
 }
 
-def Loop_StoreOp : Loop_Op<"store", [MemoryEffects<[MemWrite]>]> {
+def Loop_StoreOp : Loop_Op<"store", [MemoryEffects<[MemWrite]>,
+    TypesMatchWith<"the value is an element of the buffer", "buffer", "value",
+                   "::llvm::cast<::ptc::loop::BufferType>($_self).getElementType()">]> {
   let summary = "writes, or combines with `combine` (sum, prod, max, min) what is there";
   let arguments = (ins AnyType:$value, Loop_Buffer:$buffer, Prim_ExprArrayAttr:$indices, Variadic<I64>:$operands_,
                        OptionalAttr<Loop_ReduceKindAttr>:$combine);
-  let assemblyFormat = "$value `,` $buffer custom<ExprList>($indices) (`(` $operands_^ `)`)? (`combine` $combine^)? attr-dict `:` type($value) `,` type($buffer)";
+  let assemblyFormat = "$value `,` $buffer custom<ExprList>($indices) (`(` $operands_^ `)`)? (`combine` $combine^)? attr-dict `:` type($buffer)";
   let extraClassDeclaration = [{ ::mlir::OperandRange getIndexOperands() { return getOperands_(); } }];
   let builders = [OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$buffer, "::llvm::ArrayRef<::ptc::Expr>":$indices,
                                  CArg<"::mlir::ValueRange", "{}">:$operands)>];
@@ -325,7 +329,7 @@ def Loop_CheckIndexOp : Loop_Op<"check_index", []> {
   let assemblyFormat = "$index `in` custom<OneExpr>($extent) attr-dict";
 }
 
-def Loop_MaskedOp : Loop_Op<"masked", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects]> {
+def Loop_MaskedOp : Loop_Op<"masked", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects, AllTypesMatch<["other", "result"]>]> {
   let summary = "the region's value where all conditions are >= 0, else `other`; nothing is read elsewhere";
   let arguments = (ins Prim_ExprArrayAttr:$conditions, Variadic<I64>:$operands_, AnyType:$other);
   let results = (outs AnyType:$result);

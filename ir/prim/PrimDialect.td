@@ -72,7 +72,7 @@ def Prim_SymbolAttr : Prim_Attr<"Symbol", "symbol"> {
   }];
   let parameters = (ins "int64_t":$min, "int64_t":$max, "int64_t":$divisor,
                         "int64_t":$hint);
-  let assemblyFormat = "`<` $min `..` $max `,` `divisor` `=` $divisor `,` `hint` `=` $hint `>`";
+  let assemblyFormat = "`<` $min `,` $max `,` `divisor` `=` $divisor `,` `hint` `=` $hint `>`";
 }
 
 def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {

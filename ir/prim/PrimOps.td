@@ -93,7 +93,7 @@ def Prim_PadOp : Prim_Op<"pad", [Pure]> {
   }];
   let arguments = (ins Prim_Tensor:$x, Prim_Tensor:$value, Prim_ExprArrayAttr:$low, Prim_PadKindAttr:$kind);
   let results = (outs Prim_Tensor:$result);
-  let assemblyFormat = "$kind $x `,` $value custom<ExprList>($low) attr-dict `:` type($x) `->` type($result)";
+  let assemblyFormat = "$kind $x `,` $value custom<ExprList>($low) attr-dict `:` functional-type(operands, results)";
 }
 
 def Prim_ConcatOp : Prim_InferredOp<"concat"> {

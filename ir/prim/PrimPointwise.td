@@ -11,17 +11,7 @@
 #ifndef PTC_IR_PRIM_PRIMPOINTWISE
 #define PTC_IR_PRIM_PRIMPOINTWISE
 
-include "ir/prim/PrimDialect.td"
-
-def Prim_PointwiseInterface : OpInterface<"PointwiseOpInterface"> {
-  let cppNamespace = "::ptc::prim";
-  let description = "An op whose result at an index depends on its operands at that index alone.";
-  let methods = [
-    InterfaceMethod<"Emits the scalar body; `x` are signless scalars.",
-      "::mlir::Value", "emitScalar",
-      (ins "::ptc::prim::ScalarBuilder &":$s,
-           "::llvm::ArrayRef<::mlir::Value>":$x)>];
-}
+include "ir/prim/PrimInterfaces.td"
 
 // Classes of element types a row accepts; the enumerated tests go through them.
 class TypeClass<string n, Type t> { string name = n; Type type = t; }
@@ -62,7 +52,7 @@ class Prim_Binary<string mnemonic, TypeClass types, string body, string domain =
 
 // Result: i1 of the operands' shape.
 class Prim_Predicate<string mnemonic, int n, TypeClass types, string body>
-    : Prim_Pointwise<mnemonic, n, types, body, "-10, 10", 0, [InferTypeOpAdaptor]> {
+    : Prim_Pointwise<mnemonic, n, types, body, "-10, 10", 0, [SameTypeOperands, InferTypeOpAdaptor]> {
   let results = (outs Prim_BoolTensor:$y);
 }
 class Prim_Test<string mnemonic, TypeClass types, string body> : Prim_Predicate<mnemonic, 1, types, body> {
@@ -162,7 +152,7 @@ def Prim_SelectOp : Prim_Pointwise<"select", 3, Any, "return s.select(x[0], x[1]
   let summary = "a where condition holds, else b";
   let arguments = (ins Prim_BoolTensor:$condition, Prim_Tensor:$a, Prim_Tensor:$b);
   let results = (outs Prim_Tensor:$y);
-  let assemblyFormat = "$condition `,` $a `,` $b attr-dict `:` type($y)";
+  let assemblyFormat = "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($y)";
 }
 
 def Prim_ConvertOp : Prim_Op<"convert", [Pure, Elementwise, SameOperandsAndResultShape, Prim_PointwiseInterface]> {

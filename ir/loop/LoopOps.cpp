@@ -1,0 +1,188 @@
+//===- LoopOps.cpp - syntax of program and kernel; queries over nodes -----===//
+
+#include "ir/loop/Loop.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+#define GET_OP_CLASSES
+#include "ir/loop/LoopOps.cpp.inc"
+
+ParseResult loop::parseOneExpr(AsmParser &parser, ExprAttr &attr) {
+  Expr expr = Expr::parse(parser);
+  if (expr)
+    attr = expr;
+  return success(bool(expr));
+}
+
+void loop::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) {
+  printer << Expr(expr).str();
+}
+
+//===----------------------------------------------------------------------===//
+// loop.program @f(%x: type, ... | %y: type, ...) attributes {...} { ... }
+// loop.kernel @k(%x: type, ...) attributes {...} { ... }
+//===----------------------------------------------------------------------===//
+
+/// Symbol name, block arguments, attributes and body of program and kernel. The
+/// outputs of a program stand behind `|`; their position goes to `inputs`.
+static ParseResult parseSymbolOp(OpAsmParser &parser, OperationState &result,
+                                 bool hasOutputs) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
+                             result.attributes) ||
+      parser.parseLParen())
+    return failure();
+  int64_t inputs = -1;
+  bool closed = succeeded(parser.parseOptionalRParen());
+  while (!closed) {
+    if (hasOutputs && inputs < 0 && succeeded(parser.parseOptionalVerticalBar())) {
+      inputs = arguments.size();
+      if (succeeded(parser.parseOptionalRParen()))
+        break;
+    }
+    if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
+      return failure();
+    if (succeeded(parser.parseOptionalComma()))
+      continue;
+    if (hasOutputs && inputs < 0 && succeeded(parser.parseOptionalVerticalBar())) {
+      inputs = arguments.size();
+      if (succeeded(parser.parseOptionalRParen()))
+        break;
+      continue;
+    }
+    if (parser.parseRParen())
+      return failure();
+    break;
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  if (hasOutputs)
+    result.addAttribute("inputs",
+                        parser.getBuilder().getI64IntegerAttr(
+                            inputs < 0 ? int64_t(arguments.size()) : inputs));
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  if (body->empty()) {
+    Block &block = body->emplaceBlock();
+    for (OpAsmParser::Argument &argument : arguments)
+      block.addArgument(argument.type, result.location);
+  }
+  return success();
+}
+
+static void printSymbolOp(OpAsmPrinter &printer, Operation *op, Block &block,
+                          int64_t inputs) {
+  printer << ' ';
+  printer.printSymbolName(SymbolTable::getSymbolName(op).getValue());
+  printer << '(';
+  for (auto [index, argument] : llvm::enumerate(block.getArguments())) {
+    if (int64_t(index) == inputs)
+      printer << (index ? " | " : "| ");
+    else if (index)
+      printer << ", ";
+    printer.printRegionArgument(argument);
+  }
+  if (inputs == int64_t(block.getNumArguments()))
+    printer << " |";
+  printer << ')';
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(),
+                                           {"sym_name", "inputs"});
+  printer << ' ';
+  printer.printRegion(*block.getParent(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
+}
+
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseSymbolOp(parser, result, /*hasOutputs=*/true);
+}
+void ProgramOp::print(OpAsmPrinter &printer) {
+  printSymbolOp(printer, *this, getBlock(), getInputs());
+}
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseSymbolOp(parser, result, /*hasOutputs=*/false);
+}
+void KernelOp::print(OpAsmPrinter &printer) {
+  printSymbolOp(printer, *this, getBlock(), -1);
+}
+
+//===----------------------------------------------------------------------===//
+// Builders
+//===----------------------------------------------------------------------===//
+
+void LoadOp::build(OpBuilder &builder, OperationState &state, Value buffer,
+                   ArrayRef<Expr> indices, ValueRange operands) {
+  build(builder, state, cast<BufferType>(buffer.getType()).getElementType(),
+        buffer, prim::getExprArray(builder.getContext(), indices), operands);
+}
+
+void StoreOp::build(OpBuilder &builder, OperationState &state, Value value,
+                    Value buffer, ArrayRef<Expr> indices, ValueRange operands) {
+  build(builder, state, value, buffer,
+        prim::getExprArray(builder.getContext(), indices), operands,
+        prim::ReduceKindAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+bool loop::isNode(Operation *op) {
+  return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, ContractionOp,
+             AttentionOp>(op);
+}
+
+SmallVector<Expr> loop::getDomain(Operation *node) {
+  return prim::getExprs(node->getAttrOfType<ArrayAttr>("domain"));
+}
+
+void loop::setDomain(Operation *node, ArrayRef<Expr> domain) {
+  node->setAttr("domain", prim::getExprArray(node->getContext(), domain));
+}
+
+static Attribute substitute(Attribute attr,
+                            function_ref<Expr(StringRef)> map) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return Expr(expr).substitute(map);
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
+    return attr;
+  SmallVector<Attribute> elements;
+  for (Attribute element : list)
+    elements.push_back(Expr(cast<ExprAttr>(element)).substitute(map));
+  return ArrayAttr::get(attr.getContext(), elements);
+}
+
+void loop::substituteExprs(Operation *root, function_ref<Expr(StringRef)> map) {
+  root->walk([&](Operation *op) {
+    for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
+      Attribute changed = substitute(entry.getValue(), map);
+      if (changed != entry.getValue())
+        op->setAttr(entry.getName(), changed);
+    }
+  });
+}
+
+void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read,
+                           SmallVectorImpl<Value> &written) {
+  auto add = [](SmallVectorImpl<Value> &list, Value buffer) {
+    if (!llvm::is_contained(list, buffer))
+      list.push_back(buffer);
+  };
+  root->walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      add(read, load.getBuffer());
+    else if (auto panels = dyn_cast<PanelsOp>(op))
+      add(read, panels.getBuffer());
+    else if (auto branch = dyn_cast<IfOp>(op))
+      add(read, branch.getCondition());
+    else if (auto store = dyn_cast<StoreOp>(op)) {
+      add(written, store.getBuffer());
+      if (store.getCombine())
+        add(read, store.getBuffer());
+    }
+  });
+}

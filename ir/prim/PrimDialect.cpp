@@ -1,0 +1,180 @@
+//===- PrimDialect.cpp - registration, attributes, dims of tensor types ---===//
+
+#include "ir/prim/Prim.h"
+#include "ir/expr/ExprStorage.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::prim;
+
+#include "ir/prim/PrimDialect.cpp.inc"
+#include "ir/prim/PrimEnums.cpp.inc"
+#include "ir/prim/PrimInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/prim/PrimAttrs.cpp.inc"
+
+void PrimDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/prim/PrimOps.cpp.inc"
+      >();
+}
+
+void PrimDialect::registerAttributes() {
+  addAttributes<ExprAttr,
+#define GET_ATTRDEF_LIST
+#include "ir/prim/PrimAttrs.cpp.inc"
+                >();
+}
+
+Attribute PrimDialect::parseAttribute(DialectAsmParser &parser,
+                                      Type type) const {
+  StringRef mnemonic;
+  Attribute attr;
+  OptionalParseResult result =
+      generatedAttributeParser(parser, &mnemonic, type, attr);
+  if (result.has_value())
+    return attr;
+  if (mnemonic == "expr")
+    return ExprAttr::parse(parser, type);
+  parser.emitError(parser.getNameLoc(), "unknown prim attribute: ") << mnemonic;
+  return {};
+}
+
+void PrimDialect::printAttribute(Attribute attr,
+                                 DialectAsmPrinter &printer) const {
+  if (auto expr = dyn_cast<ExprAttr>(attr)) {
+    printer << "expr";
+    expr.print(printer);
+    return;
+  }
+  (void)generatedAttributePrinter(attr, printer);
+}
+
+//===----------------------------------------------------------------------===//
+// Lists of expressions
+//===----------------------------------------------------------------------===//
+
+ParseResult prim::parseExprList(AsmParser &parser, ArrayAttr &exprs) {
+  SmallVector<Attribute> list;
+  auto parseOne = [&]() -> ParseResult {
+    Expr expr = Expr::parse(parser);
+    list.push_back(expr);
+    return success(bool(expr));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  exprs = ArrayAttr::get(parser.getContext(), list);
+  return success();
+}
+
+void prim::printExprList(AsmPrinter &printer, ArrayAttr exprs) {
+  printer << '[';
+  llvm::interleaveComma(exprs, printer, [&](Attribute attr) {
+    printer << Expr(cast<ExprAttr>(attr)).str();
+  });
+  printer << ']';
+}
+
+ArrayAttr prim::getExprArray(MLIRContext *context, ArrayRef<Expr> exprs) {
+  SmallVector<Attribute> list(exprs.begin(), exprs.end());
+  return ArrayAttr::get(context, list);
+}
+
+SmallVector<Expr> prim::getExprs(ArrayAttr exprs) {
+  SmallVector<Expr> list;
+  for (Attribute attr : exprs)
+    list.push_back(cast<ExprAttr>(attr));
+  return list;
+}
+
+//===----------------------------------------------------------------------===//
+// Dims of tensor types
+//===----------------------------------------------------------------------===//
+
+Attribute DimsAttr::parse(AsmParser &parser, Type) {
+  ArrayAttr list;
+  if (parser.parseLess() || parseExprList(parser, list) ||
+      parser.parseGreater())
+    return {};
+  SmallVector<ExprAttr> dims;
+  for (Attribute attr : list)
+    dims.push_back(cast<ExprAttr>(attr));
+  return get(parser.getContext(), dims);
+}
+
+void DimsAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDims(), printer,
+                        [&](ExprAttr dim) { printer << Expr(dim).str(); });
+  printer << "]>";
+}
+
+LogicalResult
+DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                         function_ref<InFlightDiagnostic()> emitError) const {
+  if (shape.size() != getDims().size())
+    return emitError() << "the type has " << shape.size() << " dims, its encoding "
+                       << getDims().size();
+  for (auto [size, dim] : llvm::zip(shape, getDims())) {
+    bool isStatic = Expr(dim).isConstant();
+    if (isStatic != !ShapedType::isDynamic(size) ||
+        (isStatic && Expr(dim).getValue() != size))
+      return emitError() << "dim " << Expr(dim).str()
+                         << " of the encoding contradicts the type's";
+  }
+  return success();
+}
+
+SmallVector<Expr> prim::getDims(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<Expr> dims;
+  if (auto encoding = dyn_cast_or_null<DimsAttr>(tensor.getEncoding())) {
+    dims.append(encoding.getDims().begin(), encoding.getDims().end());
+    return dims;
+  }
+  for (int64_t size : tensor.getShape())
+    dims.push_back(Expr::constant(type.getContext(), size));
+  return dims;
+}
+
+RankedTensorType prim::getTensorType(ArrayRef<Expr> dims, Type elementType) {
+  SmallVector<int64_t> shape;
+  SmallVector<ExprAttr> encoded;
+  for (Expr dim : dims) {
+    shape.push_back(dim.isConstant() ? dim.getValue() : ShapedType::kDynamic);
+    encoded.push_back(dim);
+  }
+  if (!llvm::is_contained(shape, ShapedType::kDynamic))
+    return RankedTensorType::get(shape, elementType);
+  return RankedTensorType::get(
+      shape, elementType, DimsAttr::get(elementType.getContext(), encoded));
+}
+
+Type prim::getScalarType(Type elementType) {
+  if (auto integer = dyn_cast<IntegerType>(elementType))
+    return IntegerType::get(integer.getContext(), integer.getWidth());
+  return elementType;
+}
+
+SymbolRanges prim::getSymbolRanges(DictionaryAttr symbols) {
+  SymbolRanges ranges;
+  if (symbols)
+    for (NamedAttribute entry : symbols)
+      if (auto symbol = dyn_cast<SymbolAttr>(entry.getValue()))
+        ranges[entry.getName()] = {symbol.getMin(), symbol.getMax(),
+                                   symbol.getDivisor()};
+  return ranges;
+}
+
+SymbolValues prim::getSymbolHints(DictionaryAttr symbols) {
+  SymbolValues hints;
+  if (symbols)
+    for (NamedAttribute entry : symbols)
+      if (auto symbol = dyn_cast<SymbolAttr>(entry.getValue()))
+        hints[entry.getName()] = symbol.getHint();
+  return hints;
+}

@@ -1,0 +1,205 @@
+//===- PrimTypeRules.cpp - type rules, verifiers and folds of prim ops ----===//
+//
+// One `inferReturnTypes` for each op whose result type follows from operands and
+// attributes. A rule that is violated returns failure with a sentence: decompositions
+// check a user's model before they build, so a failure here is a bug of ours.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/prim/Prim.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::prim;
+
+#define GET_OP_CLASSES
+#include "ir/prim/PrimOps.cpp.inc"
+
+namespace {
+
+LogicalResult rankError(std::optional<Location> loc, const char *sentence) {
+  return emitOptionalError(loc, sentence);
+}
+
+using Types = SmallVectorImpl<Type>;
+
+/// i1 of the operands' shape, encoding included.
+LogicalResult inferPredicate(Value operand, Types &results) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  results.push_back(
+      type.clone(IntegerType::get(type.getContext(), 1)));
+  return success();
+}
+
+SmallVector<Expr> dropAxes(ArrayRef<Expr> dims, ArrayRef<int64_t> axes) {
+  SmallVector<Expr> kept;
+  for (auto [index, dim] : llvm::enumerate(dims))
+    if (!llvm::is_contained(axes, int64_t(index)))
+      kept.push_back(dim);
+  return kept;
+}
+
+} // namespace
+
+#define PREDICATE(OP, OPERAND)                                                 \
+  LogicalResult OP::inferReturnTypes(MLIRContext *, std::optional<Location>,   \
+                                     Adaptor adaptor, Types &results) {        \
+    return inferPredicate(adaptor.OPERAND(), results);                         \
+  }
+PREDICATE(EqOp, getA)
+PREDICATE(NeOp, getA)
+PREDICATE(LtOp, getA)
+PREDICATE(LeOp, getA)
+PREDICATE(IsNanOp, getX)
+PREDICATE(IsInfOp, getX)
+#undef PREDICATE
+
+Value ConvertOp::emitScalar(ScalarBuilder &s, ArrayRef<Value> x) {
+  Type to = getElementType(getY());
+  return s.convert(x[0], getScalarType(to), to.isUnsignedInteger());
+}
+
+//===----------------------------------------------------------------------===//
+// Sources and views
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult ExprsOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (type.getRank() > 1 || !type.hasStaticShape() ||
+      type.getNumElements() != int64_t(getValues().size()))
+    return emitOpError("has ") << getValues().size() << " values for " << type;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  SmallVector<Expr> from = getDims(getX()), to = getDims(getResult());
+  if (from.size() != getAxes().size())
+    return emitOpError("needs one axis for each dim of the operand");
+  int64_t last = -1;
+  for (auto [dim, axis] : llvm::zip(from, getAxes())) {
+    if (axis <= last || axis >= int64_t(to.size()))
+      return emitOpError("axes must ascend within the result's rank");
+    last = axis;
+    if (!dim.isConstant(1) && dim != to[axis])
+      return emitOpError("stretches dim ") << dim.str() << " to " << to[axis].str();
+  }
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getX().getType() == getResult().getType())
+    return getX();
+  return {};
+}
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
+                                            Adaptor adaptor, Types &results) {
+  SmallVector<Expr> from = getDims(adaptor.getX()), to;
+  if (from.size() != adaptor.getPermutation().size())
+    return rankError(loc, "the permutation has another rank than the operand");
+  for (int64_t axis : adaptor.getPermutation())
+    to.push_back(from[axis]);
+  results.push_back(getTensorType(to, getElementType(adaptor.getX())));
+  return success();
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  for (auto [index, axis] : llvm::enumerate(getPermutation()))
+    if (axis != int64_t(index))
+      return {};
+  return getX();
+}
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> loc,
+                                         Adaptor adaptor, Types &results) {
+  SmallVector<Expr> dims = getDims(adaptor.getInputs().front());
+  size_t axis = adaptor.getAxis();
+  if (axis >= dims.size())
+    return rankError(loc, "the axis is out of the operands' rank");
+  for (Value input : adaptor.getInputs().drop_front())
+    dims[axis] = dims[axis] + getDims(input)[axis];
+  results.push_back(
+      getTensorType(dims, getElementType(adaptor.getInputs().front())));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Indexing
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                         Adaptor adaptor, Types &results) {
+  SmallVector<Expr> x = getDims(adaptor.getX()),
+                    indices = getDims(adaptor.getIndices());
+  size_t axis = adaptor.getAxis();
+  SmallVector<Expr> dims(x.begin(), x.begin() + axis);
+  dims.append(indices.begin(), indices.end());
+  dims.append(x.begin() + axis + 1, x.end());
+  results.push_back(getTensorType(dims, getElementType(adaptor.getX())));
+  return success();
+}
+
+LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *,
+                                                 std::optional<Location>,
+                                                 Adaptor adaptor,
+                                                 Types &results) {
+  results.push_back(getTensorType(getDims(adaptor.getIndices()),
+                                  getElementType(adaptor.getX())));
+  return success();
+}
+
+LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *,
+                                           std::optional<Location> loc,
+                                           Adaptor adaptor, Types &results) {
+  SmallVector<Expr> x = getDims(adaptor.getX()),
+                    indices = getDims(adaptor.getIndices());
+  if (indices.empty() || !indices.back().isConstant())
+    return rankError(loc, "the length of index tuples must be known");
+  size_t consumed = adaptor.getBatchDims() + indices.back().getValue();
+  if (consumed > x.size())
+    return rankError(loc, "index tuples are longer than the operand's rank");
+  SmallVector<Expr> dims(indices.begin(), indices.end() - 1);
+  dims.append(x.begin() + consumed, x.end());
+  results.push_back(getTensorType(dims, getElementType(adaptor.getX())));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and contractions
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                         Adaptor adaptor, Types &results) {
+  results.push_back(
+      getTensorType(dropAxes(getDims(adaptor.getX()), adaptor.getAxes()),
+                    getElementType(adaptor.getX())));
+  return success();
+}
+
+LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location>,
+                                            Adaptor adaptor, Types &results) {
+  int64_t axis = adaptor.getAxis();
+  results.push_back(getTensorType(
+      dropAxes(getDims(adaptor.getX()), axis),
+      IntegerType::get(context, 64, IntegerType::Signed)));
+  return success();
+}
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
+                                         std::optional<Location> loc,
+                                         Adaptor adaptor, Types &results) {
+  SmallVector<Expr> lhs = getDims(adaptor.getLhs()),
+                    rhs = getDims(adaptor.getRhs());
+  if (lhs.size() < 2 || rhs.size() < 2)
+    return rankError(loc, "operands must have rank 2 or more");
+  if (lhs.back() != rhs[rhs.size() - 2])
+    return rankError(loc, "the contracted dims differ");
+  lhs.back() = rhs.back();
+  results.push_back(getTensorType(lhs, getElementType(adaptor.getLhs())));
+  return success();
+}

@@ -1,0 +1,281 @@
+//===- ScalarBuilder.cpp - total scalar operations ------------------------===//
+
+#include "ir/prim/ScalarBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace mlir;
+using namespace ptc::prim;
+
+bool ScalarBuilder::isFloat(Value v) const {
+  return isa<FloatType>(v.getType());
+}
+
+Value ScalarBuilder::constant(Type type, double value) {
+  if (isa<FloatType>(type))
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
+  return arith::ConstantOp::create(b, loc,
+                                   b.getIntegerAttr(type, int64_t(value)));
+}
+
+#define FLOAT_OR_INT(NAME, FLOAT_OP, INT_OP)                                   \
+  Value ScalarBuilder::NAME(Value a, Value c) {                                \
+    if (isFloat(a))                                                            \
+      return FLOAT_OP::create(b, loc, a, c);                                   \
+    return INT_OP::create(b, loc, a, c);                                       \
+  }
+FLOAT_OR_INT(add, arith::AddFOp, arith::AddIOp)
+FLOAT_OR_INT(sub, arith::SubFOp, arith::SubIOp)
+FLOAT_OR_INT(mul, arith::MulFOp, arith::MulIOp)
+#undef FLOAT_OR_INT
+
+// Integer division is total: the divisor is replaced by 1 where it is 0 or
+// where the quotient would overflow, and the result chosen afterwards.
+Value ScalarBuilder::div(Value a, Value c) {
+  if (isFloat(a))
+    return arith::DivFOp::create(b, loc, a, c);
+  Value isZero = equal(c, zero(c));
+  Value safe = select(isZero, one(c), c);
+  if (isUnsigned)
+    return select(isZero, zero(a), arith::DivUIOp::create(b, loc, a, safe));
+  Value isMinusOne = equal(c, constant(c.getType(), -1));
+  safe = select(isMinusOne, one(c), safe);
+  Value quotient = arith::DivSIOp::create(b, loc, a, safe);
+  quotient = select(isMinusOne, sub(zero(a), a), quotient); // wraps at the minimum
+  return select(isZero, zero(a), quotient);
+}
+
+Value ScalarBuilder::rem(Value a, Value c) {
+  if (isFloat(a))
+    return arith::RemFOp::create(b, loc, a, c);
+  Value isZero = equal(c, zero(c));
+  Value safe = select(isZero, one(c), c);
+  if (isUnsigned)
+    return arith::RemUIOp::create(b, loc, a, safe);
+  safe = select(equal(c, constant(c.getType(), -1)), one(c), safe);
+  return arith::RemSIOp::create(b, loc, a, safe);
+}
+
+// r = a rem c; where r != 0 and its sign differs from c's, r + c.
+Value ScalarBuilder::mod(Value a, Value c) {
+  Value r = rem(a, c);
+  if (!isFloat(a) && isUnsigned)
+    return r;
+  Value differs = isFloat(a)
+                      ? Value(arith::XOrIOp::create(b, loc, less(r, zero(r)),
+                                                    less(c, zero(c))))
+                      : less(bitXor(r, c), zero(r));
+  Value fix = bitAnd(notEqual(r, zero(r)), differs);
+  if (!isFloat(a)) // x mod 0 = 0
+    fix = bitAnd(fix, notEqual(c, zero(c)));
+  return select(fix, add(r, c), r);
+}
+
+Value ScalarBuilder::pow(Value a, Value c) {
+  if (isFloat(a))
+    return math::PowFOp::create(b, loc, a, c);
+  return math::IPowIOp::create(b, loc, a, c);
+}
+
+Value ScalarBuilder::maximum(Value a, Value c) {
+  if (isFloat(a))
+    return arith::MaximumFOp::create(b, loc, a, c);
+  if (isUnsigned)
+    return arith::MaxUIOp::create(b, loc, a, c);
+  return arith::MaxSIOp::create(b, loc, a, c);
+}
+
+Value ScalarBuilder::minimum(Value a, Value c) {
+  if (isFloat(a))
+    return arith::MinimumFOp::create(b, loc, a, c);
+  if (isUnsigned)
+    return arith::MinUIOp::create(b, loc, a, c);
+  return arith::MinSIOp::create(b, loc, a, c);
+}
+
+Value ScalarBuilder::abs(Value a) {
+  if (isFloat(a))
+    return math::AbsFOp::create(b, loc, a);
+  if (isUnsigned)
+    return a;
+  return select(less(a, zero(a)), sub(zero(a), a), a);
+}
+
+Value ScalarBuilder::neg(Value a) {
+  if (isFloat(a))
+    return arith::NegFOp::create(b, loc, a);
+  return sub(zero(a), a);
+}
+
+// NaN stays NaN, and a zero stays the zero it is.
+Value ScalarBuilder::sign(Value a) {
+  Value positive = less(zero(a), a);
+  if (!isFloat(a) && isUnsigned)
+    return select(positive, one(a), zero(a));
+  Value negative = less(a, zero(a));
+  return select(positive, one(a),
+                select(negative, constant(a.getType(), -1), a));
+}
+
+// x < 0 ? 0 : x is one instruction and keeps NaN.
+Value ScalarBuilder::relu(Value a) {
+  if (!isFloat(a) && isUnsigned)
+    return a;
+  return select(less(a, zero(a)), zero(a), a);
+}
+
+Value ScalarBuilder::sigmoid(Value a) {
+  Value e = math::ExpOp::create(b, loc, neg(a));
+  return div(one(a), add(one(a), e));
+}
+
+Value ScalarBuilder::bitAnd(Value a, Value c) {
+  return arith::AndIOp::create(b, loc, a, c);
+}
+Value ScalarBuilder::bitOr(Value a, Value c) {
+  return arith::OrIOp::create(b, loc, a, c);
+}
+Value ScalarBuilder::bitXor(Value a, Value c) {
+  return arith::XOrIOp::create(b, loc, a, c);
+}
+Value ScalarBuilder::bitNot(Value a) {
+  return arith::XOrIOp::create(b, loc, a, constant(a.getType(), -1));
+}
+
+Value ScalarBuilder::shiftLeft(Value a, Value c) {
+  Value width = constant(a.getType(), a.getType().getIntOrFloatBitWidth());
+  Value inRange = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, c, width);
+  Value shifted = arith::ShLIOp::create(b, loc, a, select(inRange, c, zero(c)));
+  return select(inRange, shifted, zero(a));
+}
+
+Value ScalarBuilder::shiftRight(Value a, Value c) {
+  Value width = constant(a.getType(), a.getType().getIntOrFloatBitWidth());
+  Value inRange = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, c, width);
+  Value safe = select(inRange, c, zero(c));
+  Value shifted = isUnsigned
+                      ? Value(arith::ShRUIOp::create(b, loc, a, safe))
+                      : Value(arith::ShRSIOp::create(b, loc, a, safe));
+  return select(inRange, shifted, zero(a));
+}
+
+Value ScalarBuilder::equal(Value a, Value c) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, a, c);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, a, c);
+}
+
+Value ScalarBuilder::notEqual(Value a, Value c) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, a, c);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, a, c);
+}
+
+Value ScalarBuilder::less(Value a, Value c) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, a, c);
+  return arith::CmpIOp::create(
+      b, loc, isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt,
+      a, c);
+}
+
+Value ScalarBuilder::lessEqual(Value a, Value c) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, a, c);
+  return arith::CmpIOp::create(
+      b, loc, isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle,
+      a, c);
+}
+
+Value ScalarBuilder::isNan(Value a) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a);
+}
+
+Value ScalarBuilder::isInf(Value a) {
+  auto type = cast<FloatType>(a.getType());
+  Value infinity = arith::ConstantOp::create(
+      b, loc,
+      b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
+  return equal(math::AbsFOp::create(b, loc, a), infinity);
+}
+
+Value ScalarBuilder::select(Value c, Value a, Value d) {
+  return arith::SelectOp::create(b, loc, c, a, d);
+}
+
+namespace {
+
+/// The largest float of `type` that is not above 2^exponent - 1 (or the value
+/// itself): what a float may be at most before conversion to an integer.
+APFloat largestBelowPowerOf2(FloatType type, unsigned exponent) {
+  APFloat limit(type.getFloatSemantics());
+  APInt value = APInt::getMaxValue(exponent).zext(exponent + 2);
+  limit.convertFromAPInt(value, /*isSigned=*/false, APFloat::rmTowardZero);
+  return limit;
+}
+
+} // namespace
+
+// Saturating conversion: clamp in the float type, convert, and mend NaN and the
+// upper limit, which the float type may be unable to express.
+static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a,
+                                   IntegerType to, bool toUnsigned) {
+  auto from = cast<FloatType>(a.getType());
+  unsigned magnitude = to.getWidth() - (toUnsigned ? 0 : 1);
+  auto constant = [&](Type type, Attribute value) -> Value {
+    return arith::ConstantOp::create(b, loc, cast<TypedAttr>(value));
+  };
+  APFloat high = largestBelowPowerOf2(from, magnitude);
+  APFloat low = APFloat::getZero(from.getFloatSemantics());
+  if (!toUnsigned) {
+    low = APFloat(from.getFloatSemantics());
+    low.convertFromAPInt(APInt::getSignedMinValue(to.getWidth()), true,
+                         APFloat::rmTowardZero);
+  }
+  Value highF = constant(from, b.getFloatAttr(from, high));
+  Value lowF = constant(from, b.getFloatAttr(from, low));
+  Value above = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, a, highF);
+  Value inside = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, a, lowF);
+  Value clamped = arith::SelectOp::create(b, loc, above, highF, a);
+  clamped = arith::SelectOp::create(b, loc, inside, clamped, lowF); // NaN too
+  Value converted = toUnsigned
+                        ? Value(arith::FPToUIOp::create(b, loc, to, clamped))
+                        : Value(arith::FPToSIOp::create(b, loc, to, clamped));
+  APInt most = toUnsigned ? APInt::getMaxValue(to.getWidth())
+                          : APInt::getSignedMaxValue(to.getWidth());
+  Value mostV = constant(to, b.getIntegerAttr(to, most));
+  converted = arith::SelectOp::create(b, loc, above, mostV, converted);
+  Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a);
+  Value zero = constant(to, b.getIntegerAttr(to, 0));
+  return arith::SelectOp::create(b, loc, isNan, zero, converted);
+}
+
+Value ScalarBuilder::convert(Value a, Type to, bool toUnsigned) {
+  Type from = a.getType();
+  if (from == to)
+    return a;
+  if (to.isInteger(1))
+    return notEqual(a, zero(a));
+  auto toFloat = dyn_cast<FloatType>(to);
+  if (isFloat(a) && toFloat) {
+    unsigned fromWidth = from.getIntOrFloatBitWidth();
+    if (toFloat.getWidth() > fromWidth)
+      return arith::ExtFOp::create(b, loc, to, a);
+    if (toFloat.getWidth() < fromWidth)
+      return arith::TruncFOp::create(b, loc, to, a);
+    // f16 <-> bf16 go through f32.
+    Value wide = arith::ExtFOp::create(b, loc, b.getF32Type(), a);
+    return arith::TruncFOp::create(b, loc, to, wide);
+  }
+  if (isFloat(a))
+    return convertFloatToInteger(b, loc, a, cast<IntegerType>(to), toUnsigned);
+  bool zeroExtend = isUnsigned || from.isInteger(1);
+  if (toFloat)
+    return zeroExtend ? Value(arith::UIToFPOp::create(b, loc, to, a))
+                      : Value(arith::SIToFPOp::create(b, loc, to, a));
+  if (to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
+    return arith::TruncIOp::create(b, loc, to, a);
+  return zeroExtend ? Value(arith::ExtUIOp::create(b, loc, to, a))
+                    : Value(arith::ExtSIOp::create(b, loc, to, a));
+}
