@@ -59,20 +59,6 @@ enum class ExprKind : uint8_t {
   Select, // select(c, a, b): a where c is not zero
 };
 
-/// A closed interval of 64-bit integers and a known divisor of the value.
-struct ExprRange {
-  int64_t min = std::numeric_limits<int64_t>::min();
-  int64_t max = std::numeric_limits<int64_t>::max();
-  int64_t divisor = 1;
-  bool isPoint() const { return min == max; }
-  bool operator==(const ExprRange &) const = default;
-};
-
-/// What is known of the symbols of an expression; symbols without an entry are
-/// unbounded.
-using SymbolRanges = llvm::StringMap<ExprRange>;
-using SymbolValues = llvm::StringMap<int64_t>;
-
 /// The uniqued attribute. `Expr` below is the value to compute with.
 class ExprAttr : public mlir::Attribute::AttrBase<ExprAttr, mlir::Attribute,
                                                   detail::ExprStorage> {
@@ -101,6 +87,7 @@ struct ExprRange {
 /// What is known of the symbols of an expression; a symbol without an entry is
 /// unbounded.
 using SymbolRanges = llvm::StringMap<ExprRange>;
+using SymbolValues = llvm::StringMap<int64_t>;
 
 /// Value semantics over ExprAttr with arithmetic. A default-constructed Expr is
 /// null and may only be tested and assigned.
