@@ -108,7 +108,7 @@ int64_t detail::splitConstant(Expr e, Polynomial *rest) {
 
 /// Sorts terms, merges equal ones and drops zeros.
 static void normalize(Polynomial &terms) {
-  llvm::stable_sort(terms, [](const Term &a, const Term &b) { return compareAtoms(a.atoms, b.atoms) < 0; });
+  llvm::sort(terms, [](const Term &a, const Term &b) { return compareAtoms(a.atoms, b.atoms) < 0; });
   Polynomial merged;
   for (Term &term : terms) {
     if (!merged.empty() && merged.back().atoms == term.atoms)
