@@ -11,6 +11,7 @@
 //   floordiv(r, b)     = 0                       0 <= r < b
 //   floordiv(g*x, g*b) = floordiv(x, b)          g != 0;  mod alike
 //   floordiv(floordiv(x, a), b) = floordiv(x, a*b)   a, b > 0
+//   k*c*floordiv(x, c) = k*x                     c divides x
 //   min, max           drop operands that never win
 //   lt, eq, select     decided by the range of the difference
 //
@@ -215,6 +216,7 @@ public:
 
 private:
   Expr rebuild(Expr e);
+  Expr multiplied(Expr e);
   Expr floorDiv(Expr a, Expr b);
   Expr mod(Expr a, Expr b);
   Expr extremum(Expr e, bool isMin);
@@ -252,7 +254,8 @@ int64_t Simplifier::upperBound(Expr e) {
   int64_t best = ranges.visit(e).max;
   for (unsigned step = 0; step != 16; ++step) {
     Expr next;
-    for (const Term &term : llvm::reverse(termsOf(e))) {
+    Polynomial terms = termsOf(e);
+    for (const Term &term : llvm::reverse(terms)) {
       for (size_t i = term.atoms.size(); i-- != 0 && !next;) {
         Term cofactor = term;
         cofactor.atoms.erase(cofactor.atoms.begin() + i);
@@ -414,6 +417,26 @@ Expr Simplifier::mod(Expr a, Expr b) {
   return factor * visit(divideTerms(a, shared).mod(divideTerms(b, shared)));
 }
 
+/// k*c*floordiv(x, c) = k*x where c divides x.
+Expr Simplifier::multiplied(Expr e) {
+  if (e.getKind() != ExprKind::Mul)
+    return e;
+  Term term = termOf(e);
+  for (size_t i = 0; i != term.atoms.size(); ++i) {
+    Expr atom = term.atoms[i];
+    if (atom.getKind() != ExprKind::FloorDiv || !atom.getOperands()[1].isConstant())
+      continue;
+    Expr x = atom.getOperands()[0];
+    int64_t c = atom.getOperands()[1].getValue();
+    if (c <= 0 || term.coefficient % c != 0 || ranges.visit(x).divisor % c != 0)
+      continue;
+    Term rest{term.coefficient / c, term.atoms};
+    rest.atoms.erase(rest.atoms.begin() + i);
+    return exprOf(e.getContext(), rest) * x;
+  }
+  return e;
+}
+
 Expr Simplifier::extremum(Expr e, bool isMin) {
   llvm::SmallVector<Expr, 4> operands = e.getOperands();
   if (operands.size() > 64) // quadratic below
@@ -444,7 +467,7 @@ Expr Simplifier::rebuild(Expr e) {
     return exprOf(context, std::move(terms));
   }
   case ExprKind::Mul:
-    return product(context, v);
+    return multiplied(product(context, v));
   case ExprKind::FloorDiv:
     return floorDiv(v[0], v[1]);
   case ExprKind::Mod:

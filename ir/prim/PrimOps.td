@@ -236,7 +236,7 @@ def Prim_IfOp : Prim_Op<"if", [RecursiveMemoryEffects, SingleBlockImplicitTermin
 
 def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["IfOp"]>]> {
   let arguments = (ins Variadic<Prim_Tensor>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
