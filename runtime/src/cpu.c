@@ -64,6 +64,8 @@ uint64_t ptc_rt_cpu_features(void) {
   if ((saved & 0xe6) != 0xe6 || !has(seven.b, BIT(16) | BIT(17) | BIT(28) | BIT(30) | BIT(31)))
     return features;
   features |= PTC_RT_X86_V4;
+  if (has(seven.c, BIT(1)))
+    features |= PTC_RT_X86_AVX512_VBMI;
   if (has(seven.c, BIT(11)))
     features |= PTC_RT_X86_AVX512_VNNI;
   if (has(seven1.a, BIT(5)))

@@ -8,7 +8,7 @@
 #ifndef PTC_DESCRIPTOR_H
 #define PTC_DESCRIPTOR_H
 
-#include "ptc/abi.h"
+#include "abi.h"
 
 #define PTC_RT_VERSION 1
 
@@ -43,6 +43,7 @@ enum {
   PTC_RT_X86_AMX_TILE = 1u << 7,
   PTC_RT_X86_AMX_INT8 = 1u << 8,
   PTC_RT_X86_AMX_BF16 = 1u << 9,
+  PTC_RT_X86_AVX512_VBMI = 1u << 10,
   PTC_RT_ARM_DOTPROD = 1u << 16,
   PTC_RT_ARM_FP16 = 1u << 17,
   PTC_RT_ARM_I8MM = 1u << 18,
@@ -114,7 +115,7 @@ typedef struct ptc_rt_weights {
   uint64_t bytes;            /* 0: the model has none */
   const char *embedded;      /* the section, when EMBEDDED */
   const char *file_name;     /* without folder, when FILE */
-  const uint8_t *digest;     /* 32 bytes, BLAKE3 of the stored bytes; filled in at link */
+  const uint8_t *digest;     /* 32 bytes, filled in at link: BLAKE3 of the BLAKE3s of the stored bytes in MiB blocks */
   const ptc_rt_weight *weights; /* parallel to ptc_model_table::weights */
 } ptc_rt_weights;
 

@@ -1,0 +1,87 @@
+// What a model shows to the outside, as plain values: the source of the descriptor (codegen/host), of the C header and
+// of the manifest (compiler/artifact). The members correspond to the structs of runtime/include/ptc/abi.h.
+#ifndef PTC_CODEGEN_HOST_INTERFACE_H
+#define PTC_CODEGEN_HOST_INTERFACE_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace ptc::host {
+
+/// An element type at the ABI, by DLPack's codes.
+struct DType {
+  uint8_t code = 0;
+  uint8_t bits = 0;
+
+  bool operator==(const DType &) const = default;
+  /// "float32", "uint8", "bfloat16", "bool": numpy's names where it has one.
+  std::string name() const;
+  /// The C type of an element: "float", "uint8_t", "ptc_bfloat16". Packed types: of a byte of them.
+  llvm::StringRef cType() const;
+};
+
+struct Dim {
+  int64_t extent = -1; // >= 0: constant
+  int symbol = -1;     // >= 0: exactly this symbol; both negative: an expression of symbols
+  std::string text;
+};
+
+struct Value {
+  std::string name, cName;
+  DType dtype;
+  std::vector<Dim> dims;
+  int alias = -1; // index of the output (for an input; and reverse) with the same buffer
+};
+
+struct Symbol {
+  std::string name, cName;
+  int64_t min = 0, max = std::numeric_limits<int64_t>::max(), divisor = 1, hint = 1;
+};
+
+struct Guard {
+  std::string text;
+  std::vector<unsigned> symbols; // that occur in it
+};
+
+struct Function {
+  std::string name;
+  std::string cPrefix; // "resnet50", or "resnet50_decode" for a function that is not the main one
+  std::vector<Value> inputs, outputs;
+  std::vector<Symbol> symbols;
+  std::vector<Guard> guards;
+};
+
+/// A weight that set_weight can replace.
+struct Weight {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+  uint64_t offset = 0, storedBytes = 0;
+  /// The dense row-major bytes that set_weight takes.
+  uint64_t bytes() const;
+};
+
+struct ModelInterface {
+  std::string name; // a C identifier: the prefix of all names
+  std::string compiler;
+  std::vector<Function> functions; // the main one first
+  std::vector<Weight> weights;
+};
+
+/// The C identifier for a name of the user's: characters other than letters, digits and '_' become '_'; a leading digit
+/// gets a '_' before it, a keyword of C or C++ one behind it; nothing becomes "unnamed".
+std::string cIdentifier(llvm::StringRef name);
+
+/// Sets every cName and cPrefix: identifiers that are unique within a function, none of them a name that the header uses
+/// for its own parameters. Equal identifiers get _2, _3, ... in order: inputs, outputs; symbols among themselves.
+void assignCNames(ModelInterface &model);
+
+/// All names that the library exports, "ptc_model_v1" and NAME_model_v1 left out.
+std::vector<std::string> typedNames(const ModelInterface &model);
+
+} // namespace ptc::host
+
+#endif

@@ -1,0 +1,152 @@
+#include "compiler/artifact/Header.h"
+#include "compiler/artifact/RuntimeObject.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ptc::artifact {
+namespace {
+
+/// A comment cannot be ended by a user's name.
+std::string inComment(StringRef text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '/' && !result.empty() && result.back() == '*')
+      result += ' ';
+    result += isPrint(c) ? c : '?';
+  }
+  return result;
+}
+
+std::string dimsText(const host::Value &value) {
+  SmallVector<std::string> dims;
+  for (const host::Dim &dim : value.dims)
+    dims.push_back(dim.text);
+  return "[" + join(dims, ", ") + "]";
+}
+
+/// "x: float32 [batch, 3]", with the source model's name where it differs.
+std::string describe(const host::Value &value) {
+  std::string text = value.cName + ": " + value.dtype.name() + " " + dimsText(value);
+  if (value.name != value.cName)
+    text += ", '" + value.name + "' in the model";
+  return inComment(text);
+}
+
+std::string range(const host::Symbol &symbol) {
+  std::string text = std::to_string(symbol.min) + " <= " + symbol.cName;
+  if (symbol.max != std::numeric_limits<int64_t>::max())
+    text += " <= " + std::to_string(symbol.max);
+  if (symbol.divisor > 1)
+    text += ", a multiple of " + std::to_string(symbol.divisor);
+  if (symbol.name != symbol.cName)
+    text += "; '" + symbol.name + "' in the model";
+  return inComment(text);
+}
+
+struct FunctionWriter {
+  raw_ostream &os;
+  const host::ModelInterface &model;
+  const host::Function &function;
+
+  bool dynamic() const { return !function.symbols.empty(); }
+  std::string dimsParameter() const { return dynamic() ? ", const " + function.cPrefix + "_dims *dims" : ""; }
+
+  void dimsStruct() {
+    if (!dynamic())
+      return;
+    os << "/* The sizes that a call is free to choose. */\ntypedef struct " << function.cPrefix << "_dims {\n";
+    for (const host::Symbol &symbol : function.symbols)
+      os << "  int64_t " << symbol.cName << "; /* " << range(symbol) << " */\n";
+    os << "} " << function.cPrefix << "_dims;\n\n";
+  }
+
+  void values() {
+    os << "/* Function '" << inComment(function.name) << "'.\n *\n * Inputs\n";
+    for (const host::Value &value : function.inputs)
+      os << " *   " << describe(value)
+         << (value.alias >= 0 ? "; read and updated: also output '" + inComment(function.outputs[value.alias].name) + "'"
+                              : "")
+         << "\n";
+    os << " * Outputs\n";
+    for (const host::Value &value : function.outputs)
+      os << " *   " << describe(value)
+         << (value.alias >= 0 ? "; in the buffer of input " + function.inputs[value.alias].cName : "") << "\n";
+    if (!function.guards.empty()) {
+      os << " * Guards: a call whose sizes fail one of these returns PTC_GUARD_FAILED\n";
+      for (const host::Guard &guard : function.guards)
+        os << " *   " << inComment(guard.text) << "\n";
+    }
+    os << " *\n * run checks the sizes; it cannot check the pointers. It touches no output if a check fails.\n"
+          " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL. */\n";
+  }
+
+  void queries() {
+    os << "size_t " << function.cPrefix << "_workspace_size(const " << model.name << "_model *model" << dimsParameter()
+       << ");\n";
+    os << model.name << "_status " << function.cPrefix << "_output_shapes(const " << model.name << "_model *model"
+       << dimsParameter();
+    for (const host::Value &value : function.outputs)
+      os << ", int64_t " << value.cName << "[" << std::max<size_t>(value.dims.size(), 1) << "]";
+    os << ");\n";
+    os << model.name << "_status " << function.cPrefix << "_warmup(" << model.name << "_ctx *ctx" << dimsParameter()
+       << ");\n";
+  }
+
+  void run() {
+    std::string indent(function.cPrefix.size() + model.name.size() + sizeof("_status _run(") - 1, ' ');
+    os << model.name << "_status " << function.cPrefix << "_run(" << model.name << "_ctx *ctx" << dimsParameter();
+    for (const host::Value &value : function.inputs)
+      os << ",\n"
+         << indent << (value.alias < 0 ? "const " : "") << value.dtype.cType() << " *" << value.cName << " /* "
+         << inComment(dimsText(value)) << " */";
+    for (const host::Value &value : function.outputs)
+      if (value.alias < 0)
+        os << ",\n"
+           << indent << value.dtype.cType() << " *" << value.cName << " /* " << inComment(dimsText(value)) << " */";
+    os << ",\n" << indent << "void *workspace, void *stream);\n\n";
+  }
+
+  void write() {
+    dimsStruct();
+    values();
+    queries();
+    run();
+  }
+};
+
+} // namespace
+
+std::string writeHeader(const host::ModelInterface &model, const HeaderOptions &options) {
+  std::string text;
+  raw_string_ostream os(text);
+  const std::string &name = model.name;
+  std::string guard = StringRef(host::cIdentifier(model.name + "_" + options.fileName)).upper();
+  os << "/* " << inComment(name) << ": compiled by " << inComment(model.compiler)
+     << (options.source.empty() ? "" : " from " + inComment(options.source)) << ". */\n"
+     << "#ifndef " << guard << "\n#define " << guard << "\n\n"
+     << runtimeHeader("abi.h").value_or("") << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  os << "typedef ptc_status " << name << "_status;\n"
+     << "typedef struct " << name << "_model " << name << "_model;\n"
+     << "typedef struct " << name << "_ctx " << name << "_ctx;\n\n"
+     << "/* options may be NULL. On failure *model is NULL and options->error has the reason. */\n"
+     << name << "_status " << name << "_create(const ptc_options *options, " << name << "_model **model);\n"
+     << "void " << name << "_destroy(" << name << "_model *model);\n\n"
+     << "/* One context per concurrent call. */\n"
+     << name << "_status " << name << "_ctx_create(const " << name << "_model *model, " << name << "_ctx **ctx);\n"
+     << "void " << name << "_ctx_destroy(" << name << "_ctx *ctx);\n\n"
+     << "/* The reason of the last failed call on this context; \"\" if it succeeded. */\n"
+     << "const char *" << name << "_last_error(const " << name << "_ctx *ctx);\n\n"
+     << "/* Replaces a weight by a dense row-major tensor of exactly `bytes` bytes, while no call runs. */\n"
+     << name << "_status " << name << "_set_weight(" << name
+     << "_model *model, const char *name, const void *data, size_t bytes);\n\n";
+  for (const host::Function &function : model.functions)
+    FunctionWriter{os, model, function}.write();
+  os << "/* The generic entry. */\nextern const ptc_model_table " << (options.staticLibrary ? name + "_model_v1" : "ptc_model_v1")
+     << ";\n\n#ifdef __cplusplus\n}\n#endif\n#endif /* " << guard << " */\n";
+  return text;
+}
+
+} // namespace ptc::artifact

@@ -1,0 +1,304 @@
+// Linking in the process, and weights that never pass through it.
+//
+// lld links the code, which is small, against an object that only *reserves* the weights: a read-only NOBITS section,
+// placed behind .bss so that it is a loadable segment of its own, last in memory. Code therefore keeps short distances
+// whatever the size of the weights; only the descriptor's 64-bit pointer reaches them. lld's output then has addresses
+// for the weights but no bytes. The file is extended, the segment and the section are pointed at the new end, and the
+// weights are made there, in place, in mapped pages of the file. So a weight is written once, and never lies in memory
+// of this process.
+//
+//     [ lld's image: headers, code, data, section table ][ pad to a page ][ weights ]
+//
+// A relocatable object goes the same way, with one step between: names that are not public become local.
+//
+// The C library is linked through stand-ins written here (LibcSymbols.def), so that the result asks for symbol versions
+// of glibc 2.17 at most, whatever the machine has.
+//
+// The build id is a digest of all bytes (weights by their own digest). Nothing in the file depends on names of inputs,
+// on time or on the order of threads: same inputs, same bytes.
+#include "compiler/artifact/Link.h"
+#include "compiler/artifact/ElfFiles.h"
+#include "compiler/artifact/Lld.h"
+#include "compiler/artifact/MappedFile.h"
+#include "compiler/artifact/RuntimeObject.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/ObjCopy/CommonConfig.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstring>
+#include <deque>
+
+using namespace llvm;
+
+namespace ptc::artifact {
+namespace {
+
+constexpr uint64_t pageBytes = 4096;
+constexpr unsigned buildIdBytes = 20;
+
+struct StubLibrary {
+  std::string soname;
+  std::vector<VersionedSymbol> symbols;
+};
+
+/// The libraries that an artefact may need, in the order of their NEEDED entries.
+std::vector<StubLibrary> stubLibraries(const Triple &triple) {
+  std::vector<StubLibrary> libraries;
+  auto add = [&](StringRef soname, StringRef name, StringRef version) {
+    if (libraries.empty() || libraries.back().soname != soname)
+      libraries.push_back({soname.str(), {}});
+    libraries.back().symbols.push_back({name, version});
+  };
+  [[maybe_unused]] bool x86 = triple.isX86();
+#define LIBC(library, name, version) add(library, #name, x86 ? version : "GLIBC_2.17");
+#define OPENMP(library, name, version) add(library, #name, version);
+#include "compiler/artifact/LibcSymbols.def"
+#undef LIBC
+#undef OPENMP
+  return libraries;
+}
+
+/// The linker's command line together with the files in memory that it names.
+struct Link {
+  std::vector<std::string> arguments;
+  std::deque<MemoryFile> files;
+
+  Error addFile(StringRef bytes, StringRef prefix = "") {
+    Expected<MemoryFile> file = MemoryFile::create(bytes);
+    if (!file)
+      return file.takeError();
+    files.push_back(std::move(*file));
+    arguments.push_back(prefix.str() + files.back().path());
+    return Error::success();
+  }
+};
+
+uint64_t embeddedBytes(const LinkInputs &inputs) {
+  return inputs.layout && inputs.embedWeights ? inputs.layout->bytes : 0;
+}
+
+Error addObjects(Link &link, const LinkInputs &inputs) {
+  StringRef processor = inputs.triple.isAArch64() ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
+  std::optional<StringRef> runtime = runtimeObject(processor);
+  if (!runtime)
+    return createStringError(inconvertibleErrorCode(), "this ptc was built without a runtime for " + processor);
+  for (const ObjectRef &object : inputs.objects)
+    if (Error error = link.addFile(object.bytes))
+      return error;
+  SmallVector<char, 0> weights = writeWeightsObject(inputs.triple, embeddedBytes(inputs));
+  if (Error error = link.addFile({weights.data(), weights.size()}))
+    return error;
+  return link.addFile(*runtime);
+}
+
+std::string versionScript(const LinkInputs &inputs) {
+  std::string script = "{ global: ";
+  for (const std::string &name : inputs.exported)
+    script += name + "; ";
+  return script + "local: *; };";
+}
+
+Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &inputs) {
+  link.arguments.insert(link.arguments.end(),
+                        {"-shared", "--hash-style=gnu", "-z", "relro", "-z", "now", "-z", "noexecstack", "-z", "text", "-z",
+                         "defs", "-z", "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes),
+                         "--gc-sections", "--as-needed", "--strip-all", "-soname", sys::path::filename(path).str(),
+                         "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
+  if (Error error = link.addFile(versionScript(inputs), "--version-script="))
+    return error;
+  if (embeddedBytes(inputs) > 0)
+    if (Error error = link.addFile("SECTIONS { " + weightsSection.str() + " : { *(" + weightsSection.str() +
+                                       ") } } INSERT AFTER .bss;",
+                                   "--script="))
+      return error;
+  if (Error error = addObjects(link, inputs))
+    return error;
+  for (const StubLibrary &library : stubLibraries(inputs.triple)) {
+    SmallVector<char, 0> stub = writeStubLibrary(inputs.triple, library.soname, library.symbols);
+    if (Error error = link.addFile({stub.data(), stub.size()}))
+      return error;
+  }
+  return Error::success();
+}
+
+// ---- changes to the linked file, in its mapped bytes ----
+
+using Image = object::ELFFile<object::ELF64LE>;
+
+const Image::Elf_Shdr *findSection(const Image &image, StringRef name) {
+  for (const Image::Elf_Shdr &section : cantFail(image.sections()))
+    if (cantFail(image.getSectionName(section)) == name)
+      return &section;
+  return nullptr;
+}
+
+template <typename T> T &writable(const T &record) { return const_cast<T &>(record); }
+
+/// Points the section and the segment of the weights at `offset` in the file.
+void placeWeights(const Image &image, uint64_t offset) {
+  Image::Elf_Shdr &section = writable(*findSection(image, weightsSection));
+  section.sh_type = ELF::SHT_PROGBITS;
+  section.sh_offset = offset;
+  for (const Image::Elf_Phdr &segment : cantFail(image.program_headers()))
+    if (segment.p_type == ELF::PT_LOAD && segment.p_vaddr == section.sh_addr && segment.p_filesz == 0) {
+      writable(segment).p_offset = offset;
+      writable(segment).p_filesz = segment.p_memsz;
+    }
+}
+
+void writeDigest(const Image &image, MutableArrayRef<char> bytes, const Digest &digest) {
+  if (const Image::Elf_Shdr *section = findSection(image, digestSection))
+    std::memcpy(bytes.data() + section->sh_offset, digest.data(), digest.size());
+}
+
+/// The note's last 20 bytes are zero until here, so that the digest is over everything else.
+std::string writeBuildId(const Image &image, MutableArrayRef<char> bytes) {
+  const Image::Elf_Shdr *section = findSection(image, ".note.gnu.build-id");
+  if (!section)
+    return "";
+  BLAKE3Result<buildIdBytes> id = BLAKE3::hash<buildIdBytes>({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  std::memcpy(bytes.data() + section->sh_offset + section->sh_size - buildIdBytes, id.data(), id.size());
+  return toHex(id, /*LowerCase=*/true);
+}
+
+uint64_t codeBytes(const Image &image) {
+  uint64_t sum = 0;
+  for (const Image::Elf_Shdr &section : cantFail(image.sections()))
+    if (section.sh_flags & ELF::SHF_EXECINSTR)
+      sum += section.sh_size;
+  return sum;
+}
+
+/// Extends the linked file at `path` by the weights and fills in what depends on them.
+Expected<LinkResult> addWeights(StringRef path, const LinkInputs &inputs) {
+  uint64_t imageBytes;
+  if (std::error_code error = sys::fs::file_size(path, imageBytes))
+    return cannotWrite(path, error);
+  uint64_t weights = embeddedBytes(inputs), start = weights ? alignTo(imageBytes, pageBytes) : imageBytes;
+  Expected<MappedFile> file = MappedFile::extend(path, start + weights);
+  if (!file)
+    return file.takeError();
+  MutableArrayRef<char> bytes = file->bytes(), code = bytes.take_front(start);
+  Expected<Image> image = Image::create({code.data(), code.size()});
+  if (!image)
+    return image.takeError();
+  LinkResult result;
+  result.fileBytes = bytes.size();
+  result.codeBytes = codeBytes(*image);
+  result.weightsDigest = inputs.weightsDigest;
+  if (weights) {
+    placeWeights(*image, start);
+    Expected<Digest> digest = fillWeights(inputs.weights, *inputs.layout, bytes.drop_front(start), inputs.jobs);
+    if (!digest)
+      return digest.takeError();
+    result.weightsDigest = *digest;
+  }
+  writeDigest(*image, code, result.weightsDigest);
+  result.buildId = writeBuildId(*image, code);
+  return result;
+}
+
+/// Hidden symbols become local; the file at `path` is rewritten.
+Error localizeHidden(StringRef path) {
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  if (!buffer)
+    return createStringError(buffer.getError(), "cannot read '" + path + "'");
+  auto object = object::ObjectFile::createELFObjectFile(**buffer);
+  if (!object)
+    return object.takeError();
+  objcopy::ConfigManager config;
+  config.Common.InputFilename = config.Common.OutputFilename = path;
+  config.ELF.LocalizeHidden = true;
+  // Several models may be linked into one program, which tells them apart by NAME_model_v1.
+  cantFail(config.Common.SymbolsToLocalize.addMatcher(
+      objcopy::NameOrPattern::create("ptc_model_v1", objcopy::MatchStyle::Literal, [](Error error) { return error; })));
+  SmallVector<char, 0> result;
+  raw_svector_ostream stream(result);
+  if (Error error = objcopy::executeObjcopyOnBinary(config, **object, stream))
+    return error;
+  std::error_code failed;
+  raw_fd_ostream file(path, failed);
+  if (failed)
+    return cannotWrite(path, failed);
+  file.write(result.data(), result.size());
+  file.close();
+  failed = file.error();
+  file.clear_error();
+  return failed ? cannotWrite(path, failed) : Error::success();
+}
+
+Error writeRelocatable(StringRef path, const LinkInputs &inputs) {
+  Link link;
+  link.arguments = {"-r", "--threads=1", "-o", path.str()};
+  if (Error error = addObjects(link, inputs))
+    return error;
+  if (Error error = runLld(link.arguments))
+    return error;
+  return localizeHidden(path);
+}
+
+} // namespace
+
+Expected<LinkResult> linkSharedLibrary(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
+  Expected<std::string> temporary = outputs.stage(path);
+  if (!temporary)
+    return temporary.takeError();
+  Link link;
+  link.arguments = {"--threads=1", "-o", *temporary};
+  if (Error error = addSharedLibraryArguments(link, path, inputs))
+    return error;
+  if (Error error = runLld(link.arguments))
+    return error;
+  return addWeights(*temporary, inputs);
+}
+
+Expected<LinkResult> linkObject(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
+  Expected<std::string> temporary = outputs.stage(path);
+  if (!temporary)
+    return temporary.takeError();
+  if (Error error = writeRelocatable(*temporary, inputs))
+    return error;
+  return addWeights(*temporary, inputs);
+}
+
+Expected<LinkResult> linkStaticLibrary(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
+  Expected<std::string> temporary = outputs.stage(path);
+  if (!temporary)
+    return temporary.takeError();
+  std::string member = *temporary + ".o";
+  LinkResult result;
+  Error error = writeRelocatable(member, inputs);
+  if (!error) {
+    Expected<LinkResult> linked = addWeights(member, inputs);
+    error = linked ? Error::success() : linked.takeError();
+    if (linked)
+      result = *linked;
+  }
+  if (!error) {
+    Expected<NewArchiveMember> entry = NewArchiveMember::getFile(member, /*Deterministic=*/true);
+    std::string name = inputs.name + ".o";
+    error = entry ? Error::success() : entry.takeError();
+    if (entry) {
+      entry->MemberName = name;
+      error = writeArchive(*temporary, *entry, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
+                           /*Deterministic=*/true, /*Thin=*/false);
+    }
+  }
+  sys::fs::remove(member);
+  if (error)
+    return error;
+  sys::fs::file_size(*temporary, result.fileBytes);
+  return result;
+}
+
+} // namespace ptc::artifact

@@ -1,0 +1,125 @@
+#include "compiler/artifact/Manifest.h"
+#include "runtime/include/ptc/abi.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ptc::artifact {
+namespace {
+
+template <typename Range, typename Function> json::Array listOf(const Range &range, Function &&convert) {
+  json::Array array;
+  for (const auto &element : range)
+    array.push_back(convert(element));
+  return array;
+}
+
+/// JSON strings are UTF-8; a user's name may be anything.
+json::Value text(StringRef string) { return json::isUTF8(string) ? string.str() : json::fixUTF8(string); }
+
+json::Value valueOf(const host::Value &value) {
+  json::Object object{
+      {"c_name", value.cName},
+      {"dtype", value.dtype.name()},
+      {"name", text(value.name)},
+      {"shape", listOf(value.dims, [](const host::Dim &dim) { return dim.extent >= 0 ? json::Value(dim.extent) : text(dim.text); })}};
+  if (value.alias >= 0)
+    object["alias"] = value.alias;
+  return object;
+}
+
+json::Value symbolOf(const host::Symbol &symbol) {
+  json::Object object{{"divisor", symbol.divisor}, {"hint", symbol.hint}, {"min", symbol.min}, {"name", text(symbol.name)}};
+  if (symbol.max != std::numeric_limits<int64_t>::max())
+    object["max"] = symbol.max;
+  return object;
+}
+
+json::Value functionOf(const host::Function &function) {
+  return json::Object{{"c_prefix", function.cPrefix},
+                      {"guards", listOf(function.guards, [](const host::Guard &guard) { return text(guard.text); })},
+                      {"inputs", listOf(function.inputs, valueOf)},
+                      {"name", text(function.name)},
+                      {"outputs", listOf(function.outputs, valueOf)},
+                      {"symbols", listOf(function.symbols, symbolOf)}};
+}
+
+json::Value amountOf(const Amount &amount) { return json::Object{{"at_hint", amount.atHint}, {"expression", text(amount.text)}}; }
+
+json::Value kernelOf(const KernelEntry &kernel) {
+  json::Object code;
+  for (const auto &[level, bytes] : kernel.codeBytes)
+    code[level] = int64_t(bytes);
+  return json::Object{{"bytes_read", amountOf(kernel.bytesRead)},
+                      {"bytes_written", amountOf(kernel.bytesWritten)},
+                      {"code_bytes", std::move(code)},
+                      {"flops", amountOf(kernel.flops)},
+                      {"kind", kernel.kind},
+                      {"launches", kernel.launches},
+                      {"name", kernel.name},
+                      {"nodes", listOf(kernel.nodes, [](const std::string &node) { return text(node); })}};
+}
+
+json::Value memoryOf(const MemoryEntry &memory) {
+  return json::Object{
+      {"function", text(memory.function)}, {"lower_bound", amountOf(memory.lowerBound)}, {"peak", amountOf(memory.peak)}};
+}
+
+json::Value weightsOf(const WeightsEntry &weights) {
+  json::Object object{{"bytes", int64_t(weights.bytes)}, {"digest", weights.digest}, {"place", weights.place}};
+  if (!weights.file.empty())
+    object["file"] = text(weights.file);
+  return object;
+}
+
+std::string escapeMake(StringRef path) {
+  std::string result;
+  for (char c : path) {
+    if (c == ' ' || c == '#' || c == '\\')
+      result += '\\';
+    if (c == '$')
+      result += '$';
+    result += c;
+  }
+  return result;
+}
+
+} // namespace
+
+std::string writeManifest(const Manifest &manifest) {
+  json::Value root = json::Object{
+      {"abi", PTC_ABI_VERSION},
+      {"build_id", manifest.buildId},
+      {"code_bytes", int64_t(manifest.codeBytes)},
+      {"compiler", manifest.interface.compiler},
+      {"file_bytes", int64_t(manifest.fileBytes)},
+      {"flags", listOf(manifest.flags, [](const std::string &flag) { return text(flag); })},
+      {"functions", listOf(manifest.interface.functions, functionOf)},
+      {"kernels", listOf(manifest.kernels, kernelOf)},
+      {"levels", listOf(manifest.levels, [](const std::string &level) { return text(level); })},
+      {"memory", listOf(manifest.memory, memoryOf)},
+      {"model_digest", manifest.modelDigest},
+      {"name", manifest.interface.name},
+      {"target", manifest.target},
+      {"weights", weightsOf(manifest.weights)}};
+  std::string result;
+  raw_string_ostream os(result);
+  json::OStream(os, /*IndentSize=*/2).value(root);
+  return result + "\n";
+}
+
+std::string writeDepfile(ArrayRef<std::string> outputs, ArrayRef<std::string> inputs) {
+  std::string result;
+  for (const std::string &output : outputs)
+    result += (result.empty() ? "" : " ") + escapeMake(output);
+  result += ":";
+  for (const std::string &input : inputs)
+    result += " \\\n  " + escapeMake(input);
+  result += "\n";
+  for (const std::string &input : inputs)
+    result += "\n" + escapeMake(input) + ":\n";
+  return result;
+}
+
+} // namespace ptc::artifact

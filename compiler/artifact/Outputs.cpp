@@ -1,0 +1,104 @@
+#include "compiler/artifact/Outputs.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ptc::artifact {
+
+Error cannotWrite(StringRef path, std::error_code reason) {
+  return createStringError(reason, "cannot write '" + path + "': " + reason.message());
+}
+
+static void discard(StringRef temporary) {
+  sys::fs::remove(temporary);
+  sys::DontRemoveFileOnSignal(temporary);
+}
+
+Outputs::~Outputs() {
+  for (const Staged &file : staged)
+    discard(file.temporary);
+}
+
+Expected<std::string> Outputs::stage(StringRef path) {
+  sys::fs::file_status status;
+  std::error_code error = sys::fs::status(path, status);
+  if (!error && status.type() == sys::fs::file_type::directory_file)
+    return cannotWrite(path, std::make_error_code(std::errc::is_a_directory));
+  // A special file has no folder of its own to write in; a link is followed, so that its target changes.
+  SmallString<128> folder, target(path);
+  bool special = !error && status.type() != sys::fs::file_type::regular_file;
+  if (special)
+    sys::path::system_temp_directory(true, folder);
+  else if (!error && !sys::fs::real_path(path, target))
+    folder = sys::path::parent_path(target);
+  else
+    folder = sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+
+  SmallString<128> model(folder), temporary;
+  sys::path::append(model, "." + sys::path::filename(path) + ".%%%%%%%%");
+  int descriptor;
+  if (std::error_code failed = sys::fs::createUniqueFile(model, descriptor, temporary))
+    return cannotWrite(path, failed);
+  sys::Process::SafelyCloseFileDescriptor(descriptor);
+  sys::RemoveFileOnSignal(temporary);
+  staged.push_back({temporary.str().str(), target.str().str()});
+  return staged.back().temporary;
+}
+
+Error Outputs::write(StringRef path, StringRef contents) {
+  Expected<std::string> temporary = stage(path);
+  if (!temporary)
+    return temporary.takeError();
+  std::error_code error;
+  raw_fd_ostream stream(*temporary, error);
+  if (error)
+    return cannotWrite(path, error);
+  stream << contents;
+  stream.close();
+  error = stream.error();
+  stream.clear_error();
+  return error ? cannotWrite(path, error) : Error::success();
+}
+
+/// By blocks that the page cache holds; neither file is read into memory.
+static bool sameBytes(StringRef a, StringRef b) {
+  uint64_t sizeA, sizeB;
+  if (sys::fs::file_size(a, sizeA) || sys::fs::file_size(b, sizeB) || sizeA != sizeB)
+    return false;
+  auto left = MemoryBuffer::getFile(a, false, false), right = MemoryBuffer::getFile(b, false, false);
+  return left && right && (*left)->getBuffer() == (*right)->getBuffer();
+}
+
+static std::error_code publish(StringRef temporary, StringRef path) {
+  sys::fs::file_status status;
+  bool exists = !sys::fs::status(path, status);
+  if (exists && status.type() != sys::fs::file_type::regular_file)
+    return sys::fs::copy_file(temporary, path);
+  if (exists && sameBytes(temporary, path))
+    return {};
+  return sys::fs::rename(temporary, path);
+}
+
+Error Outputs::commit() {
+  std::vector<Staged> files;
+  std::swap(files, staged);
+  Error result = Error::success();
+  for (const Staged &file : files) {
+    if (!result)
+      if (std::error_code failed = publish(file.temporary, file.final))
+        result = cannotWrite(file.final, failed);
+    discard(file.temporary);
+  }
+  return result;
+}
+
+} // namespace ptc::artifact

@@ -1,0 +1,44 @@
+// The files of one compile, which appear together at its end or not at all.
+#ifndef PTC_COMPILER_ARTIFACT_OUTPUTS_H
+#define PTC_COMPILER_ARTIFACT_OUTPUTS_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace ptc::artifact {
+
+/// Each output is written under a temporary name in its own folder and gets its real name in commit(), by rename. An
+/// Outputs that is destroyed, or a process that is interrupted, before commit leaves what was there before. An output
+/// whose bytes have not changed is left untouched, time stamp included.
+class Outputs {
+public:
+  Outputs() = default;
+  Outputs(const Outputs &) = delete;
+  Outputs &operator=(const Outputs &) = delete;
+  ~Outputs();
+
+  /// The temporary name under which the caller writes what will be `path`. `path` may be an existing special file
+  /// (/dev/null); it is then written in place.
+  llvm::Expected<std::string> stage(llvm::StringRef path);
+
+  /// stage() and write.
+  llvm::Error write(llvm::StringRef path, llvm::StringRef contents);
+
+  /// Gives all outputs their names. After an error the remaining ones are discarded.
+  llvm::Error commit();
+
+private:
+  struct Staged {
+    std::string temporary, final;
+  };
+  std::vector<Staged> staged;
+};
+
+/// "cannot write 'PATH': REASON" as an error of the outside world.
+llvm::Error cannotWrite(llvm::StringRef path, std::error_code reason);
+
+} // namespace ptc::artifact
+
+#endif
