@@ -15,7 +15,7 @@
 #include "codegen/common/InvariantBuilder.h"
 #include "codegen/cpu/CpuLevels.h"
 #include "ir/loop/Loop.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace ptc::cpu {
 
@@ -43,11 +43,21 @@ public:
   mlir::Location loc;
   InvariantBuilder invariants; // hoisted, deduplicated i64 and vector arithmetic
 
+  /// Tells the ranges of d0, d1, ...: call it before a node's expressions are emitted.
+  void setDomain(llvm::ArrayRef<Expr> domain);
+  const SymbolRanges &getRanges() const { return ranges; }
+
   //===--- Memory ---------------------------------------------------------===//
 
   /// Base address of a kernel argument or of a local buffer.
   mlir::Value getPointer(mlir::Value buffer) const { return pointers.lookup(buffer); }
   void setPointer(mlir::Value buffer, mlir::Value pointer) { pointers[buffer] = pointer; }
+  /// Says that at vector points each lane has its own copy of this local buffer: element i of lane l lies at
+  /// i*lanes + l.
+  void setPerLane(mlir::Value buffer) { perLane.insert(buffer); }
+  bool isPerLane(mlir::Value buffer) const { return perLane.contains(buffer); }
+  /// Memory of the function's frame; small and of static size.
+  mlir::Value createStackSlot(int64_t bytes, int64_t alignment = 64);
   /// `bytes` of the thread's scratch block, from byte offset `offset`.
   mlir::Value getScratch(int64_t offset = 0);
   /// The type that memory holds for a scalar type: i1 is i8, 8-bit floats are i8, others themselves.
@@ -65,6 +75,8 @@ public:
   mlir::Value emitExpr(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
   /// The value in every lane: a scalar if all lanes agree, else vector<lanes x i64>.
   mlir::Value emitLanes(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
+  /// As emitLanes, but the vector's elements may be i32 where the ranges allow it.
+  mlir::Value emitLaneIndex(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
 
   //===--- Bodies ---------------------------------------------------------===//
 
@@ -89,12 +101,28 @@ public:
                                             mlir::ValueRange init, LoopBody body);
   mlir::Value constant(int64_t value) { return invariants.constant(value); }
 
+  /// Makes the kernel fail (after it has run to its end) where `bad` (i1) holds.
+  void raiseError(mlir::Value bad);
+  /// i1: some lane of vector<lanes x i1> is set.
+  mlir::Value anyLane(mlir::Value mask);
+  /// 8 bytes of zeros that may be read in place of what must not be.
+  mlir::Value getDummy();
+
 private:
-  friend class BodyEmitter;
+  Expr bindConstants(Expr expr, const EmissionPoint &point) const;
+  mlir::Value emitTree(Expr expr, llvm::function_ref<mlir::Value(llvm::StringRef)> leaf, mlir::Type type);
+  bool fitsInt32(Expr expr) const;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
+  llvm::DenseSet<mlir::Value> perLane;
   llvm::StringMap<mlir::Value> symbolValues;
-  mlir::Value scratch, errorFlag;
+  SymbolRanges ranges;
+  mlir::Block *entry;
+  mlir::Value scratch, errorFlag, dummy;
 };
+
+/// "d3" -> 3, "_1" -> 1 with the prefix; nothing for other names.
+std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
+inline bool isVector(mlir::Value value) { return llvm::isa<mlir::VectorType>(value.getType()); }
 
 } // namespace ptc::cpu
 

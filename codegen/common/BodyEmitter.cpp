@@ -1,0 +1,270 @@
+//===- BodyEmitter.cpp - one body at one point ----------------------------===//
+//
+// The rules of vectorisation by construction:
+//
+//   access                          becomes
+//   index without the vector dim    one scalar load, broadcast where a vector op needs it
+//   coefficient 1                   a vector load (masked where lanes are missing)
+//   coefficient -1                  a vector load and a reversal
+//   anything else                   a gather or scatter
+//
+//   condition                       becomes
+//   same in all lanes               a branch around the region
+//   different in the lanes          a mask on the accesses of the region, then a select
+//
+// Nothing outside a mask is touched: what all lanes would read together, under a mask that may be empty, is read from
+// a dummy then.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/BodyEmitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+Value BodyEmitter::emitBlock(Block &block) {
+  Value result;
+  for (Operation &op : block) {
+    if (auto yield = dyn_cast<loop::YieldOp>(op))
+      result = lookup(yield.getValue());
+    else if (op.getNumResults() != 1 || !isBound(op.getResult(0)))
+      emitOp(&op);
+  }
+  return result;
+}
+
+void BodyEmitter::emitOp(Operation *op) {
+  if (auto load = dyn_cast<loop::LoadOp>(op)) {
+    Access access = resolve(load.getBuffer(), load.getIndices(), load.getIndexOperands(), load.getType(), false);
+    return bind(load.getResult(), this->load(access, load.getType()));
+  }
+  if (auto store = dyn_cast<loop::StoreOp>(op))
+    return emitStore(store);
+  if (auto index = dyn_cast<loop::IndexOp>(op))
+    return bind(index.getResult(), e.emitLanes(index.getExpr(), point, lookupAll(index.getOperands())));
+  if (auto check = dyn_cast<loop::CheckIndexOp>(op))
+    return emitCheckIndex(check);
+  if (auto masked = dyn_cast<loop::MaskedOp>(op))
+    return emitMasked(masked);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return bind(constant.getResult(), e.invariants.constant(constant.getValue()));
+  emitElementwise(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, OperandRange operands, Type elementType,
+                                         bool isStore) {
+  assert(indices.size() == 1 && "indices inside kernels are linear");
+  Expr index = cast<ExprAttr>(indices[0]);
+  SmallVector<Value> at = lookupAll(operands);
+  Value base = e.getPointer(buffer);
+  Access access;
+  if (point.isVector() && e.isPerLane(buffer)) {
+    Value slot = e.invariants.mul(e.emitExpr(index, point, at), e.constant(point.lanes));
+    access.address = e.getAddress(base, elementType, slot);
+    access.lanes = point.lanes;
+    return access;
+  }
+  Value lanes = e.emitLaneIndex(index, point, at);
+  if (!isVector(lanes)) {
+    access.address = e.getAddress(base, elementType, lanes);
+    if (point.mask && isGuarded)
+      access.address = arith::SelectOp::create(e.builder, e.loc, e.anyLane(point.mask), access.address, e.getDummy());
+    return access;
+  }
+  access.lanes = point.lanes;
+  access.mask = point.mask;
+  bool isUniformBut = llvm::none_of(at, isVector);
+  Expr coefficient = isUniformBut ? index.coefficientOf("d" + std::to_string(point.vectorDim)) : Expr();
+  std::optional<int64_t> step = coefficient ? coefficient.asConstant() : std::nullopt;
+  if (step == 1) {
+    access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
+  } else if (step == -1 && !point.mask) {
+    Value last = e.invariants.add(e.emitExpr(index, point, at), e.constant(1 - point.lanes));
+    access.address = e.getAddress(base, elementType, last);
+    access.isReversed = true;
+  } else if (step) {
+    // A scalar base and constant offsets: the gather's offsets then take no registers per access.
+    Value first = e.getAddress(base, elementType, e.emitExpr(index, point, at));
+    Value offsets = e.invariants.iota(point.lanes, e.builder.getI64Type(), *step);
+    access.address = e.getAddress(first, elementType, offsets);
+  } else {
+    access.address = e.getAddress(base, elementType, lanes);
+  }
+  return access;
+}
+
+static Value reverse(KernelEmitter &e, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  SmallVector<int32_t> order;
+  for (int64_t lane = type.getNumElements(); lane-- > 0;)
+    order.push_back(int32_t(lane));
+  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order);
+}
+
+Value BodyEmitter::load(const Access &access, Type elementType) {
+  Value value = e.createLoad(elementType, access.lanes, access.address, access.mask);
+  return access.isReversed ? reverse(e, value) : value;
+}
+
+void BodyEmitter::store(Value value, const Access &access) {
+  if (access.lanes > 1)
+    value = e.splat(value, access.lanes);
+  else if (isVector(value)) // all lanes write one element: the last one wins
+    value = LLVM::ExtractElementOp::create(e.builder, e.loc, value, e.constant(point.lanes - 1));
+  e.createStore(access.isReversed ? reverse(e, value) : value, access.address, access.mask);
+}
+
+void BodyEmitter::emitStore(loop::StoreOp op) {
+  Value value = lookup(op.getValue());
+  Type elementType = op.getValue().getType();
+  Access access = resolve(op.getBuffer(), op.getIndices(), op.getIndexOperands(), elementType, true);
+  if (std::optional<prim::ReduceKind> kind = op.getCombine()) {
+    Value old = load(access, elementType);
+    if (access.lanes > 1)
+      value = e.splat(value, access.lanes);
+    value = emitCombine(e, *kind, old, value);
+  }
+  store(value, access);
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+void BodyEmitter::emitElementwise(Operation *op) {
+  assert(op->getNumRegions() == 0 && op->getNumResults() == 1 && "not a scalar body op");
+  SmallVector<Value> operands = lookupAll(op->getOperands());
+  Type type = op->getResult(0).getType();
+  if (llvm::any_of(operands, isVector)) {
+    for (Value &operand : operands)
+      operand = e.splat(operand, point.lanes);
+    type = VectorType::get({point.lanes}, type);
+  }
+  Operation *clone = Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
+                                       NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(),
+                                       BlockRange{}, 0);
+  e.builder.insert(clone);
+  if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone)) {
+    // LLVM may contract a product and a sum into one rounding, and nothing else.
+    auto flags = arithmetic.getFastMathFlagsAttr();
+    auto contract = arith::FastMathFlags::contract;
+    auto with = flags ? flags.getValue() | contract : contract;
+    clone->setAttr(arithmetic.getFastMathAttrName(),
+                   arith::FastMathFlagsAttr::get(e.builder.getContext(), with));
+  }
+  bind(op->getResult(0), clone->getResult(0));
+}
+
+// Negative indices count from the end; where the result is outside [0, extent) the error flag is set and 0 stands in.
+void BodyEmitter::emitCheckIndex(loop::CheckIndexOp op) {
+  Value index = lookup(op.getIndex()), extent = e.emitExpr(op.getExtent(), point);
+  InvariantBuilder &in = e.invariants;
+  Value zero = e.constant(0);
+  Value isNegative = in.compare(arith::CmpIPredicate::slt, index, zero);
+  Value wrapped = in.select(isNegative, in.add(index, extent), index);
+  // One unsigned comparison covers both ends.
+  Value isGood = in.compare(arith::CmpIPredicate::ult, wrapped, extent);
+  bind(op.getResult(), in.select(isGood, wrapped, zero));
+  Type flagType = isGood.getType();
+  Value ones = in.constant(cast<TypedAttr>(
+      isVector(isGood) ? Attribute(DenseElementsAttr::get(cast<VectorType>(flagType), true))
+                       : Attribute(e.builder.getBoolAttr(true))));
+  Value bad = arith::XOrIOp::create(e.builder, e.loc, isGood, ones);
+  if (point.mask && isVector(bad))
+    bad = arith::AndIOp::create(e.builder, e.loc, bad, point.mask);
+  if (isVector(bad))
+    bad = e.anyLane(bad);
+  else if (point.mask && isGuarded)
+    bad = arith::AndIOp::create(e.builder, e.loc, bad, e.anyLane(point.mask));
+  e.raiseError(bad);
+}
+
+//===----------------------------------------------------------------------===//
+// Masked regions
+//===----------------------------------------------------------------------===//
+
+// Conservative: some value of the region may differ between lanes.
+bool BodyEmitter::variesInLanes(Region &region) const {
+  if (!point.isVector())
+    return false;
+  std::string dim = "d" + std::to_string(point.vectorDim);
+  auto usesDim = [&](Attribute attribute) {
+    if (auto expr = dyn_cast<ExprAttr>(attribute))
+      return Expr(expr).uses(dim);
+    if (auto list = dyn_cast<ArrayAttr>(attribute))
+      return llvm::any_of(list.getAsRange<ExprAttr>(), [&](ExprAttr expr) { return Expr(expr).uses(dim); });
+    return false;
+  };
+  WalkResult found = region.walk([&](Operation *op) {
+    for (NamedAttribute attribute : op->getAttrDictionary())
+      if (usesDim(attribute.getValue()))
+        return WalkResult::interrupt();
+    for (Value operand : op->getOperands()) {
+      if (e.isPerLane(operand))
+        return WalkResult::interrupt();
+      if (Value emitted = values.lookup(operand); emitted && isVector(emitted))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
+void BodyEmitter::emitMasked(loop::MaskedOp op) {
+  SmallVector<Value> operands = lookupAll(op.getOperands_());
+  Value branch, mask;
+  for (Attribute attribute : op.getConditions()) {
+    Value value = e.emitLaneIndex(Expr(cast<ExprAttr>(attribute)), point, operands);
+    Value zero = e.invariants.constant(cast<TypedAttr>(e.builder.getZeroAttr(getElementTypeOrSelf(value.getType()))));
+    Value holds = e.invariants.compare(arith::CmpIPredicate::sge, value, zero);
+    Value &into = isVector(holds) ? mask : branch;
+    into = e.invariants.logicalAnd(into, holds);
+  }
+  Value other = lookup(op.getOther());
+  bool isVarying = mask || isVector(other) || variesInLanes(op.getBody());
+  if (!branch)
+    return bind(op.getResult(), emitGuarded(op, mask, isVarying));
+  if (auto known = e.invariants.asConstant(branch)) {
+    bool holds = *known != 0;
+    return bind(op.getResult(), holds ? emitGuarded(op, mask, isVarying) : other);
+  }
+  if (isMemoryEffectFree(op)) {
+    Value value = emitGuarded(op, mask, isVarying);
+    int64_t lanes = isVarying ? point.lanes : 1;
+    Value condition = e.splat(branch, lanes);
+    return bind(op.getResult(),
+                arith::SelectOp::create(e.builder, e.loc, condition, value, e.splat(other, lanes)).getResult());
+  }
+  Value otherwise = isVarying ? e.splat(other, point.lanes) : other;
+  auto choice = scf::IfOp::create(e.builder, e.loc, TypeRange{otherwise.getType()}, branch, true);
+  OpBuilder::InsertionGuard guard(e.builder);
+  e.builder.setInsertionPointToStart(choice.thenBlock());
+  Value value = emitGuarded(op, mask, isVarying);
+  e.builder.setInsertionPointToEnd(choice.thenBlock());
+  scf::YieldOp::create(e.builder, e.loc, value);
+  e.builder.setInsertionPointToStart(choice.elseBlock());
+  scf::YieldOp::create(e.builder, e.loc, otherwise);
+  bind(op.getResult(), choice.getResult(0));
+}
+
+// The region under a mask of lanes (null: all lanes of the point).
+Value BodyEmitter::emitGuarded(loop::MaskedOp op, Value mask, bool isVarying) {
+  BodyEmitter inner(e, point);
+  inner.values = values;
+  inner.isGuarded = isGuarded || mask;
+  inner.point.mask = e.invariants.logicalAnd(point.mask, mask);
+  Value value = inner.emitBlock(op.getBody().front());
+  if (isVarying)
+    value = e.splat(value, point.lanes);
+  if (!mask)
+    return value;
+  Value other = e.splat(lookup(op.getOther()), point.lanes);
+  return arith::SelectOp::create(e.builder, e.loc, mask, value, other);
+}

@@ -1,0 +1,70 @@
+//===- Combine.cpp - one step of a reduction ------------------------------===//
+#include "codegen/common/BodyEmitter.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+using prim::ReduceKind;
+
+static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, bool noNan) {
+  if (noNan) { // one instruction: the second operand where they are unordered
+    auto predicate = isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+    Value better = arith::CmpFOp::create(e.builder, e.loc, predicate, a, b);
+    return arith::SelectOp::create(e.builder, e.loc, better, a, b);
+  }
+  if (isMax)
+    return arith::MaximumFOp::create(e.builder, e.loc, a, b);
+  return arith::MinimumFOp::create(e.builder, e.loc, a, b);
+}
+
+Value cpu::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool isUnsigned, bool noNan) {
+  OpBuilder &builder = e.builder;
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
+  auto create = [&](auto tag) -> Value { return decltype(tag)::create(builder, e.loc, a, b); };
+  switch (kind) {
+  case ReduceKind::Sum:
+    return isFloat ? create(arith::AddFOp()) : create(arith::AddIOp());
+  case ReduceKind::Prod:
+    return isFloat ? create(arith::MulFOp()) : create(arith::MulIOp());
+  case ReduceKind::Max:
+    if (isFloat)
+      return emitFloatExtremum(e, true, a, b, noNan);
+    return isUnsigned ? create(arith::MaxUIOp()) : create(arith::MaxSIOp());
+  case ReduceKind::Min:
+    if (isFloat)
+      return emitFloatExtremum(e, false, a, b, noNan);
+    return isUnsigned ? create(arith::MinUIOp()) : create(arith::MinSIOp());
+  case ReduceKind::Any:
+    return create(arith::OrIOp());
+  case ReduceKind::All:
+    return create(arith::AndIOp());
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+TypedAttr cpu::getIdentity(ReduceKind kind, Type type, bool isUnsigned) {
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = floating.getFloatSemantics();
+    switch (kind) {
+    case ReduceKind::Prod:
+      return FloatAttr::get(type, 1.0);
+    case ReduceKind::Max:
+      return FloatAttr::get(type, APFloat::getInf(semantics, true));
+    case ReduceKind::Min:
+      return FloatAttr::get(type, APFloat::getInf(semantics, false));
+    default:
+      return FloatAttr::get(type, 0.0);
+    }
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  APInt value(bits, 0);
+  if (kind == ReduceKind::Prod)
+    value = APInt(bits, 1);
+  if (kind == ReduceKind::All)
+    value = APInt::getAllOnes(bits);
+  if (kind == ReduceKind::Max)
+    value = isUnsigned ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits);
+  if (kind == ReduceKind::Min)
+    value = isUnsigned ? APInt::getMaxValue(bits) : APInt::getSignedMaxValue(bits);
+  return IntegerAttr::get(type, value);
+}

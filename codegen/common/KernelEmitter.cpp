@@ -1,0 +1,230 @@
+//===- KernelEmitter.cpp - values, memory and loops of a kernel -----------===//
+#include "codegen/common/KernelEmitter.h"
+#include "codegen/common/BodyEmitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+std::optional<unsigned> cpu::parseNumbered(StringRef name, char prefix) {
+  unsigned number;
+  if (name.size() < 2 || name.front() != prefix || name.drop_front().getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+static LLVM::LLVMPointerType pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
+
+KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, Value buffers,
+                             Value symbols, Value scratch, Value errorFlag)
+    : builder(builder), kernel(kernel), level(level), loc(buffers.getLoc()),
+      invariants(builder.getInsertionBlock(), buffers.getLoc()), entry(builder.getInsertionBlock()), scratch(scratch),
+      errorFlag(errorFlag) {
+  auto ptr = pointerType(builder.getContext());
+  for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
+    if (argument.use_empty())
+      continue;
+    Value slot = getAddress(buffers, ptr, constant(index));
+    pointers[argument] = LLVM::LoadOp::create(builder, loc, ptr, slot);
+  }
+  Type i64 = builder.getI64Type();
+  for (auto [index, name] : llvm::enumerate(kernel.getSymbols().getAsValueRange<StringAttr>())) {
+    Value slot = getAddress(symbols, i64, constant(index));
+    symbolValues[name] = LLVM::LoadOp::create(builder, loc, i64, slot);
+  }
+}
+
+void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
+  ranges.clear();
+  for (auto [index, extent] : llvm::enumerate(domain)) {
+    ExprRange range{.min = 0};
+    ExprRange of = extent.range(ranges);
+    if (of.max != std::numeric_limits<int64_t>::max())
+      range.max = std::max<int64_t>(of.max - 1, 0);
+    ranges["d" + std::to_string(index)] = range;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::getScratch(int64_t offset) {
+  return getAddress(scratch, builder.getI8Type(), constant(offset));
+}
+
+Value KernelEmitter::createStackSlot(int64_t bytes, int64_t alignment) {
+  OpBuilder::InsertionGuard guard(builder);
+  Value count = constant(bytes);
+  builder.setInsertionPointAfterValue(count);
+  return LLVM::AllocaOp::create(builder, loc, pointerType(builder.getContext()), builder.getI8Type(), count,
+                                unsigned(alignment));
+}
+
+Value KernelEmitter::getDummy() {
+  if (dummy)
+    return dummy;
+  dummy = createStackSlot(8, 8);
+  OpBuilder::InsertionGuard guard(builder);
+  Value zero = constant(0);
+  builder.setInsertionPointAfterValue(dummy);
+  LLVM::StoreOp::create(builder, loc, zero, dummy);
+  return dummy;
+}
+
+Type KernelEmitter::getMemoryType(Type elementType) {
+  unsigned bits = elementType.getIntOrFloatBitWidth();
+  bool isLLVM = elementType.isF16() || elementType.isBF16() || elementType.isF32() || elementType.isF64() ||
+                (elementType.isSignlessInteger() && bits >= 8);
+  return isLLVM ? elementType : IntegerType::get(elementType.getContext(), std::max(bits, 8u));
+}
+
+Value KernelEmitter::getAddress(Value pointer, Type elementType, Value index) {
+  Type type = isa<LLVM::LLVMPointerType>(elementType) ? elementType : getMemoryType(elementType);
+  if (auto known = invariants.asConstant(index); known == 0)
+    return pointer;
+  Type result = pointer.getType();
+  if (auto vector = dyn_cast<VectorType>(index.getType()))
+    result = VectorType::get(vector.getShape(), result);
+  return invariants.get<LLVM::GEPOp>(result, type, pointer, ArrayRef<LLVM::GEPArg>{index});
+}
+
+static unsigned naturalAlignment(Type memoryType) { return memoryType.getIntOrFloatBitWidth() / 8; }
+
+static Type vectorOf(Type element, int64_t lanes) {
+  return lanes == 1 ? element : Type(VectorType::get({lanes}, element));
+}
+
+// What memory holds -> what bodies compute with. i1 is a byte, 0 or 1; small floats are their bits.
+static Value fromMemory(KernelEmitter &e, Value stored, Type elementType) {
+  Type memory = getElementTypeOrSelf(stored.getType());
+  if (memory == elementType)
+    return stored;
+  auto lanes = isVector(stored) ? cast<VectorType>(stored.getType()).getNumElements() : 1;
+  Type result = vectorOf(elementType, lanes);
+  if (elementType.isInteger())
+    return arith::TruncIOp::create(e.builder, e.loc, result, stored);
+  return arith::BitcastOp::create(e.builder, e.loc, result, stored);
+}
+
+static Value toMemory(KernelEmitter &e, Value value) {
+  Type element = getElementTypeOrSelf(value.getType()), memory = KernelEmitter::getMemoryType(element);
+  if (memory == element)
+    return value;
+  auto lanes = isVector(value) ? cast<VectorType>(value.getType()).getNumElements() : 1;
+  Type result = vectorOf(memory, lanes);
+  if (element.isInteger())
+    return arith::ExtUIOp::create(e.builder, e.loc, result, value);
+  return arith::BitcastOp::create(e.builder, e.loc, result, value);
+}
+
+Value KernelEmitter::createLoad(Type elementType, int64_t lanes, Value address, Value mask) {
+  Type memory = getMemoryType(elementType);
+  Type type = vectorOf(memory, lanes);
+  unsigned alignment = naturalAlignment(memory);
+  Value stored;
+  if (isVector(address)) {
+    Value on = mask ? mask : invariants.broadcast(invariants.constant(builder.getBoolAttr(true)), lanes);
+    Value zero = invariants.constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+    stored = LLVM::masked_gather::create(builder, loc, type, address, on, ValueRange{zero}, alignment);
+  } else if (mask) {
+    Value zero = invariants.constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+    stored = LLVM::MaskedLoadOp::create(builder, loc, type, address, mask, zero, alignment);
+  } else {
+    stored = LLVM::LoadOp::create(builder, loc, type, address, alignment);
+  }
+  return fromMemory(*this, stored, elementType);
+}
+
+void KernelEmitter::createStore(Value value, Value address, Value mask) {
+  unsigned alignment = naturalAlignment(getMemoryType(getElementTypeOrSelf(value.getType())));
+  value = toMemory(*this, value);
+  if (isVector(address)) {
+    int64_t lanes = cast<VectorType>(address.getType()).getNumElements();
+    Value on = mask ? mask : invariants.broadcast(invariants.constant(builder.getBoolAttr(true)), lanes);
+    LLVM::masked_scatter::create(builder, loc, splat(value, lanes), address, on, alignment);
+  } else if (mask) {
+    LLVM::MaskedStoreOp::create(builder, loc, value, address, mask, alignment);
+  } else {
+    LLVM::StoreOp::create(builder, loc, value, address, alignment);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes, errors, loops
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::splat(Value value, int64_t lanes) { return invariants.broadcast(value, lanes); }
+
+Value KernelEmitter::laneMask(Value count, int64_t lanes) {
+  // 32-bit compares suffice: the count is clamped to the lanes before.
+  Type i32 = builder.getI32Type();
+  Value clamped = invariants.min(invariants.max(count, constant(0)), constant(lanes));
+  Value narrow = invariants.get<arith::TruncIOp>(i32, clamped);
+  return invariants.compare(arith::CmpIPredicate::slt, invariants.iota(lanes, i32), narrow);
+}
+
+Value KernelEmitter::anyLane(Value mask) {
+  int64_t lanes = cast<VectorType>(mask.getType()).getNumElements();
+  Type bits = builder.getIntegerType(unsigned(lanes));
+  Value packed = LLVM::BitcastOp::create(builder, loc, bits, mask);
+  Value zero = invariants.constant(cast<TypedAttr>(builder.getZeroAttr(bits)));
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, packed, zero);
+}
+
+void KernelEmitter::raiseError(Value bad) {
+  Type i32 = builder.getI32Type();
+  Value old = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
+  Value now = arith::ExtUIOp::create(builder, loc, i32, bad);
+  LLVM::StoreOp::create(builder, loc, arith::OrIOp::create(builder, loc, old, now).getResult(), errorFlag);
+}
+
+SmallVector<Value> KernelEmitter::createLoop(Value lower, Value upper, int64_t step, ValueRange init, LoopBody body) {
+  auto from = invariants.asConstant(lower), to = invariants.asConstant(upper);
+  if (from && to && *from >= *to)
+    return SmallVector<Value>(init);
+  if (from && to && *to - *from <= step)
+    return body(lower, init);
+  auto loop = scf::ForOp::create(builder, loc, lower, upper, constant(step), init);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (init.empty() && !loop.getBody()->empty() && isa<scf::YieldOp>(loop.getBody()->back()))
+    return {};
+  builder.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(builder, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+Value KernelEmitter::emitBlock(Block &block, const EmissionPoint &point, ValueRange arguments) {
+  BodyEmitter body(*this, point);
+  body.bind(block.getArguments(), arguments);
+  return body.emitBlock(block);
+}
+
+int64_t KernelEmitter::chooseLanes(Operation *op) const {
+  unsigned widest = 8;
+  bool hasNarrow = false;
+  auto see = [&](Type type) {
+    unsigned bits = KernelEmitter::getMemoryType(type).getIntOrFloatBitWidth();
+    if (bits < 64)
+      hasNarrow = true;
+    widest = std::max(widest, bits);
+  };
+  op->walk([&](Operation *inner) {
+    if (auto load = dyn_cast<loop::LoadOp>(inner))
+      see(load.getType());
+    else if (auto store = dyn_cast<loop::StoreOp>(inner))
+      see(store.getValue().getType());
+    else
+      for (Type type : inner->getResultTypes())
+        if (isa<FloatType>(type) || type.isInteger(32))
+          see(type);
+  });
+  // 64-bit values beside narrower ones take two registers each.
+  if (widest == 64 && hasNarrow)
+    widest = 32;
+  return std::max<int64_t>(level.lanesOf(widest), 2);
+}
