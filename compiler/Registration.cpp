@@ -28,8 +28,9 @@
 namespace ptc {
 
 void registerStageDialects(mlir::DialectRegistry &registry) {
-  registry.insert<prim::PrimDialect, loop::LoopDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+  registry
+      .insert<prim::PrimDialect, loop::LoopDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
+              mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
 }
 
 void registerStagePasses() {
