@@ -7,6 +7,7 @@
 //   after prim-to-loop   loop.program holds buffers and unfused nodes; views have
 //                        become index expressions; layouts of buffers are open
 //   after assign-layouts every buffer type carries a layout
+//   within schedule      accesses are linearized, nodes fused (loop.fused)
 //   after schedule       nodes live in loop.kernel symbols, loop.launch calls
 //                        them; indices inside kernels are linear (elements from
 //                        the start of rank-1 memory), dims merged
@@ -126,6 +127,13 @@ def Loop_BufferOp : Loop_Op<"buffer", []> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
+def Loop_FlattenOp : Loop_Op<"flatten", [Pure]> {
+  let summary = "the memory of a buffer as one dim; what kernels are given";
+  let arguments = (ins Loop_Buffer:$buffer);
+  let results = (outs Loop_Buffer:$result);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
+}
+
 def Loop_AtOp : Loop_Op<"at", [Pure]> {
   let summary = "a buffer at a byte offset of the arena";
   let arguments = (ins Prim_ExprAttr:$offset);
@@ -153,6 +161,13 @@ def Loop_IfOp : Loop_Op<"if", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let arguments = (ins Loop_Buffer:$condition);
   let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
   let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` type($condition)";
+}
+
+def Loop_FusedOp : Loop_Op<"fused", [SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "nodes that will be one kernel; they share their first `parallel` dims";
+  let arguments = (ins I64Attr:$parallel);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`parallel` $parallel $body attr-dict";
 }
 
 def Loop_KernelOp : Loop_Op<"kernel", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {

@@ -1,0 +1,69 @@
+//===- LinearizeAccesses.cpp - from logical indices to memory -------------===//
+//
+// After this pass every load and store has one index, the position in elements
+// from the start of the buffer, and every buffer is one-dimensional. Layouts have
+// done their work: what follows reasons about addresses, which are polynomials in
+// the dims wherever the graph is regular.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_LINEARIZEACCESSES
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+ArrayAttr linearize(ArrayAttr indices, BufferType type, const SymbolRanges &ranges) {
+  Expr position = Expr::constant(type.getContext(), 0);
+  for (auto [index, stride] : llvm::zip(prim::getExprs(indices), type.getStrides()))
+    position = position + index * stride;
+  return prim::getExprArray(type.getContext(), {position.simplify(ranges)});
+}
+
+BufferType getFlatType(BufferType type) {
+  MLIRContext *context = type.getContext();
+  return BufferType::get(context, ArrayRef<Expr>(type.getElementCount()), type.getElementType(),
+                         LayoutAttr::getRowMajor(context, 1));
+}
+
+struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      linearizeProgram(program);
+  }
+
+  void linearizeProgram(ProgramOp program) {
+    SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
+    program.walk([&](Operation *op) {
+      if (!isa<LoadOp, StoreOp>(op))
+        return;
+      SymbolRanges ranges = getNodeRanges(getEnclosingNode(op), symbols);
+      if (auto load = dyn_cast<LoadOp>(op))
+        load.setIndicesAttr(linearize(load.getIndices(), load.getBuffer().getType(), ranges));
+      else if (auto store = dyn_cast<StoreOp>(op))
+        store.setIndicesAttr(linearize(store.getIndices(), store.getBuffer().getType(), ranges));
+    });
+    OpBuilder b = OpBuilder::atBlockBegin(&program.getBlock());
+    for (BlockArgument argument : program.getBlock().getArguments()) {
+      auto type = cast<BufferType>(argument.getType());
+      auto flat = FlattenOp::create(b, program.getLoc(), getFlatType(type), argument);
+      argument.replaceAllUsesExcept(flat, flat);
+      if (flat->use_empty())
+        flat.erase();
+    }
+    program.walk([](Operation *op) {
+      if (isa<BufferOp, WeightOp, ConstantOp>(op))
+        op->getResult(0).setType(getFlatType(cast<BufferType>(op->getResult(0).getType())));
+    });
+  }
+};
+
+} // namespace

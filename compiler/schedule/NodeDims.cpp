@@ -1,0 +1,191 @@
+//===- NodeDims.cpp - rewriting the dims of nodes -------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+std::optional<unsigned> loop::getDimNumber(StringRef symbol) {
+  unsigned number;
+  if (!symbol.consume_front("d") || symbol.getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+Operation *loop::getEnclosingNode(Operation *op) {
+  while (op && !isNode(op))
+    op = op->getParentOp();
+  return op;
+}
+
+SymbolRanges loop::getNodeRanges(Operation *node, const SymbolRanges &symbols) {
+  SymbolRanges ranges = symbols;
+  for (auto [index, extent] : llvm::enumerate(getDomain(node))) {
+    ExprRange known = extent.range(ranges), range;
+    range.min = 0;
+    if (known.max != std::numeric_limits<int64_t>::max())
+      range.max = std::max<int64_t>(known.max - 1, 0);
+    range.below = extent;
+    ranges[("d" + Twine(index)).str()] = range;
+  }
+  return ranges;
+}
+
+static Attribute simplifyExprs(Attribute attr, const SymbolRanges &ranges) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return Expr(expr).simplify(ranges);
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
+    return attr;
+  SmallVector<Attribute> elements;
+  for (Attribute element : list)
+    elements.push_back(Expr(cast<ExprAttr>(element)).simplify(ranges));
+  return ArrayAttr::get(attr.getContext(), elements);
+}
+
+void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, const SymbolRanges &symbols) {
+  setDomain(node, domain);
+  SymbolRanges ranges = getNodeRanges(node, symbols);
+  auto map = [&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim && *dim < oldDims.size() ? oldDims[*dim] : Expr();
+  };
+  for (Region &region : node->getRegions()) {
+    region.walk([&](Operation *op) {
+      substituteExprs(op, map);
+      for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
+        Attribute simplified = simplifyExprs(entry.getValue(), ranges);
+        if (simplified != entry.getValue())
+          op->setAttr(entry.getName(), simplified);
+      }
+    });
+  }
+}
+
+SmallVector<unsigned> loop::getDimKinds(Operation *node) {
+  unsigned rank = getDomain(node).size();
+  SmallVector<unsigned> kinds(rank, 0);
+  if (auto reduction = dyn_cast<ReductionOp>(node)) {
+    for (unsigned i = rank - reduction.getReduced(); i < rank; ++i)
+      kinds[i] = 1;
+  } else if (isa<ScanOp, SortOp>(node)) {
+    kinds.back() = 1;
+  } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
+    unsigned at = 0;
+    for (auto [kind, count] : llvm::enumerate(ArrayRef<int64_t>{int64_t(contraction.getBatch()), int64_t(contraction.getM()), int64_t(contraction.getN()), int64_t(contraction.getK())}))
+      for (int64_t i = 0; i < count; ++i)
+        kinds[at++] = kind;
+  } else if (auto attention = dyn_cast<AttentionOp>(node)) {
+    for (unsigned i = attention.getBatch(); i < rank; ++i)
+      kinds[i] = 1 + i - attention.getBatch();
+  }
+  return kinds;
+}
+
+void loop::setDimKinds(Operation *node, ArrayRef<unsigned> kinds) {
+  auto count = [&](unsigned kind) { return int64_t(llvm::count(kinds, kind)); };
+  if (auto reduction = dyn_cast<ReductionOp>(node)) {
+    reduction.setReduced(count(1));
+  } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
+    contraction.setBatch(count(0));
+    contraction.setM(count(1));
+    contraction.setN(count(2));
+    contraction.setK(count(3));
+  } else if (auto attention = dyn_cast<AttentionOp>(node)) {
+    attention.setBatch(count(0));
+  }
+}
+
+bool loop::isReorderable(Operation *node) { return isa<PointwiseOp, ReductionOp, ContractionOp>(node); }
+
+unsigned loop::getKeptCount(Operation *node) {
+  unsigned rank = getDomain(node).size();
+  if (auto reduction = dyn_cast<ReductionOp>(node))
+    return rank - reduction.getReduced();
+  if (isa<ScanOp, SortOp>(node))
+    return rank - 1;
+  if (auto scatter = dyn_cast<ScatterOp>(node))
+    return scatter.getIndependent();
+  if (isa<PointwiseOp>(node))
+    return rank;
+  return 0;
+}
+
+void loop::forEachExpr(Operation *node, function_ref<void(Expr)> visit) {
+  for (Region &region : node->getRegions())
+    region.walk([&](Operation *op) {
+      for (NamedAttribute entry : op->getAttrs()) {
+        if (auto expr = dyn_cast<ExprAttr>(entry.getValue()))
+          visit(expr);
+        else if (auto list = dyn_cast<ArrayAttr>(entry.getValue()))
+          for (Attribute element : list)
+            if (auto expr = dyn_cast<ExprAttr>(element))
+              visit(expr);
+      }
+    });
+}
+
+Expr loop::exactQuotient(Expr a, Expr b, const SymbolRanges &ranges) {
+  if (a == b)
+    return Expr::constant(a.getContext(), 1);
+  if (b.isConstant(0))
+    return {};
+  Expr quotient = a.floorDiv(b).simplify(ranges);
+  if ((quotient * b).simplify(ranges) != a)
+    return {};
+  return quotient;
+}
+
+// Walks the node's dims along `outer`: an equal dim is taken, a larger one is split
+// into (outer, rest) if that is exact, smaller ones are joined if their product is.
+bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
+  SmallVector<Expr> domain = getDomain(node);
+  SmallVector<unsigned> kinds = getDimKinds(node);
+  unsigned kept = getKeptCount(node);
+  MLIRContext *context = node->getContext();
+  SmallVector<Expr> newDomain, oldDims(domain.size());
+  SmallVector<unsigned> newKinds;
+  unsigned next = 0;
+  Expr rest; // what is left of dim `next` after a split
+  Expr restOffset;
+  for (Expr extent : outer) {
+    if (extent.isConstant(1) && !(next < kept && domain[next].isConstant(1) && !rest)) {
+      newDomain.push_back(extent);
+      newKinds.push_back(0);
+      continue;
+    }
+    if (next >= kept)
+      return false;
+    Expr available = rest ? rest : domain[next];
+    Expr quotient = exactQuotient(available, extent, symbols);
+    if (!quotient)
+      return false;
+    Expr dim = Expr::dim(context, newDomain.size());
+    newDomain.push_back(extent);
+    newKinds.push_back(0);
+    Expr sofar = restOffset ? restOffset : Expr::constant(context, 0);
+    if (quotient.isConstant(1)) {
+      oldDims[next] = sofar + dim;
+      ++next;
+      rest = restOffset = Expr();
+    } else {
+      rest = quotient;
+      restOffset = sofar + dim * quotient;
+    }
+  }
+  if (rest) {
+    oldDims[next] = restOffset + Expr::dim(context, newDomain.size());
+    newDomain.push_back(rest);
+    newKinds.push_back(0);
+    ++next;
+  }
+  for (; next < domain.size(); ++next) {
+    oldDims[next] = Expr::dim(context, newDomain.size());
+    newDomain.push_back(domain[next]);
+    newKinds.push_back(kinds[next]);
+  }
+  rewriteDims(node, newDomain, oldDims, symbols);
+  setDimKinds(node, newKinds);
+  return true;
+}

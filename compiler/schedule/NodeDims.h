@@ -1,0 +1,52 @@
+//===- NodeDims.h - rewriting the dims of nodes -----------------*- C++ -*-===//
+//
+// A node's dims may be renamed, reordered, split and merged as long as every
+// expression of its body follows. All such changes go through `rewriteDims`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_COMPILER_SCHEDULE_NODEDIMS_H
+#define PTC_COMPILER_SCHEDULE_NODEDIMS_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::loop {
+
+/// `d3` -> 3.
+std::optional<unsigned> getDimNumber(llvm::StringRef symbol);
+inline bool isDimSymbol(llvm::StringRef symbol) { return getDimNumber(symbol).has_value(); }
+
+/// The node that a body op belongs to.
+mlir::Operation *getEnclosingNode(mlir::Operation *op);
+
+/// Ranges of the shape symbols and of the node's dims.
+SymbolRanges getNodeRanges(mlir::Operation *node, const SymbolRanges &symbols);
+
+/// Gives the node a new domain; `oldDims[i]` is old dim i in terms of the new dims.
+void rewriteDims(mlir::Operation *node, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<Expr> oldDims,
+                 const SymbolRanges &symbols);
+
+/// The kinds of dims of a node: dims of one kind may be reordered and merged.
+/// Kept dims of reductions come before reduced ones; contractions have batch, m, n, k.
+llvm::SmallVector<unsigned> getDimKinds(mlir::Operation *node);
+/// Updates the attributes that count dims after dims of `kinds` have been removed or added.
+void setDimKinds(mlir::Operation *node, llvm::ArrayRef<unsigned> kinds);
+
+/// True if dims of the node may run in any order.
+bool isReorderable(mlir::Operation *node);
+
+/// Dims that are not reduced, and may be shared with other nodes of a kernel.
+unsigned getKeptCount(mlir::Operation *node);
+
+/// All expressions in the node's body.
+void forEachExpr(mlir::Operation *node, llvm::function_ref<void(Expr)> visit);
+
+/// Makes the first dims of a node exactly `outer`, by splitting dims of its own;
+/// false, with nothing changed, if that is impossible.
+bool splitPrefix(mlir::Operation *node, llvm::ArrayRef<Expr> outer, const SymbolRanges &symbols);
+
+/// a / b if the division is exact for polynomials (b a single term).
+Expr exactQuotient(Expr a, Expr b, const SymbolRanges &ranges);
+
+} // namespace ptc::loop
+
+#endif // PTC_COMPILER_SCHEDULE_NODEDIMS_H

@@ -1,0 +1,213 @@
+//===- NormalizeNodes.cpp - a canonical loop nest for each node -----------===//
+//
+// Two nodes that walk the same memory should look alike, whatever shapes the
+// user's graph had. For each node, within each kind of dims:
+//
+//   1. dims of extent 1 go (one of each kind stays in a contraction)
+//   2. dims are ordered by how far a step moves in memory, far to near: by the store
+//      for kept dims, by the first load that uses it for reduced ones
+//   3. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
+//      only as a*extent(b) + b; what would need a new division or modulo does not merge
+//
+// Steps of symbolic size compare by the symbols' hints.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_NORMALIZENODES
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
+
+class Normalizer {
+public:
+  Normalizer(Operation *node, const SymbolRanges &symbols, const SymbolValues &hints)
+      : node(node), symbols(symbols), hints(hints) {}
+
+  void run() {
+    dropUnitDims();
+    if (isReorderable(node))
+      orderDims();
+    if (isReorderable(node) || isa<AttentionOp>(node))
+      mergeDims();
+  }
+
+private:
+  MLIRContext *context() { return node->getContext(); }
+
+  /// Applies a new list of old dims (by number), dims left out being 0.
+  void keepDims(ArrayRef<unsigned> kept) {
+    SmallVector<Expr> domain = getDomain(node), newDomain;
+    SmallVector<unsigned> kinds = getDimKinds(node), newKinds;
+    SmallVector<Expr> oldDims(domain.size(), Expr::constant(context(), 0));
+    for (unsigned dim : kept) {
+      oldDims[dim] = Expr::dim(context(), newDomain.size());
+      newDomain.push_back(domain[dim]);
+      newKinds.push_back(kinds[dim]);
+    }
+    rewriteDims(node, newDomain, oldDims, symbols);
+    setDimKinds(node, newKinds);
+  }
+
+  void dropUnitDims() {
+    SmallVector<Expr> domain = getDomain(node);
+    SmallVector<unsigned> kinds = getDimKinds(node), kept;
+    for (unsigned dim = 0; dim < domain.size(); ++dim) {
+      bool mayDrop = domain[dim].isConstant(1);
+      if (isa<ScanOp, SortOp>(node))
+        mayDrop &= kinds[dim] == 0;
+      else if (isa<AttentionOp>(node))
+        mayDrop &= kinds[dim] == 0;
+      else if (isa<ContractionOp>(node) && kinds[dim] != 0)
+        mayDrop &= isOneOfSeveral(domain, kinds, kept, dim);
+      else if (auto scatter = dyn_cast<ScatterOp>(node))
+        mayDrop &= scatter.getIndependent() == 0;
+      if (!mayDrop)
+        kept.push_back(dim);
+    }
+    if (kept.size() != domain.size())
+      keepDims(kept);
+  }
+
+  /// Another dim of the same kind stays.
+  static bool isOneOfSeveral(ArrayRef<Expr> domain, ArrayRef<unsigned> kinds, ArrayRef<unsigned> kept, unsigned dim) {
+    for (unsigned other : kept)
+      if (kinds[other] == kinds[dim])
+        return true;
+    for (unsigned other = dim + 1; other < domain.size(); ++other)
+      if (kinds[other] == kinds[dim])
+        return true;
+    return false;
+  }
+
+  /// How far one step of a dim moves at the hint; large where that is unclear.
+  int64_t getStep(Expr position, unsigned dim) {
+    Expr step = position.coefficientOf(dimName(dim));
+    if (!step)
+      return position.uses(dimName(dim)) ? 1 : 0;
+    int64_t value = step.evaluate(hints).value_or(1);
+    return value < 0 ? -value : value;
+  }
+
+  void orderDims() {
+    SmallVector<Expr> domain = getDomain(node);
+    SmallVector<unsigned> kinds = getDimKinds(node);
+    SmallVector<int64_t> steps(domain.size(), 0);
+    auto look = [&](Expr position, bool reduced) {
+      for (unsigned dim = 0; dim < domain.size(); ++dim)
+        if (steps[dim] == 0 && isReducedKind(kinds[dim]) == reduced)
+          steps[dim] = getStep(position, dim);
+    };
+    node->walk([&](StoreOp store) { look(prim::getExprs(store.getIndices())[0], false); });
+    node->walk([&](LoadOp load) { look(prim::getExprs(load.getIndices())[0], false); });
+    node->walk([&](LoadOp load) { look(prim::getExprs(load.getIndices())[0], true); });
+    // The k dims of a contraction are in the order of its packed weight.
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, domain.size()));
+    llvm::stable_sort(order, [&](unsigned a, unsigned b) {
+      if (kinds[a] != kinds[b])
+        return kinds[a] < kinds[b];
+      if (isa<ContractionOp>(node) && kinds[a] != 1)
+        return a < b;
+      return steps[a] > steps[b];
+    });
+    if (!llvm::is_sorted(order))
+      keepDims(order);
+  }
+
+  bool isReducedKind(unsigned kind) const { return isa<ContractionOp>(node) ? kind == 3 : kind == 1; }
+
+  void mergeDims() {
+    for (unsigned dim = 0; dim + 1 < getDomain(node).size();) {
+      SmallVector<unsigned> kinds = getDimKinds(node);
+      if (kinds[dim] != kinds[dim + 1] || !tryMerge(dim))
+        ++dim;
+    }
+  }
+
+  /// Divisions and modulos of an expression, counted with repetition.
+  static unsigned countDivisions(Expr expr) {
+    unsigned count = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+    for (Expr operand : expr.getOperands())
+      count += countDivisions(operand);
+    return count;
+  }
+
+  bool tryMerge(unsigned dim) {
+    SmallVector<Expr> domain = getDomain(node);
+    Expr inner = domain[dim + 1];
+    std::string a = dimName(dim), b = dimName(dim + 1);
+    // The expressions must see the pair only as a*inner + b.
+    bool mergeable = true;
+    Expr merged = Expr::dim(context(), dim);
+    SymbolRanges ranges = getNodeRanges(node, symbols);
+    ExprRange range;
+    range.min = 0;
+    range.below = domain[dim] * inner;
+    ExprRange known = Expr(range.below).range(symbols);
+    if (known.max != std::numeric_limits<int64_t>::max())
+      range.max = std::max<int64_t>(known.max - 1, 0);
+    ranges[a] = range;
+    forEachExpr(node, [&](Expr expr) {
+      if (!mergeable || (!expr.uses(a) && !expr.uses(b)))
+        return;
+      Expr changed = expr.substitute([&](StringRef symbol) -> Expr {
+        if (symbol == a)
+          return merged.floorDiv(inner);
+        if (symbol == b)
+          return merged.mod(inner);
+        return {};
+      });
+      mergeable = countDivisions(changed.simplify(ranges)) <= countDivisions(expr);
+    });
+    for (Expr extent : domain)
+      mergeable &= !extent.uses(a) && !extent.uses(b);
+    if (!mergeable)
+      return false;
+    applyMerge(dim, inner);
+    return true;
+  }
+
+  void applyMerge(unsigned dim, Expr inner) {
+    SmallVector<Expr> domain = getDomain(node), oldDims;
+    SmallVector<unsigned> kinds = getDimKinds(node);
+    for (unsigned i = 0; i < domain.size(); ++i)
+      oldDims.push_back(Expr::dim(context(), i <= dim ? i : i - 1));
+    Expr merged = Expr::dim(context(), dim);
+    oldDims[dim] = merged.floorDiv(inner);
+    oldDims[dim + 1] = merged.mod(inner);
+    domain[dim] = domain[dim] * inner;
+    domain.erase(domain.begin() + dim + 1);
+    kinds.erase(kinds.begin() + dim + 1);
+    rewriteDims(node, domain, oldDims, symbols);
+    setDimKinds(node, kinds);
+  }
+
+  Operation *node;
+  const SymbolRanges &symbols;
+  const SymbolValues &hints;
+};
+
+struct NormalizeNodes : ptc::impl::NormalizeNodesBase<NormalizeNodes> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
+      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+      program.walk([&](Operation *op) {
+        if (isNode(op))
+          Normalizer(op, symbols, hints).run();
+      });
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,24 @@
+//===- Passes.td - from loop nodes to kernels -----------------------------===//
+include "mlir/Pass/PassBase.td"
+
+def LinearizeAccesses : Pass<"ptc-linearize-accesses", "::mlir::ModuleOp"> {
+  let summary = "turns logical indices into positions in memory, by the buffers' layouts";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {
+  let summary = "orders each node's dims as memory runs, drops dims of 1 and merges adjacent dims";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
+  let summary = "merges nodes into each other's bodies and groups them into kernels";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "say why nodes were not fused">,
+                 Option<"disable", "disable", "bool", "false", "one kernel for each node">];
+}
+
+def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "moves fused nodes into loop.kernel symbols named by content, launched in order";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}

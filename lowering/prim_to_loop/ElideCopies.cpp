@@ -1,0 +1,162 @@
+//===- ElideCopies.cpp - producers write where a copy would --------------===//
+//
+// A copy node reads one whole buffer B and writes each element once to C, at
+// indices that permute B's dims and shift them by constants:
+//
+//   pointwise [n0, n1] { store(load B[d0, d1], C[d1, d0 + 64]) }
+//
+// If B is an intermediate of the program, nothing needs B itself: every access
+// B[i0, i1] becomes C[i1, i0 + 64] and the copy is dropped. That makes concat a Nop
+// node (its operands' producers write into the combined buffer) and lets the last
+// producer write a result's own memory.
+//
+// Legal because a buffer's element is written before it is read and never again
+// with another value (scatter buffers are excluded: they are written twice), and
+// C's part is written by this copy alone. C must exist where B is first used, so
+// the op that makes C moves up in front of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/prim_to_loop/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_ELIDECOPIES
+#include "lowering/prim_to_loop/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+/// B and C of a copy; C's index i is B's index permutation[i] (or none: -1) plus offsets[i].
+struct Copy {
+  BufferOp from;
+  Value to;
+  SmallVector<int64_t> permutation;
+  SmallVector<Expr> offsets;
+};
+
+/// `expr` as d<k> + constant part without dims; k is -1 without a dim.
+std::optional<std::pair<int64_t, Expr>> matchShiftedDim(Expr expr, unsigned rank) {
+  for (unsigned k = 0; k < rank; ++k) {
+    std::string dim = ("d" + Twine(k)).str();
+    if (!expr.uses(dim))
+      continue;
+    Expr rest;
+    Expr coefficient = expr.coefficientOf(dim, &rest);
+    bool restUsesDims = rest && rest.usesAny([](StringRef s) { return s.starts_with("d") && s.size() > 1 && llvm::isDigit(s[1]); });
+    if (!coefficient || !coefficient.isConstant(1) || restUsesDims)
+      return std::nullopt;
+    return std::pair<int64_t, Expr>(k, rest);
+  }
+  return std::pair<int64_t, Expr>(-1, expr);
+}
+
+std::optional<Copy> matchCopy(PointwiseOp node) {
+  Block &block = node.getBody().front();
+  if (!llvm::hasNItems(block, 2))
+    return std::nullopt;
+  auto load = dyn_cast<LoadOp>(block.front());
+  auto store = dyn_cast<StoreOp>(block.back());
+  if (!load || !store || store.getValue() != load.getResult() || store.getCombine() ||
+      !load.getIndexOperands().empty() || !store.getIndexOperands().empty())
+    return std::nullopt;
+  Copy copy{load.getBuffer().getDefiningOp<BufferOp>(), store.getBuffer(), {}, {}};
+  if (!copy.from || copy.from.getResult() == copy.to)
+    return std::nullopt;
+  SmallVector<Expr> domain = getDomain(node), shape = copy.from.getResult().getType().getShape();
+  if (domain != shape)
+    return std::nullopt;
+  for (auto [i, index] : llvm::enumerate(prim::getExprs(load.getIndices())))
+    if (!index.isSymbol("d" + std::to_string(i)) && !shape[i].isConstant(1))
+      return std::nullopt;
+  SmallVector<bool> used(domain.size());
+  for (Expr index : prim::getExprs(store.getIndices())) {
+    auto match = matchShiftedDim(index, domain.size());
+    if (!match || (match->first >= 0 && used[match->first]))
+      return std::nullopt;
+    if (match->first >= 0)
+      used[match->first] = true;
+    copy.permutation.push_back(match->first);
+    copy.offsets.push_back(match->second);
+  }
+  for (auto [dim, isUsed] : llvm::zip(domain, used))
+    if (!isUsed && !dim.isConstant(1))
+      return std::nullopt;
+  return copy;
+}
+
+/// True if one node alone writes the buffer, without combining.
+bool hasOneWriter(Value buffer) {
+  Operation *writer = nullptr;
+  for (Operation *user : buffer.getUsers()) {
+    auto store = dyn_cast<StoreOp>(user);
+    if (!store)
+      continue;
+    if (store.getCombine() || writer)
+      return false;
+    writer = store->getParentOp();
+  }
+  return writer != nullptr;
+}
+
+SmallVector<Expr> mapIndices(const Copy &copy, ArrayRef<Expr> at) {
+  SmallVector<Expr> mapped;
+  for (auto [from, offset] : llvm::zip(copy.permutation, copy.offsets))
+    mapped.push_back(from < 0 ? offset : at[from] + offset);
+  return mapped;
+}
+
+void redirectAccess(Operation *user, const Copy &copy) {
+  MLIRContext *context = user->getContext();
+  auto mapped = [&](ArrayAttr indices) {
+    return prim::getExprArray(context, mapIndices(copy, prim::getExprs(indices)));
+  };
+  if (auto load = dyn_cast<LoadOp>(user)) {
+    load.setIndicesAttr(mapped(load.getIndices()));
+    load.getBufferMutable().assign(copy.to);
+  } else {
+    auto store = cast<StoreOp>(user);
+    store.setIndicesAttr(mapped(store.getIndices()));
+    store.getBufferMutable().assign(copy.to);
+  }
+}
+
+bool elide(PointwiseOp node) {
+  std::optional<Copy> copy = matchCopy(node);
+  if (!copy)
+    return false;
+  Value from = copy->from.getResult();
+  // Within one block only: a branch may not write what the other one also writes
+  // before its own copy has run, and users in other blocks see both buffers.
+  Block *block = copy->from->getBlock();
+  if (node->getBlock() != block || !hasOneWriter(from))
+    return false;
+  for (Operation *user : from.getUsers())
+    if (!isa<LoadOp, StoreOp>(user))
+      return false; // read by the host (the condition of an if)
+  if (Operation *maker = copy->to.getDefiningOp()) {
+    if (maker->getBlock() != block)
+      return false;
+    if (copy->from->isBeforeInBlock(maker))
+      maker->moveBefore(copy->from);
+  }
+  node.erase();
+  for (Operation *user : llvm::make_early_inc_range(from.getUsers()))
+    redirectAccess(user, *copy);
+  copy->from.erase();
+  return true;
+}
+
+struct ElideCopies : ptc::impl::ElideCopiesBase<ElideCopies> {
+  void runOnOperation() override {
+    SmallVector<PointwiseOp> nodes;
+    getOperation().walk([&](PointwiseOp node) { nodes.push_back(node); });
+    for (PointwiseOp node : nodes)
+      elide(node);
+  }
+};
+
+} // namespace

@@ -1,0 +1,285 @@
+//===- FunctionLowering.cpp - from an entry function to a loop.program ----===//
+
+#include "lowering/prim_to_loop/FunctionLowering.h"
+#include "lowering/prim_to_loop/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_LOWERPRIMTOLOOP
+#include "lowering/prim_to_loop/Passes.h.inc"
+} // namespace ptc
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+SymbolRanges loop::getDomainRanges(const SymbolRanges &symbols,
+                                   ArrayRef<Expr> domain) {
+  SymbolRanges ranges = symbols;
+  for (auto [index, extent] : llvm::enumerate(domain)) {
+    ExprRange known = extent.range(symbols);
+    ExprRange range;
+    range.min = 0;
+    if (known.max != std::numeric_limits<int64_t>::max())
+      range.max = std::max<int64_t>(known.max - 1, 0);
+    range.below = extent;
+    ranges[("d" + Twine(index)).str()] = range;
+  }
+  return ranges;
+}
+
+Value Body::emitIndex(Expr expr, ArrayRef<Value> operands) {
+  expr = expr.simplify(ranges);
+  return IndexOp::create(builder, loc, builder.getI64Type(), ExprAttr(expr),
+                         operands);
+}
+
+Value loop::widen(Body &body, Value scalar) {
+  Type type = scalar.getType();
+  if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() >= 32)
+    return scalar;
+  return arith::ExtFOp::create(body.builder, body.loc,
+                               body.builder.getF32Type(), scalar);
+}
+
+Value loop::narrow(Body &body, Value scalar, Type elementType) {
+  Type to = prim::getScalarType(elementType);
+  if (scalar.getType() == to || !isa<FloatType>(to))
+    return scalar;
+  return arith::TruncFOp::create(body.builder, body.loc, to, scalar);
+}
+
+SmallVector<Expr> FunctionLowering::dims(unsigned first, unsigned count) {
+  SmallVector<Expr> list;
+  for (unsigned i = 0; i < count; ++i)
+    list.push_back(Expr::dim(context, first + i));
+  return list;
+}
+
+Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain,
+                                 Location loc, TypeRange arguments) {
+  Block &block = region.emplaceBlock();
+  for (Type type : arguments)
+    block.addArgument(type, loc);
+  builder.setInsertionPointToEnd(&block);
+  return Body{builder, loc, getDomainRanges(symbolRanges, domain)};
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+void FunctionLowering::set(Value value, Tensor tensor) {
+  values[value] = std::move(tensor);
+}
+
+Value FunctionLowering::createBuffer(ArrayRef<Expr> dims, Type elementType,
+                                     Location loc) {
+  auto type = BufferType::get(context, dims, prim::getScalarType(elementType));
+  return BufferOp::create(builder, loc, type);
+}
+
+Tensor FunctionLowering::readOf(Value buffer, Type elementType) {
+  Tensor tensor;
+  tensor.dims = cast<BufferType>(buffer.getType()).getShape();
+  tensor.elementType = elementType;
+  tensor.buffer = buffer;
+  tensor.reads = 1;
+  tensor.element = [buffer](Body &body, const Index &index) -> Value {
+    SmallVector<Expr> at;
+    for (Expr expr : index.at)
+      at.push_back(expr.simplify(body.ranges));
+    return LoadOp::create(body.builder, body.loc, buffer, ArrayRef<Expr>(at),
+                          ValueRange(index.operands));
+  };
+  return tensor;
+}
+
+Tensor FunctionLowering::viewOf(
+    const Tensor &tensor, ArrayRef<Expr> dims,
+    std::function<SmallVector<Expr>(Body &, ArrayRef<Expr>)> map) {
+  Tensor view = tensor;
+  view.dims.assign(dims.begin(), dims.end());
+  view.buffer = {};
+  view.element = [inner = tensor.element, map](Body &body, const Index &index) {
+    return inner(body, {map(body, index.at), index.operands});
+  };
+  return view;
+}
+
+void FunctionLowering::store(
+    const Tensor &tensor, Value buffer,
+    function_ref<SmallVector<Expr>(ArrayRef<Expr>)> at, Location loc) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto node = PointwiseOp::create(builder, loc,
+                                  prim::getExprArray(context, tensor.dims));
+  Body body = beginBody(node.getBody(), tensor.dims, loc);
+  SmallVector<Expr> position = dims(0, tensor.dims.size());
+  Value scalar = tensor.element(body, {position, {}});
+  StoreOp::create(builder, loc, scalar, buffer,
+                  ArrayRef<Expr>(at(position)));
+}
+
+void FunctionLowering::realize(Tensor &tensor, Location loc) {
+  if (tensor.buffer)
+    return;
+  Value buffer = createBuffer(tensor.dims, tensor.elementType, loc);
+  store(tensor, buffer,
+        [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, loc);
+  tensor = readOf(buffer, tensor.elementType);
+}
+
+void FunctionLowering::realizeUnlessCheap(Tensor &tensor, Location loc,
+                                          int operations, int reads) {
+  if (tensor.operations > operations || tensor.reads > reads)
+    realize(tensor, loc);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder)
+    : function(function), builder(builder), context(builder.getContext()) {
+  symbolRanges = prim::getSymbolRanges(
+      function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
+}
+
+LogicalResult FunctionLowering::lowerOp(Operation *op) {
+  if (isa<prim::PointwiseOpInterface>(op)) {
+    lowerPointwise(op);
+    return success();
+  }
+  if (isa<prim::ConstantOp, prim::ExprsOp, prim::WeightOp, prim::IotaOp>(op)) {
+    lowerConstant(op);
+    return success();
+  }
+  if (lowerView(op) || lowerIndexing(op) || lowerReduction(op) ||
+      lowerContraction(op))
+    return success();
+  if (auto branch = dyn_cast<prim::IfOp>(op))
+    return lowerIf(branch);
+  return op->emitOpError("has no lowering to loop");
+}
+
+/// Reading a value several times repeats its work: realize what costs more than
+/// a few operations, unless a single user reads it.
+static bool shouldRealize(const Tensor &tensor, Value value) {
+  if (tensor.buffer || value.hasOneUse() || value.use_empty())
+    return tensor.reads > 32; // bodies stay of a size that vectorizes well
+  return tensor.operations > 1 || tensor.reads > 2;
+}
+
+LogicalResult FunctionLowering::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (failed(lowerOp(&op)))
+      return failure();
+    for (Value result : op.getResults())
+      if (shouldRealize(get(result), result))
+        realize(get(result), op.getLoc());
+  }
+  return success();
+}
+
+namespace {
+
+/// Names of the arguments or results, `x0`, ... where there is none.
+ArrayAttr collectNames(func::FuncOp function, bool results) {
+  SmallVector<Attribute> names;
+  Builder b(function.getContext());
+  unsigned count = results ? function.getNumResults() : function.getNumArguments();
+  for (unsigned i = 0; i < count; ++i) {
+    Attribute name = results ? function.getResultAttr(i, prim::nameAttr)
+                             : function.getArgAttr(i, prim::nameAttr);
+    names.push_back(name ? name
+                         : b.getStringAttr((results ? "y" : "x") + Twine(i)));
+  }
+  return b.getArrayAttr(names);
+}
+
+ArrayAttr collectElementTypes(TypeRange types) {
+  SmallVector<Attribute> list;
+  for (Type type : types)
+    list.push_back(TypeAttr::get(cast<RankedTensorType>(type).getElementType()));
+  return ArrayAttr::get(types.front().getContext(), list);
+}
+
+/// The first argument dim that is each symbol itself.
+DictionaryAttr collectSymbolSources(func::FuncOp function) {
+  Builder b(function.getContext());
+  llvm::StringMap<bool> seen;
+  SmallVector<NamedAttribute> sources;
+  for (auto [argument, type] : llvm::enumerate(function.getArgumentTypes()))
+    for (auto [axis, dim] : llvm::enumerate(prim::getDims(type)))
+      if (dim.isSymbol() && seen.try_emplace(dim.getSymbol()).second)
+        sources.push_back(b.getNamedAttr(
+            dim.getSymbol(),
+            b.getI64ArrayAttr({int64_t(argument), int64_t(axis)})));
+  return b.getDictionaryAttr(sources);
+}
+
+} // namespace
+
+LogicalResult FunctionLowering::run() {
+  auto orEmpty = [&](StringRef name) {
+    auto attr = function->getAttrOfType<DictionaryAttr>(name);
+    return attr ? attr : builder.getDictionaryAttr({});
+  };
+  auto guards = function->getAttrOfType<ArrayAttr>(prim::guardsAttr);
+  SmallVector<int64_t> aliases;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto result = function.getArgAttrOfType<IntegerAttr>(i, prim::aliasAttr))
+      aliases.append({int64_t(i), result.getInt()});
+  Block &entry = function.getBody().front();
+  auto emptyTypes = builder.getArrayAttr({});
+  auto program = ProgramOp::create(
+      builder, function.getLoc(), function.getName(), int64_t(entry.getNumArguments()),
+      collectNames(function, false), collectNames(function, true),
+      entry.getNumArguments() ? collectElementTypes(function.getArgumentTypes()) : emptyTypes,
+      function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
+      orEmpty(prim::symbolsAttr), collectSymbolSources(function),
+      guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
+  Block &block = program.getBody().emplaceBlock();
+
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&block);
+  auto addArgument = [&](Type tensor) {
+    auto rank = cast<RankedTensorType>(tensor).getRank();
+    Type element = cast<RankedTensorType>(tensor).getElementType();
+    auto type = BufferType::get(context, prim::getDims(tensor),
+                                prim::getScalarType(element),
+                                LayoutAttr::getRowMajor(context, rank));
+    return block.addArgument(type, function.getLoc());
+  };
+  for (BlockArgument argument : entry.getArguments())
+    set(argument, readOf(addArgument(argument.getType()),
+                         prim::getElementType(argument)));
+  if (failed(lowerBlock(entry)))
+    return failure();
+  for (Value result : entry.getTerminator()->getOperands()) {
+    Value output = addArgument(result.getType());
+    store(get(result), output,
+          [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); },
+          result.getLoc());
+  }
+  return success();
+}
+
+namespace {
+
+struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
+  void runOnOperation() override {
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      OpBuilder builder(function);
+      if (failed(FunctionLowering(function, builder).run()))
+        return signalPassFailure();
+      function.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,112 @@
+//===- FunctionLowering.h - state of lowering one function ------*- C++ -*-===//
+//
+// Lowering is define-by-run, as TorchInductor's: the value of every prim op is a
+// `Tensor`, a function from an index to the scalar there. Views compose index
+// functions; pointwise ops compose scalars; nothing is computed until a Tensor
+// is realized, that is written to a buffer by a node. Templates and reductions
+// realize their results at once; pointwise values when reading them again would
+// repeat work (`reuse`), or at the end of the function.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_LOWERING_PRIM_TO_LOOP_FUNCTIONLOWERING_H
+#define PTC_LOWERING_PRIM_TO_LOOP_FUNCTIONLOWERING_H
+
+#include "ir/loop/Loop.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <functional>
+
+namespace ptc::loop {
+
+/// An element's position: expressions over the dims of the node being built,
+/// shape symbols and `_k` for operands[k] (i64).
+struct Index {
+  llvm::SmallVector<Expr> at;
+  llvm::SmallVector<mlir::Value> operands;
+};
+
+/// Where a node's body is being written.
+struct Body {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  SymbolRanges ranges; // of shape symbols and of the node's dims
+
+  /// The value of an expression over the index's operands, as i64.
+  mlir::Value emitIndex(Expr expr, llvm::ArrayRef<mlir::Value> operands);
+};
+
+using ElementFn = std::function<mlir::Value(Body &, const Index &)>;
+
+/// The lowered value of a prim value.
+struct Tensor {
+  llvm::SmallVector<Expr> dims;
+  mlir::Type elementType; // of the prim value, signedness included
+  ElementFn element;
+  mlir::Value buffer;     // set if element is a plain read of this buffer
+  int operations = 0;     // scalar operations an element costs
+  int reads = 0;          // loads an element costs
+  bool isScalarConstant = false;
+};
+
+class FunctionLowering {
+public:
+  FunctionLowering(mlir::func::FuncOp function, mlir::OpBuilder &builder);
+  mlir::LogicalResult run();
+
+private:
+  friend struct NodeLowering;
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lowerOp(mlir::Operation *op);
+
+  // One function per family; each defines the op's results in `values`.
+  void lowerPointwise(mlir::Operation *op);
+  void lowerConstant(mlir::Operation *op);
+  bool lowerView(mlir::Operation *op);
+  bool lowerIndexing(mlir::Operation *op);
+  bool lowerReduction(mlir::Operation *op);
+  bool lowerContraction(mlir::Operation *op);
+  mlir::LogicalResult lowerIf(prim::IfOp op);
+  void lowerConcat(prim::ConcatOp op);
+  void lowerSort(prim::SortOp op);
+  void lowerScatter(mlir::Operation *op);
+  void lowerAttention(prim::AttentionOp op);
+
+public:
+  Tensor &get(mlir::Value value) { return values.at(value); }
+  void set(mlir::Value value, Tensor tensor);
+  /// Writes the tensor to a buffer (once) and makes it a plain read of that.
+  void realize(Tensor &tensor, mlir::Location loc);
+  /// Realizes unless reading an element again is as cheap as reading a buffer.
+  void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
+  /// Writes the tensor's elements to `buffer` at positions given by `at`.
+  void store(const Tensor &tensor, mlir::Value buffer, llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at,
+             mlir::Location loc);
+
+  mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
+  Tensor readOf(mlir::Value buffer, mlir::Type elementType);
+  /// A view: same elements, the index goes through `map`.
+  Tensor viewOf(const Tensor &tensor, llvm::ArrayRef<Expr> dims,
+                std::function<llvm::SmallVector<Expr>(Body &, llvm::ArrayRef<Expr>)> map);
+  /// Starts a body in `region` for dims of these extents.
+  Body beginBody(mlir::Region &region, llvm::ArrayRef<Expr> domain, mlir::Location loc, mlir::TypeRange arguments = {});
+  /// d<first>, d<first+1>, ...
+  llvm::SmallVector<Expr> dims(unsigned first, unsigned count);
+
+  mlir::func::FuncOp function;
+  mlir::OpBuilder &builder;
+  mlir::MLIRContext *context;
+  SymbolRanges symbolRanges;
+  llvm::DenseMap<mlir::Value, Tensor> values;
+  llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
+};
+
+/// Narrow floats compute in f32: widens f16 and bf16, leaves others.
+mlir::Value widen(Body &body, mlir::Value scalar);
+/// Narrows a float back to the scalar type of `elementType`.
+mlir::Value narrow(Body &body, mlir::Value scalar, mlir::Type elementType);
+
+/// Ranges of `symbols` and of dims d0.. with these extents.
+SymbolRanges getDomainRanges(const SymbolRanges &symbols, llvm::ArrayRef<Expr> domain);
+
+} // namespace ptc::loop
+
+#endif // PTC_LOWERING_PRIM_TO_LOOP_FUNCTIONLOWERING_H

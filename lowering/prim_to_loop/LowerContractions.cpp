@@ -1,0 +1,306 @@
+//===- LowerContractions.cpp - matmul, convolution, attention -------------===//
+//
+// Matrix products and convolutions are one thing: acc[b, m, n] = sum over k of
+// lhs(b, m, k) * rhs(b, k, n). A convolution's m dims are the image and the output
+// pixel, its k dims the window and the channel; padding is a mask in the lhs region.
+// Depthwise convolutions have no n dim to speak of: they are reductions over the window.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/prim_to_loop/FunctionLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace {
+
+using Exprs = SmallVector<Expr>;
+
+/// Operands of templates are read many times: whatever computes is realized.
+void prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
+  lowering.realizeUnlessCheap(lowering.get(value), loc);
+}
+
+/// The type an accumulator has: narrow floats add up in f32.
+Type getAccumulatorType(Type scalarType) {
+  if (isa<FloatType>(scalarType) && scalarType.getIntOrFloatBitWidth() < 32)
+    return Float32Type::get(scalarType.getContext());
+  return scalarType;
+}
+
+/// What a contraction is made of; the functions say what stands in its regions.
+struct Contraction {
+  Exprs batch, m, n, k;
+  std::function<Value(Body &)> lhs, rhs;
+  std::function<Exprs()> resultIndex;
+  Exprs resultDims;
+  Type elementType;
+
+  Exprs domain() const {
+    Exprs all(batch);
+    all.append(m);
+    all.append(n);
+    all.append(k);
+    return all;
+  }
+};
+
+Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Location loc) {
+  OpBuilder &b = lowering.builder;
+  Value buffer = lowering.createBuffer(c.resultDims, c.elementType, loc);
+  Exprs domain = c.domain();
+  OpBuilder::InsertionGuard guard(b);
+  auto node = ContractionOp::create(b, loc, prim::getExprArray(b.getContext(), domain), int64_t(c.batch.size()),
+                                    int64_t(c.m.size()), int64_t(c.n.size()), int64_t(c.k.size()));
+  Body lhs = lowering.beginBody(node.getLhs(), domain, loc);
+  YieldOp::create(b, loc, widen(lhs, c.lhs(lhs)));
+  Body rhs = lowering.beginBody(node.getRhs(), domain, loc);
+  YieldOp::create(b, loc, widen(rhs, c.rhs(rhs)));
+  Type accumulator = getAccumulatorType(prim::getScalarType(c.elementType));
+  Body epilogue = lowering.beginBody(node.getEpilogue(), domain, loc, {accumulator});
+  Value result = narrow(epilogue, node.getEpilogue().getArgument(0), c.elementType);
+  StoreOp::create(b, loc, result, buffer, ArrayRef<Expr>(c.resultIndex()));
+  return lowering.readOf(buffer, c.elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// Matmul
+//===----------------------------------------------------------------------===//
+
+// Batch dims of the lhs become m dims where the rhs has none: one large product.
+void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
+  Location loc = op.getLoc();
+  prepareOperand(lowering, op.getLhs(), loc);
+  prepareOperand(lowering, op.getRhs(), loc);
+  Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
+  unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
+  Contraction c;
+  c.batch.assign(lhsDims.begin(), lhsDims.begin() + batch);
+  c.m.assign(lhsDims.begin() + batch, lhsDims.end() - 1);
+  c.n = {rhsDims.back()};
+  c.k = {lhsDims.back()};
+  c.resultDims = prim::getDims(op.getResult());
+  c.elementType = prim::getElementType(op.getResult());
+  unsigned rows = lead + 1; // batch and m dims together
+  Expr n = Expr::dim(op.getContext(), rows), k = Expr::dim(op.getContext(), rows + 1);
+  ElementFn lhs = lowering.get(op.getLhs()).element, rhs = lowering.get(op.getRhs()).element;
+  c.lhs = [&](Body &body) {
+    Exprs at = lowering.dims(0, rows);
+    at.push_back(k);
+    return lhs(body, {at, {}});
+  };
+  c.rhs = [&](Body &body) {
+    Exprs at = lowering.dims(0, batch);
+    at.append({k, n});
+    return rhs(body, {at, {}});
+  };
+  c.resultIndex = [&] { return lowering.dims(0, rows + 1); };
+  lowering.set(op.getResult(), emitContraction(lowering, c, loc));
+}
+
+//===----------------------------------------------------------------------===//
+// Convolution
+//===----------------------------------------------------------------------===//
+
+/// x at a position that may lie in the padding.
+Value emitPadded(Body &body, const Tensor &x, ArrayRef<Expr> at, ArrayRef<Expr> conditions) {
+  Exprs undecided;
+  for (Expr condition : conditions) {
+    condition = condition.simplify(body.ranges);
+    if (condition.range(body.ranges).min < 0)
+      undecided.push_back(condition);
+  }
+  Index index{Exprs(at), {}};
+  if (undecided.empty())
+    return x.element(body, index);
+  OpBuilder &b = body.builder;
+  Type scalarType = prim::getScalarType(x.elementType);
+  Value zero = arith::ConstantOp::create(b, body.loc, b.getZeroAttr(scalarType));
+  auto masked = MaskedOp::create(b, body.loc, scalarType, prim::getExprArray(b.getContext(), undecided), ValueRange(), zero);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(&masked.getBody().emplaceBlock());
+  YieldOp::create(b, body.loc, x.element(body, index));
+  return masked.getResult();
+}
+
+/// Positions in x of one output pixel and window element, with their conditions.
+struct WindowPosition {
+  Exprs at, conditions;
+};
+
+WindowPosition getWindowPosition(prim::ConvolutionOp op, ArrayRef<Expr> outputAt, ArrayRef<Expr> windowAt,
+                                 ArrayRef<Expr> extents, const SymbolRanges &ranges) {
+  WindowPosition position;
+  Exprs low = prim::getExprs(op.getLow());
+  for (unsigned i = 0; i < outputAt.size(); ++i) {
+    int64_t stride = op.getStrides()[i], dilation = op.getDilations()[i];
+    Expr at;
+    if (op.getTransposed()) {
+      Expr scaled = (outputAt[i] + low[i] - windowAt[i] * dilation).simplify(ranges);
+      at = scaled.floorDiv(stride);
+      if (stride != 1)
+        position.conditions.push_back(-scaled.mod(stride));
+    } else {
+      at = outputAt[i] * stride + windowAt[i] * dilation - low[i];
+    }
+    at = at.simplify(ranges);
+    position.at.push_back(at);
+    position.conditions.push_back(at);
+    position.conditions.push_back(extents[i] - 1 - at);
+  }
+  return position;
+}
+
+// Domain [n, channels, out... | window...]: vectorizes over channels or columns.
+void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op) {
+  Location loc = op.getLoc();
+  MLIRContext *context = op.getContext();
+  Tensor &x = lowering.get(op.getX()), &w = lowering.get(op.getW());
+  Exprs result = prim::getDims(op.getResult()), weights = prim::getDims(op.getW());
+  unsigned spatial = result.size() - 2, kept = result.size();
+  Exprs domain(result);
+  domain.append(weights.begin() + 2, weights.end());
+  Type elementType = prim::getElementType(op.getResult());
+  Value buffer = lowering.createBuffer(result, elementType, loc);
+  OpBuilder &b = lowering.builder;
+  OpBuilder::InsertionGuard guard(b);
+  auto node = ReductionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(spatial));
+  Body body = lowering.beginBody(node.getBody(), domain, loc);
+  Exprs outputAt = lowering.dims(2, spatial), windowAt = lowering.dims(kept, spatial);
+  Exprs extents(x.dims.begin() + 2, x.dims.end());
+  WindowPosition position = getWindowPosition(op, outputAt, windowAt, extents, body.ranges);
+  Expr channel = Expr::dim(context, 1);
+  Expr multiplier = result[1].floorDiv(Expr::constant(context, op.getGroups()));
+  Exprs xAt{Expr::dim(context, 0), channel.floorDiv(multiplier).simplify(body.ranges)};
+  xAt.append(position.at);
+  Exprs wAt{channel, Expr::constant(context, 0)};
+  if (op.getTransposed()) // w is [channels, out/groups, window...]
+    wAt = {channel.floorDiv(multiplier).simplify(body.ranges), channel.mod(multiplier).simplify(body.ranges)};
+  wAt.append(windowAt);
+  Value product = arith::MulFOp::create(b, loc, widen(body, emitPadded(body, x, xAt, position.conditions)),
+                                        widen(body, w.element(body, {wAt, {}})));
+  Value sum = ReduceOp::create(b, loc, product, prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum), UnitAttr(), UnitAttr());
+  StoreOp::create(b, loc, narrow(body, sum, elementType), buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
+  lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
+}
+
+void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
+  Location loc = op.getLoc();
+  prepareOperand(lowering, op.getX(), loc);
+  prepareOperand(lowering, op.getW(), loc);
+  MLIRContext *context = op.getContext();
+  Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
+  int64_t groups = op.getGroups();
+  Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
+  if (groups > 1 && channelsPerGroup.isConstant(1) && isa<FloatType>(prim::getElementType(op.getX())))
+    return lowerDepthwise(lowering, op);
+
+  unsigned spatial = result.size() - 2;
+  Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
+  Contraction c;
+  if (groups > 1)
+    c.batch = {Expr::constant(context, groups)};
+  c.m = {result[0]};
+  c.m.append(result.begin() + 2, result.end());
+  c.n = {outPerGroup};
+  c.k.assign(w.begin() + 2, w.end());
+  c.k.push_back(channelsPerGroup);
+  c.resultDims = result;
+  c.elementType = prim::getElementType(op.getResult());
+  unsigned next = c.batch.size();
+  Expr group = groups > 1 ? Expr::dim(context, 0) : Expr::constant(context, 0);
+  Expr image = Expr::dim(context, next);
+  Exprs outputAt = lowering.dims(next + 1, spatial);
+  Expr out = Expr::dim(context, next + 1 + spatial);
+  Exprs windowAt = lowering.dims(next + 2 + spatial, spatial);
+  Expr channel = Expr::dim(context, next + 2 + 2 * spatial);
+  const Tensor input = lowering.get(op.getX()), weight = lowering.get(op.getW());
+  c.lhs = [&](Body &body) {
+    Exprs extents(x.begin() + 2, x.end());
+    WindowPosition position = getWindowPosition(op, outputAt, windowAt, extents, body.ranges);
+    Exprs at{image, group * channelsPerGroup + channel};
+    at.append(position.at);
+    return emitPadded(body, input, at, position.conditions);
+  };
+  c.rhs = [&](Body &body) {
+    Exprs at{group * outPerGroup + out, channel};
+    if (op.getTransposed())
+      at = {group * channelsPerGroup + channel, out};
+    at.append(windowAt);
+    return weight.element(body, {at, {}});
+  };
+  c.resultIndex = [&] {
+    Exprs at{image, group * outPerGroup + out};
+    at.append(outputAt);
+    return at;
+  };
+  lowering.set(op.getResult(), emitContraction(lowering, c, loc));
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+void FunctionLowering::lowerAttention(prim::AttentionOp op) {
+  Location loc = op.getLoc();
+  for (Value operand : op->getOperands())
+    prepareOperand(*this, operand, loc);
+  Exprs q = prim::getDims(op.getQ()), v = prim::getDims(op.getV());
+  unsigned batch = q.size() - 2;
+  Exprs domain(q.begin(), q.end() - 1);
+  domain.append({v[batch], q.back(), v.back()});
+  Expr i = Expr::dim(context, batch), j = Expr::dim(context, batch + 1), d = Expr::dim(context, batch + 2), e = Expr::dim(context, batch + 3);
+  Type elementType = prim::getElementType(op.getResult());
+  Value buffer = createBuffer(prim::getDims(op.getResult()), elementType, loc);
+  OpBuilder &b = builder;
+  OpBuilder::InsertionGuard guard(b);
+  auto node = AttentionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(batch), op.getCausal(), op.getZeroMaskedRows());
+  auto operandRegion = [&](Region &region, Value operand, Expr row, Expr column) {
+    Body body = beginBody(region, domain, loc);
+    Exprs at = dims(0, batch);
+    at.append({row, column});
+    YieldOp::create(b, loc, widen(body, get(operand).element(body, {at, {}})));
+  };
+  operandRegion(node.getQ(), op.getQ(), i, d);
+  operandRegion(node.getK(), op.getK(), j, d);
+  operandRegion(node.getV(), op.getV(), j, e);
+
+  Type f32 = b.getF32Type();
+  Body score = beginBody(node.getScore(), domain, loc, {f32});
+  Value scale = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(op.getScale().convertToDouble())));
+  Value value = arith::MulFOp::create(b, loc, node.getScore().getArgument(0), scale);
+  if (Value mask = op.getMask()) {
+    Exprs at = dims(0, batch);
+    at.append({i, j});
+    Value bias = widen(score, get(mask).element(score, {at, {}}));
+    if (bias.getType().isInteger(1)) {
+      Value minusInf = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+      value = arith::SelectOp::create(b, loc, bias, value, minusInf);
+    } else {
+      value = arith::AddFOp::create(b, loc, value, bias);
+    }
+  }
+  YieldOp::create(b, loc, value);
+
+  Body epilogue = beginBody(node.getEpilogue(), domain, loc, {f32});
+  Exprs at = dims(0, batch);
+  at.append({i, e});
+  StoreOp::create(b, loc, narrow(epilogue, node.getEpilogue().getArgument(0), elementType), buffer, ArrayRef<Expr>(at));
+  set(op.getResult(), readOf(buffer, elementType));
+}
+
+bool FunctionLowering::lowerContraction(Operation *op) {
+  if (auto matmul = dyn_cast<prim::MatmulOp>(op))
+    lowerMatmul(*this, matmul);
+  else if (auto convolution = dyn_cast<prim::ConvolutionOp>(op))
+    ::lowerConvolution(*this, convolution);
+  else if (auto attention = dyn_cast<prim::AttentionOp>(op))
+    lowerAttention(attention);
+  else
+    return false;
+  return true;
+}

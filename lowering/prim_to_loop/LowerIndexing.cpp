@@ -1,0 +1,173 @@
+//===- LowerIndexing.cpp - gathers as indirect indices, scatters ----------===//
+
+#include "lowering/prim_to_loop/FunctionLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace {
+
+using Exprs = SmallVector<Expr>;
+
+/// Reads an index from `indices`, checks it against `extent` and returns the
+/// expression `_k` that stands for it among the operands of `target`.
+Expr emitIndirect(Body &body, const ElementFn &indices, const Index &at, Type indexType, Expr extent, Index &target) {
+  prim::ScalarBuilder scalars(body.builder, body.loc, indexType.isUnsignedInteger());
+  Value index = scalars.convert(indices(body, at), body.builder.getI64Type(), false);
+  Value checked = CheckIndexOp::create(body.builder, body.loc, body.builder.getI64Type(), index, ExprAttr(extent));
+  target.operands.push_back(checked);
+  return Expr::operand(body.builder.getContext(), target.operands.size() - 1);
+}
+
+Exprs slice(ArrayRef<Expr> list, unsigned begin, unsigned end) {
+  return Exprs(list.begin() + begin, list.begin() + end);
+}
+
+Tensor startGather(FunctionLowering &lowering, Value x, Value indices, Value result, Location loc) {
+  lowering.realizeUnlessCheap(lowering.get(x), loc);
+  lowering.realizeUnlessCheap(lowering.get(indices), loc, 3, 1);
+  Tensor tensor;
+  tensor.dims = prim::getDims(result);
+  tensor.elementType = prim::getElementType(result);
+  tensor.operations = 1 + lowering.get(x).operations + lowering.get(indices).operations;
+  tensor.reads = lowering.get(x).reads + lowering.get(indices).reads;
+  return tensor;
+}
+
+void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
+  Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
+  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
+  unsigned axis = op.getAxis(), rank = prim::getRank(op.getIndices());
+  Expr extent = prim::getDims(op.getX())[axis];
+  Type indexType = prim::getElementType(op.getIndices());
+  tensor.element = [=](Body &body, const Index &index) {
+    Index target{slice(index.at, 0, axis), index.operands};
+    Index at{slice(index.at, axis, axis + rank), index.operands};
+    target.at.push_back(emitIndirect(body, indices, at, indexType, extent, target));
+    target.at.append(index.at.begin() + axis + rank, index.at.end());
+    return x(body, target);
+  };
+  lowering.set(op.getResult(), tensor);
+}
+
+void lowerGatherElements(FunctionLowering &lowering, prim::GatherElementsOp op) {
+  Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
+  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
+  unsigned axis = op.getAxis();
+  Expr extent = prim::getDims(op.getX())[axis];
+  Type indexType = prim::getElementType(op.getIndices());
+  tensor.element = [=](Body &body, const Index &index) {
+    Index target = index;
+    target.at[axis] = emitIndirect(body, indices, index, indexType, extent, target);
+    return x(body, target);
+  };
+  lowering.set(op.getResult(), tensor);
+}
+
+void lowerGatherNd(FunctionLowering &lowering, prim::GatherNdOp op) {
+  Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
+  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
+  unsigned batch = op.getBatchDims(), lead = prim::getRank(op.getIndices()) - 1;
+  int64_t length = prim::getDims(op.getIndices()).back().getValue();
+  Exprs extents = prim::getDims(op.getX());
+  Type indexType = prim::getElementType(op.getIndices());
+  MLIRContext *context = op.getContext();
+  tensor.element = [=](Body &body, const Index &index) {
+    Index target{slice(index.at, 0, batch), index.operands};
+    for (int64_t i = 0; i < length; ++i) {
+      Index at{slice(index.at, 0, lead), index.operands};
+      at.at.push_back(Expr::constant(context, i));
+      target.at.push_back(emitIndirect(body, indices, at, indexType, extents[batch + i], target));
+    }
+    target.at.append(index.at.begin() + lead, index.at.end());
+    return x(body, target);
+  };
+  lowering.set(op.getResult(), tensor);
+}
+
+prim::ReduceKindAttr getCombine(prim::ScatterKind kind, MLIRContext *context) {
+  switch (kind) {
+  case prim::ScatterKind::Set:
+    return {};
+  case prim::ScatterKind::Add:
+    return prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum);
+  case prim::ScatterKind::Mul:
+    return prim::ReduceKindAttr::get(context, prim::ReduceKind::Prod);
+  case prim::ScatterKind::Max:
+    return prim::ReduceKindAttr::get(context, prim::ReduceKind::Max);
+  case prim::ScatterKind::Min:
+    return prim::ReduceKindAttr::get(context, prim::ReduceKind::Min);
+  }
+  return {};
+}
+
+/// A copy of x, then a scatter node over `updates`; `position` says where.
+void emitScatter(FunctionLowering &lowering, Value xValue, Value updatesValue, Value result, prim::ScatterKind kind,
+                 function_ref<Index(Body &, ArrayRef<Expr>)> position) {
+  Location loc = result.getLoc();
+  OpBuilder &b = lowering.builder;
+  Type elementType = prim::getElementType(result);
+  Value buffer = lowering.createBuffer(prim::getDims(result), elementType, loc);
+  lowering.store(lowering.get(xValue), buffer, [](ArrayRef<Expr> d) { return Exprs(d); }, loc);
+  Tensor &updates = lowering.get(updatesValue);
+  OpBuilder::InsertionGuard guard(b);
+  auto node = ScatterOp::create(b, loc, prim::getExprArray(b.getContext(), updates.dims), 0);
+  Body body = lowering.beginBody(node.getBody(), updates.dims, loc);
+  Exprs at = lowering.dims(0, updates.dims.size());
+  Value update = updates.element(body, {at, {}});
+  Index target = position(body, at);
+  auto store = StoreOp::create(b, loc, update, buffer, ArrayRef<Expr>(target.at), ValueRange(target.operands));
+  if (auto combine = getCombine(kind, b.getContext()))
+    store.setCombineAttr(combine);
+  lowering.set(result, lowering.readOf(buffer, elementType));
+}
+
+} // namespace
+
+void FunctionLowering::lowerScatter(Operation *op) {
+  if (auto scatter = dyn_cast<prim::ScatterElementsOp>(op)) {
+    ElementFn indices = get(scatter.getIndices()).element;
+    unsigned axis = scatter.getAxis();
+    Expr extent = prim::getDims(scatter.getX())[axis];
+    Type indexType = prim::getElementType(scatter.getIndices());
+    return emitScatter(*this, scatter.getX(), scatter.getUpdates(), scatter.getResult(), scatter.getKind(),
+                       [&](Body &body, ArrayRef<Expr> at) {
+                         Index target{Exprs(at), {}};
+                         target.at[axis] = emitIndirect(body, indices, {Exprs(at), {}}, indexType, extent, target);
+                         return target;
+                       });
+  }
+  auto scatter = cast<prim::ScatterNdOp>(op);
+  ElementFn indices = get(scatter.getIndices()).element;
+  unsigned lead = prim::getRank(scatter.getIndices()) - 1;
+  int64_t length = prim::getDims(scatter.getIndices()).back().getValue();
+  Exprs extents = prim::getDims(scatter.getX());
+  Type indexType = prim::getElementType(scatter.getIndices());
+  emitScatter(*this, scatter.getX(), scatter.getUpdates(), scatter.getResult(), scatter.getKind(),
+              [&](Body &body, ArrayRef<Expr> at) {
+                Index target;
+                for (int64_t i = 0; i < length; ++i) {
+                  Index source{slice(at, 0, lead), {}};
+                  source.at.push_back(Expr::constant(context, i));
+                  target.at.push_back(emitIndirect(body, indices, source, indexType, extents[i], target));
+                }
+                target.at.append(at.begin() + lead, at.end());
+                return target;
+              });
+}
+
+bool FunctionLowering::lowerIndexing(Operation *op) {
+  if (auto gather = dyn_cast<prim::GatherOp>(op))
+    lowerGather(*this, gather);
+  else if (auto elements = dyn_cast<prim::GatherElementsOp>(op))
+    lowerGatherElements(*this, elements);
+  else if (auto nd = dyn_cast<prim::GatherNdOp>(op))
+    lowerGatherNd(*this, nd);
+  else if (isa<prim::ScatterElementsOp, prim::ScatterNdOp>(op))
+    lowerScatter(op);
+  else
+    return false;
+  return true;
+}

@@ -1,0 +1,122 @@
+//===- LowerPointwise.cpp - pointwise ops, constants, control flow --------===//
+
+#include "lowering/prim_to_loop/FunctionLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+// result[i] = body(operands[i]...). f16 and bf16 compute in f32.
+void FunctionLowering::lowerPointwise(Operation *op) {
+  auto pointwise = cast<prim::PointwiseOpInterface>(op);
+  SmallVector<ElementFn> elements;
+  Tensor result;
+  for (Value operand : op->getOperands()) {
+    Tensor &tensor = get(operand);
+    elements.push_back(tensor.element);
+    result.operations += tensor.operations;
+    result.reads += tensor.reads;
+  }
+  Type to = prim::getElementType(op->getResult(0));
+  Type from = prim::getElementType(op->getOperand(op->getNumOperands() - 1));
+  result.dims = prim::getDims(op->getResult(0));
+  result.elementType = to;
+  result.operations += isa<prim::ConvertOp>(op) ? 0 : 1;
+  bool isConversion = isa<prim::ConvertOp>(op);
+  result.element = [=](Body &body, const Index &index) mutable -> Value {
+    SmallVector<Value> x;
+    for (const ElementFn &element : elements) {
+      Value scalar = element(body, index);
+      x.push_back(isConversion ? scalar : widen(body, scalar));
+    }
+    prim::ScalarBuilder scalars(body.builder, body.loc, from.isUnsignedInteger());
+    return narrow(body, pointwise.emitScalar(scalars, x), to);
+  };
+  set(op->getResult(0), std::move(result));
+}
+
+/// A splat or single element as an attribute; null otherwise.
+static TypedAttr getSplat(ElementsAttr elements, Type scalarType) {
+  if (!elements.isSplat() && elements.getNumElements() != 1)
+    return {};
+  Attribute value = *elements.value_begin<Attribute>();
+  if (auto integer = dyn_cast<IntegerAttr>(value))
+    return IntegerAttr::get(scalarType, integer.getValue());
+  return dyn_cast<FloatAttr>(value);
+}
+
+void FunctionLowering::lowerConstant(Operation *op) {
+  Value result = op->getResult(0);
+  Type elementType = prim::getElementType(result);
+  Type scalarType = prim::getScalarType(elementType);
+  Tensor tensor;
+  tensor.dims = prim::getDims(result);
+  tensor.elementType = elementType;
+
+  if (auto iota = dyn_cast<prim::IotaOp>(op)) {
+    int64_t axis = iota.getAxis();
+    tensor.element = [=](Body &body, const Index &index) {
+      Value position = body.emitIndex(index.at[axis], index.operands);
+      prim::ScalarBuilder scalars(body.builder, body.loc, false);
+      return scalars.convert(position, scalarType, elementType.isUnsignedInteger());
+    };
+    return set(result, tensor);
+  }
+  if (auto exprs = dyn_cast<prim::ExprsOp>(op)) {
+    SmallVector<Expr> list = prim::getExprs(exprs.getValues());
+    tensor.element = [=](Body &body, const Index &index) {
+      Expr value = list.back();
+      for (int64_t i = int64_t(list.size()) - 2; i >= 0; --i)
+        value = Expr::select(Expr::lt(index.at[0], Expr::constant(value.getContext(), i + 1)), list[i], value);
+      Value scalar = body.emitIndex(value, index.operands);
+      prim::ScalarBuilder scalars(body.builder, body.loc, false);
+      return scalars.convert(scalar, scalarType, elementType.isUnsignedInteger());
+    };
+    return set(result, tensor);
+  }
+  if (auto constant = dyn_cast<prim::ConstantOp>(op)) {
+    if (TypedAttr splat = getSplat(constant.getValue(), scalarType)) {
+      tensor.isScalarConstant = true;
+      tensor.element = [=](Body &body, const Index &) -> Value {
+        return arith::ConstantOp::create(body.builder, body.loc, splat);
+      };
+      return set(result, tensor);
+    }
+  }
+  // Weights and constants with several values are buffers of their own, row-major.
+  auto type = BufferType::get(context, tensor.dims, scalarType,
+                              LayoutAttr::getRowMajor(context, tensor.dims.size()));
+  Value buffer;
+  if (auto weight = dyn_cast<prim::WeightOp>(op))
+    buffer = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
+  else
+    buffer = ConstantOp::create(builder, op->getLoc(), type,
+                                cast<prim::ConstantOp>(op).getValue());
+  set(result, readOf(buffer, elementType));
+}
+
+// Both regions write their values to buffers that were made before.
+LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
+  Location loc = op.getLoc();
+  realize(get(op.getCondition()), loc);
+  SmallVector<Value> results;
+  for (Value result : op.getResults())
+    results.push_back(createBuffer(prim::getDims(result), prim::getElementType(result), loc));
+  auto branch = IfOp::create(builder, loc, get(op.getCondition()).buffer);
+  for (auto [from, to] : {std::pair(&op.getThenRegion(), &branch.getThenRegion()),
+                          std::pair(&op.getElseRegion(), &branch.getElseRegion())}) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&to->emplaceBlock());
+    // What is realized inside a branch must not be seen outside of it.
+    llvm::DenseMap<Value, Tensor> outer = values;
+    if (failed(lowerBlock(from->front())))
+      return failure();
+    for (auto [value, buffer] : llvm::zip(from->front().getTerminator()->getOperands(), results))
+      store(get(value), buffer, [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, loc);
+    values = std::move(outer);
+  }
+  for (auto [result, buffer] : llvm::zip(op.getResults(), results))
+    set(result, readOf(buffer, prim::getElementType(result)));
+  return success();
+}

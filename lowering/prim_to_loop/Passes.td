@@ -1,0 +1,22 @@
+//===- Passes.td - from prim to loop --------------------------------------===//
+include "mlir/Pass/PassBase.td"
+
+def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
+  let summary = "turns each entry function of prim ops into a loop.program";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {
+  let summary = "lets producers write where a copy would have put their values (concat, outputs)";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "fixes the layout of every buffer: contractions write their n dim innermost, others follow what they read";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "gives weights on the right of contractions the form of unit panels, by recipe";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
