@@ -1,0 +1,37 @@
+//===- EvalPointwise.cpp - rows of the pointwise table --------------------===//
+//
+// Emits the row's scalar body into a scratch block, as the lowering does, and
+// interprets what was emitted for every element.
+//
+//===----------------------------------------------------------------------===//
+#include "ir/eval/EvalOps.h"
+#include "ir/eval/ScalarProgram.h"
+#include "ir/prim/ScalarBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace ptc;
+using namespace ptc::eval;
+
+Results eval::evalPointwise(prim::PointwiseOpInterface op, Operands x, Scope &scope) {
+  llvm::Expected<Tensor> y = allocate(op->getResult(0), scope);
+  if (!y)
+    return y.takeError();
+  mlir::Block block;
+  bool isUnsigned = false;
+  for (const Tensor *operand : x) {
+    if (operand->getShape() != y->getShape())
+      return error("operands of a pointwise operation have different dims");
+    isUnsigned |= operand->getElementType().isUnsignedInteger();
+    block.addArgument(prim::getScalarType(operand->getElementType()), op->getLoc());
+  }
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+  prim::ScalarBuilder scalars(builder, op->getLoc(), isUnsigned);
+  llvm::SmallVector<mlir::Value> arguments(block.getArguments());
+  mlir::Value value = op.emitScalar(scalars, arguments);
+  llvm::Expected<ScalarProgram> program = ScalarProgram::create(block, value);
+  if (!program)
+    return program.takeError();
+  program->run(x, *y);
+  return result(std::move(*y));
+}

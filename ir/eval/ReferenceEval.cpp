@@ -1,0 +1,286 @@
+//===- ReferenceEval.cpp - execution of prim functions --------------------===//
+#include "ir/eval/ReferenceEval.h"
+#include "ir/Diagnostics.h"
+#include "ir/eval/EvalOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace ptc;
+using namespace ptc::eval;
+
+llvm::Error eval::error(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Expected<llvm::ArrayRef<char>> NoWeights::getBytes(prim::WeightRefAttr ref) {
+  return error("the weight '" + ref.getName() + "' is not available here");
+}
+
+llvm::Expected<int64_t> eval::evaluateExpr(Expr e, const Scope &scope) {
+  if (std::optional<int64_t> value = e.evaluate(scope.symbols))
+    return *value;
+  return error("the value of '" + e.str() + "' is not known");
+}
+
+llvm::Expected<Dims> eval::evaluateExprs(llvm::ArrayRef<Expr> exprs, const Scope &scope) {
+  Dims values;
+  for (Expr e : exprs) {
+    llvm::Expected<int64_t> value = evaluateExpr(e, scope);
+    if (!value)
+      return value.takeError();
+    values.push_back(*value);
+  }
+  return values;
+}
+
+llvm::Expected<Tensor> eval::allocate(mlir::Value value, const Scope &scope) {
+  llvm::Expected<Dims> dims = evaluateExprs(prim::getDims(value), scope);
+  if (!dims)
+    return dims.takeError();
+  return Tensor::create(prim::getElementType(value), *dims);
+}
+
+static Results dispatch(mlir::Operation *op, Operands x, Scope &scope) {
+#define CASE(NAME) .Case([&](prim::NAME##Op o) { return eval##NAME(o, x, scope); })
+  // clang-format off
+  return llvm::TypeSwitch<mlir::Operation *, Results>(op)
+      .Case([&](prim::PointwiseOpInterface o) { return evalPointwise(o, x, scope); })
+      CASE(Constant) CASE(Exprs) CASE(Weight) CASE(Iota)
+      CASE(Broadcast) CASE(Reshape) CASE(Transpose) CASE(Slice) CASE(Pad) CASE(Concat)
+      CASE(Gather) CASE(GatherElements) CASE(GatherNd) CASE(ScatterElements) CASE(ScatterNd)
+      CASE(Reduce) CASE(ArgReduce) CASE(Scan) CASE(Sort) CASE(WindowReduce)
+      CASE(Matmul) CASE(Convolution) CASE(Attention)
+      .Default([](mlir::Operation *o) -> Results {
+        return error("'" + o->getName().getStringRef() + "' is not evaluated");
+      });
+  // clang-format on
+#undef CASE
+}
+
+/// Puts the node that the op stems from before the message.
+static llvm::Error atNode(mlir::Operation *op, llvm::Error failure) {
+  std::string node = formatLocation(op->getLoc());
+  if (node.empty())
+    node = op->getName().getStringRef().str();
+  return error(node + ": " + llvm::toString(std::move(failure)));
+}
+
+Results eval::evaluate(mlir::Operation *op, Operands operands, const SymbolValues &symbols, WeightSource &weights) {
+  Scope scope{symbols, weights};
+  Results results = dispatch(op, operands, scope);
+  if (!results)
+    return atNode(op, results.takeError());
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Executes blocks. A value lives from its op to the last op that uses it.
+class Interpreter {
+public:
+  Interpreter(SymbolValues symbols, WeightSource &weights, Observer observer)
+      : symbols(std::move(symbols)), weights(weights), observer(observer) {}
+
+  void define(mlir::Value value, Tensor tensor) { values.insert_or_assign(value, std::move(tensor)); }
+  /// The values that the block's terminator hands out.
+  Results run(mlir::Block &block);
+
+private:
+  llvm::Error runOp(mlir::Operation &op);
+  Results runIf(prim::IfOp op);
+  llvm::Expected<std::vector<const Tensor *>> lookup(mlir::OperandRange operands);
+
+  SymbolValues symbols;
+  WeightSource &weights;
+  Observer observer;
+  llvm::DenseMap<mlir::Value, Tensor> values;
+};
+} // namespace
+
+llvm::Expected<std::vector<const Tensor *>> Interpreter::lookup(mlir::OperandRange operands) {
+  std::vector<const Tensor *> found;
+  for (mlir::Value operand : operands) {
+    auto it = values.find(operand);
+    if (it == values.end())
+      return error("an operand has no value");
+    found.push_back(&it->second);
+  }
+  return found;
+}
+
+Results Interpreter::runIf(prim::IfOp op) {
+  auto condition = lookup(op->getOperands());
+  if (!condition)
+    return condition.takeError();
+  const Tensor &value = *condition->front();
+  if (value.getNumElements() != 1)
+    return error("the condition has " + llvm::Twine(value.getNumElements()) + " elements");
+  return run((value.getInt(0) ? op.getThenRegion() : op.getElseRegion()).front());
+}
+
+llvm::Error Interpreter::runOp(mlir::Operation &op) {
+  Results results = std::vector<Tensor>();
+  if (auto choice = mlir::dyn_cast<prim::IfOp>(op)) {
+    results = runIf(choice);
+  } else {
+    auto operands = lookup(op.getOperands());
+    if (!operands)
+      return operands.takeError();
+    Scope scope{symbols, weights};
+    results = dispatch(&op, *operands, scope);
+    if (!results)
+      return atNode(&op, results.takeError());
+  }
+  if (!results)
+    return results.takeError();
+  if (observer)
+    if (llvm::Error stop = observer(&op, *results))
+      return stop;
+  for (auto [value, tensor] : llvm::zip(op.getResults(), *results))
+    define(value, std::move(tensor));
+  return llvm::Error::success();
+}
+
+/// For each op of a block the values that nothing after it uses.
+static llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> lastUses(mlir::Block &block) {
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> result;
+  llvm::DenseSet<mlir::Value> seen;
+  for (mlir::Operation &op : llvm::reverse(block)) {
+    op.walk([&](mlir::Operation *nested) {
+      for (mlir::Value operand : nested->getOperands())
+        if (operand.getParentBlock() == &block && seen.insert(operand).second)
+          result[&op].push_back(operand);
+    });
+    for (mlir::Value value : op.getResults())
+      if (value.use_empty())
+        result[&op].push_back(value);
+  }
+  return result;
+}
+
+Results Interpreter::run(mlir::Block &block) {
+  auto dead = lastUses(block);
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (llvm::Error failure = runOp(op))
+      return failure;
+    for (mlir::Value value : dead.lookup(&op))
+      values.erase(value);
+  }
+  auto operands = lookup(block.getTerminator()->getOperands());
+  if (!operands)
+    return operands.takeError();
+  std::vector<Tensor> results;
+  for (const Tensor *operand : *operands)
+    results.push_back(*operand);
+  return results;
+}
+
+/// What an argument is called in messages.
+static std::string nameOfInput(mlir::func::FuncOp function, unsigned index) {
+  if (auto name = function.getArgAttrOfType<mlir::StringAttr>(index, prim::nameAttr))
+    return "input '" + name.getValue().str() + "'";
+  return "input " + std::to_string(index);
+}
+
+/// Checks inputs against the function's types and binds symbols that are dims.
+static llvm::Error bindInputs(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, SymbolValues &symbols) {
+  if (inputs.size() != function.getNumArguments())
+    return error("the model takes " + llvm::Twine(function.getNumArguments()) + " inputs, not " +
+                 llvm::Twine(inputs.size()));
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    auto type = mlir::dyn_cast<mlir::RankedTensorType>(function.getArgument(index).getType());
+    if (!type)
+      return error(nameOfInput(function, index) + " is not a tensor");
+    if (type.getElementType() != input.getElementType())
+      return error(nameOfInput(function, index) + " has another element type than the model's");
+    if (type.getRank() != input.getRank())
+      return error(nameOfInput(function, index) + " has rank " + llvm::Twine(input.getRank()) + ", not " +
+                   llvm::Twine(type.getRank()));
+    for (auto [axis, dim] : llvm::enumerate(prim::getDims(type)))
+      if (dim.isSymbol())
+        symbols.try_emplace(dim.getSymbol(), input.getDim(axis));
+  }
+  for (auto [index, input] : llvm::enumerate(inputs))
+    for (auto [axis, dim] : llvm::enumerate(prim::getDims(function.getArgument(index))))
+      if (std::optional<int64_t> size = dim.evaluate(symbols); size != input.getDim(axis))
+        return error(nameOfInput(function, index) + ": dim " + llvm::Twine(axis) + " is " +
+                     llvm::Twine(input.getDim(axis)) + ", not " + dim.str());
+  return llvm::Error::success();
+}
+
+static llvm::Error checkGuards(mlir::func::FuncOp function, const SymbolValues &symbols) {
+  auto guards = function->getAttrOfType<mlir::ArrayAttr>(prim::guardsAttr);
+  if (!guards)
+    return llvm::Error::success();
+  for (Expr guard : prim::getExprs(guards))
+    if (guard.evaluate(symbols) == 0)
+      return error("guard " + guard.str() + " failed");
+  return llvm::Error::success();
+}
+
+Results eval::evaluate(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const SymbolValues &symbols,
+                       WeightSource &weights, Observer observer) {
+  if (!llvm::hasSingleElement(function.getBody()))
+    return error("the function does not consist of one block");
+  SymbolValues bound = symbols;
+  if (llvm::Error failure = bindInputs(function, inputs, bound))
+    return failure;
+  if (llvm::Error failure = checkGuards(function, bound))
+    return failure;
+  Interpreter interpreter(std::move(bound), weights, observer);
+  for (auto [argument, input] : llvm::zip(function.getArguments(), inputs))
+    interpreter.define(argument, input);
+  return interpreter.run(function.getBody().front());
+}
+
+//===----------------------------------------------------------------------===//
+// Folding
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a static tensor type; nothing for other types.
+static std::optional<int64_t> bytesOf(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+    return std::nullopt;
+  std::optional<int64_t> count = countElements(tensor.getShape());
+  int64_t stride = (tensor.getElementTypeBitWidth() + 7) / 8, bytes;
+  if (!count || __builtin_mul_overflow(*count, stride, &bytes))
+    return std::nullopt;
+  return bytes;
+}
+
+std::optional<std::vector<mlir::DenseElementsAttr>> eval::fold(mlir::Operation *op, const FoldLimits &limits) {
+  if (op->getNumRegions() != 0 || op->getNumResults() == 0)
+    return std::nullopt;
+  for (mlir::Type type : llvm::concat<const mlir::Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (std::optional<int64_t> bytes = bytesOf(type); !bytes || *bytes > limits.maxBytes)
+      return std::nullopt;
+  std::vector<Tensor> operands;
+  for (mlir::Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<prim::ConstantOp>();
+    llvm::Expected<Tensor> tensor =
+        constant ? Tensor::fromAttribute(constant.getValue()) : llvm::Expected<Tensor>(error("not a constant"));
+    if (!tensor) {
+      llvm::consumeError(tensor.takeError());
+      return std::nullopt;
+    }
+    operands.push_back(std::move(*tensor));
+  }
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &operand : operands)
+    pointers.push_back(&operand);
+  NoWeights weights;
+  Results results = evaluate(op, pointers, SymbolValues(), weights);
+  if (!results) {
+    llvm::consumeError(results.takeError());
+    return std::nullopt;
+  }
+  std::vector<mlir::DenseElementsAttr> attributes;
+  for (const Tensor &tensor : *results)
+    attributes.push_back(tensor.toAttribute());
+  return attributes;
+}

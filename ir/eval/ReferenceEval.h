@@ -1,0 +1,55 @@
+//===- ReferenceEval.h - the reference interpreter of prim ------*- C++ -*-===//
+//
+// Executes prim functions on host tensors: the oracle of tests and `ptc verify`,
+// and what folds constants. Slow, obvious and complete; errors of the model
+// (an index out of range, an unknown symbol) are returned, never asserted.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_IR_EVAL_REFERENCEEVAL_H
+#define PTC_IR_EVAL_REFERENCEEVAL_H
+
+#include "ir/eval/Tensor.h"
+#include "ir/prim/Prim.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ptc::eval {
+
+/// Where the bytes of weights come from.
+class WeightSource {
+public:
+  virtual ~WeightSource() = default;
+  /// The bytes of a reference; they stay valid while the source lives.
+  virtual llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) = 0;
+};
+
+/// A source for functions without weights.
+class NoWeights : public WeightSource {
+public:
+  llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) override;
+};
+
+/// Called with each op's results right after it ran; an error ends the run.
+using Observer = llvm::function_ref<llvm::Error(mlir::Operation *, llvm::ArrayRef<Tensor>)>;
+
+/// Runs a function. Symbols that the inputs' dims name need no entry in
+/// `symbols`; those that have one must agree with the inputs. Guards are checked.
+llvm::Expected<std::vector<Tensor>> evaluate(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
+                                             const SymbolValues &symbols, WeightSource &weights,
+                                             Observer observer = nullptr);
+
+/// Runs one op of the prim dialect on the values of its operands.
+llvm::Expected<std::vector<Tensor>> evaluate(mlir::Operation *op, llvm::ArrayRef<const Tensor *> operands,
+                                             const SymbolValues &symbols, WeightSource &weights);
+
+struct FoldLimits {
+  /// Neither an operand nor a result is larger than this.
+  int64_t maxBytes = 1 << 20;
+};
+
+/// The results of an op whose operands are all constants, or nothing where an
+/// operand is not, a dim is not known, the limit is exceeded or the op fails.
+std::optional<std::vector<mlir::DenseElementsAttr>> fold(mlir::Operation *op, const FoldLimits &limits = {});
+
+} // namespace ptc::eval
+
+#endif // PTC_IR_EVAL_REFERENCEEVAL_H
