@@ -1,0 +1,280 @@
+// ptc bench: how long a run takes.
+//
+// One row per set of dims and number of threads. A sample is one call of run on warm memory; samples are taken for
+// --min-time seconds, and percentiles are told, not means, as the distribution has a long tail on shared machines.
+//
+// --ab OTHER.so compares two libraries. Clock speed and neighbours drift over seconds, so times from different seconds
+// say little; the two therefore alternate within one process (ABBA: neither is always first), each pair gives one
+// ratio A/B, and the median of the ratios is told with a confidence interval. The interval comes from order statistics:
+// the number of ratios below the true median is binomial(n, 1/2), so that the ranks n/2 -+ 0.98 sqrt(n) enclose it with
+// 95 % probability, whatever the distribution is.
+#include "cli/InputSpecs.h"
+#include "cli/Verb.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include <chrono>
+#include <cmath>
+
+using namespace llvm;
+
+namespace ptc {
+
+void addInstanceOptions(CLI::App &app, InstanceOptions &options);
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+struct BenchOptions {
+  std::string library, other, function;
+  InstanceOptions instance;
+  std::vector<std::string> inputs, dims;
+  std::vector<unsigned> threads = {0};
+  std::vector<double> percentiles = {50, 90, 99};
+  double minTime = 1;
+  bool json = false;
+};
+
+/// One library, ready to run.
+struct Subject {
+  ModelInstance instance;
+  unsigned function;
+  std::vector<Tensor> inputs, outputs;
+
+  /// Seconds of one run.
+  Expected<double> sample() {
+    auto start = Clock::now();
+    if (Error error = instance.run(function, inputs, outputs))
+      return std::move(error);
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+struct Ratio {
+  double median, low, high;
+};
+
+struct Row {
+  std::string dims;
+  unsigned threads;
+  std::string level;
+  std::vector<double> times, otherTimes; // sorted seconds
+  std::optional<Ratio> ratio;            // library / other
+};
+} // namespace
+
+/// The nearest-rank percentile of sorted values.
+static double percentile(ArrayRef<double> sorted, double percent) {
+  size_t rank = static_cast<size_t>(std::ceil(percent / 100 * sorted.size()));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+
+static Ratio medianWithInterval(std::vector<double> ratios) {
+  llvm::sort(ratios);
+  double n = ratios.size(), reach = 0.98 * std::sqrt(n);
+  auto at = [&](double rank) { return ratios[static_cast<size_t>(std::clamp(rank, 0.0, n - 1))]; };
+  return {at((n - 1) / 2), at(std::floor(n / 2 - reach) - 1), at(std::ceil(n / 2 + reach))};
+}
+
+static Expected<Subject> prepare(const ModelLibrary &library, const BenchOptions &options, const SymbolDims &dims,
+                                 unsigned threads) {
+  Expected<unsigned> function = library.findFunction(options.function);
+  if (!function)
+    return function.takeError();
+  std::vector<std::string> specs = options.inputs;
+  specs.push_back("random:0");
+  std::rotate(specs.begin(), specs.end() - 1, specs.end()); // so that a spec of the user's wins
+  Expected<std::vector<Tensor>> inputs = makeInputs(library.table().functions[*function], specs, dims);
+  if (!inputs)
+    return inputs.takeError();
+  InstanceOptions how = options.instance;
+  how.threads = threads;
+  Expected<ModelInstance> instance = ModelInstance::create(library, how);
+  if (!instance)
+    return instance.takeError();
+  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(*function, *inputs);
+  if (!outputs)
+    return outputs.takeError();
+  if (Error error = instance->warmUp(*function, *inputs))
+    return std::move(error);
+  return Subject{std::move(*instance), *function, std::move(*inputs), std::move(*outputs)};
+}
+
+static Error measure(Subject &subject, Subject *other, double minTime, Row &row) {
+  std::vector<double> ratios;
+  auto end = Clock::now() + std::chrono::duration<double>(minTime);
+  constexpr size_t warmUps = 3, fewest = 10;
+  for (size_t i = 0; i < warmUps + fewest || Clock::now() < end; ++i) {
+    bool otherFirst = other && i % 2;
+    double time[2] = {0, 0};
+    for (unsigned turn = 0; turn < (other ? 2u : 1u); ++turn) {
+      bool isOther = (turn == 1) != otherFirst;
+      Expected<double> seconds = (isOther ? *other : subject).sample();
+      if (!seconds)
+        return seconds.takeError();
+      time[isOther] = *seconds;
+    }
+    if (i < warmUps)
+      continue;
+    row.times.push_back(time[0]);
+    if (!other)
+      continue;
+    row.otherTimes.push_back(time[1]);
+    ratios.push_back(time[0] / time[1]);
+  }
+  llvm::sort(row.times);
+  llvm::sort(row.otherTimes);
+  if (other)
+    row.ratio = medianWithInterval(std::move(ratios));
+  return Error::success();
+}
+
+/// "batch=1,8" and "seq=16,64": all combinations.
+static Expected<std::vector<SymbolDims>> combinations(ArrayRef<std::string> specs) {
+  std::vector<SymbolDims> all(1);
+  for (StringRef spec : specs) {
+    auto [name, values] = spec.split('=');
+    std::vector<SymbolDims> next;
+    for (StringRef value : llvm::split(values, ',')) {
+      Expected<SymbolDims> dim = parseDims({(name + "=" + value).str()});
+      if (!dim)
+        return dim.takeError();
+      for (SymbolDims dims : all) {
+        dims[name] = dim->lookup(name);
+        next.push_back(std::move(dims));
+      }
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+static std::string formatDims(const SymbolDims &dims) {
+  std::vector<std::string> parts;
+  for (const auto &entry : dims)
+    parts.push_back((entry.getKey() + "=" + Twine(entry.getValue())).str());
+  llvm::sort(parts);
+  return join(parts, " ");
+}
+
+static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
+  auto timesOf = [&](ArrayRef<double> sorted) {
+    json::Object object{{"min_us", sorted.front() * 1e6}, {"samples", static_cast<int64_t>(sorted.size())}};
+    for (double p : percentiles)
+      object[formatv("p{0}_us", p).str()] = percentile(sorted, p) * 1e6;
+    return object;
+  };
+  json::Object object = timesOf(row.times);
+  object["dims"] = row.dims;
+  object["threads"] = row.threads;
+  object["cpu_level"] = row.level;
+  if (row.ratio) {
+    object["other"] = timesOf(row.otherTimes);
+    object["ratio"] = json::Object{{"median", row.ratio->median}, {"low", row.ratio->low}, {"high", row.ratio->high}};
+  }
+  return object;
+}
+
+static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> percentiles) {
+  size_t width = 4;
+  for (const Row &row : rows)
+    width = std::max(width, row.dims.size());
+  os << left_justify("dims", width) << "  threads  level             runs     min us";
+  for (double p : percentiles)
+    os << right_justify(formatv("p{0} us", p).str(), 11);
+  os << '\n';
+  auto print = [&](StringRef name, const Row &row, ArrayRef<double> times) {
+    os << left_justify(name, width) << format("  %7u  ", row.threads) << left_justify(row.level, 12)
+       << format("%10zu", times.size()) << format(" %10.1f", times.front() * 1e6);
+    for (double p : percentiles)
+      os << format(" %10.1f", percentile(times, p) * 1e6);
+    os << '\n';
+  };
+  for (const Row &row : rows) {
+    print(row.dims, row, row.times);
+    if (!row.ratio)
+      continue;
+    print("other", row, row.otherTimes);
+    os << format("time / other's time: %.3f, between %.3f and %.3f (95 %%)\n", row.ratio->median, row.ratio->low,
+                 row.ratio->high);
+  }
+}
+
+static Error bench(Session &session, const BenchOptions &options) {
+  Expected<ModelLibrary> library = ModelLibrary::open(options.library);
+  if (!library)
+    return library.takeError();
+  std::optional<ModelLibrary> other;
+  if (!options.other.empty()) {
+    Expected<ModelLibrary> opened = ModelLibrary::open(options.other);
+    if (!opened)
+      return opened.takeError();
+    other = std::move(*opened);
+  }
+  Expected<std::vector<SymbolDims>> dimSets = combinations(options.dims);
+  if (!dimSets)
+    return dimSets.takeError();
+  std::vector<Row> rows;
+  size_t total = dimSets->size() * options.threads.size();
+  for (const SymbolDims &dims : *dimSets)
+    for (unsigned threads : options.threads) {
+      session.progress.show("measuring", rows.size(), total);
+      Expected<Subject> subject = prepare(*library, options, dims, threads);
+      if (!subject)
+        return subject.takeError();
+      std::optional<Subject> rival;
+      if (other) {
+        Expected<Subject> prepared = prepare(*other, options, dims, threads);
+        if (!prepared)
+          return prepared.takeError();
+        rival.emplace(std::move(*prepared));
+      }
+      const ptc_model_table &table = library->table();
+      const ptc_model *model = subject->instance.getModel();
+      Row row{formatDims(dims), table.threads(model), table.cpu_level(model), {}, {}, std::nullopt};
+      if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
+        return error;
+      rows.push_back(std::move(row));
+    }
+  session.progress.clear();
+  if (!options.json) {
+    printTable(session.out, rows, options.percentiles);
+    return Error::success();
+  }
+  json::Array list;
+  for (const Row &row : rows)
+    list.push_back(toJson(row, options.percentiles));
+  session.out << formatv("{0:2}\n", json::Value(json::Object{{"library", options.library}, {"rows", std::move(list)}}));
+  return Error::success();
+}
+
+Action declareBench(CLI::App &app) {
+  auto options = std::make_shared<BenchOptions>();
+  app.add_option("library", options->library, "a library made by ptc")->required()->type_name("MODEL.so");
+  app.add_option("--ab", options->other, "another library, measured in turns with the first")->type_name("OTHER.so");
+  app.add_option("-i,--input", options->inputs, inputSpecHelp.str() + " (default: random:0)")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
+  app.add_option("--dim", options->dims, "values of a symbol, a row for each: batch=1,8")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N,...");
+  app.add_option("--threads", options->threads, "numbers of threads, a row for each (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...");
+  app.add_option("--min-time", options->minTime, "seconds of measuring a row (default: 1)")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->type_name("SECONDS");
+  app.add_option("--percentile", options->percentiles, "which percentiles (default: 50,90,99)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("P,...");
+  app.add_option("--function", options->function, "which function of the library (default: the first)")
+      ->type_name("NAME");
+  app.add_flag("--json", options->json, "print JSON");
+  addInstanceOptions(app, options->instance);
+  return [options](Session &session) { return bench(session, *options); };
+}
+
+} // namespace ptc

@@ -1,0 +1,40 @@
+// Rows of Options.def as flags.
+#include "cli/Verb.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace ptc {
+
+static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::string &help, option::Flag &field) {
+  return app.add_flag(flags, field, help);
+}
+static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::string &help, option::Text &field) {
+  return app.add_option(flags, field, help);
+}
+static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::string &help, option::Number &field) {
+  return app.add_option(flags, field, help);
+}
+static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::string &help, option::List &field) {
+  return app.add_option(flags, field, help)->delimiter(',')->allow_extra_args(false);
+}
+static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::string &help, option::Repeated &field) {
+  std::vector<std::string> &values = field;
+  return app.add_option(flags, values, help)->allow_extra_args(false);
+}
+
+void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm::StringRef> groups) {
+  visitOptions(options, [&](option::Role, llvm::StringRef group, auto &field, llvm::StringRef flags,
+                            llvm::StringRef value, llvm::StringRef help) {
+    if (!groups.empty() && !llvm::is_contained(groups, group))
+      return;
+    CLI::Option *option = addRow(app, flags.str(), help.str(), field);
+    option->group(group.str());
+    if (!value.empty())
+      option->type_name(value.str());
+  });
+}
+
+CLI::Option *addModelOption(CLI::App &app, CompileOptions &options) {
+  return app.add_option("model", options.model, "the ONNX file")->required()->type_name("MODEL.onnx");
+}
+
+} // namespace ptc

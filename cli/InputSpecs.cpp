@@ -1,0 +1,173 @@
+#include "cli/InputSpecs.h"
+#include "compiler/DiagnosticRendering.h"
+#include "ir/expr/Expr.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace ptc {
+
+Expected<SymbolDims> parseDims(ArrayRef<std::string> specs) {
+  SymbolDims dims;
+  for (StringRef spec : specs) {
+    auto [name, text] = spec.split('=');
+    int64_t value;
+    if (name.empty() || text.getAsInteger(10, value) || value < 0)
+      return exitError(exitUsage, "--dim " + spec + ": expected NAME=NUMBER");
+    dims[name] = value;
+  }
+  return dims;
+}
+
+static std::string inputNames(const ptc_function &function) {
+  std::string names;
+  for (unsigned i = 0; i < function.input_count; ++i)
+    names += (i ? ", " : "") + formatValue(function.inputs[i]);
+  return names;
+}
+
+/// A file's tensor with the element type that the model declares, where the file cannot say it.
+static Expected<Tensor> conform(Tensor tensor, const ptc_value &value) {
+  bool sameBits = tensor.dtype.bits == value.dtype.bits;
+  bool isBits = tensor.dtype.code == opaqueCode || (tensor.dtype.code == PTC_UINT && tensor.dtype.bits == 16);
+  bool lacksNumpyType = value.dtype.code == PTC_BFLOAT || value.dtype.code >= PTC_FLOAT8_E4M3FN;
+  if (sameBits && isBits && lacksNumpyType)
+    tensor.dtype = value.dtype;
+  if (!(tensor.dtype == value.dtype))
+    return exitError(exitUsage, Twine("input '") + value.name + "' is given as " + formatType(tensor.dtype) +
+                                    "; the model takes " + formatType(value.dtype));
+  return tensor;
+}
+
+/// Names the dims of a given input, as far as a dim is one symbol.
+static void bindDims(const ptc_function &function, const ptc_value &value, const Tensor &tensor, SymbolDims &dims) {
+  for (int32_t i = 0; i < value.rank && i < static_cast<int32_t>(tensor.shape.size()); ++i)
+    if (value.dims[i].symbol >= 0)
+      dims.try_emplace(function.symbols[value.dims[i].symbol].name, tensor.shape[i]);
+}
+
+static Expected<std::vector<int64_t>> shapeOf(const ptc_value &value, const SymbolDims &dims) {
+  std::vector<int64_t> shape;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  for (int32_t i = 0; i < value.rank; ++i) {
+    Expr extent = value.dims[i].extent >= 0 ? Expr() : Expr::parse(&context, value.dims[i].text);
+    std::optional<int64_t> known = extent ? extent.evaluate(dims) : std::optional<int64_t>(value.dims[i].extent);
+    if (!known || *known < 0)
+      return exitError(exitUsage,
+                       Twine("dim ") + Twine(i) + " of input '" + value.name + "' is " + value.dims[i].text +
+                           ", which is not known",
+                       "give it with --dim, or the input as a file");
+    shape.push_back(*known);
+  }
+  return shape;
+}
+
+static Expected<Tensor> makeUp(const ptc_value &value, StringRef how, const SymbolDims &dims, unsigned index) {
+  Expected<std::vector<int64_t>> shape = shapeOf(value, dims);
+  if (!shape)
+    return shape.takeError();
+  Tensor tensor = Tensor::zeros(value.dtype, std::move(*shape));
+  auto [kind, text] = how.split(':');
+  uint64_t seed = 0;
+  if (kind == "zeros" && text.empty())
+    return tensor;
+  if (kind == "ones" && text.empty())
+    return fillOnes(tensor), tensor;
+  if (kind == "random" && (text.empty() || !text.getAsInteger(10, seed)))
+    return fillRandom(tensor, seed + (uint64_t(index) << 32)), tensor;
+  return exitError(exitUsage, Twine("input '") + value.name + "' cannot be '" + how + "'",
+                   "@FILE, random:SEED, zeros or ones");
+}
+
+namespace {
+/// The specs by what they are about.
+struct SortedSpecs {
+  StringMap<std::string> byName; // x=...
+  std::string others;            // without a name
+  NamedTensors archive;          // @FILE.npz
+};
+} // namespace
+
+static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<std::string> specs) {
+  SortedSpecs sorted;
+  for (StringRef spec : specs) {
+    // A name may contain '=': the longest declared name that fits wins.
+    const ptc_value *named = nullptr;
+    for (const ptc_value &value : ArrayRef(function.inputs, function.input_count))
+      if (spec.starts_with(std::string(value.name) + "=") &&
+          (!named || StringRef(named->name).size() < StringRef(value.name).size()))
+        named = &value;
+    if (named) {
+      sorted.byName[named->name] = spec.drop_front(StringRef(named->name).size() + 1).str();
+    } else if (spec.starts_with("@")) {
+      Expected<NamedTensors> archive = readTensors(spec.drop_front());
+      if (!archive)
+        return archive.takeError();
+      llvm::append_range(sorted.archive, std::move(*archive));
+    } else if (spec.contains('=')) {
+      return exitError(exitUsage, "the model has no input '" + spec.split('=').first + "'",
+                       "its inputs: " + inputNames(function));
+    } else {
+      sorted.others = spec.str();
+    }
+  }
+  return sorted;
+}
+
+Expected<std::vector<Tensor>> makeInputs(const ptc_function &function, ArrayRef<std::string> specs,
+                                         const SymbolDims &named) {
+  Expected<SortedSpecs> sorted = sortSpecs(function, specs);
+  if (!sorted)
+    return sorted.takeError();
+  std::vector<std::optional<Tensor>> inputs(function.input_count);
+  SymbolDims dims = named;
+  for (unsigned i = 0; i < function.input_count; ++i) { // what is read decides the dims of what is made up
+    const ptc_value &value = function.inputs[i];
+    std::string given = sorted->byName.lookup(value.name);
+    StringRef spec = given;
+    std::optional<Tensor> read;
+    for (auto &[name, tensor] : sorted->archive)
+      if (spec.empty() && name == value.name)
+        read = tensor;
+    if (spec.starts_with("@")) {
+      Expected<Tensor> tensor = readTensor(spec.drop_front());
+      if (!tensor)
+        return tensor.takeError();
+      read = std::move(*tensor);
+    }
+    if (!read)
+      continue;
+    Expected<Tensor> tensor = conform(std::move(*read), value);
+    if (!tensor)
+      return tensor.takeError();
+    bindDims(function, value, *tensor, dims);
+    inputs[i] = std::move(*tensor);
+  }
+  for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count))
+    dims.try_emplace(symbol.name, symbol.hint);
+
+  std::vector<Tensor> result;
+  std::string missing;
+  for (unsigned i = 0; i < function.input_count; ++i) {
+    if (inputs[i]) {
+      result.push_back(std::move(*inputs[i]));
+      continue;
+    }
+    std::string how = sorted->byName.lookup(function.inputs[i].name);
+    how = how.empty() ? sorted->others : how;
+    if (how.empty()) {
+      missing += (missing.empty() ? "" : ", ") + formatValue(function.inputs[i]);
+      continue;
+    }
+    Expected<Tensor> tensor = makeUp(function.inputs[i], how, dims, i);
+    if (!tensor)
+      return tensor.takeError();
+    result.push_back(std::move(*tensor));
+  }
+  if (!missing.empty())
+    return exitError(exitUsage, "no value for " + missing, "-i NAME=@FILE, or -i random for all others");
+  return result;
+}
+
+} // namespace ptc

@@ -1,0 +1,145 @@
+#include "cli/ModelLibrary.h"
+#include "compiler/DiagnosticRendering.h"
+#include "llvm/Support/FileSystem.h"
+#include <dlfcn.h>
+
+using namespace llvm;
+
+namespace ptc {
+
+int exitCodeOf(ptc_status status) {
+  switch (status) {
+  case PTC_OK:
+    return exitOk;
+  case PTC_INVALID_ARGUMENT:
+  case PTC_TYPE_MISMATCH:
+  case PTC_SHAPE_MISMATCH:
+  case PTC_GUARD_FAILED:
+    return exitUsage;
+  case PTC_CPU_UNSUPPORTED:
+  case PTC_DEVICE_ERROR:
+    return exitTarget;
+  case PTC_WEIGHTS_UNAVAILABLE:
+    return exitFile;
+  case PTC_OUT_OF_MEMORY:
+    return exitLimit;
+  case PTC_INTERNAL_ERROR:
+    return exitInternal;
+  }
+  return exitRunFailure;
+}
+
+std::string formatValue(const ptc_value &value) {
+  std::string text = (Twine(value.name) + " " + formatType(value.dtype) + " [").str();
+  for (int32_t i = 0; i < value.rank; ++i)
+    text += (i ? ", " : "") + std::string(value.dims[i].text);
+  return text + "]";
+}
+
+Expected<ModelLibrary> ModelLibrary::open(StringRef path) {
+  // A name without a slash would be looked for in the system's folders.
+  std::string file = path.contains('/') ? path.str() : "./" + path.str();
+  if (!sys::fs::exists(file))
+    return exitError(exitFile, "cannot read '" + path + "': no such file");
+  void *handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return exitError(exitFile, "cannot load '" + path + "': " + ::dlerror());
+  auto *table = static_cast<const ptc_model_table *>(::dlsym(handle, "ptc_model_v1"));
+  if (!table)
+    return exitError(exitUsage, "'" + path + "' is not a library made by ptc: it has no ptc_model_v1");
+  if (table->abi_version != PTC_ABI_VERSION || table->struct_size < sizeof(ptc_model_table))
+    return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
+                                    " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
+  return ModelLibrary(path.str(), table);
+}
+
+Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
+  if (name.empty())
+    return 0;
+  std::string names;
+  for (unsigned i = 0; i < entry->function_count; ++i) {
+    if (name == entry->functions[i].name)
+      return i;
+    names += (i ? ", " : "") + std::string(entry->functions[i].name);
+  }
+  return exitError(exitUsage, "the library has no function '" + name + "'; it has " + names);
+}
+
+ModelInstance::ModelInstance(ModelInstance &&other) : entry(other.entry) {
+  std::swap(model, other.model);
+  std::swap(context, other.context);
+}
+
+ModelInstance::~ModelInstance() {
+  entry->ctx_destroy(context);
+  entry->destroy(model);
+}
+
+Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const InstanceOptions &options) {
+  ModelInstance instance(&library.table());
+  std::string error(512, '\0');
+  ptc_options given = {};
+  given.struct_size = sizeof(given);
+  given.error = error.data();
+  given.error_size = error.size();
+  given.threads = options.threads;
+  given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
+  given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
+  if (ptc_status status = instance.entry->create(&given, &instance.model))
+    return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str());
+  if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))
+    return exitError(exitCodeOf(status), "'" + library.path() + "': no context: out of memory");
+  return instance;
+}
+
+Error ModelInstance::failed(ptc_status status, StringRef what) const {
+  StringRef sentence = entry->last_error(context);
+  return exitError(exitCodeOf(status),
+                   what + " failed: " + (sentence.empty() ? "status " + std::to_string(status) : sentence.str()));
+}
+
+static std::vector<ptc_tensor> viewsOf(std::vector<Tensor> &tensors) {
+  std::vector<ptc_tensor> views;
+  for (Tensor &tensor : tensors)
+    views.push_back(tensor.view());
+  return views;
+}
+
+Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std::vector<Tensor> &inputs) {
+  const ptc_function &interface = entry->functions[function];
+  std::vector<ptc_tensor> views = viewsOf(inputs);
+  std::vector<Tensor> outputs(interface.output_count);
+  std::vector<int64_t *> shapes;
+  for (unsigned i = 0; i < interface.output_count; ++i) {
+    outputs[i].dtype = interface.outputs[i].dtype;
+    outputs[i].shape.resize(interface.outputs[i].rank);
+    shapes.push_back(outputs[i].shape.data());
+  }
+  if (ptc_status status = entry->output_shapes(context, function, views.data(), shapes.data()))
+    return failed(status, "run");
+  for (Tensor &output : outputs)
+    output.bytes.resize(byteSize(output.dtype, output.elementCount()));
+  return outputs;
+}
+
+Error ModelInstance::warmUp(unsigned function, std::vector<Tensor> &inputs) {
+  if (ptc_status status = entry->warmup(context, function, viewsOf(inputs).data()))
+    return failed(status, "warm-up");
+  return Error::success();
+}
+
+Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::vector<Tensor> &outputs) {
+  const ptc_function &interface = entry->functions[function];
+  std::vector<ptc_tensor> in = viewsOf(inputs), out = viewsOf(outputs);
+  for (unsigned i = 0; i < interface.output_count; ++i)
+    if (interface.outputs[i].alias >= 0)
+      out[i].data = nullptr;
+  if (ptc_status status = entry->run(context, function, in.data(), out.data(), nullptr, nullptr))
+    return failed(status, "run");
+  for (unsigned i = 0; i < interface.output_count; ++i)
+    if (interface.outputs[i].alias >= 0)
+      outputs[i].bytes = inputs[interface.outputs[i].alias].bytes;
+  return Error::success();
+}
+
+} // namespace ptc

@@ -1,0 +1,64 @@
+// A compiled model, driven through the generic entry that every library exports (runtime/include/ptc/abi.h).
+#ifndef PTC_CLI_MODELLIBRARY_H
+#define PTC_CLI_MODELLIBRARY_H
+
+#include "cli/tensor/TensorFiles.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ptc {
+
+/// How a model is to be created.
+struct InstanceOptions {
+  unsigned threads = 0; // 0: all
+  std::string cpuLevel; // empty: the best
+  std::string weightsPath;
+};
+
+/// A loaded library. Stays loaded as long as the process: its threads may still be about to end.
+class ModelLibrary {
+public:
+  static llvm::Expected<ModelLibrary> open(llvm::StringRef path);
+  const ptc_model_table &table() const { return *entry; }
+  llvm::StringRef path() const { return file; }
+  /// The function of this name, the first if it is empty.
+  llvm::Expected<unsigned> findFunction(llvm::StringRef name) const;
+
+private:
+  ModelLibrary(std::string file, const ptc_model_table *entry) : file(std::move(file)), entry(entry) {}
+  std::string file;
+  const ptc_model_table *entry;
+};
+
+/// A model with one context.
+class ModelInstance {
+public:
+  static llvm::Expected<ModelInstance> create(const ModelLibrary &library, const InstanceOptions &options);
+  ModelInstance(ModelInstance &&other);
+  ModelInstance &operator=(ModelInstance &&) = delete;
+  ~ModelInstance();
+
+  const ptc_model_table &table() const { return *entry; }
+  const ptc_model *getModel() const { return model; }
+
+  /// Zeroed outputs of the shapes that these inputs give. The output of an alias pair has no bytes: see run.
+  llvm::Expected<std::vector<Tensor>> makeOutputs(unsigned function, std::vector<Tensor> &inputs);
+  llvm::Error warmUp(unsigned function, std::vector<Tensor> &inputs);
+  /// Outputs that share an input's buffer are updated there, and copied to `outputs` afterwards.
+  llvm::Error run(unsigned function, std::vector<Tensor> &inputs, std::vector<Tensor> &outputs);
+
+private:
+  ModelInstance(const ptc_model_table *entry) : entry(entry) {}
+  llvm::Error failed(ptc_status status, llvm::StringRef what) const;
+  const ptc_model_table *entry;
+  ptc_model *model = nullptr;
+  ptc_ctx *context = nullptr;
+};
+
+/// Exit code for a status of the ABI.
+int exitCodeOf(ptc_status status);
+/// "x float32 [batch, 3, 224, 224]"
+std::string formatValue(const ptc_value &value);
+
+} // namespace ptc
+
+#endif // PTC_CLI_MODELLIBRARY_H

@@ -1,0 +1,128 @@
+// ptc run: a library's model on given inputs.
+#include "cli/InputSpecs.h"
+#include "cli/Verb.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+struct RunOptions {
+  std::string library, function;
+  InstanceOptions instance;
+  std::vector<std::string> inputs, outputs, dims;
+};
+} // namespace
+
+/// "y float32 1x1000: min -1.5 max 9.25 mean 0.01, most at 281: [0.1, 0.2, ...]"
+static void summarize(raw_ostream &os, StringRef name, const Tensor &tensor) {
+  int64_t count = tensor.elementCount(), most = 0, nans = 0;
+  os << name << ' ' << formatType(tensor.dtype) << ' ' << formatShape(tensor.shape);
+  double least = INFINITY, sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double value = tensor.at(i);
+    nans += std::isnan(value);
+    least = std::fmin(least, value);
+    sum += value;
+    if (value > tensor.at(most))
+      most = i;
+  }
+  if (count > 1)
+    os << format(": min %.6g max %.6g mean %.6g, most at %lld", least, tensor.at(most), sum / count,
+                 static_cast<long long>(most));
+  if (nans)
+    os << ", " << nans << " NaN";
+  os << ": [";
+  constexpr int64_t shown = 8;
+  for (int64_t i = 0; i < std::min(count, shown); ++i)
+    os << (i ? ", " : "") << format("%.6g", tensor.at(i));
+  os << (count > shown ? ", ...]\n" : "]\n");
+}
+
+/// -o y=@y.npy, -o @all.npz
+static Error writeOutputs(const ptc_function &function, const std::vector<Tensor> &outputs,
+                          ArrayRef<std::string> specs) {
+  for (StringRef spec : specs) {
+    if (spec.consume_front("@")) {
+      NamedTensors all;
+      for (unsigned i = 0; i < function.output_count; ++i)
+        all.emplace_back(function.outputs[i].name, outputs[i]);
+      if (Error error = writeFile(spec, formatNpz(all)))
+        return error;
+      continue;
+    }
+    bool found = false;
+    for (unsigned i = 0; i < function.output_count && !found; ++i) {
+      StringRef rest = spec;
+      if (!rest.consume_front(function.outputs[i].name) || !rest.consume_front("="))
+        continue;
+      found = true;
+      rest.consume_front("@");
+      if (Error error = writeTensor(rest, function.outputs[i].name, outputs[i]))
+        return error;
+    }
+    if (!found)
+      return exitError(exitUsage, "the model has no output '" + spec.split('=').first + "'",
+                       "-o NAME=@FILE.npy, or -o @FILE.npz for all outputs");
+  }
+  return Error::success();
+}
+
+static Error runModel(Session &session, const RunOptions &options) {
+  Expected<ModelLibrary> library = ModelLibrary::open(options.library);
+  if (!library)
+    return library.takeError();
+  Expected<unsigned> function = library->findFunction(options.function);
+  if (!function)
+    return function.takeError();
+  const ptc_function &interface = library->table().functions[*function];
+  Expected<SymbolDims> dims = parseDims(options.dims);
+  if (!dims)
+    return dims.takeError();
+  Expected<std::vector<Tensor>> inputs = makeInputs(interface, options.inputs, *dims);
+  if (!inputs)
+    return inputs.takeError();
+  Expected<ModelInstance> instance = ModelInstance::create(*library, options.instance);
+  if (!instance)
+    return instance.takeError();
+  session.log("CPU level " + Twine(library->table().cpu_level(instance->getModel())) + ", " +
+              Twine(library->table().threads(instance->getModel())) + " thread(s)");
+  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(*function, *inputs);
+  if (!outputs)
+    return outputs.takeError();
+  if (Error error = instance->run(*function, *inputs, *outputs))
+    return error;
+  if (!session.common.quiet)
+    for (unsigned i = 0; i < interface.output_count; ++i)
+      summarize(session.out, interface.outputs[i].name, (*outputs)[i]);
+  return writeOutputs(interface, *outputs, options.outputs);
+}
+
+void addInstanceOptions(CLI::App &app, InstanceOptions &options) {
+  app.add_option("--cpu", options.cpuLevel, "one of the library's CPU levels (default: the best of this machine)")
+      ->type_name("LEVEL");
+  app.add_option("--weights", options.weightsPath, "where the weights file is (default: beside the library)")
+      ->type_name("FILE");
+}
+
+Action declareRun(CLI::App &app) {
+  auto options = std::make_shared<RunOptions>();
+  app.add_option("library", options->library, "a library made by ptc")->required()->type_name("MODEL.so");
+  app.add_option("-i,--input", options->inputs, inputSpecHelp.str())->allow_extra_args(false)->type_name("SPEC");
+  app.add_option("-o,--output", options->outputs, "where an output goes: y=@y.npy; all of them: @all.npz")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
+  app.add_option("--dim", options->dims, "a symbol's value for made-up inputs: batch=8")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  app.add_option("--function", options->function, "which function of the library (default: the first)")
+      ->type_name("NAME");
+  app.add_option("--threads", options->instance.threads, "threads of a run (default: all)")->type_name("N");
+  addInstanceOptions(app, options->instance);
+  return [options](Session &session) { return runModel(session, *options); };
+}
+
+} // namespace ptc

@@ -1,0 +1,26 @@
+// A verb of the command line: a function that declares its flags and returns what to do once they are parsed.
+#ifndef PTC_CLI_VERB_H
+#define PTC_CLI_VERB_H
+
+#include "cli/Session.h"
+#include "compiler/Options.h"
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace ptc {
+
+/// Runs a verb whose flags have been parsed. Failures are diagnostics in the session, or an error.
+using Action = std::function<llvm::Error(Session &)>;
+
+#define VERB(Name, name, summary, examples) Action declare##Name(CLI::App &app);
+#include "cli/Verbs.def"
+#undef VERB
+
+/// The flags of all rows of Options.def whose group is in `groups` (empty: all rows).
+void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm::StringRef> groups = {});
+/// The positional MODEL.onnx.
+CLI::Option *addModelOption(CLI::App &app, CompileOptions &options);
+
+} // namespace ptc
+
+#endif // PTC_CLI_VERB_H

@@ -1,0 +1,185 @@
+// ptc: verbs over models and the libraries made from them.
+//
+//   main: expand @files, find the verb, parse its flags, run it, turn what happened into an exit code.
+#include "cli/Verb.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/StringSaver.h"
+#include <unistd.h>
+
+using namespace llvm;
+using namespace ptc;
+
+namespace {
+struct VerbRow {
+  StringLiteral name, summary, examples;
+  Action (*declare)(CLI::App &);
+};
+
+struct UsageError {
+  std::string message, help;
+};
+} // namespace
+
+static constexpr VerbRow verbs[] = {
+#define VERB(Name, name, summary, examples) {name, summary, examples, declare##Name},
+#include "cli/Verbs.def"
+#undef VERB
+};
+
+static void printVerbs(raw_ostream &os) {
+  os << "ptc: an ahead-of-time compiler from ONNX models to shared libraries\n\nUsage: ptc VERB [FLAGS]\n\nVerbs:\n";
+  for (const VerbRow &verb : verbs)
+    os << "  " << left_justify(verb.name, 10) << verb.summary << '\n';
+  os << "\n`ptc VERB --help` lists a verb's flags. `ptc VERB @FILE` reads arguments from FILE.\n";
+}
+
+/// The candidate that is the fewest edits away, if it is near.
+static std::string nearest(StringRef word, ArrayRef<std::string> candidates) {
+  std::string best;
+  unsigned bestDistance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string &candidate : candidates)
+    if (unsigned distance = word.edit_distance(candidate, true, bestDistance); distance < bestDistance)
+      std::tie(best, bestDistance) = std::tuple(candidate, distance);
+  return best;
+}
+
+static std::string suggest(StringRef word, ArrayRef<std::string> candidates, const Twine &otherwise) {
+  std::string near = nearest(word, candidates);
+  return near.empty() ? otherwise.str() : "did you mean '" + near + "'?";
+}
+
+static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error, StringRef verb) {
+  std::string extra = app.remaining().empty() ? error.what() : app.remaining().front();
+  StringRef flag = StringRef(extra).split('=').first;
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  std::string help = "`ptc " + verb.str() + " --help` lists what there is";
+  if (!flag.starts_with("-"))
+    return {"unexpected argument '" + extra + "'", help};
+  return {"unknown flag '" + flag.str() + "'", suggest(flag, names, help)};
+}
+
+/// Flags that are spelled as other compilers spell them, in the form that the parser knows.
+static std::string canonicalSpelling(StringRef argument) {
+  for (StringRef flag : {"-MD", "-MF"})
+    if (argument == flag)
+      return ("-" + argument).str();
+  return argument.str();
+}
+
+static std::vector<std::string> expandArguments(int argc, char **argv) {
+  BumpPtrAllocator allocator;
+  SmallVector<const char *> expanded(argv + 1, argv + argc);
+  cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
+  consumeError(config.expandResponseFiles(expanded)); // a file that is missing stays as it is written
+  std::vector<std::string> arguments;
+  for (const char *argument : expanded)
+    arguments.push_back(canonicalSpelling(argument));
+  return arguments;
+}
+
+static void addCommonOptions(CLI::App &app, CommonOptions &common) {
+  app.add_flag("-v,--verbose", common.verbose, "say what is being done")->group("Messages");
+  app.add_flag("-q,--quiet", common.quiet, "print errors alone")->group("Messages");
+  app.add_option("--color", common.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN")
+      ->group("Messages");
+  app.add_option("--diag", common.diagnostics, "form of errors and warnings: text, json or sarif")
+      ->check(CLI::IsMember({"text", "json", "sarif"}))
+      ->type_name("FORM")
+      ->group("Messages");
+}
+
+static Diagnostics::Style styleOf(const CommonOptions &common) {
+  DiagnosticFormat format = common.diagnostics == "json"    ? DiagnosticFormat::Json
+                            : common.diagnostics == "sarif" ? DiagnosticFormat::Sarif
+                                                            : DiagnosticFormat::Text;
+  bool color = common.color == "always" || (common.color == "auto" && sys::Process::StandardErrHasColors());
+  return {format, color, false};
+}
+
+static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program) {
+  CommonOptions common;
+  CLI::App app(verb.summary.str(), "ptc " + verb.name.str());
+  app.get_formatter()->column_width(32);
+  app.footer("\nExamples:\n" + verb.examples.str());
+  Action action = verb.declare(app);
+  addCommonOptions(app, common);
+
+  std::optional<UsageError> wrong;
+  std::vector<std::string> given = arguments;
+  try {
+    std::reverse(arguments.begin(), arguments.end());
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp &) {
+    outs() << app.help();
+    return exitOk;
+  } catch (const CLI::ExtrasError &error) {
+    wrong = unknownFlag(app, error, verb.name);
+  } catch (const CLI::ParseError &error) {
+    wrong = {error.what(), "`ptc " + verb.name.str() + " --help` lists what there is"};
+  }
+  Diagnostics diagnostics(errs(), styleOf(common), "ptc");
+  if (wrong) {
+    diagnostics.error(exitUsage, wrong->message, wrong->help);
+    return exitUsage;
+  }
+  Progress progress(!common.quiet && common.diagnostics == "text" && sys::Process::StandardErrIsDisplayed());
+  diagnostics.beforePrint = [&] { progress.clear(); };
+  Session session{common, diagnostics, progress, outs(), program.str(), std::move(given)};
+  if (Error error = action(session))
+    diagnostics.report(std::move(error));
+  outs().flush();
+  if (outs().has_error()) {
+    diagnostics.error(exitFile, "cannot write to standard output: " + outs().error().message());
+    outs().clear_error();
+  }
+  return diagnostics.exitCode();
+}
+
+/// A crash is ours: say so, with the exit code that build systems can tell from a wrong model.
+static void reportCrash(void *) {
+  static constexpr StringLiteral message =
+      "ptc: error: internal error: this is a defect of ptc, not of the model. `ptc compile --save-temps=DIR` keeps the "
+      "stages before it.\n";
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
+  ::_exit(exitInternal);
+}
+
+static void reportOutOfMemory(void *, const char *, bool) {
+  static constexpr StringLiteral message = "ptc: error: out of memory\n";
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
+  ::_exit(exitLimit);
+}
+
+int main(int argc, char **argv) {
+  sys::AddSignalHandler(reportCrash, nullptr);
+  install_bad_alloc_error_handler(reportOutOfMemory);
+  std::set_new_handler([] { reportOutOfMemory(nullptr, nullptr, false); });
+
+  std::vector<std::string> arguments = expandArguments(argc, argv);
+  if (arguments.empty() || is_contained({"--help", "-h", "help"}, arguments.front())) {
+    printVerbs(arguments.empty() ? errs() : outs());
+    return arguments.empty() ? exitUsage : exitOk;
+  }
+  if (arguments.front() == "--version")
+    arguments.front() = "version";
+  std::string name = arguments.front();
+  arguments.erase(arguments.begin());
+  for (const VerbRow &verb : verbs)
+    if (verb.name == name)
+      return runVerb(verb, std::move(arguments), argv[0]);
+
+  std::vector<std::string> names;
+  for (const VerbRow &verb : verbs)
+    names.push_back(verb.name.str());
+  Diagnostics diagnostics(errs(), {DiagnosticFormat::Text, sys::Process::StandardErrHasColors(), false}, "ptc");
+  diagnostics.error(exitUsage, "unknown verb '" + name + "'", suggest(name, names, "`ptc --help` lists the verbs"));
+  return exitUsage;
+}

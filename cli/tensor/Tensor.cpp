@@ -1,0 +1,192 @@
+#include "cli/tensor/Tensor.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+using namespace llvm;
+
+namespace ptc {
+
+//===----------------------------------------------------------------------===//
+// Names and sizes
+//===----------------------------------------------------------------------===//
+
+static const char *smallFloatName(uint8_t code) {
+  switch (code) {
+  case PTC_FLOAT8_E4M3FN:
+    return "float8_e4m3fn";
+  case PTC_FLOAT8_E4M3FNUZ:
+    return "float8_e4m3fnuz";
+  case PTC_FLOAT8_E5M2:
+    return "float8_e5m2";
+  case PTC_FLOAT8_E5M2FNUZ:
+    return "float8_e5m2fnuz";
+  case PTC_FLOAT8_E8M0FNU:
+    return "float8_e8m0fnu";
+  case PTC_FLOAT4_E2M1FN:
+    return "float4_e2m1fn";
+  }
+  return nullptr;
+}
+
+std::string formatType(ptc_dtype dtype) {
+  if (const char *name = smallFloatName(dtype.code))
+    return name;
+  StringRef stem = dtype.code == PTC_INT       ? "int"
+                   : dtype.code == PTC_UINT    ? "uint"
+                   : dtype.code == PTC_FLOAT   ? "float"
+                   : dtype.code == PTC_BFLOAT  ? "bfloat"
+                   : dtype.code == PTC_COMPLEX ? "complex"
+                   : dtype.code == PTC_BOOL    ? "bool"
+                                               : "void";
+  return dtype.code == PTC_BOOL ? stem.str() : (stem + Twine(unsigned(dtype.bits))).str();
+}
+
+std::string formatShape(ArrayRef<int64_t> shape) {
+  if (shape.empty())
+    return "scalar";
+  return join(map_range(shape, [](int64_t extent) { return std::to_string(extent); }), "x");
+}
+
+size_t byteSize(ptc_dtype dtype, int64_t count) { return (static_cast<size_t>(count) * dtype.bits + 7) / 8; }
+
+Tensor Tensor::zeros(ptc_dtype dtype, std::vector<int64_t> shape) {
+  Tensor tensor{dtype, std::move(shape), {}};
+  tensor.bytes.resize(byteSize(dtype, tensor.elementCount()));
+  return tensor;
+}
+
+int64_t Tensor::elementCount() const {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  return count;
+}
+
+ptc_tensor Tensor::view() {
+  return {bytes.data(), {PTC_CPU, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), nullptr, 0};
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+static const fltSemantics *semanticsOf(ptc_dtype dtype) {
+  switch (dtype.code) {
+  case PTC_FLOAT:
+    return dtype.bits == 16 ? &APFloat::IEEEhalf() : dtype.bits == 32 ? &APFloat::IEEEsingle() : &APFloat::IEEEdouble();
+  case PTC_BFLOAT:
+    return &APFloat::BFloat();
+  case PTC_FLOAT8_E4M3FN:
+    return &APFloat::Float8E4M3FN();
+  case PTC_FLOAT8_E4M3FNUZ:
+    return &APFloat::Float8E4M3FNUZ();
+  case PTC_FLOAT8_E5M2:
+    return &APFloat::Float8E5M2();
+  case PTC_FLOAT8_E5M2FNUZ:
+    return &APFloat::Float8E5M2FNUZ();
+  case PTC_FLOAT8_E8M0FNU:
+    return &APFloat::Float8E8M0FNU();
+  case PTC_FLOAT4_E2M1FN:
+    return &APFloat::Float4E2M1FN();
+  }
+  return nullptr;
+}
+
+/// The element's bits, zero-extended.
+static uint64_t bitsAt(const Tensor &tensor, int64_t i) {
+  unsigned bits = tensor.dtype.bits;
+  uint64_t word = 0;
+  if (bits < 8) {
+    word = static_cast<uint8_t>(tensor.bytes[i * bits / 8]);
+    return (word >> (i * bits % 8)) & ((1u << bits) - 1);
+  }
+  unsigned bytes = std::min(bits / 8, 8u);
+  std::memcpy(&word, tensor.bytes.data() + i * (bits / 8), bytes);
+  return word;
+}
+
+double Tensor::at(int64_t i) const {
+  uint64_t word = bitsAt(*this, i);
+  if (dtype.code == PTC_FLOAT && dtype.bits == 32)
+    return std::bit_cast<float>(static_cast<uint32_t>(word));
+  if (dtype.code == PTC_FLOAT && dtype.bits == 64)
+    return std::bit_cast<double>(word);
+  if (dtype.code == PTC_COMPLEX)
+    return dtype.bits == 64 ? std::bit_cast<float>(static_cast<uint32_t>(word)) : std::bit_cast<double>(word);
+  if (const fltSemantics *semantics = semanticsOf(dtype)) {
+    APFloat value(*semantics, APInt(dtype.bits, word));
+    bool lossy;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+    return value.convertToDouble();
+  }
+  if (dtype.code == PTC_INT)
+    return static_cast<double>(static_cast<int64_t>(word << (64 - dtype.bits)) >> (64 - dtype.bits));
+  return static_cast<double>(word);
+}
+
+static uint64_t encode(ptc_dtype dtype, double value) {
+  if (dtype.code == PTC_FLOAT && dtype.bits == 32)
+    return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (const fltSemantics *semantics = semanticsOf(dtype)) {
+    APFloat encoded(value);
+    bool lossy;
+    encoded.convert(*semantics, APFloat::rmNearestTiesToEven, &lossy);
+    return encoded.bitcastToAPInt().getZExtValue();
+  }
+  if (dtype.code == PTC_COMPLEX) // the imaginary part stays 0
+    return dtype.bits == 64 ? std::bit_cast<uint32_t>(static_cast<float>(value)) : std::bit_cast<uint64_t>(value);
+  return static_cast<uint64_t>(static_cast<int64_t>(value));
+}
+
+static void setElement(Tensor &tensor, int64_t i, double value) {
+  uint64_t word = encode(tensor.dtype, value);
+  unsigned bits = tensor.dtype.bits;
+  if (bits < 8) {
+    uint8_t mask = (1u << bits) - 1, shift = i * bits % 8;
+    auto &byte = reinterpret_cast<uint8_t &>(tensor.bytes[i * bits / 8]);
+    byte = (byte & ~(mask << shift)) | ((word & mask) << shift);
+    return;
+  }
+  std::memcpy(tensor.bytes.data() + i * (bits / 8), &word, std::min(bits / 8, 8u));
+}
+
+//===----------------------------------------------------------------------===//
+// Made-up contents
+//===----------------------------------------------------------------------===//
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+static uint64_t nextWord(uint64_t &state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+static double nextUniform(uint64_t &state) { return ((nextWord(state) >> 11) + 0.5) * 0x1p-53; }
+
+/// Box and Muller: one of the two normal values that a pair of uniform ones gives.
+static double nextNormal(uint64_t &state) {
+  double radius = std::sqrt(-2 * std::log(nextUniform(state)));
+  return radius * std::cos(2 * std::numbers::pi * nextUniform(state));
+}
+
+void fillRandom(Tensor &tensor, uint64_t seed) {
+  uint64_t state = seed;
+  int64_t limit = tensor.dtype.bits >= 8 ? 100 : int64_t(1) << (tensor.dtype.bits - (tensor.dtype.code == PTC_INT));
+  for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i) {
+    if (tensor.isFloat() || tensor.dtype.code == PTC_COMPLEX)
+      setElement(tensor, i, nextNormal(state));
+    else
+      setElement(tensor, i, nextWord(state) % (tensor.dtype.code == PTC_BOOL ? 2 : limit));
+  }
+}
+
+void fillOnes(Tensor &tensor) {
+  for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i)
+    setElement(tensor, i, 1);
+}
+
+} // namespace ptc

@@ -1,0 +1,48 @@
+// A dense tensor in memory, as a command line names it: element type, shape and row-major bytes.
+#ifndef PTC_CLI_TENSOR_TENSOR_H
+#define PTC_CLI_TENSOR_TENSOR_H
+
+#include "runtime/include/ptc/abi.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace ptc {
+
+inline bool operator==(ptc_dtype a, ptc_dtype b) { return a.code == b.code && a.bits == b.bits; }
+/// "float32", "int64", "bool", "bfloat16", "float8_e4m3fn", "uint4"; "void16" for 16 bits of no known type.
+std::string formatType(ptc_dtype dtype);
+/// "2x3", "scalar".
+std::string formatShape(llvm::ArrayRef<int64_t> shape);
+/// 16 bits of no known type: what a .npy file says of types that numpy lacks.
+constexpr uint8_t opaqueCode = 255;
+
+struct Tensor {
+  ptc_dtype dtype = {PTC_FLOAT, 32, 1};
+  std::vector<int64_t> shape;
+  std::vector<char> bytes;
+
+  static Tensor zeros(ptc_dtype dtype, std::vector<int64_t> shape);
+  int64_t elementCount() const;
+  /// The tensor as the ABI passes it. It refers to this object's members.
+  ptc_tensor view();
+  /// Element i as the nearest double; `complex` numbers: their real part. Integers beyond 2^53 are rounded.
+  double at(int64_t i) const;
+  bool isFloat() const {
+    return dtype.code == PTC_FLOAT || dtype.code == PTC_BFLOAT || dtype.code >= PTC_FLOAT8_E4M3FN;
+  }
+};
+
+/// Bytes of `count` elements, packed below 8 bits.
+size_t byteSize(ptc_dtype dtype, int64_t count);
+
+/// Pseudo-random values that depend on the seed alone: floats from a normal distribution, integers from 0 to 99 within
+/// their type, booleans fair.
+void fillRandom(Tensor &tensor, uint64_t seed);
+void fillOnes(Tensor &tensor);
+
+} // namespace ptc
+
+#endif // PTC_CLI_TENSOR_TENSOR_H
