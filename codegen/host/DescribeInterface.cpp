@@ -1,0 +1,129 @@
+// What programs show to the outside, read off their arguments, names and symbols.
+#include "codegen/host/HostModule.h"
+#include "runtime/include/ptc/abi.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <algorithm>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace ptc::host {
+namespace {
+
+DType dtypeOf(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    if (integer.getWidth() == 1)
+      return {PTC_BOOL, 8};
+    return {uint8_t(integer.isUnsigned() ? PTC_UINT : PTC_INT), uint8_t(integer.getWidth())};
+  }
+  if (auto complex = dyn_cast<ComplexType>(type))
+    return {PTC_COMPLEX, uint8_t(2 * complex.getElementType().getIntOrFloatBitWidth())};
+  if (isa<BFloat16Type>(type))
+    return {PTC_BFLOAT, 16};
+  if (isa<Float8E4M3FNType>(type))
+    return {PTC_FLOAT8_E4M3FN, 8};
+  if (isa<Float8E4M3FNUZType>(type))
+    return {PTC_FLOAT8_E4M3FNUZ, 8};
+  if (isa<Float8E5M2Type>(type))
+    return {PTC_FLOAT8_E5M2, 8};
+  if (isa<Float8E5M2FNUZType>(type))
+    return {PTC_FLOAT8_E5M2FNUZ, 8};
+  if (isa<Float8E8M0FNUType>(type))
+    return {PTC_FLOAT8_E8M0FNU, 8};
+  if (isa<Float4E2M1FNType>(type))
+    return {PTC_FLOAT4_E2M1FN, 4};
+  return {PTC_FLOAT, uint8_t(type.getIntOrFloatBitWidth())};
+}
+
+/// Symbols that a caller chooses, in the order in which the inputs show them.
+std::vector<Symbol> symbolsOf(loop::ProgramOp program) {
+  SmallVector<std::pair<std::pair<int64_t, int64_t>, StringRef>> order;
+  for (NamedAttribute source : program.getSymbolSources()) {
+    auto place = cast<DenseI64ArrayAttr>(source.getValue());
+    order.push_back({{place[0], place[1]}, source.getName().getValue()});
+  }
+  llvm::sort(order);
+  std::vector<Symbol> symbols;
+  for (const auto &[place, name] : order) {
+    Symbol symbol{.name = name.str()};
+    if (auto attr = program.getSymbols().getAs<prim::SymbolAttr>(name)) {
+      symbol.min = attr.getMin();
+      symbol.max = attr.getMax();
+      symbol.divisor = attr.getDivisor();
+      symbol.hint = attr.getHint();
+    }
+    symbols.push_back(std::move(symbol));
+  }
+  return symbols;
+}
+
+int indexOf(ArrayRef<Symbol> symbols, StringRef name) {
+  const Symbol *found = llvm::find_if(symbols, [&](const Symbol &symbol) { return symbol.name == name; });
+  return found == symbols.end() ? -1 : found - symbols.begin();
+}
+
+Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef<Symbol> symbols) {
+  Value value{.name = name.str(), .dtype = dtypeOf(elementType)};
+  for (Expr extent : cast<loop::BufferType>(argument.getType()).getShape()) {
+    Dim dim{.text = extent.str()};
+    if (extent.isConstant())
+      dim.extent = extent.getValue();
+    else if (extent.isSymbol())
+      dim.symbol = indexOf(symbols, extent.getSymbol());
+    value.dims.push_back(std::move(dim));
+  }
+  return value;
+}
+
+std::vector<Value> valuesOf(ArrayRef<BlockArgument> arguments, ArrayAttr names, ArrayAttr types,
+                            ArrayRef<Symbol> symbols) {
+  std::vector<Value> values;
+  for (auto [argument, name, type] : llvm::zip_equal(arguments, names, types))
+    values.push_back(valueOf(argument, cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue(), symbols));
+  return values;
+}
+
+Function functionOf(const HostFunction &host) {
+  loop::ProgramOp program = host.variants.back();
+  Function function{.name = host.name};
+  function.symbols = symbolsOf(program);
+  function.inputs = valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols);
+  function.outputs =
+      valuesOf(program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes(), function.symbols);
+  ArrayRef<int64_t> aliases = program.getAliases();
+  for (size_t i = 0; i + 1 < aliases.size(); i += 2) {
+    function.inputs[aliases[i]].alias = aliases[i + 1];
+    function.outputs[aliases[i + 1]].alias = aliases[i];
+  }
+  function.guards = guardsOf(program, function.symbols);
+  return function;
+}
+
+} // namespace
+
+std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
+  std::vector<Guard> guards;
+  for (Expr expr : prim::getExprs(program.getGuards())) {
+    Guard guard{.text = expr.str()};
+    expr.walkSymbols([&](StringRef name) {
+      int index = indexOf(symbols, name);
+      if (index >= 0 && !llvm::is_contained(guard.symbols, unsigned(index)))
+        guard.symbols.push_back(index);
+    });
+    guards.push_back(std::move(guard));
+  }
+  return guards;
+}
+
+ModelInterface describeInterface(const HostInputs &inputs) {
+  ModelInterface interface{.name = inputs.name, .compiler = inputs.compiler};
+  for (const HostFunction &function : inputs.functions)
+    interface.functions.push_back(functionOf(function));
+  interface.weights = inputs.weights;
+  assignCNames(interface);
+  return interface;
+}
+
+} // namespace ptc::host

@@ -1,0 +1,226 @@
+// The constant tables that describe a model: the public one (ptc/abi.h) and the runtime's (ptc/descriptor.h). Each
+// function below writes one C struct, member by member in the order of the header; its size is checked against the C
+// compiler's.
+#include "codegen/host/HostBuilder.h"
+#include "runtime/include/ptc/descriptor.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace ptc::host {
+
+Constants::Constants(Module &module)
+    : module(module), context(module.getContext()), pointer(PointerType::get(module.getContext(), 0)) {}
+
+GlobalVariable *Constants::global(Constant *value, const Twine &name) {
+  auto *variable = new GlobalVariable(module, value->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, value, name);
+  variable->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+  return variable;
+}
+
+Constant *Constants::string(StringRef text) {
+  Constant *&found = strings[text];
+  if (!found)
+    found = global(ConstantDataArray::getString(context, text), "text");
+  return found;
+}
+
+Constant *Constants::record(ArrayRef<Constant *> members, size_t size) {
+  Constant *result = ConstantStruct::getAnon(context, members);
+  assert(module.getDataLayout().getTypeAllocSize(result->getType()) == size && "the struct of the runtime has changed");
+  return result;
+}
+
+Constant *Constants::array(ArrayRef<Constant *> elements, const Twine &name) {
+  if (elements.empty())
+    return null();
+  return global(ConstantArray::get(ArrayType::get(elements[0]->getType(), elements.size()), elements), name);
+}
+
+FunctionCallee runtimeFunction(Module &module, StringRef name, Type *result, ArrayRef<Type *> parameters) {
+  FunctionCallee callee = module.getOrInsertFunction(name, FunctionType::get(result, parameters, false));
+  auto *function = cast<llvm::Function>(callee.getCallee());
+  function->setVisibility(GlobalValue::HiddenVisibility);
+  function->addFnAttr(Attribute::NoUnwind);
+  return callee;
+}
+
+namespace {
+
+class DescriptorEmitter {
+public:
+  DescriptorEmitter(Constants &c, const HostInputs &inputs, const ModelInterface &interface)
+      : c(c), inputs(inputs), interface(interface) {}
+
+  template <typename Range, typename Function> Constant *list(const Range &range, const Twine &name, Function &&convert) {
+    SmallVector<Constant *> elements;
+    for (const auto &element : range)
+      elements.push_back(convert(element));
+    return c.array(elements, name);
+  }
+
+  // ---- the public table ----
+
+  Constant *dtype(DType type) { return c.record({c.i8(type.code), c.i8(type.bits), c.i16(1)}, sizeof(ptc_dtype)); }
+
+  Constant *dim(const Dim &dim) {
+    return c.record({c.i64(dim.extent), c.i32(dim.symbol), c.i32(0), c.string(dim.text)}, sizeof(ptc_dim));
+  }
+
+  Constant *symbol(const Symbol &symbol) {
+    return c.record({c.string(symbol.name), c.i64(symbol.min), c.i64(symbol.max), c.i64(symbol.divisor),
+                     c.i64(symbol.hint)},
+                    sizeof(ptc_symbol));
+  }
+
+  Constant *value(const host::Value &value) {
+    return c.record({c.string(value.name), c.string(value.cName), dtype(value.dtype), c.i32(value.dims.size()),
+                     list(value.dims, "dims", [&](const Dim &d) { return dim(d); }), c.i32(value.alias), c.i32(0)},
+                    sizeof(ptc_value));
+  }
+
+  Constant *function(const Function &function) {
+    auto values = [&](const std::vector<host::Value> &all, const Twine &name) {
+      return list(all, name, [&](const host::Value &v) { return value(v); });
+    };
+    return c.record({c.string(function.name), c.i32(function.inputs.size()), c.i32(function.outputs.size()),
+                     values(function.inputs, "inputs"), values(function.outputs, "outputs"),
+                     c.i32(function.symbols.size()), c.i32(function.guards.size()),
+                     list(function.symbols, "symbols", [&](const Symbol &s) { return symbol(s); }),
+                     list(function.guards, "guard_texts", [&](const Guard &g) { return c.string(g.text); })},
+                    sizeof(ptc_function));
+  }
+
+  Constant *weight(const Weight &weight) {
+    return c.record({c.string(weight.name), dtype(weight.dtype), c.i32(weight.shape.size()),
+                     list(weight.shape, "shape", [&](int64_t extent) { return c.i64(extent); }),
+                     c.i64(weight.bytes())},
+                    sizeof(ptc_weight));
+  }
+
+  Constant *entry(StringRef name) {
+    // The table only takes addresses; the typed functions are defined later, the others are the runtime's.
+    FunctionCallee callee = c.module.getOrInsertFunction(name, FunctionType::get(Type::getVoidTy(c.context), false));
+    auto *function = cast<llvm::Function>(callee.getCallee());
+    if (name.starts_with("ptc_rt_"))
+      function->setVisibility(GlobalValue::HiddenVisibility);
+    return function;
+  }
+
+  Constant *publicTable(Constant *functions) {
+    return c.record(
+        {c.i32(sizeof(ptc_model_table)), c.i32(PTC_ABI_VERSION), c.string(interface.name), c.string(interface.compiler),
+         c.i32(interface.functions.size()), c.i32(inputs.levels.size()), functions,
+         list(inputs.levels, "level_names", [&](const Level &level) { return c.string(level.name); }),
+         c.i32(interface.weights.size()), c.i32(0),
+         list(interface.weights, "weights", [&](const Weight &w) { return weight(w); }),
+         c.module.getFunction(interface.name + "_create"), entry("ptc_rt_destroy"), entry("ptc_rt_ctx_create"),
+         entry("ptc_rt_ctx_destroy"), entry("ptc_rt_tensor_workspace_size"), entry("ptc_rt_tensor_output_shapes"),
+         entry("ptc_rt_tensor_warmup"), entry("ptc_rt_tensor_run"), entry("ptc_rt_set_weight"),
+         entry("ptc_rt_last_error"), entry("ptc_rt_cpu_level"), entry("ptc_rt_threads")},
+        sizeof(ptc_model_table));
+  }
+
+  // ---- the runtime's tables ----
+
+  Constant *level(const Level &level, ArrayRef<loop::KernelOp> kernels) {
+    SmallVector<Constant *> functions;
+    for (loop::KernelOp kernel : kernels)
+      functions.push_back(entry(kernelSymbol(kernel.getSymName(), level.name)));
+    for (Constant *function : functions)
+      cast<llvm::Function>(function)->setVisibility(GlobalValue::HiddenVisibility);
+    return c.record({c.string(level.name), c.i64(level.features), c.array(functions, "kernels")}, sizeof(ptc_rt_level));
+  }
+
+  Constant *guard(const Guard &guard) {
+    return c.record({c.string(guard.text), c.i32(guard.symbols.size()), c.i32(0),
+                     list(guard.symbols, "guard_symbols", [&](unsigned symbol) { return c.i32(symbol); })},
+                    sizeof(ptc_rt_guard));
+  }
+
+  Constant *variant(const VariantCode &code) {
+    auto site = [&](const LaunchSite &site) {
+      return c.record({c.i32(site.kernel), c.i32(0), c.string(site.nodes)}, sizeof(ptc_rt_launch_site));
+    };
+    return c.record({c.string(code.name), code.program, code.arenaBytes, c.orNull(code.scratchBytes),
+                     c.orNull(code.guard), list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
+                     list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size())},
+                    sizeof(ptc_rt_variant));
+  }
+
+  Constant *functionCode(const FunctionCode &code, Constant *publicFunctions, unsigned index) {
+    Constant *address = ConstantExpr::getInBoundsGetElementPtr(Type::getInt8Ty(c.context), publicFunctions,
+                                                               c.i64(index * sizeof(ptc_function)));
+    return c.record({address, list(code.variants, "variants", [&](const VariantCode &v) { return variant(v); }),
+                     c.i32(code.variants.size()), c.i32(0), c.orNull(code.inputShapes), code.outputShapes},
+                    sizeof(ptc_rt_function));
+  }
+
+  Constant *external(StringRef name, Type *type) {
+    auto *variable = cast<GlobalVariable>(c.module.getOrInsertGlobal(name, type));
+    variable->setVisibility(GlobalValue::HiddenVisibility);
+    variable->setConstant(true);
+    return variable;
+  }
+
+  Constant *weights() {
+    bool present = inputs.weightBytes > 0;
+    bool embedded = present && inputs.weightsPlace == WeightsPlace::Embedded;
+    Type *byte = Type::getInt8Ty(c.context);
+    auto stored = [&](const Weight &weight) {
+      return c.record({c.i64(weight.offset), c.i64(weight.storedBytes), c.null()}, sizeof(ptc_rt_weight));
+    };
+    return c.record({c.i32(int64_t(inputs.weightsPlace)), c.i32(0), c.i64(inputs.weightBytes),
+                     embedded ? external("ptc_weights", byte) : c.null(),
+                     inputs.weightsFile.empty() ? c.null() : c.string(inputs.weightsFile),
+                     external("ptc_weights_digest", byte), list(interface.weights, "stored_weights", stored)},
+                    sizeof(ptc_rt_weights));
+  }
+
+  Constant *threading() {
+    StringRef name = inputs.threading == Threading::Pool     ? "ptc_rt_threading_pool"
+                     : inputs.threading == Threading::OpenMP ? "ptc_rt_threading_openmp"
+                                                             : "ptc_rt_threading_none";
+    return external(name, Type::getInt8Ty(c.context));
+  }
+
+  /// `descriptor` is declared beforehand, as NAME_create refers to it and the table to NAME_create.
+  void emit(GlobalVariable *descriptor, ArrayRef<FunctionCode> functions, ArrayRef<loop::KernelOp> kernels) {
+    Constant *publicFunctions = list(interface.functions, "functions", [&](const Function &f) { return function(f); });
+    Constant *tableValue = publicTable(publicFunctions);
+    auto *table = new GlobalVariable(c.module, tableValue->getType(), true, GlobalValue::ExternalLinkage, tableValue,
+                                     interface.name + "_model_v1");
+    GlobalAlias::create(tableValue->getType(), 0, GlobalValue::ExternalLinkage, "ptc_model_v1", table, &c.module);
+
+    SmallVector<Constant *> codes;
+    for (auto [index, code] : llvm::enumerate(functions))
+      codes.push_back(functionCode(code, publicFunctions, index));
+    Constant *value = c.record(
+        {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
+         c.array(codes, "function_code"), list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
+         list(kernels, "kernel_names", [&](loop::KernelOp kernel) { return c.string(kernel.getSymName()); }),
+         threading(), weights()},
+        sizeof(ptc_rt_descriptor));
+    GlobalVariable *definition = c.global(value, "descriptor");
+    descriptor->replaceAllUsesWith(definition);
+    descriptor->eraseFromParent();
+  }
+
+private:
+  Constants &c;
+  const HostInputs &inputs;
+  const ModelInterface &interface;
+};
+
+} // namespace
+
+void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
+                    ArrayRef<FunctionCode> functions, ArrayRef<loop::KernelOp> kernels) {
+  auto *descriptor = new GlobalVariable(constants.module, Type::getInt8Ty(constants.context), true,
+                                        GlobalValue::ExternalLinkage, nullptr, "declared_descriptor");
+  emitEntryPoints(constants, interface, descriptor);
+  DescriptorEmitter(constants, inputs, interface).emit(descriptor, functions, kernels);
+}
+
+} // namespace ptc::host

@@ -1,0 +1,81 @@
+// Parts of the host module's construction that its files share: constants and the types of the runtime.
+#ifndef PTC_CODEGEN_HOST_HOSTBUILDER_H
+#define PTC_CODEGEN_HOST_HOSTBUILDER_H
+
+#include "codegen/host/HostModule.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace ptc::host {
+
+/// Constants in the module. Structs are built member by member and laid out as C lays them out; `size` is the C
+/// struct's, as a check of both sides.
+class Constants {
+public:
+  explicit Constants(llvm::Module &module);
+
+  llvm::Constant *i8(uint8_t value) const { return llvm::ConstantInt::get(llvm::Type::getInt8Ty(context), value); }
+  llvm::Constant *i16(uint16_t value) const { return llvm::ConstantInt::get(llvm::Type::getInt16Ty(context), value); }
+  llvm::Constant *i32(int64_t value) const {
+    return llvm::ConstantInt::getSigned(llvm::Type::getInt32Ty(context), int32_t(value));
+  }
+  llvm::Constant *i64(int64_t value) const { return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), value); }
+  llvm::Constant *null() const { return llvm::ConstantPointerNull::get(pointer); }
+
+  /// A zero-terminated string, once per text.
+  llvm::Constant *string(llvm::StringRef text);
+  llvm::Constant *record(llvm::ArrayRef<llvm::Constant *> members, size_t size);
+  /// A constant array as a global; null when it is empty.
+  llvm::Constant *array(llvm::ArrayRef<llvm::Constant *> elements, const llvm::Twine &name);
+  llvm::GlobalVariable *global(llvm::Constant *value, const llvm::Twine &name);
+  llvm::Constant *orNull(llvm::Constant *constant) const { return constant ? constant : null(); }
+
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::PointerType *pointer;
+
+private:
+  llvm::StringMap<llvm::Constant *> strings;
+};
+
+/// A hidden function of the runtime, declared at its first use.
+llvm::FunctionCallee runtimeFunction(llvm::Module &module, llvm::StringRef name, llvm::Type *result,
+                                     llvm::ArrayRef<llvm::Type *> parameters);
+
+struct LaunchSite {
+  unsigned kernel;
+  std::string nodes;
+};
+
+/// A program's functions, as the descriptor names them. `guard` and `scratchBytes` may be null.
+struct VariantCode {
+  std::string name;
+  llvm::Function *program, *arenaBytes, *scratchBytes, *guard;
+  std::vector<Guard> guards;
+  std::vector<LaunchSite> launches;
+};
+
+struct FunctionCode {
+  std::vector<VariantCode> variants;
+  llvm::Function *inputShapes, *outputShapes; // inputShapes may be null
+};
+
+/// ProgramEmitter.cpp: the functions of one loop.program / of one function's shapes.
+llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
+                                        loop::ProgramOp program, const llvm::StringMap<unsigned> &kernels,
+                                        const llvm::Twine &name);
+llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,
+                           const llvm::Twine &name);
+
+/// Descriptor.cpp: the tables, then the typed functions; returns the descriptor.
+void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
+                    llvm::ArrayRef<FunctionCode> functions, llvm::ArrayRef<loop::KernelOp> kernels);
+
+/// EntryPoints.cpp: NAME_create, NAME_run, ...; all of them call the runtime.
+void emitEntryPoints(Constants &constants, const ModelInterface &interface, llvm::GlobalVariable *descriptor);
+
+} // namespace ptc::host
+
+#endif

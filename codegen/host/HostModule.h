@@ -1,0 +1,72 @@
+// The host code of a library: one LLVM module with the descriptor, the typed entry functions and the programs.
+#ifndef PTC_CODEGEN_HOST_HOSTMODULE_H
+#define PTC_CODEGEN_HOST_HOSTMODULE_H
+
+#include "codegen/host/Interface.h"
+#include "ir/loop/Loop.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace ptc::host {
+
+/// Which kind of threads the library uses: the runtime's names.
+enum class Threading { Pool, OpenMP, None };
+
+struct Level {
+  std::string name;      // "x86-64-v3"
+  uint64_t features = 0; // object::runtimeFeatures
+};
+
+/// A function of the library: its program for one range of dims or more, in order of preference, the most general last.
+/// All have the same inputs, outputs and symbols.
+struct HostFunction {
+  std::string name;
+  llvm::SmallVector<loop::ProgramOp, 1> variants;
+};
+
+enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
+
+struct HostInputs {
+  std::string name;     // C identifier, prefix of all names
+  std::string compiler; // "ptc 0.1.0"
+  std::vector<HostFunction> functions; // the main one first
+  std::vector<Level> levels;           // lowest first
+  Threading threading = Threading::Pool;
+  WeightsPlace weightsPlace = WeightsPlace::Embedded;
+  std::string weightsFile; // without folder, for WeightsPlace::File
+  uint64_t weightBytes = 0;
+  std::vector<Weight> weights; // what set_weight may replace
+  /// Offset of a weight in the weights section.
+  llvm::function_ref<uint64_t(loop::WeightOp)> weightOffset;
+};
+
+/// What the programs show to the outside, with C names assigned. The source of the header and of the manifest, and of
+/// the descriptor in the module.
+ModelInterface describeInterface(const HostInputs &inputs);
+
+/// The guards of a program as the descriptor and the header show them.
+std::vector<Guard> guardsOf(loop::ProgramOp program, llvm::ArrayRef<Symbol> symbols);
+
+/// The function that a kernel has in the object of a level: generateKernel must give it this name.
+std::string kernelSymbol(llvm::StringRef kernel, llvm::StringRef level);
+
+/// Kernels that the programs launch, in the order of the descriptor (first use).
+llvm::SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs);
+
+/// The module, not yet prepared for a target: object::emitObject with the baseline of the processor compiles it. It
+/// refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all hidden.
+/// Defines the typed functions, NAME_model_v1 and its alias ptc_model_v1.
+/// Programs must be at the end of plan-memory and kernels planned.
+llvm::Expected<std::unique_ptr<llvm::Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
+                                                             llvm::LLVMContext &context);
+
+} // namespace ptc::host
+
+#endif
