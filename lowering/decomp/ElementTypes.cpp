@@ -1,0 +1,72 @@
+//===- ElementTypes.cpp - ONNX element types and ours ---------------------===//
+#include "lowering/decomp/ElementTypes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace {
+
+Type signedInt(MLIRContext *c, unsigned width) { return IntegerType::get(c, width, IntegerType::Signed); }
+Type unsignedInt(MLIRContext *c, unsigned width) { return IntegerType::get(c, width, IntegerType::Unsigned); }
+
+struct Row {
+  int32_t dataType;
+  llvm::StringLiteral name;
+  Type (*get)(MLIRContext *);
+};
+
+/// In the order of TensorProto.DataType; types without a function are not supported.
+constexpr Row rows[] = {
+    {1, "float", [](MLIRContext *c) -> Type { return Float32Type::get(c); }},
+    {2, "uint8", [](MLIRContext *c) { return unsignedInt(c, 8); }},
+    {3, "int8", [](MLIRContext *c) { return signedInt(c, 8); }},
+    {4, "uint16", [](MLIRContext *c) { return unsignedInt(c, 16); }},
+    {5, "int16", [](MLIRContext *c) { return signedInt(c, 16); }},
+    {6, "int32", [](MLIRContext *c) { return signedInt(c, 32); }},
+    {7, "int64", [](MLIRContext *c) { return signedInt(c, 64); }},
+    {8, "string", nullptr},
+    {9, "bool", [](MLIRContext *c) -> Type { return IntegerType::get(c, 1); }},
+    {10, "float16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }},
+    {11, "double", [](MLIRContext *c) -> Type { return Float64Type::get(c); }},
+    {12, "uint32", [](MLIRContext *c) { return unsignedInt(c, 32); }},
+    {13, "uint64", [](MLIRContext *c) { return unsignedInt(c, 64); }},
+    {14, "complex64", nullptr},
+    {15, "complex128", nullptr},
+    {16, "bfloat16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }},
+    {17, "float8e4m3fn", [](MLIRContext *c) -> Type { return Float8E4M3FNType::get(c); }},
+    {18, "float8e4m3fnuz", [](MLIRContext *c) -> Type { return Float8E4M3FNUZType::get(c); }},
+    {19, "float8e5m2", [](MLIRContext *c) -> Type { return Float8E5M2Type::get(c); }},
+    {20, "float8e5m2fnuz", [](MLIRContext *c) -> Type { return Float8E5M2FNUZType::get(c); }},
+    {21, "uint4", [](MLIRContext *c) { return unsignedInt(c, 4); }},
+    {22, "int4", [](MLIRContext *c) { return signedInt(c, 4); }},
+    {23, "float4e2m1", [](MLIRContext *c) -> Type { return Float4E2M1FNType::get(c); }},
+    {24, "float8e8m0", [](MLIRContext *c) -> Type { return Float8E8M0FNUType::get(c); }},
+    {25, "uint2", [](MLIRContext *c) { return unsignedInt(c, 2); }},
+    {26, "int2", [](MLIRContext *c) { return signedInt(c, 2); }},
+};
+
+const Row *find(int32_t dataType) {
+  const Row *row = llvm::find_if(rows, [&](const Row &r) { return r.dataType == dataType; });
+  return row == std::end(rows) ? nullptr : row;
+}
+
+} // namespace
+
+Type ptc::decomp::fromOnnxType(MLIRContext *context, int32_t dataType) {
+  const Row *row = find(dataType);
+  return row && row->get ? row->get(context) : Type();
+}
+
+int32_t ptc::decomp::toOnnxType(Type elementType) {
+  for (const Row &row : rows)
+    if (row.get && row.get(elementType.getContext()) == elementType)
+      return row.dataType;
+  return 0;
+}
+
+std::string ptc::decomp::onnxTypeName(int32_t dataType) {
+  const Row *row = find(dataType);
+  return row ? row->name.str() : "type " + llvm::itostr(dataType);
+}

@@ -1,0 +1,169 @@
+//===- Elementwise.cpp - arithmetic, comparisons, bits, casts -------------===//
+#include "lowering/decomp/OnnxOps.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+//===----------------------------------------------------------------------===//
+// Binary and variadic arithmetic, with numpy broadcasting
+//===----------------------------------------------------------------------===//
+
+Values add(NodeContext &n) { return {n.add(n.input(0), n.input(1))}; }
+Values sub(NodeContext &n) { return {n.sub(n.input(0), n.input(1))}; }
+Values mul(NodeContext &n) { return {n.mul(n.input(0), n.input(1))}; }
+Values div(NodeContext &n) { return {n.div(n.input(0), n.input(1))}; }
+
+/// fmod = 1 takes the sign of the dividend, else of the divisor.
+Values mod(NodeContext &n) {
+  if (n.flag("fmod"))
+    return {n.binary<RemOp>(n.input(0), n.input(1))};
+  return {n.binary<ModOp>(n.input(0), n.input(1))};
+}
+
+/// The powers that models use are products and roots.
+static Value constantPower(NodeContext &n, Value x, double exponent) {
+  if (exponent == 1)
+    return x;
+  if (exponent == 2)
+    return n.mul(x, x);
+  if (exponent == 3)
+    return n.mul(n.mul(x, x), x);
+  if (!n.isFloat(x))
+    return {};
+  if (exponent == 0.5)
+    return n.sqrt(x);
+  if (exponent == -0.5)
+    return n.rsqrt(x);
+  if (exponent == -1)
+    return n.unary<ReciprocalOp>(x);
+  return {};
+}
+
+Values pow(NodeContext &n) {
+  Value x = n.input(0), y = n.input(1);
+  if (std::optional<llvm::SmallVector<double>> exponent = n.knownFloats(y);
+      exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x))
+    if (Value power = constantPower(n, x, exponent->front()))
+      return {power};
+  // The result has the type of the base; a float exponent of an integer base is computed in floating point.
+  if (n.isFloat(y) && !n.isFloat(x))
+    return {n.convertLike(n.binary<PowOp>(n.convertLike(x, y), y), x)};
+  return {n.binary<PowOp>(x, n.convertLike(y, x))};
+}
+
+template <typename Op> static Value variadic(NodeContext &n) {
+  Value result = n.input(0);
+  for (size_t i = 1; i < n.inputCount(); ++i)
+    result = n.binary<Op>(result, n.input(i));
+  return result;
+}
+Values max(NodeContext &n) { return {variadic<MaximumOp>(n)}; }
+Values min(NodeContext &n) { return {variadic<MinimumOp>(n)}; }
+Values sum(NodeContext &n) { return {variadic<AddOp>(n)}; }
+Values mean(NodeContext &n) { return {n.div(variadic<AddOp>(n), double(n.inputCount()))}; }
+
+//===----------------------------------------------------------------------===//
+// Unary
+//===----------------------------------------------------------------------===//
+
+Values identity(NodeContext &n) { return {n.input(0)}; }
+Values neg(NodeContext &n) { return {n.neg(n.input(0))}; }
+Values abs(NodeContext &n) { return {n.isUnsigned(n.input(0)) ? n.input(0) : n.abs(n.input(0))}; }
+Values sign(NodeContext &n) { return {n.unary<SignOp>(n.input(0))}; }
+Values reciprocal(NodeContext &n) { return {n.unary<ReciprocalOp>(n.input(0))}; }
+Values sqrt(NodeContext &n) { return {n.sqrt(n.input(0))}; }
+Values ceil(NodeContext &n) { return {n.unary<CeilOp>(n.input(0))}; }
+Values floor(NodeContext &n) { return {n.unary<FloorOp>(n.input(0))}; }
+Values round(NodeContext &n) { return {n.unary<RoundOp>(n.input(0))}; }
+Values exp(NodeContext &n) { return {n.exp(n.input(0))}; }
+Values log(NodeContext &n) { return {n.log(n.input(0))}; }
+Values sin(NodeContext &n) { return {n.unary<SinOp>(n.input(0))}; }
+Values cos(NodeContext &n) { return {n.unary<CosOp>(n.input(0))}; }
+Values tan(NodeContext &n) { return {n.unary<TanOp>(n.input(0))}; }
+Values asin(NodeContext &n) { return {n.unary<AsinOp>(n.input(0))}; }
+Values acos(NodeContext &n) { return {n.unary<AcosOp>(n.input(0))}; }
+Values atan(NodeContext &n) { return {n.unary<AtanOp>(n.input(0))}; }
+Values sinh(NodeContext &n) { return {n.unary<SinhOp>(n.input(0))}; }
+Values cosh(NodeContext &n) { return {n.unary<CoshOp>(n.input(0))}; }
+Values asinh(NodeContext &n) { return {n.unary<AsinhOp>(n.input(0))}; }
+Values acosh(NodeContext &n) { return {n.unary<AcoshOp>(n.input(0))}; }
+Values atanh(NodeContext &n) { return {n.unary<AtanhOp>(n.input(0))}; }
+Values erf(NodeContext &n) { return {n.erf(n.input(0))}; }
+
+//===----------------------------------------------------------------------===//
+// Comparisons and predicates
+//===----------------------------------------------------------------------===//
+
+Values equal(NodeContext &n) { return {n.equal(n.input(0), n.input(1))}; }
+Values less(NodeContext &n) { return {n.less(n.input(0), n.input(1))}; }
+Values lessOrEqual(NodeContext &n) { return {n.lessEqual(n.input(0), n.input(1))}; }
+Values greater(NodeContext &n) { return {n.less(n.input(1), n.input(0))}; }
+Values greaterOrEqual(NodeContext &n) { return {n.lessEqual(n.input(1), n.input(0))}; }
+Values isNan(NodeContext &n) { return {n.isNan(n.input(0))}; }
+
+Values isInf(NodeContext &n) {
+  Value x = n.input(0);
+  bool negative = n.flag("detect_negative", true), positive = n.flag("detect_positive", true);
+  if (negative && positive)
+    return {n.test<IsInfOp>(x)};
+  if (!negative && !positive)
+    return {n.fill(n.scalar(0, n.i1()), n.dims(x))};
+  return {n.equal(x, positive ? n.highest(n.elementType(x)) : n.lowest(n.elementType(x)))};
+}
+
+//===----------------------------------------------------------------------===//
+// Booleans and bits
+//===----------------------------------------------------------------------===//
+
+Values logicalAnd(NodeContext &n) { return {n.logicalAnd(n.input(0), n.input(1))}; }
+Values logicalOr(NodeContext &n) { return {n.logicalOr(n.input(0), n.input(1))}; }
+Values logicalXor(NodeContext &n) { return {n.binary<XorOp>(n.input(0), n.input(1))}; }
+Values logicalNot(NodeContext &n) { return {n.logicalNot(n.input(0))}; }
+
+Values bitShift(NodeContext &n) {
+  std::string direction = n.text("direction", "");
+  if (direction == "LEFT")
+    return {n.binary<ShiftLeftOp>(n.input(0), n.input(1))};
+  if (direction == "RIGHT")
+    return {n.binary<ShiftRightOp>(n.input(0), n.input(1))};
+  return {n.fail(DiagId::BadAttribute, "direction", "'" + direction + "'", "LEFT or RIGHT is needed")};
+}
+
+//===----------------------------------------------------------------------===//
+// Selection, bounds, types
+//===----------------------------------------------------------------------===//
+
+Values where(NodeContext &n) { return {n.select(n.input(0), n.input(1), n.input(2))}; }
+
+/// Bounds are attributes up to version 6 and inputs from 11.
+Values clip(NodeContext &n) {
+  Value x = n.input(0);
+  Value low = n.optionalInput(1), high = n.optionalInput(2);
+  if (n.has("min"))
+    low = n.scalarLike(n.real("min", 0), x);
+  if (n.has("max"))
+    high = n.scalarLike(n.real("max", 0), x);
+  if (low)
+    x = n.maximum(x, n.reshape(low, {}));
+  if (high)
+    x = n.minimum(x, n.reshape(high, {}));
+  return {x};
+}
+
+/// Conversions to 8-bit floats saturate unless the model says otherwise.
+static Value castTo(NodeContext &n, Value x, Type to) {
+  auto toFloat = llvm::dyn_cast_if_present<mlir::FloatType>(to);
+  bool isNarrow = toFloat && toFloat.getWidth() <= 8;
+  if (!x || !to)
+    return {};
+  if (isNarrow && n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() > 8 && n.flag("saturate", true)) {
+    double largest = llvm::APFloat::getLargest(toFloat.getFloatSemantics()).convertToDouble();
+    x = n.clamp(x, -largest, largest);
+  }
+  return n.convert(x, to);
+}
+Values cast(NodeContext &n) { return {castTo(n, n.input(0), n.typeAttribute("to"))}; }
+Values castLike(NodeContext &n) { return {castTo(n, n.input(0), n.elementType(n.input(1)))}; }
+
+} // namespace ptc::decomp

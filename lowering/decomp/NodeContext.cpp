@@ -1,0 +1,153 @@
+//===- NodeContext.cpp - one ONNX node under decomposition ----------------===//
+#include "lowering/decomp/NodeContext.h"
+#include "lowering/decomp/ElementTypes.h"
+#include <onnx/onnx_pb.h>
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::decomp;
+using onnx::AttributeProto;
+
+//===----------------------------------------------------------------------===//
+// Inputs and outputs
+//===----------------------------------------------------------------------===//
+
+size_t NodeContext::outputCount() const { return node.output_size(); }
+
+bool NodeContext::hasOutput(size_t i) const { return int(i) < node.output_size() && !node.output(i).empty(); }
+
+Value NodeContext::input(size_t i) { return hasInput(i) ? inputs[i] : fail(DiagId::MissingInput, i); }
+
+template <typename Known>
+static Known orNeedsConstant(NodeContext &n, Known known, size_t i, StringRef what) {
+  if (!known && n.hasInput(i))
+    n.failWithHelp("pin the dims it depends on with --dim or --shape, or simplify the model so that it is a constant",
+                   DiagId::NeedsConstant, i, what);
+  else if (!known)
+    n.fail(DiagId::MissingInput, i);
+  return known;
+}
+
+std::optional<Dims> NodeContext::inputExprs(size_t i, StringRef what) {
+  return orNeedsConstant(*this, knownExprs(optionalInput(i)), i, what);
+}
+std::optional<Ints> NodeContext::inputInts(size_t i, StringRef what) {
+  return orNeedsConstant(*this, knownInts(optionalInput(i)), i, what);
+}
+std::optional<SmallVector<double>> NodeContext::inputFloats(size_t i, StringRef what) {
+  return orNeedsConstant(*this, knownFloats(optionalInput(i)), i, what);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+const AttributeProto *NodeContext::find(StringRef name, int type) {
+  for (const AttributeProto &attribute : node.attribute()) {
+    if (attribute.name() != name)
+      continue;
+    if (attribute.type() == type)
+      return &attribute;
+    fail(DiagId::WrongAttributeType, name, AttributeProto::AttributeType_Name(attribute.type()),
+         AttributeProto::AttributeType_Name(AttributeProto::AttributeType(type)));
+    return nullptr;
+  }
+  return nullptr;
+}
+
+bool NodeContext::has(StringRef name) const {
+  return llvm::any_of(node.attribute(), [&](const AttributeProto &a) { return a.name() == name; });
+}
+
+int64_t NodeContext::integer(StringRef name, int64_t otherwise) {
+  const AttributeProto *attribute = find(name, AttributeProto::INT);
+  return attribute ? attribute->i() : otherwise;
+}
+
+double NodeContext::real(StringRef name, double otherwise) {
+  const AttributeProto *attribute = find(name, AttributeProto::FLOAT);
+  return attribute ? attribute->f() : otherwise;
+}
+
+std::string NodeContext::text(StringRef name, StringRef otherwise) {
+  const AttributeProto *attribute = find(name, AttributeProto::STRING);
+  return attribute ? attribute->s() : otherwise.str();
+}
+
+std::optional<Ints> NodeContext::integers(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::INTS);
+  if (!attribute)
+    return std::nullopt;
+  return Ints(attribute->ints().begin(), attribute->ints().end());
+}
+
+Ints NodeContext::integers(StringRef name, Ints otherwise) { return integers(name).value_or(std::move(otherwise)); }
+
+std::optional<SmallVector<double>> NodeContext::reals(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::FLOATS);
+  if (!attribute)
+    return std::nullopt;
+  return SmallVector<double>(attribute->floats().begin(), attribute->floats().end());
+}
+
+SmallVector<std::string> NodeContext::texts(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::STRINGS);
+  if (!attribute)
+    return {};
+  return SmallVector<std::string>(attribute->strings().begin(), attribute->strings().end());
+}
+
+Value NodeContext::tensor(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::TENSOR);
+  if (!attribute)
+    return fail(DiagId::MissingAttribute, name);
+  Value value = hooks.tensor(attribute->t(), loc);
+  failed |= !value;
+  return value;
+}
+
+Type NodeContext::typeAttribute(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::INT);
+  if (!attribute)
+    return {};
+  Type type = fromOnnxType(getContext(), attribute->i());
+  if (!type)
+    fail(DiagId::UnsupportedType, ("the type that '" + name + "' names").str(), onnxTypeName(attribute->i()));
+  return type;
+}
+
+std::optional<Values> NodeContext::subgraph(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::GRAPH);
+  if (!attribute) {
+    fail(DiagId::MissingAttribute, name);
+    return std::nullopt;
+  }
+  std::optional<Values> outputs = hooks.subgraph(attribute->g());
+  failed |= !outputs;
+  return outputs;
+}
+
+std::optional<int64_t> NodeContext::axis(int64_t rank, int64_t otherwise, StringRef name) {
+  return normalizeAxis(integer(name, otherwise), rank);
+}
+
+std::optional<Ints> NodeContext::axes(size_t i, int64_t rank) {
+  Ints result;
+  if (hasInput(i)) {
+    std::optional<Ints> known = inputInts(i, "axes");
+    if (!known)
+      return std::nullopt;
+    result = *known;
+  } else if (std::optional<Ints> attribute = integers("axes")) {
+    result = *attribute;
+  }
+  for (int64_t &axis : result) {
+    std::optional<int64_t> normalized = normalizeAxis(axis, rank);
+    if (!normalized)
+      return std::nullopt;
+    axis = *normalized;
+  }
+  llvm::sort(result);
+  result.erase(llvm::unique(result), result.end());
+  return result;
+}

@@ -1,0 +1,84 @@
+//===- NodeContext.h - one ONNX node under decomposition --------*- C++ -*-===//
+//
+// What a decomposition function sees of its node: inputs as prim values,
+// attributes with the specification's defaults, the opset version that the node's
+// meaning follows; and, as a PrimBuilder, how to say what it is made of.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_LOWERING_DECOMP_NODECONTEXT_H
+#define PTC_LOWERING_DECOMP_NODECONTEXT_H
+
+#include "lowering/decomp/PrimBuilder.h"
+#include <functional>
+
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class NodeProto;
+class TensorProto;
+} // namespace onnx
+
+namespace ptc::decomp {
+
+/// What a decomposition needs of the importer.
+struct ImportHooks {
+  /// A constant or weight for a tensor in an attribute; null after a diagnostic.
+  std::function<Value(const onnx::TensorProto &, mlir::Location)> tensor;
+  /// Imports the nodes of a subgraph at the insertion point; its outputs, or nothing after a diagnostic.
+  std::function<std::optional<Values>(const onnx::GraphProto &)> subgraph;
+};
+
+class NodeContext : public PrimBuilder {
+public:
+  NodeContext(mlir::OpBuilder &builder, mlir::Location loc, ShapeScope &shapes, const onnx::NodeProto &node,
+              int64_t opset, llvm::ArrayRef<Value> inputs, const ImportHooks &hooks)
+      : PrimBuilder(builder, loc, shapes), node(node), version(opset), inputs(inputs), hooks(hooks) {}
+
+  /// The since-version of the node's schema under the model's opset.
+  int64_t opset() const { return version; }
+
+  //===--- Inputs and outputs ---===//
+  size_t inputCount() const { return inputs.size(); }
+  size_t outputCount() const;
+  bool hasInput(size_t i) const { return i < inputs.size() && inputs[i]; }
+  bool hasOutput(size_t i) const;
+  Value input(size_t i); // diagnosed when absent
+  Value optionalInput(size_t i) const { return hasInput(i) ? inputs[i] : Value(); }
+  llvm::ArrayRef<Value> allInputs() const { return inputs; }
+  /// Elements of an input that must be known at compile time, as expressions; nothing after a diagnostic.
+  std::optional<Dims> inputExprs(size_t i, llvm::StringRef what);
+  std::optional<Ints> inputInts(size_t i, llvm::StringRef what);
+  std::optional<llvm::SmallVector<double>> inputFloats(size_t i, llvm::StringRef what);
+
+  //===--- Attributes ---===//
+  bool has(llvm::StringRef name) const;
+  int64_t integer(llvm::StringRef name, int64_t otherwise);
+  bool flag(llvm::StringRef name, bool otherwise = false) { return integer(name, otherwise) != 0; }
+  double real(llvm::StringRef name, double otherwise);
+  std::string text(llvm::StringRef name, llvm::StringRef otherwise);
+  std::optional<Ints> integers(llvm::StringRef name);
+  Ints integers(llvm::StringRef name, Ints otherwise);
+  std::optional<llvm::SmallVector<double>> reals(llvm::StringRef name);
+  llvm::SmallVector<std::string> texts(llvm::StringRef name);
+  Value tensor(llvm::StringRef name);
+  /// The element type named by an attribute such as `to`; null if absent, or after a diagnostic.
+  Type typeAttribute(llvm::StringRef name);
+  std::optional<Values> subgraph(llvm::StringRef name);
+
+  /// The attribute `axis`, non-negative, of `rank` dims.
+  std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");
+  /// Axes from input `i` where the opset has it there, else from the attribute `axes`; non-negative, ascending.
+  /// An empty list where neither is given.
+  std::optional<Ints> axes(size_t i, int64_t rank);
+
+private:
+  const onnx::AttributeProto *find(llvm::StringRef name, int type);
+  const onnx::NodeProto &node;
+  int64_t version;
+  llvm::ArrayRef<Value> inputs;
+  const ImportHooks &hooks;
+};
+
+} // namespace ptc::decomp
+
+#endif // PTC_LOWERING_DECOMP_NODECONTEXT_H

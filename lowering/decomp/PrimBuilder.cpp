@@ -1,0 +1,304 @@
+//===- PrimBuilder.cpp - values, constants, broadcasting ------------------===//
+#include "lowering/decomp/PrimBuilder.h"
+#include "lowering/decomp/SymbolicFold.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::decomp;
+using namespace ptc::prim;
+
+//===----------------------------------------------------------------------===//
+// Looking at values
+//===----------------------------------------------------------------------===//
+
+Expr PrimBuilder::dim(Value x, int64_t axis) const {
+  Dims all = dims(x);
+  if (axis < 0)
+    axis += all.size();
+  return axis >= 0 && axis < int64_t(all.size()) ? all[axis] : expr(1);
+}
+
+Type PrimBuilder::elementType(Value x) const { return x ? getElementType(x) : builder.getF32Type(); }
+
+bool PrimBuilder::isInteger(Value x) const {
+  auto type = dyn_cast<IntegerType>(elementType(x));
+  return type && type.getWidth() > 1;
+}
+
+Type PrimBuilder::boolLike(Value x) const { return resultType(dims(x), builder.getI1Type()); }
+
+Type PrimBuilder::resultType(ArrayRef<Expr> dims, Type elementType) const { return getTensorType(dims, elementType); }
+
+std::string PrimBuilder::describe(ArrayRef<Expr> dims) const {
+  std::string text = "[";
+  for (auto [i, dim] : llvm::enumerate(dims))
+    text += (i ? ", " : "") + (dim ? dim.str() : "-1");
+  return text + "]";
+}
+
+std::optional<int64_t> PrimBuilder::normalizeAxis(int64_t axis, int64_t rank) {
+  if (axis >= -rank && axis < rank)
+    return axis < 0 ? axis + rank : axis;
+  fail(DiagId::BadAxis, axis, rank);
+  return std::nullopt;
+}
+
+std::optional<Dims> PrimBuilder::knownExprs(Value x) const {
+  std::optional<KnownTensor> known = evaluateSymbolically(x, shapes);
+  if (!known)
+    return std::nullopt;
+  Dims result;
+  for (Rational element : known->elements) {
+    if (!element.isInteger())
+      return std::nullopt;
+    result.push_back(element.numerator);
+  }
+  return result;
+}
+
+std::optional<Ints> PrimBuilder::knownInts(Value x) const {
+  std::optional<Dims> known = knownExprs(x);
+  if (!known)
+    return std::nullopt;
+  Ints result;
+  for (Expr e : *known) {
+    if (!e.isConstant())
+      return std::nullopt;
+    result.push_back(e.getValue());
+  }
+  return result;
+}
+
+std::optional<SmallVector<double>> PrimBuilder::knownFloats(Value x) const {
+  auto op = x ? x.getDefiningOp<ConstantOp>() : ConstantOp();
+  auto dense = op ? dyn_cast<DenseElementsAttr>(op.getValue()) : DenseElementsAttr();
+  if (!dense || !isa<FloatType>(dense.getElementType())) {
+    std::optional<Ints> ints = knownInts(x);
+    if (!ints)
+      return std::nullopt;
+    return SmallVector<double>(ints->begin(), ints->end());
+  }
+  SmallVector<double> result;
+  for (APFloat value : dense.getValues<APFloat>()) {
+    bool losesInfo;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    result.push_back(value.convertToDouble());
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+Dims PrimBuilder::exprs(ArrayRef<int64_t> values) const {
+  return llvm::map_to_vector(values, [&](int64_t v) { return expr(v); });
+}
+
+Value PrimBuilder::constant(DenseElementsAttr value) { return ConstantOp::create(builder, loc, value.getType(), value); }
+
+static APFloat toFloat(double value, FloatType type) {
+  APFloat result(value);
+  bool losesInfo;
+  result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return result;
+}
+
+static APInt toInteger(double value, IntegerType type) {
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  llvm::APSInt result(type.getWidth(), isUnsigned);
+  bool isExact;
+  APFloat(value).convertToInteger(result, APFloat::rmTowardZero, &isExact); // saturates
+  return result;
+}
+
+static DenseElementsAttr dense(ArrayRef<double> values, RankedTensorType type) {
+  if (auto floatType = dyn_cast<FloatType>(type.getElementType()))
+    return DenseElementsAttr::get(type, llvm::map_to_vector(values, [&](double v) { return toFloat(v, floatType); }));
+  auto integerType = cast<IntegerType>(type.getElementType());
+  return DenseElementsAttr::get(type, llvm::map_to_vector(values, [&](double v) { return toInteger(v, integerType); }));
+}
+
+Value PrimBuilder::scalar(double value, Type type) {
+  if (!isa<FloatType, IntegerType>(type))
+    return fail(DiagId::UnsupportedType, "a constant", type);
+  return constant(dense(value, RankedTensorType::get({}, type)));
+}
+
+Value PrimBuilder::lowest(Type type) { return scalar(-std::numeric_limits<double>::infinity(), type); }
+Value PrimBuilder::highest(Type type) { return scalar(std::numeric_limits<double>::infinity(), type); }
+
+Value PrimBuilder::floatVector(ArrayRef<double> values, Type type) {
+  return constant(dense(values, RankedTensorType::get(int64_t(values.size()), type)));
+}
+
+Value PrimBuilder::intVector(ArrayRef<int64_t> values) { return fromExprs(exprs(values), si64()); }
+
+/// An integer or boolean tensor of these elements; at most rank 1 unless all are constants.
+static Value materialize(OpBuilder &builder, Location loc, ArrayRef<Expr> elements, ArrayRef<int64_t> shape,
+                         IntegerType type) {
+  auto resultType = RankedTensorType::get(shape, type);
+  if (llvm::all_of(elements, [](Expr e) { return e.isConstant(); })) {
+    auto values = llvm::map_to_vector(elements, [&](Expr e) {
+      return APInt(type.getWidth(), e.getValue(), /*isSigned=*/true, /*implicitTrunc=*/true);
+    });
+    return ConstantOp::create(builder, loc, resultType, DenseElementsAttr::get(resultType, values));
+  }
+  auto flatType = shape.size() <= 1 ? resultType : RankedTensorType::get(int64_t(elements.size()), type);
+  Value flat = ExprsOp::create(builder, loc, flatType, getExprArray(builder.getContext(), elements));
+  return flatType == resultType ? flat : Value(ReshapeOp::create(builder, loc, resultType, flat));
+}
+
+Value PrimBuilder::fromExprs(ArrayRef<Expr> values, Type type, bool isScalar) {
+  SmallVector<int64_t, 1> shape;
+  if (!isScalar)
+    shape.push_back(values.size());
+  auto simplified = llvm::map_to_vector(values, [&](Expr e) { return shapes.simplify(e); });
+  return materialize(builder, loc, simplified, shape, cast<IntegerType>(type));
+}
+
+Value PrimBuilder::iota(int64_t axis, ArrayRef<Expr> dims, Type type) {
+  return fold(IotaOp::create(builder, loc, resultType(dims, type), axis));
+}
+
+//===----------------------------------------------------------------------===//
+// Folding
+//===----------------------------------------------------------------------===//
+
+Value PrimBuilder::fold(Operation *op) {
+  Value result = op->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  auto integerType = dyn_cast<IntegerType>(type.getElementType());
+  if (!integerType || !type.hasStaticShape() || type.getNumElements() > maxKnownElements)
+    return result;
+  std::optional<KnownTensor> known = evaluateSymbolically(result, shapes);
+  if (!known)
+    return result;
+  Dims elements;
+  for (Rational element : known->elements) {
+    bool isExpressible = element.isInteger() && (integerType.getWidth() > 1 || element.numerator.isConstant());
+    if (!isExpressible)
+      return result;
+    elements.push_back(element.numerator);
+  }
+  // A view of rank 2 and more of symbolic sizes stays the view that it is.
+  bool isConstant = llvm::all_of(elements, [](Expr e) { return e.isConstant(); });
+  if (!isConstant && type.getRank() > 1 && isa<ReshapeOp>(op))
+    return result;
+  Value folded = materialize(builder, loc, elements, type.getShape(), integerType);
+  op->erase();
+  return folded;
+}
+
+//===----------------------------------------------------------------------===//
+// Broadcasting
+//===----------------------------------------------------------------------===//
+
+std::optional<Dims> PrimBuilder::broadcastDims(ArrayRef<Expr> a, ArrayRef<Expr> b) {
+  Dims result;
+  size_t rank = std::max(a.size(), b.size());
+  for (size_t i = 0; i < rank; ++i) {
+    Expr x = i + a.size() >= rank ? a[i + a.size() - rank] : expr(1);
+    Expr y = i + b.size() >= rank ? b[i + b.size() - rank] : expr(1);
+    if (x.isConstant(1) || x == y) {
+      result.push_back(y);
+    } else if (y.isConstant(1)) {
+      result.push_back(x);
+    } else if (shapes.assumeEqual(x, y)) {
+      result.push_back(y.isConstant() ? y : x);
+    } else {
+      fail(DiagId::Broadcast, describe(a), describe(b));
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+Value PrimBuilder::recast(Value x, ArrayRef<Expr> to) {
+  if (!x || dims(x) == Dims(to))
+    return x;
+  return ReshapeOp::create(builder, loc, resultType(to, elementType(x)), x);
+}
+
+Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to) {
+  if (!x)
+    return {};
+  Dims from = dims(x), matched = from;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    if (from[i].isConstant(1))
+      continue;
+    if (!shapes.assumeEqual(from[i], to[axis]))
+      return fail(DiagId::Broadcast, describe(from), describe(to));
+    matched[i] = to[axis];
+  }
+  x = recast(x, matched);
+  if (matched == Dims(to))
+    return x;
+  return fold(BroadcastOp::create(builder, loc, resultType(to, elementType(x)), x, axes));
+}
+
+Value PrimBuilder::broadcastTo(Value x, ArrayRef<Expr> to) {
+  if (rank(x) > int64_t(to.size()))
+    return fail(DiagId::Broadcast, describe(dims(x)), describe(to));
+  Ints axes;
+  for (int64_t i = 0; i < rank(x); ++i)
+    axes.push_back(to.size() - rank(x) + i);
+  return broadcast(x, axes, to);
+}
+
+bool PrimBuilder::broadcast(MutableArrayRef<Value> operands) {
+  if (!llvm::all_of(operands, [](Value v) { return bool(v); }))
+    return false;
+  std::optional<Dims> joint = dims(operands.front());
+  for (Value operand : operands.drop_front())
+    if (!(joint = broadcastDims(*joint, dims(operand))))
+      return false;
+  for (Value &operand : operands)
+    if (!(operand = broadcastTo(operand, *joint)))
+      return false;
+  return true;
+}
+
+bool PrimBuilder::broadcast(Value &a, Value &b) {
+  if (!a || !b)
+    return false;
+  if (elementType(a) != elementType(b))
+    return fail(DiagId::TypeMismatch, elementType(a), elementType(b)), false;
+  Value operands[] = {a, b};
+  if (!broadcast(operands))
+    return false;
+  a = operands[0];
+  b = operands[1];
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Pointwise
+//===----------------------------------------------------------------------===//
+
+Value PrimBuilder::clamp(Value x, double low, double high) {
+  return minimum(maximum(x, scalarLike(low, x)), scalarLike(high, x));
+}
+
+Value PrimBuilder::select(Value condition, Value a, Value b) {
+  if (!a || !b || !condition)
+    return {};
+  if (elementType(a) != elementType(b))
+    return fail(DiagId::TypeMismatch, elementType(a), elementType(b));
+  if (!isBool(condition))
+    return fail(DiagId::WrongInputType, 0, elementType(condition), "bool is needed");
+  if (std::optional<Ints> known = knownInts(condition); known && known->size() == 1 && rank(condition) == 0) {
+    std::optional<Dims> joint = broadcastDims(dims(a), dims(b));
+    return joint ? broadcastTo((*known)[0] ? a : b, *joint) : Value();
+  }
+  Value operands[] = {condition, a, b};
+  if (!broadcast(operands))
+    return {};
+  return fold(SelectOp::create(builder, loc, operands[1].getType(), operands[0], operands[1], operands[2]));
+}
+
+Value PrimBuilder::convert(Value x, Type to) {
+  if (!x || elementType(x) == to)
+    return x;
+  return fold(ConvertOp::create(builder, loc, resultType(dims(x), to), x));
+}

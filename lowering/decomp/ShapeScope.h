@@ -1,0 +1,67 @@
+//===- ShapeScope.h - what is known and assumed of shape symbols *- C++ -*-===//
+//
+// The symbols of a model under import with their ranges, and the guards: what
+// had to be assumed of them so that every shape makes sense. A guard is an
+// expression that must not be 0; the entry function checks all of them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_LOWERING_DECOMP_SHAPESCOPE_H
+#define PTC_LOWERING_DECOMP_SHAPESCOPE_H
+
+#include "ir/prim/Prim.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ptc::decomp {
+
+struct SymbolBounds {
+  int64_t min = 1;
+  int64_t max = int64_t(1) << 31; // keeps products of a few dims within 64 bits
+  int64_t divisor = 1;
+  int64_t hint = 1;
+};
+
+class ShapeScope {
+public:
+  explicit ShapeScope(mlir::MLIRContext *context) : context(context) {}
+
+  mlir::MLIRContext *getContext() const { return context; }
+  Expr constant(int64_t value) const { return Expr::constant(context, value); }
+
+  /// Declares `name`, or returns the symbol that was declared before. Bounds of a known symbol are intersected.
+  Expr declare(llvm::StringRef name, SymbolBounds bounds);
+  /// A name that no symbol has yet: `base`, `base_1`, ...
+  std::string unusedName(llvm::StringRef base) const;
+  bool isDeclared(llvm::StringRef name) const { return ranges.contains(name); }
+
+  Expr simplify(Expr e) const { return e.simplify(ranges); }
+  std::optional<bool> equal(Expr a, Expr b) const;
+  std::optional<bool> less(Expr a, Expr b) const { return knownLess(a, b, ranges); }
+  ExprRange range(Expr e) const { return e.range(ranges); }
+  bool isNonNegative(Expr e) const { return range(e).min >= 0; }
+  bool isPositive(Expr e) const { return range(e).min > 0; }
+
+  /// Makes `a == b` hold: true if it does already or became a guard, false if it can never hold.
+  bool assumeEqual(Expr a, Expr b);
+  /// Makes `condition` (not 0) hold, in the same sense.
+  bool assume(Expr condition);
+
+  /// `numerators / denominators` after cancelling common factors; `exact` tells whether nothing is left below.
+  struct Quotient {
+    Expr numerator, denominator;
+    bool isExact() const { return denominator.isConstant(1); }
+  };
+  Quotient divide(llvm::ArrayRef<Expr> numerators, llvm::ArrayRef<Expr> denominators) const;
+
+  mlir::DictionaryAttr symbolsAttr() const;
+  mlir::ArrayAttr guardsAttr() const { return prim::getExprArray(context, guards); }
+
+private:
+  mlir::MLIRContext *context;
+  SymbolRanges ranges;
+  llvm::MapVector<mlir::StringAttr, SymbolBounds> symbols; // in order of appearance
+  llvm::SmallVector<Expr> guards;
+};
+
+} // namespace ptc::decomp
+
+#endif // PTC_LOWERING_DECOMP_SHAPESCOPE_H

@@ -1,0 +1,278 @@
+//===- CheckGraph.cpp - is the model a well-formed graph? -----------------===//
+//
+// Names first: ONNX's checker stops at its first complaint and reports it in its
+// own words, so what users really get wrong is found here, with every occurrence
+// at its node. The checker then sees a model whose names are sound and judges the
+// rest (attributes, required fields, types of initializers).
+//
+// A name that is used before its definition is either a cycle or an unsorted
+// graph: it is a cycle if the later node reaches back to the earlier one.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/onnx/CheckGraph.h"
+#include "ir/Diagnostics.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "lowering/decomp/OnnxOps.h"
+#include "lowering/onnx/Opsets.h"
+#include <onnx/checker.h>
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::onnx_import;
+using onnx::GraphProto;
+using onnx::ModelProto;
+using onnx::NodeProto;
+
+Location ptc::onnx_import::nodeLocation(MLIRContext *context, const NodeProto &node, StringRef prefix) {
+  std::string name = prefix.empty() ? node.name() : (prefix + "/" + node.name()).str();
+  StringRef output;
+  for (const std::string &candidate : node.output())
+    if (output.empty())
+      output = candidate;
+  return makeNodeLocation(context, name, node.op_type(), output);
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class NameChecker {
+public:
+  NameChecker(MLIRContext *context, unsigned maxDepth) : context(context), maxDepth(maxDepth) {}
+
+  bool check(const GraphProto &graph, unsigned depth) {
+    if (depth > maxDepth) {
+      diagnose(UnknownLoc::get(context), DiagId::NestedTooDeep, maxDepth);
+      return false;
+    }
+    scopes.emplace_back();
+    bool isSound = true;
+    for (const onnx::ValueInfoProto &input : graph.input())
+      isSound &= define(input.name(), UnknownLoc::get(context));
+    for (const onnx::TensorProto &tensor : graph.initializer())
+      if (!scopes.back().contains(tensor.name())) // an input's default
+        isSound &= define(tensor.name(), UnknownLoc::get(context));
+    isSound &= checkNodes(graph.node(), depth);
+    for (const onnx::ValueInfoProto &output : graph.output())
+      if (!isDefined(output.name())) {
+        diagnose(UnknownLoc::get(context), DiagId::UndefinedOutput, output.name());
+        isSound = false;
+      }
+    scopes.pop_back();
+    return isSound;
+  }
+
+  bool check(const onnx::FunctionProto &function) {
+    scopes.emplace_back();
+    bool isSound = true;
+    for (const std::string &input : function.input())
+      isSound &= define(input, UnknownLoc::get(context));
+    isSound &= checkNodes(function.node(), 0);
+    scopes.pop_back();
+    return isSound;
+  }
+
+private:
+  template <typename Nodes> bool checkNodes(const Nodes &nodes, unsigned depth) {
+    llvm::StringMap<int> producers;
+    for (int i = 0; i < nodes.size(); ++i)
+      for (const std::string &output : nodes[i].output())
+        producers.try_emplace(output, i);
+    bool isSound = true;
+    for (int i = 0; i < nodes.size(); ++i) {
+      Location loc = nodeLocation(context, nodes[i]);
+      for (int k = 0; k < nodes[i].input_size(); ++k)
+        isSound &= checkUse(nodes, producers, i, k, loc);
+      for (const onnx::AttributeProto &attribute : nodes[i].attribute())
+        if (attribute.has_g())
+          isSound &= check(attribute.g(), depth + 1);
+      for (const std::string &output : nodes[i].output())
+        isSound &= define(output, loc);
+    }
+    return isSound;
+  }
+
+  template <typename Nodes>
+  bool checkUse(const Nodes &nodes, const llvm::StringMap<int> &producers, int i, int k, Location loc) {
+    const std::string &name = nodes[i].input(k);
+    if (name.empty() || isDefined(name))
+      return true;
+    auto producer = producers.find(name);
+    if (producer == producers.end())
+      diagnose(loc, DiagId::UndefinedValue, k, name);
+    else if (reaches(nodes, producers, i, producer->second))
+      diagnose(loc, DiagId::Cycle, name);
+    else
+      diagnose(loc, DiagId::NotSorted, k, name);
+    return false;
+  }
+
+  /// Does a path of values lead from node `from` to node `to`?
+  template <typename Nodes>
+  static bool reaches(const Nodes &nodes, const llvm::StringMap<int> &producers, int from, int to) {
+    SmallVector<int> open = {to};
+    llvm::SmallDenseSet<int> seen;
+    while (!open.empty()) {
+      int current = open.pop_back_val();
+      if (current == from)
+        return true;
+      if (!seen.insert(current).second)
+        continue;
+      for (const std::string &input : nodes[current].input())
+        if (auto producer = producers.find(input); producer != producers.end())
+          open.push_back(producer->second);
+    }
+    return false;
+  }
+
+  bool isDefined(StringRef name) const {
+    return llvm::any_of(scopes, [&](const llvm::StringSet<> &scope) { return scope.contains(name); });
+  }
+
+  bool define(StringRef name, Location loc) {
+    if (name.empty() || scopes.back().insert(name).second)
+      return true;
+    diagnose(loc, DiagId::DuplicateValue, name);
+    return false;
+  }
+
+  MLIRContext *context;
+  unsigned maxDepth;
+  SmallVector<llvm::StringSet<>> scopes;
+};
+
+bool checkVersions(MLIRContext *context, const ModelProto &model) {
+  Location loc = UnknownLoc::get(context);
+  bool isSound = true;
+  int64_t newestIr = onnx::Version::IR_VERSION;
+  if (model.ir_version() > newestIr) {
+    diagnose(loc, DiagId::IrVersionTooNew, model.ir_version(), newestIr);
+    isSound = false;
+  }
+  const auto &known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+  for (const onnx::OperatorSetIdProto &import : model.opset_import()) {
+    StringRef domain = Opsets::normalize(import.domain());
+    if (domain.empty() && import.version() < 7) {
+      InFlightDiagnostic diag = diagnose(loc, DiagId::OpsetTooOld, import.version(), "ai.onnx");
+      addHelp(diag, "onnx.version_converter can raise the opset");
+      isSound = false;
+    }
+    auto range = known.find(domain.str());
+    if (range != known.end() && import.version() > range->second.second) {
+      diagnose(loc, DiagId::OpsetTooNew, import.version(), domain.empty() ? "ai.onnx" : domain, range->second.second);
+      isSound = false;
+    }
+  }
+  return isSound;
+}
+
+} // namespace
+
+bool ptc::onnx_import::checkStructure(MLIRContext *context, const ModelProto &model, unsigned maxDepth) {
+  bool isSound = checkVersions(context, model);
+  isSound &= NameChecker(context, maxDepth).check(model.graph(), 0);
+  for (const onnx::FunctionProto &function : model.functions())
+    isSound &= NameChecker(context, maxDepth).check(function);
+  return isSound;
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class OperatorScan {
+public:
+  OperatorScan(MLIRContext *context, const ModelProto &model) : context(context), functions(model) {
+    Opsets opsets(model.opset_import());
+    scan(model.graph().node(), opsets);
+    for (const onnx::FunctionProto &function : model.functions())
+      scan(function.node(), Opsets(function.opset_import()));
+  }
+
+  bool report() const {
+    for (const auto &[key, uses] : missing) {
+      std::string names;
+      for (StringRef name : ArrayRef(uses.names).take_front(maxNames))
+        names += (names.empty() ? "" : ", ") + name.str();
+      if (uses.names.size() > maxNames)
+        names += ", ...";
+      diagnose(uses.loc, DiagId::UnsupportedOperator, key, uses.version, uses.names.size(), names);
+    }
+    return missing.empty();
+  }
+
+private:
+  static constexpr size_t maxNames = 5;
+  struct Uses {
+    Location loc;
+    int64_t version;
+    SmallVector<std::string> names;
+  };
+
+  template <typename Nodes> void scan(const Nodes &nodes, const Opsets &opsets) {
+    for (const NodeProto &node : nodes) {
+      if (!isSupported(node, opsets))
+        note(node, opsets);
+      for (const onnx::AttributeProto &attribute : node.attribute())
+        if (attribute.has_g())
+          scan(attribute.g().node(), opsets);
+    }
+  }
+
+  bool isSupported(const NodeProto &node, const Opsets &opsets) const {
+    if (functions.find(node))
+      return true;
+    if (decomp::findOnnxOp(node.domain(), node.op_type(), opsets.operatorVersion(node)))
+      return true;
+    const onnx::OpSchema *schema = opsets.schema(node);
+    if (!schema)
+      return false;
+    if (schema->HasContextDependentFunction())
+      return true; // whether its body can be is seen when it is expanded
+    const onnx::FunctionProto *body = schema->GetFunction(opsets.version(node.domain()));
+    return body && llvm::all_of(body->node(), [&](const NodeProto &inner) { return isSupported(inner, opsets); });
+  }
+
+  void note(const NodeProto &node, const Opsets &opsets) {
+    StringRef domain = Opsets::normalize(node.domain());
+    std::string key = domain.empty() ? node.op_type() : (domain + "." + node.op_type()).str();
+    auto [entry, isNew] =
+        missing.insert({key, Uses{nodeLocation(context, node), opsets.operatorVersion(node), {}}});
+    std::string name = !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : std::string();
+    entry->second.names.push_back("'" + name + "'");
+  }
+
+  MLIRContext *context;
+  LocalFunctions functions;
+  llvm::MapVector<std::string, Uses, std::map<std::string, unsigned>> missing;
+};
+
+} // namespace
+
+bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &model) {
+  return OperatorScan(context, model).report();
+}
+
+//===----------------------------------------------------------------------===//
+// ONNX's checker
+//===----------------------------------------------------------------------===//
+
+bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &model) {
+  try {
+    onnx::checker::check_model(model);
+    return true;
+  } catch (const std::exception &e) {
+    StringRef text = StringRef(e.what()).trim();
+    auto [sentence, rest] = text.split("\n\n==> Context: ");
+    InFlightDiagnostic diag = diagnose(UnknownLoc::get(context), DiagId::CheckerRefused, sentence.trim());
+    if (!rest.empty())
+      diag.attachNote() << rest.trim();
+    return false;
+  }
+}

@@ -1,0 +1,24 @@
+//===- CheckGraph.h - is the model a well-formed graph? ---------*- C++ -*-===//
+#ifndef PTC_LOWERING_ONNX_CHECKGRAPH_H
+#define PTC_LOWERING_ONNX_CHECKGRAPH_H
+
+#include "mlir/IR/Location.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringRef.h"
+#include <onnx/onnx_pb.h>
+
+namespace ptc::onnx_import {
+
+/// The location of a node; `prefix` is the path of the calls it is expanded in.
+mlir::Location nodeLocation(mlir::MLIRContext *context, const onnx::NodeProto &node, llvm::StringRef prefix = "");
+
+/// Versions, opsets, names: every value defined once and before it is used, no cycles. Reports all problems.
+bool checkStructure(mlir::MLIRContext *context, const onnx::ModelProto &model, unsigned maxDepth);
+/// Reports operators that can neither be decomposed nor expanded, all at once.
+bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model);
+/// ONNX's own checker.
+bool checkWithOnnx(mlir::MLIRContext *context, const onnx::ModelProto &model);
+
+} // namespace ptc::onnx_import
+
+#endif // PTC_LOWERING_ONNX_CHECKGRAPH_H

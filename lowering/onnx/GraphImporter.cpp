@@ -1,0 +1,223 @@
+//===- GraphImporter.cpp - nodes of ONNX graphs become prim ops -----------===//
+//
+// One walk over the nodes in their order. A node is, in this order of preference,
+//   1. a call of one of the model's own functions: its body is imported in a name
+//      scope of its own;
+//   2. a row of OnnxOps.def: its decomposition runs;
+//   3. an operator whose schema has a function body: like 1, with the body built
+//      for the types that its inputs have by now.
+// Types and shapes need no separate inference: every prim op knows its own.
+//
+// Errors do not end the walk. A node that fails leaves its outputs marked as
+// failed, and nodes that use them are passed over, so each real problem of a model
+// is reported once.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/onnx/GraphImporter.h"
+#include "lowering/onnx/CheckGraph.h"
+#include "lowering/onnx/FunctionBody.h"
+#include "lowering/onnx/Tensors.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::onnx_import;
+using decomp::Values;
+using onnx::NodeProto;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+NameScope::Entry *NameScope::find(StringRef name) {
+  for (NameScope *scope = this; scope; scope = scope->parent)
+    if (auto entry = scope->entries.find(name); entry != scope->entries.end())
+      return &entry->second;
+  return nullptr;
+}
+
+void NameScope::set(StringRef name, Value value) {
+  if (!name.empty())
+    entries[name] = {value ? State::Known : State::Failed, value, nullptr};
+}
+
+Value GraphImporter::valueOf(NameScope::Entry &slot) {
+  if (!slot.initializer)
+    return slot.value;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(entry);
+  const std::string &name = slot.initializer->name();
+  Location loc = makeNodeLocation(builder.getContext(), name, "Initializer", name);
+  slot.value = importTensor(builder, loc, file, *slot.initializer, name);
+  slot.state = slot.value ? NameScope::State::Known : NameScope::State::Failed;
+  slot.initializer = nullptr;
+  return slot.value;
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+GraphImporter::GraphImporter(OpBuilder &builder, decomp::ShapeScope &shapes, const ModelFile &file,
+                             const ImportOptions &options)
+    : builder(builder), shapes(shapes), file(file), options(options), opsets(file.proto().opset_import()),
+      functions(file.proto()), entry(builder.getInsertionBlock()) {}
+
+bool GraphImporter::importGraph(const onnx::GraphProto &graph, NameScope &scope) {
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    scope.setInitializer(tensor);
+  return importNodes(graph.node(), Frame{scope, opsets, "", 0});
+}
+
+std::optional<Values> GraphImporter::outputsOf(const onnx::GraphProto &graph, NameScope &scope) {
+  Values outputs;
+  for (const onnx::ValueInfoProto &output : graph.output()) {
+    NameScope::Entry *slot = scope.find(output.name());
+    Value value = slot ? valueOf(*slot) : Value();
+    if (!value)
+      return std::nullopt;
+    outputs.push_back(value);
+  }
+  return outputs;
+}
+
+std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &graph, const Frame &frame) {
+  if (frame.depth >= options.maxDepth) {
+    diagnose(UnknownLoc::get(builder.getContext()), DiagId::NestedTooDeep, options.maxDepth);
+    return std::nullopt;
+  }
+  NameScope scope(&frame.scope);
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    scope.setInitializer(tensor);
+  bool isComplete = importNodes(graph.node(), Frame{scope, frame.opsets, frame.path, frame.depth + 1});
+  std::optional<Values> outputs = outputsOf(graph, scope);
+  return isComplete ? outputs : std::nullopt;
+}
+
+template <typename Nodes> bool GraphImporter::importNodes(const Nodes &nodes, const Frame &frame) {
+  bool isComplete = true;
+  for (const NodeProto &node : nodes) {
+    if (++nodeCount > options.maxNodes) {
+      if (nodeCount == options.maxNodes + 1)
+        diagnose(nodeLocation(builder.getContext(), node, frame.path), DiagId::TooManyNodes, options.maxNodes);
+      return false;
+    }
+    isComplete &= importNode(node, frame);
+  }
+  return isComplete;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+void GraphImporter::fail(const NodeProto &node, const Frame &frame) {
+  for (const std::string &output : node.output())
+    frame.scope.set(output, {});
+}
+
+bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
+  Location loc = nodeLocation(builder.getContext(), node, frame.path);
+  SmallVector<Value> inputs;
+  for (const std::string &name : node.input()) {
+    NameScope::Entry *slot = name.empty() ? nullptr : frame.scope.find(name);
+    bool isAbsent = name.empty() || (slot && slot->state == NameScope::State::Absent);
+    Value value = slot ? valueOf(*slot) : Value();
+    if (!value && !isAbsent) {
+      fail(node, frame); // its producer has been reported
+      return false;
+    }
+    inputs.push_back(value);
+  }
+  bool isComplete;
+  if (const onnx::FunctionProto *function = functions.find(node))
+    isComplete = expand(node, frame, inputs, loc, *function);
+  else if (const decomp::OnnxOp *op =
+               decomp::findOnnxOp(node.domain(), node.op_type(), frame.opsets.operatorVersion(node)))
+    isComplete = decompose(node, frame, inputs, loc, op->decompose);
+  else
+    isComplete = expandSchema(node, frame, inputs, loc);
+  if (!isComplete)
+    fail(node, frame);
+  return isComplete;
+}
+
+bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc,
+                              decomp::Decomposition function) {
+  decomp::ImportHooks hooks;
+  hooks.tensor = [&](const onnx::TensorProto &tensor, Location where) {
+    return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name());
+  };
+  hooks.subgraph = [&](const onnx::GraphProto &graph) { return importSubgraph(graph, frame); };
+  decomp::NodeContext context(builder, loc, shapes, node, frame.opsets.operatorVersion(node), inputs, hooks);
+  const onnx::OpSchema *schema = frame.opsets.schema(node);
+  int needed = schema ? schema->min_input() : 0;
+  for (int i = 0; i < needed; ++i) {
+    bool isOptional = schema && i < int(schema->inputs().size()) &&
+                      schema->inputs()[i].GetOption() == onnx::OpSchema::Optional;
+    if (!isOptional && !context.input(i))
+      return false;
+  }
+  Values outputs = function(context);
+  if (context.hasFailed())
+    return false;
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty())
+      continue;
+    if (i >= int(outputs.size()) || !outputs[i]) {
+      context.fail(DiagId::UnsupportedForm, "output " + std::to_string(i) + " of " + node.op_type());
+      return false;
+    }
+    frame.scope.set(node.output(i), outputs[i]);
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+bool GraphImporter::expand(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc,
+                           const onnx::FunctionProto &function) {
+  if (frame.depth >= options.maxDepth) {
+    diagnose(loc, DiagId::NestedTooDeep, options.maxDepth);
+    return false;
+  }
+  NameScope scope;
+  for (int i = 0; i < function.input_size(); ++i) {
+    if (i < int(inputs.size()) && inputs[i])
+      scope.set(function.input(i), inputs[i]);
+    else
+      scope.setAbsent(function.input(i));
+  }
+  std::string path = frame.path.empty() ? node.name() : frame.path + "/" + node.name();
+  if (path.empty() && node.output_size())
+    path = node.output(0);
+  Opsets bodyOpsets(function.opset_import());
+  std::vector<NodeProto> body(function.node().begin(), function.node().end());
+  for (NodeProto &inner : body)
+    bindAttributes(inner, node, function);
+  if (!importNodes(body, Frame{scope, bodyOpsets, path, frame.depth + 1}))
+    return false;
+  for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i) {
+    NameScope::Entry *slot = scope.find(function.output(i));
+    Value value = slot ? valueOf(*slot) : Value();
+    if (!value && !node.output(i).empty()) {
+      diagnose(loc, DiagId::UndefinedOutput, function.output(i));
+      return false;
+    }
+    frame.scope.set(node.output(i), value);
+  }
+  return true;
+}
+
+bool GraphImporter::expandSchema(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc) {
+  std::string error;
+  if (std::optional<onnx::FunctionProto> body = schemaBody(node, frame.opsets, inputs, error))
+    return expand(node, frame, inputs, loc, *body);
+  if (!error.empty())
+    diagnose(loc, DiagId::OnnxFailure, error);
+  else
+    diagnose(loc, DiagId::UnsupportedOperator, node.op_type(), frame.opsets.operatorVersion(node), 1,
+             "'" + node.name() + "'");
+  return false;
+}

@@ -1,0 +1,79 @@
+//===- GraphImporter.h - nodes of ONNX graphs become prim ops ---*- C++ -*-===//
+#ifndef PTC_LOWERING_ONNX_GRAPHIMPORTER_H
+#define PTC_LOWERING_ONNX_GRAPHIMPORTER_H
+
+#include "lowering/decomp/OnnxOps.h"
+#include "lowering/onnx/ImportOnnx.h"
+#include "lowering/onnx/ModelFile.h"
+#include "lowering/onnx/Opsets.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace ptc::onnx_import {
+
+/// Values by name in one graph, subgraph or function body. A name may stand for nothing: an optional input that the
+/// caller left out (`absent`), or a value whose node failed (`failed`), so that what depends on it is skipped in
+/// silence.
+class NameScope {
+public:
+  enum class State { Unknown, Absent, Failed, Known };
+  struct Entry {
+    State state = State::Unknown;
+    mlir::Value value;
+    const onnx::TensorProto *initializer = nullptr; // imported at its first use
+  };
+
+  explicit NameScope(NameScope *parent = nullptr) : parent(parent) {}
+  Entry *find(llvm::StringRef name);
+  void set(llvm::StringRef name, mlir::Value value);
+  void setAbsent(llvm::StringRef name) { entries[name] = {State::Absent, {}, nullptr}; }
+  void setInitializer(const onnx::TensorProto &tensor) { entries[tensor.name()] = {State::Known, {}, &tensor}; }
+
+private:
+  NameScope *parent;
+  llvm::StringMap<Entry> entries;
+};
+
+class GraphImporter {
+public:
+  GraphImporter(mlir::OpBuilder &builder, decomp::ShapeScope &shapes, const ModelFile &file,
+                const ImportOptions &options);
+
+  /// Reads the graph's initializers and nodes; false if any failed.
+  bool importGraph(const onnx::GraphProto &graph, NameScope &scope);
+  /// The values of the graph's outputs; nothing if one failed.
+  std::optional<decomp::Values> outputsOf(const onnx::GraphProto &graph, NameScope &scope);
+
+private:
+  /// Where a node stands: its names, its operator versions, and the path of calls around it.
+  struct Frame {
+    NameScope &scope;
+    const Opsets &opsets;
+    std::string path;
+    unsigned depth;
+  };
+
+  template <typename Nodes> bool importNodes(const Nodes &nodes, const Frame &frame);
+  bool importNode(const onnx::NodeProto &node, const Frame &frame);
+  bool decompose(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
+                 mlir::Location loc, decomp::Decomposition function);
+  bool expand(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs, mlir::Location loc,
+              const onnx::FunctionProto &function);
+  bool expandSchema(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
+                    mlir::Location loc);
+  std::optional<decomp::Values> importSubgraph(const onnx::GraphProto &graph, const Frame &frame);
+  mlir::Value valueOf(NameScope::Entry &entry);
+  void fail(const onnx::NodeProto &node, const Frame &frame);
+
+  mlir::OpBuilder &builder;
+  decomp::ShapeScope &shapes;
+  const ModelFile &file;
+  const ImportOptions &options;
+  Opsets opsets;
+  LocalFunctions functions;
+  mlir::Block *entry; // weights and constants of all graphs stand at its beginning
+  unsigned nodeCount = 0;
+};
+
+} // namespace ptc::onnx_import
+
+#endif // PTC_LOWERING_ONNX_GRAPHIMPORTER_H

@@ -1,0 +1,181 @@
+//===- ImportOnnx.cpp - ONNX models become prim modules -------------------===//
+#include "lowering/onnx/ImportOnnx.h"
+#include "ir/prim/Prim.h"
+#include "lowering/decomp/ElementTypes.h"
+#include "lowering/onnx/CheckGraph.h"
+#include "lowering/onnx/GraphImporter.h"
+#include "lowering/onnx/InputShapes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::onnx_import;
+using onnx::ValueInfoProto;
+
+namespace {
+
+/// The graph's inputs that are not initializers: what a caller passes.
+SmallVector<const ValueInfoProto *> callerInputs(const onnx::GraphProto &graph) {
+  llvm::StringSet<> initializers;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    initializers.insert(tensor.name());
+  SmallVector<const ValueInfoProto *> inputs;
+  for (const ValueInfoProto &input : graph.input())
+    if (!initializers.contains(input.name()))
+      inputs.push_back(&input);
+  return inputs;
+}
+
+StringRef kindOf(const onnx::TypeProto &type) {
+  switch (type.value_case()) {
+  case onnx::TypeProto::kSequenceType:
+    return "sequence";
+  case onnx::TypeProto::kMapType:
+    return "map";
+  case onnx::TypeProto::kOptionalType:
+    return "optional";
+  case onnx::TypeProto::kSparseTensorType:
+    return "sparse tensor";
+  default:
+    return "value without a type";
+  }
+}
+
+class ModelImporter {
+public:
+  ModelImporter(MLIRContext &context, const ModelFile &file, const ImportOptions &options)
+      : context(context), loc(UnknownLoc::get(&context)), file(file), graph(file.proto().graph()), options(options),
+        shapes(&context), builder(&context), inputs(callerInputs(graph)) {}
+
+  OwningOpRef<ModuleOp> run() {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    builder.setInsertionPointToStart(module->getBody());
+    entry = func::FuncOp::create(builder, loc, options.entryName, builder.getFunctionType({}, {}));
+    Block *block = entry.addEntryBlock();
+    builder.setInsertionPointToStart(block);
+    NameScope scope;
+    if (!addInputs(*block, scope))
+      return nullptr;
+    GraphImporter importer(builder, shapes, file, options);
+    bool isComplete = importer.importGraph(graph, scope);
+    std::optional<decomp::Values> outputs = importer.outputsOf(graph, scope);
+    if (!isComplete || !outputs)
+      return nullptr;
+    func::ReturnOp::create(builder, loc, *outputs);
+    entry.setType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(*outputs).getTypes()));
+    if (!addAttributes())
+      return nullptr;
+    dropUnused(*block);
+    return module;
+  }
+
+private:
+  bool addInputs(Block &block, NameScope &scope) {
+    InputShapes inputShapes(shapes, loc);
+    bool isValid = inputShapes.readOptions(options, inputs);
+    for (const ValueInfoProto *input : inputs) {
+      Type element = elementTypeOf(*input);
+      std::optional<SmallVector<Expr>> dims = element ? inputShapes.dimsOf(*input) : std::nullopt;
+      isValid &= dims.has_value();
+      if (dims)
+        scope.set(input->name(), block.addArgument(prim::getTensorType(*dims, element), loc));
+    }
+    return isValid;
+  }
+
+  Type elementTypeOf(const ValueInfoProto &input) {
+    if (input.type().value_case() != onnx::TypeProto::kTensorType) {
+      diagnose(loc, DiagId::NotATensor, input.name(), kindOf(input.type()));
+      return {};
+    }
+    int32_t dataType = input.type().tensor_type().elem_type();
+    Type type = decomp::fromOnnxType(&context, dataType);
+    if (!type)
+      diagnose(loc, DiagId::UnsupportedType, "the graph input '" + input.name() + "'", decomp::onnxTypeName(dataType));
+    return type;
+  }
+
+  bool addAttributes() {
+    entry->setAttr(prim::symbolsAttr, shapes.symbolsAttr());
+    entry->setAttr(prim::guardsAttr, shapes.guardsAttr());
+    for (auto [i, input] : llvm::enumerate(inputs))
+      entry.setArgAttr(i, prim::nameAttr, builder.getStringAttr(input->name()));
+    for (auto [i, output] : llvm::enumerate(graph.output()))
+      entry.setResultAttr(i, prim::nameAttr, builder.getStringAttr(output.name()));
+    bool isValid = true;
+    for (const auto &[past, present] : options.aliases)
+      isValid &= addAlias(past, present);
+    return isValid;
+  }
+
+  bool addAlias(StringRef past, StringRef present) {
+    std::string option = ("--alias " + past + "=" + present).str();
+    auto *input = llvm::find_if(inputs, [&](const ValueInfoProto *i) { return past == i->name(); });
+    auto output = llvm::find_if(graph.output(), [&](const ValueInfoProto &o) { return present == o.name(); });
+    if (input == inputs.end() || output == graph.output().end()) {
+      diagnose(loc, DiagId::BadShapeOption, option,
+               input == inputs.end() ? "the model has no such input" : "the model has no such output");
+      return false;
+    }
+    unsigned argument = input - inputs.begin(), result = output - graph.output().begin();
+    if (entry.getArgument(argument).getType() != entry.getResultTypes()[result]) {
+      diagnose(loc, DiagId::BadShapeOption, option, "the two have different types");
+      return false;
+    }
+    entry.setArgAttr(argument, prim::aliasAttr, builder.getI64IntegerAttr(result));
+    return true;
+  }
+
+  /// Shape computations that folded away leave their operands behind.
+  static void dropUnused(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  MLIRContext &context;
+  Location loc;
+  const ModelFile &file;
+  const onnx::GraphProto &graph;
+  const ImportOptions &options;
+  decomp::ShapeScope shapes;
+  OpBuilder builder;
+  func::FuncOp entry;
+  SmallVector<const ValueInfoProto *> inputs;
+};
+
+bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &options) {
+  if (!checkStructure(&context, file.proto(), options.maxDepth))
+    return false;
+  return checkOperators(&context, file.proto()) && checkWithOnnx(&context, file.proto());
+}
+
+OwningOpRef<ModuleOp> import(MLIRContext &context, const ModelFile *file, const ImportOptions &options) {
+  if (!file)
+    return nullptr;
+  context.loadDialect<prim::PrimDialect, func::FuncDialect>();
+  try {
+    if (check(context, *file, options))
+      return ModelImporter(context, *file, options).run();
+  } catch (const std::exception &e) {
+    diagnose(UnknownLoc::get(&context), DiagId::OnnxFailure, e.what());
+  }
+  return nullptr;
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> ptc::importOnnx(MLIRContext &context, StringRef path, const ImportOptions &options) {
+  return import(context, ModelFile::open(context, path).get(), options);
+}
+
+OwningOpRef<ModuleOp> ptc::importOnnxBytes(MLIRContext &context, StringRef bytes, StringRef path,
+                                           const ImportOptions &options) {
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(bytes, path, /*RequiresNullTerminator=*/false);
+  return import(context, ModelFile::parse(context, std::move(buffer), path).get(), options);
+}
+
+bool ptc::checkOnnx(MLIRContext &context, StringRef path, const ImportOptions &options) {
+  return bool(importOnnx(context, path, options));
+}

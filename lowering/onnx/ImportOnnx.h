@@ -1,0 +1,47 @@
+//===- ImportOnnx.h - ONNX models become prim modules -----------*- C++ -*-===//
+//
+// Everything wrong with the model is a diagnostic of the context (ir/Diagnostics.h),
+// as many of them as can be found in one go; the result is null then. No exception
+// leaves these functions.
+//
+// The module holds one `func.func` (the entry) with the attributes named in
+// ir/prim/Prim.h. Weights are references: the empty file name means the model
+// itself, any other is relative to the model's folder.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_LOWERING_ONNX_IMPORTONNX_H
+#define PTC_LOWERING_ONNX_IMPORTONNX_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ptc {
+
+struct ImportOptions {
+  /// `batch=8`, `batch=1..64`, `batch=1..64:8` (min..max:hint), `x[2]=48` (axis of an input; all forms).
+  std::vector<std::string> dims;
+  /// `x=1x3x48x320`; `?` leaves a dim as it is.
+  std::vector<std::string> shapes;
+  /// Input and output that share a buffer.
+  std::vector<std::pair<std::string, std::string>> aliases;
+  std::string entryName = "main";
+  unsigned maxNodes = 1'000'000; // after functions are expanded
+  unsigned maxDepth = 64;        // of nested graphs and functions
+};
+
+/// Imports the model at `path`: protobuf, or ONNX's text form where the name ends in `.onnxtxt`.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext &context, llvm::StringRef path,
+                                             const ImportOptions &options = {});
+/// The same from memory. `path` names the model in messages and locates its external data.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnxBytes(mlir::MLIRContext &context, llvm::StringRef bytes,
+                                                  llvm::StringRef path, const ImportOptions &options = {});
+
+/// Reports what keeps the model from being compiled and whether anything does, without building a module.
+bool checkOnnx(mlir::MLIRContext &context, llvm::StringRef path, const ImportOptions &options = {});
+
+} // namespace ptc
+
+#endif // PTC_LOWERING_ONNX_IMPORTONNX_H

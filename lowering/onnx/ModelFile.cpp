@@ -1,0 +1,209 @@
+//===- ModelFile.cpp - an ONNX model and the files of its tensors ---------===//
+#include "lowering/onnx/ModelFile.h"
+#include "ir/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/defs/parser.h>
+
+using namespace llvm;
+using namespace ptc;
+using namespace ptc::onnx_import;
+namespace path_ns = llvm::sys::path;
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static ErrorOr<std::unique_ptr<MemoryBuffer>> mapFile(StringRef path) {
+  return MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+}
+
+std::unique_ptr<ModelFile> ModelFile::open(mlir::MLIRContext &context, StringRef path) {
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  if (sys::fs::is_directory(path)) {
+    diagnose(loc, DiagId::FileUnreadable, path, "it is a directory");
+    return nullptr;
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = mapFile(path);
+  if (!buffer) {
+    diagnose(loc, DiagId::FileUnreadable, path, buffer.getError().message());
+    return nullptr;
+  }
+  return parse(context, std::move(*buffer), path);
+}
+
+/// Text models are for tests: their tensors are written out in them, so there is nothing to cut out.
+static bool parseText(onnx::ModelProto &model, StringRef text, StringRef path, mlir::Location loc) {
+  std::string reason;
+  try {
+    std::string owned = text.str(); // the parser keeps a view
+    onnx::OnnxParser parser(owned.c_str());
+    onnx::Common::Status status = parser.Parse(model);
+    if (status.IsOK())
+      return true;
+    reason = status.ErrorMessage();
+  } catch (const std::exception &e) {
+    reason = e.what();
+  }
+  diagnose(loc, DiagId::BadText, path, reason);
+  return false;
+}
+
+static bool parseBinary(onnx::ModelProto &model, StringRef bytes, StringRef path, mlir::Location loc) {
+  std::string stripped;
+  WireError error;
+  if (bytes.empty()) {
+    diagnose(loc, DiagId::NotOnnx, path, "it is empty");
+    return false;
+  }
+  if (!stripTensors(bytes, stripped, error)) {
+    if (error.isTruncated)
+      diagnose(loc, DiagId::FileTruncated, path, error.announced, error.offset, error.available);
+    else
+      diagnose(loc, DiagId::NotOnnx, path, error.reason);
+    return false;
+  }
+  google::protobuf::LogSilencer silence;
+  try {
+    if (model.ParseFromString(stripped))
+      return true;
+    diagnose(loc, DiagId::NotOnnx, path, "its messages are malformed");
+  } catch (const std::exception &e) {
+    diagnose(loc, DiagId::NotOnnx, path, e.what());
+  }
+  return false;
+}
+
+std::unique_ptr<ModelFile> ModelFile::parse(mlir::MLIRContext &context, std::unique_ptr<MemoryBuffer> bytes,
+                                            StringRef path) {
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  auto file = std::make_unique<ModelFile>();
+  file->path = path.str();
+  file->bytes = std::move(bytes);
+  StringRef text = file->bytes->getBuffer();
+  bool isText = path.ends_with(".onnxtxt");
+  if (isText ? !parseText(file->model, text, path, loc) : !parseBinary(file->model, text, path, loc))
+    return nullptr;
+  if (!file->model.has_graph()) {
+    diagnose(loc, DiagId::NoGraph);
+    return nullptr;
+  }
+  return file->resolveExternalData(loc) ? std::move(file) : nullptr;
+}
+
+std::optional<StringRef> ModelFile::rawBytes(const onnx::TensorProto &tensor) const {
+  ByteRange range;
+  if (!tensor.has_raw_data())
+    return std::nullopt;
+  if (!readMark(tensor.doc_string(), range))
+    return StringRef(tensor.raw_data());
+  auto external = externalFiles.find(range.file);
+  const MemoryBuffer &file = external == externalFiles.end() ? *bytes : *external->second;
+  return file.getBuffer().substr(range.offset, range.size);
+}
+
+//===----------------------------------------------------------------------===//
+// External data: becomes marks, like the bytes that were cut out of the model
+//===----------------------------------------------------------------------===//
+
+bool ModelFile::resolveExternalData(mlir::Location loc) {
+  bool isComplete = resolveGraph(*model.mutable_graph(), loc);
+  for (onnx::FunctionProto &function : *model.mutable_functions())
+    for (onnx::NodeProto &node : *function.mutable_node())
+      isComplete &= resolveNode(node, loc);
+  return isComplete;
+}
+
+bool ModelFile::resolveGraph(onnx::GraphProto &graph, mlir::Location loc) {
+  bool isComplete = true;
+  for (onnx::TensorProto &tensor : *graph.mutable_initializer())
+    isComplete &= resolveTensor(tensor, loc);
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    isComplete &= resolveNode(node, loc);
+  return isComplete;
+}
+
+bool ModelFile::resolveNode(onnx::NodeProto &node, mlir::Location loc) {
+  bool isComplete = true;
+  for (onnx::AttributeProto &attribute : *node.mutable_attribute()) {
+    if (attribute.has_t())
+      isComplete &= resolveTensor(*attribute.mutable_t(), loc);
+    if (attribute.has_g())
+      isComplete &= resolveGraph(*attribute.mutable_g(), loc);
+    for (onnx::GraphProto &graph : *attribute.mutable_graphs())
+      isComplete &= resolveGraph(graph, loc);
+  }
+  return isComplete;
+}
+
+/// A name that stays within the folder: relative, and no step leads out of it.
+static bool isInsideFolder(StringRef name) {
+  if (name.empty() || path_ns::is_absolute(name) || name.contains('\\') || name.contains('\0'))
+    return false;
+  int depth = 0;
+  for (StringRef part : make_range(path_ns::begin(name), path_ns::end(name))) {
+    depth += part == ".." ? -1 : part == "." ? 0 : 1;
+    if (depth < 0)
+      return false;
+  }
+  return depth > 0;
+}
+
+const MemoryBuffer *ModelFile::externalFile(StringRef name, StringRef tensor, mlir::Location loc) {
+  auto [entry, isNew] = externalFiles.try_emplace(name);
+  if (!isNew)
+    return entry->second.get(); // null: has been reported
+  SmallString<256> full(path_ns::parent_path(path)), folder, target;
+  path_ns::append(full, name);
+  // Symbolic links may not lead out of the folder either.
+  StringRef parent = path_ns::parent_path(path);
+  bool isResolved = !sys::fs::real_path(parent.empty() ? "." : parent, folder) && !sys::fs::real_path(full, target);
+  bool isInside = !isResolved || target.str().starts_with((folder + "/").str()) || folder == "/";
+  if (!isInsideFolder(name) || !isInside) {
+    diagnose(loc, DiagId::ExternalPathEscapes, name, tensor);
+    return nullptr;
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = mapFile(full);
+  if (!buffer) {
+    mlir::InFlightDiagnostic diag =
+        diagnose(loc, DiagId::ExternalFileMissing, name, tensor, buffer.getError().message());
+    addHelp(diag, "external data must lie beside the model, under the name the model gives it");
+    return nullptr;
+  }
+  entry->second = std::move(*buffer);
+  return entry->second.get();
+}
+
+bool ModelFile::resolveTensor(onnx::TensorProto &tensor, mlir::Location loc) {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL)
+    return true;
+  ByteRange range;
+  bool hasSize = false, isWellFormed = true;
+  std::string location;
+  for (const onnx::StringStringEntryProto &entry : tensor.external_data()) {
+    StringRef value = entry.value();
+    if (entry.key() == "location")
+      location = entry.value();
+    else if (entry.key() == "offset")
+      isWellFormed &= !value.getAsInteger(10, range.offset);
+    else if (entry.key() == "length")
+      hasSize = !value.getAsInteger(10, range.size), isWellFormed &= hasSize;
+  }
+  const MemoryBuffer *file = externalFile(location, tensor.name(), loc);
+  if (!file)
+    return false;
+  uint64_t fileSize = file->getBufferSize();
+  if (!hasSize)
+    range.size = fileSize - std::min(fileSize, range.offset);
+  if (!isWellFormed || range.offset > fileSize || range.size > fileSize - range.offset) {
+    diagnose(loc, DiagId::ExternalRange, tensor.name(), range.size, range.offset, location, fileSize);
+    return false;
+  }
+  range.file = location;
+  tensor.set_raw_data("");
+  tensor.set_doc_string(writeMark(range));
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  return true;
+}

@@ -1,0 +1,135 @@
+//===- Tensors.cpp - TensorProto becomes a constant or a weight -----------===//
+//
+// A tensor's elements stand in one of three forms: raw little-endian bytes, in the
+// model or outside (ModelFile.h gives both the same face); or one of the typed
+// lists, where int32_data serves every type of at most 32 bits, floats included;
+// types below 8 bits are packed, the first element in the low bits.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/onnx/Tensors.h"
+#include "ir/Diagnostics.h"
+#include "ir/prim/Prim.h"
+#include "lowering/decomp/ElementTypes.h"
+#include "llvm/Support/Endian.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::onnx_import;
+using onnx::TensorProto;
+
+namespace {
+
+/// Bytes of one element as MLIR keeps it; sub-byte elements take one byte each there.
+unsigned storedWidth(Type type) { return std::max(8u, type.getIntOrFloatBitWidth()); }
+
+/// Little-endian bytes of the elements in MLIR's form, from packed sub-byte elements.
+std::vector<char> unpack(StringRef packed, unsigned width, uint64_t count) {
+  std::vector<char> bytes(count);
+  unsigned perByte = 8 / width;
+  for (uint64_t i = 0; i < count; ++i)
+    bytes[i] = char((uint8_t(packed[i / perByte]) >> (i % perByte * width)) & ((1u << width) - 1));
+  return bytes;
+}
+
+template <typename Element, typename List> std::vector<char> copyList(const List &list) {
+  std::vector<char> bytes(list.size() * sizeof(Element));
+  char *out = bytes.data();
+  for (auto value : list) {
+    llvm::support::endian::write<Element>(out, static_cast<Element>(value), llvm::endianness::little);
+    out += sizeof(Element);
+  }
+  return bytes;
+}
+
+/// The typed list of the tensor as bytes; sub-byte types come out packed.
+std::vector<char> typedBytes(const TensorProto &tensor, Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (type.isF64())
+    return copyList<double>(tensor.double_data());
+  if (type.isF32())
+    return copyList<float>(tensor.float_data());
+  if (type.isUnsignedInteger(64))
+    return copyList<uint64_t>(tensor.uint64_data());
+  if (type.isUnsignedInteger(32))
+    return copyList<uint32_t>(tensor.uint64_data());
+  if (width == 64)
+    return copyList<int64_t>(tensor.int64_data());
+  if (width == 32)
+    return copyList<int32_t>(tensor.int32_data());
+  if (width == 16)
+    return copyList<uint16_t>(tensor.int32_data());
+  return copyList<uint8_t>(tensor.int32_data());
+}
+
+/// Element bytes as DenseElementsAttr wants them; booleans go through their own constructor.
+DenseElementsAttr makeDense(RankedTensorType type, ArrayRef<char> bytes) {
+  Type element = type.getElementType();
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (width >= 8)
+    return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  if (width == 1) {
+    SmallVector<bool> values(bytes.size());
+    for (auto [i, byte] : llvm::enumerate(bytes))
+      values[i] = byte != 0;
+    return DenseElementsAttr::get(type, values);
+  }
+  if (auto floatType = dyn_cast<FloatType>(element)) {
+    SmallVector<APFloat> values;
+    for (char byte : bytes)
+      values.emplace_back(floatType.getFloatSemantics(), APInt(width, uint8_t(byte)));
+    return DenseElementsAttr::get(type, values);
+  }
+  SmallVector<APInt> values;
+  for (char byte : bytes)
+    values.emplace_back(width, uint8_t(byte));
+  return DenseElementsAttr::get(type, values);
+}
+
+} // namespace
+
+Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const ModelFile &file, const TensorProto &tensor,
+                                     StringRef name) {
+  std::string what = ("tensor '" + name + "'").str();
+  Type element = decomp::fromOnnxType(builder.getContext(), tensor.data_type());
+  if (!element) {
+    diagnose(loc, DiagId::UnsupportedType, what, decomp::onnxTypeName(tensor.data_type()));
+    return {};
+  }
+  SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+  uint64_t count = 1;
+  for (int64_t dim : shape) {
+    bool overflows = dim < 0 || (dim != 0 && count > (uint64_t(1) << 48) / uint64_t(dim));
+    if (overflows) {
+      diagnose(loc, DiagId::TensorSize, name, decomp::onnxTypeName(tensor.data_type()), 0, "an impossible number of");
+      return {};
+    }
+    count *= dim;
+  }
+  auto type = RankedTensorType::get(shape, element);
+  unsigned width = element.getIntOrFloatBitWidth();
+  bool isPacked = width < 8 && width > 1;
+  uint64_t needed = isPacked ? (count * width + 7) / 8 : count * (storedWidth(element) / 8);
+
+  std::optional<StringRef> raw = file.rawBytes(tensor);
+  std::vector<char> typed;
+  if (!raw) {
+    typed = typedBytes(tensor, element);
+    raw = StringRef(typed.data(), typed.size());
+  }
+  if (raw->size() != needed) {
+    diagnose(loc, DiagId::TensorSize, name, decomp::onnxTypeName(tensor.data_type()), raw->size(), needed);
+    return {};
+  }
+  ByteRange range;
+  if (needed > maxInlineBytes && readMark(tensor.doc_string(), range)) {
+    auto ref = prim::WeightRefAttr::get(builder.getContext(), name, range.file, range.offset, range.size);
+    return prim::WeightOp::create(builder, loc, type, ref);
+  }
+  std::vector<char> unpacked;
+  ArrayRef<char> elements(raw->data(), raw->size());
+  if (isPacked) {
+    unpacked = unpack(*raw, width, count);
+    elements = unpacked;
+  }
+  return prim::ConstantOp::create(builder, loc, type, makeDense(type, elements));
+}
