@@ -17,6 +17,8 @@ Results eval::evalPointwise(prim::PointwiseOpInterface op, Operands x, Scope &sc
   llvm::Expected<Tensor> y = allocate(op->getResult(0), scope);
   if (!y)
     return y.takeError();
+  // No-ops where they are loaded; a pass that folds declares them.
+  op->getContext()->loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
   mlir::Block block;
   bool isUnsigned = false;
   for (const Tensor *operand : x) {
@@ -25,7 +27,8 @@ Results eval::evalPointwise(prim::PointwiseOpInterface op, Operands x, Scope &sc
     isUnsigned |= operand->getElementType().isUnsignedInteger();
     block.addArgument(prim::getScalarType(operand->getElementType()), op->getLoc());
   }
-  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+  mlir::OpBuilder builder(op->getContext());
+  builder.setInsertionPointToStart(&block);
   prim::ScalarBuilder scalars(builder, op->getLoc(), isUnsigned);
   llvm::SmallVector<mlir::Value> arguments(block.getArguments());
   mlir::Value value = op.emitScalar(scalars, arguments);

@@ -100,7 +100,7 @@ def Prim_ConcatOp : Prim_InferredOp<"concat"> {
   let summary = "joins operands along an axis";
   let arguments = (ins Variadic<Prim_Tensor>:$inputs, I64Attr:$axis);
   let results = (outs Prim_Tensor:$result);
-  let assemblyFormat = "$inputs `,` $axis attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$inputs `axis` $axis attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
