@@ -101,12 +101,27 @@ Function functionOf(const HostFunction &host) {
   return function;
 }
 
+/// As a person writes it: lt(batch, 65) is "batch <= 64".
+std::string guardText(Expr guard) {
+  if (guard.getKind() != ExprKind::Lt && guard.getKind() != ExprKind::Eq)
+    return guard.str() + " != 0";
+  SmallVector<Expr, 4> sides = guard.getOperands();
+  std::string left = sides[0].str(), right = sides[1].str();
+  if (guard.getKind() == ExprKind::Eq)
+    return sides[0].isConstant() ? right + " == " + left : left + " == " + right;
+  if (sides[1].isConstant())
+    return left + " <= " + (sides[1] - 1).str();
+  if (sides[0].isConstant())
+    return right + " >= " + (sides[0] + 1).str();
+  return left + " < " + right;
+}
+
 } // namespace
 
 std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
   std::vector<Guard> guards;
   for (Expr expr : prim::getExprs(program.getGuards())) {
-    Guard guard{.text = expr.str()};
+    Guard guard{.text = guardText(expr)};
     expr.walkSymbols([&](StringRef name) {
       int index = indexOf(symbols, name);
       if (index >= 0 && !llvm::is_contained(guard.symbols, unsigned(index)))

@@ -1,0 +1,308 @@
+"""Runs models compiled by ptc from Python.
+
+    import numpy, ptc
+    model = ptc.load("resnet50.so")
+    print(model.inputs)                       # [Value(name='x', dtype='float32', shape=('batch', 3, 224, 224))]
+    logits = model(x=numpy.zeros((1, 3, 224, 224), numpy.float32))["logits"]
+
+It needs numpy and the library, nothing of the compiler. Calls may come from several threads at once; each uses a context
+of its own. Inputs are never changed: the array of an alias pair is copied, and the output is the updated copy.
+"""
+
+import ctypes
+import os
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _abi, _dtypes
+
+__all__ = ["Error", "Function", "Model", "Symbol", "Value", "load"]
+
+
+class Error(RuntimeError):
+    """A call that the library refused. `status` is the number of abi.h."""
+
+    def __init__(self, status, sentence):
+        super().__init__(sentence or _abi.STATUS.get(status, f"status {status}"))
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A free size: min <= value <= max (None: no limit), a multiple of divisor."""
+
+    name: str
+    min: int
+    max: int | None
+    divisor: int
+    hint: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output. `shape` has numbers, and texts for sizes that depend on symbols."""
+
+    name: str
+    dtype: str
+    shape: tuple
+    c_name: str
+    alias: int | None
+    _type: tuple  # code and bits
+
+
+def _value(raw):
+    dims = tuple(d.extent if d.extent >= 0 else d.text.decode() for d in raw.dims[: raw.rank])
+    kind = (raw.dtype.code, raw.dtype.bits)
+    alias = raw.alias if raw.alias >= 0 else None
+    return Value(raw.name.decode(), _dtypes.name_of(*kind), dims, raw.c_name.decode(), alias, kind)
+
+
+def _symbol(raw):
+    limit = None if raw.max == 2**63 - 1 else raw.max
+    return Symbol(raw.name.decode(), raw.min, limit, raw.divisor, raw.hint)
+
+
+class _Buffer:
+    """A tensor of the ABI and the memory that it points to."""
+
+    def __init__(self, kind, shape, data):
+        self.data = data
+        self.shape = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+        pointer = data.ctypes.data if data is not None else None
+        self.tensor = _abi.Tensor(
+            pointer, _abi.Device(_abi.CPU, 0), len(shape), _abi.DType(*kind, 1), self.shape, None, 0
+        )
+
+
+def _memory(value, array, copy):
+    """Dense bytes of `array` as the ABI wants them."""
+    code, bits = value._type
+    if bits < 8 and code != _dtypes.BOOL:
+        return _dtypes.pack(array, bits)
+    return np.array(array, order="C", copy=True) if copy else np.ascontiguousarray(array)
+
+
+def _input(value, array):
+    array = np.asarray(array)
+    if not _dtypes.accepts(*value._type, array.dtype):
+        raise TypeError(f"input '{value.name}' must be an array of {value.dtype}, not {array.dtype}")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return _Buffer(value._type, array.shape, _memory(value, array, copy=value.alias is not None))
+
+
+def _tensors(buffers):
+    return (_abi.Tensor * max(len(buffers), 1))(*[buffer.tensor for buffer in buffers])
+
+
+class Function:
+    """One function of a model; call it with arrays, by position or by name."""
+
+    def __init__(self, model, index, raw):
+        self._model, self._index = model, index
+        self.name = raw.name.decode()
+        self.inputs = [_value(v) for v in raw.inputs[: raw.input_count]]
+        self.outputs = [_value(v) for v in raw.outputs[: raw.output_count]]
+        self.symbols = [_symbol(s) for s in raw.symbols[: raw.symbol_count]]
+        self.guards = [g.decode() for g in raw.guards[: raw.guard_count]]
+
+    def __repr__(self):
+        values = lambda all: ", ".join(f"{v.name}: {v.dtype}{list(v.shape)}" for v in all)
+        return f"{self.name}({values(self.inputs)}) -> ({values(self.outputs)})"
+
+    def _arguments(self, args, kwargs):
+        if len(args) > len(self.inputs):
+            raise TypeError(f"'{self.name}' takes {len(self.inputs)} inputs, {len(args)} were given")
+        given = {value.name: array for value, array in zip(self.inputs, args)}
+        names = {value.c_name: value.name for value in self.inputs} | {value.name: value.name for value in self.inputs}
+        for key, array in kwargs.items():
+            if key not in names:
+                raise TypeError(f"'{self.name}' has no input '{key}'; it has {', '.join(v.name for v in self.inputs)}")
+            if names[key] in given:
+                raise TypeError(f"input '{key}' was given twice")
+            given[names[key]] = array
+        missing = [value.name for value in self.inputs if value.name not in given]
+        if missing:
+            raise TypeError(f"'{self.name}' misses {', '.join(missing)}")
+        return [_input(value, given[value.name]) for value in self.inputs]
+
+    def _check(self, ctx, status):
+        if status != _abi.OK:
+            raise Error(status, self._model._table.last_error(ctx).decode())
+
+    def _output_shapes(self, ctx, tensors):
+        extents = [(ctypes.c_int64 * max(len(value.shape), 1))() for value in self.outputs]
+        pointers = (ctypes.POINTER(ctypes.c_int64) * max(len(extents), 1))(
+            *[ctypes.cast(extent, ctypes.POINTER(ctypes.c_int64)) for extent in extents]
+        )
+        self._check(ctx, self._model._table.output_shapes(ctx, self._index, tensors, pointers))
+        return [tuple(extent[: len(value.shape)]) for value, extent in zip(self.outputs, extents)]
+
+    def _output(self, value, shape, inputs):
+        code, bits = value._type
+        if value.alias is not None:
+            return _Buffer(value._type, shape, inputs[value.alias].data)
+        if bits < 8 and code != _dtypes.BOOL:
+            count = int(np.prod(shape, dtype=np.int64))
+            return _Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
+        return _Buffer(value._type, shape, np.empty(shape, _dtypes.numpy_type(code, bits)))
+
+    def _result(self, value, buffer):
+        code, bits = value._type
+        shape = tuple(buffer.shape[: len(value.shape)])
+        if bits < 8 and code != _dtypes.BOOL:
+            return _dtypes.unpack(buffer.data, code, bits, shape)
+        return buffer.data.reshape(shape)
+
+    def __call__(self, *args, **kwargs):
+        """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
+        inputs = self._arguments(args, kwargs)
+        tensors = _tensors(inputs)
+        with self._model._context() as ctx:
+            shapes = self._output_shapes(ctx, tensors)
+            outputs = [self._output(value, shape, inputs) for value, shape in zip(self.outputs, shapes)]
+            self._check(ctx, self._model._table.run(ctx, self._index, tensors, _tensors(outputs), None, None))
+        return {value.name: self._result(value, buffer) for value, buffer in zip(self.outputs, outputs)}
+
+    def prepare(self, *args, **kwargs):
+        """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
+        same dict of arrays each time, with the results of the last run. Alias pairs go on from their last state."""
+        inputs = self._arguments(args, kwargs)
+        tensors = _tensors(inputs)
+        context = self._model._context()
+        ctx = context.__enter__()
+        self._check(ctx, self._model._table.warmup(ctx, self._index, tensors))
+        outputs = [
+            self._output(value, shape, inputs) for value, shape in zip(self.outputs, self._output_shapes(ctx, tensors))
+        ]
+        out = _tensors(outputs)
+        results = {value.name: self._result(value, buffer) for value, buffer in zip(self.outputs, outputs)}
+        table, index = self._model._table, self._index
+
+        def run(_keep=(inputs, outputs, context)):
+            self._check(ctx, table.run(ctx, index, tensors, out, None, None))
+            return results
+
+        return run
+
+    def workspace_size(self, *args, **kwargs):
+        """Bytes of memory that a call on inputs of these shapes needs."""
+        inputs = self._arguments(args, kwargs)
+        with self._model._context() as ctx:
+            bytes = self._model._table.workspace_size(ctx, self._index, _tensors(inputs))
+            if bytes == _abi.NO_SIZE:
+                raise Error(4, self._model._table.last_error(ctx).decode())
+        return bytes
+
+
+class _Context:
+    """Takes a context of the model for the time of a call."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __enter__(self):
+        self.ctx = self.model._take()
+        return self.ctx
+
+    def __exit__(self, *unused):
+        self.model._give_back(self.ctx)
+
+
+class Model:
+    """A created model. It behaves as its first function; `functions` has all of them by name."""
+
+    def __init__(self, library, threads=0, cpu_level=None, weights=None):
+        self._handle = None
+        self._library = library
+        self._table = table = _abi.ModelTable.in_dll(library, "ptc_model_v1")
+        _abi.check(table)
+        error = ctypes.create_string_buffer(1024)
+        options = _abi.Options(struct_size=ctypes.sizeof(_abi.Options), error_size=len(error), threads=threads)
+        options.error = ctypes.cast(error, ctypes.c_char_p)
+        options.cpu_level = cpu_level.encode() if cpu_level else None
+        options.weights_path = os.fsencode(weights) if weights else None
+        handle = ctypes.c_void_p()
+        status = table.create(ctypes.byref(options), ctypes.byref(handle))
+        if status != _abi.OK:
+            raise Error(status, error.value.decode())
+        self._handle = handle.value
+        self._idle, self._contexts, self._lock = [], [], threading.Lock()
+        self.name = table.name.decode()
+        self.compiler = table.compiler.decode()
+        self.levels = [level.decode() for level in table.levels[: table.level_count]]
+        self.weights = [w.name.decode() for w in table.weights[: table.weight_count]] if table.weight_count else []
+        self.functions = {}
+        for index in range(table.function_count):
+            function = Function(self, index, table.functions[index])
+            self.functions[function.name] = function
+        main = next(iter(self.functions.values()))
+        self.inputs, self.outputs, self.symbols, self.guards = main.inputs, main.outputs, main.symbols, main.guards
+        self._main = main
+
+    def __call__(self, *args, **kwargs):
+        return self._main(*args, **kwargs)
+
+    def prepare(self, *args, **kwargs):
+        return self._main.prepare(*args, **kwargs)
+
+    def workspace_size(self, *args, **kwargs):
+        return self._main.workspace_size(*args, **kwargs)
+
+    @property
+    def cpu_level(self):
+        return self._table.cpu_level(self._handle).decode()
+
+    @property
+    def threads(self):
+        return self._table.threads(self._handle)
+
+    def set_weight(self, name, array):
+        """Replaces a weight, while no call runs."""
+        array = np.ascontiguousarray(array)
+        status = self._table.set_weight(self._handle, name.encode(), array.ctypes.data, array.nbytes)
+        if status != _abi.OK:
+            raise Error(status, f"weight '{name}' cannot be set to {array.nbytes} bytes")
+
+    def _context(self):
+        return _Context(self)
+
+    def _take(self):
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        ctx = ctypes.c_void_p()
+        status = self._table.ctx_create(self._handle, ctypes.byref(ctx))
+        if status != _abi.OK:
+            raise Error(status, "")
+        with self._lock:
+            self._contexts.append(ctx.value)
+        return ctx.value
+
+    def _give_back(self, ctx):
+        with self._lock:
+            self._idle.append(ctx)
+
+    def close(self):
+        """Frees the model; also done when it is collected. The library stays loaded."""
+        if self._handle is None:
+            return
+        for ctx in self._contexts:
+            self._table.ctx_destroy(ctx)
+        self._table.destroy(self._handle)
+        self._idle, self._contexts, self._handle = [], [], None
+
+    def __del__(self):
+        self.close()
+
+
+def load(path, threads=0, cpu_level=None, weights=None):
+    """Loads a library and creates its model.
+
+    threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
+    if it is not beside the library.
+    """
+    library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
+    return Model(library, threads, cpu_level, weights)
