@@ -89,7 +89,8 @@ Function functionOf(const HostFunction &host) {
   loop::ProgramOp program = host.variants.back();
   Function function{.name = host.name};
   function.symbols = symbolsOf(program);
-  function.inputs = valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols);
+  function.inputs =
+      valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols);
   function.outputs =
       valuesOf(program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes(), function.symbols);
   ArrayRef<int64_t> aliases = program.getAliases();

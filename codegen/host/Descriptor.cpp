@@ -1,8 +1,8 @@
 // The constant tables that describe a model: the public one (ptc/abi.h) and the runtime's (ptc/descriptor.h). Each
 // function below writes one C struct, member by member in the order of the header; its size is checked against the C
 // compiler's.
-#include "codegen/host/HostBuilder.h"
 #include "runtime/include/ptc/descriptor.h"
+#include "codegen/host/HostBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -14,7 +14,8 @@ Constants::Constants(Module &module)
     : module(module), context(module.getContext()), pointer(PointerType::get(module.getContext(), 0)) {}
 
 GlobalVariable *Constants::global(Constant *value, const Twine &name) {
-  auto *variable = new GlobalVariable(module, value->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, value, name);
+  auto *variable =
+      new GlobalVariable(module, value->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, value, name);
   variable->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
   return variable;
 }
@@ -53,7 +54,8 @@ public:
   DescriptorEmitter(Constants &c, const HostInputs &inputs, const ModelInterface &interface)
       : c(c), inputs(inputs), interface(interface) {}
 
-  template <typename Range, typename Function> Constant *list(const Range &range, const Twine &name, Function &&convert) {
+  template <typename Range, typename Function>
+  Constant *list(const Range &range, const Twine &name, Function &&convert) {
     SmallVector<Constant *> elements;
     for (const auto &element : range)
       elements.push_back(convert(element));
@@ -69,9 +71,9 @@ public:
   }
 
   Constant *symbol(const Symbol &symbol) {
-    return c.record({c.string(symbol.name), c.i64(symbol.min), c.i64(symbol.max), c.i64(symbol.divisor),
-                     c.i64(symbol.hint)},
-                    sizeof(ptc_symbol));
+    return c.record(
+        {c.string(symbol.name), c.i64(symbol.min), c.i64(symbol.max), c.i64(symbol.divisor), c.i64(symbol.hint)},
+        sizeof(ptc_symbol));
   }
 
   Constant *value(const host::Value &value) {
@@ -94,8 +96,7 @@ public:
 
   Constant *weight(const Weight &weight) {
     return c.record({c.string(weight.name), dtype(weight.dtype), c.i32(weight.shape.size()),
-                     list(weight.shape, "shape", [&](int64_t extent) { return c.i64(extent); }),
-                     c.i64(weight.bytes())},
+                     list(weight.shape, "shape", [&](int64_t extent) { return c.i64(extent); }), c.i64(weight.bytes())},
                     sizeof(ptc_weight));
   }
 
@@ -109,17 +110,30 @@ public:
   }
 
   Constant *publicTable(Constant *functions) {
-    return c.record(
-        {c.i32(sizeof(ptc_model_table)), c.i32(PTC_ABI_VERSION), c.string(interface.name), c.string(interface.compiler),
-         c.i32(interface.functions.size()), c.i32(inputs.levels.size()), functions,
-         list(inputs.levels, "level_names", [&](const Level &level) { return c.string(level.name); }),
-         c.i32(interface.weights.size()), c.i32(0),
-         list(interface.weights, "weights", [&](const Weight &w) { return weight(w); }),
-         c.module.getFunction(interface.name + "_create"), entry("ptc_rt_destroy"), entry("ptc_rt_ctx_create"),
-         entry("ptc_rt_ctx_destroy"), entry("ptc_rt_tensor_workspace_size"), entry("ptc_rt_tensor_output_shapes"),
-         entry("ptc_rt_tensor_warmup"), entry("ptc_rt_tensor_run"), entry("ptc_rt_set_weight"),
-         entry("ptc_rt_last_error"), entry("ptc_rt_cpu_level"), entry("ptc_rt_threads")},
-        sizeof(ptc_model_table));
+    return c.record({c.i32(sizeof(ptc_model_table)),
+                     c.i32(PTC_ABI_VERSION),
+                     c.string(interface.name),
+                     c.string(interface.compiler),
+                     c.i32(interface.functions.size()),
+                     c.i32(inputs.levels.size()),
+                     functions,
+                     list(inputs.levels, "level_names", [&](const Level &level) { return c.string(level.name); }),
+                     c.i32(interface.weights.size()),
+                     c.i32(0),
+                     list(interface.weights, "weights", [&](const Weight &w) { return weight(w); }),
+                     c.module.getFunction(interface.name + "_create"),
+                     entry("ptc_rt_destroy"),
+                     entry("ptc_rt_ctx_create"),
+                     entry("ptc_rt_ctx_destroy"),
+                     entry("ptc_rt_tensor_workspace_size"),
+                     entry("ptc_rt_tensor_output_shapes"),
+                     entry("ptc_rt_tensor_warmup"),
+                     entry("ptc_rt_tensor_run"),
+                     entry("ptc_rt_set_weight"),
+                     entry("ptc_rt_last_error"),
+                     entry("ptc_rt_cpu_level"),
+                     entry("ptc_rt_threads")},
+                    sizeof(ptc_model_table));
   }
 
   // ---- the runtime's tables ----
@@ -196,12 +210,13 @@ public:
     SmallVector<Constant *> codes;
     for (auto [index, code] : llvm::enumerate(functions))
       codes.push_back(functionCode(code, publicFunctions, index));
-    Constant *value = c.record(
-        {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
-         c.array(codes, "function_code"), list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
-         list(kernels, "kernel_names", [&](loop::KernelOp kernel) { return c.string(kernel.getSymName()); }),
-         threading(), weights()},
-        sizeof(ptc_rt_descriptor));
+    Constant *value =
+        c.record({c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()),
+                  table, c.array(codes, "function_code"),
+                  list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
+                  list(kernels, "kernel_names", [&](loop::KernelOp kernel) { return c.string(kernel.getSymName()); }),
+                  threading(), weights()},
+                 sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
     descriptor->replaceAllUsesWith(definition);
     descriptor->eraseFromParent();

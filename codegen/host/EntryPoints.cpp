@@ -43,9 +43,9 @@ public:
     for (const host::Value &value : function.outputs)
       values += value.alias < 0;
     begin(function.cPrefix + "_run", i32, first + values + 2);
-    finish(call("ptc_rt_run", i32,
-                {argument(0), number, dims(), pack(first, values), argument(first + values),
-                 argument(first + values + 1)}));
+    finish(call(
+        "ptc_rt_run", i32,
+        {argument(0), number, dims(), pack(first, values), argument(first + values), argument(first + values + 1)}));
   }
 
 private:

@@ -15,8 +15,8 @@ Value *ExprCode::arithmetic(Instruction::BinaryOps operation, Intrinsic::ID chec
   return builder.CreateExtractValue(pair, 0);
 }
 
-/// Truncating division first, then one step down where the signs of remainder and divisor differ. A divisor of 0 gives 0
-/// and leaves the dividend, -1 gives the negated dividend and 0: neither reaches the instruction, which would trap.
+/// Truncating division first, then one step down where the signs of remainder and divisor differ. A divisor of 0 gives
+/// 0 and leaves the dividend, -1 gives the negated dividend and 0: neither reaches the instruction, which would trap.
 Value *ExprCode::floorDivision(Value *a, Value *b, bool modulo) {
   Value *zero = builder.getInt64(0), *one = builder.getInt64(1);
   Value *isZero = builder.CreateICmpEQ(b, zero), *isMinusOne = builder.CreateICmpEQ(b, builder.getInt64(-1));

@@ -21,7 +21,9 @@ public:
   llvm::Constant *i32(int64_t value) const {
     return llvm::ConstantInt::getSigned(llvm::Type::getInt32Ty(context), int32_t(value));
   }
-  llvm::Constant *i64(int64_t value) const { return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), value); }
+  llvm::Constant *i64(int64_t value) const {
+    return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), value);
+  }
   llvm::Constant *null() const { return llvm::ConstantPointerNull::get(pointer); }
 
   /// A zero-terminated string, once per text.

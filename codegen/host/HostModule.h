@@ -34,8 +34,8 @@ struct HostFunction {
 enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
 
 struct HostInputs {
-  std::string name;     // C identifier, prefix of all names
-  std::string compiler; // "ptc 0.1.0"
+  std::string name;                    // C identifier, prefix of all names
+  std::string compiler;                // "ptc 0.1.0"
   std::vector<HostFunction> functions; // the main one first
   std::vector<Level> levels;           // lowest first
   Threading threading = Threading::Pool;
@@ -61,9 +61,9 @@ std::string kernelSymbol(llvm::StringRef kernel, llvm::StringRef level);
 llvm::SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs);
 
 /// The module, not yet prepared for a target: object::emitObject with the baseline of the processor compiles it. It
-/// refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all hidden.
-/// Defines the typed functions, NAME_model_v1 and its alias ptc_model_v1.
-/// Programs must be at the end of plan-memory and kernels planned.
+/// refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all
+/// hidden. Defines the typed functions, NAME_model_v1 and its alias ptc_model_v1. Programs must be at the end of
+/// plan-memory and kernels planned.
 llvm::Expected<std::unique_ptr<llvm::Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
                                                              llvm::LLVMContext &context);
 

@@ -1,11 +1,12 @@
 // A loop.program as host code: straight-line calls of ptc_rt_launch, branches for loop.if.
 //
-// A buffer is an address: an argument of the call, the arena plus an offset, the weights plus an offset, or a constant of
-// the module. Addresses are computed where they are used, from expressions over the symbols that the call got; LLVM
-// shares what is equal. One array on the stack serves the buffers of all launches and one their symbols, so that stack use
-// does not grow with the program.
+// A buffer is an address: an argument of the call, the arena plus an offset, the weights plus an offset, or a constant
+// of the module. Addresses are computed where they are used, from expressions over the symbols that the call got; LLVM
+// shares what is equal. One array on the stack serves the buffers of all launches and one their symbols, so that stack
+// use does not grow with the program.
 //
-// The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those are.
+// The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
+// are.
 #include "codegen/host/ExprCode.h"
 #include "codegen/host/HostBuilder.h"
 
@@ -66,7 +67,8 @@ public:
     function->addFnAttr(Attribute::NoUnwind);
     builder.SetInsertPoint(BasicBlock::Create(constants.context, "", function));
     for (auto [index, symbol] : llvm::enumerate(interface.symbols)) {
-      Value *address = builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), function->getArg(symbolsParameter), index);
+      Value *address =
+          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), function->getArg(symbolsParameter), index);
       symbols[symbol.name] = builder.CreateLoad(builder.getInt64Ty(), address, symbol.name);
     }
   }
@@ -156,8 +158,7 @@ private:
         if (Error error = emitIf(branch))
           return error;
       } else if (!mlir::isa<loop::AtOp, loop::WeightOp, loop::ConstantOp>(op)) {
-        return createStringError(inconvertibleErrorCode(),
-                                 "the host cannot run '" + op.getName().getStringRef() + "'");
+        return createStringError(inconvertibleErrorCode(), "the host cannot run '" + op.getName().getStringRef() + "'");
       }
     }
     return Error::success();
@@ -208,7 +209,8 @@ private:
     BasicBlock *onFalse = BasicBlock::Create(constants.context, "else", code.function, failed);
     BasicBlock *join = BasicBlock::Create(constants.context, "", code.function, failed);
     builder.CreateCondBr(condition, onTrue, onFalse);
-    for (auto [block, region] : {std::pair{onTrue, &branch.getThenRegion()}, std::pair{onFalse, &branch.getElseRegion()}}) {
+    for (auto [block, region] :
+         {std::pair{onTrue, &branch.getThenRegion()}, std::pair{onFalse, &branch.getElseRegion()}}) {
       builder.SetInsertPoint(block);
       if (Error error = emitBlock(region->front()))
         return error;
@@ -221,7 +223,8 @@ private:
   /// At the insertion point: an address computed in one branch must not be used in another.
   Expected<Value *> address(mlir::Value buffer) {
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
-      Value *slot = builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
+      Value *slot =
+          builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
       return builder.CreateLoad(constants.pointer, slot);
     }
     mlir::Operation *op = buffer.getDefiningOp();
@@ -307,7 +310,8 @@ llvm::Function *emitShapes(Constants &constants, const Function &interface, Arra
     llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(pointer, code.function->getArg(1), index);
     llvm::Value *shape = builder.CreateLoad(pointer, slot);
     for (auto [dim, extent] : llvm::enumerate(mlir::cast<loop::BufferType>(value.getType()).getShape()))
-      builder.CreateStore(code.exprs.emit(extent), builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shape, dim));
+      builder.CreateStore(code.exprs.emit(extent),
+                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shape, dim));
   }
   builder.CreateRetVoid();
   return code.function;
@@ -341,8 +345,8 @@ Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const
   for (auto [host, function] : llvm::zip_equal(inputs.functions, interface.functions)) {
     FunctionCode code = {};
     for (auto [index, variant] : llvm::enumerate(host.variants)) {
-      Expected<VariantCode> emitted = emitProgram(constants, inputs, function, variant, kernelIndex,
-                                                  Twine(function.cPrefix) + "_" + Twine(index));
+      Expected<VariantCode> emitted =
+          emitProgram(constants, inputs, function, variant, kernelIndex, Twine(function.cPrefix) + "_" + Twine(index));
       if (!emitted)
         return emitted.takeError();
       code.variants.push_back(std::move(*emitted));
@@ -350,7 +354,8 @@ Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const
     loop::ProgramOp program = host.variants.back();
     auto isDerived = [](const Dim &dim) { return dim.extent < 0 && dim.symbol < 0; };
     if (llvm::any_of(function.inputs, [&](const Value &value) { return llvm::any_of(value.dims, isDerived); }))
-      code.inputShapes = emitShapes(constants, function, program.getInputArgs(), Twine(function.cPrefix) + "_input_shapes");
+      code.inputShapes =
+          emitShapes(constants, function, program.getInputArgs(), Twine(function.cPrefix) + "_input_shapes");
     code.outputShapes = emitShapes(constants, function, program.getOutputArgs(), Twine(function.cPrefix) + "_shapes");
     codes.push_back(std::move(code));
   }

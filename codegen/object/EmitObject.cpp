@@ -55,9 +55,8 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetLevel &
   options.FunctionSections = options.DataSections = true;
   options.UniqueSectionNames = true;
   options.MCOptions.AsmVerbose = true;
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(triple, level.cpu, level.features, options,
-                                                                     Reloc::PIC_, std::nullopt,
-                                                                     CodeGenOptLevel::Aggressive));
+  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
+      triple, level.cpu, level.features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Aggressive));
   if (!machine)
     return createStringError(inconvertibleErrorCode(), "no code generator for " + level.triple);
   return machine;
@@ -113,8 +112,7 @@ Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine
   legacy::PassManager passes;
   CodeGenFileType type = kind == EmissionKind::Object ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
-    return createStringError(inconvertibleErrorCode(),
-                             "cannot emit code for " + machine.getTargetTriple().str());
+    return createStringError(inconvertibleErrorCode(), "cannot emit code for " + machine.getTargetTriple().str());
   passes.run(module);
   return bytes;
 }
@@ -174,7 +172,8 @@ Expected<uint64_t> runtimeFeatures(StringRef cpu, StringRef features) {
                                       .Case("+sve", PTC_RT_ARM_SVE)
                                       .Default(std::nullopt);
     if (!bit)
-      return createStringError(inconvertibleErrorCode(), "the runtime cannot tell whether a processor has '" + name + "'");
+      return createStringError(inconvertibleErrorCode(),
+                               "the runtime cannot tell whether a processor has '" + name + "'");
     *bits |= *bit;
   }
   return *bits;

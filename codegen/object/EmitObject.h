@@ -32,7 +32,8 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const T
 void prepareModule(llvm::Module &module, const TargetLevel &level, const llvm::TargetMachine &machine);
 
 /// LLVM's default pipeline for -O<level>, 0 to 3.
-void optimizeModule(llvm::Module &module, const TargetLevel &level, llvm::TargetMachine &machine, unsigned optLevel = 2);
+void optimizeModule(llvm::Module &module, const TargetLevel &level, llvm::TargetMachine &machine,
+                    unsigned optLevel = 2);
 
 enum class EmissionKind { Object, Assembly };
 

@@ -113,7 +113,8 @@ std::string versionDefinitions(StringRef soname, ArrayRef<StringRef> versions, s
     definition.vd_cnt = 1;
     definition.vd_hash = object::hashSysV(name);
     definition.vd_aux = sizeof(definition);
-    definition.vd_next = i == versions.size() ? 0 : sizeof(definition) + sizeof(object::Elf_Verdaux_Impl<object::ELF64LE>);
+    definition.vd_next =
+        i == versions.size() ? 0 : sizeof(definition) + sizeof(object::Elf_Verdaux_Impl<object::ELF64LE>);
     object::Elf_Verdaux_Impl<object::ELF64LE> aux = {};
     aux.vda_name = addString(strings, name);
     append(bytes, definition);
@@ -178,8 +179,8 @@ SmallVector<char, 0> writeWeightsObject(const Triple &triple, uint64_t bytes) {
     entry.st_size = size;
     append(table, entry);
   };
-  define(digestSymbol,
-         file.add(digestSection, ELF::SHT_PROGBITS, ELF::SHF_ALLOC, 16, std::string(digestBytes, '\0')), digestBytes);
+  define(digestSymbol, file.add(digestSection, ELF::SHT_PROGBITS, ELF::SHF_ALLOC, 16, std::string(digestBytes, '\0')),
+         digestBytes);
   if (bytes > 0) {
     unsigned index = file.add(weightsSection, ELF::SHT_NOBITS, ELF::SHF_ALLOC, 4096);
     file.header(index).sh_size = bytes;

@@ -67,8 +67,9 @@ struct FunctionWriter {
     os << "/* Function '" << inComment(function.name) << "'.\n *\n * Inputs\n";
     for (const host::Value &value : function.inputs)
       os << " *   " << describe(value)
-         << (value.alias >= 0 ? "; read and updated: also output '" + inComment(function.outputs[value.alias].name) + "'"
-                              : "")
+         << (value.alias >= 0
+                 ? "; read and updated: also output '" + inComment(function.outputs[value.alias].name) + "'"
+                 : "")
          << "\n";
     os << " * Outputs\n";
     for (const host::Value &value : function.outputs)
@@ -144,7 +145,8 @@ std::string writeHeader(const host::ModelInterface &model, const HeaderOptions &
      << "_model *model, const char *name, const void *data, size_t bytes);\n\n";
   for (const host::Function &function : model.functions)
     FunctionWriter{os, model, function}.write();
-  os << "/* The generic entry. */\nextern const ptc_model_table " << (options.staticLibrary ? name + "_model_v1" : "ptc_model_v1")
+  os << "/* The generic entry. */\nextern const ptc_model_table "
+     << (options.staticLibrary ? name + "_model_v1" : "ptc_model_v1")
      << ";\n\n#ifdef __cplusplus\n}\n#endif\n#endif /* " << guard << " */\n";
   return text;
 }

@@ -110,9 +110,25 @@ std::string versionScript(const LinkInputs &inputs) {
 
 Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &inputs) {
   link.arguments.insert(link.arguments.end(),
-                        {"-shared", "--hash-style=gnu", "-z", "relro", "-z", "now", "-z", "noexecstack", "-z", "text", "-z",
-                         "defs", "-z", "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes),
-                         "--gc-sections", "--as-needed", "--strip-all", "-soname", sys::path::filename(path).str(),
+                        {"-shared",
+                         "--hash-style=gnu",
+                         "-z",
+                         "relro",
+                         "-z",
+                         "now",
+                         "-z",
+                         "noexecstack",
+                         "-z",
+                         "text",
+                         "-z",
+                         "defs",
+                         "-z",
+                         "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes),
+                         "--gc-sections",
+                         "--as-needed",
+                         "--strip-all",
+                         "-soname",
+                         sys::path::filename(path).str(),
                          "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
   if (Error error = link.addFile(versionScript(inputs), "--version-script="))
     return error;
@@ -166,7 +182,8 @@ std::string writeBuildId(const Image &image, MutableArrayRef<char> bytes) {
   const Image::Elf_Shdr *section = findSection(image, ".note.gnu.build-id");
   if (!section)
     return "";
-  BLAKE3Result<buildIdBytes> id = BLAKE3::hash<buildIdBytes>({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  BLAKE3Result<buildIdBytes> id =
+      BLAKE3::hash<buildIdBytes>({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
   std::memcpy(bytes.data() + section->sh_offset + section->sh_size - buildIdBytes, id.data(), id.size());
   return toHex(id, /*LowerCase=*/true);
 }

@@ -23,8 +23,8 @@ struct LinkInputs {
   std::vector<std::string> exported; // names of a shared library, "ptc_model_v1" among them
   llvm::ArrayRef<WeightBlob> weights;
   const WeightLayout *layout = nullptr;
-  bool embedWeights = true;          // into the file; otherwise beside it: see writeWeightsFile
-  Digest weightsDigest = {};         // of that other file
+  bool embedWeights = true;  // into the file; otherwise beside it: see writeWeightsFile
+  Digest weightsDigest = {}; // of that other file
   unsigned jobs = 1;
 };
 

@@ -19,18 +19,20 @@ template <typename Range, typename Function> json::Array listOf(const Range &ran
 json::Value text(StringRef string) { return json::isUTF8(string) ? string.str() : json::fixUTF8(string); }
 
 json::Value valueOf(const host::Value &value) {
-  json::Object object{
-      {"c_name", value.cName},
-      {"dtype", value.dtype.name()},
-      {"name", text(value.name)},
-      {"shape", listOf(value.dims, [](const host::Dim &dim) { return dim.extent >= 0 ? json::Value(dim.extent) : text(dim.text); })}};
+  json::Object object{{"c_name", value.cName},
+                      {"dtype", value.dtype.name()},
+                      {"name", text(value.name)},
+                      {"shape", listOf(value.dims, [](const host::Dim &dim) {
+                         return dim.extent >= 0 ? json::Value(dim.extent) : text(dim.text);
+                       })}};
   if (value.alias >= 0)
     object["alias"] = value.alias;
   return object;
 }
 
 json::Value symbolOf(const host::Symbol &symbol) {
-  json::Object object{{"divisor", symbol.divisor}, {"hint", symbol.hint}, {"min", symbol.min}, {"name", text(symbol.name)}};
+  json::Object object{
+      {"divisor", symbol.divisor}, {"hint", symbol.hint}, {"min", symbol.min}, {"name", text(symbol.name)}};
   if (symbol.max != std::numeric_limits<int64_t>::max())
     object["max"] = symbol.max;
   return object;
@@ -45,7 +47,9 @@ json::Value functionOf(const host::Function &function) {
                       {"symbols", listOf(function.symbols, symbolOf)}};
 }
 
-json::Value amountOf(const Amount &amount) { return json::Object{{"at_hint", amount.atHint}, {"expression", text(amount.text)}}; }
+json::Value amountOf(const Amount &amount) {
+  return json::Object{{"at_hint", amount.atHint}, {"expression", text(amount.text)}};
+}
 
 json::Value kernelOf(const KernelEntry &kernel) {
   json::Object code;
@@ -62,8 +66,9 @@ json::Value kernelOf(const KernelEntry &kernel) {
 }
 
 json::Value memoryOf(const MemoryEntry &memory) {
-  return json::Object{
-      {"function", text(memory.function)}, {"lower_bound", amountOf(memory.lowerBound)}, {"peak", amountOf(memory.peak)}};
+  return json::Object{{"function", text(memory.function)},
+                      {"lower_bound", amountOf(memory.lowerBound)},
+                      {"peak", amountOf(memory.peak)}};
 }
 
 json::Value weightsOf(const WeightsEntry &weights) {
@@ -88,21 +93,21 @@ std::string escapeMake(StringRef path) {
 } // namespace
 
 std::string writeManifest(const Manifest &manifest) {
-  json::Value root = json::Object{
-      {"abi", PTC_ABI_VERSION},
-      {"build_id", manifest.buildId},
-      {"code_bytes", int64_t(manifest.codeBytes)},
-      {"compiler", manifest.interface.compiler},
-      {"file_bytes", int64_t(manifest.fileBytes)},
-      {"flags", listOf(manifest.flags, [](const std::string &flag) { return text(flag); })},
-      {"functions", listOf(manifest.interface.functions, functionOf)},
-      {"kernels", listOf(manifest.kernels, kernelOf)},
-      {"levels", listOf(manifest.levels, [](const std::string &level) { return text(level); })},
-      {"memory", listOf(manifest.memory, memoryOf)},
-      {"model_digest", manifest.modelDigest},
-      {"name", manifest.interface.name},
-      {"target", manifest.target},
-      {"weights", weightsOf(manifest.weights)}};
+  json::Value root =
+      json::Object{{"abi", PTC_ABI_VERSION},
+                   {"build_id", manifest.buildId},
+                   {"code_bytes", int64_t(manifest.codeBytes)},
+                   {"compiler", manifest.interface.compiler},
+                   {"file_bytes", int64_t(manifest.fileBytes)},
+                   {"flags", listOf(manifest.flags, [](const std::string &flag) { return text(flag); })},
+                   {"functions", listOf(manifest.interface.functions, functionOf)},
+                   {"kernels", listOf(manifest.kernels, kernelOf)},
+                   {"levels", listOf(manifest.levels, [](const std::string &level) { return text(level); })},
+                   {"memory", listOf(manifest.memory, memoryOf)},
+                   {"model_digest", manifest.modelDigest},
+                   {"name", manifest.interface.name},
+                   {"target", manifest.target},
+                   {"weights", weightsOf(manifest.weights)}};
   std::string result;
   raw_string_ostream os(result);
   json::OStream(os, /*IndentSize=*/2).value(root);

@@ -15,8 +15,8 @@ struct Amount {
 };
 
 struct KernelEntry {
-  std::string name, kind;          // "pointwise", "reduction", "contraction", ...
-  std::vector<std::string> nodes;  // fused nodes of the first launch, as the user named them
+  std::string name, kind;         // "pointwise", "reduction", "contraction", ...
+  std::vector<std::string> nodes; // fused nodes of the first launch, as the user named them
   unsigned launches = 0;
   Amount flops, bytesRead, bytesWritten;
   std::vector<std::pair<std::string, uint64_t>> codeBytes; // per CPU level

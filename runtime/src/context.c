@@ -3,6 +3,7 @@
  * Memory of a call is one block: the arena at its start, then one scratch area per thread. It is the caller's workspace
  * or the context's own block, which grows when dims do and is never given back before the context is.
  */
+#define _GNU_SOURCE
 #include "fpmode.h"
 #include "runtime.h"
 

@@ -45,8 +45,8 @@ static ptc_status choose_level(ptc_model *model, const ptc_options *options) {
     snprintf(sentence, sizeof(sentence), "this processor is older than the lowest level of the model, %s",
              descriptor->levels[0].name);
   else
-    snprintf(sentence, sizeof(sentence), known ? "this processor lacks what CPU level '%s' needs"
-                                               : "the model was not compiled for CPU level '%s'",
+    snprintf(sentence, sizeof(sentence),
+             known ? "this processor lacks what CPU level '%s' needs" : "the model was not compiled for CPU level '%s'",
              options->cpu_level);
   return fail(options, known ? PTC_CPU_UNSUPPORTED : PTC_INVALID_ARGUMENT, sentence);
 }

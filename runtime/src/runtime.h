@@ -19,7 +19,7 @@ struct ptc_model {
   uint32_t level; /* index into descriptor->levels */
   uint32_t threads;
   const char *weights;
-  char *own_weights; /* writable copy, made by the first set_weight */
+  char *own_weights;        /* writable copy, made by the first set_weight */
   const char *file_weights; /* in the mapped file, after its header; NULL if there is none */
   size_t mapped;            /* bytes of that mapping, header included */
   ptc_allocator allocator;
@@ -42,7 +42,7 @@ struct ptc_ctx {
   void **arguments;    /* room for the most inputs + outputs of any function */
   int64_t *extents;    /* room for the extents of all inputs, or all outputs, of any function */
   int64_t **shapes;    /* room for as many pointers as there are inputs, or outputs, of any function */
-  size_t bytes; /* of this block */
+  size_t bytes;        /* of this block */
   char error[PTC_RT_ERROR_SIZE];
 };
 

@@ -111,7 +111,8 @@ static ptc_status open_file(ptc_model *model, const ptc_options *options) {
   if (options->weights_path)
     return map_file(model, options, options->weights_path);
   if (!path_beside(model->descriptor->weights.file_name, path, sizeof(path)))
-    return fail(options, PTC_WEIGHTS_UNAVAILABLE, "cannot tell where the library is; give the path of '%s' in the options",
+    return fail(options, PTC_WEIGHTS_UNAVAILABLE,
+                "cannot tell where the library is; give the path of '%s' in the options",
                 model->descriptor->weights.file_name);
   return map_file(model, options, path);
 }

@@ -36,9 +36,8 @@ static ptc_rt_kernel *const baseline[] = {scale, gather};
 static ptc_rt_kernel *const wide[] = {scale_v4, gather};
 static ptc_rt_kernel *const impossible[] = {scale, gather};
 static const char *const kernel_names[] = {"scale_1", "gather_2"};
-static const ptc_rt_level levels[] = {{"x86-64", 0, baseline},
-                                      {"x86-64-v2", PTC_RT_X86_V2, wide},
-                                      {"impossible", 1ull << 63, impossible}};
+static const ptc_rt_level levels[] = {
+    {"x86-64", 0, baseline}, {"x86-64-v2", PTC_RT_X86_V2, wide}, {"impossible", 1ull << 63, impossible}};
 static const char *const level_names[] = {"x86-64", "x86-64-v2", "impossible"};
 
 static const ptc_symbol batch[] = {{"batch", 1, 1000, 1, 8}};
@@ -54,9 +53,8 @@ static const ptc_dim dims_batch[] = {{-1, 0, 0, "batch"}};
 static const ptc_value gather_inputs[] = {{"indices", "indices", {PTC_INT, 64, 1}, 1, dims_batch, -1, 0}};
 static const ptc_value gather_outputs[] = {{"values", "values", {PTC_FLOAT, 32, 1}, 1, dims_batch, -1, 0}};
 static const char *const guard_texts[] = {"batch <= 64"};
-static const ptc_function functions[] = {
-    {"scale", 3, 2, scale_inputs, scale_outputs, 1, 1, batch, guard_texts},
-    {"gather", 1, 1, gather_inputs, gather_outputs, 1, 0, batch, 0}};
+static const ptc_function functions[] = {{"scale", 3, 2, scale_inputs, scale_outputs, 1, 1, batch, guard_texts},
+                                         {"gather", 1, 1, gather_inputs, gather_outputs, 1, 0, batch, 0}};
 
 /* The result goes through the arena first, so that a missing arena would show. */
 static int32_t scale_program(ptc_rt_call *call, const int64_t *symbols, void *const *arguments, char *arena) {
@@ -100,15 +98,13 @@ static const ptc_rt_variant guarded_variant[] = {
 static const ptc_rt_variant open_variants[] = {
     {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1},
     {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1}};
-static const ptc_rt_variant gather_variant[] = {
-    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1}};
+static const ptc_rt_variant gather_variant[] = {{"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1}};
 
 static const ptc_rt_function guarded_functions[] = {
     {&functions[0], guarded_variant, 1, 0, scale_input_shapes, scale_shapes},
     {&functions[1], gather_variant, 1, 0, 0, gather_shapes}};
-static const ptc_rt_function open_functions[] = {
-    {&functions[0], open_variants, 2, 0, scale_input_shapes, scale_shapes},
-    {&functions[1], gather_variant, 1, 0, 0, gather_shapes}};
+static const ptc_rt_function open_functions[] = {{&functions[0], open_variants, 2, 0, scale_input_shapes, scale_shapes},
+                                                 {&functions[1], gather_variant, 1, 0, 0, gather_shapes}};
 
 static const int64_t bias_shape[] = {1};
 static const ptc_weight public_weights[] = {{"bias", {PTC_FLOAT, 32, 1}, 1, bias_shape, 4}};
@@ -124,21 +120,24 @@ static const ptc_model_table table = {.struct_size = sizeof(ptc_model_table),
                                       .weight_count = 1,
                                       .weights = public_weights};
 
-#define DESCRIPTOR(kind, table_of_functions)                                                                            \
-  {.version = PTC_RT_VERSION,                                                                                          \
-   .function_count = 2,                                                                                                \
-   .level_count = 3,                                                                                                   \
-   .kernel_count = 2,                                                                                                  \
-   .table = &table,                                                                                                    \
-   .functions = table_of_functions,                                                                                    \
-   .levels = levels,                                                                                                   \
-   .kernel_names = kernel_names,                                                                                       \
-   .threading = &ptc_rt_threading_##kind,                                                                              \
-   .weights = {PTC_RT_WEIGHTS_EMBEDDED, 0, sizeof(bias), (const char *)bias, 0, 0, weights}}
+#define DESCRIPTOR(kind, table_of_functions)                                                                           \
+  {                                                                                                                    \
+    .version = PTC_RT_VERSION, .function_count = 2, .level_count = 3, .kernel_count = 2, .table = &table,              \
+    .functions = table_of_functions, .levels = levels, .kernel_names = kernel_names,                                   \
+    .threading = &ptc_rt_threading_##kind, .weights = {                                                                \
+      PTC_RT_WEIGHTS_EMBEDDED,                                                                                         \
+      0,                                                                                                               \
+      sizeof(bias),                                                                                                    \
+      (const char *)bias,                                                                                              \
+      0,                                                                                                               \
+      0,                                                                                                               \
+      weights                                                                                                          \
+    }                                                                                                                  \
+  }
 
 static const ptc_rt_descriptor descriptors[] = {
-    DESCRIPTOR(none, open_functions), DESCRIPTOR(none, guarded_functions),  DESCRIPTOR(pool, open_functions),
-    DESCRIPTOR(pool, guarded_functions), DESCRIPTOR(openmp, open_functions), DESCRIPTOR(openmp, guarded_functions)};
+    DESCRIPTOR(none, open_functions),    DESCRIPTOR(none, guarded_functions), DESCRIPTOR(pool, open_functions),
+    DESCRIPTOR(pool, guarded_functions), DESCRIPTOR(openmp, open_functions),  DESCRIPTOR(openmp, guarded_functions)};
 
 const ptc_rt_descriptor *fake_descriptor(const ptc_rt_threading *threading, bool guarded) {
   const ptc_rt_descriptor *descriptor = descriptors;

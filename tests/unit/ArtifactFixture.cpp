@@ -177,7 +177,8 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
   std::vector<artifact::WeightBlob> blobs = makeWeights(options);
   artifact::WeightLayout layout = artifact::layOutWeights(blobs);
 
-  host::HostInputs host{.name = "m", .compiler = "ptc test", .threading = options.threading, .weightBytes = layout.bytes};
+  host::HostInputs host{
+      .name = "m", .compiler = "ptc test", .threading = options.threading, .weightBytes = layout.bytes};
   host.functions.push_back({"main", {*module->getOps<loop::ProgramOp>().begin()}});
   for (const char *level : {"x86-64-v2", "x86-64-v3"})
     host.levels.push_back({level, cantFail(object::runtimeFeatures(level, ""))});
@@ -203,9 +204,8 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
   SmallVector<char, 0> v2 = compileKernels("x86-64-v2"), v3 = compileKernels("x86-64-v3");
 
   artifact::LinkInputs inputs{.triple = Triple("x86_64-unknown-linux-gnu"), .name = "m"};
-  inputs.objects = {{"host", {hostObject.data(), hostObject.size()}},
-                    {"v2", {v2.data(), v2.size()}},
-                    {"v3", {v3.data(), v3.size()}}};
+  inputs.objects = {
+      {"host", {hostObject.data(), hostObject.size()}}, {"v2", {v2.data(), v2.size()}}, {"v3", {v3.data(), v3.size()}}};
   inputs.exported = host::typedNames(result.interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = blobs;

@@ -90,12 +90,14 @@ TEST_CASE("a shared library runs through the typed entry", "[artifact]") {
   auto run = library.get<ptc_status (*)(void *, const int64_t *, const float *, const uint8_t *, int64_t *, float *,
                                         void *, void *)>("m_run");
   auto workspaceSize = library.get<size_t (*)(const void *, const int64_t *)>("m_workspace_size");
-  auto outputShapes = library.get<ptc_status (*)(const void *, const int64_t *, int64_t *, int64_t *)>("m_output_shapes");
+  auto outputShapes =
+      library.get<ptc_status (*)(const void *, const int64_t *, int64_t *, int64_t *)>("m_output_shapes");
   auto setWeight = library.get<ptc_status (*)(void *, const char *, const void *, size_t)>("m_set_weight");
   auto lastError = library.get<const char *(*)(const void *)>("m_last_error");
   auto ctxDestroy = library.get<void (*)(void *)>("m_ctx_destroy");
   auto destroy = library.get<void (*)(void *)>("m_destroy");
-  REQUIRE((create && ctxCreate && run && workspaceSize && outputShapes && setWeight && lastError && ctxDestroy && destroy));
+  REQUIRE(
+      (create && ctxCreate && run && workspaceSize && outputShapes && setWeight && lastError && ctxDestroy && destroy));
   CHECK(dlsym(library.handle, "ptc_rt_run") == nullptr);
 
   void *model = nullptr, *ctx = nullptr;
@@ -131,6 +133,36 @@ TEST_CASE("a shared library runs through the generic entry, whatever its threads
     Artifact artifact = build({.threading = threading});
     checkTensorRun(Library(artifact.path).table);
   }
+}
+
+static unsigned threadsOfProcess() {
+  std::error_code error;
+  unsigned count = 0;
+  for (sys::fs::directory_iterator it("/proc/self/task", error), end; it != end && !error; it.increment(error))
+    ++count;
+  return count;
+}
+
+TEST_CASE("closing a library ends its threads, even of models that were not destroyed", "[artifact]") {
+  Artifact artifact = build({});
+  unsigned before = threadsOfProcess();
+  {
+    Library library(artifact.path);
+    ptc_options options = {.struct_size = sizeof(options), .threads = 4};
+    ptc_model *model = nullptr;
+    ptc_ctx *ctx = nullptr;
+    REQUIRE(library.table->create(&options, &model) == PTC_OK);
+    REQUIRE(library.table->ctx_create(model, &ctx) == PTC_OK);
+    CHECK(threadsOfProcess() == before);
+    int64_t shape[] = {8, 4}, one[] = {1};
+    ptc_tensor inputs[3] = {};
+    inputs[0] = {nullptr, {PTC_CPU, 0}, 2, {PTC_FLOAT, 32, 1}, shape, nullptr, 0};
+    inputs[1] = {nullptr, {PTC_CPU, 0}, 0, {PTC_BOOL, 8, 1}, nullptr, nullptr, 0};
+    inputs[2] = {nullptr, {PTC_CPU, 0}, 1, {PTC_INT, 64, 1}, one, nullptr, 0};
+    CHECK(library.table->warmup(ctx, 0, inputs) == PTC_OK);
+    CHECK(threadsOfProcess() == before + 3);
+  }
+  CHECK(threadsOfProcess() == before);
 }
 
 TEST_CASE("weights embed at any size and are found beside the library", "[artifact]") {

@@ -45,11 +45,11 @@ enum {
   PTC_GUARD_FAILED = 4,       /* dims outside what the model was compiled for */
   PTC_INDEX_OUT_OF_RANGE = 5, /* an index computed inside the model (Gather, ...) left its range; outputs undefined */
   PTC_OUT_OF_MEMORY = 6,
-  PTC_CPU_UNSUPPORTED = 7,    /* this processor lacks what the model, or the level asked for, needs */
+  PTC_CPU_UNSUPPORTED = 7,     /* this processor lacks what the model, or the level asked for, needs */
   PTC_WEIGHTS_UNAVAILABLE = 8, /* the weights file is missing, truncated or belongs to another build */
-  PTC_UNSUPPORTED = 9,        /* the request is valid, but not for this model */
+  PTC_UNSUPPORTED = 9,         /* the request is valid, but not for this model */
   PTC_DEVICE_ERROR = 10,
-  PTC_INTERNAL_ERROR = 11     /* a defect of ptc */
+  PTC_INTERNAL_ERROR = 11 /* a defect of ptc */
 };
 
 /* What a size function returns when there is no size: failed guard, negative dim, overflow. */
@@ -124,11 +124,11 @@ enum { PTC_LOG_WARNING = 1, PTC_LOG_INFO = 2 };
  * NULL instead of an options pointer means all defaults. */
 typedef struct ptc_options {
   size_t struct_size;
-  char *error;       /* receives the sentence of a failed create, always terminated; may be NULL */
-  size_t error_size; /* bytes at `error` */
-  uint32_t threads;  /* threads a run may use, the caller's included; 0: one per processor this process may use */
-  int32_t device;    /* ordinal, for models compiled for a device */
-  const char *cpu_level;    /* one of the model's levels, "x86-64-v3" say; NULL: the best that this processor has */
+  char *error;           /* receives the sentence of a failed create, always terminated; may be NULL */
+  size_t error_size;     /* bytes at `error` */
+  uint32_t threads;      /* threads a run may use, the caller's included; 0: one per processor this process may use */
+  int32_t device;        /* ordinal, for models compiled for a device */
+  const char *cpu_level; /* one of the model's levels, "x86-64-v3" say; NULL: the best that this processor has */
   const char *weights_path; /* where the weights file is; NULL: beside the library */
   ptc_allocator allocator;  /* allocate == NULL: the C library's */
   ptc_thread_pool pool;     /* parallel_for == NULL: the library's own pool */

@@ -89,7 +89,7 @@ typedef struct ptc_rt_variant {
 } ptc_rt_variant;
 
 typedef struct ptc_rt_function {
-  const ptc_function *interface; /* entry i of the public table */
+  const ptc_function *interface;  /* entry i of the public table */
   const ptc_rt_variant *variants; /* in order of preference; the most general last */
   uint32_t variant_count;
   uint32_t reserved;
@@ -110,12 +110,12 @@ typedef struct ptc_rt_weight {
 enum { PTC_RT_WEIGHTS_ABSENT = 0, PTC_RT_WEIGHTS_EMBEDDED = 1, PTC_RT_WEIGHTS_FILE = 2 };
 
 typedef struct ptc_rt_weights {
-  uint32_t place;            /* PTC_RT_WEIGHTS_...; ABSENT: zeros until set_weight */
+  uint32_t place; /* PTC_RT_WEIGHTS_...; ABSENT: zeros until set_weight */
   uint32_t reserved;
-  uint64_t bytes;            /* 0: the model has none */
-  const char *embedded;      /* the section, when EMBEDDED */
-  const char *file_name;     /* without folder, when FILE */
-  const uint8_t *digest;     /* 32 bytes, filled in at link: BLAKE3 of the BLAKE3s of the stored bytes in MiB blocks */
+  uint64_t bytes;        /* 0: the model has none */
+  const char *embedded;  /* the section, when EMBEDDED */
+  const char *file_name; /* without folder, when FILE */
+  const uint8_t *digest; /* 32 bytes, filled in at link: BLAKE3 of the BLAKE3s of the stored bytes in MiB blocks */
   const ptc_rt_weight *weights; /* parallel to ptc_model_table::weights */
 } ptc_rt_weights;
 
@@ -160,7 +160,8 @@ void ptc_rt_copy(void *target, const void *source, int64_t bytes);
 /* A check inside the program failed: guard `index` of the variant, which saw `value`. Returns PTC_RT_FAULT_GUARD. */
 int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value);
 
-/* ---- called by the typed entry functions; `function` indexes the descriptor's functions --------------------------- */
+/* ---- called by the typed entry functions; `function` indexes the descriptor's functions ---------------------------
+ */
 
 /* Also installed in ptc_model_table (the tensor versions are below). `dims` are the function's symbols in order. */
 ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options *options, ptc_model **model);
