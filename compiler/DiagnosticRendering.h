@@ -58,6 +58,7 @@ public:
 
   /// The file that later MLIR diagnostics are about.
   void setSubject(llvm::StringRef path) { subject = path.str(); }
+  void showRemarks(bool on) { style.remarks = on; }
   /// Called before a line is printed: clears a progress bar.
   std::function<void()> beforePrint;
 

@@ -1,0 +1,64 @@
+// The last two stages: what is generated from a planned module, and the files that it becomes.
+#ifndef PTC_COMPILER_ARTEFACT_H
+#define PTC_COMPILER_ARTEFACT_H
+
+#include "codegen/host/HostModule.h"
+#include "compiler/KernelObjects.h"
+#include "compiler/OutputPlan.h"
+#include "compiler/Pipeline.h"
+#include "compiler/Stats.h"
+#include "compiler/StoredWeights.h"
+#include "compiler/artifact/Link.h"
+#include "compiler/artifact/Manifest.h"
+
+namespace ptc {
+
+/// One compile's results on their way into files. Nothing appears under its name before commit().
+class Artefact {
+public:
+  Artefact(Compilation &compilation, const OutputPlan &plan);
+
+  /// Targets, levels and kinds of threads, before anything is compiled.
+  llvm::Error checkOptions();
+  /// The text of a stage, if it was asked for.
+  llvm::Error writeStage(Phase phase);
+  /// Codegen: plans and compiles the kernels and the host program.
+  llvm::Error generateCode();
+  /// Link: libraries, header, manifest, depfile.
+  llvm::Error link();
+  llvm::Error writeStats(llvm::StringRef text);
+  llvm::Error commit();
+  ArtefactSummary getSummary() const;
+
+private:
+  llvm::Error planKernels();
+  llvm::Error generateHost();
+  llvm::Error saveKernels();
+  llvm::Error writeCodeTexts();
+  llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
+  llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);
+  llvm::Expected<artifact::Manifest> describe(const artifact::LinkResult &linked);
+  std::vector<artifact::KernelEntry> describeKernels();
+  std::vector<artifact::MemoryEntry> describeMemory();
+  llvm::Error writeDepfile();
+
+  Compilation &compilation;
+  const OutputPlan &plan;
+  artifact::Outputs outputs;
+  std::vector<std::pair<std::string, std::string>> pipes; // text for standard output
+  WeightFiles weightFiles;
+  std::optional<StoredWeights> weights;
+  llvm::SmallVector<const cpu::CpuLevel *> levels;
+  host::HostInputs hostInputs;
+  host::ModelInterface interface;
+  llvm::SmallVector<loop::KernelOp> kernels; // in the order of first launch
+  std::vector<KernelObject> objects;         // kernels x levels
+  llvm::SmallVector<char, 0> hostObject;
+  std::string hostText;
+  artifact::LinkResult linked;
+  std::string weightsPath; // of --weights=file
+};
+
+} // namespace ptc
+
+#endif // PTC_COMPILER_ARTEFACT_H

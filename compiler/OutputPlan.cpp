@@ -1,0 +1,96 @@
+#include "compiler/OutputPlan.h"
+#include "codegen/host/Interface.h"
+#include "compiler/DiagnosticRendering.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+struct KindRow {
+  OutputKind kind;
+  StringLiteral name, suffix;
+  bool isText;
+};
+} // namespace
+
+static constexpr KindRow kinds[] = {
+    {OutputKind::SharedLibrary, "so", ".so", false}, {OutputKind::StaticLibrary, "a", ".a", false},
+    {OutputKind::Object, "o", ".o", false},          {OutputKind::Header, "h", ".h", true},
+    {OutputKind::Manifest, "json", ".json", true},   {OutputKind::Llvm, "llvm", ".ll", true},
+    {OutputKind::Assembly, "asm", ".s", true},
+};
+
+const Output *OutputPlan::find(OutputKind kind) const {
+  auto found = llvm::find_if(outputs, [&](const Output &output) { return output.kind == kind; });
+  return found == outputs.end() ? nullptr : &*found;
+}
+
+Phase OutputPlan::lastPhase() const {
+  Phase last = Phase::Import;
+  for (const Output &output : outputs) {
+    bool isText = output.kind == OutputKind::Llvm || output.kind == OutputKind::Assembly;
+    Phase needed = output.kind == OutputKind::Mlir ? output.phase : isText ? Phase::Codegen : Phase::Link;
+    last = std::max(last, needed);
+  }
+  return last;
+}
+
+std::string OutputPlan::beside(StringRef suffix) const {
+  SmallString<128> path(outputs.front().path);
+  sys::path::replace_extension(path, suffix);
+  return path.str().str();
+}
+
+static Expected<std::pair<Output, StringRef>> parseKind(StringRef text) {
+  StringRef stage = text;
+  if (stage.consume_front("mlir:")) {
+    if (std::optional<Phase> phase = findMlirPhase(stage))
+      return std::pair(Output{OutputKind::Mlir, *phase, ""}, getRow(*phase).name);
+    return exitError(exitUsage, "--emit: '" + stage + "' is not a stage with text",
+                     "import, prim, loop, schedule or plan-memory");
+  }
+  for (const KindRow &row : kinds)
+    if (row.name == text)
+      return std::pair(Output{row.kind, Phase::Link, ""}, StringRef(row.suffix));
+  return exitError(exitUsage, "--emit: unknown kind '" + text + "'", "so, a, o, h, json, llvm, asm, mlir:STAGE");
+}
+
+/// Without --emit: a library of the kind that -o's suffix says, with header and manifest.
+static option::List kindsOf(const CompileOptions &options) {
+  if (!options.emit.empty())
+    return options.emit;
+  StringRef suffix = sys::path::extension(options.output);
+  return {suffix == ".a" ? "a" : suffix == ".o" ? "o" : "so", "h", "json"};
+}
+
+Expected<OutputPlan> planOutputs(const CompileOptions &options) {
+  OutputPlan plan;
+  std::string stem = stemOf(options.output.empty() || options.output == "-" ? options.model : options.output);
+  for (StringRef text : kindsOf(options)) {
+    auto parsed = parseKind(text);
+    if (!parsed)
+      return parsed.takeError();
+    auto &[output, suffix] = *parsed;
+    std::string extension = output.kind == OutputKind::Mlir ? ("." + suffix + ".mlir").str() : suffix.str();
+    if (!plan.outputs.empty())
+      output.path = plan.beside(extension);
+    else
+      output.path = options.output.empty() ? stem + extension : options.output;
+    plan.outputs.push_back(std::move(output));
+  }
+  bool isPipe = plan.outputs.front().path == "-";
+  const KindRow *row = llvm::find_if(kinds, [&](const KindRow &r) { return r.kind == plan.outputs.front().kind; });
+  if (isPipe && (plan.outputs.size() > 1 || (row != std::end(kinds) && !row->isText)))
+    return exitError(exitUsage, "-o - is for one output that is text", "--emit=mlir:STAGE, llvm, asm, h or json");
+  plan.name = host::cIdentifier(options.name.empty() ? stem : options.name);
+  if (!options.name.empty() && plan.name != options.name)
+    return exitError(exitUsage, "--name=" + options.name + " is not an identifier of C");
+  if (options.depfile || !options.depfilePath.empty())
+    plan.depfile = options.depfilePath.empty() ? plan.beside(".d") : options.depfilePath;
+  return plan;
+}
+
+} // namespace ptc

@@ -1,0 +1,36 @@
+// Which files a compile writes, from -o and --emit.
+#ifndef PTC_COMPILER_OUTPUTPLAN_H
+#define PTC_COMPILER_OUTPUTPLAN_H
+
+#include "compiler/Options.h"
+#include "compiler/Phases.h"
+#include "llvm/Support/Error.h"
+
+namespace ptc {
+
+enum class OutputKind : uint8_t { SharedLibrary, StaticLibrary, Object, Header, Manifest, Llvm, Assembly, Mlir };
+
+struct Output {
+  OutputKind kind;
+  Phase phase;      // of OutputKind::Mlir
+  std::string path; // "-": standard output, for text
+};
+
+struct OutputPlan {
+  std::vector<Output> outputs; // the main one first
+  std::string name;            // of the model in C
+  std::string depfile;         // empty: none
+
+  const Output *find(OutputKind kind) const;
+  /// The last stage that any output needs.
+  Phase lastPhase() const;
+  /// The main output with another suffix.
+  std::string beside(llvm::StringRef suffix) const;
+};
+
+/// The main output is the first kind of --emit, under exactly the name of -o; without --emit the suffix of -o decides.
+llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options);
+
+} // namespace ptc
+
+#endif // PTC_COMPILER_OUTPUTPLAN_H

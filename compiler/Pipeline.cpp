@@ -1,0 +1,185 @@
+// A model on its way through the stages of Phases.def:
+//
+//   import        ONNX to prim                       lowering/onnx
+//   prim          folding and algebra on tensors     Stages.cpp: addPrim
+//   loop          prim to nodes over buffers         Stages.cpp: addLoop
+//   schedule      nodes to kernels and launches      Stages.cpp: addSchedule
+//   plan-memory   buffers to offsets in one arena    Stages.cpp: addPlanMemory
+//   codegen       kernels to objects, in parallel    KernelObjects.cpp; codegen/host for the program around them
+//   link          objects and weights to a library   Artefact.cpp
+//
+// Up to plan-memory a stage's result is the module and nothing else, so each can be printed and taken up again. Every
+// stage runs inside runPhase: a diagnostic of the user's ends the compile quietly (it has been reported), anything else
+// that goes wrong is a defect of ptc and leaves a reproducer, which holds no weights because the module never does.
+#include "compiler/Pipeline.h"
+#include "compiler/Artefact.h"
+#include "compiler/Registration.h"
+#include "compiler/SaveTemps.h"
+#include "compiler/Stages.h"
+#include "compiler/Stats.h"
+#include "lowering/onnx/ImportOnnx.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <chrono>
+
+using namespace llvm;
+
+namespace ptc {
+
+Error compile(const CompileOptions &options, const CompileHooks &hooks) {
+  Expected<OutputPlan> plan = planOutputs(options);
+  if (!plan)
+    return plan.takeError();
+  Compilation compilation(options, hooks);
+  Artefact artefact(compilation, *plan);
+  if (Error error = artefact.checkOptions())
+    return error;
+
+  Phase last = plan->lastPhase();
+  for (const PhaseRow &row : getPhases().take_front(static_cast<size_t>(std::min(last, Phase::PlanMemory)) + 1)) {
+    if (Error error = compilation.runTo(row.phase))
+      return error;
+    if (Error error = artefact.writeStage(row.phase))
+      return error;
+  }
+  if (last >= Phase::Codegen)
+    if (Error error = compilation.runPhase(Phase::Codegen, [&] { return artefact.generateCode(); }))
+      return error;
+  if (last == Phase::Link)
+    if (Error error = compilation.runPhase(Phase::Link, [&] { return artefact.link(); }))
+      return error;
+  if (!options.stats.empty())
+    if (Error error = artefact.writeStats(formatStats(compilation, artefact.getSummary())))
+      return error;
+  return artefact.commit();
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
+  return options.jobs ? hardware_concurrency(options.jobs) : hardware_concurrency();
+}
+
+Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
+    : options(options), hooks(hooks), pool(strategyOf(options)) {
+  mlir::DialectRegistry registry;
+  registerStageDialects(registry);
+  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  if (pool.getMaxConcurrency() > 1)
+    context->setThreadPool(pool);
+  context->loadAllAvailableDialects();
+  CrashRecoveryContext::Enable();
+  hooks.diagnostics.setSubject(options.model);
+  context->getDiagEngine().registerHandler([&hooks](mlir::Diagnostic &diagnostic) {
+    hooks.diagnostics.report(diagnostic);
+    return mlir::success();
+  });
+}
+
+Compilation::~Compilation() {
+  module = {};
+  context.reset();
+  CrashRecoveryContext::Disable();
+}
+
+Error Compilation::runTo(Phase last) {
+  for (const PhaseRow &row : getPhases()) {
+    if (row.phase > last || (reached && row.phase <= *reached))
+      continue;
+    hooks.progress(row.name, static_cast<size_t>(row.phase), getPhases().size());
+    Error error = runPhase(row.phase, [&] { return row.phase == Phase::Import ? import() : runPasses(row.phase); });
+    if (error)
+      return error;
+    reached = row.phase;
+    if (Error error = saveStage(row.phase))
+      return error;
+  }
+  return Error::success();
+}
+
+Error Compilation::import() {
+  ImportOptions import{.dims = options.dims, .shapes = options.shapes};
+  for (StringRef alias : options.aliases) {
+    auto [input, output] = alias.split('=');
+    if (input.empty() || output.empty())
+      return exitError(exitUsage, "--alias " + alias + ": expected INPUT=OUTPUT");
+    import.aliases.emplace_back(input, output);
+  }
+  module = importOnnx(*context, options.model, import);
+  return module ? Error::success() : reported();
+}
+
+Error Compilation::runPasses(Phase phase) {
+  mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
+  addStage(passes, phase, options);
+  return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
+}
+
+Error Compilation::saveStage(Phase phase) {
+  if (options.saveTemps.empty())
+    return Error::success();
+  return saveText(options.saveTemps, formatv("{0}-{1}.mlir", static_cast<int>(phase), getRow(phase).name).str(),
+                  printModule(*module));
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+static bool isReported(const Error &error) { return error.isA<ReportedError>(); }
+
+/// An error that the user or the machine caused, not ptc.
+static bool isExplained(const Diagnostics &diagnostics, Error &error) {
+  if (isReported(error))
+    return diagnostics.exitCode() != exitOk && diagnostics.exitCode() != exitInternal;
+  bool isOutside = error.isA<ExitError>();
+  Error rest = handleErrors(std::move(error), [&](std::unique_ptr<ErrorInfoBase> info) -> Error {
+    isOutside |= info->convertToErrorCode() != inconvertibleErrorCode();
+    return Error(std::move(info));
+  });
+  error = std::move(rest);
+  return isOutside;
+}
+
+Error Compilation::runPhase(Phase phase, function_ref<Error()> body) {
+  mlir::OwningOpRef<mlir::ModuleOp> before = module ? module->clone() : mlir::ModuleOp();
+  auto start = std::chrono::steady_clock::now();
+  CrashRecoveryContext crash;
+  std::optional<Error> outcome;
+  bool survived = crash.RunSafely([&] { outcome.emplace(body()); });
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  times.push_back({phase, seconds});
+  hooks.log(formatv("{0}: {1:f3} s", getRow(phase).name, seconds).str());
+  if (!survived)
+    return internalError(phase, "ptc crashed", before ? printModule(*before) : "");
+  if (!*outcome || isExplained(hooks.diagnostics, *outcome))
+    return std::move(*outcome);
+  std::string what = isReported(*outcome) ? "a pass failed" : "";
+  what += isReported(*outcome) ? (consumeError(std::move(*outcome)), "") : toString(std::move(*outcome));
+  return internalError(phase, what, before ? printModule(*before) : "");
+}
+
+Error Compilation::internalError(Phase phase, const Twine &what, StringRef text) {
+  std::string where;
+  if (!text.empty()) {
+    Expected<std::string> path = writeReproducer(options, hooks.command, phase, text);
+    where = path ? "the module before it (without weights) and the command are in " + *path
+                 : "no reproducer: " + toString(path.takeError());
+  }
+  return exitError(exitInternal, "internal error in stage " + getRow(phase).name + ": " + what, where);
+}
+
+std::string printModule(mlir::ModuleOp module) {
+  std::string text;
+  raw_string_ostream os(text);
+  module.print(os, mlir::OpPrintingFlags().enableDebugInfo(true, false).useLocalScope(false));
+  os << '\n';
+  return text;
+}
+
+} // namespace ptc

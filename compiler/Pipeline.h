@@ -1,0 +1,68 @@
+// The path of a model through ptc. Read Pipeline.cpp first.
+#ifndef PTC_COMPILER_PIPELINE_H
+#define PTC_COMPILER_PIPELINE_H
+
+#include "compiler/DiagnosticRendering.h"
+#include "compiler/Options.h"
+#include "compiler/Phases.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/ThreadPool.h"
+
+namespace ptc {
+
+/// How a compile talks to whoever asked for it.
+struct CompileHooks {
+  Diagnostics &diagnostics;
+  std::function<void(llvm::StringRef what, size_t done, size_t total)> progress;
+  std::function<void(const llvm::Twine &line)> log;
+  std::string version; // of ptc, for the artefact
+  std::string command; // for reproducers
+};
+
+struct PhaseTime {
+  Phase phase;
+  double seconds;
+};
+
+/// One model on its way. Holds everything that lives as long as the compile: threads, MLIR context, module.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, const CompileHooks &hooks);
+  ~Compilation();
+
+  /// Runs the stages that have not run, up to one that has text (plan-memory at most).
+  llvm::Error runTo(Phase last);
+  mlir::ModuleOp getModule() { return module.get(); }
+  mlir::MLIRContext &getContext() { return *context; }
+  llvm::ArrayRef<PhaseTime> getTimes() const { return times; }
+
+  const CompileOptions &options;
+  const CompileHooks &hooks;
+  llvm::DefaultThreadPool pool;
+
+  /// Runs a stage's body, timed; a crash or an unexplained failure becomes an internal error with a reproducer.
+  llvm::Error runPhase(Phase phase, llvm::function_ref<llvm::Error()> body);
+  /// Reports a defect of ptc, with `text` (the module before it) in a file.
+  llvm::Error internalError(Phase phase, const llvm::Twine &what, llvm::StringRef text);
+
+private:
+  llvm::Error import();
+  llvm::Error runPasses(Phase phase);
+  llvm::Error saveStage(Phase phase);
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<PhaseTime> times;
+  std::optional<Phase> reached;
+};
+
+/// Model to artefact: everything that options ask for is written, or nothing.
+llvm::Error compile(const CompileOptions &options, const CompileHooks &hooks);
+
+/// The module as text that ptc-opt reads back.
+std::string printModule(mlir::ModuleOp module);
+
+} // namespace ptc
+
+#endif // PTC_COMPILER_PIPELINE_H

@@ -1,0 +1,55 @@
+#include "compiler/Stages.h"
+#include "compiler/schedule/Passes.h"
+#include "lowering/prim_to_loop/Passes.h"
+#include "mlir/Transforms/Passes.h"
+#if __has_include("lowering/passes/Passes.h")
+#include "lowering/passes/Passes.h"
+#endif
+#if __has_include("compiler/memory/Passes.h")
+#include "compiler/memory/Passes.h"
+#endif
+
+namespace ptc {
+
+static void addPrim(mlir::OpPassManager &passes) {
+  passes.addPass(mlir::createCanonicalizerPass()); // what the decompositions wrote too generally
+  passes.addPass(mlir::createCSEPass());           // equal subgraphs of the decompositions become one
+}
+
+static void addLoop(mlir::OpPassManager &passes) {
+  passes.addPass(createLowerPrimToLoop()); // views become index expressions, pointwise chains one node
+  passes.addPass(createElideCopies());     // producers write straight into concats and outputs
+  passes.addPass(createAssignLayouts());   // after that: who reads a buffer is final
+  passes.addPass(createPackWeights());     // needs layouts: panels follow the order of a contraction's dims
+}
+
+static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options) {
+  passes.addPass(createLinearizeAccesses()); // dependences and memory runs are told from linear positions
+  passes.addPass(createNormalizeNodes());    // equal iteration spaces look equal, which fusion compares
+  FuseNodesOptions fusion;
+  fusion.remarks = options.remarks;
+  passes.addPass(createFuseNodes(fusion));
+  passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
+}
+
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options) {
+  switch (phase) {
+  case Phase::Prim:
+    return addPrim(passes);
+  case Phase::Loop:
+    return addLoop(passes);
+  case Phase::Schedule:
+    return addSchedule(passes, options);
+  case Phase::PlanMemory:
+#if __has_include("compiler/memory/Passes.h")
+    passes.addPass(createPlanMemory());
+#endif
+    return;
+  case Phase::Import:
+  case Phase::Codegen:
+  case Phase::Link:
+    return;
+  }
+}
+
+} // namespace ptc

@@ -1,0 +1,16 @@
+// The passes of each stage between import and code generation.
+#ifndef PTC_COMPILER_STAGES_H
+#define PTC_COMPILER_STAGES_H
+
+#include "compiler/Options.h"
+#include "compiler/Phases.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace ptc {
+
+/// Adds the passes of a stage; import, codegen and link have none.
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options);
+
+} // namespace ptc
+
+#endif // PTC_COMPILER_STAGES_H

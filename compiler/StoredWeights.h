@@ -1,0 +1,55 @@
+// The weights of a program as what the linker writes: one blob per stored form.
+#ifndef PTC_COMPILER_STOREDWEIGHTS_H
+#define PTC_COMPILER_STOREDWEIGHTS_H
+
+#include "codegen/host/Interface.h"
+#include "compiler/artifact/Weights.h"
+#include "ir/loop/Loop.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace ptc {
+
+/// The files that weights come from, mapped, each once.
+class WeightFiles {
+public:
+  explicit WeightFiles(llvm::StringRef modelPath) : modelPath(modelPath) {}
+  /// The bytes of a reference, valid as long as this object.
+  llvm::Expected<llvm::StringRef> getBytes(prim::WeightRefAttr ref);
+  /// All files that were opened, in that order: what a build depends on.
+  llvm::ArrayRef<std::string> getPaths() const { return paths; }
+
+private:
+  std::string modelPath;
+  llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> files;
+  std::vector<std::string> paths;
+};
+
+/// All weights that a module's programs use, in order of first use. Equal references with equal recipes share a blob.
+class StoredWeights {
+public:
+  static llvm::Expected<StoredWeights> collect(mlir::ModuleOp module, WeightFiles &files);
+
+  llvm::ArrayRef<artifact::WeightBlob> getBlobs() const { return blobs; }
+  const artifact::WeightLayout &getLayout() const { return layout; }
+  uint64_t offsetOf(loop::WeightOp weight) const { return layout.offsets[indices.lookup(weight)]; }
+  /// Those that a caller may replace: stored as the model has them.
+  std::vector<host::Weight> replaceable() const { return shown; }
+
+private:
+  std::vector<artifact::WeightBlob> blobs;
+  artifact::WeightLayout layout;
+  llvm::DenseMap<mlir::Operation *, size_t> indices;
+  std::vector<host::Weight> shown;
+};
+
+/// Writes a weight's stored form: target[e0, e1, ...] = source[offset + sum e_i * strides_i], zeros past the panels'
+/// limit. An error if the recipe would read outside the source.
+llvm::Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, llvm::StringRef source,
+                        llvm::MutableArrayRef<char> target);
+
+} // namespace ptc
+
+#endif // PTC_COMPILER_STOREDWEIGHTS_H
