@@ -113,9 +113,19 @@ Value InvariantBuilder::add(Value a, Value b) {
   return get<arith::AddIOp>(x, y, noWrap());
 }
 
+// Both are scalar i64 constants.
+std::optional<std::pair<int64_t, int64_t>> InvariantBuilder::bothConstant(Value a, Value b) const {
+  if (!a.getType().isInteger(64) || !b.getType().isInteger(64))
+    return std::nullopt;
+  auto x = asConstant(a), y = asConstant(b);
+  return x && y ? std::optional(std::pair(*x, *y)) : std::nullopt;
+}
+
 Value InvariantBuilder::sub(Value a, Value b) {
   if (asConstant(b) == 0)
     return broadcast(a, lanesOf(b));
+  if (auto known = bothConstant(a, b))
+    return constant(known->first - known->second);
   auto [x, y] = unify(a, b);
   return get<arith::SubIOp>(x, y, noWrap());
 }
@@ -132,8 +142,18 @@ Value InvariantBuilder::mul(Value a, Value b) {
   return get<arith::MulIOp>(x, y, noWrap());
 }
 
-Value InvariantBuilder::min(Value a, Value b) { return binary<arith::MinSIOp>(a, b); }
-Value InvariantBuilder::max(Value a, Value b) { return binary<arith::MaxSIOp>(a, b); }
+Value InvariantBuilder::min(Value a, Value b) {
+  if (auto known = bothConstant(a, b))
+    return constant(std::min(known->first, known->second));
+  return binary<arith::MinSIOp>(a, b);
+}
+
+Value InvariantBuilder::max(Value a, Value b) {
+  if (auto known = bothConstant(a, b))
+    return constant(std::max(known->first, known->second));
+  return binary<arith::MaxSIOp>(a, b);
+}
+
 Value InvariantBuilder::logicalAnd(Value a, Value b) {
   if (!a || !b)
     return a ? a : b;
@@ -141,11 +161,17 @@ Value InvariantBuilder::logicalAnd(Value a, Value b) {
 }
 
 Value InvariantBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
+  if (auto known = bothConstant(a, b))
+    return constant(BoolAttr::get(loc.getContext(),
+                                  arith::applyCmpPredicate(predicate, APInt(64, uint64_t(known->first)),
+                                                           APInt(64, uint64_t(known->second)))));
   auto [x, y] = unify(a, b);
   return get<arith::CmpIOp>(predicate, x, y);
 }
 
 Value InvariantBuilder::select(Value condition, Value a, Value b) {
+  if (auto known = isa<VectorType>(condition.getType()) ? std::nullopt : asConstant(condition))
+    return *known ? a : b;
   int64_t lanes = std::max({lanesOf(condition), lanesOf(a), lanesOf(b)});
   return get<arith::SelectOp>(broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes));
 }
@@ -160,6 +186,8 @@ Value InvariantBuilder::floorDiv(Value a, Value b, bool nonNegative) {
   std::optional<int64_t> divisor = asConstant(b);
   if (divisor == 1)
     return a;
+  if (auto known = bothConstant(a, b); known && known->second > 0)
+    return constant(llvm::divideFloorSigned(known->first, known->second));
   if (divisor && *divisor > 0 && llvm::isPowerOf2_64(*divisor)) {
     Value shift = constant(integerLike(b, llvm::Log2_64(*divisor)));
     return nonNegative ? binary<arith::ShRUIOp>(a, shift) : binary<arith::ShRSIOp>(a, shift);

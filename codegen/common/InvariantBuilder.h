@@ -53,6 +53,7 @@ public:
   static unsigned depthOf(mlir::Value value);
 
 private:
+  std::optional<std::pair<int64_t, int64_t>> bothConstant(mlir::Value a, mlir::Value b) const;
   std::pair<mlir::Value, mlir::Value> unify(mlir::Value a, mlir::Value b);
   template <typename OpTy> mlir::Value binary(mlir::Value a, mlir::Value b);
   void place(mlir::Operation *op);

@@ -51,9 +51,7 @@ void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Value KernelEmitter::getScratch(int64_t offset) {
-  return getAddress(scratch, builder.getI8Type(), constant(offset));
-}
+Value KernelEmitter::getScratchAt(Value offset) { return getAddress(scratch, builder.getI8Type(), offset); }
 
 Value KernelEmitter::createStackSlot(int64_t bytes, int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);

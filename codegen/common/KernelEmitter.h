@@ -58,8 +58,12 @@ public:
   bool isPerLane(mlir::Value buffer) const { return perLane.contains(buffer); }
   /// Memory of the function's frame; small and of static size.
   mlir::Value createStackSlot(int64_t bytes, int64_t alignment = 64);
-  /// `bytes` of the thread's scratch block, from byte offset `offset`.
-  mlir::Value getScratch(int64_t offset = 0);
+  /// The thread's scratch block from a byte offset on.
+  mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }
+  mlir::Value getScratchAt(mlir::Value offset);
+  /// Work space of an op that needs some (a sort).
+  mlir::Value getLocalMemory(mlir::Operation *op) const { return localMemory.lookup(op); }
+  void setLocalMemory(mlir::Operation *op, mlir::Value pointer) { localMemory[op] = pointer; }
   /// The type that memory holds for a scalar type: i1 is i8, 8-bit floats are i8, others themselves.
   static mlir::Type getMemoryType(mlir::Type elementType);
   /// &pointer[index], index in elements of `elementType` (as stored in memory).
@@ -113,6 +117,7 @@ private:
   mlir::Value emitTree(Expr expr, llvm::function_ref<mlir::Value(llvm::StringRef)> leaf, mlir::Type type);
   bool fitsInt32(Expr expr) const;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> localMemory;
   llvm::DenseSet<mlir::Value> perLane;
   llvm::StringMap<mlir::Value> symbolValues;
   SymbolRanges ranges;

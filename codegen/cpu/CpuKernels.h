@@ -8,6 +8,7 @@
 #define PTC_CODEGEN_CPU_CPUKERNELS_H
 
 #include "codegen/cpu/CpuLevels.h"
+#include "codegen/object/EmitObject.h"
 #include "ir/loop/Loop.h"
 #include "llvm/Support/Error.h"
 #include <memory>
@@ -18,6 +19,9 @@ class Module;
 } // namespace llvm
 
 namespace ptc::cpu {
+
+/// What codegen/object is told about the level.
+object::TargetLevel getTargetLevel(const CpuLevel &level);
 
 /// Loads every dialect that generateKernel creates ops of. Call it before kernels are generated in parallel.
 void loadKernelDialects(mlir::MLIRContext &context);

@@ -1,0 +1,163 @@
+//===- CpuCost.cpp - along which dim lanes should run ---------------------===//
+//
+// Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
+// one vector load, one that does not use the dim is a broadcast, any other is a gather of as many loads as there are
+// lanes. The estimate adds this up for one point of the domain, for sixteen lanes, and divides by the part of the
+// lanes that the dim's extent fills. Scalar code is one more candidate. Absolute values matter only for the grain.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/CpuPlan.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr double lanes = 16;
+static constexpr int64_t unknownExtent = 1024;
+
+static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
+
+namespace {
+enum class AccessKind { Uniform, Contiguous, Strided, Indexed };
+
+/// Values of a body that differ between the lanes of a dim.
+struct LaneAnalysis {
+  std::string dim;
+  llvm::DenseSet<Value> varying;
+
+  bool varies(Value value) const { return varying.contains(value); }
+  bool anyVaries(ValueRange values) const {
+    return llvm::any_of(values, [&](Value value) { return varies(value); });
+  }
+  AccessKind classify(Expr index, ValueRange operands) const {
+    if (anyVaries(operands))
+      return AccessKind::Indexed;
+    if (!index.uses(dim))
+      return AccessKind::Uniform;
+    Expr coefficient = index.coefficientOf(dim);
+    if (!coefficient)
+      return AccessKind::Indexed;
+    return coefficient.isConstant(1) || coefficient.isConstant(-1) ? AccessKind::Contiguous : AccessKind::Strided;
+  }
+};
+} // namespace
+
+static double accessCost(AccessKind kind, bool isStore) {
+  switch (kind) {
+  case AccessKind::Uniform:
+    return 1 / lanes;
+  case AccessKind::Contiguous:
+    return 2 / lanes;
+  case AccessKind::Strided:
+    return isStore ? 2.5 : 1.5;
+  case AccessKind::Indexed:
+    return isStore ? 3 : 2;
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+static double arithmeticCost(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (isa<arith::ConstantOp>(op))
+    return 0;
+  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
+    return 4;
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
+    return 10;
+  if (name.starts_with("math.") && !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::FmaOp>(op))
+    return 16;
+  return 1;
+}
+
+// Marks the op's result as varying if it is, and returns the cost of one point.
+static double visit(Operation *op, LaneAnalysis &analysis, bool isVector) {
+  bool varies = analysis.anyVaries(op->getOperands());
+  double cost = 0;
+  if (auto load = dyn_cast<loop::LoadOp>(op)) {
+    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(load.getIndices()[0])), load.getIndexOperands());
+    varies = kind != AccessKind::Uniform;
+    cost = isVector ? accessCost(kind, false) : 1;
+  } else if (auto store = dyn_cast<loop::StoreOp>(op)) {
+    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
+    cost = isVector ? accessCost(kind, true) : 1;
+  } else if (auto index = dyn_cast<loop::IndexOp>(op)) {
+    varies |= index.getExpr().uses(analysis.dim);
+    cost = isVector ? 2 / lanes : 1;
+  } else if (auto masked = dyn_cast<loop::MaskedOp>(op)) {
+    for (Attribute condition : masked.getConditions())
+      varies |= Expr(cast<ExprAttr>(condition)).uses(analysis.dim);
+    cost = isVector && varies ? 3 / lanes : 1;
+  } else if (isa<loop::ArgReduceOp>(op)) {
+    cost = isVector ? 4 / lanes : 3;
+  } else if (op->getNumRegions() == 0) {
+    cost = arithmeticCost(op) * (isVector && varies ? 1 / lanes : 1);
+    if (isVector && !varies)
+      cost = std::min(cost, 1.0); // the same for all lanes and often for the loop
+  }
+  if (varies)
+    for (Value result : op->getResults())
+      analysis.varying.insert(result);
+  return cost;
+}
+
+static void visitAll(Region &region, LaneAnalysis &analysis, bool isVector, double &cost) {
+  for (Operation &op : region.front()) {
+    for (Region &nested : op.getRegions()) {
+      visitAll(nested, analysis, isVector, cost);
+      auto *last = nested.front().empty() ? nullptr : &nested.front().back();
+      if (isa_and_nonnull<loop::YieldOp>(last) && analysis.anyVaries(last->getOperands()))
+        for (Value result : op.getResults())
+          analysis.varying.insert(result);
+    }
+    cost += visit(&op, analysis, isVector);
+  }
+}
+
+double cpu::estimatePoint(Operation *node, int64_t dim) {
+  LaneAnalysis analysis{dim < 0 ? std::string("none") : dimName(dim), {}};
+  double cost = 0;
+  for (Region &region : node->getRegions())
+    visitAll(region, analysis, dim >= 0, cost);
+  if (isa<loop::SortOp>(node))
+    cost += 64; // about n log n steps a row
+  cost = std::max(cost, 1 / lanes) * 16;
+  if (dim < 0)
+    return cost;
+  SmallVector<Expr> domain = loop::getDomain(node);
+  int64_t extent = std::max<int64_t>(domain[dim].asConstant().value_or(unknownExtent), 1);
+  double filled = double(extent) / double(llvm::alignTo(uint64_t(extent), uint64_t(lanes)));
+  if (extent < int64_t(lanes)) // narrower vectors are used then
+    filled = double(extent) / double(llvm::PowerOf2Ceil(uint64_t(extent))) * double(extent) / lanes;
+  cost /= std::max(filled, 1 / lanes);
+  auto reduction = dyn_cast<loop::ReductionOp>(node);
+  if (reduction && dim >= int64_t(domain.size()) - int64_t(reduction.getReduced())) {
+    double horizontal = 0;
+    node->walk([&](Operation *op) { horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0; });
+    cost += horizontal * 16 / double(extent);
+  }
+  return cost;
+}
+
+bool cpu::canVectorize(Operation *node, int64_t dim) {
+  int64_t rank = int64_t(loop::getDomain(node).size());
+  if (isa<loop::SortOp>(node))
+    return false;
+  if (isa<loop::ScanOp>(node))
+    return dim != rank - 1;
+  auto scatter = dyn_cast<loop::ScatterOp>(node);
+  if (!scatter || dim < int64_t(scatter.getIndependent()))
+    return true;
+  if (dim != rank - 1)
+    return false;
+  // Points of the innermost dim do not meet where each store moves along it by itself.
+  LaneAnalysis analysis{dimName(dim), {}};
+  double ignored = 0;
+  visitAll(scatter.getBody(), analysis, true, ignored);
+  WalkResult result = node->walk([&](loop::StoreOp store) {
+    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
+    return kind == AccessKind::Contiguous || kind == AccessKind::Strided ? WalkResult::advance()
+                                                                          : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}

@@ -1,0 +1,287 @@
+//===- CpuKernels.cpp - from a loop.kernel to an LLVM module --------------===//
+//
+// One llvm.func is built from the kernel's nodes with arith, math, scf, vector and llvm ops, elementary functions are
+// expanded, everything is converted to the LLVM dialect, translated, and optimised by LLVM. The MLIR lives in the
+// kernel's own context: contexts are safe for several threads once all dialects are loaded, and the expressions in
+// attributes need no translation. Each LLVM module has a context of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/CpuKernels.h"
+#include "codegen/common/ElementaryFunctions.h"
+#include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/LowerToLLVM.h"
+#include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/Optimize.h"
+#include "codegen/object/EmitObject.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+void cpu::loadKernelDialects(MLIRContext &context) {
+  registerTranslation(context);
+  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
+                      scf::SCFDialect, ub::UBDialect, vector::VectorDialect, loop::LoopDialect>();
+}
+
+LogicalResult cpu::planKernel(loop::KernelOp kernel) {
+  FailureOr<KernelPlan> plan = failure();
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
+    plan = planContraction(kernel, cast<loop::ContractionOp>(nodes.front()));
+  else if (!nodes.empty() && isa<loop::AttentionOp>(nodes.front()))
+    plan = planAttention(kernel, cast<loop::AttentionOp>(nodes.front()));
+  else
+    plan = planLoops(kernel);
+  if (failed(plan))
+    return failure();
+  kernel.setIterationsAttr(plan->iterations);
+  kernel.setGrainAttr(plan->grain);
+  kernel.setScratchAttr(plan->scratch ? plan->scratch : Expr::constant(kernel.getContext(), 0));
+  kernel.setConfigAttr(plan->config);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels of loop nodes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The nodes of one kernel over the iterations [begin, end).
+class LoopKernel {
+public:
+  LoopKernel(KernelEmitter &e)
+      : e(e), kernel(e.kernel), config(LoopConfig::fromAttribute(kernel.getConfigAttr())), nodes(getNodes(kernel)),
+        shared(int64_t(kernel.getParallel())) {
+    if (!nodes.empty())
+      extents = loop::getDomain(nodes.front());
+    extents.truncate(size_t(shared));
+  }
+  void emit(Value begin, Value end);
+
+private:
+  void placeLocals(int64_t lanes);
+  void emitNodes(const Points &points);
+  void emitRows(Value begin, Value end);
+  void emitLanes(Value begin, Value end);
+  void emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
+                    llvm::function_ref<void(ArrayRef<Value> digits)> body);
+
+  KernelEmitter &e;
+  loop::KernelOp kernel;
+  LoopConfig config;
+  SmallVector<Operation *> nodes;
+  int64_t shared;
+  SmallVector<Expr> extents; // of the shared dims
+};
+
+} // namespace
+
+void LoopKernel::placeLocals(int64_t lanes) {
+  LocalMemory memory = placeLocalBuffers(kernel);
+  for (const LocalBuffer &local : memory.buffers) {
+    auto buffer = dyn_cast<loop::BufferOp>(local.op);
+    if (!buffer) {
+      e.setLocalMemory(local.op, e.getScratchAt(e.emitExpr(local.offset, {})));
+      continue;
+    }
+    Value pointer;
+    if (lanes > 1)
+      e.setPerLane(buffer.getResult());
+    if (local.onStack || lanes > 1)
+      pointer = e.createStackSlot(*local.bytes.asConstant() * lanes);
+    else
+      pointer = e.getScratchAt(e.emitExpr(local.offset, {}));
+    e.setPointer(buffer.getResult(), pointer);
+  }
+}
+
+void LoopKernel::emitNodes(const Points &points) {
+  for (auto [index, node] : llvm::enumerate(nodes))
+    NodeEmitter(e, node).emit(points, shared, config.nodeVectors[index]);
+}
+
+// Runs `body` for the numbers [begin, end), written in mixed radix `sizes` (outermost digit first). Digits are counted
+// on instead of divided out: one division a range, not one a row.
+void LoopKernel::emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
+                              llvm::function_ref<void(ArrayRef<Value>)> body) {
+  InvariantBuilder &in = e.invariants;
+  SmallVector<Value> start(sizes.size());
+  Value rest = begin;
+  for (size_t digit = sizes.size(); digit-- > 1;) {
+    Value size = in.max(sizes[digit], e.constant(1));
+    Value above = in.floorDiv(rest, size, true);
+    start[digit] = in.sub(rest, in.mul(above, size));
+    rest = above;
+  }
+  if (sizes.size() <= 1) {
+    e.createLoop(begin, end, 1, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+      body(sizes.empty() ? ArrayRef<Value>() : ArrayRef<Value>(iv));
+      return {};
+    });
+    return;
+  }
+  start[0] = rest;
+  e.createLoop(begin, end, 1, start, [&](Value, ValueRange carried) {
+    SmallVector<Value> digits(carried);
+    body(digits);
+    Value carry = e.invariants.constant(e.builder.getBoolAttr(true));
+    for (size_t digit = sizes.size(); digit-- > 0;) {
+      Value next = arith::AddIOp::create(e.builder, e.loc, digits[digit], e.constant(1));
+      Value stepped = arith::SelectOp::create(e.builder, e.loc, carry, next, digits[digit]);
+      if (digit == 0) {
+        digits[0] = stepped;
+        break;
+      }
+      Value wraps = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::sge, stepped, sizes[digit]);
+      digits[digit] = arith::SelectOp::create(e.builder, e.loc, wraps, e.constant(0), stepped);
+      carry = wraps;
+    }
+    return digits;
+  });
+}
+
+// Each iteration is one point of the shared dims.
+void LoopKernel::emitRows(Value begin, Value end) {
+  placeLocals(1);
+  SmallVector<Value> sizes;
+  for (Expr extent : extents)
+    sizes.push_back(e.emitExpr(extent, {}));
+  emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
+    EmissionPoint point;
+    point.dims.assign(digits.begin(), digits.end());
+    emitNodes({point});
+  });
+}
+
+// Lanes along one shared dim; each iteration is a block of it.
+void LoopKernel::emitLanes(Value begin, Value end) {
+  int64_t dim = config.sharedVector;
+  Value extent = e.emitExpr(extents[size_t(dim)], {}), block = e.constant(config.block);
+  int64_t lanes = chooseLanes(e, kernel, extents[size_t(dim)]);
+  bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
+  placeLocals(lanes);
+  int64_t perStep = nodes.size() == 1 && !hasLocals ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  auto range = [&](const EmissionPoint &point, Value from, Value to) {
+    emitVectorLoop(e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
+                   [&](const Points &points, ValueRange) {
+                     emitNodes(points);
+                     return SmallVector<Value>();
+                   });
+  };
+  InvariantBuilder &in = e.invariants;
+  EmissionPoint point;
+  point.dims.resize(size_t(shared));
+  if (shared == 1) // neighbouring blocks are one range
+    return range(point, in.mul(begin, block), in.min(in.mul(end, block), extent));
+  SmallVector<Value> sizes;
+  for (auto [other, size] : llvm::enumerate(extents))
+    if (int64_t(other) != dim)
+      sizes.push_back(e.emitExpr(size, {}));
+  std::optional<int64_t> known = in.asConstant(extent);
+  bool isWhole = known && *known <= config.block;
+  if (!isWhole)
+    sizes.push_back(in.floorDiv(in.add(extent, e.constant(config.block - 1)), block, true));
+  emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
+    for (int64_t other = 0, digit = 0; other < shared; ++other)
+      if (other != dim)
+        point.dims[size_t(other)] = digits[size_t(digit++)];
+    if (isWhole)
+      return range(point, e.constant(0), extent);
+    Value from = in.mul(digits.back(), block);
+    range(point, from, in.min(in.add(from, block), extent));
+  });
+}
+
+void LoopKernel::emit(Value begin, Value end) {
+  if (config.sharedVector >= 0)
+    emitLanes(begin, end);
+  else
+    emitRows(begin, end);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
+  Operation *first = nullptr;
+  for (Operation &op : e.kernel.getBlock())
+    if (!first && loop::isNode(&op))
+      first = &op;
+  if (auto contraction = dyn_cast_or_null<loop::ContractionOp>(first))
+    return emitContraction(e, contraction, begin, end);
+  if (auto attention = dyn_cast_or_null<loop::AttentionOp>(first))
+    return emitAttention(e, attention, begin, end);
+  LoopKernel(e).emit(begin, end);
+  return success();
+}
+
+static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, StringRef name, const CpuLevel &level) {
+  MLIRContext *context = kernel.getContext();
+  Location loc = UnknownLoc::get(context);
+  OpBuilder builder(context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  builder.setInsertionPointToStart(module->getBody());
+  Type ptr = LLVM::LLVMPointerType::get(context), i64 = builder.getI64Type(), i32 = builder.getI32Type();
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, ptr, i64, i64, ptr});
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
+  Value errorFlag = LLVM::AllocaOp::create(builder, loc, ptr, i32, one);
+  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i32, 0), errorFlag);
+  KernelEmitter emitter(builder, kernel, level, entry->getArgument(0), entry->getArgument(1), entry->getArgument(4),
+                        errorFlag);
+  if (failed(emitKernel(emitter, entry->getArgument(2), entry->getArgument(3))))
+    return failure();
+  Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
+  LLVM::ReturnOp::create(builder, loc, result);
+  codegen::ElementaryOptions options;
+  options.hasFma = level.hasFma;
+  options.x86Scalef = level.vectorBits == 512;
+  codegen::expandElementaryFunctions(function, options);
+  return module;
+}
+
+object::TargetLevel cpu::getTargetLevel(const CpuLevel &level) {
+  return {.triple = level.triple.str(),
+          .cpu = level.cpu.str(),
+          .tuneCpu = level.tuneCpu.str(),
+          .features = level.features.str(),
+          .vectorBits = unsigned(level.vectorBits)};
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp kernel, StringRef name,
+                                                                  const CpuLevel &level, llvm::LLVMContext &context) {
+  assert(kernel.getConfigAttr() && "generateKernel wants a planned kernel");
+  auto failed = [&](const char *what) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "kernel '" + kernel.getSymName() + "' for " + level.name + ": " + what);
+  };
+  FailureOr<OwningOpRef<ModuleOp>> module = buildModule(kernel, name, level);
+  if (mlir::failed(module))
+    return failed("no code could be emitted");
+  if (mlir::failed(lowerToLLVMDialect(**module)))
+    return failed("lowering to LLVM failed");
+  std::unique_ptr<llvm::Module> result = translateToLLVM(**module, context);
+  if (!result)
+    return failed("translation to LLVM failed");
+  object::TargetLevel target = getTargetLevel(level);
+  auto machine = object::createTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  object::prepareModule(*result, target, **machine);
+  optimizeKernel(*result, **machine);
+  return result;
+}

@@ -1,0 +1,231 @@
+//===- CpuPlan.cpp - how a kernel of loop nodes is cut and vectorised -----===//
+//
+// A kernel shares its first dims between nodes; threads take ranges of them. There are two shapes of code:
+//
+//   lanes along a shared dim   every node runs for a vector of points of that dim (pointwise kernels, sums of columns,
+//                              pooling over channels). Threads take blocks of it, a multiple of 64 elements, so that
+//                              no cut moves an element to another lane and results do not depend on the threads.
+//   lanes inside               each point of the shared dims is a row; each node chooses among its own dims (softmax,
+//                              layer normalisation, sums of rows).
+//
+// The cheaper estimate decides. A local buffer under lanes along a shared dim has one copy a lane, so that only small
+// ones allow it. Everything here follows from shapes, never from the CPU level: all levels share the launches.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/CpuPlan.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t stackBytes = 4096;       // of a kernel's frame; a run promises 64 KB in all
+static constexpr int64_t maxLanes = 64;           // of any level: bytes in a vector
+static constexpr int64_t blockElements = 64;      // granule of a vector dim: a cache line of bytes
+static constexpr double threadCost = 16.0 * 8000; // sixteenths of cycles that are worth a fork
+static constexpr int64_t assumedExtent = 64;      // of a symbolic dim, for costs
+
+DictionaryAttr LoopConfig::toAttribute(MLIRContext *context) const {
+  Builder b(context);
+  return b.getDictionaryAttr({b.getNamedAttr("block", b.getI64IntegerAttr(block)),
+                              b.getNamedAttr("node_vectors", b.getDenseI64ArrayAttr(nodeVectors)),
+                              b.getNamedAttr("shared_vector", b.getI64IntegerAttr(sharedVector))});
+}
+
+LoopConfig LoopConfig::fromAttribute(DictionaryAttr config) {
+  LoopConfig result;
+  result.sharedVector = config.getAs<IntegerAttr>("shared_vector").getInt();
+  result.block = config.getAs<IntegerAttr>("block").getInt();
+  result.nodeVectors = SmallVector<int64_t>(config.getAs<DenseI64ArrayAttr>("node_vectors").asArrayRef());
+  return result;
+}
+
+SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
+  SmallVector<Operation *> nodes;
+  for (Operation &op : kernel.getBlock())
+    if (loop::isNode(&op))
+      nodes.push_back(&op);
+  return nodes;
+}
+
+//===----------------------------------------------------------------------===//
+// Local memory
+//===----------------------------------------------------------------------===//
+
+// A sort keeps two arrays of (key, index) for one row.
+static Expr sortBytes(loop::SortOp sort) {
+  return loop::getDomain(sort).back() * int64_t(32);
+}
+
+LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  LocalMemory memory;
+  Expr total = Expr::constant(context, 0);
+  int64_t stack = 0;
+  for (Operation &op : kernel.getBlock()) {
+    Expr bytes;
+    if (auto buffer = dyn_cast<loop::BufferOp>(op)) {
+      auto type = cast<loop::BufferType>(buffer.getResult().getType());
+      bytes = type.getElementCount() * type.getElementBytes();
+    } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
+      bytes = sortBytes(sort);
+    } else {
+      continue;
+    }
+    std::optional<int64_t> known = bytes.asConstant();
+    int64_t aligned = known ? int64_t(llvm::alignTo(uint64_t(*known), 64)) : 0;
+    bool onStack = known && isa<loop::BufferOp>(op) && stack + aligned <= stackBytes;
+    memory.buffers.push_back({&op, onStack, total, bytes});
+    if (onStack)
+      stack += aligned;
+    else
+      total = total + bytes.ceilDiv(64) * int64_t(64);
+  }
+  memory.scratch = total;
+  return memory;
+}
+
+// Each lane needs its own copy of a local buffer.
+static bool localsAllowLanes(loop::KernelOp kernel) {
+  int64_t bytes = 0;
+  for (auto buffer : kernel.getBlock().getOps<loop::BufferOp>()) {
+    auto type = cast<loop::BufferType>(buffer.getResult().getType());
+    std::optional<int64_t> count = type.getElementCount().asConstant();
+    if (!count || *count > 16)
+      return false;
+    bytes += *count * type.getElementBytes() * maxLanes;
+  }
+  return bytes <= 4 * stackBytes;
+}
+
+// An index into a local buffer that uses the dim would meet the lanes' copies.
+static bool localsUseDim(loop::KernelOp kernel, int64_t dim) {
+  std::string name = "d" + std::to_string(dim);
+  auto uses = [&](Value buffer, ArrayAttr indices) {
+    return buffer.getDefiningOp<loop::BufferOp>() && Expr(cast<ExprAttr>(indices[0])).uses(name);
+  };
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (auto load = dyn_cast<loop::LoadOp>(op))
+      return uses(load.getBuffer(), load.getIndices()) ? WalkResult::interrupt() : WalkResult::advance();
+    if (auto store = dyn_cast<loop::StoreOp>(op))
+      return uses(store.getBuffer(), store.getIndices()) ? WalkResult::interrupt() : WalkResult::advance();
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+static double assumedSize(ArrayRef<Expr> extents) {
+  double size = 1;
+  for (Expr extent : extents)
+    size *= double(std::max<int64_t>(extent.asConstant().value_or(assumedExtent), 1));
+  return size;
+}
+
+namespace {
+struct Choice {
+  LoopConfig config;
+  double cost = 0; // sixteenths of cycles for all points
+};
+} // namespace
+
+static Choice chooseInside(ArrayRef<Operation *> nodes, int64_t shared) {
+  Choice choice;
+  for (Operation *node : nodes) {
+    SmallVector<Expr> domain = loop::getDomain(node);
+    double best = estimatePoint(node, -1);
+    int64_t dim = -1;
+    for (int64_t candidate = int64_t(domain.size()) - 1; candidate >= shared; --candidate) {
+      if (!canVectorize(node, candidate))
+        continue;
+      double cost = estimatePoint(node, candidate);
+      if (cost < best) {
+        best = cost;
+        dim = candidate;
+      }
+    }
+    choice.config.nodeVectors.push_back(dim);
+    choice.cost += best * assumedSize(domain);
+  }
+  return choice;
+}
+
+static std::optional<Choice> chooseShared(loop::KernelOp kernel, ArrayRef<Operation *> nodes, int64_t dim) {
+  if (!localsAllowLanes(kernel) || localsUseDim(kernel, dim))
+    return std::nullopt;
+  Choice choice;
+  choice.config.sharedVector = dim;
+  choice.config.nodeVectors.assign(nodes.size(), -1);
+  for (Operation *node : nodes) {
+    SmallVector<Expr> domain = loop::getDomain(node);
+    // Inner extents may not depend on the lane.
+    for (Expr extent : domain)
+      if (extent.uses("d" + std::to_string(dim)))
+        return std::nullopt;
+    if (!canVectorize(node, dim))
+      return std::nullopt;
+    choice.cost += estimatePoint(node, dim) * assumedSize(domain);
+  }
+  return choice;
+}
+
+// Elements of the vector dim in one iteration: enough work to make its start-up negligible.
+static int64_t chooseBlock(Expr extent, double costPerElement, bool hasOthers) {
+  std::optional<int64_t> known = extent.asConstant();
+  int64_t wanted = int64_t(threadCost / 2 / std::max(costPerElement, 1.0));
+  int64_t block = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(wanted, 1)))),
+                                      blockElements, hasOthers ? 4096 : blockElements);
+  if (known && hasOthers && *known <= block)
+    return std::max<int64_t>(*known, 1);
+  return block;
+}
+
+// max(1, threadCost / cost of one iteration), the latter an expression of the symbols.
+static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const LoopConfig &config, int64_t shared) {
+  Expr cost = Expr::constant(context, 16 * 20);
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    SmallVector<Expr> domain = loop::getDomain(node);
+    int64_t dim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors[index];
+    double point = estimatePoint(node, dim) * double(config.sharedVector >= 0 ? config.block : 1);
+    Expr points = Expr::constant(context, std::max<int64_t>(int64_t(point), 1));
+    for (Expr extent : ArrayRef<Expr>(domain).drop_front(shared)) {
+      bool usesDims = extent.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
+      points = points * (usesDims ? Expr::constant(context, assumedExtent) : extent);
+    }
+    cost = cost + points;
+  }
+  Expr grain = Expr::constant(context, int64_t(threadCost)).floorDiv(cost);
+  return Expr::max(Expr::constant(context, 1), grain);
+}
+
+KernelPlan cpu::planLoops(loop::KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  int64_t shared = int64_t(kernel.getParallel());
+  Choice best = chooseInside(nodes, shared);
+  for (int64_t dim = shared - 1; dim >= 0; --dim)
+    if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && choice->cost < best.cost)
+      best = *choice;
+
+  LoopConfig &config = best.config;
+  SmallVector<Expr> extents;
+  if (!nodes.empty())
+    extents = loop::getDomain(nodes.front());
+  extents.truncate(size_t(shared));
+  Expr iterations = Expr::constant(context, 1);
+  for (auto [dim, extent] : llvm::enumerate(extents))
+    if (int64_t(dim) != config.sharedVector)
+      iterations = iterations * extent;
+  if (config.sharedVector >= 0) {
+    Expr extent = extents[size_t(config.sharedVector)];
+    double perElement = best.cost / assumedSize(extents);
+    config.block = chooseBlock(extent, perElement, shared > 1);
+    iterations = iterations * extent.ceilDiv(config.block);
+  }
+  return {.iterations = iterations,
+          .grain = chooseGrain(context, nodes, config, shared),
+          .scratch = placeLocalBuffers(kernel).scratch,
+          .config = config.toAttribute(context)};
+}

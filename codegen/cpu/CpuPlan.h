@@ -1,0 +1,48 @@
+//===- CpuPlan.h - how a kernel of loop nodes is cut and vectorised -*- C++ -*-===//
+#ifndef PTC_CODEGEN_CPU_CPUPLAN_H
+#define PTC_CODEGEN_CPU_CPUPLAN_H
+
+#include "codegen/cpu/CpuTemplates.h"
+#include "ir/loop/Loop.h"
+
+namespace ptc::cpu {
+
+/// What planKernel decides for a kernel without templates; stored as the kernel's `config`.
+///
+/// Iterations are the points of the shared (parallel) dims in row-major order, or, if lanes run along the shared dim
+/// `sharedVector`: the points of the others, each times the blocks of `block` elements of that dim.
+struct LoopConfig {
+  int64_t sharedVector = -1;
+  int64_t block = 0;
+  llvm::SmallVector<int64_t> nodeVectors; // per node, a dim of its own along which lanes run; -1: none
+
+  mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
+  static LoopConfig fromAttribute(mlir::DictionaryAttr config);
+};
+
+/// Where the kernel's own buffers lie.
+struct LocalBuffer {
+  mlir::Operation *op; // loop.buffer, or loop.sort for its work space
+  bool onStack;
+  Expr offset; // in scratch, in bytes
+  Expr bytes;
+};
+struct LocalMemory {
+  llvm::SmallVector<LocalBuffer> buffers;
+  Expr scratch; // bytes a thread
+};
+LocalMemory placeLocalBuffers(loop::KernelOp kernel);
+
+/// The kernel's nodes in order.
+llvm::SmallVector<mlir::Operation *> getNodes(loop::KernelOp kernel);
+
+/// Estimated cycles (in sixteenths) of one point of the node when lanes run along `dim` (-1: scalar code).
+double estimatePoint(mlir::Operation *node, int64_t dim);
+/// Lanes may run along the node's dim.
+bool canVectorize(mlir::Operation *node, int64_t dim);
+
+KernelPlan planLoops(loop::KernelOp kernel);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_CPUPLAN_H

@@ -1,0 +1,110 @@
+//===- NodeEmitter.cpp - pointwise, scatter and scan nodes ----------------===//
+#include "codegen/cpu/NodeEmitter.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+// The node's own dims, without one of them.
+static SmallVector<int64_t> dimsBetween(int64_t from, int64_t to, int64_t without) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = from; dim < to; ++dim)
+    if (dim != without)
+      dims.push_back(dim);
+  return dims;
+}
+
+static Points resized(const Points &points, size_t rank) {
+  Points result = points;
+  for (EmissionPoint &point : result)
+    point.dims.resize(rank);
+  return result;
+}
+
+void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorDim) {
+  Points points = resized(shared, domain.size());
+  if (auto reduction = dyn_cast<loop::ReductionOp>(node))
+    return emitReduction(reduction, points, sharedDims, vectorDim);
+  if (auto scan = dyn_cast<loop::ScanOp>(node))
+    return emitScan(scan, points, sharedDims, vectorDim);
+  if (auto sort = dyn_cast<loop::SortOp>(node))
+    return emitSort(sort, points.front(), sharedDims);
+  assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "templates are emitted elsewhere");
+  emitPointwise(points, sharedDims, vectorDim);
+}
+
+// Scatters too: points of the lanes' dim never meet, and the other dims run in order.
+void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t vectorDim) {
+  Block &block = node->getRegion(0).front();
+  auto body = [&](const Points &at, ValueRange) {
+    for (const EmissionPoint &point : at)
+      e.emitBlock(block, point);
+    return SmallVector<Value>();
+  };
+  int64_t rank = int64_t(domain.size());
+  emitLoops(e, domain, dimsBetween(shared, rank, vectorDim), points, {}, [&](const Points &at, ValueRange) {
+    if (vectorDim < 0)
+      return body(at, {});
+    Expr extent = domain[size_t(vectorDim)];
+    return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
+                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
+                          hasMasks(node, e.level), {}, body);
+  });
+}
+
+static Value splatConstant(KernelEmitter &e, TypedAttr value, int64_t lanes) {
+  return e.splat(e.invariants.constant(value), lanes);
+}
+
+// One step along the scanned dim: the states, one for each point and loop.running, enter and leave.
+static SmallVector<Value> emitScanStep(KernelEmitter &e, Block &block, const Points &points, ValueRange states) {
+  SmallVector<Value> next(states);
+  size_t slot = 0;
+  for (const EmissionPoint &point : points) {
+    BodyEmitter body(e, point);
+    for (Operation &op : block) {
+      auto running = dyn_cast<loop::RunningOp>(op);
+      if (!running) {
+        body.emitOp(&op);
+        continue;
+      }
+      Value value = e.splat(body.lookup(running.getValue()), point.lanes);
+      Value before = states[slot];
+      Value after = emitCombine(e, running.getKind(), before, value, running.getIsUnsigned());
+      next[slot++] = after;
+      body.bind(running.getResult(), running.getExclusive() ? before : after);
+    }
+  }
+  return next;
+}
+
+void NodeEmitter::emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim) {
+  Block &block = op.getBody().front();
+  int64_t last = int64_t(domain.size()) - 1;
+  auto scan = [&](const Points &at, ValueRange) {
+    SmallVector<Value> states;
+    for (const EmissionPoint &point : at)
+      for (auto running : block.getOps<loop::RunningOp>())
+        states.push_back(splatConstant(
+            e, getIdentity(running.getKind(), running.getType(), running.getIsUnsigned()), point.lanes));
+    Value extent = e.emitExpr(domain[size_t(last)], at.front());
+    e.createLoop(e.constant(0), extent, 1, states, [&](Value iv, ValueRange carried) {
+      Value position = iv;
+      if (op.getReverse())
+        position = e.invariants.sub(e.invariants.sub(extent, e.constant(1)), iv);
+      Points here = at;
+      for (EmissionPoint &point : here)
+        point.dims[size_t(last)] = position;
+      return emitScanStep(e, block, here, carried);
+    });
+    return SmallVector<Value>();
+  };
+  emitLoops(e, domain, dimsBetween(shared, last, vectorDim), points, {}, [&](const Points &at, ValueRange) {
+    if (vectorDim < 0)
+      return scan(at, {});
+    Expr extent = domain[size_t(vectorDim)];
+    return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
+                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
+                          hasMasks(node, e.level), {}, scan);
+  });
+}

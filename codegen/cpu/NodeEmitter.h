@@ -1,0 +1,65 @@
+//===- NodeEmitter.h - code of loop nodes at points of the kernel -*- C++ -*-===//
+//
+// A node is emitted for one or more points of the kernel's shared dims: scalar points (its own dims may carry the
+// lanes), or vector points along a shared dim, several at once so that their dependency chains overlap.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_NODEEMITTER_H
+#define PTC_CODEGEN_CPU_NODEEMITTER_H
+
+#include "codegen/common/BodyEmitter.h"
+#include "codegen/common/KernelEmitter.h"
+
+namespace ptc::cpu {
+
+using Points = llvm::SmallVector<EmissionPoint, 4>;
+/// Emits something for the points; `carried` are loop-carried values, the result their next values.
+using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points &points, mlir::ValueRange carried)>;
+
+class NodeEmitter {
+public:
+  NodeEmitter(KernelEmitter &emitter, mlir::Operation *node)
+      : e(emitter), node(node), domain(loop::getDomain(node)) {
+    e.setDomain(domain);
+  }
+
+  /// Emits the node at points of the first `shared` dims. `vectorDim`: the node's own dim that carries lanes, -1.
+  void emit(const Points &points, int64_t shared, int64_t vectorDim);
+
+private:
+  void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
+  void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitSort(loop::SortOp op, const EmissionPoint &point, int64_t shared);
+
+  KernelEmitter &e;
+  mlir::Operation *node;
+  llvm::SmallVector<Expr> domain;
+};
+
+/// How many vectors of points one step of a loop takes: enough chains to hide latencies, few enough to stay in
+/// registers.
+int64_t choosePointsPerStep(mlir::Operation *node, const CpuLevel &level);
+
+/// Loops over `dims` (outermost first) around `body`, values carried through. Loops of constant length that come to at
+/// most `unrolled` iterations together are unrolled.
+llvm::SmallVector<mlir::Value> emitLoops(KernelEmitter &e, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<int64_t> dims,
+                                         const Points &points, mlir::ValueRange carried, PointBody body,
+                                         int64_t unrolled = 1);
+
+/// One loop over [lower, upper) of `dim` in vectors: `pointsPerStep` vectors at a time, then one, then what is left
+/// under a mask (`hasMasks`) or in smaller steps. `point` gives the other dims.
+llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPoint &point, int64_t dim,
+                                              mlir::Value lower, mlir::Value upper, int64_t lanes,
+                                              int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
+                                              PointBody body);
+
+/// Masked accesses exist for every element type that the op loads or stores.
+bool hasMasks(mlir::Operation *op, const CpuLevel &level);
+
+/// Lanes for the dim: no more than a constant extent needs.
+int64_t chooseLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_NODEEMITTER_H

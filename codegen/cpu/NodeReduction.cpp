@@ -1,0 +1,419 @@
+//===- NodeReduction.cpp - reduction nodes --------------------------------===//
+//
+// The body falls into three parts: what the reductions read (run for every point of the reduced dims), the reductions
+// (loop-carried accumulators), and what depends on them (run once behind the loops). An op that both parts need is
+// emitted in both.
+//
+//   lanes along a kept dim      each lane is a reduction of its own; several vectors of them run side by side
+//   lanes along a reduced dim   lane l takes elements l, l + lanes, ...; several chains of vectors; at the end the
+//                               chains and then the lanes are combined pairwise, in an order that only the extent and
+//                               the number of lanes decide
+//
+// Long float sums are blocked: every 64 steps the partial sums are added to outer ones, so that the error grows with
+// the logarithm of the length in steps and not with the length.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/NodeEmitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t blockSteps = 64;
+static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblocked
+// Windows of pooling and depthwise convolution are unrolled: their conditions and addresses become constants.
+static constexpr int64_t unrolledWindow = 32;
+
+namespace {
+
+/// The parts of a reduction's body.
+struct BodyParts {
+  SmallVector<Operation *> reductions;  // loop.reduce, loop.arg_reduce
+  SmallVector<Operation *> before, after; // in order
+};
+
+/// A reduction's accumulators: one value, or for arg_reduce the best value and its index.
+struct Accumulator {
+  Value value, index;
+};
+
+/// One reduction node at points where all kept dims are known.
+class ReductionEmitter {
+public:
+  ReductionEmitter(KernelEmitter &e, loop::ReductionOp op, ArrayRef<Expr> domain, const BodyParts &parts,
+                   int64_t vectorDim)
+      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim) {}
+
+  void emit(const Points &points);
+
+private:
+  int64_t firstReduced() { return int64_t(domain.size()) - int64_t(op.getReduced()); }
+  SmallVector<Value> initial(const Points &points, int64_t chains, int64_t lanes);
+  SmallVector<Value> step(const Points &points, ValueRange carried);
+  SmallVector<Value> innerLoop(const Points &points, int64_t dim, ValueRange carried);
+  SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
+  void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
+  SmallVector<Value> merge(Operation *reduction, ArrayRef<Value> a, ArrayRef<Value> b);
+  SmallVector<Value> horizontal(Operation *reduction, SmallVector<Value> slots);
+  bool isBlocked() const;
+
+  KernelEmitter &e;
+  loop::ReductionOp op;
+  ArrayRef<Expr> domain;
+  const BodyParts &parts;
+  int64_t vectorDim; // a reduced dim that carries lanes, -1
+};
+
+} // namespace
+
+static size_t slotsOf(Operation *reduction) { return isa<loop::ArgReduceOp>(reduction) ? 2 : 1; }
+
+static size_t slotsOf(const BodyParts &parts) {
+  size_t slots = 0;
+  for (Operation *reduction : parts.reductions)
+    slots += slotsOf(reduction);
+  return slots;
+}
+
+static BodyParts splitBody(Block &block) {
+  llvm::DenseSet<Operation *> dependent, before, after;
+  auto dependsOnReduction = [&](Operation *op) {
+    WalkResult result = op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          if (dependent.contains(def) || isa<loop::ReduceOp, loop::ArgReduceOp>(def))
+            return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    return result.wasInterrupted();
+  };
+  BodyParts parts;
+  for (Operation &op : block) {
+    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
+      parts.reductions.push_back(&op);
+    else if (dependsOnReduction(&op))
+      dependent.insert(&op);
+  }
+  // What each part needs, from its roots backwards.
+  auto need = [&](Operation *op, llvm::DenseSet<Operation *> &set) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &block)
+          set.insert(def);
+    });
+  };
+  for (Operation &op : llvm::reverse(block)) {
+    bool isReduction = isa<loop::ReduceOp, loop::ArgReduceOp>(op);
+    bool isRoot = isa<loop::StoreOp>(op) || op.getNumResults() == 0;
+    if (isReduction) {
+      need(&op, before);
+    } else if (dependent.contains(&op)) {
+      if (isRoot)
+        after.insert(&op);
+      if (after.contains(&op))
+        need(&op, after);
+    } else {
+      if (isRoot || isa<loop::CheckIndexOp>(op))
+        before.insert(&op);
+      if (before.contains(&op))
+        need(&op, before);
+      if (after.contains(&op))
+        need(&op, after);
+    }
+  }
+  for (Operation &op : block) {
+    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
+      continue;
+    if (before.contains(&op))
+      parts.before.push_back(&op);
+    if (after.contains(&op))
+      parts.after.push_back(&op);
+  }
+  return parts;
+}
+
+bool ReductionEmitter::isBlocked() const {
+  bool hasFloatSum = false;
+  for (Operation *reduction : parts.reductions) {
+    auto reduce = dyn_cast<loop::ReduceOp>(reduction);
+    if (!reduce)
+      return false;
+    hasFloatSum |= reduce.getKind() == prim::ReduceKind::Sum && isa<FloatType>(reduce.getType());
+  }
+  return hasFloatSum;
+}
+
+// Best starts at the worst value, so that any element, even an equal one for select_last, may follow.
+static TypedAttr identityOf(Operation *reduction) {
+  if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
+    return getIdentity(reduce.getKind(), reduce.getType(), reduce.getIsUnsigned());
+  auto arg = cast<loop::ArgReduceOp>(reduction);
+  auto kind = arg.getKind() == prim::ArgKind::Max ? prim::ReduceKind::Max : prim::ReduceKind::Min;
+  return getIdentity(kind, arg.getValue().getType(), arg.getIsUnsigned());
+}
+
+// Order of the slots: chain (or point), reduction, value before index.
+SmallVector<Value> ReductionEmitter::initial(const Points &points, int64_t chains, int64_t lanes) {
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < int64_t(points.size()) * chains; ++i)
+    for (Operation *reduction : parts.reductions) {
+      values.push_back(e.splat(e.invariants.constant(identityOf(reduction)), lanes));
+      if (isa<loop::ArgReduceOp>(reduction))
+        values.push_back(e.splat(e.constant(0), lanes));
+    }
+  return values;
+}
+
+// (a, ia) is replaced by (b, ib) where b is better; NaN beats all. The scan runs upwards, so that an equal value is
+// later: it is taken for select_last only.
+static Value isBetter(KernelEmitter &e, loop::ArgReduceOp arg, Value a, Value b, bool orEqual) {
+  bool isMax = arg.getKind() == prim::ArgKind::Max;
+  if (!isa<FloatType>(arg.getValue().getType())) {
+    using P = arith::CmpIPredicate;
+    P predicate = arg.getIsUnsigned() ? (isMax ? (orEqual ? P::uge : P::ugt) : (orEqual ? P::ule : P::ult))
+                                      : (isMax ? (orEqual ? P::sge : P::sgt) : (orEqual ? P::sle : P::slt));
+    return arith::CmpIOp::create(e.builder, e.loc, predicate, b, a);
+  }
+  using P = arith::CmpFPredicate;
+  if (orEqual) { // b is NaN, or b >= a (false where a alone is NaN)
+    Value nan = arith::CmpFOp::create(e.builder, e.loc, P::UNO, b, b);
+    Value better = arith::CmpFOp::create(e.builder, e.loc, isMax ? P::OGE : P::OLE, b, a);
+    return arith::OrIOp::create(e.builder, e.loc, nan, better);
+  }
+  Value better = arith::CmpFOp::create(e.builder, e.loc, isMax ? P::UGT : P::ULT, b, a);
+  Value isNumber = arith::CmpFOp::create(e.builder, e.loc, P::ORD, a, a);
+  return arith::AndIOp::create(e.builder, e.loc, better, isNumber);
+}
+
+void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask,
+                                  Value *slots) {
+  auto select = [&](Value condition, Value a, Value b) -> Value {
+    return arith::SelectOp::create(e.builder, e.loc, condition, a, b);
+  };
+  Value value = e.splat(body.lookup(reduction->getOperand(0)), point.lanes);
+  if (auto reduce = dyn_cast<loop::ReduceOp>(reduction)) {
+    Value next = emitCombine(e, reduce.getKind(), value, slots[0], reduce.getIsUnsigned(), reduce.getNoNan());
+    slots[0] = mask ? select(mask, next, slots[0]) : next;
+    return;
+  }
+  auto arg = cast<loop::ArgReduceOp>(reduction);
+  Value better = isBetter(e, arg, slots[0], value, arg.getSelectLast());
+  if (mask)
+    better = arith::AndIOp::create(e.builder, e.loc, better, mask);
+  Expr position = Expr::dim(e.builder.getContext(), unsigned(firstReduced()));
+  Value index = e.splat(e.emitLanes(position, point), point.lanes);
+  slots[0] = select(better, value, slots[0]);
+  slots[1] = select(better, index, slots[1]);
+}
+
+// One vector (or scalar) of every point enters its accumulators.
+SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carried) {
+  SmallVector<Value> values(carried);
+  size_t slot = 0;
+  for (const EmissionPoint &point : points) {
+    BodyEmitter body(e, point);
+    for (Operation *inner : parts.before)
+      body.emitOp(inner);
+    // Lanes along a kept dim may hold anything where the mask is off: their results are never stored.
+    Value mask = point.vectorDim >= firstReduced() ? point.mask : Value();
+    for (Operation *reduction : parts.reductions) {
+      accumulate(reduction, body, point, mask, &values[slot]);
+      slot += slotsOf(reduction);
+    }
+  }
+  return values;
+}
+
+SmallVector<Value> ReductionEmitter::merge(Operation *reduction, ArrayRef<Value> a, ArrayRef<Value> b) {
+  if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
+    return {emitCombine(e, reduce.getKind(), a[0], b[0], reduce.getIsUnsigned(), reduce.getNoNan())};
+  // b wins if it is better, or as good at an earlier (later) position.
+  auto arg = cast<loop::ArgReduceOp>(reduction);
+  Value better = isBetter(e, arg, a[0], b[0], false), worse = isBetter(e, arg, b[0], a[0], false);
+  auto predicate = arg.getSelectLast() ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::slt;
+  Value first = arith::CmpIOp::create(e.builder, e.loc, predicate, b[1], a[1]);
+  Value none = e.splat(e.invariants.constant(e.builder.getBoolAttr(false)),
+                       isVector(first) ? cast<VectorType>(first.getType()).getNumElements() : 1);
+  Value tie = arith::SelectOp::create(e.builder, e.loc, worse, none, first);
+  Value take = arith::OrIOp::create(e.builder, e.loc, better, tie);
+  return {arith::SelectOp::create(e.builder, e.loc, take, b[0], a[0]).getResult(),
+          arith::SelectOp::create(e.builder, e.loc, take, b[1], a[1]).getResult()};
+}
+
+static Value half(KernelEmitter &e, Value vector, bool upper) {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  if (lanes == 2)
+    return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, e.constant(upper));
+  SmallVector<int32_t> order;
+  for (int64_t lane = 0; lane < lanes / 2; ++lane)
+    order.push_back(int32_t(lane + (upper ? lanes / 2 : 0)));
+  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order);
+}
+
+SmallVector<Value> ReductionEmitter::horizontal(Operation *reduction, SmallVector<Value> slots) {
+  while (isVector(slots[0])) {
+    SmallVector<Value> low, high;
+    for (Value slot : slots) {
+      low.push_back(half(e, slot, false));
+      high.push_back(half(e, slot, true));
+    }
+    slots = merge(reduction, low, high);
+  }
+  return slots;
+}
+
+// Calls `rangeBody` (whose iv is the range's first element) so that float sums are taken over blocks.
+SmallVector<Value> ReductionEmitter::blocked(Value length, ValueRange carried, LoopBody rangeBody) {
+  return e.createLoop(e.constant(0), length, 1, carried, [&](Value block, ValueRange outer) {
+    SmallVector<Value> zeros;
+    for (Value value : outer) {
+      int64_t lanes = isVector(value) ? cast<VectorType>(value.getType()).getNumElements() : 1;
+      size_t which = zeros.size() % parts.reductions.size();
+      zeros.push_back(e.splat(e.invariants.constant(identityOf(parts.reductions[which])), lanes));
+    }
+    SmallVector<Value> partial = rangeBody(block, zeros);
+    SmallVector<Value> sums;
+    for (auto [index, value] : llvm::enumerate(outer))
+      sums.push_back(merge(parts.reductions[index % parts.reductions.size()], value, partial[index])[0]);
+    return sums;
+  });
+}
+
+// The innermost reduced dim: steps of one point each, or vectors along it.
+SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim, ValueRange carried) {
+  Value extent = e.emitExpr(domain[size_t(dim)], points.front());
+  bool isVectorLoop = dim == vectorDim;
+  int64_t lanes = isVectorLoop ? cpu::chooseLanes(e, op, domain[size_t(dim)]) : 1;
+  int64_t chains = isVectorLoop ? int64_t(carried.size() / slotsOf(parts)) : 1;
+  bool masks = hasMasks(op, e.level);
+  auto range = [&](Value from, Value to, ValueRange values) -> SmallVector<Value> {
+    auto body = [&](const Points &at, ValueRange in) {
+      return step(at, in);
+    };
+    if (isVectorLoop) {
+      auto partial = [&](const Points &at, ValueRange in) {
+        SmallVector<Value> next(in);
+        size_t used = at.size() * slotsOf(parts);
+        if (at.front().lanes == lanes) {
+          llvm::copy(body(at, in.take_front(used)), next.begin());
+          return next;
+        }
+        // A rest of fewer lanes: reduced by itself, then put into lane 0 of the first chain.
+        SmallVector<Value> own = body(at, initial(at, 1, at.front().lanes));
+        size_t slot = 0;
+        for (Operation *reduction : parts.reductions) {
+          size_t count = slotsOf(reduction);
+          SmallVector<Value> ends = horizontal(reduction, SmallVector<Value>(ArrayRef(own).slice(slot, count)));
+          SmallVector<Value> lane0;
+          for (size_t i = 0; i < count; ++i)
+            lane0.push_back(LLVM::ExtractElementOp::create(e.builder, e.loc, next[slot + i], e.constant(0)));
+          SmallVector<Value> merged = merge(reduction, lane0, ends);
+          for (size_t i = 0; i < count; ++i)
+            next[slot + i] =
+                LLVM::InsertElementOp::create(e.builder, e.loc, next[slot + i], merged[i], e.constant(0));
+          slot += count;
+        }
+        return next;
+      };
+      return emitVectorLoop(e, points.front(), dim, from, to, lanes, chains, masks, values, partial);
+    }
+    return e.createLoop(from, to, 1, values, [&](Value iv, ValueRange in) {
+      Points at = points;
+      for (EmissionPoint &point : at)
+        point.dims[size_t(dim)] = iv;
+      return body(at, in);
+    });
+  };
+  int64_t granule = blockSteps * lanes * chains;
+  std::optional<int64_t> known = e.invariants.asConstant(extent);
+  if (!isBlocked() || (known && *known <= unblockedSteps * lanes * chains))
+    return range(e.constant(0), extent, carried);
+  InvariantBuilder &in = e.invariants;
+  Value blocks = in.floorDiv(in.add(extent, e.constant(granule - 1)), e.constant(granule), true);
+  return blocked(blocks, carried, [&](Value block, ValueRange values) {
+    Value from = in.mul(block, e.constant(granule));
+    return range(from, in.min(in.add(from, e.constant(granule)), extent), values);
+  });
+}
+
+void ReductionEmitter::emit(const Points &points) {
+  int64_t rank = int64_t(domain.size());
+  bool hasReducedLanes = vectorDim >= firstReduced();
+  int64_t innermost = hasReducedLanes ? vectorDim : rank - 1;
+  int64_t lanes = hasReducedLanes ? cpu::chooseLanes(e, op, domain[size_t(vectorDim)]) : points.front().lanes;
+  int64_t chains = 1;
+  if (hasReducedLanes) {
+    chains = choosePointsPerStep(op, e.level);
+    if (auto known = domain[size_t(vectorDim)].asConstant())
+      chains = std::clamp<int64_t>(*known / lanes, 1, chains);
+  }
+  SmallVector<int64_t> outer;
+  for (int64_t dim = firstReduced(); dim < rank; ++dim)
+    if (dim != innermost)
+      outer.push_back(dim);
+  SmallVector<Value> results = initial(points, chains, lanes);
+  // Short windows are unrolled as a whole.
+  std::optional<int64_t> inner = op.getReduced() ? domain[size_t(innermost)].asConstant() : std::nullopt;
+  if (op.getReduced() == 0) {
+    results = step(points, results);
+  } else if (!hasReducedLanes && inner && *inner <= unrolledWindow) {
+    outer.push_back(innermost);
+    results = emitLoops(
+        e, domain, outer, points, results,
+        [&](const Points &at, ValueRange carried) { return step(at, carried); }, unrolledWindow);
+  } else {
+    results = emitLoops(e, domain, outer, points, results, [&](const Points &at, ValueRange carried) {
+      return innerLoop(at, innermost, carried);
+    });
+  }
+  // Chains pairwise, then lanes.
+  size_t slots = slotsOf(parts);
+  for (size_t point = 0; point < points.size(); ++point) {
+    BodyEmitter body(e, points[point]);
+    size_t slot = 0;
+    for (Operation *reduction : parts.reductions) {
+      size_t count = slotsOf(reduction);
+      SmallVector<SmallVector<Value>> ends;
+      for (int64_t chain = 0; chain < chains; ++chain)
+        ends.emplace_back(
+            ArrayRef(results).slice((point * size_t(chains) + size_t(chain)) * slots + slot, count));
+      while (ends.size() > 1) {
+        SmallVector<SmallVector<Value>> merged;
+        for (size_t i = 0; i + 1 < ends.size(); i += 2)
+          merged.push_back(merge(reduction, ends[i], ends[i + 1]));
+        if (ends.size() % 2)
+          merged.push_back(ends.back());
+        ends = std::move(merged);
+      }
+      SmallVector<Value> end = hasReducedLanes ? horizontal(reduction, ends[0]) : ends[0];
+      body.bind(reduction->getResult(0), end.back());
+      slot += count;
+    }
+    for (Operation *inner : parts.after)
+      body.emitOp(inner);
+  }
+}
+
+void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim) {
+  BodyParts parts = splitBody(op.getBody().front());
+  int64_t firstReduced = int64_t(domain.size()) - op.getReduced();
+  bool hasKeptLanes = vectorDim >= 0 && vectorDim < firstReduced;
+  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim);
+  SmallVector<int64_t> kept;
+  for (int64_t dim = shared; dim < firstReduced; ++dim)
+    if (dim != vectorDim)
+      kept.push_back(dim);
+  auto body = [&](const Points &at, ValueRange) {
+    reduction.emit(at);
+    return SmallVector<Value>();
+  };
+  emitLoops(e, domain, kept, points, {}, [&](const Points &at, ValueRange) {
+    if (!hasKeptLanes)
+      return body(at, {});
+    Expr extent = domain[size_t(vectorDim)];
+    return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
+                          cpu::chooseLanes(e, op, extent), choosePointsPerStep(op, e.level), hasMasks(op, e.level), {},
+                          body);
+  });
+}
