@@ -2,9 +2,7 @@
 
 find_program(PTC_CCACHE ccache)
 if(PTC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # A precompiled header's time stamp must not decide a cache hit: ccache hashes its content instead.
-  set(sloppy "pch_defines,time_macros,include_file_mtime,include_file_ctime")
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=${sloppy} ${PTC_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/compiler/cmake/cached-compile.sh ${PTC_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
@@ -16,11 +14,11 @@ target_include_directories(ptcSettings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT
 target_include_directories(ptcSettings SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${LLD_INCLUDE_DIRS})
 target_compile_definitions(ptcSettings INTERFACE ${definitions})
 target_compile_options(ptcSettings INTERFACE
-  -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wimplicit-fallthrough
+  -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+  -Wno-deprecated-declarations -Wimplicit-fallthrough
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections -fcolor-diagnostics)
 if(PTC_PCH)
-  # -fpch-instantiate-templates moves template instantiation into the header; -Xclang -fno-pch-timestamp lets
-  # ccache share it between build folders.
+  # A time stamp inside the precompiled header would make every use of it look new to ccache.
   target_compile_options(ptcSettings INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 
@@ -54,9 +52,13 @@ function(ptc_library name)
   endif()
 endfunction()
 
+# The precompiled header, once without exceptions (libraries) and once with (cli, tests): clang refuses to mix them.
 if(PTC_PCH)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty/Pch.cpp CONTENT "")
-  add_library(ptcPch STATIC ${PROJECT_BINARY_DIR}/empty/Pch.cpp)
-  target_link_libraries(ptcPch PUBLIC ptcSettings PRIVATE ptcNoExceptions)
-  target_precompile_headers(ptcPch PRIVATE ${PROJECT_SOURCE_DIR}/compiler/cmake/Pch.h)
+  foreach(pch ptcPch ptcPchExceptions)
+    add_library(${pch} STATIC ${PROJECT_BINARY_DIR}/empty/Pch.cpp)
+    target_link_libraries(${pch} PUBLIC ptcSettings)
+    target_precompile_headers(${pch} PRIVATE ${PROJECT_SOURCE_DIR}/compiler/cmake/Pch.h)
+  endforeach()
+  target_link_libraries(ptcPch PRIVATE ptcNoExceptions)
 endif()
