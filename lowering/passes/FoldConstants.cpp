@@ -1,0 +1,199 @@
+//===- FoldConstants.cpp - computes what depends on constants alone -------===//
+//
+// Ops whose operands are all known are run by the reference interpreter, in the
+// order of the function, and the values kept beside the IR. Only where a known
+// value meets an op that is not known does it become a `prim.constant`; what lies
+// before it dies. Three kinds of known values stay ops:
+//
+//   broadcast, iota    computed for nothing by whoever reads them
+//   views of a weight  weights never enter the IR; a view becomes its recipe
+//
+// A branch with a known condition is replaced by the ops of the region taken. An
+// op that fails (an index out of range) stays: it may never run.
+//
+// Invariant: values are static, and no operand or result exceeds the limit, so
+// the time is bounded by the number of ops times a small contraction.
+//
+//===----------------------------------------------------------------------===//
+#include "ir/eval/ReferenceEval.h"
+#include "lowering/passes/Passes.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_FOLDCONSTANTS
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace mlir;
+using eval::Tensor;
+
+static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
+
+namespace {
+
+class ConstantFolder {
+public:
+  ConstantFolder(int64_t maxBytes, eval::WeightSource &weights) : maxBytes(maxBytes), weights(weights) {}
+
+  void run(Block &body) {
+    visit(body);
+    materialize();
+    for (Operation &op : llvm::make_early_inc_range(body))
+      if (isSource(&op) && op.use_empty())
+        op.erase();
+  }
+
+private:
+  void visit(Block &block);
+  void visitOp(Operation *op);
+  bool inlineBranch(prim::IfOp branch, Block::iterator &next);
+  const Tensor *lookup(Value value);
+  bool isSmall(Type type) const;
+  bool staysOp(Operation *op) const;
+  void materialize();
+
+  int64_t maxBytes;
+  eval::WeightSource &weights;
+  DenseMap<Value, Tensor> values;
+  llvm::DenseSet<Value> unreadable; // sources that failed, not to be tried again
+  llvm::SetVector<Operation *> folded;
+};
+
+} // namespace
+
+static bool isView(Operation *op) {
+  return isa<prim::BroadcastOp, prim::ReshapeOp, prim::TransposeOp, prim::SliceOp>(op);
+}
+
+bool ConstantFolder::isSmall(Type type) const {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding() || !tensor.getElementType().isIntOrFloat())
+    return false;
+  std::optional<int64_t> count = eval::countElements(tensor.getShape());
+  return count && *count <= maxBytes / std::max<int64_t>((tensor.getElementTypeBitWidth() + 7) / 8, 1);
+}
+
+/// The value of a constant, a weight or a folded op; null for other values.
+const Tensor *ConstantFolder::lookup(Value value) {
+  if (auto it = values.find(value); it != values.end())
+    return &it->second;
+  Operation *op = value.getDefiningOp();
+  if (!op || !isSource(op) || !isSmall(value.getType()) || unreadable.contains(value))
+    return nullptr;
+  auto results = eval::evaluate(op, {}, SymbolValues(), weights);
+  if (!results) {
+    llvm::consumeError(results.takeError());
+    unreadable.insert(value);
+    return nullptr;
+  }
+  return &values.try_emplace(value, std::move(results->front())).first->second;
+}
+
+void ConstantFolder::visitOp(Operation *op) {
+  if (isSource(op) || op->getNumRegions() != 0 || op->getNumResults() == 0 || !isMemoryEffectFree(op) ||
+      !isa_and_nonnull<prim::PrimDialect>(op->getDialect()))
+    return;
+  auto isSmallType = [&](Type type) { return isSmall(type); };
+  if (!llvm::all_of(op->getResultTypes(), isSmallType))
+    return;
+  for (Value operand : op->getOperands())
+    if (!lookup(operand))
+      return;
+  std::vector<const Tensor *> operands; // no insertion into `values` from here on
+  for (Value operand : op->getOperands())
+    operands.push_back(lookup(operand));
+  auto results = eval::evaluate(op, operands, SymbolValues(), weights);
+  if (!results)
+    return llvm::consumeError(results.takeError());
+  folded.insert(op);
+  for (auto [value, tensor] : llvm::zip(op->getResults(), *results))
+    values.try_emplace(value, std::move(tensor));
+}
+
+/// Moves the region that a known condition takes in front of its `if`.
+bool ConstantFolder::inlineBranch(prim::IfOp branch, Block::iterator &next) {
+  const Tensor *condition = lookup(branch.getCondition());
+  if (!condition || condition->getNumElements() != 1)
+    return false;
+  Region &taken = condition->getInt(0) ? branch.getThenRegion() : branch.getElseRegion();
+  Block &body = taken.front();
+  Operation *yield = body.getTerminator();
+  SmallVector<Value> results(yield->getOperands());
+  yield->erase();
+  Operation *first = body.empty() ? nullptr : &body.front();
+  branch->getBlock()->getOperations().splice(branch->getIterator(), body.getOperations());
+  branch->replaceAllUsesWith(results);
+  next = first ? first->getIterator() : std::next(branch->getIterator());
+  branch->erase();
+  return true;
+}
+
+void ConstantFolder::visit(Block &block) {
+  for (Block::iterator it = block.begin(); it != block.end();) {
+    Operation *op = &*it;
+    if (auto branch = dyn_cast<prim::IfOp>(op))
+      if (inlineBranch(branch, it))
+        continue;
+    for (Region &region : op->getRegions())
+      for (Block &nested : region)
+        visit(nested);
+    visitOp(op);
+    ++it;
+  }
+}
+
+bool ConstantFolder::staysOp(Operation *op) const {
+  if (isa<prim::BroadcastOp, prim::IotaOp>(op))
+    return true;
+  if (!isView(op))
+    return false;
+  Operation *source = op->getOperand(0).getDefiningOp();
+  return source && (isa<prim::WeightOp>(source) || (isView(source) && staysOp(source)));
+}
+
+/// Users of a folded op come after it, so going backwards knows which of them
+/// remain in the function.
+void ConstantFolder::materialize() {
+  llvm::DenseSet<Operation *> remaining;
+  auto remains = [&](Operation *user) { return !folded.contains(user) || remaining.contains(user); };
+  for (Operation *op : llvm::reverse(folded)) {
+    if (!llvm::any_of(op->getUsers(), remains)) {
+      op->erase();
+      continue;
+    }
+    if (staysOp(op)) {
+      remaining.insert(op);
+      continue;
+    }
+    OpBuilder builder(op);
+    for (Value value : op->getResults())
+      if (!value.use_empty()) {
+        DenseElementsAttr attr = values.find(value)->second.toAttribute();
+        value.replaceAllUsesWith(prim::ConstantOp::create(builder, op->getLoc(), value.getType(), attr));
+      }
+    op->erase();
+  }
+}
+
+namespace {
+struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
+  using FoldConstantsBase::FoldConstantsBase;
+  FoldConstants(int64_t limit, eval::WeightSource &weights) : weights(&weights) { maxBytes = limit; }
+
+  void runOnOperation() override {
+    eval::NoWeights none;
+    ConstantFolder folder(maxBytes, weights ? *weights : none);
+    for (Block &block : getOperation().getBody())
+      folder.run(block);
+  }
+
+  eval::WeightSource *weights = nullptr;
+};
+} // namespace
+
+std::unique_ptr<Pass> ptc::createFoldConstants(int64_t maxBytes, eval::WeightSource &weights) {
+  return std::make_unique<FoldConstants>(maxBytes, weights);
+}

@@ -1,0 +1,26 @@
+//===- Passes.h - passes from prim to prim ----------------------*- C++ -*-===//
+#ifndef PTC_LOWERING_PASSES_PASSES_H
+#define PTC_LOWERING_PASSES_PASSES_H
+
+#include "ir/prim/Prim.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/Pass.h"
+#include <memory>
+
+namespace ptc::eval {
+class WeightSource;
+}
+
+namespace ptc {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "lowering/passes/Passes.h.inc"
+
+/// FoldConstants that also reads weights of at most `maxBytes`, such as the
+/// parameters of a normalisation. The source outlives the pass.
+std::unique_ptr<mlir::Pass> createFoldConstants(int64_t maxBytes, eval::WeightSource &weights);
+} // namespace ptc
+
+#endif // PTC_LOWERING_PASSES_PASSES_H
