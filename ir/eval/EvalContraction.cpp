@@ -167,8 +167,8 @@ Results eval::evalConvolution(prim::ConvolutionOp op, Operands x, Scope &scope) 
     return result(std::move(*y));
   bool isTransposed = op.getTransposed();
   llvm::ArrayRef<int64_t> from = x[0]->getShape().drop_front(2), to = y->getShape().drop_front(2);
-  Window window{isTransposed ? from : to,  isTransposed ? to : from, x[1]->getShape().drop_front(2),
-                op.getStrides(),           op.getDilations(),        *low};
+  Window window{isTransposed ? from : to, isTransposed ? to : from, x[1]->getShape().drop_front(2),
+                op.getStrides(),          op.getDilations(),        *low};
   int64_t groups = op.getGroups();
   if (y->isFloat() && isTransposed)
     convolveTransposed<double>(*x[0], *x[1], window, groups, *y);

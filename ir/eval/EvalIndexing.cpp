@@ -1,6 +1,6 @@
 //===- EvalIndexing.cpp - gathers and scatters ----------------------------===//
-#include "ir/eval/EvalOps.h"
 #include "ir/eval/Combine.h"
+#include "ir/eval/EvalOps.h"
 
 using namespace ptc;
 using namespace ptc::eval;

@@ -76,9 +76,8 @@ Results eval::evalReduce(prim::ReduceOp op, Operands x, Scope &scope) {
     to[axis] = strides[i];
   }
   Accumulators sums(getCombination(op.getKind()), *x[0], y->getNumElements());
-  forEachIndex(x[0]->getShape(), [&](llvm::ArrayRef<int64_t> index, int64_t position) {
-    sums.add(dot(index, to), *x[0], position);
-  });
+  forEachIndex(x[0]->getShape(),
+               [&](llvm::ArrayRef<int64_t> index, int64_t position) { sums.add(dot(index, to), *x[0], position); });
   for (int64_t i = 0; i != y->getNumElements(); ++i)
     sums.store(i, *y, i);
   return result(std::move(*y));
@@ -88,8 +87,7 @@ Results eval::evalReduce(prim::ReduceOp op, Operands x, Scope &scope) {
 static int order(const Tensor &x, int64_t a, int64_t b) {
   auto threeWay = [](auto p, auto q) { return p < q ? -1 : q < p ? 1 : 0; };
   if (!x.isFloat())
-    return x.isUnsigned() ? threeWay(uint64_t(x.getInt(a)), uint64_t(x.getInt(b)))
-                          : threeWay(x.getInt(a), x.getInt(b));
+    return x.isUnsigned() ? threeWay(uint64_t(x.getInt(a)), uint64_t(x.getInt(b))) : threeWay(x.getInt(a), x.getInt(b));
   double p = x.getFloat(a), q = x.getFloat(b);
   if (std::isnan(p) || std::isnan(q))
     return int(std::isnan(p)) - int(std::isnan(q));

@@ -71,7 +71,8 @@ Results eval::evalReshape(prim::ReshapeOp op, Operands x, Scope &scope) {
   if (!dims)
     return dims.takeError();
   if (countElements(*dims) != x[0]->getNumElements())
-    return error("cannot reshape " + llvm::Twine(x[0]->getNumElements()) + " elements: the new dims hold another number");
+    return error("cannot reshape " + llvm::Twine(x[0]->getNumElements()) +
+                 " elements: the new dims hold another number");
   return result(Tensor(*x[0]).reshaped(*dims));
 }
 
@@ -103,7 +104,8 @@ Results eval::evalSlice(prim::SliceOp op, Operands x, Scope &scope) {
     int64_t start = (*starts)[axis], step = op.getSteps()[axis];
     int64_t last = start + (y->getDim(axis) - 1) * step, dim = x[0]->getDim(axis);
     if (y->getNumElements() != 0 && (start < 0 || start >= dim || last < 0 || last >= dim))
-      return error("slice " + llvm::Twine(start) + " to " + llvm::Twine(last) + " is out of a dim of " + llvm::Twine(dim));
+      return error("slice " + llvm::Twine(start) + " to " + llvm::Twine(last) + " is out of a dim of " +
+                   llvm::Twine(dim));
     base += start * strides[axis];
     from.push_back(step * strides[axis]);
   }

@@ -174,9 +174,8 @@ template <typename F> ScalarProgram::Step floatBinary(Place p, F f) {
 /// f on signed operands of the op's width; the result wraps to it.
 template <typename F> ScalarProgram::Step signedBinary(Place p, F f) {
   unsigned width = p.width;
-  return binary(p, [=](uint64_t a, uint64_t b) {
-    return uint64_t(f(signExtend(a, width), signExtend(b, width))) & mask(width);
-  });
+  return binary(
+      p, [=](uint64_t a, uint64_t b) { return uint64_t(f(signExtend(a, width), signExtend(b, width))) & mask(width); });
 }
 template <typename F> ScalarProgram::Step unsignedBinary(Place p, F f) {
   unsigned width = p.width;
@@ -189,7 +188,7 @@ static ScalarProgram::Step floatStep(Operation *op, const Place &p) {
   using Result = ScalarProgram::Step;
   using llvm::TypeSwitch;
 #define UNARY(OP, FUNCTION) .Case([&](OP) { return floatUnary(p, [](double x) -> double { return FUNCTION(x); }); })
-#define BINARY(OP, FUNCTION)                                                                                          \
+#define BINARY(OP, FUNCTION)                                                                                           \
   .Case([&](OP) { return floatBinary(p, [](double a, double b) -> double { return FUNCTION(a, b); }); })
 #define INFIX(OP, SIGN) .Case([&](OP) { return floatBinary(p, [](double a, double b) { return a SIGN b; }); })
   // clang-format off
@@ -285,9 +284,8 @@ static ScalarProgram::Step choiceStep(Operation *op, const Place &p) {
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([&](arith::CmpFOp compare) {
         arith::CmpFPredicate predicate = compare.getPredicate();
-        return binary(p, [=](uint64_t a, uint64_t b) {
-          return uint64_t(compareFloats(predicate, asFloat(a), asFloat(b)));
-        });
+        return binary(
+            p, [=](uint64_t a, uint64_t b) { return uint64_t(compareFloats(predicate, asFloat(a), asFloat(b))); });
       })
       .Case([&](arith::CmpIOp compare) {
         arith::CmpIPredicate predicate = compare.getPredicate();

@@ -60,8 +60,7 @@ enum class ExprKind : uint8_t {
 };
 
 /// The uniqued attribute. `Expr` below is the value to compute with.
-class ExprAttr : public mlir::Attribute::AttrBase<ExprAttr, mlir::Attribute,
-                                                  detail::ExprStorage> {
+class ExprAttr : public mlir::Attribute::AttrBase<ExprAttr, mlir::Attribute, detail::ExprStorage> {
 public:
   using Base::Base;
   static constexpr llvm::StringLiteral name = "prim.expr";
@@ -113,16 +112,12 @@ public:
   bool isConstant() const { return getKind() == ExprKind::Constant; }
   bool isConstant(int64_t v) const { return isConstant() && getValue() == v; }
   bool isSymbol() const { return getKind() == ExprKind::Symbol; }
-  bool isSymbol(llvm::StringRef s) const {
-    return isSymbol() && getSymbol() == s;
-  }
+  bool isSymbol(llvm::StringRef s) const { return isSymbol() && getSymbol() == s; }
   int64_t getValue() const { return attr.getValue(); }
   llvm::StringRef getSymbol() const { return attr.getSymbol(); }
   llvm::SmallVector<Expr, 4> getOperands() const;
   /// The constant value, if the expression is one.
-  std::optional<int64_t> asConstant() const {
-    return isConstant() ? std::optional<int64_t>(getValue()) : std::nullopt;
-  }
+  std::optional<int64_t> asConstant() const { return isConstant() ? std::optional<int64_t>(getValue()) : std::nullopt; }
 
   Expr operator+(Expr b) const;
   Expr operator-(Expr b) const;

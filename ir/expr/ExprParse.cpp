@@ -224,8 +224,7 @@ public:
     isQuoted = !text.empty() && text.front() == '"';
     if (isQuoted)
       return quoted(result);
-    llvm::StringRef word =
-        text.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; });
+    llvm::StringRef word = text.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; });
     if (word.empty() || llvm::isDigit(word.front()) || word.front() == '.' || word.front() == '$')
       return false;
     text = text.drop_front(word.size());

@@ -15,8 +15,7 @@ struct ExprStorage : public mlir::AttributeStorage {
     llvm::StringRef symbol;
     llvm::ArrayRef<ExprAttr> operands;
     bool operator==(const KeyTy &o) const {
-      return kind == o.kind && value == o.value && symbol == o.symbol &&
-             operands == o.operands;
+      return kind == o.kind && value == o.value && symbol == o.symbol && operands == o.operands;
     }
   };
 
@@ -28,10 +27,8 @@ struct ExprStorage : public mlir::AttributeStorage {
       hash = llvm::hash_combine(hash, operand.getAsOpaquePointer());
     return hash;
   }
-  static ExprStorage *construct(mlir::AttributeStorageAllocator &allocator,
-                                const KeyTy &key) {
-    KeyTy copy{key.kind, key.value, allocator.copyInto(key.symbol),
-               allocator.copyInto(key.operands)};
+  static ExprStorage *construct(mlir::AttributeStorageAllocator &allocator, const KeyTy &key) {
+    KeyTy copy{key.kind, key.value, allocator.copyInto(key.symbol), allocator.copyInto(key.operands)};
     return new (allocator.allocate<ExprStorage>()) ExprStorage(copy);
   }
 

@@ -147,8 +147,9 @@ TEST_CASE("text that is not an expression is refused", "[expr]") {
 
 TEST_CASE("the attribute reads back what it prints", "[expr]") {
   Exprs e;
-  for (const char *text : {"2*batch*seq + floordiv(x, 4) - 1", "-x - 7", "min(\"odd name\", v$0, d1)", "-9223372036854775808",
-                           "select(lt(a, b), \"i32\", mod(a, 3)) - \"a\\22b\"", "seq.len*x_1"}) {
+  for (const char *text :
+       {"2*batch*seq + floordiv(x, 4) - 1", "-x - 7", "min(\"odd name\", v$0, d1)", "-9223372036854775808",
+        "select(lt(a, b), \"i32\", mod(a, 3)) - \"a\\22b\"", "seq.len*x_1"}) {
     Expr expected = e(text);
     std::string printed = "#prim.expr<" + expected.str() + ">";
     INFO(printed);

@@ -22,8 +22,8 @@ struct Fixture {
   mlir::OwningOpRef<mlir::ModuleOp> module;
 
   Fixture() {
-    context.loadDialect<prim::PrimDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
-                        mlir::math::MathDialect>();
+    context
+        .loadDialect<prim::PrimDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
   }
 
   mlir::func::FuncOp parse(const std::string &text) {
@@ -121,7 +121,8 @@ TEST_CASE("tensors convert their elements", "[eval]") {
 
 TEST_CASE("pointwise arithmetic is total", "[eval]") {
   Fixture f;
-  auto binary = [&](const std::string &name, const std::string &type, Values a, Values b, Values y, double tolerance = 0) {
+  auto binary = [&](const std::string &name, const std::string &type, Values a, Values b, Values y,
+                    double tolerance = 0) {
     std::string t = "tensor<" + std::to_string(y.size()) + "x" + type + ">";
     f.check("prim." + name + " %x0, %x1 : " + t, {t, t}, t, {a, b}, y, tolerance);
   };
@@ -231,7 +232,8 @@ TEST_CASE("gathers and scatters check their indices", "[eval]") {
           {{1, 2, 3}, {1, 1}, {10, 20}}, {1, 32, 3});
   f.check("prim.scatter_nd set %x0" + args, {"tensor<3xf32>", "tensor<2x1xsi64>", "tensor<2xf32>"}, "tensor<3xf32>",
           {{1, 2, 3}, {1, 1}, {10, 20}}, {1, 20, 3});
-  f.check("prim.scatter_elements max %x0, %x1, %x2, 1 : (tensor<1x3xf32>, tensor<1x2xsi64>, tensor<1x2xf32>) -> tensor<1x3xf32>",
+  f.check("prim.scatter_elements max %x0, %x1, %x2, 1 : (tensor<1x3xf32>, tensor<1x2xsi64>, tensor<1x2xf32>) -> "
+          "tensor<1x3xf32>",
           {"tensor<1x3xf32>", "tensor<1x2xsi64>", "tensor<1x2xf32>"}, "tensor<1x3xf32>", {{1, 2, 3}, {0, 2}, {5, 1}},
           {5, 2, 3});
 }
@@ -256,7 +258,8 @@ TEST_CASE("reductions, scans and order", "[eval]") {
           {{1, 2, 3, 1, 1, 5}}, {1, 1, 0});
   f.check("prim.scan sum %x0, 1, false, false : tensor<2x3xf32>", {x}, x, {six}, {3, 4, 6, 4, 10, 15});
   f.check("prim.scan sum %x0, 0, true, true : tensor<2x3xf32>", {x}, x, {six}, {4, 6, 5, 0, 0, 0});
-  f.check("prim.window_reduce max %x0 window [2, 2] strides [1, 2] dilations [1, 1] low [1, 0] : tensor<1x1x2x4xf32> -> tensor<1x1x2x2xf32>",
+  f.check("prim.window_reduce max %x0 window [2, 2] strides [1, 2] dilations [1, 1] low [1, 0] : tensor<1x1x2x4xf32> "
+          "-> tensor<1x1x2x2xf32>",
           {"tensor<1x1x2x4xf32>"}, "tensor<1x1x2x2xf32>", {{-1, -2, -3, -4, -5, -6, -7, 8}}, {-1, -3, -1, 8});
   auto results = f.run("func.func @f(%x: tensor<5xf32>) -> (tensor<3xf32>, tensor<3xsi64>) {\n"
                        "  %v, %i = prim.sort %x, 0, true : tensor<5xf32> -> tensor<3xf32>, tensor<3xsi64>\n"
@@ -270,7 +273,8 @@ TEST_CASE("reductions, scans and order", "[eval]") {
 TEST_CASE("contractions", "[eval]") {
   Fixture f;
   f.check("prim.matmul %x0, %x1 : (tensor<2x1x2xf32>, tensor<2x2xf32>) -> tensor<2x1x2xf32>",
-          {"tensor<2x1x2xf32>", "tensor<2x2xf32>"}, "tensor<2x1x2xf32>", {{1, 2, 3, 4}, {5, 6, 7, 8}}, {19, 22, 43, 50});
+          {"tensor<2x1x2xf32>", "tensor<2x2xf32>"}, "tensor<2x1x2xf32>", {{1, 2, 3, 4}, {5, 6, 7, 8}},
+          {19, 22, 43, 50});
   f.check("prim.matmul %x0, %x1 : (tensor<1x2xsi8>, tensor<2x1xsi8>) -> tensor<1x1xsi8>",
           {"tensor<1x2xsi8>", "tensor<2x1xsi8>"}, "tensor<1x1xsi8>", {{100, 100}, {1, 1}}, {-56});
   Values x;
@@ -287,19 +291,19 @@ TEST_CASE("contractions", "[eval]") {
           {{1, 2, 3, 4, 5, 6, 7, 8}, {-3, 2, 0, -2, 3, 1, -1, -3, 2, 0, -2, 3, 1, -1, -3, 2, 0, -2}},
           {-2, -12, 0, -16, -11, 11, -14, 16, 2, -18, 4, -20, -9, 4, -12, -8});
   std::vector<std::string> qkv = {"tensor<1x2x3xf32>", "tensor<1x3x3xf32>", "tensor<1x3x2xf32>"};
-  std::vector<Values> inputs = {{-0.75, 0.5, 0, -0.5, 0.75, 0.25},
-                                {-1, -0.25, 0.5, -0.75, 0, 0.75, -0.5, 0.25, -1},
-                                {0, 1, 2, 3, 4, 5}};
+  std::vector<Values> inputs = {
+      {-0.75, 0.5, 0, -0.5, 0.75, 0.25}, {-1, -0.25, 0.5, -0.75, 0, 0.75, -0.5, 0.25, -1}, {0, 1, 2, 3, 4, 5}};
   std::string type = " : (tensor<1x2x3xf32>, tensor<1x3x3xf32>, tensor<1x3x2xf32>) -> tensor<1x2x2xf32>";
   std::string y = "tensor<1x2x2xf32>";
   f.check("prim.attention %x0, %x1, %x2 scale 0.5" + type, qkv, y, inputs,
           {1.95834011, 2.95834011, 1.92025555, 2.92025555}, 1e-6);
   f.check("prim.attention %x0, %x1, %x2 scale 0.5 causal" + type, qkv, y, inputs, {0, 1, 1.03123983, 2.03123983}, 1e-6);
-  std::string masked = " : (tensor<1x2x3xf32>, tensor<1x3x3xf32>, tensor<1x3x2xf32>, tensor<2x1xi1>) -> tensor<1x2x2xf32>";
+  std::string masked =
+      " : (tensor<1x2x3xf32>, tensor<1x3x3xf32>, tensor<1x3x2xf32>, tensor<2x1xi1>) -> tensor<1x2x2xf32>";
   qkv.push_back("tensor<2x1xi1>");
   inputs.push_back({1, 0});
-  f.check("prim.attention %x0, %x1, %x2 mask %x3 scale 0.5" + masked, qkv, y, inputs, {1.95834011, 2.95834011, NaN, NaN},
-          1e-6);
+  f.check("prim.attention %x0, %x1, %x2 mask %x3 scale 0.5" + masked, qkv, y, inputs,
+          {1.95834011, 2.95834011, NaN, NaN}, 1e-6);
   f.check("prim.attention %x0, %x1, %x2 mask %x3 scale 0.5 zero_masked_rows" + masked, qkv, y, inputs,
           {1.95834011, 2.95834011, 0, 0}, 1e-6);
 }
