@@ -1,0 +1,469 @@
+//===- CpuContraction.cpp - tasks and tiles of a contraction --------------===//
+//
+// The loop nest of a task, from the outside in:
+//
+//   [pack A's rows]                       unless the task before used the same
+//   for k block                           where k is long
+//     [pack B's columns]
+//     for column tile (1-5 panels)        B's tile stays in the second-level cache
+//       for row tile (up to 14 rows)      A's tile stays in the first-level cache
+//         for k: the register tile        meanwhile the next column tile is fetched into the second-level cache
+//         epilogue on the accumulators, or partial sums to scratch
+//   [epilogue on the sums]                where k runs in blocks
+//
+// Tiles. Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
+// needs at most two heights; likewise widths. A symbolic m has full tiles and one ragged tile, whose missing rows read
+// the last row's operands and are not stored.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuTemplates.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+//===----------------------------------------------------------------------===//
+// Small emitters
+//===----------------------------------------------------------------------===//
+
+void ContractionEmission::loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body) {
+  e.createLoop(lower, upper, step, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+    body(iv);
+    return {};
+  });
+}
+
+void ContractionEmission::emitIf(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(e.builder, e.loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(e.builder);
+  e.builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Value ContractionEmission::scratchAt(Expr offset) {
+  return e.getAddress(e.getScratch(), e.builder.getI8Type(), value(offset));
+}
+
+Value ContractionEmission::widened(Value value) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == accumulator)
+    return value;
+  Type to = accumulator;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    to = vector.clone(accumulator);
+  if (isa<FloatType>(accumulator))
+    return arith::ExtFOp::create(e.builder, e.loc, to, value);
+  return arith::ExtSIOp::create(e.builder, e.loc, to, value);
+}
+
+EmissionPoint ContractionEmission::taskPoint(const ContractionTask &task) {
+  EmissionPoint point;
+  point.dims.assign(f.domain.size(), Value());
+  llvm::copy(task.batchDims, point.dims.begin());
+  return point;
+}
+
+void ContractionEmission::setDims(EmissionPoint &point, int64_t first, int64_t count, Value flat) {
+  for (int64_t d = first + count - 1; d > first; --d) {
+    Value extent = value(f.domain[d]);
+    point.dims[d] = i.mod(flat, extent, /*nonNegative=*/true);
+    flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
+  }
+  if (count)
+    point.dims[first] = flat;
+}
+
+SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &base, Value row, int64_t rows,
+                                                          Value last) {
+  SmallVector<EmissionPoint> points(rows, base);
+  int64_t first = f.firstM(), lastDim = f.firstN() - 1;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (last || f.mDims <= 1 || r == 0) {
+      Value at = i.add(row, i.constant(r));
+      setDims(points[r], first, f.mDims, last ? i.min(at, last) : at);
+      continue;
+    }
+    // One more than the row before, with carries.
+    Value carry;
+    for (int64_t d = lastDim; d >= first; --d) {
+      Value before = points[r - 1].dims[d];
+      Value one = carry ? carry : i.constant(1);
+      Value next = i.add(before, one);
+      if (d > first) {
+        Value wraps = i.compare(arith::CmpIPredicate::eq, next, value(f.domain[d]));
+        points[r].dims[d] = i.select(wraps, i.constant(0), next);
+        carry = i.get<arith::ExtUIOp>(e.builder.getI64Type(), wraps);
+      } else {
+        points[r].dims[d] = next;
+      }
+    }
+  }
+  return points;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of A
+//===----------------------------------------------------------------------===//
+
+static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()[0]); }
+
+/// The row's address, or that of the run of constants where the mask fails.
+Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
+  Value at = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator, e.emitExpr(indexOf(f.lhsLoad), point));
+  Value holds;
+  for (Attribute condition : f.lhsMask.getConditions()) {
+    Value v = e.emitExpr(cast<ExprAttr>(condition), point);
+    holds = i.logicalAnd(holds, i.compare(arith::CmpIPredicate::sge, v, i.constant(0)));
+  }
+  return i.get<arith::SelectOp>(holds, at, fill);
+}
+
+std::function<SmallVector<Value>(ValueRange)>
+ContractionEmission::rowAddresses(const ContractionTask &task, const RowClass &rows, Value row) {
+  Value last = rows.isRagged ? i.sub(m, i.constant(1)) : Value();
+  Value local = i.sub(row, task.firstRow);
+  auto spaced = [=, this, count = rows.height](Value base, Value stride) {
+    SmallVector<Value> addresses;
+    for (int64_t r = 0; r < count; ++r)
+      addresses.push_back(e.getAddress(base, accumulator, i.mul(i.constant(r), stride)));
+    return addresses;
+  };
+  switch (f.lhs) {
+  case LhsForm::PackedRows: {
+    Value pitch = value(f.lhsPitch);
+    Value base = e.getAddress(lhsPack, accumulator, i.mul(local, pitch));
+    return [=, this](ValueRange outer) {
+      auto addresses = spaced(base, pitch);
+      Value offset = i.constant(0);
+      for (auto [at, loop] : llvm::zip(outer, f.kLoops))
+        offset = i.add(offset, i.mul(at, value(loop.aStride)));
+      for (Value &address : addresses)
+        address = e.getAddress(address, accumulator, offset);
+      return addresses;
+    };
+  }
+  case LhsForm::PackedColumns: {
+    Value base = e.getAddress(lhsPack, accumulator, local);
+    return [=, this](ValueRange) { return spaced(base, i.constant(1)); };
+  }
+  case LhsForm::Panels: {
+    // Row r of a weight in panels: panel r / 16, lane r % 16.
+    Value weights = e.getPointer(f.lhsPanels.getBuffer());
+    Value panelSize = i.mul(k, i.constant(panelWidth));
+    Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
+    Value base = e.getAddress(weights, accumulator, i.mul(task.batch, batchSize));
+    return [=, this, count = rows.height](ValueRange) {
+      SmallVector<Value> addresses;
+      for (int64_t r = 0; r < count; ++r) {
+        Value at = i.add(row, i.constant(r));
+        at = last ? i.min(at, last) : at;
+        Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
+        addresses.push_back(e.getAddress(base, accumulator, i.add(i.mul(panel, panelSize), lane)));
+      }
+      return addresses;
+    };
+  }
+  case LhsForm::InPlace:
+  case LhsForm::Redirected:
+    break;
+  }
+  EmissionPoint base = taskPoint(task);
+  for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
+    base.dims[d] = i.constant(0);
+  Expr index = indexOf(f.lhsLoad);
+  Expr stride = f.mDims == 1 ? strideOf(index, f.firstM()) : Expr();
+  if (f.lhs == LhsForm::InPlace && stride && stride.isConstant() && !last) {
+    setDims(base, f.firstM(), f.mDims, row);
+    Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator, e.emitExpr(index, base));
+    return [=, this, step = stride.getValue()](ValueRange outer) {
+      Value offset = i.constant(0);
+      for (auto [at, loop] : llvm::zip(outer, f.kLoops))
+        offset = i.add(offset, i.mul(at, value(loop.aStride)));
+      return spaced(e.getAddress(first, accumulator, offset), i.constant(step));
+    };
+  }
+  SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height, last);
+  return [=, this](ValueRange outer) {
+    SmallVector<Value> addresses;
+    for (EmissionPoint point : points) {
+      for (auto [at, loop] : llvm::zip(outer, f.kLoops))
+        if (loop.dim >= 0)
+          point.dims[loop.dim] = at;
+      addresses.push_back(f.lhs == LhsForm::Redirected
+                              ? redirectedAddress(point)
+                              : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator,
+                                             e.emitExpr(index, point)));
+    }
+    return addresses;
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
+  auto known = i.asConstant(m);
+  int64_t height = split.height;
+  if (!known) {
+    Value full = i.floorDiv(m, i.constant(height), true);
+    return {{height, 0, task.firstTile, i.min(task.endTile, full), false},
+            {height, 0, i.max(task.firstTile, full), task.endTile, true}};
+  }
+  int64_t count = llvm::divideCeil(*known, height), part = *known / count, larger = *known % count;
+  SmallVector<RowClass> classes;
+  if (larger)
+    classes.push_back({part + 1, 0, task.firstTile, i.min(task.endTile, i.constant(larger))});
+  classes.push_back({part, larger, i.max(task.firstTile, i.constant(larger)), task.endTile});
+  return classes;
+}
+
+SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTask &task) {
+  auto known = i.asConstant(n);
+  int64_t width = split.width;
+  if (!known) {
+    // Whole tiles, then single panels.
+    Value count = i.sub(task.endPanel, task.firstPanel);
+    Value full = i.floorDiv(count, i.constant(width), true);
+    SmallVector<ColumnClass> classes{{width, 0, i.constant(0), full, true}};
+    if (width > 1)
+      classes.push_back({1, 0, i.mul(full, i.constant(width)), count, true});
+    return classes;
+  }
+  bool isRagged = *known % lanes != 0;
+  int64_t all = llvm::divideCeil(*known, panelWidth);
+  int64_t count = llvm::divideCeil(all, width), part = all / count, larger = all % count;
+  SmallVector<ColumnClass> classes;
+  if (larger)
+    classes.push_back({part + 1, 0, task.firstColumnTile, i.min(task.endColumnTile, i.constant(larger))});
+  classes.push_back({part, larger, i.max(task.firstColumnTile, i.constant(larger)), task.endColumnTile, isRagged});
+  return classes;
+}
+
+void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
+                                   Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
+  TileShape shape{rows.height, columns.panels, split.unroll};
+  int64_t width = columns.panels * panelWidth / lanes, count = rows.height * width;
+  Type bElement = accumulator;
+  TileOperands operands{.accumulator = accumulator};
+  if (f.rhs == RhsForm::Panels) {
+    bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
+    operands.panelStride = i.mul(k, i.constant(panelWidth));
+    Value flat = i.add(i.mul(task.batch, panels), panel);
+    operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
+    // Row tile q fetches the q-th panel of the next column tile.
+    int64_t tiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
+    if (tiles > 1) {
+      Value ordinal = i.min(i.sub(rowTile, task.firstTile), i.constant(columns.panels - 1));
+      Value ahead = i.add(ordinal, i.constant(columns.panels));
+      operands.prefetchDistance =
+          i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
+    }
+    if (f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator)
+      operands.convertB = [&, panel](Value loaded, int64_t vector) {
+        // The rest of the region, on a vector of elements.
+        EmissionPoint at = taskPoint(task);
+        at.lanes = lanes;
+        at.vectorDim = f.firstK() - 1;
+        setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(vector * lanes)));
+        return widened(e.splat(e.emitRegion(f.op.getRhs(), at, {loaded}), lanes));
+      };
+  } else {
+    operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
+    Value local = i.sub(panel, task.firstPanel);
+    operands.panels = e.getAddress(rhsPack, bElement, i.mul(local, operands.panelStride));
+    if (f.isSplitK()) { // the copy starts at kLower
+      Value start = i.mul(i.mul(kLower, value(f.kLoops[0].bStride)), i.constant(-panelWidth));
+      operands.panels = e.getAddress(operands.panels, bElement, start);
+    }
+  }
+  operands.bElement = bElement;
+  for (auto [index, kLoop] : llvm::enumerate(f.kLoops))
+    operands.loops.push_back({.lower = index ? i.constant(0) : kLower,
+                              .upper = index ? value(kLoop.extent) : kUpper,
+                              .aStride = value(kLoop.aStride),
+                              .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
+  operands.rowAddresses = rowAddresses(task, rows, row);
+
+  if (!f.isSplitK()) {
+    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, {});
+    return emitEpilogueOnTile(task, rows, columns, row, panel, acc);
+  }
+  SmallVector<Value> slots, init;
+  Value local = i.sub(row, task.firstRow);
+  Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
+  for (int64_t r = 0; r < rows.height; ++r) {
+    // Rows that do not exist have a place of their own: rowsMost has room for whole tiles.
+    Value line = i.add(i.mul(i.add(local, i.constant(r)), sumsPitch), column);
+    for (int64_t c = 0; c < width; ++c) {
+      slots.push_back(e.getAddress(sums, accumulator, i.add(line, i.constant(c * lanes))));
+      init.push_back(e.createLoad(accumulator, lanes, slots.back()));
+    }
+  }
+  SmallVector<Value> acc = emitRegisterTile(e, shape, operands, init);
+  for (int64_t a = 0; a < count; ++a)
+    e.createStore(acc[a], slots[a]);
+}
+
+void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+  for (const ColumnClass &columns : columnClasses(task))
+    loop(columns.lower, columns.upper, 1,
+         [&](Value tile) {
+           Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
+           if (!i.asConstant(n))
+             panel = i.add(panel, task.firstPanel);
+           for (const RowClass &rows : rowClasses(task))
+             loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
+               Value row = i.add(i.mul(rowTile, i.constant(rows.height)), i.constant(rows.offset));
+               emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
+             });
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)
+    : e(emitter), f(form), i(emitter.invariants), accumulator(form.accumulator) {
+  lanes = std::min(panelWidth, e.level.lanesOf(accumulator.getIntOrFloatBitWidth()));
+  m = value(f.m);
+  n = value(f.n);
+  k = value(f.k);
+  mBlocks = value(f.mBlocks);
+  nBlocks = value(f.nBlocks);
+  panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
+  auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
+  split = chooseTile(e.level, accumulator, known(m), known(n) < 0 ? 64 : std::max<int64_t>(known(panels), 1), known(k));
+  auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
+  lhsPack = at(f.lhsAt);
+  rhsPack = at(f.rhsAt);
+  line = at(f.lineAt);
+  sums = at(f.sumsAt);
+  fill = at(f.fillAt);
+  sumsPitch = value(f.sumsPitch);
+  auto isFlat = [&](int64_t first, int64_t count) {
+    for (int64_t d = first; d + 1 < first + count; ++d)
+      if (!mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
+        return false;
+    return true;
+  };
+  isFlatM = isFlat(f.firstM(), f.mDims);
+  isFlatN = isFlat(f.firstN(), f.nDims);
+}
+
+ContractionTask ContractionEmission::decodeTask(Value index) {
+  ContractionTask task;
+  Value tasksOfBatch = i.mul(mBlocks, nBlocks);
+  task.batch = i.floorDiv(index, tasksOfBatch, true);
+  Value rest = i.mod(index, tasksOfBatch, true);
+  Value fastest = f.mFastest ? mBlocks : nBlocks;
+  Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
+  task.mBlock = f.mFastest ? fast : slow;
+  task.nBlock = f.mFastest ? slow : fast;
+  EmissionPoint point;
+  point.dims.assign(f.batchDims, Value());
+  setDims(point, 0, f.batchDims, task.batch);
+  task.batchDims = point.dims;
+
+  // Piece p of c pieces of x: [x*p/c, x*(p+1)/c).
+  auto piece = [&](Value whole, Value pieces, Value at) {
+    return i.floorDiv(i.mul(whole, at), pieces, true);
+  };
+  Value one = i.constant(1);
+  Value height = i.constant(split.height), width = i.constant(split.width);
+  Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), height, true);
+  task.firstTile = piece(tiles, mBlocks, task.mBlock);
+  task.endTile = piece(tiles, mBlocks, i.add(task.mBlock, one));
+  auto startOf = [&](Value tile, Value whole, Value size, int64_t most) -> Value {
+    auto known = i.asConstant(whole);
+    if (!known)
+      return i.min(i.mul(tile, size), whole);
+    int64_t count = llvm::divideCeil(*known, most);
+    if (!count)
+      return i.constant(0);
+    int64_t part = *known / count, larger = *known % count;
+    return i.add(i.mul(tile, i.constant(part)), i.min(tile, i.constant(larger)));
+  };
+  task.firstRow = startOf(task.firstTile, m, height, split.height);
+  task.rows = i.sub(startOf(task.endTile, m, height, split.height), task.firstRow);
+  if (i.asConstant(n)) {
+    Value columnTiles = i.floorDiv(i.add(panels, i.constant(split.width - 1)), width, true);
+    task.firstColumnTile = piece(columnTiles, nBlocks, task.nBlock);
+    task.endColumnTile = piece(columnTiles, nBlocks, i.add(task.nBlock, one));
+    task.firstPanel = startOf(task.firstColumnTile, panels, width, split.width);
+    task.endPanel = startOf(task.endColumnTile, panels, width, split.width);
+  } else {
+    task.firstPanel = piece(panels, nBlocks, task.nBlock);
+    task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));
+  }
+  return task;
+}
+
+void ContractionEmission::emitTask(const ContractionTask &task) {
+  if (!f.isSplitK()) {
+    emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
+    return;
+  }
+  zeroSums(task);
+  Value size = value(f.kBlock), extent = value(f.kLoops[0].extent);
+  loop(i.constant(0), value(f.kBlocks), 1, [&](Value block) {
+    Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
+    if (f.rhs != RhsForm::Panels)
+      packRhs(task, lower, upper);
+    emitBlock(task, lower, upper);
+  });
+  Value columnEnd = i.min(i.mul(task.endPanel, i.constant(panelWidth)), n);
+  emitEpilogueOnSums(task, sums, task.firstRow, task.rows, i.mul(task.firstPanel, i.constant(panelWidth)), columnEnd);
+}
+
+void ContractionEmission::emit(Value begin, Value end) {
+  if (f.lhs == LhsForm::Redirected)
+    fillRedirected();
+  bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
+  bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
+  // What the copies in scratch hold, as a number of (batch, block).
+  SmallVector<Value> held(2, i.constant(-1));
+  e.createLoop(begin, end, 1, held, [&](Value index, ValueRange carried) -> SmallVector<Value> {
+    ContractionTask task = decodeTask(index);
+    Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
+    Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
+    if (packsA)
+      emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] { packLhs(task); });
+    if (packsB)
+      emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),
+             [&] { packRhs(task, i.constant(0), value(f.kLoops[0].extent)); });
+    emitTask(task);
+    return {lhsKey, rhsKey};
+  });
+}
+
+LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end) {
+  // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
+  OpBuilder detached(op.getContext());
+  OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
+  for (auto [mine, original] : llvm::zip(copy->getBlock().getArguments(), emitter.kernel.getBlock().getArguments()))
+    if (Value pointer = emitter.getPointer(original))
+      emitter.setPointer(mine, pointer);
+  loop::ContractionOp mine;
+  copy->walk([&](loop::ContractionOp contraction) { mine = contraction; });
+  emitter.setDomain(loop::getDomain(mine));
+  ContractionForm form = analyzeContraction(mine);
+  if (form.m.isConstant(0) || form.n.isConstant(0))
+    return success();
+  ContractionEmission emission(emitter, form);
+  if (form.rhsPanels) {
+    // What follows the panels' element is emitted on a loaded vector: the element becomes an argument.
+    Block &block = mine.getRhs().front();
+    form.rhsBuffer = form.rhsPanels.getBuffer();
+    form.rhsPanels.getResult().replaceAllUsesWith(block.addArgument(form.rhsPanels.getType(), op.getLoc()));
+    form.rhsPanels.erase();
+    form.rhsPanels = {};
+  }
+  emission.emit(begin, end);
+  return success();
+}

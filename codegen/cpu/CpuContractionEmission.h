@@ -1,0 +1,105 @@
+//===- CpuContractionEmission.h - a contraction being emitted ---*- C++ -*-===//
+//
+// State shared by the files that emit one contraction: tasks and tiles (CpuContraction.cpp), packing of operands
+// (CpuContractionPack.cpp) and the epilogue (CpuContractionEpilogue.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
+#define PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
+
+#include "codegen/cpu/CpuContraction.h"
+
+namespace ptc::cpu {
+
+/// The block of the result that a task computes.
+struct ContractionTask {
+  mlir::Value batch, mBlock, nBlock;
+  llvm::SmallVector<mlir::Value> batchDims;
+  mlir::Value firstRow, rows;       // rows [firstRow, firstRow + rows)
+  mlir::Value firstTile, endTile;   // row tiles
+  mlir::Value firstPanel, endPanel; // panels
+  mlir::Value firstColumnTile, endColumnTile;
+};
+
+/// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset.
+struct RowClass {
+  int64_t height, offset;
+  mlir::Value lower, upper;
+  bool isRagged = false; // rows at and behind m do not exist
+};
+
+/// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset.
+struct ColumnClass {
+  int64_t panels, offset;
+  mlir::Value lower, upper;
+  bool isMasked = false; // the last panel may be partly outside n
+};
+
+struct ContractionEmission {
+  ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
+  void emit(mlir::Value begin, mlir::Value end);
+
+  // Tasks and tiles.
+  ContractionTask decodeTask(mlir::Value index);
+  void emitTask(const ContractionTask &task);
+  void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
+                mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper);
+  llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
+  llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
+  std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)>
+  rowAddresses(const ContractionTask &task, const RowClass &rows, mlir::Value row);
+  mlir::Value redirectedAddress(const EmissionPoint &point);
+
+  // Packing. Each runs only where the copy from the task before does not serve.
+  void packLhs(const ContractionTask &task);
+  void packLhsRows(const ContractionTask &task);
+  void packLhsColumns(const ContractionTask &task);
+  void packRhs(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void packRhsAlongN(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void packRhsAlongK(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void fillRedirected();
+
+  // Epilogue.
+  bool isLightEpilogue(const ContractionTask &task, int64_t accumulators);
+  void emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
+                          mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
+  /// The epilogue on rows x columns of sums that lie in memory, [row][column] with the given pitch.
+  void emitEpilogueOnSums(const ContractionTask &task, mlir::Value sums, mlir::Value row, mlir::Value rows,
+                          mlir::Value column, mlir::Value columnEnd);
+  void zeroSums(const ContractionTask &task);
+
+  // Points.
+  EmissionPoint taskPoint(const ContractionTask &task);
+  /// Sets dims [first, first + count) from a flat index.
+  void setDims(EmissionPoint &point, int64_t first, int64_t count, mlir::Value flat);
+  /// Dims of `rows` rows that follow each other from `row`, by counting up; rows beyond `last` (null: none) repeat it.
+  llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows,
+                                             mlir::Value last);
+  /// Nested loops over k dims; `body` gets all their values. Dim 0 runs in [kLower, kUpper) of kLoops[0] if it is the
+  /// outermost one and k is split.
+  void forEachK(llvm::ArrayRef<int64_t> dims, mlir::Value kLower, mlir::Value kUpper, EmissionPoint &point,
+                llvm::function_ref<void()> body);
+  /// k flattened in the order of the dims, at the point.
+  mlir::Value flatK(const EmissionPoint &point);
+
+  mlir::Value value(Expr expr) { return e.emitExpr(expr, {}); }
+  mlir::Value scratchAt(Expr offset);
+  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void emitIf(mlir::Value condition, llvm::function_ref<void()> body);
+  mlir::Value widened(mlir::Value value); // to the accumulator's type
+
+  KernelEmitter &e;
+  ContractionForm &f;
+  InvariantBuilder &i;
+  mlir::Type accumulator;
+  int64_t lanes;
+  TileSplit split;
+  bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
+  mlir::Value m, n, k, mBlocks, nBlocks, panels;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
+};
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H

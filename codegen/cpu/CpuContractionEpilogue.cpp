@@ -1,0 +1,127 @@
+//===- CpuContractionEpilogue.cpp - what happens to the sums --------------===//
+//
+// The epilogue runs on the accumulators while they are in registers if it is short: every vector of the tile then has a
+// copy of its code. A long one (an activation of dozens of operations) would make the code of a kernel dozens of times
+// as long; it runs in a loop over a tile that was stored to a few kilobytes of scratch. The detour costs a store and a
+// load for each vector, against k multiply-adds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+// Operations of the unrolled epilogue of a tile; forced by compile time.
+static constexpr int64_t mostUnrolled = 400;
+
+bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t accumulators) {
+  int64_t cost = 0;
+  f.op.getEpilogue().walk([&](Operation *op) {
+    if (isa<math::MathDialect>(op->getDialect()))
+      cost += 30;
+    else if (!isa<arith::ConstantOp>(op))
+      cost += 1;
+  });
+  return cost * accumulators <= mostUnrolled;
+}
+
+/// Whether lanes of a vector are neighbours along the last n dim wherever a vector starts at a multiple of `lanes`.
+static bool hasVectorColumns(const ContractionEmission &c) {
+  if (c.f.nDims == 0)
+    return false;
+  if (c.isFlatN)
+    return true;
+  auto last = c.f.domain[c.f.firstK() - 1].asConstant();
+  return last && *last % c.lanes == 0;
+}
+
+/// Dims of a flat index that the epilogue sees; where it uses the dims as one, the last takes the whole index.
+static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first, int64_t count, bool isFlat,
+                    Value flat) {
+  if (!isFlat)
+    return c.setDims(point, first, count, flat);
+  for (int64_t d = first; d < first + count; ++d)
+    point.dims[d] = d + 1 == first + count ? flat : c.i.constant(0);
+}
+
+void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
+                                             const ColumnClass &columns, Value row, Value panel,
+                                             ValueRange accumulators) {
+  int64_t width = columns.panels * panelWidth / lanes;
+  Value column = i.mul(panel, i.constant(panelWidth));
+  if (rows.isRagged || !hasVectorColumns(*this) || !isLightEpilogue(task, rows.height * width)) {
+    for (int64_t r = 0; r < rows.height; ++r)
+      for (int64_t c = 0; c < width; ++c) {
+        Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(c * lanes));
+        e.createStore(accumulators[r * width + c], e.getAddress(sums, accumulator, slot));
+      }
+    Value count = i.constant(rows.height);
+    if (rows.isRagged)
+      count = i.min(count, i.sub(m, row));
+    Value end = i.add(column, i.constant(columns.panels * panelWidth));
+    return emitEpilogueOnSums(task, sums, row, count, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+  }
+  EmissionPoint base = taskPoint(task);
+  base.lanes = lanes;
+  base.vectorDim = f.firstK() - 1;
+  SmallVector<EmissionPoint> points;
+  if (isFlatM) {
+    points.assign(rows.height, base);
+    for (int64_t r = 0; r < rows.height; ++r)
+      setFlat(*this, points[r], f.firstM(), f.mDims, true, i.add(row, i.constant(r)));
+  } else {
+    points = rowPoints(base, row, rows.height, {});
+  }
+  for (int64_t r = 0; r < rows.height; ++r)
+    for (int64_t c = 0; c < width; ++c) {
+      EmissionPoint &point = points[r];
+      Value first = i.add(column, i.constant(c * lanes));
+      setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
+      bool mayEnd = columns.isMasked && (!i.asConstant(n) || c >= width - panelWidth / lanes);
+      point.mask = mayEnd ? e.laneMask(i.sub(n, first), lanes) : Value();
+      e.emitRegion(f.op.getEpilogue(), point, {accumulators[r * width + c]});
+    }
+}
+
+void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
+                                             Value column, Value columnEnd) {
+  EmissionPoint point = taskPoint(task);
+  Value columns = i.sub(columnEnd, column);
+  bool isVector = hasVectorColumns(*this);
+  auto emitAt = [&](Value line, Value at, int64_t step, Value mask) {
+    EmissionPoint here = point;
+    if (isVector) {
+      here.lanes = lanes;
+      here.vectorDim = f.firstK() - 1;
+    }
+    here.mask = mask;
+    setFlat(*this, here, f.firstN(), f.nDims, isFlatN, i.add(column, at));
+    Value acc = e.createLoad(accumulator, step, e.getAddress(line, accumulator, at));
+    e.emitRegion(f.op.getEpilogue(), here, {acc});
+  };
+  loop(i.constant(0), rows, 1, [&](Value r) {
+    setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
+    Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
+    if (!isVector)
+      return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(line, at, 1, {}); });
+    Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
+    loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(line, at, lanes, {}); });
+    loop(whole, columns, lanes,
+         [&](Value at) { emitAt(line, at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
+  });
+}
+
+void ContractionEmission::zeroSums(const ContractionTask &task) {
+  auto type = VectorType::get({lanes}, accumulator);
+  Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(type)));
+  Value width = i.mul(i.sub(task.endPanel, task.firstPanel), i.constant(panelWidth));
+  // A ragged tile reads and writes the sums of rows that do not exist.
+  Value rows = i.asConstant(m) ? task.rows : i.add(task.rows, i.constant(split.height));
+  loop(i.constant(0), rows, 1, [&](Value r) {
+    Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
+    loop(i.constant(0), width, lanes,
+         [&](Value at) { e.createStore(zero, e.getAddress(line, accumulator, at)); });
+  });
+}

@@ -1,0 +1,451 @@
+//===- CpuContractionForm.cpp - canonical form and analysis of contractions ===//
+//
+// A contraction comes as three index domains (m, n, k) and two regions that say how an element is read. This file brings
+// it into a canonical form (as few dims as possible, result contiguous along n) and decides for each operand whether
+// the register tile reads it where it is or from a packed copy:
+//
+//   A  in place where a row is one address plus constant strides; padding (a mask on the row and on outer k dims) is
+//      still in place: for each (row, kh, kw) the address is that of the pixel or of a run of zeros.
+//   A  packed where elements are computed, masked along the innermost dim, or not contiguous in k.
+//   B  as stored where it is a packed weight; packed by the task otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContraction.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static Expr dimExpr(MLIRContext *context, int64_t dim) { return Expr::dim(context, unsigned(dim)); }
+static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
+
+static bool usesDims(Expr expr) {
+  return expr.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
+}
+
+Expr cpu::strideOf(Expr index, int64_t dim) {
+  Expr stride = index.coefficientOf(dimName(dim));
+  return stride && !usesDims(stride) ? stride : Expr();
+}
+
+static void visitExprs(Attribute attr, llvm::function_ref<void(Expr)> visit) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return visit(expr);
+  if (auto list = dyn_cast<ArrayAttr>(attr))
+    for (Attribute element : list)
+      visitExprs(element, visit);
+}
+
+void cpu::walkExprs(Region &region, llvm::function_ref<void(Expr)> visit) {
+  region.walk([&](Operation *op) {
+    for (NamedAttribute entry : op->getAttrs())
+      visitExprs(entry.getValue(), visit);
+  });
+}
+
+bool cpu::mergesIn(Region &region, int64_t outer, Expr innerExtent) {
+  bool merges = true;
+  std::string first = dimName(outer), second = dimName(outer + 1);
+  walkExprs(region, [&](Expr expr) {
+    if (!expr.uses(first) && !expr.uses(second))
+      return;
+    Expr a = strideOf(expr, outer), b = strideOf(expr, outer + 1);
+    merges &= a && b && a == b * innerExtent;
+  });
+  return merges;
+}
+
+//===----------------------------------------------------------------------===//
+// Canonical form
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The counts of dims by class, as they are kept on the op.
+struct DimCounts {
+  int64_t counts[4]; // batch, m, n, k
+  explicit DimCounts(loop::ContractionOp op)
+      : counts{int64_t(op.getBatch()), int64_t(op.getM()), int64_t(op.getN()), int64_t(op.getK())} {}
+  void set(loop::ContractionOp op) const {
+    op.setBatch(counts[0]);
+    op.setM(counts[1]);
+    op.setN(counts[2]);
+    op.setK(counts[3]);
+  }
+  int64_t first(int group) const { return std::accumulate(counts, counts + group, int64_t(0)); }
+};
+} // namespace
+
+/// Removes dim `dim` (its value becomes 0) and renumbers those behind it.
+static void eraseDim(loop::ContractionOp op, int64_t dim, int group) {
+  MLIRContext *context = op.getContext();
+  SmallVector<Expr> domain = loop::getDomain(op);
+  domain.erase(domain.begin() + dim);
+  loop::substituteExprs(op, [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    if (!number || int64_t(*number) < dim)
+      return {};
+    return int64_t(*number) == dim ? Expr::constant(context, 0) : dimExpr(context, *number - 1);
+  });
+  loop::setDomain(op, domain);
+  DimCounts counts(op);
+  --counts.counts[group];
+  counts.set(op);
+}
+
+static void mergeDims(loop::ContractionOp op) {
+  for (int group = 0; group < 4; ++group) {
+    DimCounts counts(op);
+    for (int64_t at = counts.counts[group] - 1; at >= 0; --at) {
+      int64_t dim = counts.first(group) + at;
+      SmallVector<Expr> domain = loop::getDomain(op);
+      if (domain[dim].isConstant(1)) {
+        eraseDim(op, dim, group);
+        counts = DimCounts(op);
+        continue;
+      }
+      if (at + 1 >= counts.counts[group])
+        continue;
+      Expr inner = domain[dim + 1];
+      bool merges = llvm::all_of(op->getRegions(), [&](Region &region) { return mergesIn(region, dim, inner); });
+      if (!merges)
+        continue;
+      // The inner dim takes over the range of both; the outer one vanishes.
+      domain[dim + 1] = domain[dim] * inner;
+      loop::setDomain(op, domain);
+      eraseDim(op, dim, group);
+      counts = DimCounts(op);
+    }
+  }
+}
+
+static Expr onlyIndex(ArrayAttr indices) { return indices.size() == 1 ? Expr(cast<ExprAttr>(indices[0])) : Expr(); }
+
+/// Whether the result is written contiguously along the last m dim and not along the last n dim.
+static bool isTransposedResult(loop::ContractionOp op) {
+  DimCounts counts(op);
+  if (counts.counts[1] == 0)
+    return false;
+  bool transposed = false, seen = false;
+  op.getEpilogue().walk([&](loop::StoreOp store) {
+    Expr index = onlyIndex(store.getIndices());
+    if (seen || !index)
+      return;
+    seen = true;
+    Expr alongM = strideOf(index, counts.first(2) - 1);
+    Expr alongN = counts.counts[2] ? strideOf(index, counts.first(3) - 1) : Expr();
+    transposed = alongM && alongM.isConstant(1) && !(alongN && alongN.isConstant(1));
+  });
+  return transposed;
+}
+
+static loop::PanelsOp yieldedPanels(Region &region) {
+  auto yield = cast<loop::YieldOp>(region.front().getTerminator());
+  return yield.getValue().getDefiningOp<loop::PanelsOp>();
+}
+
+static bool containsPanels(Region &region) {
+  return region.walk([](loop::PanelsOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+static void swapRoles(loop::ContractionOp op) {
+  DimCounts counts(op);
+  int64_t firstM = counts.first(1), m = counts.counts[1], n = counts.counts[2];
+  MLIRContext *context = op.getContext();
+  SmallVector<Expr> domain = loop::getDomain(op);
+  std::rotate(domain.begin() + firstM, domain.begin() + firstM + m, domain.begin() + firstM + m + n);
+  loop::substituteExprs(op, [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    if (!number || *number < firstM || *number >= firstM + m + n)
+      return {};
+    int64_t dim = *number;
+    return dimExpr(context, dim < firstM + m ? dim + n : dim - m);
+  });
+  loop::setDomain(op, domain);
+  std::swap(counts.counts[1], counts.counts[2]);
+  counts.set(op);
+  Region held;
+  held.takeBody(op.getLhs());
+  op.getLhs().takeBody(op.getRhs());
+  op.getRhs().takeBody(held);
+}
+
+void cpu::canonicalizeContraction(loop::ContractionOp op) {
+  mergeDims(op);
+  Region &rhs = op.getRhs();
+  // A weight can be the row operand if its elements are used as they are stored.
+  auto panels = yieldedPanels(rhs);
+  bool canSwap = !containsPanels(rhs);
+  if (panels) {
+    auto type = cast<loop::BufferType>(panels.getBuffer().getType());
+    canSwap = type.getElementType() == op.getEpilogue().getArgument(0).getType();
+  }
+  if (canSwap && !containsPanels(op.getLhs()) && isTransposedResult(op))
+    swapRoles(op);
+}
+
+bool cpu::isNarrowContraction(loop::ContractionOp op) {
+  if (containsPanels(op.getLhs()) || containsPanels(op.getRhs()))
+    return false;
+  DimCounts counts(op);
+  SmallVector<Expr> domain = loop::getDomain(op);
+  auto isBelow = [&](int group, int64_t bound) {
+    ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
+    auto extent = product(op.getContext(), dims).asConstant();
+    return extent && *extent < bound;
+  };
+  return isBelow(1, 3) || isBelow(2, 6);
+}
+
+loop::ReductionOp cpu::replaceByReduction(loop::ContractionOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto reduction = loop::ReductionOp::create(builder, loc, op.getDomainAttr(), op.getK());
+  Block &body = reduction.getBody().emplaceBlock();
+  auto inlineRegion = [&](Region &region) -> Value {
+    Block &block = region.front();
+    Value result;
+    for (Operation &inner : llvm::make_early_inc_range(block)) {
+      if (auto yield = dyn_cast<loop::YieldOp>(inner)) {
+        result = yield.getValue();
+        yield.erase();
+        continue;
+      }
+      inner.moveBefore(&body, body.end());
+    }
+    return result;
+  };
+  Value a = inlineRegion(op.getLhs()), b = inlineRegion(op.getRhs());
+  builder.setInsertionPointToEnd(&body);
+  Type type = op.getEpilogue().getArgument(0).getType();
+  auto widen = [&](Value value) -> Value {
+    if (value.getType() == type)
+      return value;
+    if (isa<FloatType>(type))
+      return arith::ExtFOp::create(builder, loc, type, value);
+    return arith::ExtSIOp::create(builder, loc, type, value);
+  };
+  a = widen(a);
+  b = widen(b);
+  Value product = isa<FloatType>(type) ? arith::MulFOp::create(builder, loc, a, b).getResult()
+                                       : arith::MulIOp::create(builder, loc, a, b).getResult();
+  auto sum = loop::ReduceOp::create(builder, loc, product, prim::ReduceKind::Sum);
+  op.getEpilogue().getArgument(0).replaceAllUsesWith(sum.getResult());
+  inlineRegion(op.getEpilogue());
+  op.erase();
+  return reduction;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// The index of a load that the whole region stands for, if its element type is `type`.
+static loop::LoadOp plainLoad(Block &block, Type type) {
+  auto yield = cast<loop::YieldOp>(block.getTerminator());
+  auto load = yield.getValue().getDefiningOp<loop::LoadOp>();
+  if (!load || load->getBlock() != &block || !load.getIndexOperands().empty() || !onlyIndex(load.getIndices()) ||
+      load.getType() != type)
+    return {};
+  return load;
+}
+
+/// Fills lhsLoad, lhsMask and lhsOther if the region is a load, masked or not.
+static bool matchLoad(ContractionForm &form) {
+  Block &block = form.op.getLhs().front();
+  auto yield = cast<loop::YieldOp>(block.getTerminator());
+  if ((form.lhsLoad = plainLoad(block, form.accumulator)))
+    return true;
+  auto mask = yield.getValue().getDefiningOp<loop::MaskedOp>();
+  if (!mask || !mask.getOperands_().empty())
+    return false;
+  auto other = mask.getOther().getDefiningOp<arith::ConstantOp>();
+  auto load = plainLoad(mask.getBody().front(), form.accumulator);
+  if (!other || !load)
+    return false;
+  form.lhsLoad = load;
+  form.lhsMask = mask;
+  form.lhsOther = other.getValue();
+  return true;
+}
+
+static bool isMaskedBy(loop::MaskedOp mask, int64_t dim) {
+  return mask && llvm::any_of(mask.getConditions(),
+                              [&](Attribute e) { return Expr(cast<ExprAttr>(e)).uses(dimName(dim)); });
+}
+
+/// bStride of each k dim: rows of B, k flattened in the order of the dims.
+static SmallVector<Expr> rowStrides(const ContractionForm &form) {
+  SmallVector<Expr> strides(form.kDims);
+  Expr stride = Expr::constant(form.accumulator.getContext(), 1);
+  for (int64_t i = form.kDims - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride = stride * form.domain[form.firstK() + i];
+  }
+  return strides;
+}
+
+static KLoop wholeK(const ContractionForm &form, Expr aStride) {
+  return {.dim = form.kDims == 1 ? form.firstK() : -1,
+          .extent = form.k,
+          .aStride = aStride,
+          .bStride = Expr::constant(form.accumulator.getContext(), 1)};
+}
+
+/// Reads A where it is, if every k dim has a stride and one of them, long enough, has stride 1 and no mask.
+static bool readInPlace(ContractionForm &form) {
+  if (!matchLoad(form))
+    return false;
+  MLIRContext *context = form.accumulator.getContext();
+  Expr index = onlyIndex(form.lhsLoad.getIndices());
+  SmallVector<Expr> strides;
+  int64_t inner = -1, innerLength = 0;
+  for (int64_t i = 0; i < form.kDims; ++i) {
+    int64_t dim = form.firstK() + i;
+    Expr stride = strideOf(index, dim);
+    if (!stride)
+      return false;
+    strides.push_back(stride);
+    int64_t length = form.domain[dim].asConstant().value_or(1 << 20);
+    if (stride.isConstant(1) && !isMaskedBy(form.lhsMask, dim) && length > innerLength) {
+      inner = i;
+      innerLength = length;
+    }
+  }
+  if (form.kDims == 0) {
+    if (form.lhsMask)
+      return false;
+    form.kLoops.push_back(wholeK(form, Expr::constant(context, 0)));
+    form.lhs = LhsForm::InPlace;
+    return true;
+  }
+  if (inner < 0 || (form.kDims > 1 && innerLength < 8))
+    return false;
+  SmallVector<Expr> rows = rowStrides(form);
+  auto add = [&](int64_t i) {
+    form.kLoops.push_back({form.firstK() + i, form.domain[form.firstK() + i], strides[i], rows[i]});
+  };
+  for (int64_t i = 0; i < form.kDims; ++i)
+    if (i != inner)
+      add(i);
+  add(inner);
+  form.lhs = form.lhsMask ? LhsForm::Redirected : LhsForm::InPlace;
+  return true;
+}
+
+/// The dim in [first, end) along which every load of the region is contiguous or constant, the longest; -1: none.
+static int64_t contiguousDim(Region &region, const ContractionForm &form, int64_t first, int64_t end) {
+  int64_t best = -1, bestLength = 1;
+  for (int64_t dim = first; dim < end; ++dim) {
+    bool contiguous = false, other = false;
+    region.walk([&](loop::LoadOp load) {
+      Expr index = onlyIndex(load.getIndices());
+      Expr stride = index && load.getIndexOperands().empty() ? strideOf(index, dim) : Expr();
+      contiguous |= stride && stride.isConstant(1);
+      other |= !stride || !(stride.isConstant(1) || stride.isConstant(0));
+    });
+    int64_t length = std::min<int64_t>(form.domain[dim].asConstant().value_or(1 << 20), 32);
+    if (contiguous && !other && length > bestLength) {
+      best = dim;
+      bestLength = length;
+    }
+  }
+  return best;
+}
+
+static void packLhs(ContractionForm &form) {
+  MLIRContext *context = form.accumulator.getContext();
+  Region &region = form.op.getLhs();
+  int64_t alongK = contiguousDim(region, form, form.firstK(), form.firstK() + form.kDims);
+  int64_t alongM = contiguousDim(region, form, form.firstM(), form.firstN());
+  // With few rows the columns of a [k][row] copy would be mostly empty.
+  auto rows = form.m.asConstant();
+  if (alongK < 0 && alongM >= 0 && form.mDims > 0 && !(rows && *rows < 8)) {
+    form.lhs = LhsForm::PackedColumns;
+    form.lhsVectorDim = form.firstN() - 1;
+    if (alongM != form.lhsVectorDim) // not the last m dim: rows are walked in order, so vectors run along the last
+      form.lhs = form.kDims ? LhsForm::PackedRows : form.lhs;
+  } else {
+    form.lhs = LhsForm::PackedRows;
+  }
+  if (form.lhs == LhsForm::PackedColumns) {
+    form.kLoops.push_back(wholeK(form, Expr())); // the stride is the pitch, which follows from the blocks
+    return;
+  }
+  form.lhsVectorDim = alongK >= 0 ? alongK : form.kDims ? form.firstK() + form.kDims - 1 : -1;
+  int64_t last = form.firstK() + form.kDims - 1;
+  if (form.kDims <= 1 || form.lhsVectorDim == last) {
+    form.kLoops.push_back(wholeK(form, Expr::constant(context, 1)));
+    return;
+  }
+  // Rows are stored with the vector dim innermost.
+  SmallVector<Expr> rowsOfB = rowStrides(form);
+  SmallVector<int64_t> order;
+  for (int64_t dim = form.firstK(); dim <= last; ++dim)
+    if (dim != form.lhsVectorDim)
+      order.push_back(dim);
+  order.push_back(form.lhsVectorDim);
+  Expr stride = Expr::constant(context, 1);
+  for (int64_t dim : llvm::reverse(order)) {
+    form.kLoops.insert(form.kLoops.begin(), {dim, form.domain[dim], stride, rowsOfB[dim - form.firstK()]});
+    stride = stride * form.domain[dim];
+  }
+}
+
+static void chooseRhs(ContractionForm &form) {
+  Region &region = form.op.getRhs();
+  region.walk([&](loop::PanelsOp panels) { form.rhsPanels = panels; });
+  if (form.rhsPanels) {
+    form.rhs = RhsForm::Panels;
+    return;
+  }
+  int64_t alongN = contiguousDim(region, form, form.firstN(), form.firstK());
+  int64_t alongK = contiguousDim(region, form, form.firstK(), form.firstK() + form.kDims);
+  int64_t lastN = form.firstK() - 1;
+  if (alongK >= 0 && alongN != lastN) {
+    form.rhs = RhsForm::PackedAlongK;
+    form.rhsVectorDim = alongK;
+    return;
+  }
+  form.rhs = RhsForm::PackedAlongN;
+  form.rhsVectorDim = form.nDims ? lastN : -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Analysis
+//===----------------------------------------------------------------------===//
+
+ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
+  ContractionForm form;
+  MLIRContext *context = op.getContext();
+  DimCounts counts(op);
+  form.op = op;
+  form.domain = loop::getDomain(op);
+  form.batchDims = counts.counts[0];
+  form.mDims = counts.counts[1];
+  form.nDims = counts.counts[2];
+  form.kDims = counts.counts[3];
+  auto extent = [&](int group) {
+    return product(context, ArrayRef(form.domain).slice(counts.first(group), counts.counts[group]));
+  };
+  form.batch = extent(0);
+  form.m = extent(1);
+  form.n = extent(2);
+  form.k = extent(3);
+  form.accumulator = op.getEpilogue().getArgument(0).getType();
+  chooseRhs(form);
+  if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
+    form.lhs = LhsForm::Panels;
+    form.kLoops.push_back(wholeK(form, Expr::constant(context, panelWidth)));
+  } else if (!readInPlace(form)) {
+    form.kLoops.clear();
+    form.lhsLoad = {};
+    form.lhsMask = {};
+    packLhs(form);
+  }
+  planBlocks(form);
+  if (form.lhs == LhsForm::PackedColumns)
+    form.kLoops.front().aStride = form.lhsPitch;
+  return form;
+}

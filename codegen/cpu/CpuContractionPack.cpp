@@ -1,0 +1,249 @@
+//===- CpuContractionPack.cpp - operands of a contraction copied to scratch ===//
+//
+// Where an operand cannot be read by the register tile as it lies, the task evaluates its region into scratch, with
+// vectors along the dim in which memory is contiguous:
+//
+//   A along k   rows, [row][k]                  padded convolutions' masks are decided once for each row and outer k
+//   A along m   columns, [k][row]               the tile then broadcasts from neighbouring addresses
+//   B along n   panels, [panel][k][16]
+//   B along k   panels, through a transposition in registers
+//
+// Vectors at the end of a run are masked when they are read and written whole: what they write beyond the run belongs to
+// a place that is written later, since places are written in ascending order, or to the slack at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+Value ContractionEmission::flatK(const EmissionPoint &point) {
+  Value flat = i.constant(0);
+  for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
+    flat = i.add(i.mul(flat, value(f.domain[d])), point.dims[d]);
+  return flat;
+}
+
+void ContractionEmission::forEachK(ArrayRef<int64_t> dims, Value kLower, Value kUpper, EmissionPoint &point,
+                                   llvm::function_ref<void()> body) {
+  if (dims.empty())
+    return body();
+  int64_t dim = dims.front();
+  bool isSplit = kLower && dim == f.firstK();
+  loop(isSplit ? kLower : i.constant(0), isSplit ? kUpper : value(f.domain[dim]), 1, [&](Value at) {
+    point.dims[dim] = at;
+    forEachK(dims.drop_front(), kLower, kUpper, point, body);
+  });
+}
+
+static SmallVector<int64_t> dimsBut(int64_t first, int64_t end, int64_t but) {
+  SmallVector<int64_t> dims;
+  for (int64_t d = first; d < end; ++d)
+    if (d != but)
+      dims.push_back(d);
+  return dims;
+}
+
+/// Vector points along a dim in [lower, upper): whole vectors, then a masked one. `body` gets the position and whether
+/// the vector is the masked one's.
+static void forEachVector(ContractionEmission &c, EmissionPoint point, int64_t dim, Value lower, Value upper,
+                          llvm::function_ref<void(const EmissionPoint &, Value)> body) {
+  InvariantBuilder &i = c.i;
+  int64_t lanes = c.lanes;
+  point.lanes = lanes;
+  point.vectorDim = dim;
+  Value length = i.sub(upper, lower);
+  Value whole = i.add(lower, i.mul(i.floorDiv(length, i.constant(lanes), true), i.constant(lanes)));
+  c.loop(lower, whole, lanes, [&](Value at) {
+    point.dims[dim] = at;
+    body(point, at);
+  });
+  c.loop(whole, upper, lanes, [&](Value at) {
+    point.dims[dim] = at;
+    point.mask = c.e.laneMask(i.sub(upper, at), lanes);
+    body(point, at);
+    point.mask = {};
+  });
+}
+
+void ContractionEmission::fillRedirected() {
+  Value element = i.constant(f.lhsOther);
+  Value vector = e.splat(element, lanes);
+  loop(i.constant(0), value(f.kLoops.back().extent), lanes,
+       [&](Value at) { e.createStore(vector, e.getAddress(fill, accumulator, at)); });
+}
+
+//===----------------------------------------------------------------------===//
+// A
+//===----------------------------------------------------------------------===//
+
+void ContractionEmission::packLhs(const ContractionTask &task) {
+  f.lhs == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
+}
+
+void ContractionEmission::packLhsRows(const ContractionTask &task) {
+  EmissionPoint point = taskPoint(task);
+  int64_t endK = int64_t(f.domain.size());
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), endK, f.lhsVectorDim);
+  Value pitch = value(f.lhsPitch);
+  // Place of each dim in a row.
+  auto strideIn = [&](int64_t dim) -> Value {
+    for (const KLoop &kLoop : f.kLoops)
+      if (kLoop.dim == dim)
+        return value(kLoop.aStride);
+    Expr stride = Expr::constant(e.builder.getContext(), 1);
+    for (int64_t d = dim + 1; d < endK; ++d)
+      stride = stride * f.domain[d];
+    return value(stride);
+  };
+  loop(i.constant(0), task.rows, 1, [&](Value local) {
+    setDims(point, f.firstM(), f.mDims, i.add(task.firstRow, local));
+    Value row = e.getAddress(lhsPack, accumulator, i.mul(local, pitch));
+    forEachK(outer, {}, {}, point, [&] {
+      Value offset = i.constant(0);
+      for (int64_t d : outer)
+        offset = i.add(offset, i.mul(point.dims[d], strideIn(d)));
+      Value run = e.getAddress(row, accumulator, offset);
+      if (f.lhsVectorDim < 0) {
+        e.createStore(widened(e.emitRegion(f.op.getLhs(), point)), run);
+        return;
+      }
+      forEachVector(*this, point, f.lhsVectorDim, i.constant(0), value(f.domain[f.lhsVectorDim]),
+                    [&](const EmissionPoint &at, Value position) {
+                      Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
+                      e.createStore(element, e.getAddress(run, accumulator, position));
+                    });
+    });
+  });
+}
+
+/// Runs of a flat range [first, first + count) along the last of several dims: `body` gets a point with all of the dims
+/// but the last set, the bounds of the last, and the position of its 0 relative to `first`.
+static void forEachRun(ContractionEmission &c, EmissionPoint &point, int64_t firstDim, int64_t dims, Value first,
+                       Value count, llvm::function_ref<void(Value lower, Value upper, Value origin)> body) {
+  InvariantBuilder &i = c.i;
+  if (dims == 1)
+    return body(first, i.add(first, count), i.sub(i.constant(0), first));
+  Value extent = c.value(c.f.domain[firstDim + dims - 1]);
+  Value end = i.add(first, count);
+  Value lastRun = i.floorDiv(i.add(end, i.sub(extent, i.constant(1))), extent, true);
+  c.loop(i.floorDiv(first, extent, true), lastRun, 1, [&](Value run) {
+    Value start = i.mul(run, extent);
+    c.setDims(point, firstDim, dims - 1, run);
+    Value lower = i.max(i.sub(first, start), i.constant(0));
+    Value upper = i.min(i.sub(end, start), extent);
+    body(lower, upper, i.sub(start, first));
+  });
+}
+
+void ContractionEmission::packLhsColumns(const ContractionTask &task) {
+  EmissionPoint point = taskPoint(task);
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
+  Value pitch = value(f.lhsPitch);
+  forEachK(outer, {}, {}, point, [&] {
+    Value line = e.getAddress(lhsPack, accumulator, i.mul(flatK(point), pitch));
+    forEachRun(*this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
+      forEachVector(*this, point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+        Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
+        e.createStore(element, e.getAddress(line, accumulator, i.add(origin, position)));
+      });
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// B
+//===----------------------------------------------------------------------===//
+
+void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
+  f.rhs == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
+}
+
+void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
+  EmissionPoint point = taskPoint(task);
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
+  Value rows = value(f.rhsRows), width = i.constant(panelWidth);
+  Value panelSize = i.mul(rows, width);
+  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Value firstColumn = i.mul(task.firstPanel, width);
+  Value endColumn = i.min(i.mul(task.endPanel, width), n);
+  Value count = i.sub(endColumn, firstColumn);
+  auto isSplit = [&] { return f.isSplitK() ? kLower : Value(); };
+  forEachK(outer, isSplit(), kUpper, point, [&] {
+    Value row = e.getAddress(rhsPack, accumulator, i.mul(i.sub(flatK(point), skipped), width));
+    auto place = [&](Value column) { // of a column relative to the first one
+      Value panel = i.floorDiv(column, width, true), lane = i.mod(column, width, true);
+      return e.getAddress(row, accumulator, i.add(i.mul(panel, panelSize), lane));
+    };
+    if (f.nDims == 0) {
+      e.createStore(widened(e.emitRegion(f.op.getRhs(), point)), row);
+      return;
+    }
+    auto evaluate = [&](const EmissionPoint &at) { return e.splat(widened(e.emitRegion(f.op.getRhs(), at)), lanes); };
+    if (f.nDims == 1) {
+      forEachVector(*this, point, f.firstK() - 1, firstColumn, endColumn, [&](const EmissionPoint &at, Value position) {
+        e.createStore(evaluate(at), place(i.sub(position, firstColumn)));
+      });
+      return;
+    }
+    // Runs that do not start at whole vectors: a line of columns first, then its vectors.
+    forEachRun(*this, point, f.firstN(), f.nDims, firstColumn, count, [&](Value lower, Value upper, Value origin) {
+      forEachVector(*this, point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+        e.createStore(evaluate(at), e.getAddress(line, accumulator, i.add(origin, position)));
+      });
+    });
+    loop(i.constant(0), count, lanes, [&](Value column) {
+      Value vector = e.createLoad(accumulator, lanes, e.getAddress(line, accumulator, column));
+      e.createStore(vector, place(column));
+    });
+  });
+}
+
+void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper) {
+  EmissionPoint point = taskPoint(task);
+  int64_t along = f.rhsVectorDim;
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), along);
+  Value rows = value(f.rhsRows), width = i.constant(panelWidth);
+  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Expr inner = Expr::constant(e.builder.getContext(), 1); // rows of B between neighbours along the dim
+  for (int64_t d = along + 1; d < int64_t(f.domain.size()); ++d)
+    inner = inner * f.domain[d];
+  Value step = i.mul(value(inner), width);
+  bool isSplitHere = f.isSplitK() && along == f.firstK();
+  Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[along]);
+  Value last = i.sub(n, i.constant(1));
+  loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
+    Value base = e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), rows), width));
+    forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+      for (int64_t part = 0; part < panelWidth; part += lanes)
+        forEachVector(*this, point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
+          SmallVector<Value> square;
+          for (int64_t column = 0; column < lanes; ++column) {
+            EmissionPoint one = at;
+            Value flat = i.add(i.mul(panel, width), i.constant(part + column));
+            setDims(one, f.firstN(), f.nDims, i.min(flat, last)); // columns beyond n repeat the last
+            square.push_back(e.splat(widened(e.emitRegion(f.op.getRhs(), one)), lanes));
+          }
+          transposeSquare(e, square);
+          EmissionPoint first = at;
+          first.dims[along] = position;
+          Value row = i.mul(i.sub(flatK(first), skipped), width);
+          Value target = e.getAddress(base, accumulator, i.add(row, i.constant(part)));
+          auto storeRow = [&](int64_t r) {
+            e.createStore(square[r], e.getAddress(target, accumulator, i.mul(step, i.constant(r))));
+          };
+          if (!at.mask) {
+            for (int64_t r = 0; r < lanes; ++r)
+              storeRow(r);
+            return;
+          }
+          // Rows beyond the run must not be written: they may belong to another run that is there already.
+          for (int64_t r = 0; r < lanes; ++r)
+            emitIf(i.compare(arith::CmpIPredicate::slt, i.add(position, i.constant(r)), upper), [&] { storeRow(r); });
+        });
+    });
+  });
+}

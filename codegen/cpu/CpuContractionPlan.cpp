@@ -1,0 +1,233 @@
+//===- CpuContractionPlan.cpp - blocks, grain and scratch of contractions -===//
+//
+// A task computes a block of rows x columns over all of k. What the sizes of blocks trade:
+//
+//   threads   16 or more tasks keep many threads busy; a task below some microseconds costs more than it brings
+//   caches    a block's rows of A (all k, or one k block) are read again for each column tile: they should stay in half
+//             of a second-level cache; a column tile of B (k x 64) is read again for each row tile
+//   weights   the columns' part of B is streamed once for each block of rows: few row blocks where B is large
+//
+// Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand or is
+// packed by the task, columns where A is. Blocks are counted in tiles whose size depends on the level; only the number
+// of blocks is planned here, each level spreads its tiles over them.
+//
+// Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
+// task, and partial sums wait in scratch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/CpuTemplates.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB second-level cache, a little less
+static constexpr int64_t wantedTasks = 16;       // per contraction
+static constexpr int64_t taskWork = 1 << 20;     // multiply-adds: some 5-15 microseconds
+static constexpr int64_t grainWork = 1 << 19;
+static constexpr int64_t tallestTile = 14, widestTile = 5;
+static constexpr int64_t lineBytes = 64;
+
+namespace {
+struct BlockCounts {
+  int64_t m = 1, n = 1;
+};
+} // namespace
+
+/// Bytes of A that a row adds to the working set: a convolution's rows overlap.
+static double bytesOfRow(const ContractionForm &form, int64_t k) {
+  double bytes = double(k) * form.accumulatorBytes();
+  if (form.lhs != LhsForm::Redirected && form.lhs != LhsForm::InPlace)
+    return bytes;
+  int64_t inner = form.kLoops.back().extent.asConstant().value_or(k);
+  return form.kLoops.size() > 1 ? double(inner) * form.accumulatorBytes() * 2 : bytes;
+}
+
+static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int64_t n, int64_t k, int64_t batch) {
+  int64_t panels = llvm::divideCeil(n, panelWidth);
+  bool packsB = form.rhs != RhsForm::Panels;
+  // A weight's stream is what counts where rows are few.
+  double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
+  int64_t narrowest = m <= 8 ? 2 : packsB ? 8 : 6; // panels of a task
+  BlockCounts blocks;
+  int64_t kBlock = std::min<int64_t>(k, 1536);
+  int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
+  blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
+  if (packsB) {
+    int64_t wantN = int64_t(std::ceil(double(n) * double(kBlock) * form.accumulatorBytes() / blockBytes));
+    blocks.n = std::clamp<int64_t>(wantN, 1, std::max<int64_t>(1, panels / 4));
+  }
+  while (true) {
+    int64_t tasks = batch * blocks.m * blocks.n;
+    if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
+      return blocks;
+    int64_t rows = m / blocks.m, width = panels / blocks.n;
+    bool canM = rows >= 96, canN = width >= 2 * narrowest;
+    // B that the task packs is packed again for each block of rows.
+    bool preferN = packsB ? true : width * panelWidth * 2 >= rows;
+    if (canN && (preferN || !canM))
+      blocks.n = std::min(blocks.n * 2, panels / narrowest);
+    else if (canM)
+      blocks.m *= 2;
+    else
+      return blocks;
+  }
+}
+
+static void countBlocks(ContractionForm &form) {
+  MLIRContext *context = form.op.getContext();
+  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
+  auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant(), batch = form.batch.asConstant();
+  if (m && n && k) {
+    BlockCounts blocks = countStaticBlocks(form, std::max<int64_t>(*m, 1), std::max<int64_t>(*n, 1),
+                                           std::max<int64_t>(*k, 1), batch.value_or(1));
+    form.mBlocks = constant(blocks.m);
+    form.nBlocks = constant(blocks.n);
+  } else {
+    int64_t rows = 96;
+    if (k && *k > 0)
+      rows = std::clamp<int64_t>(blockBytes / (*k * form.accumulatorBytes()), 48, 96);
+    auto blocksOf = [&](Expr extent, int64_t size) {
+      auto known = extent.asConstant();
+      return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
+                   : Expr::max(extent.ceilDiv(size), constant(1));
+    };
+    form.mBlocks = blocksOf(form.m, rows);
+    form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
+  }
+  bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
+  bool bIsLarger = m && n ? *n >= *m : true;
+  form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
+}
+
+/// K blocks of 768 to 1152 where B would leave the second-level cache between two row tiles.
+static void splitK(ContractionForm &form) {
+  MLIRContext *context = form.op.getContext();
+  const KLoop &outer = form.kLoops.front();
+  form.kBlocks = Expr::constant(context, 1);
+  form.kBlock = outer.extent;
+  auto k = form.k.asConstant(), extent = outer.extent.asConstant(), m = form.m.asConstant();
+  bool isNaturalOrder = outer.dim < 0 || outer.dim == form.firstK();
+  if (form.rhs != RhsForm::Panels && !isNaturalOrder)
+    return;
+  if (!k && form.kLoops.size() == 1) {
+    form.kBlock = Expr::constant(context, 768);
+    form.kBlocks = outer.extent.ceilDiv(768);
+    return;
+  }
+  if (!k || !extent || *k <= 1024 || (m && *m <= 2 * tallestTile))
+    return;
+  int64_t inner = *k / std::max<int64_t>(*extent, 1);
+  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) / inner);
+  int64_t blocks = llvm::divideCeil(*extent, most);
+  form.kBlock = Expr::constant(context, llvm::divideCeil(*extent, blocks));
+  form.kBlocks = Expr::constant(context, llvm::divideCeil(*extent, form.kBlock.getValue()));
+}
+
+namespace {
+/// Hands out parts of the scratch block.
+struct ScratchLayout {
+  Expr end;
+  Expr add(Expr elements, int64_t bytes) {
+    Expr at = end;
+    Expr size = elements * bytes + lineBytes; // vectors may run a little over the end of a row
+    end = end + size.ceilDiv(lineBytes) * lineBytes;
+    return at;
+  }
+};
+} // namespace
+
+static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
+
+static void layOutScratch(ContractionForm &form) {
+  MLIRContext *context = form.op.getContext();
+  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
+  int64_t bytes = form.accumulatorBytes();
+  Expr panels = form.n.ceilDiv(panelWidth);
+  auto atMost = [&](Expr whole, Expr blocks, int64_t slack) {
+    Expr part = whole.ceilDiv(blocks) + slack;
+    return whole.isConstant() && part.isConstant() ? constant(std::min(whole.getValue(), part.getValue())) : part;
+  };
+  form.rowsMost = atMost(form.m, form.mBlocks, 2 * tallestTile);
+  form.panelsMost = atMost(panels, form.nBlocks, 2 * widestTile);
+  ScratchLayout layout{constant(0)};
+  if (form.lhs == LhsForm::PackedRows) {
+    // Rows an odd number of lines apart do not meet in one set of the first-level cache.
+    form.lhsPitch = roundUp(form.k, 32) + 16;
+    form.lhsAt = layout.add(form.rowsMost * form.lhsPitch + 32, bytes);
+  } else if (form.lhs == LhsForm::PackedColumns) {
+    form.lhsPitch = roundUp(form.rowsMost, 32) + 16;
+    form.lhsAt = layout.add(form.k * form.lhsPitch + 32, bytes);
+  }
+  if (form.rhs != RhsForm::Panels) {
+    form.rhsRows = form.k;
+    if (form.isSplitK() && form.kLoops.size() == 1)
+      form.rhsRows = form.kBlock;
+    else if (form.isSplitK())
+      form.rhsRows = form.kBlock * form.kLoops.front().bStride;
+    form.rhsAt = layout.add((form.panelsMost + 1) * form.rhsRows * panelWidth + 16 * panelWidth, bytes);
+    form.lineAt = layout.add(form.panelsMost * panelWidth + 32, bytes);
+  }
+  if (form.isSplitK()) {
+    form.sumsPitch = form.panelsMost * panelWidth;
+    form.sumsAt = layout.add(form.rowsMost * form.sumsPitch, bytes);
+  } else {
+    form.sumsPitch = constant(widestTile * panelWidth);
+    form.sumsAt = layout.add(constant(16) * form.sumsPitch, bytes);
+  }
+  if (form.lhs == LhsForm::Redirected)
+    form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
+  form.scratch = layout.end;
+}
+
+void cpu::planBlocks(ContractionForm &form) {
+  countBlocks(form);
+  splitK(form);
+  layOutScratch(form);
+  form.iterations = form.batch * form.mBlocks * form.nBlocks;
+  Expr one = Expr::constant(form.op.getContext(), 1);
+  Expr work = form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks) * Expr::max(form.k, one);
+  form.grain = Expr::constant(form.op.getContext(), grainWork).ceilDiv(Expr::max(work, one));
+}
+
+static StringRef nameOf(LhsForm form) {
+  switch (form) {
+  case LhsForm::InPlace: return "in_place";
+  case LhsForm::Redirected: return "redirected";
+  case LhsForm::Panels: return "panels";
+  case LhsForm::PackedRows: return "packed_rows";
+  case LhsForm::PackedColumns: return "packed_columns";
+  }
+  llvm_unreachable("a form of the lhs");
+}
+
+static StringRef nameOf(RhsForm form) {
+  switch (form) {
+  case RhsForm::Panels: return "panels";
+  case RhsForm::PackedAlongN: return "packed_along_n";
+  case RhsForm::PackedAlongK: return "packed_along_k";
+  }
+  llvm_unreachable("a form of the rhs");
+}
+
+FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
+  canonicalizeContraction(op);
+  if (isNarrowContraction(op)) {
+    kernel.setParallel(int64_t(op.getBatch() + op.getM() + op.getN()));
+    replaceByReduction(op);
+    return planLoops(kernel);
+  }
+  ContractionForm form = analyzeContraction(op);
+  Builder builder(kernel.getContext());
+  auto config = builder.getDictionaryAttr({
+      builder.getNamedAttr("lhs", builder.getStringAttr(nameOf(form.lhs))),
+      builder.getNamedAttr("rhs", builder.getStringAttr(nameOf(form.rhs))),
+      builder.getNamedAttr("m_blocks", ExprAttr(form.mBlocks)),
+      builder.getNamedAttr("n_blocks", ExprAttr(form.nBlocks)),
+      builder.getNamedAttr("k_blocks", ExprAttr(form.kBlocks)),
+  });
+  return KernelPlan{.iterations = form.iterations, .grain = form.grain, .scratch = form.scratch, .config = config};
+}

@@ -1,0 +1,246 @@
+//===- RegisterTile.cpp - the multiply-add tile held in registers ---------===//
+//
+// Problem. A matrix product does two floating-point operations for each pair of operands, so it runs at the speed of
+// the multiply-add units only if operands are reused from registers.
+//
+// Idea. Hold a block of the result in registers (as SSA values carried by the loops over k, so that nothing depends on
+// the register allocator guessing right) and for each k load a row of B (`width` vectors), broadcast one element of A
+// for each row, and do rows x width multiply-adds. The loads are width + rows, the arithmetic rows * width.
+//
+// Choice of the tile. A register file of R vectors holds rows * width accumulators, width of B and one broadcast:
+// 28 + 2 + 1 of 32 never spills, more does. Among the sizes that fit, the cost of covering m x n is the sum over tiles
+// of max(multiply-adds / 2, loads / 2, latency bound) a k, plus what a tile costs once (entry, epilogue). Heights and widths
+// are balanced: 197 rows in tiles of at most 6 are 29 tiles of 6 and 4 of ... never 32 of 6 and one of 5, so a tile that is
+// much lower than the others does not occur.
+//
+// The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills. Tiles
+// with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which streams
+// from memory once, is read as one contiguous stream for each panel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/RegisterTile.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+Value cpu::createMultiplyAdd(KernelEmitter &emitter, Value a, Value b, Value c) {
+  OpBuilder &builder = emitter.builder;
+  if (isa<FloatType>(getElementTypeOrSelf(c.getType()))) {
+    if (emitter.level.hasFma)
+      return LLVM::FMAOp::create(builder, emitter.loc, c.getType(), a, b, c);
+    Value product = arith::MulFOp::create(builder, emitter.loc, a, b);
+    return arith::AddFOp::create(builder, emitter.loc, product, c);
+  }
+  Value product = arith::MulIOp::create(builder, emitter.loc, a, b);
+  return arith::AddIOp::create(builder, emitter.loc, product, c);
+}
+
+void cpu::createPrefetch(KernelEmitter &emitter, Value address) {
+  OpBuilder &builder = emitter.builder;
+  LLVM::Prefetch::create(builder, emitter.loc, address, /*rw=*/builder.getI32IntegerAttr(0),
+                         /*hint=*/builder.getI32IntegerAttr(2), /*cache=*/builder.getI32IntegerAttr(1));
+}
+
+void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
+  int64_t count = int64_t(rows.size());
+  for (int64_t block = count / 2; block; block /= 2) {
+    SmallVector<int32_t> low, high;
+    for (int64_t lane = 0; lane < count; ++lane) {
+      bool isUpper = lane & block;
+      low.push_back(int32_t(isUpper ? count + lane - block : lane));
+      high.push_back(int32_t(isUpper ? count + lane : lane + block));
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      if (r & block)
+        continue;
+      Value a = rows[r], b = rows[r + block];
+      rows[r] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, low);
+      rows[r + block] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, high);
+    }
+  }
+}
+
+static int64_t vectorsOfPanel(const CpuLevel &level, Type accumulator) {
+  return std::max<int64_t>(1, panelWidth / level.lanesOf(accumulator.getIntOrFloatBitWidth()));
+}
+
+//===----------------------------------------------------------------------===//
+// Choice of the tile
+//===----------------------------------------------------------------------===//
+
+/// Parts of `extent` in pieces of at most `most`: `count` of them, the first `larger` one bigger than the others.
+static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(int64_t)> cost) {
+  int64_t count = llvm::divideCeil(extent, most), part = extent / count, larger = extent - part * count;
+  double sum = larger ? larger * cost(part + 1) : 0;
+  return sum + (count - larger) * cost(part);
+}
+
+TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k) {
+  int64_t vectors = vectorsOfPanel(level, accumulator);
+  // Accumulators beside the B row, a broadcast and, without fused multiply-add, a product. Where a panel alone fills the
+  // registers (128-bit levels) B is read as a memory operand.
+  int64_t room = level.vectorRegisters - (level.hasFma ? 2 : 3);
+  double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
+  TileSplit best;
+  double bestCost = 0;
+  for (int64_t width : {4, 3, 2, 5, 1}) {
+    int64_t vectorWidth = width * vectors;
+    if (width > 1 && vectorWidth > 5)
+      continue;
+    int64_t beside = vectorWidth >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
+    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, 14);
+    if (width > panels || height < 1)
+      continue;
+    if (vectorWidth == 4 && level.vectorRegisters == 32)
+      height = 6;
+    int64_t rows = m > 0 ? m : height * 16;
+    double cost = coverCost(panels, width, [&](int64_t w) {
+      return coverCost(rows, height, [&](int64_t h) {
+        double v = double(w * vectors);
+        return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4);
+      });
+    });
+    // 6 x 64 has the best balance of cache traffic; others must be clearly better.
+    if (width == 4)
+      cost *= 0.985;
+    if (!best.width || cost < bestCost) {
+      best = {.height = height, .width = width};
+      bestCost = cost;
+    }
+  }
+  if (m > 0)
+    best.height = llvm::divideCeil(m, llvm::divideCeil(m, best.height));
+  best.width = llvm::divideCeil(panels, llvm::divideCeil(panels, best.width));
+  if (m > 0 && m <= 4) { // streams B: narrow and deep
+    best.width = std::min<int64_t>(panels, m == 1 && vectors == 1 ? 2 : 1);
+    int64_t accumulators = best.height * best.width * vectors;
+    while (accumulators * best.unroll * 2 <= std::min<int64_t>(room - 4, 16) && best.unroll < 8)
+      best.unroll *= 2;
+  }
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One tile being emitted.
+struct TileEmission {
+  KernelEmitter &emitter;
+  TileShape shape;
+  const TileOperands &operands;
+  int64_t lanes, panelVectors;
+
+  int64_t vectorsOfRow() const { return shape.panels * panelVectors; }
+  int64_t accumulators() const { return shape.rows * vectorsOfRow(); }
+
+  Value loadA(Value rowAddress, Value index);
+  Value loadB(Value rowAddress, int64_t vector);
+  SmallVector<Value> step(ArrayRef<Value> rows, Value k, Value bRow, ValueRange acc, bool prefetch);
+  SmallVector<Value> innermost(ArrayRef<Value> rows, Value panels, ValueRange acc);
+  SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
+};
+} // namespace
+
+Value TileEmission::loadA(Value rowAddress, Value index) {
+  Value address = emitter.getAddress(rowAddress, operands.accumulator, index);
+  Value scalar = emitter.createLoad(operands.accumulator, 1, address);
+  auto type = VectorType::get(lanes, operands.accumulator);
+  return vector::BroadcastOp::create(emitter.builder, emitter.loc, type, scalar);
+}
+
+Value TileEmission::loadB(Value rowAddress, int64_t vector) {
+  int64_t panel = vector / panelVectors, part = vector % panelVectors;
+  InvariantBuilder &i = emitter.invariants;
+  Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part * lanes));
+  Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
+  Value loaded = emitter.createLoad(operands.bElement, lanes, address);
+  return operands.convertB ? operands.convertB(loaded, vector) : loaded;
+}
+
+SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, Value k, Value bRow, ValueRange acc, bool prefetch) {
+  InvariantBuilder &i = emitter.invariants;
+  if (prefetch && operands.prefetchDistance)
+    createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), operands.prefetchDistance));
+  int64_t width = vectorsOfRow();
+  SmallVector<Value> b, next(acc);
+  for (int64_t c = 0; c < width; ++c)
+    b.push_back(loadB(bRow, c));
+  Value index = i.mul(k, operands.loops.back().aStride);
+  for (int64_t r = 0; r < shape.rows; ++r) {
+    Value a = loadA(rows[r], index);
+    for (int64_t c = 0; c < width; ++c)
+      next[r * width + c] = createMultiplyAdd(emitter, a, b[c], next[r * width + c]);
+  }
+  return next;
+}
+
+/// The innermost loop, with `unroll` steps at once and the rest one by one.
+SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, Value panels, ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  const TileLoop &loop = operands.loops.back();
+  auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
+  Value lower = loop.lower;
+  SmallVector<Value> result(acc);
+  if (shape.unroll > 1) {
+    int64_t sets = shape.unroll, count = accumulators();
+    Value span = i.sub(loop.upper, loop.lower);
+    Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
+    auto type = cast<VectorType>(acc.front().getType());
+    Value zero = i.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
+    SmallVector<Value> init(acc);
+    init.append(count * (sets - 1), zero);
+    SmallVector<Value> sums = emitter.createLoop(lower, middle, sets, init, [&](Value k, ValueRange carried) {
+      SmallVector<Value> next;
+      for (int64_t u = 0; u < sets; ++u) {
+        Value ku = i.add(k, i.constant(u));
+        llvm::append_range(next, step(rows, ku, bRow(ku), carried.slice(u * count, count), u == 0));
+      }
+      return next;
+    });
+    for (int64_t distance = sets / 2; distance; distance /= 2)
+      for (int64_t s = 0; s < distance; ++s)
+        for (int64_t a = 0; a < count; ++a) {
+          Value x = sums[s * count + a], y = sums[(s + distance) * count + a];
+          sums[s * count + a] = isa<FloatType>(type.getElementType())
+                                    ? arith::AddFOp::create(emitter.builder, emitter.loc, x, y).getResult()
+                                    : arith::AddIOp::create(emitter.builder, emitter.loc, x, y).getResult();
+        }
+    result.assign(sums.begin(), sums.begin() + count);
+    lower = middle;
+  }
+  return emitter.createLoop(lower, loop.upper, 1, result,
+                            [&](Value k, ValueRange carried) { return step(rows, k, bRow(k), carried, true); });
+}
+
+SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc) {
+  if (depth + 1 == operands.loops.size())
+    return innermost(operands.rowAddresses(outer), panels, acc);
+  InvariantBuilder &i = emitter.invariants;
+  const TileLoop &loop = operands.loops[depth];
+  return emitter.createLoop(loop.lower, loop.upper, 1, acc, [&](Value k, ValueRange carried) {
+    SmallVector<Value> inner(outer);
+    inner.push_back(k);
+    Value moved = emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride));
+    return nest(depth + 1, inner, moved, carried);
+  });
+}
+
+SmallVector<Value> cpu::emitRegisterTile(KernelEmitter &emitter, TileShape shape, const TileOperands &operands,
+                                         ValueRange init) {
+  Type element = operands.accumulator;
+  int64_t lanes = std::min(panelWidth, emitter.level.lanesOf(element.getIntOrFloatBitWidth()));
+  TileEmission emission{emitter, shape, operands, lanes, panelWidth / lanes};
+  SmallVector<Value> acc(init);
+  if (acc.empty()) {
+    auto type = VectorType::get(lanes, element);
+    Value zero = emitter.invariants.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
+    acc.assign(emission.accumulators(), zero);
+  }
+  return emission.nest(0, {}, operands.panels, acc);
+}

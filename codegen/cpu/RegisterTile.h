@@ -1,0 +1,70 @@
+//===- RegisterTile.h - the multiply-add tile held in registers -*- C++ -*-===//
+//
+// The one inner kernel of matrix products, convolutions and attention:
+//
+//   acc[r][c] += sum over k of A[r](k) * B(k)[c]      r < rows, c < width
+//
+// Accumulators are native vectors carried by the k loops; A elements are broadcast from one address a row; B comes in
+// unit panels, 16 columns wide and contiguous in k ([n/16][k][16]), of which a tile takes one to five.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_REGISTERTILE_H
+#define PTC_CODEGEN_CPU_REGISTERTILE_H
+
+#include "codegen/common/KernelEmitter.h"
+#include <functional>
+
+namespace ptc::cpu {
+
+/// Columns of a unit panel.
+inline constexpr int64_t panelWidth = 16;
+
+/// Size of a tile: `rows` x `panels` * 16. `unroll` > 1: as many sets of accumulators, for tiles too small to hide the
+/// latency of a multiply-add.
+struct TileShape {
+  int64_t rows = 0, panels = 0, unroll = 1;
+};
+
+/// A tile's largest height and width at a level, and the split of a given extent into equal parts.
+struct TileSplit {
+  int64_t height = 0, width = 0; // rows, panels
+  int64_t unroll = 1;
+};
+
+/// The tile for an m x n product with k terms (-1: not known), n in panels.
+TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k);
+
+/// One loop over a part of the k dims: the steps, in elements, that it takes in A and in B.
+struct TileLoop {
+  mlir::Value lower, upper; // i64
+  mlir::Value aStride, bStride;
+};
+
+struct TileOperands {
+  mlir::Type accumulator;             // f32, f64 or an integer
+  mlir::Type bElement;                // of B in memory
+  llvm::SmallVector<TileLoop> loops;  // outer to inner, at least one
+  /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
+  /// the innermost loop's entry with the builder there.
+  std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)> rowAddresses;
+  mlir::Value panels;                 // address of the first panel at k = 0
+  mlir::Value panelStride;            // elements from one panel to the next
+  mlir::Value prefetchDistance;       // bytes from a B row to the row to prefetch; null: none
+  /// From bElement to the accumulator's type, on the given vector of the width; null: equal types.
+  std::function<mlir::Value(mlir::Value, int64_t vector)> convertB;
+};
+
+/// Emits the tile; accumulators start at `init` (empty: at 0), in the order [row][vector of the width].
+llvm::SmallVector<mlir::Value> emitRegisterTile(KernelEmitter &emitter, TileShape shape, const TileOperands &operands,
+                                                mlir::ValueRange init);
+
+/// a * b + c on vectors of floats or integers.
+mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.
+void transposeSquare(KernelEmitter &emitter, llvm::SmallVectorImpl<mlir::Value> &rows);
+/// Fetches the line at `address` into the second-level cache.
+void createPrefetch(KernelEmitter &emitter, mlir::Value address);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_REGISTERTILE_H
