@@ -196,16 +196,16 @@ uint64_t codeBytes(const Image &image) {
   return sum;
 }
 
-/// Extends the linked file at `path` by the weights and fills in what depends on them.
-Expected<LinkResult> addWeights(StringRef path, const LinkInputs &inputs) {
-  uint64_t imageBytes;
-  if (std::error_code error = sys::fs::file_size(path, imageBytes))
-    return cannotWrite(path, error);
-  uint64_t weights = embeddedBytes(inputs), start = weights ? alignTo(imageBytes, pageBytes) : imageBytes;
+using Bytes = SmallVector<char, 0>;
+
+/// Writes the image and the weights to `path`, which exists, and fills in what depends on them.
+Expected<LinkResult> writeArtifact(StringRef path, const Bytes &linked, const LinkInputs &inputs) {
+  uint64_t weights = embeddedBytes(inputs), start = weights ? alignTo(linked.size(), pageBytes) : linked.size();
   Expected<MappedFile> file = MappedFile::extend(path, start + weights);
   if (!file)
     return file.takeError();
   MutableArrayRef<char> bytes = file->bytes(), code = bytes.take_front(start);
+  llvm::copy(linked, code.begin());
   Expected<Image> image = Image::create({code.data(), code.size()});
   if (!image)
     return image.takeError();
@@ -225,97 +225,100 @@ Expected<LinkResult> addWeights(StringRef path, const LinkInputs &inputs) {
   return result;
 }
 
-/// Hidden symbols become local; the file at `path` is rewritten.
-Error localizeHidden(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
-  if (!buffer)
-    return createStringError(buffer.getError(), "cannot read '" + path + "'");
-  auto object = object::ObjectFile::createELFObjectFile(**buffer);
+/// Hidden symbols become local.
+Expected<Bytes> localizeHidden(const Bytes &linked) {
+  MemoryBufferRef buffer({linked.data(), linked.size()}, "model.o");
+  auto object = object::ObjectFile::createELFObjectFile(buffer);
   if (!object)
     return object.takeError();
   objcopy::ConfigManager config;
-  config.Common.InputFilename = config.Common.OutputFilename = path;
+  config.Common.InputFilename = config.Common.OutputFilename = "model.o";
   config.ELF.LocalizeHidden = true;
   // Several models may be linked into one program, which tells them apart by NAME_model_v1.
   cantFail(config.Common.SymbolsToLocalize.addMatcher(
       objcopy::NameOrPattern::create("ptc_model_v1", objcopy::MatchStyle::Literal, [](Error error) { return error; })));
-  SmallVector<char, 0> result;
+  Bytes result;
   raw_svector_ostream stream(result);
   if (Error error = objcopy::executeObjcopyOnBinary(config, **object, stream))
     return error;
-  std::error_code failed;
-  raw_fd_ostream file(path, failed);
-  if (failed)
-    return cannotWrite(path, failed);
-  file.write(result.data(), result.size());
-  file.close();
-  failed = file.error();
-  file.clear_error();
-  return failed ? cannotWrite(path, failed) : Error::success();
+  return result;
 }
 
-Error writeRelocatable(StringRef path, const LinkInputs &inputs) {
+Expected<Bytes> linkShared(StringRef path, const LinkInputs &inputs) {
   Link link;
-  link.arguments = {"-r", "--threads=1", "-o", path.str()};
+  if (Error error = addSharedLibraryArguments(link, path, inputs))
+    return error;
+  return runLld(link.arguments);
+}
+
+Expected<Bytes> linkRelocatable(const LinkInputs &inputs) {
+  Link link;
+  link.arguments = {"-r"};
   if (Error error = addObjects(link, inputs))
     return error;
-  if (Error error = runLld(link.arguments))
-    return error;
-  return localizeHidden(path);
+  Expected<Bytes> linked = runLld(link.arguments);
+  return linked ? localizeHidden(*linked) : std::move(linked);
+}
+
+/// Stages `path`, and lets `write` write it.
+Expected<LinkResult> writeStaged(Outputs &outputs, StringRef path, Expected<Bytes> linked,
+                                 function_ref<Expected<LinkResult>(const std::string &, const Bytes &)> write) {
+  if (!linked)
+    return linked.takeError();
+  Expected<std::string> temporary = outputs.stage(path);
+  if (!temporary)
+    return temporary.takeError();
+  Expected<LinkResult> result = write(*temporary, *linked);
+  if (!result)
+    return outputs.explain(result.takeError());
+  return result;
+}
+
+/// As the process's mask allows; a library is executable by custom, not by need.
+void makeExecutable(StringRef path) {
+  unsigned mask = sys::fs::getUmask();
+  sys::fs::setPermissions(path, sys::fs::perms(0777 & ~mask));
 }
 
 } // namespace
 
 Expected<LinkResult> linkSharedLibrary(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
-  Expected<std::string> temporary = outputs.stage(path);
-  if (!temporary)
-    return temporary.takeError();
-  Link link;
-  link.arguments = {"--threads=1", "-o", *temporary};
-  if (Error error = addSharedLibraryArguments(link, path, inputs))
-    return error;
-  if (Error error = runLld(link.arguments))
-    return error;
-  return addWeights(*temporary, inputs);
+  auto write = [&](const std::string &temporary, const Bytes &linked) {
+    makeExecutable(temporary);
+    return writeArtifact(temporary, linked, inputs);
+  };
+  return writeStaged(outputs, path, linkShared(path, inputs), write);
 }
 
 Expected<LinkResult> linkObject(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
-  Expected<std::string> temporary = outputs.stage(path);
-  if (!temporary)
-    return temporary.takeError();
-  if (Error error = writeRelocatable(*temporary, inputs))
-    return error;
-  return addWeights(*temporary, inputs);
+  auto write = [&](const std::string &temporary, const Bytes &linked) {
+    return writeArtifact(temporary, linked, inputs);
+  };
+  return writeStaged(outputs, path, linkRelocatable(inputs), write);
 }
 
 Expected<LinkResult> linkStaticLibrary(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
-  Expected<std::string> temporary = outputs.stage(path);
-  if (!temporary)
-    return temporary.takeError();
-  std::string member = *temporary + ".o";
-  LinkResult result;
-  Error error = writeRelocatable(member, inputs);
-  if (!error) {
-    Expected<LinkResult> linked = addWeights(member, inputs);
-    error = linked ? Error::success() : linked.takeError();
-    if (linked)
-      result = *linked;
-  }
-  if (!error) {
-    Expected<NewArchiveMember> entry = NewArchiveMember::getFile(member, /*Deterministic=*/true);
+  auto write = [&](const std::string &temporary, const Bytes &linked) -> Expected<LinkResult> {
+    // Staged as well, and never committed: it goes when `scratch` does.
+    Outputs scratch;
+    Expected<std::string> member = scratch.stage(temporary + ".o");
+    if (!member)
+      return member.takeError();
+    Expected<LinkResult> result = writeArtifact(*member, linked, inputs);
+    if (!result)
+      return result;
+    Expected<NewArchiveMember> entry = NewArchiveMember::getFile(*member, /*Deterministic=*/true);
+    if (!entry)
+      return entry.takeError();
     std::string name = inputs.name + ".o";
-    error = entry ? Error::success() : entry.takeError();
-    if (entry) {
-      entry->MemberName = name;
-      error = writeArchive(*temporary, *entry, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
-                           /*Deterministic=*/true, /*Thin=*/false);
-    }
-  }
-  sys::fs::remove(member);
-  if (error)
-    return error;
-  sys::fs::file_size(*temporary, result.fileBytes);
-  return result;
+    entry->MemberName = name;
+    if (Error error = writeArchive(temporary, *entry, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
+                                   /*Deterministic=*/true, /*Thin=*/false))
+      return error;
+    sys::fs::file_size(temporary, result->fileBytes);
+    return result;
+  };
+  return writeStaged(outputs, path, linkRelocatable(inputs), write);
 }
 
 } // namespace ptc::artifact

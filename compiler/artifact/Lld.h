@@ -2,6 +2,7 @@
 #ifndef PTC_COMPILER_ARTIFACT_LLD_H
 #define PTC_COMPILER_ARTIFACT_LLD_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -23,8 +24,11 @@ private:
   int descriptor;
 };
 
-/// Runs `ld.lld arguments`. lld keeps its state in globals: one link at a time, the others wait.
-llvm::Error runLld(const std::vector<std::string> &arguments);
+/// Runs `ld.lld arguments` and returns what it links. lld keeps its state in globals: one link at a time, the others
+/// wait.
+///
+/// The output is a pipe: given the name of a file, lld writes through a mapping, which on a full disk ends in a signal.
+llvm::Expected<llvm::SmallVector<char, 0>> runLld(std::vector<std::string> arguments);
 
 } // namespace ptc::artifact
 

@@ -69,6 +69,21 @@ Error Outputs::write(StringRef path, StringRef contents) {
   return error ? cannotWrite(path, error) : Error::success();
 }
 
+Error Outputs::explain(Error error) const {
+  auto rename = [&](const ErrorInfoBase &info) -> Error {
+    std::string text = info.message();
+    std::error_code code = info.convertToErrorCode();
+    for (const Staged &file : staged)
+      for (size_t at; (at = text.find(file.temporary)) != std::string::npos;) {
+        text.replace(at, file.temporary.size(), file.final);
+        if (code == inconvertibleErrorCode())
+          code = std::make_error_code(std::errc::io_error);
+      }
+    return createStringError(code, text);
+  };
+  return handleErrors(std::move(error), rename);
+}
+
 /// By blocks that the page cache holds; neither file is read into memory.
 static bool sameBytes(StringRef a, StringRef b) {
   uint64_t sizeA, sizeB;

@@ -26,6 +26,10 @@ public:
   /// stage() and write.
   llvm::Error write(llvm::StringRef path, llvm::StringRef contents);
 
+  /// The error with final names in the place of temporary ones. Errors of programs that were given a temporary name and
+  /// name it in their message are errors of that file.
+  llvm::Error explain(llvm::Error error) const;
+
   /// Gives all outputs their names. After an error the remaining ones are discarded.
   llvm::Error commit();
 

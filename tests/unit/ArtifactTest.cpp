@@ -9,8 +9,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstring>
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 using namespace llvm;
 using namespace ptc;
@@ -211,6 +213,19 @@ TEST_CASE("a static library shows its public names only", "[artifact]") {
   llvm::sort(names);
   llvm::sort(expected);
   CHECK(names == expected);
+}
+
+TEST_CASE("a disk without room is an error that names the output", "[artifact]") {
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  auto handler = signal(SIGXFSZ, SIG_IGN);
+  rlimit small = {1 << 20, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string error;
+  Artifact artifact = build({.padding = 5'000'000}, &error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  CHECK(error == "cannot write '" + artifact.path + "': File too large");
 }
 
 TEST_CASE("a failed link leaves the old file and no other", "[artifact]") {
