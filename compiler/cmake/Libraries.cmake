@@ -61,4 +61,7 @@ if(PTC_PCH)
     target_precompile_headers(${pch} PRIVATE ${PROJECT_SOURCE_DIR}/compiler/cmake/Pch.h)
   endforeach()
   target_link_libraries(ptcPch PRIVATE ptcNoExceptions)
+  # Its users are programs, which cmake compiles with -fPIE.
+  set_target_properties(ptcPchExceptions PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(ptcPchExceptions PRIVATE -fPIE)
 endif()
