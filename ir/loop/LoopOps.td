@@ -344,7 +344,7 @@ def Loop_CheckIndexOp : Loop_Op<"check_index", []> {
   let assemblyFormat = "$index `in` custom<OneExpr>($extent) attr-dict";
 }
 
-def Loop_MaskedOp : Loop_Op<"masked", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects, AllTypesMatch<["other", "result"]>]> {
+def Loop_MaskedOp : Loop_Op<"masked", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects, TypesMatchWith<"the result is of the type of other", "result", "other", "$_self">]> {
   let summary = "the region's value where all conditions are >= 0, else `other`; nothing is read elsewhere";
   let arguments = (ins Prim_ExprArrayAttr:$conditions, Variadic<I64>:$operands_, AnyType:$other);
   let results = (outs AnyType:$result);
