@@ -1,0 +1,542 @@
+//===- CpuAttention.cpp - streaming softmax attention on the CPU ----------===//
+//
+//   o[i] = sum over j of softmax_j(score(q[i] . k[j])) * v[j]
+//
+// Idea (online softmax; Milakov and Gimelshein 2018, "FlashAttention" on GPUs): the matrix of scores never exists. A
+// task takes one head and a block of queries, walks over blocks of keys, and keeps for each query the largest score so
+// far m, the sum l of exp(score - m) and the sum o of exp(score - m) * v. A block with a larger maximum m' rescales l and
+// o by exp(m - m'). Keys of a block are transposed into unit panels and values copied into panels once for all
+// queries of the task, so that both products run on the register tile; the scores of a tile's rows stay in the
+// first-level cache.
+//
+// Invariants. Rows: scores that are -inf throughout give m = -inf; exp is then taken relative to 0, so that weights and
+// l are 0 and the quotient is NaN (0 with zero_masked_rows). NaN scores do not change m but l, hence the row is NaN.
+// `causal` lets query i see the keys j <= i; blocks and tiles behind that are not computed.
+//
+// Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuTemplates.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t keysOfBlock = 256; // k and v of 64 floats: 128 KiB of second-level cache
+static constexpr int64_t queriesOfTask = 128;
+static constexpr int64_t wantedTasks = 16;
+static constexpr int64_t tallestTile = 14;
+static constexpr int64_t grainWork = 1 << 19; // multiply-adds
+
+namespace {
+
+/// What follows from the op alone; the same for all levels.
+struct AttentionForm {
+  SmallVector<Expr> domain;
+  int64_t batchDims;
+  Expr batch, i, j, d, e;
+  Expr rows, blocks; // queries of a task, tasks of a head
+  Expr keys;         // of a block, at most
+  Expr qPitch, scorePitch, outputPitch;
+  Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, scratch;
+  bool isOneBlock; // all keys in one block
+};
+
+} // namespace
+
+static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
+
+static AttentionForm analyze(loop::AttentionOp op) {
+  AttentionForm f;
+  MLIRContext *context = op.getContext();
+  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
+  f.domain = loop::getDomain(op);
+  f.batchDims = int64_t(op.getBatch());
+  f.batch = product(context, ArrayRef(f.domain).take_front(f.batchDims));
+  f.i = f.domain[f.batchDims];
+  f.j = f.domain[f.batchDims + 1];
+  f.d = f.domain[f.batchDims + 2];
+  f.e = f.domain[f.batchDims + 3];
+  if (auto known = f.i.asConstant()) {
+    int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(*known, queriesOfTask + 64));
+    int64_t heads = f.batch.asConstant().value_or(1);
+    while (heads * blocks < wantedTasks && *known / (blocks + 1) >= 64)
+      ++blocks;
+    f.rows = constant(std::max<int64_t>(1, llvm::divideCeil(*known, blocks)));
+  } else {
+    f.rows = constant(queriesOfTask / 2);
+  }
+  f.blocks = f.i.ceilDiv(f.rows);
+  auto keys = f.j.asConstant();
+  f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, keysOfBlock) : keysOfBlock);
+  f.isOneBlock = keys && *keys <= keysOfBlock;
+  f.qPitch = roundUp(f.d, 32) + 16;
+  f.scorePitch = f.keys + 16;
+  f.outputPitch = roundUp(f.e, 16) + 16;
+  Expr end = constant(0);
+  auto add = [&](Expr elements) {
+    Expr at = end;
+    end = end + roundUp(elements * 4 + 64, 64);
+    return at;
+  };
+  Expr allRows = f.rows + tallestTile;
+  f.qAt = add(allRows * f.qPitch);
+  f.kAt = add(f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
+  f.vAt = add(f.keys * roundUp(f.e, 16) + 16 * panelWidth);
+  f.scoresAt = add(f.scorePitch * tallestTile);
+  f.outputAt = add(allRows * f.outputPitch);
+  f.maximaAt = add(allRows);
+  f.sumsAt = add(allRows);
+  f.scalesAt = add(constant(tallestTile));
+  f.scratch = end;
+  return f;
+}
+
+FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, loop::AttentionOp op) {
+  AttentionForm f = analyze(op);
+  MLIRContext *context = kernel.getContext();
+  Expr one = Expr::constant(context, 1);
+  Expr work = f.rows * f.j * (f.d + f.e);
+  Builder builder(context);
+  auto config = builder.getDictionaryAttr({builder.getNamedAttr("queries", ExprAttr(f.rows)),
+                                           builder.getNamedAttr("keys", ExprAttr(f.keys))});
+  return KernelPlan{.iterations = f.batch * f.blocks,
+                    .grain = Expr::constant(context, grainWork).ceilDiv(Expr::max(work, one)),
+                    .scratch = f.scratch,
+                    .config = config};
+}
+
+namespace {
+
+struct AttentionEmission {
+  AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op);
+  void emitTask(Value index);
+
+  // Parts of a task.
+  void packQueries();
+  void resetState();
+  void packPanels(Region &region, int64_t lanesDim, Value first, Value count, int64_t rowsDim, Value rowFirst,
+                  Value rowCount, Value target, Value rowsOfPanel);
+  void emitTile(Value row, Value key, Value count);
+  void emitScores(Value row, Value panels);
+  void emitSoftmax(Value row, Value key, Value count);
+  void emitOutput(Value row, Value count);
+  void emitResults();
+
+  EmissionPoint point() const;
+  void loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body);
+  void forEachVector(EmissionPoint at, int64_t dim, Value lower, Value upper,
+                     llvm::function_ref<void(const EmissionPoint &, Value)> body);
+  /// Column tiles of a product: whole ones, then the rest.
+  void forEachColumnTile(Value panels, std::optional<int64_t> knownPanels,
+                         llvm::function_ref<void(int64_t width, Value panel)> body);
+  Value value(Expr expr) { return e.emitExpr(expr, {}); }
+  Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
+  Value maximum(Value a, Value b);
+  Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
+  Value exponential(Value x) { return math::ExpOp::create(e.builder, e.loc, x); }
+  Value binary(Value a, Value b, bool isSum);
+  Value splatConstant(float x);
+
+  KernelEmitter &e;
+  loop::AttentionOp op;
+  InvariantBuilder &in;
+  AttentionForm f;
+  Type f32;
+  int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
+  Value queries, keys, depth, size;
+  Value qPack, kPack, vPack, scores, output, maxima, sums, scales;
+  Value qPitch, scorePitch, outputPitch, blockKeys;
+  // The task.
+  SmallVector<Value> batchDims;
+  Value firstRow, rows;
+};
+
+} // namespace
+
+AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op)
+    : e(emitter), op(op), in(emitter.invariants), f(analyze(op)), f32(emitter.builder.getF32Type()) {
+  lanes = std::min(panelWidth, e.level.lanesOf(32));
+  dimI = f.batchDims;
+  dimJ = dimI + 1;
+  dimD = dimI + 2;
+  dimE = dimI + 3;
+  queries = value(f.i);
+  keys = value(f.j);
+  depth = value(f.d);
+  size = value(f.e);
+  TileSplit split = chooseTile(e.level, f32, f.rows.getValue(), 64, 128);
+  height = std::min(split.height, tallestTile);
+  width = split.width;
+  auto scratch = [&](Expr offset) { return e.getAddress(e.getScratch(), e.builder.getI8Type(), value(offset)); };
+  qPack = scratch(f.qAt);
+  kPack = scratch(f.kAt);
+  vPack = scratch(f.vAt);
+  scores = scratch(f.scoresAt);
+  output = scratch(f.outputAt);
+  maxima = scratch(f.maximaAt);
+  sums = scratch(f.sumsAt);
+  scales = scratch(f.scalesAt);
+  qPitch = value(f.qPitch);
+  scorePitch = value(f.scorePitch);
+  outputPitch = value(f.outputPitch);
+  blockKeys = value(f.keys);
+}
+
+//===----------------------------------------------------------------------===//
+// Small emitters
+//===----------------------------------------------------------------------===//
+
+EmissionPoint AttentionEmission::point() const {
+  EmissionPoint point;
+  point.dims.assign(f.domain.size(), Value());
+  llvm::copy(batchDims, point.dims.begin());
+  return point;
+}
+
+void AttentionEmission::loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body) {
+  e.createLoop(lower, upper, step, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+    body(iv);
+    return {};
+  });
+}
+
+void AttentionEmission::forEachVector(EmissionPoint at, int64_t dim, Value lower, Value upper,
+                                      llvm::function_ref<void(const EmissionPoint &, Value)> body) {
+  at.lanes = lanes;
+  at.vectorDim = dim;
+  Value count = in.sub(upper, lower), step = in.constant(lanes);
+  Value whole = in.add(lower, in.mul(in.floorDiv(count, step, true), step));
+  loop(lower, whole, lanes, [&](Value position) {
+    at.dims[dim] = position;
+    body(at, position);
+  });
+  loop(whole, upper, lanes, [&](Value position) {
+    at.dims[dim] = position;
+    at.mask = e.laneMask(in.sub(upper, position), lanes);
+    body(at, position);
+    at.mask = {};
+  });
+}
+
+void AttentionEmission::forEachColumnTile(Value panels, std::optional<int64_t> knownPanels,
+                                          llvm::function_ref<void(int64_t, Value)> body) {
+  Value wide = in.constant(width), whole = in.floorDiv(panels, wide, true);
+  loop(in.constant(0), whole, 1, [&](Value tile) { body(width, in.mul(tile, wide)); });
+  Value done = in.mul(whole, wide);
+  if (!knownPanels)
+    return loop(done, panels, 1, [&](Value panel) { body(1, panel); });
+  if (int64_t rest = *knownPanels % width)
+    loop(done, panels, rest, [&](Value panel) { body(rest, panel); });
+}
+
+Value AttentionEmission::maximum(Value a, Value b) { // one instruction; b where a is NaN
+  Value isGreater = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OGT, a, b);
+  return arith::SelectOp::create(e.builder, e.loc, isGreater, a, b);
+}
+
+Value AttentionEmission::binary(Value a, Value b, bool isSum) {
+  if (isSum)
+    return arith::AddFOp::create(e.builder, e.loc, a, b);
+  return arith::MulFOp::create(e.builder, e.loc, a, b);
+}
+
+Value AttentionEmission::splatConstant(float x) {
+  auto type = VectorType::get({lanes}, f32);
+  return in.constant(cast<TypedAttr>(Attribute(DenseElementsAttr::get(type, x))));
+}
+
+/// The reduction of all lanes, in every lane.
+Value AttentionEmission::acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
+  for (int64_t distance = lanes / 2; distance; distance /= 2) {
+    SmallVector<int32_t> order;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      order.push_back(int32_t(lane ^ distance));
+    vector = combine(vector, LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order));
+  }
+  return vector;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void AttentionEmission::packQueries() {
+  EmissionPoint here = point();
+  loop(in.constant(0), rows, 1, [&](Value r) {
+    here.dims[dimI] = in.add(firstRow, r);
+    Value row = at(qPack, in.mul(r, qPitch));
+    forEachVector(here, dimD, in.constant(0), depth, [&](const EmissionPoint &p, Value position) {
+      e.createStore(e.splat(e.emitRegion(op.getQ(), p), lanes), at(row, position));
+    });
+  });
+}
+
+/// Unit panels [lanesDim / 16][rowsDim][16] of a region; rows lie `rowsOfPanel` apart between panels.
+void AttentionEmission::packPanels(Region &region, int64_t lanesDim, Value first, Value count, int64_t rowsDim,
+                                   Value rowFirst, Value rowCount, Value target, Value rowsOfPanel) {
+  Value sixteen = in.constant(panelWidth), panelSize = in.mul(rowsOfPanel, sixteen);
+  bool isAlongRows = false, isAlongLanes = false;
+  region.walk([&](loop::LoadOp load) {
+    Expr index = cast<ExprAttr>(load.getIndices()[0]);
+    Expr rowStride = strideOf(index, rowsDim), laneStride = strideOf(index, lanesDim);
+    isAlongRows |= rowStride && rowStride.isConstant(1);
+    isAlongLanes |= laneStride && laneStride.isConstant(1);
+  });
+  EmissionPoint here = point();
+  if (!isAlongRows || isAlongLanes) {
+    loop(in.constant(0), rowCount, 1, [&](Value r) {
+      here.dims[rowsDim] = in.add(rowFirst, r);
+      Value row = at(target, in.mul(r, sixteen));
+      forEachVector(here, lanesDim, first, in.add(first, count), [&](const EmissionPoint &p, Value position) {
+        Value local = in.sub(position, first);
+        Value offset = in.add(in.mul(in.floorDiv(local, sixteen, true), panelSize), in.mod(local, sixteen, true));
+        e.createStore(e.splat(e.emitRegion(region, p), lanes), at(row, offset));
+      });
+    });
+    return;
+  }
+  // Vectors along the rows, transposed in squares. What a square at the end writes beyond its panel belongs to the next
+  // panel, which comes later.
+  Value last = in.sub(in.add(first, count), in.constant(1));
+  loop(in.constant(0), count, panelWidth, [&](Value column) {
+    Value panel = at(target, in.mul(in.floorDiv(column, sixteen, true), panelSize));
+    for (int64_t part = 0; part < panelWidth; part += lanes)
+      forEachVector(here, rowsDim, rowFirst, in.add(rowFirst, rowCount), [&](const EmissionPoint &p, Value position) {
+        SmallVector<Value> square;
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          EmissionPoint one = p;
+          Value at = in.add(in.add(first, column), in.constant(part + lane));
+          one.dims[lanesDim] = in.min(at, last);
+          square.push_back(e.splat(e.emitRegion(region, one), lanes));
+        }
+        transposeSquare(e, square);
+        Value row = at(panel, in.add(in.mul(in.sub(position, rowFirst), sixteen), in.constant(part)));
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          e.createStore(square[lane], at(row, in.constant(lane * panelWidth)));
+      });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// A tile of queries against a block of keys
+//===----------------------------------------------------------------------===//
+
+void AttentionEmission::resetState() {
+  Value none = splatConstant(-std::numeric_limits<float>::infinity()), zero = splatConstant(0);
+  Value all = in.add(rows, in.constant(height));
+  loop(in.constant(0), all, lanes, [&](Value r) {
+    e.createStore(none, at(maxima, r));
+    e.createStore(zero, at(sums, r));
+  });
+  if (f.isOneBlock)
+    return;
+  loop(in.constant(0), all, 1, [&](Value r) {
+    Value row = at(output, in.mul(r, outputPitch));
+    loop(in.constant(0), outputPitch, lanes, [&](Value c) { e.createStore(zero, at(row, c)); });
+  });
+}
+
+/// scores[r][c] = q[row + r] . k[c] for the tile's rows and whole panels of keys.
+void AttentionEmission::emitScores(Value row, Value panels) {
+  auto known = f.j.asConstant();
+  std::optional<int64_t> knownPanels;
+  if (known && !op.getCausal())
+    knownPanels = llvm::divideCeil(*known, panelWidth) % (keysOfBlock / panelWidth);
+  Value panelStride = in.mul(depth, in.constant(panelWidth));
+  forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
+    TileOperands operands{.accumulator = f32, .bElement = f32};
+    operands.loops.push_back({in.constant(0), depth, in.constant(1), in.constant(panelWidth)});
+    operands.panels = at(kPack, in.mul(panel, panelStride));
+    operands.panelStride = panelStride;
+    operands.rowAddresses = [&](ValueRange) {
+      SmallVector<Value> addresses;
+      Value base = at(qPack, in.mul(row, qPitch));
+      for (int64_t r = 0; r < height; ++r)
+        addresses.push_back(at(base, in.mul(in.constant(r), qPitch)));
+      return addresses;
+    };
+    SmallVector<Value> acc = emitRegisterTile(e, {height, tileWidth}, operands, {});
+    int64_t vectors = tileWidth * panelWidth / lanes;
+    Value column = at(scores, in.mul(panel, in.constant(panelWidth)));
+    for (int64_t r = 0; r < height; ++r)
+      for (int64_t c = 0; c < vectors; ++c)
+        e.createStore(acc[r * vectors + c],
+                      at(column, in.add(in.mul(in.constant(r), scorePitch), in.constant(c * lanes))));
+  });
+}
+
+/// scores -> exp(score - maximum) for the rows that exist; updates maxima, sums and scales.
+void AttentionEmission::emitSoftmax(Value row, Value key, Value count) {
+  Value none = splatConstant(-std::numeric_limits<float>::infinity()), zero = splatConstant(0);
+  EmissionPoint here = point();
+  Value tileRows = in.min(in.constant(height), in.sub(rows, row));
+  loop(in.constant(0), tileRows, 1, [&](Value r) {
+    Value query = in.add(firstRow, in.add(row, r));
+    here.dims[dimI] = query;
+    here.lanes = lanes;
+    here.vectorDim = dimJ;
+    Value line = at(scores, in.mul(r, scorePitch)), state = in.add(row, r);
+    Value step = in.constant(lanes);
+    Value whole = in.mul(in.floorDiv(count, step, true), step);
+    auto score = [&](Value column, Value mask, Value best) {
+      here.dims[dimJ] = in.add(key, column);
+      here.mask = mask;
+      Value slot = at(line, column);
+      Value dot = e.createLoad(f32, lanes, slot);
+      Value s = e.splat(e.emitRegion(op.getScore(), here, {dot}), lanes);
+      if (op.getCausal()) { // keys key + column + lane <= query
+        Value visible = e.laneMask(in.add(in.sub(query, here.dims[dimJ]), in.constant(1)), lanes);
+        s = arith::SelectOp::create(e.builder, e.loc, visible, s, none);
+      }
+      if (mask)
+        s = arith::SelectOp::create(e.builder, e.loc, mask, s, none);
+      e.createStore(s, slot);
+      return maximum(s, best);
+    };
+    SmallVector<Value> best = e.createLoop(in.constant(0), whole, lanes, {none}, [&](Value c, ValueRange m) {
+      return SmallVector<Value>{score(c, {}, m[0])};
+    });
+    best = e.createLoop(whole, count, lanes, best, [&](Value c, ValueRange m) {
+      return SmallVector<Value>{score(c, e.laneMask(in.sub(count, c), lanes), m[0])};
+    });
+    Value rowBest = acrossLanes(best[0], [&](Value a, Value b) { return maximum(a, b); });
+    Value before = e.createLoad(f32, 1, at(maxima, state));
+    Value old = e.splat(before, lanes);
+    Value now = f.isOneBlock ? rowBest : maximum(rowBest, old);
+    Value isNone = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, now, none);
+    Value base = arith::SelectOp::create(e.builder, e.loc, isNone, zero, now);
+    auto weigh = [&](Value column, ValueRange total) {
+      Value slot = at(line, column);
+      Value s = e.createLoad(f32, lanes, slot);
+      Value weight = exponential(arith::SubFOp::create(e.builder, e.loc, s, base));
+      e.createStore(weight, slot);
+      return SmallVector<Value>{binary(weight, total[0], true)};
+    };
+    // Lanes behind the last key hold -inf: their weight is 0.
+    SmallVector<Value> total = e.createLoop(in.constant(0), count, lanes, {zero}, weigh);
+    Value sum = acrossLanes(total[0], [&](Value a, Value b) { return binary(a, b, true); });
+    auto first = [&](Value vector) -> Value {
+      return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, in.constant(0));
+    };
+    if (!f.isOneBlock) {
+      Value scale = exponential(arith::SubFOp::create(e.builder, e.loc, old, base));
+      Value oldSum = e.splat(e.createLoad(f32, 1, at(sums, state)), lanes);
+      sum = binary(sum, binary(oldSum, scale, false), true);
+      e.createStore(first(scale), at(scales, r));
+      e.createStore(first(now), at(maxima, state));
+    }
+    e.createStore(first(sum), at(sums, state));
+  });
+}
+
+/// output[row + r] = output * scale + weights[r] . v
+void AttentionEmission::emitOutput(Value row, Value count) {
+  auto known = f.e.asConstant();
+  std::optional<int64_t> knownPanels;
+  if (known)
+    knownPanels = llvm::divideCeil(*known, panelWidth);
+  Value panels = in.floorDiv(in.add(size, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
+  Value panelStride = in.mul(blockKeys, in.constant(panelWidth));
+  forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
+    TileOperands operands{.accumulator = f32, .bElement = f32};
+    operands.loops.push_back({in.constant(0), count, in.constant(1), in.constant(panelWidth)});
+    operands.panels = at(vPack, in.mul(panel, panelStride));
+    operands.panelStride = panelStride;
+    operands.rowAddresses = [&](ValueRange) {
+      SmallVector<Value> addresses;
+      for (int64_t r = 0; r < height; ++r)
+        addresses.push_back(at(scores, in.mul(in.constant(r), scorePitch)));
+      return addresses;
+    };
+    int64_t vectors = tileWidth * panelWidth / lanes;
+    Value column = at(output, in.add(in.mul(row, outputPitch), in.mul(panel, in.constant(panelWidth))));
+    SmallVector<Value> slots, init;
+    for (int64_t r = 0; r < height; ++r) {
+      Value scale;
+      if (!f.isOneBlock)
+        scale = e.splat(e.createLoad(f32, 1, at(scales, in.constant(r))), lanes);
+      for (int64_t c = 0; c < vectors; ++c) {
+        slots.push_back(at(column, in.add(in.mul(in.constant(r), outputPitch), in.constant(c * lanes))));
+        if (scale)
+          init.push_back(binary(e.createLoad(f32, lanes, slots.back()), scale, false));
+      }
+    }
+    SmallVector<Value> acc = emitRegisterTile(e, {height, tileWidth}, operands, init);
+    for (auto [sum, slot] : llvm::zip(acc, slots))
+      e.createStore(sum, slot);
+  });
+}
+
+void AttentionEmission::emitTile(Value row, Value key, Value count) {
+  if (op.getCausal()) { // keys up to the tile's last query
+    Value visible = in.sub(in.add(in.add(firstRow, row), in.constant(height)), key);
+    count = in.max(in.min(count, visible), in.constant(0));
+  }
+  Value panels = in.floorDiv(in.add(count, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
+  emitScores(row, panels);
+  emitSoftmax(row, key, count);
+  emitOutput(row, count);
+}
+
+void AttentionEmission::emitResults() {
+  EmissionPoint here = point();
+  loop(in.constant(0), rows, 1, [&](Value r) {
+    here.dims[dimI] = in.add(firstRow, r);
+    Value sum = e.createLoad(f32, 1, at(sums, r));
+    Value one = in.constant(cast<TypedAttr>(e.builder.getF32FloatAttr(1)));
+    Value inverse = arith::DivFOp::create(e.builder, e.loc, one, sum);
+    if (op.getZeroMaskedRows()) {
+      Value zero = in.constant(cast<TypedAttr>(e.builder.getF32FloatAttr(0)));
+      Value isEmpty = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, sum, zero);
+      inverse = arith::SelectOp::create(e.builder, e.loc, isEmpty, zero, inverse);
+    }
+    Value scale = e.splat(inverse, lanes), row = at(output, in.mul(r, outputPitch));
+    forEachVector(here, dimE, in.constant(0), size, [&](const EmissionPoint &p, Value position) {
+      Value o = e.createLoad(f32, lanes, at(row, position));
+      e.emitRegion(op.getEpilogue(), p, {binary(o, scale, false)});
+    });
+  });
+}
+
+void AttentionEmission::emitTask(Value index) {
+  Value blocks = value(f.blocks), block = in.mod(index, blocks, true), flat = in.floorDiv(index, blocks, true);
+  batchDims.assign(f.batchDims, Value());
+  for (int64_t d = f.batchDims - 1; d > 0; --d) {
+    Value extent = value(f.domain[d]);
+    batchDims[d] = in.mod(flat, extent, true);
+    flat = in.floorDiv(flat, extent, true);
+  }
+  if (f.batchDims)
+    batchDims[0] = flat;
+  Value most = value(f.rows);
+  firstRow = in.mul(block, most);
+  rows = in.min(most, in.sub(queries, firstRow));
+  packQueries();
+  resetState();
+  Value end = op.getCausal() ? in.min(keys, in.add(firstRow, rows)) : keys;
+  loop(in.constant(0), end, f.keys.getValue(), [&](Value key) {
+    Value count = in.min(blockKeys, in.sub(end, key));
+    packPanels(op.getK(), dimJ, key, count, dimD, in.constant(0), depth, kPack, depth);
+    packPanels(op.getV(), dimE, in.constant(0), size, dimJ, key, count, vPack, blockKeys);
+    loop(in.constant(0), rows, height, [&](Value row) { emitTile(row, key, count); });
+  });
+  if (f.isOneBlock) // no key at all: the loop did not run
+    if (f.j.isConstant(0))
+      loop(in.constant(0), rows, 1, [&](Value r) {
+        loop(in.constant(0), outputPitch, lanes, [&](Value c) {
+          e.createStore(splatConstant(0), at(output, in.add(in.mul(r, outputPitch), c)));
+        });
+      });
+  emitResults();
+}
+
+LogicalResult cpu::emitAttention(KernelEmitter &emitter, loop::AttentionOp op, Value begin, Value end) {
+  emitter.setDomain(loop::getDomain(op));
+  AttentionEmission emission(emitter, op);
+  emission.loop(begin, end, 1, [&](Value index) { emission.emitTask(index); });
+  return success();
+}

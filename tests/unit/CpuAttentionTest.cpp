@@ -1,0 +1,114 @@
+// Attention as generated for every level that this processor runs, against plain loops.
+#include "tests/unit/TemplateKernels.h"
+#include "tests/unit/TemplateRunner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace ptc;
+using namespace ptc::test;
+
+namespace {
+
+struct Tensors {
+  std::vector<float> q, k, v, mask;
+};
+
+Tensors randomTensors(const Attention &s) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> values(-1, 1);
+  auto make = [&](int64_t count) {
+    std::vector<float> result(static_cast<size_t>(count));
+    for (float &x : result)
+      x = values(random);
+    return result;
+  };
+  int64_t rows = s.batch * s.heads;
+  return {make(rows * s.i * s.d), make(rows * s.j * s.d), make(rows * s.j * s.e), make(s.batch * s.i * s.j)};
+}
+
+/// The largest difference from the definition; rows without any visible key must be NaN, or 0 with zeroMaskedRows.
+double worstError(const Attention &s, const Tensors &t, const std::vector<float> &o) {
+  double worst = 0;
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t i = 0; i < s.i; ++i) {
+        std::vector<double> score(size_t(s.j), -std::numeric_limits<double>::infinity());
+        double best = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t j = 0; j < s.j; ++j) {
+          if (s.isCausal && j > i)
+            continue;
+          double dot = 0;
+          for (int64_t d = 0; d < s.d; ++d)
+            dot += double(t.q[size_t(((b * s.i + i) * s.heads + h) * s.d + d)]) *
+                   t.k[size_t(((b * s.j + j) * s.heads + h) * s.d + d)];
+          score[size_t(j)] = dot * s.scale + (s.hasMask ? t.mask[size_t((b * s.i + i) * s.j + j)] : 0);
+          best = std::max(best, score[size_t(j)]);
+        }
+        for (double &x : score)
+          sum += x = std::isinf(best) ? 0 : std::exp(x - best);
+        for (int64_t e = 0; e < s.e; ++e) {
+          double result = 0;
+          for (int64_t j = 0; j < s.j; ++j)
+            result += score[size_t(j)] * t.v[size_t(((b * s.j + j) * s.heads + h) * s.e + e)];
+          float got = o[size_t(((b * s.i + i) * s.heads + h) * s.e + e)];
+          if (sum == 0)
+            CHECK((s.zeroMaskedRows ? got == 0 : std::isnan(got)));
+          else
+            worst = std::max(worst, std::isnan(got) ? 1.0 : std::abs(result / sum - got));
+        }
+      }
+  return worst;
+}
+
+void check(const Attention &s, Tensors t) {
+  for (const cpu::CpuLevel *level : runnableLevels()) {
+    INFO("level " << level->name.str() << " heads " << s.heads << " i " << s.i << " j " << s.j << " d " << s.d << " e "
+                  << s.e << " causal " << s.isCausal << " mask " << s.hasMask << " " << s.symbolicI << s.symbolicJ);
+    auto kernel = CompiledKernel::compile(s.text(), *level);
+    REQUIRE(kernel);
+    std::vector<float> o(size_t(s.batch * s.heads * s.i * s.e) + 64, -777.0f);
+    kernel->run({t.q.data(), t.k.data(), t.v.data(), t.mask.data(), o.data()}, s.symbols(), 2);
+    CHECK(worstError(s, t, o) < 2e-6);
+    CHECK(o.back() == -777.0f);
+  }
+}
+
+void check(const Attention &s) { check(s, randomTensors(s)); }
+
+} // namespace
+
+TEST_CASE("attention is right for any extents", "[attention]") {
+  check({.heads = 1, .i = 1, .j = 1, .d = 1, .e = 1});
+  check({.heads = 2, .i = 7, .j = 19, .d = 24, .e = 40});
+  check({.batch = 2, .heads = 3, .i = 50, .j = 197, .d = 64, .e = 64, .hasMask = true});
+  check({.heads = 1, .i = 5, .j = 600, .d = 32, .e = 80});
+  check({.heads = 2, .i = 1, .j = 300, .d = 64, .e = 64});
+}
+
+TEST_CASE("causal attention sees keys up to the query", "[attention]") {
+  check({.heads = 2, .i = 40, .j = 40, .d = 16, .e = 16, .isCausal = true});
+  check({.heads = 1, .i = 300, .j = 310, .d = 16, .e = 16, .isCausal = true, .hasMask = true});
+}
+
+TEST_CASE("symbolic lengths take any value", "[attention]") {
+  for (int64_t length : {1, 33, 270})
+    check({.heads = 2, .i = length, .j = length, .d = 32, .e = 32, .symbolicI = "i", .symbolicJ = "j"});
+  check({.heads = 1, .i = 20, .j = 290, .d = 8, .e = 8, .isCausal = true, .symbolicJ = "j"});
+}
+
+TEST_CASE("rows without a visible key are NaN, or zero where that is asked for", "[attention]") {
+  for (int64_t keys : {20, 300})
+    for (bool zero : {false, true}) {
+      Attention s{.heads = 2, .i = 9, .j = keys, .d = 16, .e = 16, .hasMask = true, .zeroMaskedRows = zero};
+      Tensors t = randomTensors(s);
+      for (int64_t row : {0, 4})
+        for (int64_t j = 0; j < keys; ++j)
+          t.mask[size_t(row * keys + j)] = -std::numeric_limits<float>::infinity();
+      for (int64_t j = 0; j < keys - 1; ++j) // one key left in row 6
+        t.mask[size_t(6 * keys + j)] = -std::numeric_limits<float>::infinity();
+      check(s, t);
+    }
+}

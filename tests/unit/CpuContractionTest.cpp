@@ -1,0 +1,188 @@
+// Matrix products and convolutions as generated for every level that this processor runs, against plain loops.
+#include "tests/unit/TemplateKernels.h"
+#include "tests/unit/TemplateRunner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+
+using namespace ptc;
+using namespace ptc::test;
+
+namespace {
+
+std::vector<float> randomFloats(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> result(static_cast<size_t>(count));
+  for (float &x : result)
+    x = values(random);
+  return result;
+}
+
+double activate(Activation activation, double x) {
+  if (activation == Activation::Relu)
+    return x < 0 ? 0 : x;
+  if (activation == Activation::Gelu)
+    return 0.5 * x * (1 + std::erf(x * 0.70710678118654752));
+  return x;
+}
+
+void checkMatmul(const Matmul &s, const cpu::CpuLevel &level) {
+  INFO("level " << level.name.str() << " batch " << s.batch << " m " << s.m << " n " << s.n << " k " << s.k << " packed "
+                << s.isPacked << " tA " << s.transposeA << " tB " << s.transposeB << " tC " << s.transposeC
+                << " symbols " << s.symbolicM << s.symbolicN << s.symbolicK);
+  auto a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);
+  auto bias = randomFloats(s.n, 3), residual = randomFloats(s.batch * s.m * s.n, 4);
+  std::vector<float> stored;
+  for (int64_t i = 0; i < s.batch && s.isPacked; ++i) {
+    auto panels = packPanels(b.data() + i * s.k * s.n, s.k, s.n, s.n, 1);
+    stored.insert(stored.end(), panels.begin(), panels.end());
+  }
+  if (!s.isPacked)
+    stored = b;
+  auto kernel = CompiledKernel::compile(s.text(), level);
+  REQUIRE(kernel);
+  const size_t guard = 64;
+  std::vector<float> c(size_t(s.batch * s.m * s.n) + guard, -777.0f);
+  kernel->run({a.data(), stored.data(), bias.data(), residual.data(), c.data()}, s.symbols(), 3);
+  double worst = 0;
+  for (int64_t i = 0; i < s.batch; ++i)
+    for (int64_t m = 0; m < s.m; ++m)
+      for (int64_t n = 0; n < s.n; ++n) {
+        double sum = 0, scale = 1;
+        for (int64_t k = 0; k < s.k; ++k) {
+          if (s.isMaskedLhs && (m + k) % 2)
+            continue;
+          double x = a[size_t(s.transposeA ? (i * s.k + k) * s.m + m : (i * s.m + m) * s.k + k)];
+          double y = b[size_t(s.transposeB ? (i * s.n + n) * s.k + k : (i * s.k + k) * s.n + n)];
+          sum += x * y;
+          scale += std::abs(x * y);
+        }
+        size_t at = size_t(s.transposeC ? (i * s.n + n) * s.m + m : (i * s.m + m) * s.n + n);
+        sum += s.hasBias ? bias[size_t(n)] : 0;
+        sum += s.hasResidual ? residual[at] : 0;
+        worst = std::max(worst, std::abs(activate(s.activation, sum) - c[at]) / scale);
+      }
+  CHECK(worst < 1e-6 * std::sqrt(double(s.k) + 16));
+  for (size_t at = c.size() - guard; at < c.size(); ++at)
+    REQUIRE(c[at] == -777.0f);
+}
+
+void checkMatmul(const Matmul &shape) {
+  for (const cpu::CpuLevel *level : runnableLevels())
+    checkMatmul(shape, *level);
+}
+
+void checkConvolution(const Convolution &s, const cpu::CpuLevel &level) {
+  INFO("level " << level.name.str() << " " << s.images << "x" << s.height << "x" << s.width << " groups " << s.groups
+                << " " << s.in << " -> " << s.out << " kernel " << s.kernelHeight << "x" << s.kernelWidth << " stride "
+                << s.stride << " dilation " << s.dilation << " pad " << s.pad << " first " << s.isChannelsFirst
+                << s.isInputChannelsFirst);
+  int64_t terms = s.kernelHeight * s.kernelWidth * s.in, oh = s.outHeight(), ow = s.outWidth();
+  auto x = randomFloats(s.images * s.height * s.width * s.groups * s.in, 1);
+  auto w = randomFloats(s.groups * s.out * terms, 2); // [group][out][kh][kw][in]
+  auto bias = randomFloats(s.groups * s.out, 3), residual = randomFloats(s.images * oh * ow * s.groups * s.out, 4);
+  std::vector<float> panels;
+  for (int64_t g = 0; g < s.groups; ++g) {
+    auto packed = packPanels(w.data() + g * s.out * terms, terms, s.out, 1, terms);
+    panels.insert(panels.end(), packed.begin(), packed.end());
+  }
+  auto kernel = CompiledKernel::compile(s.text(), level);
+  REQUIRE(kernel);
+  std::vector<float> y(residual.size(), -777.0f);
+  kernel->run({x.data(), panels.data(), bias.data(), residual.data(), y.data()}, {}, 2);
+  double worst = 0;
+  for (int64_t image = 0; image < s.images; ++image)
+    for (int64_t oy = 0; oy < oh; ++oy)
+      for (int64_t ox = 0; ox < ow; ++ox)
+        for (int64_t c = 0; c < s.groups * s.out; ++c) {
+          double sum = bias[size_t(c)];
+          for (int64_t ky = 0; ky < s.kernelHeight; ++ky)
+            for (int64_t kx = 0; kx < s.kernelWidth; ++kx) {
+              int64_t iy = oy * s.stride + ky * s.dilation - s.pad, ix = ox * s.stride + kx * s.dilation - s.pad;
+              if (iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
+                continue;
+              for (int64_t i = 0; i < s.in; ++i)
+                sum += double(x[size_t(s.inputIndex(image, iy, ix, c / s.out * s.in + i))]) *
+                       w[size_t(c * terms + (ky * s.kernelWidth + kx) * s.in + i)];
+            }
+          size_t at = size_t(s.outputIndex(image, oy, ox, c));
+          sum += s.hasResidual ? residual[at] : 0;
+          if (s.hasRelu)
+            sum = std::max(sum, 0.0);
+          worst = std::max(worst, std::abs(sum - y[at]));
+        }
+  CHECK(worst < 2e-6 * std::sqrt(double(terms)) * 4);
+}
+
+void checkConvolution(const Convolution &shape) {
+  for (const cpu::CpuLevel *level : runnableLevels())
+    checkConvolution(shape, *level);
+}
+
+} // namespace
+
+TEST_CASE("a product by a packed weight is right for any extents", "[contraction]") {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 17, 5}, {2, 16, 1}, {3, 33, 40}, {5, 64, 7}, {7, 80, 64},
+                         {13, 100, 31}, {29, 48, 16}, {31, 144, 20}, {61, 129, 33}, {197, 72, 48}, {1, 300, 257}})
+    checkMatmul({.m = m, .n = n, .k = k, .hasBias = true});
+}
+
+TEST_CASE("a long k runs in blocks", "[contraction]") {
+  checkMatmul({.m = 37, .n = 70, .k = 1100, .hasBias = true, .hasResidual = true});
+  checkMatmul({.m = 33, .n = 40, .k = 2050, .isPacked = false, .activation = Activation::Relu});
+}
+
+TEST_CASE("operands may lie in any order", "[contraction]") {
+  for (bool transposeA : {false, true})
+    for (bool transposeB : {false, true})
+      for (bool transposeC : {false, true})
+        checkMatmul({.batch = 2, .m = 35, .n = 37, .k = 29, .isPacked = false, .transposeA = transposeA,
+                     .transposeB = transposeB, .transposeC = transposeC, .hasResidual = true});
+  checkMatmul({.m = 50, .n = 40, .k = 30, .transposeC = true, .hasBias = true});
+}
+
+TEST_CASE("narrow products are right", "[contraction]") {
+  checkMatmul({.batch = 3, .m = 40, .n = 1, .k = 33, .isPacked = false});
+  checkMatmul({.batch = 2, .m = 1, .n = 40, .k = 33, .isPacked = false});
+  checkMatmul({.m = 3, .n = 4, .k = 50, .isPacked = false, .transposeB = true});
+}
+
+TEST_CASE("symbolic extents take any value", "[contraction]") {
+  for (int64_t m : {1, 5, 6, 100, 193})
+    checkMatmul({.m = m, .n = 72, .k = 40, .hasBias = true, .symbolicM = "m"});
+  for (int64_t length : {1, 15, 64, 130})
+    checkMatmul({.batch = 2, .m = length, .n = length, .k = 24, .isPacked = false, .transposeB = true,
+                 .symbolicM = "m", .symbolicN = "n"});
+  for (int64_t length : {1, 100, 1600})
+    checkMatmul({.m = 20, .n = 24, .k = length, .isPacked = false, .symbolicK = "k"});
+}
+
+TEST_CASE("prologues and epilogues run on tiles", "[contraction]") {
+  checkMatmul({.m = 30, .n = 40, .k = 50, .hasBias = true, .hasResidual = true, .isMaskedLhs = true,
+               .activation = Activation::Relu});
+  checkMatmul({.m = 30, .n = 72, .k = 50, .hasBias = true, .activation = Activation::Gelu});
+}
+
+TEST_CASE("convolutions with strides, dilations, pads and groups", "[contraction]") {
+  checkConvolution({.height = 9, .width = 11, .in = 16, .out = 32, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
+  checkConvolution({.images = 2, .height = 13, .width = 10, .in = 24, .out = 20, .kernelHeight = 3, .kernelWidth = 3,
+                    .stride = 2, .pad = 1, .hasResidual = true, .hasRelu = true});
+  checkConvolution({.height = 12, .width = 12, .in = 8, .out = 16, .kernelHeight = 3, .kernelWidth = 3, .dilation = 2,
+                    .pad = 2});
+  checkConvolution({.height = 10, .width = 10, .groups = 3, .in = 8, .out = 5, .kernelHeight = 3, .kernelWidth = 3});
+  checkConvolution({.images = 2, .height = 8, .width = 8, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1,
+                    .stride = 2});
+  checkConvolution({.height = 7, .width = 7, .in = 512, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
+}
+
+TEST_CASE("convolutions of images with few channels, in either layout", "[contraction]") {
+  for (bool first : {false, true})
+    checkConvolution({.height = 23, .width = 19, .in = 3, .out = 16, .kernelHeight = 7, .kernelWidth = 7, .stride = 2,
+                      .pad = 3, .isInputChannelsFirst = first, .hasRelu = true});
+  checkConvolution({.height = 17, .width = 18, .in = 5, .out = 24, .kernelHeight = 3, .kernelWidth = 3, .pad = 1,
+                    .isChannelsFirst = true, .hasResidual = true});
+  checkConvolution({.images = 2, .height = 8, .width = 6, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1,
+                    .isChannelsFirst = true});
+}

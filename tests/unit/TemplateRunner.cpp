@@ -1,0 +1,129 @@
+#include "tests/unit/TemplateRunner.h"
+
+#include "codegen/cpu/CpuKernels.h"
+#include "ir/loop/Loop.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <chrono>
+#include <cstring>
+
+using namespace ptc;
+using namespace ptc::test;
+
+struct CompiledKernel::State {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  loop::KernelOp kernel;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+
+  int64_t evaluate(Expr expr, const std::vector<int64_t> &symbols) {
+    SymbolValues values;
+    for (auto [name, value] : llvm::zip(kernel.getSymbols().getAsValueRange<mlir::StringAttr>(), symbols))
+      values[name] = value;
+    return expr.evaluate(values).value_or(-1);
+  }
+};
+
+CompiledKernel::~CompiledKernel() = default;
+
+static bool report(llvm::Error error) {
+  if (!error)
+    return false;
+  llvm::errs() << llvm::toString(std::move(error)) << "\n";
+  return true;
+}
+
+std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text, const cpu::CpuLevel &level) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  auto result = std::make_unique<CompiledKernel>();
+  result->state = std::make_unique<State>();
+  State &state = *result->state;
+  cpu::loadKernelDialects(state.context);
+  state.module = mlir::parseSourceString<mlir::ModuleOp>(text, &state.context);
+  if (!state.module)
+    return nullptr;
+  state.kernel = *state.module->getOps<loop::KernelOp>().begin();
+  auto start = std::chrono::steady_clock::now();
+  if (failed(cpu::planKernel(state.kernel)))
+    return nullptr;
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto module = cpu::generateKernel(state.kernel, "kernel", level, *context);
+  if (!module) {
+    report(module.takeError());
+    return nullptr;
+  }
+  object::TargetLevel target = cpu::getTargetLevel(level);
+  auto object = object::emitOptimized(**module, target);
+  if (!object) {
+    report(object.takeError());
+    return nullptr;
+  }
+  std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  result->milliseconds = spent.count();
+  llvm::raw_string_ostream config(result->config);
+  config << state.kernel.getConfigAttr();
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit) {
+    report(jit.takeError());
+    return nullptr;
+  }
+  state.jit = std::move(*jit);
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object->data(), object->size()), "kernel");
+  if (report(state.jit->addObjectFile(std::move(buffer))))
+    return nullptr;
+  auto symbol = state.jit->lookup("kernel");
+  if (!symbol) {
+    report(symbol.takeError());
+    return nullptr;
+  }
+  result->function = symbol->toPtr<Function *>();
+  return result;
+}
+
+int64_t CompiledKernel::iterations(const std::vector<int64_t> &symbols) const {
+  return state->evaluate(*state->kernel.getIterations(), symbols);
+}
+
+int64_t CompiledKernel::scratchBytes(const std::vector<int64_t> &symbols) const {
+  return state->evaluate(*state->kernel.getScratch(), symbols);
+}
+
+void CompiledKernel::run(const std::vector<void *> &buffers, const std::vector<int64_t> &symbols, int64_t pieces) {
+  int64_t all = iterations(symbols), bytes = scratchBytes(symbols);
+  std::vector<char> memory(size_t(bytes) + 256);
+  char *scratch = reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+  for (int64_t piece = pieces; piece-- > 0;) {
+    std::memset(scratch, 0xff, size_t(bytes) + 128);
+    function(buffers.data(), symbols.data(), all * piece / pieces, all * (piece + 1) / pieces, scratch);
+    for (int64_t at = bytes; at < bytes + 128; ++at)
+      if (scratch[at] != char(0xff)) {
+        llvm::errs() << "scratch overrun\n";
+        std::abort();
+      }
+  }
+}
+
+std::vector<const cpu::CpuLevel *> test::runnableLevels() {
+  auto features = llvm::sys::getHostCPUFeatures();
+  auto has = [&](llvm::StringRef name) { return features.lookup(name); };
+  std::vector<const cpu::CpuLevel *> levels;
+  for (const cpu::CpuLevel &level : cpu::getCpuLevels()) {
+    bool isX86 = level.triple.starts_with("x86_64");
+    bool runs = isX86 ? (level.vectorBits <= 128 || (level.vectorBits == 256 && has("avx2") && has("fma")) ||
+                         (level.vectorBits == 512 && has("avx512f") && has("avx512bw") && has("avx512vl") &&
+                          has("avx512dq") && (!level.hasVnni || (has("avx512vnni") && has("avx512bf16")))))
+                      : llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
+#if !defined(__x86_64__)
+    runs = runs && !isX86;
+#endif
+    if (runs)
+      levels.push_back(&level);
+  }
+  return levels;
+}

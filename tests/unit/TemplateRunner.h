@@ -1,0 +1,42 @@
+// Kernels of one template node, from loop text to a function that can be called: planned, generated for a level of this
+// machine's processor and compiled in memory.
+#ifndef PTC_TESTS_UNIT_TEMPLATERUNNER_H
+#define PTC_TESTS_UNIT_TEMPLATERUNNER_H
+
+#include "codegen/cpu/CpuLevels.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ptc::test {
+
+class CompiledKernel {
+public:
+  /// The text of one loop.kernel. Null after an error, which goes to stderr.
+  static std::unique_ptr<CompiledKernel> compile(const std::string &text, const cpu::CpuLevel &level);
+  ~CompiledKernel();
+
+  /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its own.
+  void run(const std::vector<void *> &buffers, const std::vector<int64_t> &symbols, int64_t pieces = 1);
+  int64_t iterations(const std::vector<int64_t> &symbols) const;
+  int64_t scratchBytes(const std::vector<int64_t> &symbols) const;
+
+  using Function = int32_t(void *const *buffers, const int64_t *symbols, int64_t begin, int64_t end, void *scratch);
+  Function *function = nullptr;
+  double milliseconds = 0; // to generate and compile
+  std::string assembly;
+  std::string config;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+/// Levels whose code this processor runs.
+std::vector<const cpu::CpuLevel *> runnableLevels();
+
+} // namespace ptc::test
+
+#endif
