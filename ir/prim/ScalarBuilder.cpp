@@ -150,13 +150,14 @@ Value ScalarBuilder::shiftLeft(Value a, Value c) {
   return select(inRange, shifted, zero(a));
 }
 
+// Signed values shift in their sign, so that the width or more leaves the sign alone.
 Value ScalarBuilder::shiftRight(Value a, Value c) {
-  Value width = constant(a.getType(), a.getType().getIntOrFloatBitWidth());
+  unsigned bits = a.getType().getIntOrFloatBitWidth();
+  Value width = constant(a.getType(), bits);
   Value inRange = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, c, width);
-  Value safe = select(inRange, c, zero(c));
-  Value shifted = isUnsigned
-                      ? Value(arith::ShRUIOp::create(b, loc, a, safe))
-                      : Value(arith::ShRSIOp::create(b, loc, a, safe));
+  if (!isUnsigned)
+    return arith::ShRSIOp::create(b, loc, a, select(inRange, c, constant(a.getType(), bits - 1)));
+  Value shifted = arith::ShRUIOp::create(b, loc, a, select(inRange, c, zero(c)));
   return select(inRange, shifted, zero(a));
 }
 

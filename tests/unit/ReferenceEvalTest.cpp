@@ -141,7 +141,7 @@ TEST_CASE("pointwise arithmetic is total", "[eval]") {
   binary("pow", "si32", {2, -3, 2, -1}, {10, 3, -1, -3}, {1024, -27, 0, -1});
   binary("pow", "f32", {2, 0, -8}, {0.5, 0, 3}, {double(std::sqrt(2.0f)), 1, -512});
   binary("shift_left", "ui8", {1, 1, 255}, {7, 8, 1}, {128, 0, 254});
-  binary("shift_right", "si8", {-128, 64}, {3, 2}, {-16, 16});
+  binary("shift_right", "si8", {-128, 64, -8, -1}, {3, 2, 8, -1}, {-16, 16, -1, -1});
   binary("and", "si8", {12}, {10}, {8});
   binary("xor", "i1", {1, 1}, {1, 0}, {0, 1});
   binary("add", "f16", {2048, 1}, {1, 0.0004}, {2048, 1});
