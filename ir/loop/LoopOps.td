@@ -239,7 +239,7 @@ def Loop_ScatterOp : Loop_Node<"scatter"> {
   let assemblyFormat = "custom<ExprList>($domain) `independent` $independent $body attr-dict";
 }
 
-def Loop_SortOp : Loop_Node<"sort"> {
+def Loop_SortOp : Loop_Op<"sort", [SingleBlock, NoTerminator]> {
   let summary = "stable sort of rows; stores the first `kept` values and indices";
   let description = [{
     domain: [outer..., row length]. `key` region yields the key at (outer, last
