@@ -7,6 +7,7 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/StringSaver.h"
+#include <csignal>
 #include <unistd.h>
 
 using namespace llvm;
@@ -160,6 +161,7 @@ static void reportOutOfMemory(void *, const char *, bool) {
 
 int main(int argc, char **argv) {
   sys::AddSignalHandler(reportCrash, nullptr);
+  ::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of write, which is reported
   install_bad_alloc_error_handler(reportOutOfMemory);
   std::set_new_handler([] { reportOutOfMemory(nullptr, nullptr, false); });
 

@@ -12,8 +12,7 @@ using namespace llvm;
 
 namespace ptc {
 
-Artefact::Artefact(Compilation &compilation, const OutputPlan &plan)
-    : compilation(compilation), plan(plan), weightFiles(compilation.options.model) {}
+Artefact::Artefact(Compilation &compilation, const OutputPlan &plan) : compilation(compilation), plan(plan) {}
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -106,7 +105,7 @@ Error Artefact::generateCode() {
   InitializeAllTargetMCs();
   InitializeAllAsmPrinters();
   cpu::loadKernelDialects(compilation.getContext());
-  Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), weightFiles);
+  Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), compilation.weightFiles);
   if (!stored)
     return stored.takeError();
   weights = std::move(*stored);
@@ -273,7 +272,7 @@ Error Artefact::writeDepfile() {
   std::vector<std::string> made, read = {compilation.options.model};
   for (const Output &output : plan.outputs)
     made.push_back(output.path);
-  for (const std::string &path : weightFiles.getPaths())
+  for (const std::string &path : compilation.weightFiles.getPaths())
     if (path != compilation.options.model)
       read.push_back(path);
   return outputs.write(plan.depfile, artifact::writeDepfile(made, read));

@@ -46,7 +46,6 @@ private:
   const OutputPlan &plan;
   artifact::Outputs outputs;
   std::vector<std::pair<std::string, std::string>> pipes; // text for standard output
-  WeightFiles weightFiles;
   std::optional<StoredWeights> weights;
   llvm::SmallVector<const cpu::CpuLevel *> levels;
   host::HostInputs hostInputs;

@@ -152,6 +152,8 @@ void Diagnostics::report(DiagnosticRecord record) {
     ++errors;
     exit = std::max(exit, record.exitCode);
   }
+  if (record.severity == DiagnosticRecord::Severity::Remark && onRemark)
+    return onRemark(record);
   if (style.format == DiagnosticFormat::Text) {
     if (beforePrint)
       beforePrint();

@@ -59,6 +59,8 @@ public:
   /// The file that later MLIR diagnostics are about.
   void setSubject(llvm::StringRef path) { subject = path.str(); }
   void showRemarks(bool on) { style.remarks = on; }
+  /// Gets the remarks instead of the printer.
+  std::function<void(const DiagnosticRecord &)> onRemark;
   /// Called before a line is printed: clears a progress bar.
   std::function<void()> beforePrint;
 

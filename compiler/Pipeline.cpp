@@ -66,7 +66,7 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
 }
 
 Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
-    : options(options), hooks(hooks), pool(strategyOf(options)) {
+    : options(options), hooks(hooks), pool(strategyOf(options)), weightFiles(options.model) {
   mlir::DialectRegistry registry;
   registerStageDialects(registry);
   context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -116,7 +116,7 @@ Error Compilation::import() {
 
 Error Compilation::runPasses(Phase phase) {
   mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-  addStage(passes, phase, options);
+  addStage(passes, phase, options, weightFiles);
   return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/DiagnosticRendering.h"
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
+#include "compiler/StoredWeights.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/ThreadPool.h"
@@ -40,6 +41,7 @@ public:
   const CompileOptions &options;
   const CompileHooks &hooks;
   llvm::DefaultThreadPool pool;
+  WeightFiles weightFiles;
 
   /// Runs a stage's body, timed; a crash or an unexplained failure becomes an internal error with a reproducer.
   llvm::Error runPhase(Phase phase, llvm::function_ref<llvm::Error()> body);

@@ -1,20 +1,11 @@
 // Each library's registration function is generated from its Passes.td, so a new pass needs no edit here.
 #include "compiler/Registration.h"
+#include "compiler/memory/Passes.h"
+#include "compiler/schedule/Passes.h"
 #include "ir/loop/Loop.h"
 #include "ir/prim/Prim.h"
-#if __has_include("lowering/passes/Passes.h")
 #include "lowering/passes/Passes.h"
-#endif
-#if __has_include("lowering/prim_to_loop/PackWeights.cpp")
 #include "lowering/prim_to_loop/Passes.h"
-#define PTC_HAS_PRIM_TO_LOOP
-#endif
-#if __has_include("compiler/schedule/Passes.h")
-#include "compiler/schedule/Passes.h"
-#endif
-#if __has_include("compiler/memory/Passes.h")
-#include "compiler/memory/Passes.h"
-#endif
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,18 +28,10 @@ void registerStagePasses() {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
-#if __has_include("lowering/passes/Passes.h")
   registerLoweringPasses();
-#endif
-#ifdef PTC_HAS_PRIM_TO_LOOP
   registerPrimToLoopPasses();
-#endif
-#if __has_include("compiler/schedule/Passes.h")
   registerSchedulePasses();
-#endif
-#if __has_include("compiler/memory/Passes.h")
   registerMemoryPasses();
-#endif
 }
 
 } // namespace ptc

@@ -1,17 +1,17 @@
 #include "compiler/Stages.h"
-#include "compiler/schedule/Passes.h"
-#include "lowering/prim_to_loop/Passes.h"
-#include "mlir/Transforms/Passes.h"
-#if __has_include("lowering/passes/Passes.h")
-#include "lowering/passes/Passes.h"
-#endif
-#if __has_include("compiler/memory/Passes.h")
 #include "compiler/memory/Passes.h"
-#endif
+#include "compiler/schedule/Passes.h"
+#include "lowering/passes/Passes.h"
+#include "lowering/prim_to_loop/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace ptc {
 
-static void addPrim(mlir::OpPassManager &passes) {
+static void addPrim(mlir::OpPassManager &passes, eval::WeightSource &weights) {
+  constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
+  // First: known branches vanish with their bodies.
+  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
   passes.addPass(mlir::createCanonicalizerPass()); // what the decompositions wrote too generally
   passes.addPass(mlir::createCSEPass());           // equal subgraphs of the decompositions become one
 }
@@ -32,18 +32,16 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
 }
 
-void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options) {
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, eval::WeightSource &weights) {
   switch (phase) {
   case Phase::Prim:
-    return addPrim(passes);
+    return addPrim(passes, weights);
   case Phase::Loop:
     return addLoop(passes);
   case Phase::Schedule:
     return addSchedule(passes, options);
   case Phase::PlanMemory:
-#if __has_include("compiler/memory/Passes.h")
     passes.addPass(createPlanMemory());
-#endif
     return;
   case Phase::Import:
   case Phase::Codegen:

@@ -12,7 +12,7 @@ using namespace llvm;
 
 namespace ptc {
 
-Expected<StringRef> WeightFiles::getBytes(prim::WeightRefAttr ref) {
+Expected<ArrayRef<char>> WeightFiles::getBytes(prim::WeightRefAttr ref) {
   std::unique_ptr<MemoryBuffer> &file = files[ref.getFile()];
   if (!file) {
     SmallString<128> path(modelPath);
@@ -31,7 +31,7 @@ Expected<StringRef> WeightFiles::getBytes(prim::WeightRefAttr ref) {
   if (offset > bytes.size() || size > bytes.size() - offset)
     return createStringError(std::make_error_code(std::errc::io_error),
                              "'" + file->getBufferIdentifier() + "' has become shorter while it was read");
-  return bytes.substr(offset, size);
+  return ArrayRef<char>(bytes.data() + offset, size);
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,7 +88,7 @@ template <typename T> static void gather(loop::RecipeAttr recipe, const T *sourc
   }
 }
 
-Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, StringRef source, MutableArrayRef<char> target) {
+Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef<char> source, MutableArrayRef<char> target) {
   auto internal = [](const Twine &what) { return createStringError(inconvertibleErrorCode(), what); };
   uint64_t needed = elementBytes;
   for (int64_t extent : recipe.getExtents())
@@ -156,7 +156,7 @@ Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFile
     weights.indices[weight] = entry->second;
     if (!isNew)
       return mlir::WalkResult::advance();
-    Expected<StringRef> source = files.getBytes(weight.getRef());
+    Expected<ArrayRef<char>> source = files.getBytes(weight.getRef());
     if (!source) {
       error = source.takeError();
       return mlir::WalkResult::interrupt();

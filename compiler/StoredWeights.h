@@ -4,6 +4,7 @@
 
 #include "codegen/host/Interface.h"
 #include "compiler/artifact/Weights.h"
+#include "ir/eval/ReferenceEval.h"
 #include "ir/loop/Loop.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -13,11 +14,11 @@
 namespace ptc {
 
 /// The files that weights come from, mapped, each once.
-class WeightFiles {
+class WeightFiles : public eval::WeightSource {
 public:
   explicit WeightFiles(llvm::StringRef modelPath) : modelPath(modelPath) {}
   /// The bytes of a reference, valid as long as this object.
-  llvm::Expected<llvm::StringRef> getBytes(prim::WeightRefAttr ref);
+  llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) override;
   /// All files that were opened, in that order: what a build depends on.
   llvm::ArrayRef<std::string> getPaths() const { return paths; }
 
@@ -47,7 +48,7 @@ private:
 
 /// Writes a weight's stored form: target[e0, e1, ...] = source[offset + sum e_i * strides_i], zeros past the panels'
 /// limit. An error if the recipe would read outside the source.
-llvm::Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, llvm::StringRef source,
+llvm::Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, llvm::ArrayRef<char> source,
                         llvm::MutableArrayRef<char> target);
 
 } // namespace ptc

@@ -1,0 +1,56 @@
+#include "cli/Comparison.h"
+#include <cmath>
+#include <cstring>
+
+namespace ptc {
+
+/// Steps between two floats of one type: their bits as integers that grow with the value.
+static uint64_t ulpsApart(const Tensor &a, const Tensor &b, int64_t i) {
+  unsigned bytes = a.dtype.bits / 8;
+  auto order = [&](const Tensor &tensor) {
+    uint64_t word = 0;
+    std::memcpy(&word, tensor.bytes.data() + i * bytes, bytes);
+    uint64_t sign = uint64_t(1) << (8 * bytes - 1);
+    return word & sign ? sign - (word & (sign - 1)) : sign + word;
+  };
+  uint64_t x = order(a), y = order(b);
+  return x > y ? x - y : y - x;
+}
+
+static double largestMagnitude(const Tensor &tensor) {
+  double largest = 0;
+  for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i)
+    if (double value = std::fabs(tensor.at(i)); std::isfinite(value))
+      largest = std::fmax(largest, value);
+  return largest;
+}
+
+Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance) {
+  Difference difference;
+  difference.sameBits = actual.bytes == expected.bytes;
+  if (difference.sameBits)
+    return difference;
+  bool isFloat = actual.isFloat() || actual.dtype.code == PTC_COMPLEX;
+  bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
+  double absolute = tolerance.absolute.value_or(isFloat ? 1e-5 * largestMagnitude(expected) : 0);
+  double furthest = -1;
+  for (int64_t i = 0, count = actual.elementCount(); i < count; ++i) {
+    double a = actual.at(i), b = expected.at(i);
+    if (a == b || (std::isnan(a) && std::isnan(b)))
+      continue;
+    double distance = std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) : INFINITY;
+    double allowed = isFloat && std::isfinite(b) ? tolerance.relative * std::fabs(b) + absolute : 0;
+    uint64_t ulps = hasUlps ? ulpsApart(actual, expected, i) : 0;
+    bool isOut = tolerance.ulp && hasUlps ? ulps > *tolerance.ulp : !(distance <= allowed);
+    difference.count += isOut;
+    difference.largest = std::fmax(difference.largest, distance);
+    difference.largestUlp = std::max(difference.largestUlp, ulps);
+    if (double excess = distance - allowed + (isOut ? 1e30 : 0); difference.worst < 0 || excess > furthest) {
+      furthest = excess;
+      difference.worst = i;
+    }
+  }
+  return difference;
+}
+
+} // namespace ptc

@@ -1,0 +1,31 @@
+// How far two tensors are apart.
+#ifndef PTC_CLI_COMPARISON_H
+#define PTC_CLI_COMPARISON_H
+
+#include "cli/tensor/Tensor.h"
+#include <optional>
+
+namespace ptc {
+
+/// |a - b| <= relative * |b| + absolute for each element of a against b, the expected one. NaN equals NaN, and an
+/// infinity itself alone.
+struct Tolerance {
+  double relative = 1e-3;
+  std::optional<double> absolute; // none: 1e-5 of the largest finite |b|
+  std::optional<uint64_t> ulp;    // instead of both, for floats
+};
+
+struct Difference {
+  int64_t count = 0;       // elements out of tolerance
+  int64_t worst = -1;      // the one that is furthest out, or furthest apart if none is
+  double largest = 0;      // |a - b|
+  uint64_t largestUlp = 0; // of floats of at most 64 bits
+  bool sameBits = true;
+};
+
+/// Both have the same type and shape. Integers and booleans have to be equal.
+Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance);
+
+} // namespace ptc
+
+#endif // PTC_CLI_COMPARISON_H

@@ -1,0 +1,103 @@
+// ptc explain: how a model's nodes were lowered and fused, and why not otherwise; also what a diagnostic's code means.
+#include "cli/CompileSession.h"
+#include "cli/Verb.h"
+#include "ir/loop/Loop.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+struct ExplainOptions {
+  CompileOptions compile;
+  std::string node;
+};
+} // namespace
+
+static StringRef exitClassName(ExitClass exitClass) {
+  switch (exitClass) {
+  case ExitClass::None:
+    return "a warning";
+  case ExitClass::Usage:
+    return "an error in the flags (exit code 2)";
+  case ExitClass::InvalidModel:
+    return "an error in the model (exit code 3)";
+  case ExitClass::Unsupported:
+    return "the model is valid, but not supported (exit code 4)";
+  case ExitClass::Target:
+    return "a problem of the target or device (exit code 5)";
+  case ExitClass::File:
+    return "a problem with a file or the disk (exit code 6)";
+  case ExitClass::Limit:
+    return "a limit of resources (exit code 8)";
+  }
+  llvm_unreachable("all exit classes have a name");
+}
+
+static Error explainCode(Session &session, StringRef code) {
+  std::optional<DiagId> id = parseCode(("[" + code.upper() + "]"));
+  if (!id)
+    return exitError(exitUsage, "there is no diagnostic " + code, "codes look like PTC0301");
+  const DiagRow &row = getDiagRow(*id);
+  session.out << getCode(*id) << " (" << row.name << "): " << exitClassName(row.exitClass) << "\n  " << row.format
+              << "\n  {0}, {1}, ... stand for what was found in the model\n";
+  return Error::success();
+}
+
+/// The user's nodes that a location stems from.
+static std::vector<std::string> nodesOf(mlir::Location location) {
+  std::vector<std::string> names;
+  location->walk([&](mlir::Location part) {
+    if (std::optional<NodeLocation> node = describeLocation(part)) {
+      std::string name = formatLocation(part);
+      if (!is_contained(names, name))
+        names.push_back(name);
+    }
+    return mlir::WalkResult::advance();
+  });
+  return names;
+}
+
+static bool matches(StringRef text, StringRef node) { return node.empty() || text.contains(node); }
+
+static Error explainModel(Session &session, const ExplainOptions &options) {
+  session.diagnostics.showRemarks(true);
+  session.diagnostics.onRemark = [&](const DiagnosticRecord &remark) {
+    std::string node = remark.node.empty() ? remark.output : remark.node;
+    if (matches(node, options.node))
+      printText(session.out, remark, false);
+  };
+  CompileOptions compile = options.compile;
+  compile.remarks = true;
+  CompileHooks hooks = hooksOf(session, "explain");
+  Compilation compilation(compile, hooks);
+  if (Error error = compilation.runTo(Phase::PlanMemory))
+    return error;
+  for (auto program : compilation.getModule().getOps<loop::ProgramOp>()) {
+    unsigned index = 0;
+    program.walk([&](loop::LaunchOp launch) {
+      std::string nodes = join(nodesOf(launch.getLoc()), ", ");
+      if (matches(nodes, options.node))
+        session.out << "launch " << index << ": " << launch.getKernel() << ": " << nodes << '\n';
+      ++index;
+    });
+  }
+  return Error::success();
+}
+
+Action declareExplain(CLI::App &app) {
+  auto options = std::make_shared<ExplainOptions>();
+  app.add_option("subject", options->compile.model, "an ONNX file, or the code of a diagnostic")
+      ->required()
+      ->type_name("MODEL.onnx|CODE");
+  app.add_option("--node", options->node, "only what concerns nodes whose name contains this")->type_name("NAME");
+  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  return [options](Session &session) {
+    StringRef subject = options->compile.model;
+    bool isCode = subject.starts_with_insensitive("PTC") && subject.size() == 7 && all_of(subject.substr(3), isDigit);
+    return isCode ? explainCode(session, subject) : explainModel(session, *options);
+  };
+}
+
+} // namespace ptc

@@ -1,0 +1,244 @@
+// ptc inspect: what a model or a library is made of.
+//
+//   MODEL.onnx   the planned module: interface, operations, kernels, memory, or a graph of the launches
+//   MODEL.so     the interface by its table; kernels and memory from the manifest beside it
+//   MODEL.json   the manifest
+#include "cli/CompileSession.h"
+#include "cli/ModelLibrary.h"
+#include "cli/Verb.h"
+#include "ir/loop/Loop.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include <map>
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+struct InspectOptions {
+  CompileOptions compile; // its model may be a library or a manifest
+  bool kernels = false, memory = false;
+  std::string graph;
+  bool showsAll() const { return !kernels && !memory; }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Libraries and manifests
+//===----------------------------------------------------------------------===//
+
+static int64_t atHint(const json::Object &object, StringRef key) {
+  const json::Object *amount = object.getObject(key);
+  return amount ? amount->getInteger("at_hint").value_or(0) : 0;
+}
+
+static void printKernels(raw_ostream &os, const json::Object &manifest) {
+  os << "kernels: kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
+  for (const json::Value &value : *manifest.getArray("kernels")) {
+    const json::Object &kernel = *value.getAsObject();
+    std::vector<std::string> nodes;
+    for (const json::Value &node : *kernel.getArray("nodes"))
+      nodes.push_back(node.getAsString().value_or("").str());
+    os << "  " << left_justify(kernel.getString("kind").value_or(""), 22)
+       << format("%4lld %10.3f %9.3f %9.3f  ", static_cast<long long>(kernel.getInteger("launches").value_or(0)),
+                 atHint(kernel, "flops") * 1e-6, atHint(kernel, "bytes_read") * 1e-6,
+                 atHint(kernel, "bytes_written") * 1e-6)
+       << kernel.getString("name").value_or("") << "  " << join(nodes, ", ") << '\n';
+  }
+}
+
+static void printMemory(raw_ostream &os, const json::Object &manifest) {
+  for (const json::Value &value : *manifest.getArray("memory")) {
+    const json::Object &memory = *value.getAsObject();
+    os << "memory of " << memory.getString("function").value_or("") << ": " << atHint(memory, "peak")
+       << " bytes at the hint; lower bound " << atHint(memory, "lower_bound") << '\n';
+  }
+  if (const json::Object *weights = manifest.getObject("weights"))
+    os << "weights: " << weights->getInteger("bytes").value_or(0) << " bytes, "
+       << weights->getString("place").value_or("") << '\n';
+}
+
+static Error printManifest(Session &session, StringRef path, const InspectOptions &options) {
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> parsed = json::parse(*text);
+  if (!parsed)
+    return exitError(exitUsage, "'" + path + "' is not JSON: " + toString(parsed.takeError()));
+  const json::Object *manifest = parsed->getAsObject();
+  if (!manifest || !manifest->getArray("kernels") || !manifest->getArray("memory"))
+    return exitError(exitUsage, "'" + path + "' is not a manifest of ptc");
+  if (options.showsAll() || options.kernels)
+    printKernels(session.out, *manifest);
+  if (options.showsAll() || options.memory)
+    printMemory(session.out, *manifest);
+  return Error::success();
+}
+
+static void printInterface(raw_ostream &os, const ptc_model_table &table) {
+  os << table.name << ": made by " << table.compiler << ", model interface " << table.abi_version << "\nlevels:";
+  for (uint32_t i = 0; i < table.level_count; ++i)
+    os << ' ' << table.levels[i];
+  os << '\n';
+  for (const ptc_function &function : ArrayRef(table.functions, table.function_count)) {
+    os << "function " << function.name << '\n';
+    for (const ptc_value &value : ArrayRef(function.inputs, function.input_count))
+      os << "  input  " << formatValue(value) << (value.alias >= 0 ? " (updated in place)" : "") << '\n';
+    for (const ptc_value &value : ArrayRef(function.outputs, function.output_count))
+      os << "  output " << formatValue(value) << '\n';
+    for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count)) {
+      os << "  symbol " << symbol.name << " from " << symbol.min;
+      if (symbol.max != INT64_MAX)
+        os << " to " << symbol.max;
+      os << ", tuned for " << symbol.hint << '\n';
+    }
+    for (uint32_t i = 0; i < function.guard_count; ++i)
+      os << "  guard  " << function.guards[i] << '\n';
+  }
+  os << table.weight_count << " weights can be replaced\n";
+}
+
+static Error inspectLibrary(Session &session, const InspectOptions &options) {
+  Expected<ModelLibrary> library = ModelLibrary::open(options.compile.model);
+  if (!library)
+    return library.takeError();
+  if (options.showsAll())
+    printInterface(session.out, library->table());
+  SmallString<128> manifest(options.compile.model);
+  sys::path::replace_extension(manifest, ".json");
+  if (sys::fs::exists(manifest))
+    return printManifest(session, manifest, options);
+  if (!options.showsAll())
+    return exitError(exitFile, "the manifest '" + manifest + "' is missing",
+                     "ptc compile writes it beside the library");
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Models
+//===----------------------------------------------------------------------===//
+
+static std::string nodesOf(mlir::Location location) {
+  std::vector<std::string> names;
+  location->walk([&](mlir::Location part) {
+    std::optional<NodeLocation> node = describeLocation(part);
+    if (node && !is_contained(names, node->node))
+      names.push_back(node->node.str());
+    return mlir::WalkResult::advance();
+  });
+  return join(names, ", ");
+}
+
+/// Boxes are launches, arrows the buffers from one to the next.
+static void printGraph(raw_ostream &os, loop::ProgramOp program) {
+  DenseMap<mlir::Value, unsigned> writer;
+  unsigned count = 0;
+  os << "digraph \"" << program.getSymName() << "\" {\n  node [shape=box, fontname=monospace];\n";
+  program.walk([&](loop::LaunchOp launch) {
+    auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
+    std::string label;
+    raw_string_ostream escaped(label);
+    printEscapedString(nodesOf(launch.getLoc()), escaped);
+    os << "  k" << count << " [label=\"" << launch.getKernel() << "\\n" << label << "\"];\n";
+    for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
+      bool isWritten = is_contained(kernel.getArgumentsWritten(), static_cast<int64_t>(index));
+      if (auto from = writer.find(buffer); from != writer.end() && from->second != count)
+        os << "  k" << from->second << " -> k" << count << ";\n";
+      if (isWritten)
+        writer[buffer] = count;
+    }
+    ++count;
+  });
+  os << "}\n";
+}
+
+static void printProgram(raw_ostream &os, loop::ProgramOp program, const InspectOptions &options) {
+  SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+  auto values = [&](ArrayRef<mlir::BlockArgument> arguments, mlir::ArrayAttr names, StringRef what) {
+    for (auto [argument, name] : llvm::zip_equal(arguments, names.getAsRange<mlir::StringAttr>()))
+      os << what << name.getValue() << ' ' << argument.getType() << '\n';
+  };
+  if (options.showsAll()) {
+    os << "function " << program.getSymName() << '\n';
+    values(program.getInputArgs(), program.getInputNames(), "  input  ");
+    values(program.getOutputArgs(), program.getOutputNames(), "  output ");
+  }
+  if (options.showsAll() || options.kernels) {
+    MapVector<StringRef, unsigned> launches;
+    program.walk([&](loop::LaunchOp launch) {
+      ++launches[launch.getKernel()];
+      if (options.kernels)
+        os << launch.getKernel() << ": " << nodesOf(launch.getLoc()) << '\n';
+    });
+    unsigned total = 0;
+    for (auto &[name, count] : launches)
+      total += count;
+    os << total << " launches of " << launches.size() << " kernels\n";
+  }
+  if (options.showsAll() || options.memory) {
+    auto show = [&](StringRef what, std::optional<Expr> expr) {
+      if (expr)
+        os << what << expr->evaluate(hints).value_or(0) << " bytes at the hint (" << *expr << ")\n";
+    };
+    show("arena: ", program.getArena());
+    show("lower bound: ", program.getLowerBound());
+  }
+}
+
+static void countOps(raw_ostream &os, mlir::ModuleOp module) {
+  std::map<StringRef, unsigned> counts;
+  module.walk([&](mlir::Operation *op) {
+    if (op->getName().getDialectNamespace() == "prim")
+      ++counts[op->getName().stripDialect()];
+  });
+  os << "prim ops:";
+  for (auto &[name, count] : counts)
+    os << ' ' << name << ' ' << count;
+  os << '\n';
+}
+
+static Error inspectModel(Session &session, const InspectOptions &options) {
+  CompileHooks hooks = hooksOf(session, "inspect");
+  Compilation compilation(options.compile, hooks);
+  if (Error error = compilation.runTo(Phase::Prim))
+    return error;
+  if (options.showsAll() && options.graph.empty())
+    countOps(session.out, compilation.getModule());
+  if (Error error = compilation.runTo(Phase::PlanMemory))
+    return error;
+  for (auto program : compilation.getModule().getOps<loop::ProgramOp>()) {
+    if (options.graph.empty())
+      printProgram(session.out, program, options);
+    else
+      printGraph(session.out, program);
+  }
+  return Error::success();
+}
+
+Action declareInspect(CLI::App &app) {
+  auto options = std::make_shared<InspectOptions>();
+  app.add_option("subject", options->compile.model, "an ONNX file, a library made by ptc or its manifest")
+      ->required()
+      ->type_name("MODEL.onnx|.so|.json");
+  app.add_flag("--kernels", options->kernels, "the kernels and the nodes that they run");
+  app.add_flag("--memory", options->memory, "the plan of the arena");
+  app.add_option("--graph", options->graph, "the launches as a graph: dot")
+      ->check(CLI::IsMember({"dot"}))
+      ->type_name("FORM");
+  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  return [options](Session &session) {
+    StringRef suffix = sys::path::extension(options->compile.model);
+    if (suffix == ".so")
+      return inspectLibrary(session, *options);
+    if (suffix == ".json")
+      return printManifest(session, options->compile.model, *options);
+    return inspectModel(session, *options);
+  };
+}
+
+} // namespace ptc

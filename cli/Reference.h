@@ -1,0 +1,17 @@
+// The built-in interpreter on a model's own graph: what ptc's generated code is measured against.
+#ifndef PTC_CLI_REFERENCE_H
+#define PTC_CLI_REFERENCE_H
+
+#include "cli/Session.h"
+#include "cli/tensor/TensorFiles.h"
+#include "compiler/Options.h"
+
+namespace ptc {
+
+/// Outputs, by name and in the model's order, of the imported graph before any pass, on these inputs in its order.
+llvm::Expected<NamedTensors> evaluateReference(Session &session, const CompileOptions &options,
+                                               const std::vector<Tensor> &inputs);
+
+} // namespace ptc
+
+#endif // PTC_CLI_REFERENCE_H

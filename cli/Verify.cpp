@@ -1,0 +1,206 @@
+// ptc verify: does a library compute what it should?
+//
+// The library is MODEL.so, or what MODEL.onnx compiles to with the given flags. The expected values come from the
+// built-in interpreter (a model alone), from another library, or from files. A difference out of tolerance is exit
+// code 1, with the element that is furthest out.
+#include "cli/Comparison.h"
+#include "cli/CompileSession.h"
+#include "cli/InputSpecs.h"
+#include "cli/Reference.h"
+#include "cli/Verb.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+struct VerifyOptions {
+  CompileOptions compile; // its model may be a library
+  InstanceOptions instance;
+  std::vector<std::string> inputs, dims;
+  std::string folder, against = "ref";
+  Tolerance tolerance;
+  double absolute = -1;
+  int64_t ulp = -1;
+
+  bool isLibrary() const { return sys::path::extension(compile.model) == ".so"; }
+};
+} // namespace
+
+/// input_0.pb, input_1.pb, ... or output_0.pb, ... of ONNX's test folders.
+static Expected<std::vector<Tensor>> readNumbered(StringRef folder, StringRef stem, size_t count) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    SmallString<128> path(folder);
+    sys::path::append(path, stem + "_" + Twine(i) + ".pb");
+    Expected<Tensor> tensor = readTensor(path);
+    if (!tensor)
+      return tensor.takeError();
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+static Expected<std::vector<Tensor>> inputsOf(const ptc_function &function, const VerifyOptions &options) {
+  if (!options.folder.empty())
+    return readNumbered(options.folder, "input", function.input_count);
+  Expected<SymbolDims> dims = parseDims(options.dims);
+  if (!dims)
+    return dims.takeError();
+  std::vector<std::string> specs = {"random:0"};
+  append_range(specs, options.inputs);
+  return makeInputs(function, specs, *dims);
+}
+
+static Expected<std::vector<Tensor>> runLibrary(const ModelLibrary &library, const InstanceOptions &options,
+                                                std::vector<Tensor> inputs) {
+  Expected<ModelInstance> instance = ModelInstance::create(library, options);
+  if (!instance)
+    return instance.takeError();
+  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(0, inputs);
+  if (!outputs)
+    return outputs.takeError();
+  if (Error error = instance->run(0, inputs, *outputs))
+    return std::move(error);
+  return outputs;
+}
+
+static NamedTensors withNames(const ptc_function &function, std::vector<Tensor> tensors) {
+  NamedTensors named;
+  for (auto [i, tensor] : llvm::enumerate(tensors))
+    named.emplace_back(function.outputs[i].name, std::move(tensor));
+  return named;
+}
+
+static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_function &function,
+                                              const VerifyOptions &options, const std::vector<Tensor> &inputs) {
+  StringRef against = options.against, suffix = sys::path::extension(against);
+  if (!options.folder.empty()) {
+    Expected<std::vector<Tensor>> read = readNumbered(options.folder, "output", function.output_count);
+    return read ? Expected<NamedTensors>(withNames(function, std::move(*read))) : read.takeError();
+  }
+  if (suffix == ".npz")
+    return readTensors(against);
+  if (suffix == ".so") {
+    Expected<ModelLibrary> other = ModelLibrary::open(against);
+    if (!other)
+      return other.takeError();
+    Expected<std::vector<Tensor>> outputs = runLibrary(*other, options.instance, inputs);
+    return outputs ? Expected<NamedTensors>(withNames(other->table().functions[0], std::move(*outputs)))
+                   : outputs.takeError();
+  }
+  if (against != "ref")
+    return exitError(exitUsage, "--against=" + against + ": ref, OTHER.so or FILE.npz is needed");
+  if (options.isLibrary())
+    return exitError(exitUsage, "a library alone has no reference",
+                     "--against=OTHER.so or FILE.npz, --data, or the ONNX model");
+  return evaluateReference(session, options.compile, inputs);
+}
+
+/// Prints a line; true if the output is within tolerance.
+static bool compareOutput(Session &session, StringRef name, const Tensor &actual, const NamedTensors &expected,
+                          const Tolerance &tolerance) {
+  raw_ostream &os = session.out;
+  auto found = llvm::find_if(expected, [&](const auto &entry) { return entry.first == name; });
+  if (found == expected.end()) {
+    os << name << ": nothing to compare with\n";
+    return false;
+  }
+  const Tensor &wanted = found->second;
+  if (wanted.shape != actual.shape || wanted.dtype.bits != actual.dtype.bits) {
+    os << name << ": " << formatType(actual.dtype) << ' ' << formatShape(actual.shape) << " where "
+       << formatType(wanted.dtype) << ' ' << formatShape(wanted.shape) << " is expected\n";
+    return false;
+  }
+  Difference difference = compareTensors(actual, wanted, tolerance);
+  if (difference.sameBits) {
+    os << name << ": ok, equal bit for bit\n";
+    return true;
+  }
+  bool isOk = difference.count == 0;
+  os << name << ": ";
+  if (!isOk)
+    os << difference.count << " of " << actual.elementCount() << " elements differ; ";
+  os << (isOk ? "ok; " : "") << format("largest difference %.3g", difference.largest);
+  if (actual.isFloat())
+    os << ", " << difference.largestUlp << " ulp";
+  if (difference.worst >= 0)
+    os << format("; at %lld: %.9g, expected %.9g", static_cast<long long>(difference.worst),
+                 actual.at(difference.worst), wanted.at(difference.worst));
+  os << '\n';
+  return isOk;
+}
+
+static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
+  Expected<ModelLibrary> library = ModelLibrary::open(path);
+  if (!library)
+    return library.takeError();
+  const ptc_function &function = library->table().functions[0];
+  Expected<std::vector<Tensor>> inputs = inputsOf(function, options);
+  if (!inputs)
+    return inputs.takeError();
+  Expected<std::vector<Tensor>> actual = runLibrary(*library, options.instance, *inputs);
+  if (!actual)
+    return actual.takeError();
+  Expected<NamedTensors> expected = expectedOutputs(session, function, options, *inputs);
+  if (!expected)
+    return expected.takeError();
+  unsigned wrong = 0;
+  for (unsigned i = 0; i < function.output_count; ++i)
+    wrong += !compareOutput(session, function.outputs[i].name, (*actual)[i], *expected, options.tolerance);
+  if (wrong)
+    return exitError(exitDifference, Twine(wrong) + " of " + Twine(function.output_count) + " outputs differ");
+  return Error::success();
+}
+
+static Error verify(Session &session, VerifyOptions options) {
+  if (options.absolute >= 0)
+    options.tolerance.absolute = options.absolute;
+  if (options.ulp >= 0)
+    options.tolerance.ulp = options.ulp;
+  if (options.isLibrary())
+    return verifyLibrary(session, options, options.compile.model);
+  SmallString<128> folder;
+  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-verify", folder))
+    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
+  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); });
+  CompileOptions compileOptions = options.compile;
+  sys::path::append(folder, "model.so");
+  compileOptions.output = folder.str().str();
+  compileOptions.emit = {"so"};
+  sys::path::remove_filename(folder);
+  CompileHooks hooks = hooksOf(session, "verify");
+  if (Error error = compile(compileOptions, hooks))
+    return error;
+  return verifyLibrary(session, options, compileOptions.output);
+}
+
+Action declareVerify(CLI::App &app) {
+  auto options = std::make_shared<VerifyOptions>();
+  app.add_option("subject", options->compile.model, "an ONNX file or a library made by ptc")
+      ->required()
+      ->type_name("MODEL.onnx|MODEL.so");
+  app.add_option("--against", options->against, "ref (the built-in interpreter), another library, or a .npz of outputs")
+      ->type_name("WHAT");
+  app.add_option("--data", options->folder, "a folder with input_N.pb and output_N.pb")->type_name("DIR");
+  app.add_option("-i,--input", options->inputs, inputSpecHelp.str() + " (default: random:0)")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
+  app.add_option("--size", options->dims, "a symbol's value for made-up inputs: batch=8")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  app.add_option("--rtol", options->tolerance.relative, "tolerated |a - b| as a part of |b| (default: 1e-3)")
+      ->type_name("X");
+  app.add_option("--atol", options->absolute, "tolerated |a - b| besides (default: 1e-5 of the largest |b|)")
+      ->type_name("X");
+  app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
+  app.add_option("--run-threads", options->instance.threads, "threads of the run (default: all)")->type_name("N");
+  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  return [options](Session &session) { return verify(session, *options); };
+}
+
+} // namespace ptc
