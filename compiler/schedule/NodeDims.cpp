@@ -73,8 +73,9 @@ SmallVector<unsigned> loop::getDimKinds(Operation *node) {
     kinds.back() = 1;
   } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
     unsigned at = 0;
-    for (auto [kind, count] : llvm::enumerate(ArrayRef<int64_t>{int64_t(contraction.getBatch()), int64_t(contraction.getM()), int64_t(contraction.getN()), int64_t(contraction.getK())}))
-      for (int64_t i = 0; i < count; ++i)
+    const uint64_t counts[] = {contraction.getBatch(), contraction.getM(), contraction.getN(), contraction.getK()};
+    for (unsigned kind = 0; kind < 4; ++kind)
+      for (uint64_t i = 0; i < counts[kind]; ++i)
         kinds[at++] = kind;
   } else if (auto attention = dyn_cast<AttentionOp>(node)) {
     for (unsigned i = attention.getBatch(); i < rank; ++i)

@@ -124,9 +124,22 @@ void redirectAccess(Operation *user, const Copy &copy) {
   }
 }
 
+/// A result that may share an argument's memory must not be written early.
+bool isAliasedResult(Value buffer) {
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  auto program = argument ? dyn_cast<ProgramOp>(argument.getOwner()->getParentOp()) : ProgramOp();
+  if (!program)
+    return false;
+  ArrayRef<int64_t> pairs = program.getAliases();
+  for (size_t i = 1; i < pairs.size(); i += 2)
+    if (argument.getArgNumber() == program.getInputs() + pairs[i])
+      return true;
+  return false;
+}
+
 bool elide(PointwiseOp node) {
   std::optional<Copy> copy = matchCopy(node);
-  if (!copy)
+  if (!copy || isAliasedResult(copy->to))
     return false;
   Value from = copy->from.getResult();
   // Within one block only: a branch may not write what the other one also writes

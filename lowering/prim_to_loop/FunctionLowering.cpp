@@ -259,8 +259,12 @@ LogicalResult FunctionLowering::run() {
                          prim::getElementType(argument)));
   if (failed(lowerBlock(entry)))
     return failure();
-  for (Value result : entry.getTerminator()->getOperands()) {
+  for (auto [number, result] : llvm::enumerate(entry.getTerminator()->getOperands())) {
     Value output = addArgument(result.getType());
+    // A result that may share an argument's memory is written by a copy, when all else is done.
+    for (size_t i = 1; i < aliases.size(); i += 2)
+      if (aliases[i] == int64_t(number))
+        realize(get(result), result.getLoc());
     store(get(result), output,
           [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); },
           result.getLoc());

@@ -1,0 +1,15 @@
+//===- Passes.h - passes of the plan-memory stage ---------------*- C++ -*-===//
+#ifndef PTC_COMPILER_MEMORY_PASSES_H
+#define PTC_COMPILER_MEMORY_PASSES_H
+
+#include "ir/loop/Loop.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace ptc {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "compiler/memory/Passes.h.inc"
+} // namespace ptc
+
+#endif // PTC_COMPILER_MEMORY_PASSES_H

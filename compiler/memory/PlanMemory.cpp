@@ -1,0 +1,293 @@
+//===- PlanMemory.cpp - offsets in one arena ------------------------------===//
+//
+// Every intermediate buffer lives from the launch that first writes it to the one that
+// last reads it. Two buffers may share bytes if their lives do not overlap; the
+// problem is then to pack rectangles (life x size) into a strip of least height.
+//
+// 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
+//    touches each element of A only where it writes the same element of B, the two are
+//    one block. Blocks, not buffers, are placed.
+// 2. Placement, largest block first (by the sizes at the hint; ties by life, then order).
+//    With constant sizes each block takes the lowest gap among the placed blocks
+//    whose lives overlap its own. With symbolic sizes it goes on top of all of
+//    them: offset = max(offset + size), an expression that is right for all dims.
+//
+// The lower bound is the largest sum of sizes that are live at one moment.
+// Source: greedy by size, Pisarchyk and Lee, "Efficient memory management for deep
+// neural net inference" (2020), section 4.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/memory/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "compiler/memory/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+/// Offsets are multiples of a cache line, so that vectors never straddle two buffers.
+constexpr int64_t alignment = 64;
+
+struct Life {
+  unsigned begin, end; // times of the first and last launch, inclusive
+  bool overlaps(const Life &other) const { return begin <= other.end && other.begin <= end; }
+};
+
+/// Buffers that share bytes by in-place reuse.
+struct MemoryBlock {
+  SmallVector<BufferOp> buffers;
+  Life life;
+  Expr size; // bytes, a multiple of the alignment
+  int64_t sizeAtHint = 0;
+  Expr offset;
+};
+
+//===----------------------------------------------------------------------===//
+// In-place reuse
+//===----------------------------------------------------------------------===//
+
+/// Accesses to one argument of a kernel.
+struct ArgumentAccess {
+  Operation *op;
+  Operation *node;
+  Expr address;
+  bool isStore, isInEpilogue;
+};
+
+Operation *getNode(Operation *op) {
+  while (!isNode(op))
+    op = op->getParentOp();
+  return op;
+}
+
+std::optional<SmallVector<ArgumentAccess>> getAccesses(Value argument) {
+  SmallVector<ArgumentAccess> accesses;
+  for (Operation *user : argument.getUsers()) {
+    auto indices = user->getAttrOfType<ArrayAttr>("indices");
+    bool isDirect = isa<LoadOp, StoreOp>(user) && indices && indices.size() == 1;
+    if (!isDirect)
+      return std::nullopt;
+    auto load = dyn_cast<LoadOp>(user);
+    auto store = dyn_cast<StoreOp>(user);
+    if (load ? !load.getIndexOperands().empty() : (!store.getIndexOperands().empty() || store.getCombine()))
+      return std::nullopt;
+    Operation *node = getNode(user);
+    bool isInEpilogue = true;
+    if (auto contraction = dyn_cast<ContractionOp>(node))
+      isInEpilogue = contraction.getEpilogue().isAncestor(user->getParentRegion());
+    if (auto attention = dyn_cast<AttentionOp>(node))
+      isInEpilogue = attention.getEpilogue().isAncestor(user->getParentRegion());
+    accesses.push_back({user, node, prim::getExprs(indices)[0], bool(store), isInEpilogue});
+  }
+  return accesses;
+}
+
+/// Whether `written` may lie where `read` does: each element is read at the point that
+/// writes it, in that node or an earlier one of the same kernel.
+bool mayReuse(BlockArgument read, BlockArgument written) {
+  if (cast<BufferType>(read.getType()).getElementBytes() != cast<BufferType>(written.getType()).getElementBytes())
+    return false;
+  auto loads = getAccesses(read), stores = getAccesses(written);
+  if (!loads || !stores || loads->empty() || stores->empty())
+    return false;
+  Operation *node = stores->front().node;
+  if (isa<ScatterOp, SortOp, ScanOp>(node))
+    return false;
+  Expr address = stores->front().address;
+  for (const ArgumentAccess &access : *stores)
+    if (!access.isStore || access.node != node || access.address != address || stores->size() != 1)
+      return false;
+  for (const ArgumentAccess &access : *loads) {
+    if (access.isStore || access.address != address || !access.isInEpilogue)
+      return false;
+    if (access.node != node && !access.node->isBeforeInBlock(node))
+      return false;
+    if (isa<ScatterOp, SortOp, ScanOp>(access.node))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The plan of one program
+//===----------------------------------------------------------------------===//
+
+class MemoryPlan {
+public:
+  MemoryPlan(ProgramOp program)
+      : program(program), context(program.getContext()), symbols(prim::getSymbolRanges(program.getSymbols())),
+        hints(prim::getSymbolHints(program.getSymbols())), kernels(program->getParentOfType<ModuleOp>()) {}
+
+  void run() {
+    numberOps();
+    collectBlocks();
+    reuseInPlace();
+    place();
+    emit();
+  }
+
+private:
+  void numberOps() {
+    unsigned time = 0;
+    program.walk<WalkOrder::PreOrder>([&](Operation *op) { times[op] = time++; });
+  }
+
+  void collectBlocks() {
+    program.walk<WalkOrder::PreOrder>([&](BufferOp buffer) {
+      if (buffer->use_empty()) {
+        unused.push_back(buffer);
+        return;
+      }
+      Life life{~0u, 0};
+      for (Operation *user : buffer->getUsers()) {
+        life.begin = std::min(life.begin, times.at(user));
+        life.end = std::max(life.end, times.at(user));
+      }
+      BufferType type = buffer.getResult().getType();
+      Expr bytes = type.getElementCount() * type.getElementBytes();
+      Expr size = (bytes.ceilDiv(alignment) * alignment).simplify(symbols);
+      blockOf[buffer] = blocks.size();
+      blocks.push_back({{buffer}, life, size, size.evaluate(hints).value_or(0), Expr()});
+    });
+  }
+
+  void reuseInPlace() {
+    program.walk<WalkOrder::PreOrder>([&](LaunchOp launch) {
+      auto kernel = kernels.lookup<KernelOp>(launch.getKernel());
+      unsigned now = times.at(launch);
+      for (int64_t written : kernel.getArgumentsWritten()) {
+        auto to = launch.getBuffers()[written].getDefiningOp<BufferOp>();
+        if (!to || blocks[blockOf.at(to)].life.begin != now || blocks[blockOf.at(to)].buffers.size() != 1)
+          continue;
+        tryReuse(launch, kernel, to, written);
+      }
+    });
+  }
+
+  void tryReuse(LaunchOp launch, KernelOp kernel, BufferOp to, unsigned written) {
+    MemoryBlock &target = blocks[blockOf.at(to)];
+    for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
+      auto from = buffer.getDefiningOp<BufferOp>();
+      if (!from || from == to || index == written)
+        continue;
+      MemoryBlock &source = blocks[blockOf.at(from)];
+      // Within one region: a branch that is not taken must not end a life.
+      if (&source == &target || source.life.end != target.life.begin || source.size != target.size ||
+          from->getBlock() != to->getBlock() || launch->getBlock() != from->getBlock())
+        continue;
+      if (llvm::count(launch.getBuffers(), buffer) != 1 ||
+          !mayReuse(kernel.getBlock().getArgument(index), kernel.getBlock().getArgument(written)))
+        continue;
+      source.buffers.push_back(to);
+      source.life.end = target.life.end;
+      target.buffers.clear();
+      blockOf[to] = blockOf[from];
+      return;
+    }
+  }
+
+  void place() {
+    SmallVector<MemoryBlock *> order;
+    bool isStatic = true;
+    for (MemoryBlock &block : blocks)
+      if (!block.buffers.empty()) {
+        order.push_back(&block);
+        isStatic &= block.size.isConstant();
+      }
+    llvm::stable_sort(order, [](const MemoryBlock *a, const MemoryBlock *b) { return a->sizeAtHint > b->sizeAtHint; });
+    SmallVector<MemoryBlock *> placed;
+    for (MemoryBlock *block : order) {
+      SmallVector<MemoryBlock *> conflicting;
+      for (MemoryBlock *other : placed)
+        if (other->life.overlaps(block->life))
+          conflicting.push_back(other);
+      block->offset = isStatic ? findGap(*block, conflicting) : stack(conflicting);
+      placed.push_back(block);
+    }
+  }
+
+  /// The lowest gap that fits.
+  Expr findGap(const MemoryBlock &block, SmallVectorImpl<MemoryBlock *> &conflicting) {
+    llvm::sort(conflicting, [](const MemoryBlock *a, const MemoryBlock *b) { return a->offset.getValue() < b->offset.getValue(); });
+    int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), end = 0;
+    int64_t size = block.size.getValue();
+    for (const MemoryBlock *other : conflicting) {
+      int64_t gap = other->offset.getValue() - end;
+      if (gap >= size && gap < bestGap) {
+        best = end;
+        bestGap = gap;
+      }
+      end = std::max(end, other->offset.getValue() + other->size.getValue());
+    }
+    return Expr::constant(context, best >= 0 ? best : end);
+  }
+
+  Expr stack(ArrayRef<MemoryBlock *> conflicting) {
+    Expr offset = Expr::constant(context, 0);
+    for (const MemoryBlock *other : conflicting)
+      offset = Expr::max(offset, other->offset + other->size).simplify(symbols);
+    return offset;
+  }
+
+  Expr getArena() {
+    Expr arena = Expr::constant(context, 0);
+    for (const MemoryBlock &block : blocks)
+      if (!block.buffers.empty())
+        arena = Expr::max(arena, block.offset + block.size).simplify(symbols);
+    return arena;
+  }
+
+  /// Largest sum of live sizes, at the hint where sizes are symbolic.
+  Expr getLowerBound() {
+    int64_t largest = 0;
+    for (const MemoryBlock &moment : blocks) {
+      if (moment.buffers.empty())
+        continue;
+      int64_t sum = 0;
+      for (const MemoryBlock &block : blocks)
+        if (!block.buffers.empty() && block.life.begin <= moment.life.begin && block.life.end >= moment.life.begin)
+          sum += block.sizeAtHint;
+      largest = std::max(largest, sum);
+    }
+    return Expr::constant(context, largest);
+  }
+
+  void emit() {
+    program.setArenaAttr(getArena());
+    program.setLowerBoundAttr(getLowerBound());
+    for (MemoryBlock &block : blocks)
+      for (BufferOp buffer : block.buffers) {
+        OpBuilder b(buffer);
+        auto at = AtOp::create(b, buffer.getLoc(), buffer.getResult().getType(), ExprAttr(block.offset));
+        buffer.replaceAllUsesWith(at.getResult());
+        buffer.erase();
+      }
+    for (BufferOp buffer : unused)
+      buffer.erase();
+  }
+
+  ProgramOp program;
+  MLIRContext *context;
+  SymbolRanges symbols;
+  SymbolValues hints;
+  SymbolTable kernels;
+  llvm::DenseMap<Operation *, unsigned> times;
+  std::vector<MemoryBlock> blocks;
+  llvm::DenseMap<Operation *, unsigned> blockOf;
+  SmallVector<BufferOp> unused;
+};
+
+struct PlanMemory : ptc::impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      MemoryPlan(program).run();
+  }
+};
+
+} // namespace

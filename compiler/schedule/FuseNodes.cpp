@@ -1,0 +1,422 @@
+//===- FuseNodes.cpp - which nodes become one kernel ----------------------===//
+//
+// Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
+// a group. For each consumer in program order, its producers are tried from the
+// one that saves most bytes to the least; a pair is fused if one of the ways of
+// Scheduler.h applies and no third group lies on a path between the two (a cycle).
+// Values that nobody reads any more are dropped with their stores.
+//
+// Dependencies come from the program order before any fusion and never change: a node
+// follows those that write what it reads, and a writer follows those that read what it
+// overwrites (only scatters overwrite). The order of groups is a topological order of these,
+// by the earliest node.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/Passes.h"
+#include "compiler/schedule/Scheduler.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_FUSENODES
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+/// Overwrites memory that was written before.
+bool overwrites(Operation *op) { return isa<ScatterOp>(op); }
+
+class BlockScheduler {
+public:
+  BlockScheduler(Block &block, const FusionContext &context, bool remarks) : block(block), context(context), remarks(remarks) {}
+
+  void run(bool disable) {
+    hoistDeclarations();
+    collectGroups();
+    collectDependencies();
+    if (!disable)
+      while (fuseOnce())
+        ;
+    emit();
+  }
+
+private:
+  struct Entry {
+    Group group;
+    llvm::SmallDenseSet<unsigned> after; // groups that must run earlier (by number)
+    bool isGone = false;
+  };
+
+  void hoistDeclarations() {
+    Operation *last = nullptr;
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isa<BufferOp, WeightOp, ConstantOp, FlattenOp>(op)) {
+        if (last)
+          op.moveAfter(last);
+        else
+          op.moveBefore(&block, block.begin());
+        last = &op;
+      }
+  }
+
+  void updateAccesses(Group &group) {
+    group.read.clear();
+    group.written.clear();
+    for (Operation *node : group.nodes)
+      collectAccesses(node, group.read, group.written);
+    for (Operation *node : group.nodes)
+      if (overwrites(node))
+        collectAccesses(node, group.read, group.read);
+  }
+
+  void collectGroups() {
+    for (Operation &op : block) {
+      if (!isNode(&op) && !isa<IfOp>(op))
+        continue;
+      Entry entry;
+      entry.group.nodes = {&op};
+      entry.group.position = entries.size();
+      entry.group.isOpaque = isa<IfOp>(op);
+      updateAccesses(entry.group);
+      entries.push_back(std::move(entry));
+    }
+  }
+
+  void collectDependencies() {
+    struct Accesses {
+      SmallVector<unsigned> writers, readers;
+    };
+    llvm::MapVector<Value, Accesses> accesses;
+    for (unsigned number = 0; number < entries.size(); ++number) {
+      Entry &entry = entries[number];
+      bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
+      for (Value buffer : entry.group.read) {
+        Accesses &a = accesses[buffer];
+        entry.after.insert(a.writers.begin(), a.writers.end());
+      }
+      for (Value buffer : entry.group.written) {
+        if (Value argument = context.aliases.lookup(buffer)) {
+          Accesses &shared = accesses[argument];
+          entry.after.insert(shared.readers.begin(), shared.readers.end());
+        }
+        Accesses &a = accesses[buffer];
+        entry.after.insert(a.readers.begin(), a.readers.end());
+        if (overwrite)
+          entry.after.insert(a.writers.begin(), a.writers.end());
+      }
+      for (Value buffer : entry.group.read)
+        accesses[buffer].readers.push_back(number);
+      for (Value buffer : entry.group.written)
+        accesses[buffer].writers.push_back(number);
+      entry.after.erase(number);
+    }
+  }
+
+  /// Whether `from` must run before `to` by way of a third group.
+  bool hasPathAround(unsigned from, unsigned to) {
+    SmallVector<unsigned> stack;
+    llvm::SmallDenseSet<unsigned> seen;
+    for (unsigned before : entries[to].after)
+      if (before != from)
+        stack.push_back(before);
+    while (!stack.empty()) {
+      unsigned number = stack.pop_back_val();
+      if (!seen.insert(number).second)
+        continue;
+      for (unsigned before : entries[number].after) {
+        if (before == from)
+          return true;
+        stack.push_back(before);
+      }
+    }
+    return false;
+  }
+
+  int64_t getBytes(Value buffer) {
+    auto type = cast<BufferType>(buffer.getType());
+    return type.getElementCount().evaluate(context.hints).value_or(1) * type.getElementBytes();
+  }
+
+  /// Buffers that the one writes and the other reads.
+  SmallVector<Value> getSharedBuffers(const Group &producer, const Group &consumer) {
+    SmallVector<Value> shared;
+    for (Value buffer : producer.written)
+      if (consumer.reads(buffer))
+        shared.push_back(buffer);
+    return shared;
+  }
+
+  Operation *getOnly(const Group &group, Value buffer, bool writer) {
+    Operation *found = nullptr;
+    for (Operation *node : group.nodes) {
+      SmallVector<Value> read, written;
+      collectAccesses(node, read, written);
+      if (!llvm::is_contained(writer ? written : read, buffer))
+        continue;
+      if (found)
+        return nullptr;
+      found = node;
+    }
+    return found;
+  }
+
+  FusionPlan canFuse(unsigned producerNumber, unsigned consumerNumber) {
+    Group &producer = entries[producerNumber].group, &consumer = entries[consumerNumber].group;
+    if (producer.isOpaque || consumer.isOpaque)
+      return FusionPlan::no("control flow is not fused");
+    for (const Group *group : {&producer, &consumer})
+      for (Value buffer : group->written)
+        if (context.aliases.contains(buffer))
+          return FusionPlan::no("it writes a result that may share an argument's memory");
+    if (hasPathAround(producerNumber, consumerNumber))
+      return FusionPlan::no("another kernel must run between the two");
+    SmallVector<Value> shared = getSharedBuffers(producer, consumer);
+    FusionPlan refusal = FusionPlan::no("they share no value");
+    if (shared.size() == 1) {
+      Value buffer = shared[0];
+      if (consumer.nodes.size() == 1)
+        if (Operation *target = getOnly(producer, buffer, true)) {
+          FusionPlan plan = canMergeIntoProducer(target, consumer.nodes[0], buffer, context);
+          if (plan)
+            return plan;
+          refusal = plan;
+        }
+      if (producer.nodes.size() == 1)
+        if (Operation *target = getOnly(consumer, buffer, false)) {
+          FusionPlan plan = canMergeIntoConsumer(producer.nodes[0], target, buffer, context);
+          if (plan)
+            return plan;
+        }
+    }
+    FusionPlan share = canShare(producer, consumer, context);
+    if (share)
+      return share;
+    return shared.size() == 1 && isa<PointwiseOp>(consumer.nodes[0]) ? refusal : share;
+  }
+
+  void apply(unsigned producerNumber, unsigned consumerNumber, const FusionPlan &plan) {
+    Entry &producer = entries[producerNumber], &consumer = entries[consumerNumber];
+    switch (plan.kind) {
+    case FusionKind::MergeIntoProducer:
+      mergeIntoProducer(getOnly(producer.group, plan.buffer, true), consumer.group.nodes[0], plan.buffer, context);
+      break;
+    case FusionKind::MergeIntoConsumer:
+      mergeIntoConsumer(producer.group.nodes[0], getOnly(consumer.group, plan.buffer, false), plan.buffer, context);
+      producer.group.nodes = consumer.group.nodes;
+      if (!consumer.group.outer.empty())
+        producer.group.outer = consumer.group.outer;
+      break;
+    case FusionKind::Share:
+      producer.group.nodes.append(consumer.group.nodes);
+      producer.group.outer = plan.outer;
+      break;
+    case FusionKind::None:
+      return;
+    }
+    consumer.isGone = true;
+    producer.after.insert(consumer.after.begin(), consumer.after.end());
+    for (Entry &entry : entries)
+      if (entry.after.erase(consumerNumber))
+        entry.after.insert(producerNumber);
+    producer.after.erase(producerNumber);
+    consumer.after.clear();
+    dropUnread(plan.buffer);
+    updateAccesses(producer.group);
+  }
+
+  /// Removes a buffer that nobody reads, with its stores and what only they needed.
+  void dropUnread(Value buffer) {
+    if (!buffer.getDefiningOp<BufferOp>())
+      return;
+    for (Operation *user : buffer.getUsers())
+      if (!isa<StoreOp>(user))
+        return;
+    for (Operation *user : llvm::make_early_inc_range(buffer.getUsers())) {
+      Operation *value = cast<StoreOp>(user).getValue().getDefiningOp();
+      user->erase();
+      eraseIfDead(value);
+    }
+    buffer.getDefiningOp()->erase();
+  }
+
+  static void eraseIfDead(Operation *op) {
+    SmallVector<Operation *> list{op};
+    while (!list.empty()) {
+      Operation *next = list.pop_back_val();
+      if (!next || !next->use_empty() || !(isMemoryEffectFree(next) || isa<LoadOp>(next)))
+        continue;
+      for (Value operand : next->getOperands())
+        list.push_back(operand.getDefiningOp());
+      next->erase();
+    }
+  }
+
+  /// Fuses the first pair that may be; producers of a consumer by bytes saved.
+  bool fuseOnce() {
+    for (unsigned consumer = 0; consumer < entries.size(); ++consumer) {
+      if (entries[consumer].isGone)
+        continue;
+      SmallVector<std::pair<int64_t, unsigned>> candidates;
+      for (unsigned producer : entries[consumer].after) {
+        int64_t bytes = 0;
+        for (Value buffer : getSharedBuffers(entries[producer].group, entries[consumer].group))
+          bytes += getBytes(buffer);
+        if (bytes)
+          candidates.push_back({-bytes, producer});
+      }
+      llvm::sort(candidates);
+      for (auto [bytes, producer] : candidates) {
+        if (!refused.insert({producer, consumer}).second)
+          continue;
+        FusionPlan plan = canFuse(producer, consumer);
+        if (!plan) {
+          explain(producer, consumer, plan.reason);
+          continue;
+        }
+        apply(producer, consumer, plan);
+        // What was refused for the old groups may be possible for the new one.
+        llvm::DenseSet<std::pair<unsigned, unsigned>> kept;
+        for (auto pair : refused)
+          if (pair.first != producer && pair.second != producer && pair.first != consumer && pair.second != consumer)
+            kept.insert(pair);
+        refused = std::move(kept);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void explain(unsigned producer, unsigned consumer, StringRef reason) {
+    if (!remarks)
+      return;
+    entries[consumer].group.nodes[0]->emitRemark("not fused with its producer: ") << reason;
+    (void)producer;
+  }
+
+  /// Topological order of the groups, the earliest position first.
+  SmallVector<unsigned> getOrder() {
+    SmallVector<unsigned> order;
+    SmallVector<bool> done(entries.size());
+    unsigned remaining = llvm::count_if(entries, [](Entry &e) { return !e.isGone; });
+    while (order.size() < remaining)
+      for (unsigned number = 0; number < entries.size(); ++number) {
+        if (done[number] || entries[number].isGone)
+          continue;
+        bool ready = llvm::all_of(entries[number].after, [&](unsigned before) { return done[before] || entries[before].isGone; });
+        if (!ready)
+          continue;
+        done[number] = true;
+        order.push_back(number);
+        break;
+      }
+    return order;
+  }
+
+  void emit() {
+    for (unsigned number : getOrder()) {
+      Group &group = entries[number].group;
+      if (group.isOpaque) {
+        group.nodes[0]->moveBefore(&block, block.end());
+        continue;
+      }
+      OpBuilder b = OpBuilder::atBlockEnd(&block);
+      SmallVector<Location> locations;
+      for (Operation *node : group.nodes)
+        locations.push_back(node->getLoc());
+      auto fused = FusedOp::create(b, FusedLoc::get(b.getContext(), locations), getParallel(group));
+      Block &body = fused.getBody().emplaceBlock();
+      for (Operation *node : group.nodes)
+        node->moveBefore(&body, body.end());
+    }
+  }
+
+  /// Number of leading dims whose points run independently, one call of the body each.
+  int64_t getParallel(Group &group) {
+    Operation *node = group.nodes[0];
+    if (group.nodes.size() > 1)
+      return group.outer.size() - (llvm::any_of(group.nodes, [&](Operation *n) { return readsAlongKept(n, group.outer.size()); }) ? 1 : 0);
+    if (isa<ContractionOp, AttentionOp>(node))
+      return 0;
+    int64_t kept = getKeptCount(node);
+    if (isa<PointwiseOp>(node))
+      return kept <= 1 ? kept : kept - 1;
+    if (kept > 0 && readsAlongKept(node, kept))
+      return splitInnermost(node, kept) ? kept : kept - 1;
+    return kept;
+  }
+
+  /// A reduction whose reads are contiguous in the last of its first `kept` dims.
+  bool readsAlongKept(Operation *node, unsigned kept) {
+    if (!isa<ReductionOp, ScanOp>(node) || kept == 0)
+      return false;
+    std::string last = ("d" + Twine(kept - 1)).str();
+    unsigned rank = getDomain(node).size();
+    bool alongKept = false, alongReduced = false;
+    node->walk([&](LoadOp load) {
+      Expr address = prim::getExprs(load.getIndices())[0];
+      auto isUnit = [&](StringRef dim) {
+        Expr step = address.coefficientOf(dim);
+        return step && step.isConstant(1);
+      };
+      alongKept |= isUnit(last);
+      for (unsigned dim = kept; dim < rank; ++dim)
+        alongReduced |= isUnit(("d" + Twine(dim)).str());
+    });
+    return alongKept && !alongReduced;
+  }
+
+  /// Gives threads something to share where only one dim is kept: (c) becomes (c/64, 64).
+  bool splitInnermost(Operation *node, unsigned kept) {
+    SmallVector<Expr> domain = getDomain(node);
+    if (kept != 1 || !domain[0].isConstant())
+      return false;
+    for (int64_t width : {64, 32, 16})
+      if (domain[0].getValue() % width == 0 && domain[0].getValue() > width)
+        return splitPrefix(node, {Expr::constant(node->getContext(), domain[0].getValue() / width)}, context.symbols);
+    return false;
+  }
+
+  Block &block;
+  const FusionContext &context;
+  bool remarks;
+  std::vector<Entry> entries;
+  llvm::DenseSet<std::pair<unsigned, unsigned>> refused;
+};
+
+/// The flattened argument, or the argument where nothing reads it.
+Value getMemory(BlockArgument argument) {
+  for (Operation *user : argument.getUsers())
+    if (isa<FlattenOp>(user))
+      return user->getResult(0);
+  return argument;
+}
+
+struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
+  using FuseNodesBase::FuseNodesBase;
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()), nullptr, llvm::DenseMap<Value, Value>()};
+      ArrayRef<int64_t> pairs = program.getAliases();
+      for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+        context.aliases[getMemory(program.getOutputArgs()[pairs[i + 1]])] = getMemory(program.getInputArgs()[pairs[i]]);
+      SmallVector<Block *> blocks;
+      program.walk([&](IfOp op) {
+        blocks.push_back(&op.getThenRegion().front());
+        blocks.push_back(&op.getElseRegion().front());
+      });
+      blocks.push_back(&program.getBlock());
+      for (Block *block : blocks) {
+        context.block = block;
+        BlockScheduler(*block, context, remarks).run(disable);
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,272 @@
+//===- MergeNodes.cpp - pointwise nodes into other nodes' bodies ----------===//
+//
+// Let T be a buffer that node A writes and node B reads. To run B's body at a point of
+// A's loop nest we need, for each point of A, the point of B that reads the element
+// just written. Both walk T's memory: A writes address a(x), B reads address b(y). If
+// b is a mixed-radix number of B's dims,
+//
+//   b(y) = offset + s0*y0 + s1*y1 + ..., with s_i >= s_(i+1) * extent_(i+1), all y in use,
+//
+// it can be inverted digit by digit: y_i = floordiv(mod(a(x) - offset, s_(i-1)), s_i). The
+// ranges of the dims remove the divisions wherever the two nests agree, which is
+// nearly always, since nodes are normalized. If divisions remain we refuse: addresses
+// must stay affine for vector code.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/Scheduler.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace {
+
+std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
+
+Expr getAddress(Operation *access) {
+  if (auto load = dyn_cast<LoadOp>(access))
+    return prim::getExprs(load.getIndices())[0];
+  return prim::getExprs(cast<StoreOp>(access).getIndices())[0];
+}
+
+bool isIndirect(Operation *access) {
+  if (auto load = dyn_cast<LoadOp>(access))
+    return !load.getIndexOperands().empty();
+  return !cast<StoreOp>(access).getIndexOperands().empty();
+}
+
+unsigned countDivisions(Expr expr) {
+  unsigned count = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+  for (Expr operand : expr.getOperands())
+    count += countDivisions(operand);
+  return count;
+}
+
+/// The dims of `domain` as functions of an address written in other dims;
+/// empty if `position` is no mixed-radix number of the dims or divisions remain.
+/// `ranges` are those of the dims that `address` is written in.
+SmallVector<Expr> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
+                         const SymbolValues &hints) {
+  struct Digit {
+    unsigned dim;
+    Expr step;
+    int64_t size;
+  };
+  SmallVector<Digit> digits;
+  Expr rest = position;
+  for (unsigned dim = 0; dim < domain.size(); ++dim) {
+    Expr remainder;
+    Expr step = rest.coefficientOf(dimName(dim), &remainder);
+    if (!step || step.isConstant(0) || step.usesAny(isDimSymbol))
+      return {};
+    digits.push_back({dim, step, step.evaluate(hints).value_or(0)});
+    rest = remainder;
+  }
+  if (rest.usesAny(isDimSymbol))
+    return {};
+  llvm::stable_sort(digits, [](const Digit &a, const Digit &b) { return a.size > b.size; });
+  for (unsigned i = 0; i + 1 < digits.size(); ++i) {
+    Expr covered = digits[i + 1].step * domain[digits[i + 1].dim];
+    auto isLess = knownLess(digits[i].step, covered, ranges);
+    if (!isLess || *isLess)
+      return {};
+  }
+  SmallVector<Expr> dims(domain.size());
+  Expr left = (address - rest).simplify(ranges);
+  for (const Digit &digit : digits) {
+    dims[digit.dim] = left.floorDiv(digit.step).simplify(ranges);
+    left = left.mod(digit.step).simplify(ranges);
+  }
+  for (Expr dim : dims)
+    if (countDivisions(dim) > 0)
+      return {};
+  return dims;
+}
+
+/// The only store to `buffer` inside a node.
+StoreOp getOnlyStore(Operation *node, Value buffer) {
+  StoreOp found;
+  bool several = false;
+  node->walk([&](StoreOp store) {
+    if (store.getBuffer() != buffer)
+      return;
+    several |= bool(found);
+    found = store;
+  });
+  return several ? StoreOp() : found;
+}
+
+SmallVector<LoadOp> getLoads(Operation *node, Value buffer) {
+  SmallVector<LoadOp> loads;
+  node->walk([&](LoadOp load) {
+    if (load.getBuffer() == buffer)
+      loads.push_back(load);
+  });
+  return loads;
+}
+
+/// Product of the extents a store runs over: kept dims of a reduction, b, m, n dims of a
+/// contraction...
+Expr getStoredCount(Operation *node, StoreOp store) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned count = domain.size();
+  if (auto reduction = dyn_cast<ReductionOp>(node)) {
+    bool usesReduced = false;
+    unsigned kept = count - reduction.getReduced();
+    getAddress(store).walkSymbols([&](StringRef symbol) {
+      auto dim = getDimNumber(symbol);
+      usesReduced |= dim && *dim >= kept;
+    });
+    if (!usesReduced)
+      count = kept;
+  } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
+    count -= contraction.getK();
+  } else if (isa<AttentionOp>(node)) {
+    SmallVector<Expr> stored(domain.begin(), domain.end() - 3); // batch and i
+    stored.push_back(domain.back());                            // e
+    return product(node->getContext(), stored);
+  }
+  return product(node->getContext(), ArrayRef<Expr>(domain).take_front(count));
+}
+
+/// Clones the body of pointwise `node`, its dims replaced, at the builder's
+/// position. Loads of `buffer` become `value`.
+void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer, Value value,
+               const SymbolRanges &ranges) {
+  IRMapping mapping;
+  for (Operation &op : cast<PointwiseOp>(node).getBody().front()) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (load && load.getBuffer() == buffer) {
+      mapping.map(load.getResult(), value);
+      continue;
+    }
+    Operation *copy = b.clone(op, mapping);
+    substituteExprs(copy, [&](StringRef symbol) -> Expr {
+      auto dim = getDimNumber(symbol);
+      return dim ? dims[*dim] : Expr();
+    });
+    copy->walk([&](Operation *inner) {
+      for (NamedAttribute entry : llvm::to_vector(inner->getAttrs())) {
+        if (auto expr = dyn_cast<ExprAttr>(entry.getValue())) {
+          inner->setAttr(entry.getName(), Expr(expr).simplify(ranges));
+        } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
+          SmallVector<Attribute> simplified;
+          for (Attribute element : list)
+            simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges)) : element);
+          inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
+        }
+      }
+    });
+  }
+}
+
+Location fuseLocations(Operation *a, Operation *b) {
+  return FusedLoc::get(a->getContext(), {a->getLoc(), b->getLoc()});
+}
+
+/// A body into which much has been merged stops being a good loop.
+constexpr unsigned maxBodyOps = 400;
+
+unsigned countBodyOps(Operation *node) {
+  unsigned count = 0;
+  node->walk([&](Operation *) { ++count; });
+  return count;
+}
+
+bool isMergeTarget(Operation *node) {
+  return isa<PointwiseOp, ReductionOp, ContractionOp, AttentionOp>(node);
+}
+
+/// Whether ops of `node`, other than loads of `buffer`, depend on `target`'s order.
+bool isPlainPointwise(Operation *node) {
+  bool plain = isa<PointwiseOp>(node);
+  node->walk([&](StoreOp store) { plain &= !store.getCombine(); });
+  return plain;
+}
+
+} // namespace
+
+FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
+  if (!isPlainPointwise(node) || !isMergeTarget(target))
+    return FusionPlan::no("the consumer is not pointwise");
+  if (countBodyOps(target) + countBodyOps(node) > maxBodyOps)
+    return FusionPlan::no("the fused body would be too large");
+  StoreOp store = getOnlyStore(target, buffer);
+  SmallVector<LoadOp> loads = getLoads(node, buffer);
+  if (!store || store.getCombine() || isIndirect(store) || loads.empty())
+    return FusionPlan::no("the value is not written once at a plain address");
+  if (store->getParentOp() != target || loads[0]->getParentOp() != node)
+    return FusionPlan::no("the value is read or written under a mask");
+  for (LoadOp load : loads)
+    if (isIndirect(load) || getAddress(load) != getAddress(loads[0]))
+      return FusionPlan::no("the consumer reads the value at several places");
+  SymbolRanges ranges = getNodeRanges(target, context.symbols);
+  SmallVector<Expr> domain = getDomain(node);
+  if (product(node->getContext(), domain) != getStoredCount(target, store))
+    return FusionPlan::no("the consumer runs over other elements than the producer writes");
+  if (invert(getAddress(loads[0]), domain, getAddress(store), ranges, context.hints).empty() && !domain.empty())
+    return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
+  return {FusionKind::MergeIntoProducer, buffer, {}, {}};
+}
+
+void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
+  StoreOp store = getOnlyStore(target, buffer);
+  SymbolRanges ranges = getNodeRanges(target, context.symbols);
+  SmallVector<Expr> dims = invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
+  OpBuilder b(store->getBlock(), store->getBlock()->end());
+  cloneBody(b, node, dims, buffer, store.getValue(), ranges);
+  target->setLoc(fuseLocations(target, node));
+  node->erase();
+}
+
+FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
+  if (!isPlainPointwise(node))
+    return FusionPlan::no("the producer is not pointwise");
+  if (!isa<PointwiseOp, ReductionOp>(target))
+    return FusionPlan::no("the consumer computes operands of a template in tiles");
+  if (countBodyOps(target) + countBodyOps(node) > maxBodyOps)
+    return FusionPlan::no("the fused body would be too large");
+  StoreOp store = getOnlyStore(node, buffer);
+  SmallVector<LoadOp> loads = getLoads(target, buffer);
+  if (!store || isIndirect(store) || loads.empty() || store->getParentOp() != node)
+    return FusionPlan::no("the value is not written once at a plain address");
+  for (LoadOp load : loads)
+    if (isIndirect(load) || load->getParentOp() != target || getAddress(load) != getAddress(loads[0]))
+      return FusionPlan::no("the consumer reads the value at several places or under a mask");
+  SmallVector<Expr> domain = getDomain(node);
+  if (product(node->getContext(), domain) != product(node->getContext(), getDomain(target)))
+    return FusionPlan::no("the consumer would compute the value more than once");
+  SymbolRanges ranges = getNodeRanges(target, context.symbols);
+  if (invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints).empty() && !domain.empty())
+    return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
+  return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
+}
+
+void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
+  StoreOp store = getOnlyStore(node, buffer);
+  SmallVector<LoadOp> loads = getLoads(target, buffer);
+  SymbolRanges ranges = getNodeRanges(target, context.symbols);
+  SmallVector<Expr> dims = invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
+  // The producer's ops go to the top of the body; its stores stay among them.
+  OpBuilder b(target->getContext());
+  b.setInsertionPointToStart(&target->getRegion(0).front());
+  Operation *last = nullptr;
+  if (!target->getRegion(0).front().empty())
+    last = &target->getRegion(0).front().front();
+  cloneBody(b, node, dims, Value(), Value(), ranges);
+  Value value;
+  for (Operation &op : target->getRegion(0).front()) {
+    if (&op == last)
+      break;
+    if (auto copy = dyn_cast<StoreOp>(op); copy && copy.getBuffer() == buffer)
+      value = copy.getValue();
+  }
+  for (LoadOp load : loads) {
+    load.getResult().replaceAllUsesWith(value);
+    load.erase();
+  }
+  target->setLoc(fuseLocations(node, target));
+  node->erase();
+}

@@ -1,0 +1,68 @@
+//===- Scheduler.h - groups of nodes and what may be fused ------*- C++ -*-===//
+//
+// The scheduler's view of one block: groups of nodes (one group will be one
+// kernel), what they read and write, and the two ways of fusing them:
+//
+//   merge     a pointwise node goes into the body of another node (a pointwise, a
+//             reduction's inner or outer part, a template's epilogue): the value
+//             between them stays in a register
+//   share     groups of pointwise and reduction nodes run one after the other for each
+//             point of common outer dims: what lies between them stays in cache
+//
+// `canFuse` answers with a plan or with the reason for refusing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_COMPILER_SCHEDULE_SCHEDULER_H
+#define PTC_COMPILER_SCHEDULE_SCHEDULER_H
+
+#include "compiler/schedule/NodeDims.h"
+#include <memory>
+
+namespace ptc::loop {
+
+/// Nodes that will be one kernel.
+struct Group {
+  llvm::SmallVector<mlir::Operation *> nodes; // in order of execution
+  llvm::SmallVector<Expr> outer;              // extents of shared dims, once there are several nodes
+  unsigned position = 0;                      // in the block's order
+  bool isOpaque = false;                      // an if: never fused
+  llvm::SmallVector<mlir::Value> read, written;
+  bool reads(mlir::Value buffer) const { return llvm::is_contained(read, buffer); }
+  bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
+};
+
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share };
+
+struct FusionPlan {
+  FusionKind kind = FusionKind::None;
+  mlir::Value buffer;              // what is kept in registers or cache
+  llvm::SmallVector<Expr> outer;   // Share: extents of the common dims
+  std::string reason;              // None: why not
+  explicit operator bool() const { return kind != FusionKind::None; }
+  static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
+};
+
+/// What the functions below need to know of the program.
+struct FusionContext {
+  SymbolRanges symbols;
+  SymbolValues hints;
+  mlir::Block *block; // being scheduled
+  /// Results that may share an argument's memory, and that argument's.
+  llvm::DenseMap<mlir::Value, mlir::Value> aliases;
+};
+
+// Merging (MergeNodes.cpp).
+
+/// May pointwise `node` be inlined after `buffer`'s store in `target`?
+FusionPlan canMergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer, const FusionContext &context);
+void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer, const FusionContext &context);
+/// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it?
+FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
+void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
+
+// Sharing outer dims (ShareDims.cpp).
+FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
+
+} // namespace ptc::loop
+
+#endif // PTC_COMPILER_SCHEDULE_SCHEDULER_H

@@ -1,0 +1,187 @@
+//===- ShareDims.cpp - groups that run under common outer dims ------------===//
+//
+// A reduction and the nodes around it (softmax, LayerNorm and their kind) run as one
+// kernel if they share the reduction's kept dims: for each point of those, one node after
+// the other, with what lies between them in cache.
+//
+// Condition for every buffer that one group writes and the other reads: with the
+// shared dims x and the remaining dims y of each node, its addresses must split as
+//
+//   f(x) + g(y),   the same f in both groups, 0 <= g(y) < the smallest step of f,
+//
+// so that a point x of the consumer reads only what the same x of the producer wrote.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/Scheduler.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace {
+
+/// Fewer points than this leave cores idle when the work is large.
+constexpr int64_t minParallelPoints = 4;
+constexpr int64_t smallWork = 1 << 14;
+
+/// Shared dims that a group asks for: those it has, or the kept dims of its reduction.
+std::optional<SmallVector<Expr>> getWantedDims(const Group &group) {
+  if (!group.outer.empty())
+    return group.outer;
+  for (Operation *node : group.nodes)
+    if (isa<ReductionOp, ScanOp>(node)) {
+      SmallVector<Expr> domain = getDomain(node);
+      domain.resize(getKeptCount(node));
+      return domain;
+    }
+  return std::nullopt;
+}
+
+/// `address` as f(first `outer` dims) + g(other dims); false if it mixes them.
+bool splitAddress(Expr address, unsigned outer, Expr &f, Expr &g) {
+  MLIRContext *context = address.getContext();
+  auto isOuter = [&](StringRef symbol) {
+    auto dim = getDimNumber(symbol);
+    return dim && *dim < outer;
+  };
+  f = Expr::constant(context, 0);
+  Expr rest = address;
+  for (unsigned dim = 0; dim < outer; ++dim) {
+    std::string name = ("d" + Twine(dim)).str();
+    if (!rest.uses(name))
+      continue;
+    Expr remainder;
+    Expr step = rest.coefficientOf(name, &remainder);
+    if (!step || step.usesAny(isDimSymbol))
+      return false;
+    f = f + step * Expr::dim(context, dim);
+    rest = remainder;
+  }
+  g = rest;
+  return !g.usesAny(isOuter);
+}
+
+/// Whether f maps different points to slices of at least `size` elements apart.
+bool separates(Expr f, Expr g, ArrayRef<Expr> outer, const SymbolRanges &ranges, const SymbolValues &hints) {
+  ExprRange range = g.range(ranges);
+  if (range.min < 0)
+    return false;
+  SmallVector<std::pair<Expr, Expr>> steps; // step, extent
+  for (auto [dim, extent] : llvm::enumerate(outer)) {
+    if (extent.isConstant(1))
+      continue;
+    Expr step = f.coefficientOf(("d" + Twine(dim)).str());
+    if (!step || step.isConstant(0))
+      return false;
+    steps.push_back({step, extent});
+  }
+  llvm::stable_sort(steps, [&](auto &a, auto &b) {
+    return a.first.evaluate(hints).value_or(0) > b.first.evaluate(hints).value_or(0);
+  });
+  for (unsigned i = 0; i + 1 < steps.size(); ++i) {
+    auto isLess = knownLess(steps[i].first, steps[i + 1].first * steps[i + 1].second, ranges);
+    if (!isLess || *isLess)
+      return false;
+  }
+  if (steps.empty())
+    return true;
+  auto fits = knownLess(g, steps.back().first, ranges);
+  return fits && *fits;
+}
+
+struct Slice {
+  Expr f, g;
+  SymbolRanges ranges;
+};
+
+/// All accesses to `buffer` in a group as slices.
+std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, unsigned outer, const FusionContext &context) {
+  SmallVector<Slice> slices;
+  bool ok = true;
+  for (Operation *node : group.nodes) {
+    SymbolRanges ranges = getNodeRanges(node, context.symbols);
+    node->walk([&](Operation *op) {
+      Value accessed;
+      Expr address;
+      bool indirect = false;
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        accessed = load.getBuffer();
+        address = prim::getExprs(load.getIndices())[0];
+        indirect = !load.getIndexOperands().empty();
+      } else if (auto store = dyn_cast<StoreOp>(op)) {
+        accessed = store.getBuffer();
+        address = prim::getExprs(store.getIndices())[0];
+        indirect = !store.getIndexOperands().empty();
+      }
+      if (accessed != buffer)
+        return;
+      Slice slice{{}, {}, ranges};
+      if (indirect || !splitAddress(address, outer, slice.f, slice.g)) {
+        ok = false;
+        return;
+      }
+      slices.push_back(slice);
+    });
+  }
+  if (!ok)
+    return std::nullopt;
+  return slices;
+}
+
+bool prefixMatches(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
+  SmallVector<Expr> domain = getDomain(node);
+  if (getKeptCount(node) >= outer.size() && llvm::equal(ArrayRef<Expr>(domain).take_front(outer.size()), outer))
+    return true;
+  return splitPrefix(node, outer, symbols);
+}
+
+} // namespace
+
+FusionPlan loop::canShare(const Group &producer, const Group &consumer, const FusionContext &context) {
+  for (const Group *group : {&producer, &consumer})
+    for (Operation *node : group->nodes)
+      if (!isa<PointwiseOp, ReductionOp, ScanOp>(node))
+        return FusionPlan::no("only pointwise, reduction and scan nodes share loops");
+  auto wanted = getWantedDims(producer), other = getWantedDims(consumer);
+  if (!wanted && !other)
+    return FusionPlan::no("two pointwise nodes are merged or not fused");
+  SmallVector<Expr> outer = wanted ? *wanted : *other;
+  if (wanted && other && *wanted != *other)
+    return FusionPlan::no("their reductions keep different dims");
+  int64_t points = product(context.block->getParentOp()->getContext(), outer).evaluate(context.hints).value_or(0);
+  for (const Group *group : {&producer, &consumer})
+    for (Operation *node : group->nodes) {
+      int64_t work = product(node->getContext(), getDomain(node)).evaluate(context.hints).value_or(0);
+      if (points < minParallelPoints && work > smallWork)
+        return FusionPlan::no("too few points are shared to keep the cores busy");
+    }
+  if (outer.empty())
+    return FusionPlan::no("nothing is kept that could be shared");
+  // Splitting a pointwise node's dims changes nothing about it, so trying is safe.
+  for (const Group *group : {&producer, &consumer})
+    for (Operation *node : group->nodes)
+      if (!prefixMatches(node, outer, context.symbols))
+        return FusionPlan::no("its dims do not begin with the shared ones");
+  Value shared;
+  for (Value buffer : producer.written) {
+    if (consumer.writes(buffer))
+      return FusionPlan::no("both write the same buffer");
+    if (!consumer.reads(buffer))
+      continue;
+    shared = buffer;
+    auto a = getSlices(producer, buffer, outer.size(), context), b = getSlices(consumer, buffer, outer.size(), context);
+    if (!a || !b)
+      return FusionPlan::no("a shared value is not addressed slice by slice");
+    for (ArrayRef<Slice> slices : {ArrayRef<Slice>(*a), ArrayRef<Slice>(*b)})
+      for (const Slice &slice : slices)
+        if (slice.f != a->front().f || !separates(slice.f, slice.g, outer, slice.ranges, context.hints))
+          return FusionPlan::no("the consumer reads beyond the slice that the producer has written");
+  }
+  for (Value buffer : consumer.written)
+    if (producer.reads(buffer))
+      return FusionPlan::no("the consumer overwrites what the producer reads");
+  if (!shared)
+    return FusionPlan::no("they share no value");
+  return {FusionKind::Share, shared, outer, {}};
+}
