@@ -121,12 +121,19 @@ Values logicalOr(NodeContext &n) { return {n.logicalOr(n.input(0), n.input(1))};
 Values logicalXor(NodeContext &n) { return {n.binary<XorOp>(n.input(0), n.input(1))}; }
 Values logicalNot(NodeContext &n) { return {n.logicalNot(n.input(0))}; }
 
+/// Shifts by a negative count, or by the width and more, leave 0 or (to the right) the sign.
 Values bitShift(NodeContext &n) {
   std::string direction = n.text("direction", "");
+  Value x = n.input(0), count = n.input(1);
   if (direction == "LEFT")
-    return {n.binary<ShiftLeftOp>(n.input(0), n.input(1))};
-  if (direction == "RIGHT")
-    return {n.binary<ShiftRightOp>(n.input(0), n.input(1))};
+    return {n.binary<ShiftLeftOp>(x, count)};
+  if (direction == "RIGHT" && n.isUnsigned(x))
+    return {n.binary<ShiftRightOp>(x, count)};
+  if (direction == "RIGHT") {
+    Value last = n.scalarLike(n.elementType(count).getIntOrFloatBitWidth() - 1, count);
+    Value bounded = n.select(n.less(count, n.scalarLike(0, count)), last, n.minimum(count, last));
+    return {n.binary<ShiftRightOp>(x, bounded)};
+  }
   return {n.fail(DiagId::BadAttribute, "direction", "'" + direction + "'", "LEFT or RIGHT is needed")};
 }
 
@@ -151,12 +158,28 @@ Values clip(NodeContext &n) {
   return {x};
 }
 
-/// Conversions to 8-bit floats saturate unless the model says otherwise.
+/// Powers of two: the next one up or down where x is none (default: up), or the nearest.
+static Value castToScale(NodeContext &n, Value x, Type to) {
+  Value wide = n.convert(x, n.f32()), nearest = n.convert(n.convert(wide, to), n.f32());
+  std::string mode = n.text("round_mode", "up");
+  if (mode == "up")
+    nearest = n.select(n.less(nearest, wide), n.mul(nearest, 2.0), nearest);
+  else if (mode == "down")
+    nearest = n.select(n.less(wide, nearest), n.mul(nearest, 0.5), nearest);
+  return n.convert(nearest, to);
+}
+
+/// Conversions to 8-bit floats saturate unless the model says otherwise; those to integers below 8 bits wrap.
 static Value castTo(NodeContext &n, Value x, Type to) {
   auto toFloat = llvm::dyn_cast_if_present<mlir::FloatType>(to);
   bool isNarrow = toFloat && toFloat.getWidth() <= 8;
   if (!x || !to)
     return {};
+  if (llvm::isa<mlir::Float8E8M0FNUType>(to) && n.isFloat(x))
+    return castToScale(n, x, to);
+  bool isTinyInteger = llvm::isa<mlir::IntegerType>(to) && !to.isInteger(1) && to.getIntOrFloatBitWidth() < 8;
+  if (isTinyInteger && n.isFloat(x))
+    x = n.convert(x, n.si32());
   if (isNarrow && n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() > 8 && n.flag("saturate", true)) {
     double largest = llvm::APFloat::getLargest(toFloat.getFloatSemantics()).convertToDouble();
     x = n.clamp(x, -largest, largest);

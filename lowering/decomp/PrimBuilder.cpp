@@ -1,5 +1,6 @@
 //===- PrimBuilder.cpp - values, constants, broadcasting ------------------===//
 #include "lowering/decomp/PrimBuilder.h"
+#include "ir/eval/ReferenceEval.h"
 #include "lowering/decomp/SymbolicFold.h"
 
 using namespace mlir;
@@ -165,15 +166,34 @@ Value PrimBuilder::iota(int64_t axis, ArrayRef<Expr> dims, Type type) {
 // Folding
 //===----------------------------------------------------------------------===//
 
+/// Import folds what shapes and attributes may depend on; a pass folds the rest.
+static constexpr int64_t maxFoldedBytes = 16 * 1024;
+
+/// The constant that an op of constants is; null where it is none, or not worth the bytes.
+static Value foldConstants(OpBuilder &builder, Operation *op) {
+  auto isConstant = [](Value v) { return v.getDefiningOp<ConstantOp>() != nullptr; };
+  bool isFoldable = op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), isConstant);
+  if (!isFoldable || isa<BroadcastOp>(op))
+    return {};
+  std::optional<std::vector<DenseElementsAttr>> values = eval::fold(op, {.maxBytes = maxFoldedBytes});
+  if (!values)
+    return {};
+  Value folded = ConstantOp::create(builder, op->getLoc(), values->front().getType(), values->front());
+  op->erase();
+  return folded;
+}
+
 Value PrimBuilder::fold(Operation *op) {
   Value result = op->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());
+  if (!type.hasStaticShape() || type.getNumElements() > maxKnownElements)
+    return result;
   auto integerType = dyn_cast<IntegerType>(type.getElementType());
-  if (!integerType || !type.hasStaticShape() || type.getNumElements() > maxKnownElements)
-    return result;
-  std::optional<KnownTensor> known = evaluateSymbolically(result, shapes);
-  if (!known)
-    return result;
+  std::optional<KnownTensor> known = integerType ? evaluateSymbolically(result, shapes) : std::nullopt;
+  if (!known) {
+    Value folded = op->getNumResults() == 1 ? foldConstants(builder, op) : Value();
+    return folded ? folded : result;
+  }
   Dims elements;
   for (Rational element : known->elements) {
     bool isExpressible = element.isInteger() && (integerType.getWidth() > 1 || element.numerator.isConstant());
@@ -220,9 +240,35 @@ Value PrimBuilder::recast(Value x, ArrayRef<Expr> to) {
   return ReshapeOp::create(builder, loc, resultType(to, elementType(x)), x);
 }
 
+/// The operand dims that become `dims` by adding dims of 1, as positions in `dims`; nothing if that is not all.
+static std::optional<Ints> unsqueezedAxes(ArrayRef<Expr> from, ArrayRef<Expr> dims) {
+  Ints axes;
+  size_t next = 0;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (next < from.size() && from[next] == dim && (!dim.isConstant(1) || from.size() - next == dims.size() - i)) {
+      axes.push_back(i);
+      ++next;
+    } else if (!dim.isConstant(1)) {
+      return std::nullopt;
+    }
+  }
+  return next == from.size() ? std::optional(axes) : std::nullopt;
+}
+
 Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to) {
   if (!x)
     return {};
+  // What was only unsqueezed to be stretched is stretched as it was.
+  Ints composed;
+  if (auto view = x.getDefiningOp<ReshapeOp>()) {
+    std::optional<Ints> kept = unsqueezedAxes(dims(view.getX()), dims(x));
+    if (kept && dims(x) != Dims(to)) {
+      for (int64_t i : *kept)
+        composed.push_back(axes[i]);
+      x = view.getX();
+      axes = composed;
+    }
+  }
   Dims from = dims(x), matched = from;
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (from[i].isConstant(1))

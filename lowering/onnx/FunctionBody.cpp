@@ -31,6 +31,13 @@ std::optional<onnx::FunctionProto> ptc::onnx_import::schemaBody(const NodeProto 
   if (!schema)
     return std::nullopt;
   int version = opsets.version(node.domain());
+  // Defaults of attributes stand in the schema, not in its body.
+  auto withDefaults = [&](onnx::FunctionProto body) {
+    for (const auto &[name, attribute] : schema->attributes())
+      if (attribute.default_value.type() != AttributeProto::UNDEFINED)
+        *body.add_attribute_proto() = attribute.default_value;
+    return body;
+  };
   try {
     if (schema->HasContextDependentFunction()) {
       std::vector<onnx::TypeProto> types;
@@ -39,10 +46,10 @@ std::optional<onnx::FunctionProto> ptc::onnx_import::schemaBody(const NodeProto 
       onnx::FunctionBodyBuildContextImpl context(node, types);
       onnx::FunctionProto body;
       if (schema->BuildContextDependentFunction(context, body, version))
-        return body;
+        return withDefaults(std::move(body));
     }
     if (const onnx::FunctionProto *body = schema->GetFunction(version))
-      return *body;
+      return withDefaults(*body);
   } catch (const std::exception &e) {
     error = e.what();
   }

@@ -193,6 +193,7 @@ bool GraphImporter::expand(const NodeProto &node, const Frame &frame, ArrayRef<V
   if (path.empty() && node.output_size())
     path = node.output(0);
   Opsets bodyOpsets(function.opset_import());
+  bodyOpsets.inherit(frame.opsets);
   std::vector<NodeProto> body(function.node().begin(), function.node().end());
   for (NodeProto &inner : body)
     bindAttributes(inner, node, function);

@@ -129,9 +129,13 @@ private:
 
   /// Shape computations that folded away leave their operands behind.
   static void dropUnused(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          dropUnused(inner);
       if (isOpTriviallyDead(&op))
         op.erase();
+    }
   }
 
   MLIRContext &context;
@@ -151,9 +155,12 @@ bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &opt
   return checkOperators(&context, file.proto()) && checkWithOnnx(&context, file.proto());
 }
 
-OwningOpRef<ModuleOp> import(MLIRContext &context, const ModelFile *file, const ImportOptions &options) {
+OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> file, const ImportOptions &options) {
   if (!file)
     return nullptr;
+  for (const auto &[input, path] : options.constants)
+    if (!file->bindInput(context, input, path))
+      return nullptr;
   context.loadDialect<prim::PrimDialect, func::FuncDialect>();
   try {
     if (check(context, *file, options))
@@ -167,13 +174,13 @@ OwningOpRef<ModuleOp> import(MLIRContext &context, const ModelFile *file, const 
 } // namespace
 
 OwningOpRef<ModuleOp> ptc::importOnnx(MLIRContext &context, StringRef path, const ImportOptions &options) {
-  return import(context, ModelFile::open(context, path).get(), options);
+  return import(context, ModelFile::open(context, path), options);
 }
 
 OwningOpRef<ModuleOp> ptc::importOnnxBytes(MLIRContext &context, StringRef bytes, StringRef path,
                                            const ImportOptions &options) {
   auto buffer = llvm::MemoryBuffer::getMemBuffer(bytes, path, /*RequiresNullTerminator=*/false);
-  return import(context, ModelFile::parse(context, std::move(buffer), path).get(), options);
+  return import(context, ModelFile::parse(context, std::move(buffer), path), options);
 }
 
 bool ptc::checkOnnx(MLIRContext &context, StringRef path, const ImportOptions &options) {

@@ -27,6 +27,8 @@ struct ImportOptions {
   std::vector<std::string> shapes;
   /// Input and output that share a buffer.
   std::vector<std::pair<std::string, std::string>> aliases;
+  /// Inputs that are constants: name and a file with a TensorProto. They are no arguments of the entry then.
+  std::vector<std::pair<std::string, std::string>> constants;
   std::string entryName = "main";
   unsigned maxNodes = 1'000'000; // after functions are expanded
   unsigned maxDepth = 64;        // of nested graphs and functions

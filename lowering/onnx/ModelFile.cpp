@@ -92,6 +92,33 @@ std::unique_ptr<ModelFile> ModelFile::parse(mlir::MLIRContext &context, std::uni
   return file->resolveExternalData(loc) ? std::move(file) : nullptr;
 }
 
+bool ModelFile::bindInput(mlir::MLIRContext &context, StringRef input, StringRef tensorPath) {
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  std::string option = (input + "=" + tensorPath).str();
+  bool isInput = any_of(model.graph().input(), [&](const onnx::ValueInfoProto &i) { return input == i.name(); });
+  if (!isInput) {
+    diagnose(loc, DiagId::BadShapeOption, option, ("the model has no input '" + input + "'").str());
+    return false;
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = mapFile(tensorPath);
+  if (!buffer) {
+    diagnose(loc, DiagId::FileUnreadable, tensorPath, buffer.getError().message());
+    return false;
+  }
+  onnx::TensorProto tensor;
+  google::protobuf::LogSilencer silence;
+  if (!tensor.ParseFromArray((*buffer)->getBufferStart(), (*buffer)->getBufferSize())) {
+    diagnose(loc, DiagId::BadShapeOption, option, "the file holds no ONNX tensor");
+    return false;
+  }
+  tensor.set_name(input.str());
+  tensor.clear_doc_string();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  *model.mutable_graph()->add_initializer() = std::move(tensor);
+  return true;
+}
+
 std::optional<StringRef> ModelFile::rawBytes(const onnx::TensorProto &tensor) const {
   ByteRange range;
   if (!tensor.has_raw_data())

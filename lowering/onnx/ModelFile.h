@@ -21,6 +21,9 @@ public:
   static std::unique_ptr<ModelFile> parse(mlir::MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> bytes,
                                           llvm::StringRef path);
 
+  /// Makes the tensor in the file at `tensorPath` the value of a graph input; false after a diagnostic.
+  bool bindInput(mlir::MLIRContext &context, llvm::StringRef input, llvm::StringRef tensorPath);
+
   const onnx::ModelProto &proto() const { return model; }
   /// The bytes of a tensor that has any: its raw data, or what its mark names. Typed data: not here.
   std::optional<llvm::StringRef> rawBytes(const onnx::TensorProto &tensor) const;

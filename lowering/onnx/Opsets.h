@@ -17,6 +17,11 @@ public:
     for (const onnx::OperatorSetIdProto &import : imports)
       versions[normalize(import.domain())] = import.version();
   }
+  /// Takes over the domains of `outer` that this one does not import: some schemas' bodies leave theirs out.
+  void inherit(const Opsets &outer) {
+    for (const auto &entry : outer.versions)
+      versions.try_emplace(entry.getKey(), entry.getValue());
+  }
   static llvm::StringRef normalize(llvm::StringRef domain) { return domain == "ai.onnx" ? "" : domain; }
   bool has(llvm::StringRef domain) const { return versions.contains(normalize(domain)); }
   int64_t version(llvm::StringRef domain) const { return versions.lookup(normalize(domain)); }

@@ -1,0 +1,149 @@
+//===- GridSample.cpp - interpolation at given coordinates ----------------===//
+//
+// grid [N, out..., r] holds coordinates in [-1, 1] per result element, x first (the
+// last spatial dim of the input comes first). A coordinate becomes a position:
+//
+//   align_corners  (c + 1) / 2 * (size - 1)        else  ((c + 1) * size - 1) / 2
+//
+// and the result is the weighted sum over the corners around it: one (nearest), two
+// (linear) or four (cubic) along each axis, so their product over all axes. Each
+// corner is a gather of whole channels from the input with channels last.
+//
+// Positions outside: `border` clamps them, `reflection` folds them back, `zeros`
+// multiplies the corner's weight by 0.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/decomp/OnnxOps.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+namespace {
+
+/// Element indices along one axis, with the weight and the validity of each.
+struct Corner {
+  Value index;   // f32, within the input
+  Value weight;  // f32, or null for 1
+  Value isInside; // i1, or null for always
+};
+
+class Sampler {
+public:
+  Sampler(NodeContext &n, std::string mode, std::string padding, bool alignCorners)
+      : n(n), mode(std::move(mode)), padding(std::move(padding)), alignCorners(alignCorners) {}
+
+  llvm::SmallVector<Corner> corners(Value coordinate, Expr size) {
+    Value extent = n.convert(n.fromExprs(size, n.si64(), true), n.f32());
+    Value shifted = n.add(coordinate, 1.0), position;
+    if (alignCorners)
+      position = n.mul(n.mul(shifted, 0.5), n.add(extent, -1.0));
+    else
+      position = n.mul(n.add(n.mul(shifted, extent), -1.0), 0.5);
+    if (mode == "nearest")
+      return {corner(n.unary<RoundOp>(reflectedIf(position, extent)), {}, extent)};
+    if (mode == "linear") {
+      position = padding == "border" ? clamped(position, extent) : reflectedIf(position, extent);
+      Value low = n.unary<FloorOp>(position), weight = n.sub(position, low);
+      return {corner(low, n.sub(n.scalarLike(1, weight), weight), extent), corner(n.add(low, 1.0), weight, extent)};
+    }
+    Value low = n.unary<FloorOp>(position), offset = n.sub(position, low);
+    llvm::SmallVector<Corner> result;
+    for (int64_t k = -1; k <= 2; ++k)
+      result.push_back(corner(reflectedIf(n.add(low, double(k)), extent), cubicWeight(n.add(offset, double(-k))), extent));
+    return result;
+  }
+
+private:
+  Value clamped(Value p, Value extent) { return n.minimum(n.maximum(p, n.scalarLike(0, p)), n.add(extent, -1.0)); }
+
+  /// Folded back at the borders as often as needed: a triangle wave.
+  Value reflectedIf(Value p, Value extent) {
+    if (padding != "reflection")
+      return p;
+    double origin = alignCorners ? 0.0 : -0.5;
+    Value span = alignCorners ? n.maximum(n.add(extent, -1.0), n.scalarLike(1, extent)) : extent;
+    Value period = n.mul(span, 2.0);
+    Value inside = n.binary<ModOp>(n.add(p, -origin), period); // in [0, period)
+    Value folded = n.minimum(inside, n.sub(period, inside));
+    return clamped(n.add(folded, origin), extent);
+  }
+
+  Corner corner(Value index, Value weight, Value extent) {
+    Value isInside;
+    if (padding == "zeros") {
+      Value last = n.add(extent, -1.0);
+      isInside = n.logicalAnd(n.lessEqual(n.scalarLike(0, index), index), n.lessEqual(index, last));
+    }
+    return {clamped(index, extent), weight, isInside};
+  }
+
+  /// The cubic convolution kernel with a = -0.75
+  Value cubicWeight(Value distance) {
+    constexpr double a = -0.75;
+    Value x = n.abs(distance);
+    Value inner = n.add(n.mul(n.mul(n.add(n.mul(x, a + 2), -(a + 3)), x), x), 1.0);
+    Value outer = n.add(n.mul(n.add(n.mul(n.add(n.mul(x, a), -5 * a), x), 8 * a), x), -4 * a);
+    return n.select(n.lessEqual(x, n.scalarLike(1, x)), inner, outer);
+  }
+
+  NodeContext &n;
+  std::string mode, padding;
+  bool alignCorners;
+};
+
+} // namespace
+
+Values gridSample(NodeContext &n) {
+  Value x = n.input(0), grid = n.convert(n.input(1), n.f32());
+  int64_t spatial = n.rank(x) - 2;
+  std::string mode = n.text("mode", "linear"), padding = n.text("padding_mode", "zeros");
+  mode = mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
+  if (spatial < 1 || n.rank(grid) != n.rank(x) || !n.dim(grid, n.rank(grid) - 1).isConstant(spatial))
+    return {n.fail(DiagId::WrongRank, 1, n.rank(grid), "the rank of input 0 is needed, and one coordinate a spatial dim")};
+  if (mode != "nearest" && mode != "linear" && mode != "cubic")
+    return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "nearest, linear or cubic is needed")};
+  Sampler sampler(n, mode, padding, n.flag("align_corners"));
+
+  // Channels last, so that one index tuple takes all channels.
+  Ints toLast = {0}, toFirst = {0, n.rank(x) - 1};
+  for (int64_t i = 0; i < spatial; ++i) {
+    toLast.push_back(2 + i);
+    toFirst.push_back(1 + i);
+  }
+  toLast.push_back(1);
+  Value channelsLast = n.transpose(x, toLast);
+  llvm::SmallVector<llvm::SmallVector<Corner>> axes;
+  for (int64_t i = 0; i < spatial; ++i)
+    axes.push_back(sampler.corners(n.at(grid, n.rank(grid) - 1, spatial - 1 - i), n.dim(x, 2 + i)));
+
+  size_t taps = axes.front().size(), combinations = 1;
+  for (int64_t i = 0; i < spatial; ++i)
+    combinations *= taps;
+  Value result;
+  for (size_t combination = 0; combination < combinations; ++combination) {
+    Values indices;
+    Value weight, isInside;
+    size_t rest = combination;
+    for (int64_t i = 0; i < spatial; ++i, rest /= taps) {
+      const Corner &c = axes[i][rest % taps];
+      indices.push_back(n.convert(c.index, n.si64()));
+      if (c.weight)
+        weight = weight ? n.mul(weight, c.weight) : c.weight;
+      if (c.isInside)
+        isInside = isInside ? n.logicalAnd(isInside, c.isInside) : c.isInside;
+    }
+    Value taken = n.gatherNd(channelsLast, n.stack(indices, n.rank(grid) - 1), 1);
+    if (!taken)
+      return {};
+    int64_t last = n.rank(taken) - 1;
+    if (weight)
+      taken = n.mul(taken, n.convertLike(n.unsqueeze(weight, last), taken));
+    if (isInside)
+      taken = n.select(n.unsqueeze(isInside, last), taken, n.scalarLike(0, taken));
+    result = result ? n.add(result, taken) : taken;
+  }
+  return {n.transpose(result, toFirst)};
+}
+
+} // namespace ptc::decomp

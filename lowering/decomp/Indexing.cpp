@@ -1,0 +1,91 @@
+//===- Indexing.cpp - gather, scatter, one-hot ----------------------------===//
+#include "lowering/decomp/OnnxOps.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+Values gather(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), 0);
+  return {axis ? n.gather(x, n.input(1), *axis) : Value()};
+}
+
+Values gatherElements(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), 0);
+  if (axis && n.rank(n.input(1)) != n.rank(x))
+    return {n.fail(DiagId::WrongRank, 1, n.rank(n.input(1)), "the rank of input 0 is needed")};
+  return {axis ? n.gatherElements(x, n.input(1), *axis) : Value()};
+}
+
+/// Index tuples may count from the end: the size of the dim that each component names is added then.
+static Value wrapTuples(NodeContext &n, Value x, Value indices, int64_t batchDims) {
+  Expr length = n.dim(indices, n.rank(indices) - 1);
+  if (n.rank(indices) == 0 || !length.isConstant() || batchDims < 0 ||
+      batchDims + length.getValue() > n.rank(x))
+    return n.fail(DiagId::WrongRank, 1, n.rank(indices), "its last dim must be known and at most the rank of input 0");
+  if (!n.isInteger(indices))
+    return n.fail(DiagId::WrongInputType, 1, n.elementType(indices), "an integer type is needed");
+  if (std::optional<Dims> known = n.knownExprs(indices);
+      known && llvm::all_of(*known, [&](Expr e) { return n.shapes.isNonNegative(e); }))
+    return indices;
+  Dims dims = n.dims(x);
+  Value sizes = n.fromExprs(llvm::ArrayRef(dims).slice(batchDims, length.getValue()), n.elementType(indices));
+  return n.select(n.less(indices, n.scalarLike(0, indices)), n.add(indices, sizes), indices);
+}
+
+Values gatherNd(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t batchDims = n.integer("batch_dims", 0);
+  return {n.gatherNd(x, wrapTuples(n, x, n.input(1), batchDims), batchDims)};
+}
+
+static std::optional<ScatterKind> scatterKind(NodeContext &n) {
+  std::string reduction = n.text("reduction", "none");
+  std::optional<ScatterKind> kind = symbolizeScatterKind(reduction == "none" ? "set" : reduction);
+  if (!kind)
+    n.fail(DiagId::BadAttribute, "reduction", "'" + reduction + "'", "none, add, mul, max or min is needed");
+  return kind;
+}
+
+Values scatterElements(NodeContext &n) {
+  Value x = n.input(0), indices = n.input(1), updates = n.input(2);
+  std::optional<int64_t> axis = n.axis(n.rank(x), 0);
+  std::optional<ScatterKind> kind = scatterKind(n);
+  if (!axis || !kind)
+    return {};
+  if (n.rank(indices) != n.rank(x) || n.rank(updates) != n.rank(x) || !n.isInteger(indices))
+    return {n.fail(DiagId::WrongRank, 1, n.rank(indices), "integers of the rank of input 0 are needed")};
+  return {n.scatterElements(x, indices, n.broadcastTo(updates, n.dims(indices)), *axis, *kind)};
+}
+
+Values scatterNd(NodeContext &n) {
+  Value x = n.input(0), indices = wrapTuples(n, x, n.input(1), 0), updates = n.input(2);
+  std::optional<ScatterKind> kind = scatterKind(n);
+  if (!kind || !indices)
+    return {};
+  Dims index = n.dims(indices), dims = n.dims(x), shape(index.begin(), index.end() - 1);
+  shape.append(dims.begin() + index.back().getValue(), dims.end());
+  return {n.scatterNd(x, indices, n.broadcastTo(updates, shape), *kind)};
+}
+
+/// values = [off, on]; on where the index along the new axis equals the given one, which may count from the end.
+Values oneHot(NodeContext &n) {
+  Value indices = n.input(0), values = n.input(2);
+  std::optional<int64_t> axis = n.axis(n.rank(indices) + 1, -1);
+  std::optional<llvm::SmallVector<double>> depth = n.inputFloats(1, "depth");
+  if (!axis || !depth)
+    return {};
+  Expr size = n.expr(int64_t(depth->front()));
+  Value wanted = n.convert(indices, n.si64());
+  wanted = n.unsqueeze(n.wrapIndices(wanted, size), *axis);
+  Dims dims = n.dims(wanted);
+  if (!wanted)
+    return {};
+  dims[*axis] = size;
+  Value isOn = n.equal(n.iota(*axis, dims, n.si64()), wanted);
+  return {n.select(isOn, n.at(values, 0, 1), n.at(values, 0, 0))};
+}
+
+} // namespace ptc::decomp

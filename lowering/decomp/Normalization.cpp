@@ -1,0 +1,167 @@
+//===- Normalization.cpp - batch, layer, group, instance, local -----------===//
+#include "lowering/decomp/OnnxOps.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+/// A vector over the channels (dim 1) of x.
+static Value perChannel(NodeContext &n, Value vector, Value x) {
+  Ints axes;
+  for (int64_t i = 0; i + 2 < n.rank(x); ++i)
+    axes.push_back(i + 1);
+  return n.unsqueeze(vector, axes); // [C, 1, 1, ...]
+}
+
+static Value variance(NodeContext &n, Value centered, llvm::ArrayRef<int64_t> axes) {
+  return n.mean(n.mul(centered, centered), axes, /*keepDims=*/true);
+}
+
+/// Inference: x * s + (B - mean * s) with s = scale / sqrt(var + epsilon), so that the vectors fold.
+/// Training (from version 14): the statistics are those of the batch, and running ones are updated.
+Values batchNormalization(NodeContext &n) {
+  Value x = n.input(0), scale = n.input(1), bias = n.input(2), mean = n.input(3), var = n.input(4);
+  double epsilon = n.real("epsilon", 1e-5), momentum = n.real("momentum", 0.9);
+  Values outputs;
+  if (n.flag("training_mode")) {
+    Ints axes = {0};
+    for (int64_t i = 2; i < n.rank(x); ++i)
+      axes.push_back(i);
+    Value batchMean = n.mean(x, axes, true);
+    Value batchVar = variance(n, n.sub(x, batchMean), axes);
+    Dims channels = n.dims(mean);
+    batchMean = n.convertLike(n.reshape(batchMean, channels), mean);
+    batchVar = n.convertLike(n.reshape(batchVar, channels), var);
+    outputs = {{}, n.add(n.mul(mean, momentum), n.mul(batchMean, 1 - momentum)),
+               n.add(n.mul(var, momentum), n.mul(batchVar, 1 - momentum))};
+    mean = batchMean;
+    var = batchVar;
+  }
+  mean = n.convertLike(mean, scale);
+  Value s = n.mul(scale, n.rsqrt(n.add(n.convertLike(var, scale), epsilon)));
+  Value shift = n.sub(bias, n.mul(mean, s));
+  s = n.convertLike(s, x);
+  shift = n.convertLike(shift, x);
+  Value y = n.rank(x) < 2 ? n.add(n.mul(x, s), shift)
+                          : n.add(n.mul(x, perChannel(n, s, x)), perChannel(n, shift, x));
+  outputs.resize(std::max<size_t>(outputs.size(), 1));
+  outputs[0] = y;
+  return outputs;
+}
+
+/// Each channel of each sample over its spatial dims.
+Values instanceNormalization(NodeContext &n) {
+  Value x = n.input(0);
+  Ints axes;
+  for (int64_t i = 2; i < n.rank(x); ++i)
+    axes.push_back(i);
+  Value centered = n.sub(x, n.mean(x, axes, true));
+  Value scale = n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5)));
+  return {n.add(n.mul(n.mul(centered, scale), perChannel(n, n.input(1), x)), perChannel(n, n.input(2), x))};
+}
+
+/// stash_type: the statistics of narrow floats are computed in f32.
+static Value stashed(NodeContext &n, Value x) {
+  bool isNarrow = n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() < 32;
+  return isNarrow && n.integer("stash_type", 1) == 1 ? n.convert(x, n.f32()) : x;
+}
+
+static Ints axesFrom(int64_t axis, int64_t rank) { return llvm::to_vector(llvm::seq<int64_t>(axis, rank)); }
+
+Values layerNormalization(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), -1);
+  if (!axis)
+    return {};
+  Ints axes = axesFrom(*axis, n.rank(x));
+  Value wide = stashed(n, x);
+  Value mean = n.mean(wide, axes, true);
+  Value centered = n.sub(wide, mean);
+  Value invStdDev = n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5)));
+  Value y = n.mul(n.convertLike(n.mul(centered, invStdDev), x), n.input(1));
+  if (n.hasInput(2))
+    y = n.add(y, n.input(2));
+  return {y, mean, invStdDev};
+}
+
+/// x / sqrt(mean(x^2) + epsilon) * scale
+Values rmsNormalization(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), -1);
+  if (!axis)
+    return {};
+  Value wide = stashed(n, x);
+  Value scale = n.rsqrt(n.add(variance(n, wide, axesFrom(*axis, n.rank(x))), n.real("epsilon", 1e-5)));
+  return {n.mul(n.convertLike(n.mul(wide, scale), x), n.input(1))};
+}
+
+/// Channels in groups; scale and bias belong to groups in version 18 and to channels from 21.
+Values groupNormalization(NodeContext &n) {
+  Value x = n.input(0), scale = n.input(1), bias = n.input(2);
+  int64_t groups = n.integer("num_groups", 1);
+  Expr channels = n.dim(x, 1);
+  if (n.rank(x) < 2 || groups <= 0 || !n.shapes.assumeEqual(channels.mod(groups), n.expr(0)))
+    return {n.fail(DiagId::BadAttribute, "num_groups", groups, "it must divide the channels")};
+  Dims grouped = n.dims(x);
+  grouped[1] = channels.floorDiv(groups);
+  grouped.insert(grouped.begin() + 1, n.expr(groups));
+  Value wide = n.reshape(stashed(n, x), grouped);
+  Ints axes = axesFrom(2, grouped.size());
+  Value centered = n.sub(wide, n.mean(wide, axes, true));
+  Value normal = n.mul(centered, n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5))));
+  normal = n.convertLike(n.reshape(normal, n.dims(x)), x);
+  if (n.opset() < 21) {
+    auto spread = [&](Value v) { // [groups] -> [channels]
+      return n.reshape(n.broadcast(v, 0, {n.expr(groups), channels.floorDiv(groups)}), channels);
+    };
+    scale = spread(scale);
+    bias = spread(bias);
+  }
+  return {n.add(n.mul(normal, perChannel(n, scale, x)), perChannel(n, bias, x))};
+}
+
+/// x / |x|_p along an axis
+Values lpNormalization(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), -1);
+  int64_t p = n.integer("p", 2);
+  if (!axis || (p != 1 && p != 2))
+    return {n.fail(DiagId::BadAttribute, "p", p, "1 or 2 is needed")};
+  Value norm = p == 1 ? n.sum(n.abs(x), *axis, true) : n.sqrt(n.sum(n.mul(x, x), *axis, true));
+  Value isZero = n.equal(norm, n.scalarLike(0, norm));
+  return {n.select(isZero, n.scalarLike(0, x), n.div(x, norm))};
+}
+
+/// x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta
+Values lrn(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t size = n.integer("size", 1);
+  if (n.rank(x) < 2 || size < 1)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "2 or more is needed")};
+  Dims dims = n.dims(x);
+  Expr inner = product(n.getContext(), llvm::ArrayRef(dims).drop_front(2));
+  Value squares = n.reshape(n.mul(x, x), {dims[0], n.expr(1), dims[1], inner});
+  PrimBuilder::Window window{{size, 1}, {1, 1}, {1, 1}, n.exprs({(size - 1) / 2, 0}), {dims[1], inner}};
+  Value total = n.reshape(n.windowReduce(ReduceKind::Sum, squares, window), dims);
+  Value base = n.add(n.mul(total, n.real("alpha", 1e-4) / size), n.real("bias", 1.0));
+  return {n.div(x, n.binary<PowOp>(base, n.scalarLike(n.real("beta", 0.75), x)))};
+}
+
+/// Inference: the identity; the mask is all true.
+Values dropout(NodeContext &n) {
+  Value x = n.input(0);
+  if (n.hasInput(2)) {
+    std::optional<Ints> training = n.inputInts(2, "training_mode");
+    if (!training)
+      return {};
+    std::optional<llvm::SmallVector<double>> ratio;
+    if (training->front() && n.hasInput(1) && !(ratio = n.inputFloats(1, "ratio")))
+      return {};
+    if (training->front() && (!ratio || ratio->front() != 0))
+      return {n.fail(DiagId::UnsupportedForm, "Dropout in training mode")};
+  }
+  Type maskType = n.opset() >= 10 ? n.i1() : n.elementType(x);
+  return {x, n.hasOutput(1) ? n.fill(n.scalar(1, maskType), n.dims(x)) : Value()};
+}
+
+} // namespace ptc::decomp

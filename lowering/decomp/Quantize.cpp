@@ -1,0 +1,175 @@
+//===- Quantize.cpp - quantisation as plain arithmetic --------------------===//
+//
+// real = (quantised - zero_point) * scale. Scales and zero points are scalars, or
+// vectors along an axis, or (version 21) one a block of elements along an axis.
+// Products of quantised tensors are exact in 32-bit integers; recognising them as
+// int8 kernels is a later pass's work.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/decomp/ElementTypes.h"
+#include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Windows.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+/// A scale or zero point, with dims that broadcast to x.
+static Value spread(NodeContext &n, Value v, Value x, int64_t blockSize) {
+  if (!v || n.rank(v) == 0)
+    return v;
+  std::optional<int64_t> axis = n.axis(n.rank(x), 1);
+  if (n.rank(v) == 1 && n.dim(v, 0).isConstant(1))
+    return n.reshape(v, {});
+  if (n.rank(v) == 1 && blockSize == 0) {
+    if (!axis)
+      return {};
+    Ints after;
+    for (int64_t i = 1; i < n.rank(x) - *axis; ++i)
+      after.push_back(i);
+    return n.unsqueeze(v, after);
+  }
+  if (!axis || n.rank(v) != n.rank(x) || blockSize < 1)
+    return n.fail(DiagId::WrongRank, 1, n.rank(v), "a scalar, a vector or a scale a block is needed");
+  // Each block's value, repeated: [.., blocks, ..] -> [.., blocks, size, ..] -> [.., dim, ..]
+  Dims wide = n.dims(v), joined = wide;
+  wide.insert(wide.begin() + *axis + 1, n.expr(blockSize));
+  joined[*axis] = joined[*axis] * blockSize;
+  Ints axes;
+  for (int64_t i = 0; i < n.rank(v); ++i)
+    axes.push_back(i <= *axis ? i : i + 1);
+  Value repeated = n.reshape(n.broadcast(v, axes, wide), joined);
+  return n.sliceAxis(repeated, *axis, n.expr(0), n.dim(x, *axis)); // the last block may be short
+}
+
+/// Rounds half to even, shifts, saturates.
+static Value quantize(NodeContext &n, Value x, Value scale, Value zeroPoint, Type to) {
+  Value scaled = n.div(x, n.convertLike(scale, x));
+  if (llvm::isa<mlir::FloatType>(to)) {
+    if (zeroPoint)
+      scaled = n.add(scaled, n.convertLike(zeroPoint, scaled));
+    double largest = llvm::APFloat::getLargest(llvm::cast<mlir::FloatType>(to).getFloatSemantics()).convertToDouble();
+    return n.convert(n.flag("saturate", true) ? n.clamp(scaled, -largest, largest) : scaled, to);
+  }
+  Value rounded = n.unary<RoundOp>(scaled);
+  if (n.elementType(rounded).getIntOrFloatBitWidth() < 32)
+    rounded = n.convert(rounded, n.f32());
+  if (zeroPoint)
+    rounded = n.add(rounded, n.convertLike(zeroPoint, rounded));
+  auto integer = llvm::cast<mlir::IntegerType>(to);
+  double low = integer.isUnsigned() ? 0 : -std::ldexp(1.0, integer.getWidth() - 1);
+  double high = std::ldexp(1.0, integer.getWidth() - (integer.isUnsigned() ? 0 : 1)) - 1;
+  return n.convert(n.clamp(rounded, low, high), to);
+}
+
+Values quantizeLinear(NodeContext &n) {
+  Value x = n.input(0), scale = n.input(1), zeroPoint = n.optionalInput(2);
+  Type to = zeroPoint ? n.elementType(zeroPoint) : n.integer("output_dtype", 0) ? n.typeAttribute("output_dtype") : n.ui8();
+  if (!to)
+    return {};
+  int64_t blockSize = n.integer("block_size", 0);
+  Value wide = n.isFloat(x) ? x : n.convertLike(x, scale);
+  return {quantize(n, wide, spread(n, scale, x, blockSize), spread(n, zeroPoint, x, blockSize), to)};
+}
+
+static Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
+  Value y;
+  if (zeroPoint && n.isInteger(x))
+    y = n.convertLike(n.sub(n.convert(x, n.si32()), n.convert(zeroPoint, n.si32())), scale);
+  else if (zeroPoint)
+    y = n.sub(n.convertLike(x, scale), n.convertLike(zeroPoint, scale));
+  else
+    y = n.convertLike(x, scale);
+  return n.mul(y, scale);
+}
+
+Values dequantizeLinear(NodeContext &n) {
+  Value x = n.input(0), scale = n.input(1), zeroPoint = n.optionalInput(2);
+  int64_t blockSize = n.integer("block_size", 0);
+  Value y = dequantize(n, x, spread(n, scale, x, blockSize), spread(n, zeroPoint, x, blockSize));
+  return {n.integer("output_dtype", 0) ? n.convert(y, n.typeAttribute("output_dtype")) : y};
+}
+
+/// scale = (max(x, 0) - min(x, 0)) / 255; zero point = round(-min / scale)
+Values dynamicQuantizeLinear(NodeContext &n) {
+  Value x = n.input(0), zero = n.scalarLike(0, x);
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(n.rank(x)));
+  Value low = n.minimum(n.reduce(ReduceKind::Min, x, axes, false), zero);
+  Value high = n.maximum(n.reduce(ReduceKind::Max, x, axes, false), zero);
+  Value scale = n.div(n.sub(high, low), 255.0);
+  Value shift = n.unary<RoundOp>(n.clamp(n.div(n.neg(low), scale), 0, 255));
+  Value zeroPoint = n.convert(shift, n.ui8());
+  return {quantize(n, x, scale, zeroPoint, n.ui8()), scale, zeroPoint};
+}
+
+//===----------------------------------------------------------------------===//
+// Integer products
+//===----------------------------------------------------------------------===//
+
+/// x - zero point in 32-bit integers; a vector of zero points belongs to the dim `axis`.
+static Value centered(NodeContext &n, Value x, Value zeroPoint, int64_t axis) {
+  Value wide = n.convert(x, n.si32());
+  if (!zeroPoint)
+    return wide;
+  Value shift = n.convert(zeroPoint, n.si32());
+  if (n.rank(shift) == 1 && n.dim(shift, 0).isConstant(1))
+    shift = n.reshape(shift, {});
+  if (n.rank(shift) == 1)
+    shift = n.broadcast(shift, axis, n.dims(wide));
+  return n.sub(wide, shift);
+}
+
+static int64_t rowAxis(NodeContext &n, Value x) { return std::max<int64_t>(0, n.rank(x) - 2); }
+static int64_t columnAxis(NodeContext &n, Value x) { return std::max<int64_t>(0, n.rank(x) - 1); }
+
+Values matMulInteger(NodeContext &n) {
+  Value a = n.input(0), b = n.input(1);
+  return {n.matmul(centered(n, a, n.optionalInput(2), rowAxis(n, a)), centered(n, b, n.optionalInput(3), columnAxis(n, b)))};
+}
+
+/// scale * integer, quantised to the type of the result's zero point
+static Value requantize(NodeContext &n, Value product, Value scale, Value outScale, Value outZero) {
+  return quantize(n, n.mul(n.convert(product, n.f32()), scale), outScale, outZero, n.elementType(outZero));
+}
+
+/// A vector of scales along `axis` of x.
+static Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis) {
+  if (n.rank(scale) == 0 || n.dim(scale, 0).isConstant(1))
+    return n.convert(n.reshape(scale, {}), n.f32());
+  return n.rank(scale) == 1 ? n.convert(n.broadcast(scale, axis, n.dims(x)), n.f32()) : n.convert(scale, n.f32());
+}
+
+Values qlinearMatMul(NodeContext &n) {
+  Value a = n.input(0), b = n.input(3);
+  Value product = n.matmul(centered(n, a, n.input(2), rowAxis(n, a)), centered(n, b, n.input(5), columnAxis(n, b)));
+  if (!product)
+    return {};
+  Value scale = n.mul(scaleAlong(n, n.input(1), product, rowAxis(n, product)),
+                      scaleAlong(n, n.input(4), product, columnAxis(n, product)));
+  return {requantize(n, product, scale, n.reshape(n.input(6), {}), n.reshape(n.input(7), {}))};
+}
+
+static Value integerConvolution(NodeContext &n, Value x, Value xZero, Value w, Value wZero) {
+  std::optional<Ints> size = windowSize(n, x, w);
+  std::optional<PlacedWindow> window = size ? placeWindow(n, x, *size) : std::nullopt;
+  int64_t groups = n.integer("group", 1);
+  if (!window || groups < 1)
+    return n.fail(DiagId::BadAttribute, "group", groups, "it must divide the channels");
+  return n.convolution(centered(n, x, xZero, 1), centered(n, w, wZero, 0), *window, groups);
+}
+
+Values convInteger(NodeContext &n) {
+  return {integerConvolution(n, n.input(0), n.optionalInput(2), n.input(1), n.optionalInput(3))};
+}
+
+Values qlinearConv(NodeContext &n) {
+  Value product = integerConvolution(n, n.input(0), n.input(2), n.input(3), n.input(5));
+  if (Value bias = n.optionalInput(8); bias && product)
+    product = n.add(product, n.broadcast(bias, 1, n.dims(product)));
+  if (!product)
+    return {};
+  Value scale = n.mul(n.convert(n.reshape(n.input(1), {}), n.f32()), scaleAlong(n, n.input(4), product, 1));
+  return {requantize(n, product, scale, n.reshape(n.input(6), {}), n.reshape(n.input(7), {}))};
+}
+
+} // namespace ptc::decomp

@@ -1,0 +1,446 @@
+//===- Resize.cpp - interpolation along axes ------------------------------===//
+//
+// Interpolation separates: each axis whose size or coordinates change is resampled
+// on its own. Along one axis, result element i sits at coordinate
+//
+//   c(i) = half_pixel          (i + 0.5) / scale - 0.5
+//          pytorch_half_pixel  the same, 0 where the result has one element
+//          asymmetric          i / scale
+//          align_corners       i * (in - 1) / (out - 1)
+//          half_pixel_symmetric  half_pixel about the centre of the input
+//          tf_crop_and_resize  within the region [start, end] of the input
+//
+// and takes one (nearest), two (linear) or four (cubic) elements around c(i), with
+// indices clamped to the input. So an axis costs one gather a tap and a weighted
+// sum. Where sizes are known, indices and weights are constants, computed in double
+// precision; where they are symbols, the same formulas are emitted as primitives
+// in f32: `Arithmetic` below is the one text for both.
+//
+// Repeating each element a whole number of times (nearest, the usual upsampling in
+// detectors) is a broadcast between two reshapes: a view.
+//
+// Antialiasing widens the filter by 1/scale, so that each result element is a
+// weighted sum over a window; it is a product with a constant matrix.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/decomp/OnnxOps.h"
+#include <cmath>
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+namespace {
+
+/// What Resize's attributes say.
+struct Sampling {
+  std::string mode, transformation, nearest;
+  double cubicCoefficient = -0.75, extrapolation = 0;
+  bool excludeOutside = false, antialias = false;
+};
+
+/// One axis to be resampled. `scale` is out/in unless the model gives another.
+struct Axis {
+  int64_t axis;
+  Expr in, out;
+  std::optional<double> scale;
+  double start = 0, end = 1; // region of tf_crop_and_resize
+};
+
+/// Vectors over the result's elements: numbers where the sizes are known.
+class StaticArithmetic {
+public:
+  using Vector = std::vector<double>;
+  StaticArithmetic(int64_t in, int64_t out, double scale) : in(in), out(out), scaleValue(scale) {}
+  Vector positions() const {
+    Vector v(out);
+    for (int64_t i = 0; i < out; ++i)
+      v[i] = i;
+    return v;
+  }
+  double scale() const { return scaleValue; }
+  double inSize() const { return in; }
+  double outSize() const { return out; }
+  template <typename F> static Vector map(Vector a, F f) {
+    for (double &x : a)
+      x = f(x);
+    return a;
+  }
+  Vector add(Vector a, double b) const { return map(std::move(a), [=](double x) { return x + b; }); }
+  Vector mul(Vector a, double b) const { return map(std::move(a), [=](double x) { return x * b; }); }
+  Vector floor(Vector a) const { return map(std::move(a), [](double x) { return std::floor(x); }); }
+  Vector ceil(Vector a) const { return map(std::move(a), [](double x) { return std::ceil(x); }); }
+  Vector clampToInput(Vector a) const {
+    return map(std::move(a), [=, this](double x) { return std::clamp<double>(x, 0, in - 1); });
+  }
+
+private:
+  int64_t in, out;
+  double scaleValue;
+};
+
+/// The same as emitted f32 primitives, where sizes are symbols.
+class EmittedArithmetic {
+public:
+  using Vector = Value;
+  EmittedArithmetic(NodeContext &n, const Axis &axis) : n(n), axis(axis) {}
+  Vector positions() const { return n.iota(0, axis.out, n.f32()); }
+  Value inSize() const { return n.convert(n.fromExprs(axis.in, n.si64(), true), n.f32()); }
+  Value outSize() const { return n.convert(n.fromExprs(axis.out, n.si64(), true), n.f32()); }
+  Value scale() const { return axis.scale ? n.scalar(*axis.scale, n.f32()) : n.div(outSize(), inSize()); }
+  Vector add(Vector a, double b) const { return n.add(a, b); }
+  Vector add(Vector a, Value b) const { return n.add(a, b); }
+  Vector mul(Vector a, double b) const { return n.mul(a, b); }
+  Vector mul(Vector a, Value b) const { return n.mul(a, b); }
+  Vector floor(Vector a) const { return n.unary<FloorOp>(a); }
+  Vector ceil(Vector a) const { return n.unary<CeilOp>(a); }
+  Vector clampToInput(Vector a) const {
+    return n.minimum(n.maximum(a, n.scalarLike(0, a)), n.add(inSize(), -1.0));
+  }
+
+private:
+  NodeContext &n;
+  const Axis &axis;
+};
+
+double inverse(double x) { return 1 / x; }
+double ratio(double a, double b) { return a / b; }
+
+template <typename A, typename Inverse, typename Ratio>
+typename A::Vector coordinates(const A &a, const std::string &transformation, const Axis &axis, Inverse inverse,
+                               Ratio ratio) {
+  auto i = a.positions();
+  if (transformation == "asymmetric")
+    return a.mul(i, inverse(a.scale()));
+  if (transformation == "align_corners")
+    return a.mul(i, ratio(a.inSize(), a.outSize()));
+  return a.add(a.mul(a.add(i, 0.5), inverse(a.scale())), -0.5);
+}
+
+/// Coordinates where all sizes are known: every transformation.
+std::vector<double> staticCoordinates(const Axis &axis, const std::string &transformation) {
+  int64_t in = axis.in.getValue(), out = axis.out.getValue();
+  double scale = axis.scale.value_or(double(out) / double(in));
+  StaticArithmetic a(in, out, scale);
+  if (transformation == "tf_crop_and_resize") {
+    double step = out > 1 ? (axis.end - axis.start) * (in - 1) / (out - 1) : 0;
+    double origin = out > 1 ? axis.start * (in - 1) : 0.5 * (axis.start + axis.end) * (in - 1);
+    return a.add(a.mul(a.positions(), step), origin);
+  }
+  bool isSingle = out == 1 && (transformation == "pytorch_half_pixel" || transformation == "align_corners");
+  if (isSingle)
+    return {0.0};
+  if (transformation == "tf_half_pixel_for_nn")
+    return a.mul(a.add(a.positions(), 0.5), 1 / scale);
+  std::vector<double> c = coordinates(a, transformation, axis, inverse,
+                                      [&](double x, double y) { return (x - 1) / (y - 1); });
+  if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
+    double adjustment = double(out) / (scale * in);
+    return a.add(c, in / 2.0 * (1 - adjustment));
+  }
+  return c;
+}
+
+//===----------------------------------------------------------------------===//
+// Filters
+//===----------------------------------------------------------------------===//
+
+double cubicWeight(double distance, double a) {
+  double x = std::abs(distance);
+  if (x <= 1)
+    return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+double linearWeight(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
+
+double roundNearest(double c, const std::string &mode) {
+  if (mode == "floor")
+    return std::floor(c);
+  if (mode == "ceil")
+    return std::ceil(c);
+  return mode == "round_prefer_ceil" ? std::floor(c + 0.5) : std::ceil(c - 0.5);
+}
+
+/// One element and its weight for every result element.
+struct Tap {
+  Ints index;
+  llvm::SmallVector<double> weight;
+};
+
+/// The taps of a filter that spans `taps` elements around each coordinate.
+llvm::SmallVector<Tap> filterTaps(llvm::ArrayRef<double> c, int64_t in, const Sampling &s, int64_t taps,
+                                  llvm::function_ref<double(double)> weight) {
+  llvm::SmallVector<Tap> result(taps);
+  for (double x : c) {
+    double first = std::floor(x) - (taps / 2 - 1), total = 0;
+    llvm::SmallVector<double> weights;
+    for (int64_t t = 0; t < taps; ++t) {
+      bool isOutside = first + t < 0 || first + t > in - 1;
+      weights.push_back(s.excludeOutside && isOutside ? 0 : weight(x - (first + t)));
+      total += weights.back();
+    }
+    for (int64_t t = 0; t < taps; ++t) {
+      result[t].index.push_back(std::clamp<double>(first + t, 0, in - 1));
+      result[t].weight.push_back(weights[t] / (total == 0 ? 1 : total));
+    }
+  }
+  return result;
+}
+
+/// A vector along `axis` of x.
+Value alongAxis(NodeContext &n, Value vector, Value x, int64_t axis) {
+  Ints after;
+  for (int64_t i = 1; i < n.rank(x) - axis; ++i)
+    after.push_back(i);
+  return n.unsqueeze(vector, after);
+}
+
+/// Elements outside the region of tf_crop_and_resize are the extrapolation value.
+Value extrapolate(NodeContext &n, Value y, llvm::ArrayRef<double> c, const Axis &axis, const Sampling &s) {
+  double last = axis.in.getValue() - 1;
+  llvm::SmallVector<double> isOutside;
+  for (double x : c)
+    isOutside.push_back(x < 0 || x > last);
+  if (llvm::none_of(isOutside, [](double o) { return o != 0; }))
+    return y;
+  Value mask = alongAxis(n, n.floatVector(isOutside, n.i1()), y, axis.axis);
+  return n.select(mask, n.scalarLike(s.extrapolation, y), y);
+}
+
+Value resampleStatic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  std::vector<double> c = staticCoordinates(axis, s.transformation);
+  int64_t in = axis.in.getValue();
+  Value y;
+  if (s.mode == "nearest") {
+    Ints index;
+    for (double coordinate : c)
+      index.push_back(std::clamp<double>(roundNearest(coordinate, s.nearest), 0, in - 1));
+    y = n.gather(x, n.intVector(index), axis.axis);
+  } else {
+    bool isCubic = s.mode == "cubic";
+    auto weight = [&](double d) { return isCubic ? cubicWeight(d, s.cubicCoefficient) : linearWeight(d); };
+    if (!isCubic) // beyond the border the border's value
+      for (double &coordinate : c)
+        if (s.transformation != "tf_crop_and_resize")
+          coordinate = std::clamp<double>(coordinate, 0, in - 1);
+    for (const Tap &tap : filterTaps(c, in, s, isCubic ? 4 : 2, weight)) {
+      Value part = n.mul(n.gather(x, n.intVector(tap.index), axis.axis),
+                         alongAxis(n, n.floatVector(tap.weight, n.elementType(x)), x, axis.axis));
+      y = y ? n.add(y, part) : part;
+    }
+  }
+  return s.transformation == "tf_crop_and_resize" ? extrapolate(n, y, c, axis, s) : y;
+}
+
+/// A filter widened by 1/scale where the result is smaller: a product with a matrix [in, out].
+Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  std::vector<double> c = staticCoordinates(axis, s.transformation);
+  int64_t in = axis.in.getValue(), out = axis.out.getValue();
+  double scale = std::min(1.0, axis.scale.value_or(double(out) / double(in)));
+  double support = (s.mode == "cubic" ? 2 : 1) / scale;
+  llvm::SmallVector<double> matrix(in * out, 0.0);
+  for (int64_t o = 0; o < out; ++o) {
+    double total = 0;
+    auto addTap = [&](int64_t i, double weight) {
+      bool isOutside = i < 0 || i >= in;
+      if (s.excludeOutside && isOutside)
+        return;
+      matrix[std::clamp<int64_t>(i, 0, in - 1) * out + o] += weight;
+      total += weight;
+    };
+    for (int64_t i = std::ceil(c[o] - support); i <= int64_t(std::floor(c[o] + support)); ++i) {
+      double d = (c[o] - i) * scale;
+      addTap(i, s.mode == "cubic" ? cubicWeight(d, s.cubicCoefficient) : linearWeight(d));
+    }
+    for (int64_t i = 0; i < in && total != 0; ++i)
+      matrix[i * out + o] /= total;
+  }
+  Value weights = n.reshape(n.floatVector(matrix, n.elementType(x)), n.exprs({in, out}));
+  int64_t last = n.rank(x) - 1;
+  return n.swapAxes(n.matmul(n.swapAxes(x, axis.axis, last), weights), axis.axis, last);
+}
+
+Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  if (s.mode == "cubic" || s.transformation == "tf_crop_and_resize" || s.transformation == "half_pixel_symmetric")
+    return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
+                          "Resize with " + s.mode + " and " + s.transformation + " at a size that is not known");
+  EmittedArithmetic a(n, axis);
+  auto inverse = [&](Value v) { return n.unary<ReciprocalOp>(v); };
+  auto ratio = [&](Value in, Value out) { // one result element sits at 0
+    return n.div(n.add(in, -1.0), n.maximum(n.add(out, -1.0), n.scalarLike(1, out)));
+  };
+  Value c = coordinates(a, s.transformation, axis, inverse, ratio);
+  if (s.mode == "nearest") {
+    Value rounded = s.nearest == "floor"               ? a.floor(c)
+                    : s.nearest == "ceil"              ? a.ceil(c)
+                    : s.nearest == "round_prefer_ceil" ? a.floor(a.add(c, 0.5))
+                                                       : a.ceil(a.add(c, -0.5));
+    return n.gather(x, n.convert(a.clampToInput(rounded), n.si64()), axis.axis);
+  }
+  c = a.clampToInput(c);
+  Value low = a.floor(c), high = a.clampToInput(a.add(low, 1.0));
+  Value weight = alongAxis(n, n.convertLike(n.sub(c, low), x), x, axis.axis);
+  Value first = n.gather(x, n.convert(low, n.si64()), axis.axis);
+  Value second = n.gather(x, n.convert(high, n.si64()), axis.axis);
+  return n.add(first, n.mul(n.sub(second, first), weight));
+}
+
+/// How often each element is repeated, if that is all there is to it.
+std::optional<int64_t> repetition(NodeContext &n, const Axis &axis, const Sampling &s) {
+  ShapeScope::Quotient factor = n.shapes.divide(axis.out, axis.in);
+  if (s.mode != "nearest" || !factor.isExact() || !factor.numerator.isConstant() || axis.in.isConstant(0))
+    return std::nullopt;
+  int64_t times = factor.numerator.getValue();
+  if (axis.scale && *axis.scale != double(times))
+    return std::nullopt;
+  bool isFloored = s.transformation == "asymmetric" && s.nearest == "floor";
+  bool isCentred = (s.transformation == "half_pixel" || s.transformation == "pytorch_half_pixel") &&
+                   llvm::StringRef(s.nearest).starts_with("round") && (times > 1);
+  return isFloored || isCentred ? std::optional(times) : std::nullopt;
+}
+
+Value resample(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  if (axis.in == axis.out && axis.scale.value_or(1) == 1 && s.transformation != "tf_crop_and_resize")
+    return x;
+  if (std::optional<int64_t> times = repetition(n, axis, s)) {
+    Dims wide = n.dims(x), joined = wide;
+    wide.insert(wide.begin() + axis.axis + 1, n.expr(*times));
+    joined[axis.axis] = axis.out;
+    Ints axes;
+    for (int64_t i = 0; i < n.rank(x); ++i)
+      axes.push_back(i <= axis.axis ? i : i + 1);
+    return n.reshape(n.broadcast(x, axes, wide), joined);
+  }
+  if (!axis.in.isConstant() || !axis.out.isConstant())
+    return resampleSymbolic(n, x, axis, s);
+  return s.antialias && s.mode != "nearest" ? resampleAntialiased(n, x, axis, s) : resampleStatic(n, x, axis, s);
+}
+
+Value resampleAll(NodeContext &n, Value x, llvm::ArrayRef<Axis> axes, const Sampling &s) {
+  bool isFloat = n.isFloat(x);
+  Value y = isFloat || s.mode == "nearest" ? x : n.convert(x, n.f32());
+  for (const Axis &axis : axes)
+    y = resample(n, y, axis, s);
+  if (!isFloat && s.mode != "nearest") // integers are rounded and saturated
+    y = n.convertLike(n.unary<RoundOp>(y), x);
+  return y;
+}
+
+/// The size that a scale gives: floor(in * scale), exact for scales that are small quotients.
+std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
+  if (in.isConstant())
+    return n.expr(int64_t(std::floor(in.getValue() * scale)));
+  for (int64_t denominator = 1; denominator <= 1024; denominator *= 2)
+    if (scale * denominator == std::floor(scale * denominator))
+      return n.shapes.simplify((in * int64_t(scale * denominator)).floorDiv(denominator));
+  return std::nullopt;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The operators
+//===----------------------------------------------------------------------===//
+
+static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRef<int64_t> axes,
+                            llvm::ArrayRef<double> regions, const Sampling &s) {
+  std::optional<llvm::SmallVector<double>> scales;
+  if (n.has("scales"))
+    scales = n.reals("scales");
+  else
+    scales = n.inputFloats(input, "scales");
+  if (!scales)
+    return {};
+  if (scales->size() != axes.size())
+    return n.fail(DiagId::DimMismatch, "the number of scales", scales->size(), "the number of axes", axes.size());
+  llvm::SmallVector<Axis> resized;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    std::optional<Expr> out = (*scales)[i] > 0 ? scaledSize(n, n.dim(x, axis), (*scales)[i]) : std::nullopt;
+    if (!out)
+      return n.fail(DiagId::BadAttribute, "scales", (*scales)[i], "the size it gives cannot be expressed");
+    Axis entry{axis, n.dim(x, axis), *out, (*scales)[i]};
+    if (!regions.empty()) {
+      entry.start = regions[i];
+      entry.end = regions[i + axes.size()];
+    }
+    resized.push_back(entry);
+  }
+  return resampleAll(n, x, resized, s);
+}
+
+static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<double> regions,
+                           const Sampling &s) {
+  std::optional<Dims> sizes = n.inputExprs(3, "sizes");
+  if (!sizes)
+    return {};
+  if (sizes->size() != axes.size())
+    return n.fail(DiagId::DimMismatch, "the number of sizes", sizes->size(), "the number of axes", axes.size());
+  std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
+  std::optional<double> shared; // one scale for all axes
+  if (policy != "stretch")
+    for (auto [i, axis] : llvm::enumerate(axes)) {
+      if (!(*sizes)[i].isConstant() || !n.dim(x, axis).isConstant())
+        return n.fail(DiagId::UnsupportedForm, "keep_aspect_ratio_policy at a size that is not known");
+      double scale = double((*sizes)[i].getValue()) / double(n.dim(x, axis).getValue());
+      shared = !shared ? scale : policy == "not_larger" ? std::min(*shared, scale) : std::max(*shared, scale);
+    }
+  llvm::SmallVector<Axis> resized;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    Axis entry{axis, n.dim(x, axis), (*sizes)[i], shared};
+    if (shared)
+      entry.out = n.expr(int64_t(std::floor(entry.in.getValue() * *shared + 0.5)));
+    if (!regions.empty()) {
+      entry.start = regions[i];
+      entry.end = regions[i + axes.size()];
+    }
+    resized.push_back(entry);
+  }
+  return resampleAll(n, x, resized, s);
+}
+
+Values resize(NodeContext &n) {
+  Value x = n.input(0);
+  bool isFirst = n.opset() < 11; // scales are input 1 then, and coordinates asymmetric
+  Sampling s;
+  s.mode = n.text("mode", "nearest");
+  s.transformation = n.text("coordinate_transformation_mode", isFirst ? "asymmetric" : "half_pixel");
+  s.nearest = n.text("nearest_mode", isFirst ? "floor" : "round_prefer_floor");
+  s.cubicCoefficient = n.real("cubic_coeff_a", -0.75);
+  s.extrapolation = n.real("extrapolation_value", 0);
+  s.excludeOutside = n.flag("exclude_outside");
+  s.antialias = n.flag("antialias");
+  if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
+    return {n.fail(DiagId::BadAttribute, "mode", "'" + s.mode + "'", "nearest, linear or cubic is needed")};
+  Ints axes = n.integers("axes", llvm::to_vector(llvm::seq<int64_t>(n.rank(x))));
+  for (int64_t &axis : axes) {
+    std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x));
+    if (!normalized)
+      return {};
+    axis = *normalized;
+  }
+  llvm::SmallVector<double> regions;
+  if (s.transformation == "tf_crop_and_resize") {
+    std::optional<llvm::SmallVector<double>> roi = n.inputFloats(1, "roi");
+    if (!roi || roi->size() != 2 * axes.size())
+      return {n.fail(DiagId::MissingAttribute, "roi")};
+    regions = *roi;
+  }
+  if (isFirst)
+    return {resizeByScales(n, x, 1, axes, regions, s)};
+  bool hasScales = n.hasInput(2) && !n.dim(n.input(2), 0).isConstant(0);
+  return {hasScales ? resizeByScales(n, x, 2, axes, regions, s) : resizeToSizes(n, x, axes, regions, s)};
+}
+
+/// Resize's predecessor: asymmetric coordinates, rounded down.
+Values upsample(NodeContext &n) {
+  Sampling s;
+  s.mode = n.text("mode", "nearest");
+  s.transformation = "asymmetric";
+  s.nearest = "floor";
+  if (s.mode != "nearest" && s.mode != "linear")
+    return {n.fail(DiagId::BadAttribute, "mode", "'" + s.mode + "'", "nearest or linear is needed")};
+  Value x = n.input(0);
+  return {resizeByScales(n, x, 1, llvm::to_vector(llvm::seq<int64_t>(n.rank(x))), {}, s)};
+}
+
+} // namespace ptc::decomp

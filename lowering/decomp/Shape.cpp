@@ -1,0 +1,393 @@
+//===- Shape.cpp - operators that move or make elements -------------------===//
+#include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/ElementTypes.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+//===----------------------------------------------------------------------===//
+// Shapes as values
+//===----------------------------------------------------------------------===//
+
+/// dims[start:end] as a vector
+Values shape(NodeContext &n) {
+  Dims dims = n.dims(n.input(0));
+  int64_t rank = dims.size();
+  auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
+  int64_t start = clamp(n.integer("start", 0)), end = std::max(start, clamp(n.integer("end", rank)));
+  return {n.fromExprs(llvm::ArrayRef(dims).slice(start, end - start), n.si64())};
+}
+
+Values size(NodeContext &n) {
+  return {n.fromExprs(product(n.getContext(), n.dims(n.input(0))), n.si64(), /*isScalar=*/true)};
+}
+
+//===----------------------------------------------------------------------===//
+// Reshape and its kind
+//===----------------------------------------------------------------------===//
+
+/// 0 copies the input's dim (unless allowzero), -1 is what is left.
+Values reshape(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Dims> shape = n.inputExprs(1, "shape");
+  if (!shape)
+    return {};
+  Dims to;
+  for (auto [i, dim] : llvm::enumerate(*shape)) {
+    if (dim.isConstant(-1))
+      to.push_back(Expr());
+    else if (dim.isConstant(0) && !n.flag("allowzero")) {
+      if (int64_t(i) >= n.rank(x))
+        return {n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(*shape))};
+      to.push_back(n.dim(x, i));
+    } else if (n.shapes.range(dim).max < 0) {
+      return {n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(*shape))};
+    } else {
+      to.push_back(dim);
+    }
+  }
+  return {n.reshapeInferred(x, to)};
+}
+
+/// Dims before `axis` become one, and those from it on another.
+Values flatten(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t rank = n.rank(x), axis = n.integer("axis", 1);
+  if (axis < -rank || axis > rank)
+    return {n.fail(DiagId::BadAxis, axis, rank)};
+  axis = axis < 0 ? axis + rank : axis;
+  Dims dims = n.dims(x);
+  return {n.reshape(x, {product(n.getContext(), llvm::ArrayRef(dims).take_front(axis)),
+                        product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis))})};
+}
+
+/// Without axes, all dims of size 1 go.
+Values squeeze(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Ints> axes = n.axes(1, n.rank(x));
+  if (!axes)
+    return {};
+  if (!n.hasInput(1) && !n.has("axes"))
+    for (auto [i, dim] : llvm::enumerate(n.dims(x)))
+      if (dim.isConstant(1))
+        axes->push_back(i);
+  return {n.squeeze(x, *axes)};
+}
+
+/// Axes are those of the result.
+Values unsqueeze(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Ints> given = n.hasInput(1) ? n.inputInts(1, "axes") : n.integers("axes");
+  if (!given)
+    return {n.fail(DiagId::MissingAttribute, "axes")};
+  std::optional<Ints> axes = Ints();
+  for (int64_t axis : *given) {
+    std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x) + given->size());
+    if (!normalized)
+      return {};
+    axes->push_back(*normalized);
+  }
+  return {n.unsqueeze(x, *axes)};
+}
+
+Values transpose(NodeContext &n) {
+  Value x = n.input(0);
+  Ints reversed;
+  for (int64_t axis = n.rank(x); axis-- > 0;)
+    reversed.push_back(axis);
+  return {n.transpose(x, n.integers("perm", reversed))};
+}
+
+/// DCR: the depth is [block, block, channels]; CRD: [channels, block, block].
+Values depthToSpace(NodeContext &n) {
+  Value x = n.input(0);
+  Expr b = n.expr(n.integer("blocksize", 1));
+  if (n.rank(x) != 4 || !n.shapes.isPositive(b))
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "4 is needed, and a positive blocksize")};
+  Expr batch = n.dim(x, 0), channels = n.dim(x, 1).floorDiv(b * b), height = n.dim(x, 2), width = n.dim(x, 3);
+  bool isDcr = n.text("mode", "DCR") == "DCR";
+  Value blocks = isDcr ? n.transpose(n.reshape(x, {batch, b, b, channels, height, width}), {0, 3, 4, 1, 5, 2})
+                       : n.transpose(n.reshape(x, {batch, channels, b, b, height, width}), {0, 1, 4, 2, 5, 3});
+  return {n.reshape(blocks, {batch, channels, height * b, width * b})};
+}
+
+Values spaceToDepth(NodeContext &n) {
+  Value x = n.input(0);
+  Expr b = n.expr(n.integer("blocksize", 1));
+  if (n.rank(x) != 4 || !n.shapes.isPositive(b))
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "4 is needed, and a positive blocksize")};
+  Expr batch = n.dim(x, 0), channels = n.dim(x, 1), height = n.dim(x, 2).floorDiv(b), width = n.dim(x, 3).floorDiv(b);
+  bool isDcr = n.text("mode", "DCR") == "DCR";
+  Value blocks = n.transpose(n.reshape(x, {batch, channels, height, b, width, b}),
+                             isDcr ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4});
+  return {n.reshape(blocks, {batch, channels * b * b, height, width})};
+}
+
+//===----------------------------------------------------------------------===//
+// Concat, split, slice
+//===----------------------------------------------------------------------===//
+
+Values concat(NodeContext &n) {
+  std::optional<int64_t> axis = n.axis(n.rank(n.input(0)), 1);
+  return {axis ? n.concat(n.allInputs(), *axis) : Value()};
+}
+
+/// Sizes of the parts: given, or as equal as can be with the last one smaller.
+static std::optional<Dims> splitSizes(NodeContext &n, Expr dim, size_t count) {
+  if (n.hasInput(1))
+    return n.inputExprs(1, "split");
+  if (std::optional<Ints> sizes = n.integers("split"))
+    return n.exprs(*sizes);
+  Expr part = dim.ceilDiv(int64_t(count));
+  if (n.has("num_outputs") && dim.isConstant()) {
+    Dims sizes(count, part);
+    sizes.back() = dim - part * int64_t(count - 1);
+    return sizes;
+  }
+  if (!n.shapes.assumeEqual(dim.mod(int64_t(count)), n.expr(0))) {
+    n.fail(DiagId::DimMismatch, "the split dim", dim, "the number of parts", count);
+    return std::nullopt;
+  }
+  return Dims(count, n.shapes.divide(dim, n.expr(count)).numerator.floorDiv(n.shapes.divide(dim, n.expr(count)).denominator));
+}
+
+Values split(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), 0);
+  if (!axis)
+    return {};
+  std::optional<Dims> sizes = splitSizes(n, n.dim(x, *axis), n.outputCount());
+  if (!sizes)
+    return {};
+  Expr total = n.expr(0);
+  Values parts;
+  for (Expr size : *sizes) {
+    if (n.shapes.range(size).max < 0)
+      return {n.fail(DiagId::NegativeDim, *axis, size)};
+    parts.push_back(n.sliceAxis(x, *axis, total, size));
+    total = total + size;
+  }
+  if (!n.shapes.assumeEqual(total, n.dim(x, *axis)))
+    return {n.fail(DiagId::DimMismatch, "the sum of the parts", total, "the split dim", n.dim(x, *axis))};
+  return parts;
+}
+
+namespace {
+struct SliceBounds {
+  Expr start, size;
+};
+} // namespace
+
+/// numpy's x[start:end:step] along a dim of `size` elements.
+static SliceBounds sliceBounds(NodeContext &n, Expr start, Expr end, int64_t step, Expr size) {
+  Expr zero = n.expr(0), one = n.expr(1);
+  auto fromEnd = [&](Expr i) { return n.shapes.simplify(Expr::select(Expr::lt(i, zero), i + size, i)); };
+  auto clamp = [&](Expr i, Expr low, Expr high) { return n.shapes.simplify(Expr::min(Expr::max(i, low), high)); };
+  start = fromEnd(start);
+  end = fromEnd(end);
+  if (step > 0) {
+    start = clamp(start, zero, size);
+    end = clamp(end, zero, size);
+    return {start, n.shapes.simplify(Expr::max((end - start).ceilDiv(step), zero))};
+  }
+  start = clamp(start, zero, size - one);
+  end = clamp(end, -one, size - one);
+  return {start, n.shapes.simplify(Expr::max((start - end).ceilDiv(-step), zero))};
+}
+
+/// Bounds are attributes up to version 1 and inputs from 10.
+Values slice(NodeContext &n) {
+  Value x = n.input(0);
+  bool hasInputs = n.opset() >= 10;
+  auto given = [&](size_t i, llvm::StringRef name) -> std::optional<Dims> {
+    if (hasInputs)
+      return n.inputExprs(i, name);
+    std::optional<Ints> values = n.integers(name);
+    return values ? std::optional(n.exprs(*values)) : std::nullopt;
+  };
+  std::optional<Dims> starts = given(1, "starts"), ends = given(2, "ends");
+  if (!starts || !ends)
+    return {n.fail(DiagId::MissingAttribute, "starts and ends")};
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(starts->size())), steps(starts->size(), 1);
+  if (hasInputs ? n.hasInput(3) : n.has("axes")) {
+    std::optional<Ints> known = hasInputs ? n.inputInts(3, "axes") : n.integers("axes");
+    if (!known)
+      return {};
+    axes = *known;
+  }
+  if (n.hasInput(4)) {
+    std::optional<Ints> known = n.inputInts(4, "steps");
+    if (!known)
+      return {};
+    steps = *known;
+  }
+  if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size())
+    return {n.fail(DiagId::DimMismatch, "the number of starts", starts->size(), "that of ends, axes or steps", "another")};
+  Dims first(n.rank(x), n.expr(0)), dims = n.dims(x);
+  Ints stride(n.rank(x), 1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    std::optional<int64_t> axis = n.normalizeAxis(axes[i], n.rank(x));
+    if (!axis)
+      return {};
+    if (steps[i] == 0)
+      return {n.fail(DiagId::BadAttribute, "steps", 0, "a step cannot be 0")};
+    SliceBounds bounds = sliceBounds(n, (*starts)[i], (*ends)[i], steps[i], n.dim(x, *axis));
+    first[*axis] = bounds.start;
+    dims[*axis] = bounds.size;
+    stride[*axis] = steps[i];
+  }
+  return {n.slice(x, first, stride, dims)};
+}
+
+//===----------------------------------------------------------------------===//
+// Pad, tile, expand
+//===----------------------------------------------------------------------===//
+
+/// pads = [begins..., ends...] of all dims, or of `axes`
+Values pad(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Dims> pads;
+  if (n.hasInput(1))
+    pads = n.inputExprs(1, "pads");
+  else if (std::optional<Ints> values = n.integers("pads"))
+    pads = n.exprs(*values);
+  if (!pads)
+    return {n.fail(DiagId::MissingAttribute, "pads")};
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(n.rank(x)));
+  if (n.hasInput(3)) {
+    std::optional<Ints> given = n.inputInts(3, "axes");
+    if (!given)
+      return {};
+    axes = *given;
+  }
+  if (pads->size() != 2 * axes.size())
+    return {n.fail(DiagId::DimMismatch, "the number of pads", pads->size(), "twice the number of axes", 2 * axes.size())};
+  Dims low(n.rank(x), n.expr(0)), high = low;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x));
+    if (!normalized)
+      return {};
+    low[*normalized] = (*pads)[i];
+    high[*normalized] = (*pads)[i + axes.size()];
+  }
+  std::string mode = n.text("mode", "constant");
+  std::optional<PadKind> kind = symbolizePadKind(mode);
+  if (!kind)
+    return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "constant, edge, reflect or wrap is needed")};
+  Value value = n.hasInput(2) ? n.reshape(n.input(2), {}) : n.scalarLike(n.real("value", 0.0), x);
+  return {n.pad(x, value, low, high, *kind)};
+}
+
+/// Each dim is repeated as a whole: [a] -> [1, a] -> [r, a] -> [r*a].
+Values tile(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Dims> repeats = n.inputExprs(1, "repeats");
+  if (!repeats)
+    return {};
+  if (int64_t(repeats->size()) != n.rank(x))
+    return {n.fail(DiagId::DimMismatch, "the number of repeats", repeats->size(), "the rank", n.rank(x))};
+  Dims wide, joined;
+  Ints axes;
+  for (auto [repeat, dim] : llvm::zip(*repeats, n.dims(x))) {
+    if (!repeat.isConstant(1))
+      wide.push_back(repeat);
+    axes.push_back(wide.size());
+    wide.push_back(dim);
+    joined.push_back(repeat * dim);
+  }
+  return {n.reshape(n.broadcast(x, axes, wide), joined)};
+}
+
+Values expand(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Dims> shape = n.inputExprs(1, "shape");
+  std::optional<Dims> joint = shape ? n.broadcastDims(n.dims(x), *shape) : std::nullopt;
+  return {joint ? n.broadcastTo(x, *joint) : Value()};
+}
+
+//===----------------------------------------------------------------------===//
+// Made from nothing
+//===----------------------------------------------------------------------===//
+
+Values constant(NodeContext &n) {
+  if (n.has("value"))
+    return {n.tensor("value")};
+  if (n.has("value_float"))
+    return {n.scalar(n.real("value_float", 0), n.f32())};
+  if (n.has("value_int"))
+    return {n.fromExprs(n.expr(n.integer("value_int", 0)), n.si64(), /*isScalar=*/true)};
+  if (std::optional<llvm::SmallVector<double>> values = n.reals("value_floats"))
+    return {n.floatVector(*values, n.f32())};
+  if (std::optional<Ints> values = n.integers("value_ints"))
+    return {n.intVector(*values)};
+  return {n.fail(DiagId::UnsupportedForm, "a Constant of strings or of a sparse tensor")};
+}
+
+Values constantOfShape(NodeContext &n) {
+  std::optional<Dims> shape = n.inputExprs(0, "shape");
+  Value value = n.has("value") ? n.reshape(n.tensor("value"), {}) : n.scalar(0, n.f32());
+  return {shape ? n.fill(value, *shape) : Value()};
+}
+
+/// start + i * delta for i < ceil((limit - start) / delta)
+Values range(NodeContext &n) {
+  Value start = n.reshape(n.input(0), {}), limit = n.reshape(n.input(1), {}), delta = n.reshape(n.input(2), {});
+  Expr count;
+  if (n.isInteger(start)) {
+    std::optional<Dims> from = n.inputExprs(0, "start"), to = n.inputExprs(1, "limit");
+    std::optional<Ints> step = n.inputInts(2, "delta");
+    if (!from || !to || !step)
+      return {};
+    int64_t by = step->front();
+    if (by == 0)
+      return {n.fail(DiagId::BadAttribute, "delta", 0, "a step cannot be 0")};
+    Expr span = by > 0 ? to->front() - from->front() : from->front() - to->front();
+    count = n.shapes.simplify(Expr::max(span.ceilDiv(std::abs(by)), n.expr(0)));
+  } else {
+    auto from = n.inputFloats(0, "start"), to = n.inputFloats(1, "limit"), step = n.inputFloats(2, "delta");
+    if (!from || !to || !step)
+      return {};
+    double size = std::ceil((to->front() - from->front()) / step->front());
+    if (!(size < 1e9))
+      return {n.fail(DiagId::BadAttribute, "delta", step->front(), "the range has no end")};
+    count = n.expr(std::max(0.0, size));
+  }
+  return {n.add(n.mul(n.iota(0, count, n.elementType(start)), delta), start)};
+}
+
+/// Keeps what lies on or above (`upper`) or on or below the k-th diagonal.
+Values trilu(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t rank = n.rank(x);
+  if (rank < 2)
+    return {n.fail(DiagId::WrongRank, 0, rank, "2 or more is needed")};
+  Dims matrix = {n.dim(x, rank - 2), n.dim(x, rank - 1)};
+  Value row = n.iota(0, matrix, n.si64()), column = n.iota(1, matrix, n.si64());
+  Value diagonal = n.hasInput(1) ? n.add(row, n.reshape(n.input(1), {})) : row;
+  Value kept = n.flag("upper", true) ? n.lessEqual(diagonal, column) : n.lessEqual(column, diagonal);
+  return {n.select(kept, x, n.scalarLike(0, x))};
+}
+
+Values eyeLike(NodeContext &n) {
+  Value x = n.input(0);
+  Type type = n.has("dtype") ? n.typeAttribute("dtype") : n.elementType(x);
+  if (!type || n.rank(x) != 2)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "a matrix is needed")};
+  Value row = n.iota(0, n.dims(x), n.si64()), column = n.iota(1, n.dims(x), n.si64());
+  return {n.convert(n.equal(n.add(row, double(n.integer("k", 0))), column), type)};
+}
+
+/// The first `sequence_lens[b]` elements along the time axis, reversed.
+Values reverseSequence(NodeContext &n) {
+  Value x = n.input(0), lengths = n.input(1);
+  std::optional<int64_t> time = n.axis(n.rank(x), 0, "time_axis"), batch = n.axis(n.rank(x), 1, "batch_axis");
+  if (!time || !batch)
+    return {};
+  Value position = n.iota(*time, n.dims(x), n.si64());
+  Value length = n.broadcast(lengths, *batch, n.dims(x));
+  Value mirrored = n.sub(n.sub(length, 1.0), position);
+  return {n.gatherElements(x, n.select(n.less(position, length), mirrored, position), *time)};
+}
+
+} // namespace ptc::decomp
