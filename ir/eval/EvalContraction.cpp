@@ -101,22 +101,34 @@ struct Window {
 };
 } // namespace
 
-/// x [n, c, wide], w [o, c/groups, window] -> y [n, o, narrow].
+/// x [n, c, wide], w [o, c/groups, window] -> y [n, o, narrow]. At each position the
+/// elements that the window covers are collected and multiplied with the transposed
+/// weights, so that the innermost loop runs over output channels without gaps.
 template <typename T>
 static void convolve(const Tensor &xs, const Tensor &ws, const Window &window, int64_t groups, Tensor &ys) {
   std::vector<T> x = load<T>(xs), w = load<T>(ws), y(ys.getNumElements(), 0);
-  int64_t batch = xs.getDim(0), channels = xs.getDim(1), out = ys.getDim(1), perGroup = channels / groups;
-  int64_t wide = countOf(window.wide), narrow = countOf(window.narrow), taps = countOf(window.size);
+  int64_t batch = xs.getDim(0), channels = xs.getDim(1), perGroup = channels / groups;
+  int64_t out = ys.getDim(1), outPerGroup = out / groups, taps = countOf(window.size), depth = perGroup * taps;
+  int64_t wide = countOf(window.wide), narrow = countOf(window.narrow);
+  std::vector<T> transposed(w.size());
+  for (int64_t o = 0; o != out; ++o)
+    for (int64_t k = 0; k != depth; ++k)
+      transposed[(o / outPerGroup * depth + k) * outPerGroup + o % outPerGroup] = w[o * depth + k];
+  std::vector<T> sums(outPerGroup);
   forEachIndex(window.narrow, [&](llvm::ArrayRef<int64_t> at, int64_t position) {
     auto reached = window.taps(at);
     for (int64_t n = 0; n != batch; ++n)
-      for (int64_t o = 0; o != out; ++o) {
-        int64_t first = o / (out / groups) * perGroup;
-        T sum = 0;
+      for (int64_t g = 0; g != groups; ++g) {
+        std::fill(sums.begin(), sums.end(), T(0));
         for (int64_t c = 0; c != perGroup; ++c)
-          for (auto tap : reached)
-            sum += x[(n * channels + first + c) * wide + tap.wide] * w[(o * perGroup + c) * taps + tap.window];
-        y[(n * out + o) * narrow + position] = sum;
+          for (auto tap : reached) {
+            T value = x[(n * channels + g * perGroup + c) * wide + tap.wide];
+            const T *row = transposed.data() + (g * depth + c * taps + tap.window) * outPerGroup;
+            for (int64_t o = 0; o != outPerGroup; ++o)
+              sums[o] += value * row[o];
+          }
+        for (int64_t o = 0; o != outPerGroup; ++o)
+          y[(n * out + g * outPerGroup + o) * narrow + position] = sums[o];
       }
   });
   store(y, ys);
