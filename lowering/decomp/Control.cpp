@@ -1,9 +1,13 @@
 //===- Control.cpp - If ---------------------------------------------------===//
 //
 // A condition that is known while importing picks its branch, which is imported in
-// place: exporters guard shape fixes this way. Otherwise both branches become
-// regions, which use the surrounding values directly. Both must give the same
-// types, since a symbol that only one branch knows could not be bound outside.
+// place: exporters wrap shape fixes this way (`if dim == 1: squeeze`). A condition
+// on dims that stay open picks the branch that their hints take, and a guard says
+// so: the branches of such an If mostly differ in rank, which no type could join.
+//
+// Otherwise both branches become regions, which use the surrounding values
+// directly. Both must give the same types, since a symbol that only one branch
+// knows could not be bound outside.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -39,8 +43,10 @@ Values conditional(NodeContext &n) {
   Value condition = n.reshape(n.input(0), {});
   if (!condition || !n.isBool(condition))
     return {n.fail(DiagId::WrongInputType, 0, n.elementType(condition), "bool is needed")};
-  if (std::optional<Ints> known = n.knownInts(condition)) {
-    std::optional<Values> outputs = n.subgraph(known->front() ? "then_branch" : "else_branch");
+  if (std::optional<Expr> known = n.knownCondition(condition)) {
+    bool isTaken = n.shapes.atHints(*known).value_or(1) != 0;
+    n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
+    std::optional<Values> outputs = n.subgraph(isTaken ? "then_branch" : "else_branch");
     return outputs ? *outputs : Values();
   }
   OpBuilder &builder = n.getBuilder();

@@ -70,6 +70,11 @@ std::optional<Ints> PrimBuilder::knownInts(Value x) const {
   return result;
 }
 
+std::optional<Expr> PrimBuilder::knownCondition(Value x) const {
+  std::optional<Dims> known = knownExprs(x);
+  return known && known->size() == 1 ? std::optional(known->front()) : std::nullopt;
+}
+
 std::optional<SmallVector<double>> PrimBuilder::knownFloats(Value x) const {
   auto op = x ? x.getDefiningOp<ConstantOp>() : ConstantOp();
   auto dense = op ? dyn_cast<DenseElementsAttr>(op.getValue()) : DenseElementsAttr();

@@ -73,6 +73,8 @@ public:
   /// All elements as expressions, row-major, where they are known (integers and booleans).
   std::optional<Dims> knownExprs(Value x) const;
   std::optional<Ints> knownInts(Value x) const;
+  /// A single boolean as an expression that is 0 or 1.
+  std::optional<Expr> knownCondition(Value x) const;
   /// All elements of a small float or integer constant.
   std::optional<llvm::SmallVector<double>> knownFloats(Value x) const;
 

@@ -345,13 +345,21 @@ Values range(NodeContext &n) {
     Expr span = by > 0 ? to->front() - from->front() : from->front() - to->front();
     count = n.shapes.simplify(Expr::max(span.ceilDiv(std::abs(by)), n.expr(0)));
   } else {
-    auto from = n.inputFloats(0, "start"), to = n.inputFloats(1, "limit"), step = n.inputFloats(2, "delta");
-    if (!from || !to || !step)
-      return {};
-    double size = std::ceil((to->front() - from->front()) / step->front());
-    if (!(size < 1e9))
-      return {n.fail(DiagId::BadAttribute, "delta", step->front(), "the range has no end")};
-    count = n.expr(std::max(0.0, size));
+    // The count as a tensor expression, which folds to an expression over dims.
+    Value steps = n.div(n.sub(limit, start), delta);
+    if (auto from = n.knownFloats(start), to = n.knownFloats(limit), step = n.knownFloats(delta); from && to && step) {
+      double size = std::ceil((to->front() - from->front()) / step->front());
+      if (!(size < 1e9))
+        return {n.fail(DiagId::BadAttribute, "delta", step->front(), "the range has no end")};
+      count = n.expr(std::max(0.0, size));
+    } else if (std::optional<Dims> known = n.knownExprs(n.unary<CeilOp>(steps))) {
+      count = n.shapes.simplify(Expr::max(known->front(), n.expr(0)));
+    } else {
+      for (size_t i = 0; i < 3; ++i)
+        if (!n.knownFloats(n.input(i)) && !n.inputExprs(i, i == 0 ? "start" : i == 1 ? "limit" : "delta"))
+          return {};
+      return {n.fail(DiagId::DataDependentShape, "the length of the range")};
+    }
   }
   return {n.add(n.mul(n.iota(0, count, n.elementType(start)), delta), start)};
 }

@@ -122,6 +122,13 @@ ShapeScope::Quotient ShapeScope::divide(ArrayRef<Expr> numerators, ArrayRef<Expr
   return {above.product(context), below.product(context)};
 }
 
+std::optional<int64_t> ShapeScope::atHints(Expr e) const {
+  SymbolValues hints;
+  for (auto &[name, bounds] : symbols)
+    hints[name.getValue()] = bounds.hint;
+  return e.evaluate(hints);
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes of the entry
 //===----------------------------------------------------------------------===//

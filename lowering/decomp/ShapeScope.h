@@ -52,6 +52,9 @@ public:
   };
   Quotient divide(llvm::ArrayRef<Expr> numerators, llvm::ArrayRef<Expr> denominators) const;
 
+  /// The value at the symbols' hints.
+  std::optional<int64_t> atHints(Expr e) const;
+
   mlir::DictionaryAttr symbolsAttr() const;
   mlir::ArrayAttr guardsAttr() const { return prim::getExprArray(context, guards); }
 
