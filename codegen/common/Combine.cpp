@@ -21,11 +21,13 @@ Value cpu::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool
   OpBuilder &builder = e.builder;
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
   auto create = [&](auto tag) -> Value { return decltype(tag)::create(builder, e.loc, a, b); };
+  // A product that enters a sum may be rounded with it.
+  auto contract = arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::contract);
   switch (kind) {
   case ReduceKind::Sum:
-    return isFloat ? create(arith::AddFOp()) : create(arith::AddIOp());
+    return isFloat ? arith::AddFOp::create(builder, e.loc, a, b, contract).getResult() : create(arith::AddIOp());
   case ReduceKind::Prod:
-    return isFloat ? create(arith::MulFOp()) : create(arith::MulIOp());
+    return isFloat ? arith::MulFOp::create(builder, e.loc, a, b, contract).getResult() : create(arith::MulIOp());
   case ReduceKind::Max:
     if (isFloat)
       return emitFloatExtremum(e, true, a, b, noNan);

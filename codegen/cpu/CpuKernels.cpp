@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/common/ElementaryFunctions.h"
+#include "codegen/common/NarrowFloats.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/LowerToLLVM.h"
@@ -251,6 +252,8 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
   codegen::expandElementaryFunctions(function, options);
+  if (!level.hasBf16Dot) // the level that converts to bf16 too
+    expandBf16Truncations(function);
   return module;
 }
 

@@ -100,6 +100,21 @@ struct Compiled {
 };
 } // namespace
 
+// What the runtime brings for processors without conversions of f16; here the compiler's library does.
+extern "C" float __extendhfsf2(_Float16);
+extern "C" _Float16 __truncsfhf2(float);
+
+static void defineHalfConversions(llvm::orc::LLJIT &jit) {
+  llvm::orc::SymbolMap symbols;
+  auto define = [&](const char *name, void *address) {
+    symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(address),
+                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  define("__extendhfsf2", reinterpret_cast<void *>(&__extendhfsf2));
+  define("__truncsfhf2", reinterpret_cast<void *>(&__truncsfhf2));
+  check(jit.getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))));
+}
+
 static Compiled compile(loop::KernelOp kernel, const cpu::CpuLevel &level) {
   Compiled result;
   llvm::LLVMContext context;
@@ -110,6 +125,7 @@ static Compiled compile(loop::KernelOp kernel, const cpu::CpuLevel &level) {
   result.generateSeconds = middle - start;
   result.emitSeconds = seconds() - middle;
   result.jit = check(llvm::orc::LLJITBuilder().create());
+  defineHalfConversions(*result.jit);
   check(result.jit->addObjectFile(
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernel")));
   result.function = check(result.jit->lookup("test_kernel")).toPtr<KernelFunction>();
@@ -117,21 +133,26 @@ static Compiled compile(loop::KernelOp kernel, const cpu::CpuLevel &level) {
 }
 
 namespace {
-/// One call's arguments: buffers shifted off their alignment, guarded on both sides.
+/// One call's arguments: buffers guarded on both sides.
 struct Call {
   std::vector<std::vector<char>> storage;
   std::vector<void *> pointers;
+  std::vector<size_t> sizes;
   std::vector<int64_t> symbols;
   std::vector<char> scratchStorage;
   char *scratch = nullptr;
   int64_t iterations = 0;
   static constexpr size_t guard = 128;
 
-  Call(loop::KernelOp kernel, const std::vector<Memory> &buffers, const SymbolValues &values) {
+  /// `shift`: bytes off a cache line.
+  Call(loop::KernelOp kernel, const std::vector<Memory> &buffers, const SymbolValues &values, size_t shift) {
     for (const Memory &memory : buffers) {
-      auto &block = storage.emplace_back(memory.bytes.size() + 2 * guard, char(0x5a));
-      memcpy(block.data() + guard, memory.bytes.data(), memory.bytes.size());
-      pointers.push_back(block.data() + guard);
+      auto &block = storage.emplace_back(memory.bytes.size() + 2 * guard + 128, char(0x5a));
+      auto start = llvm::alignTo(reinterpret_cast<uintptr_t>(block.data() + guard), 64) + shift;
+      auto *at = reinterpret_cast<char *>(start);
+      memcpy(at, memory.bytes.data(), memory.bytes.size());
+      pointers.push_back(at);
+      sizes.push_back(memory.bytes.size());
     }
     for (auto name : kernel.getSymbols().getAsValueRange<StringAttr>())
       symbols.push_back(values.lookup(name));
@@ -140,10 +161,11 @@ struct Call {
     scratch = reinterpret_cast<char *>(llvm::alignTo(reinterpret_cast<uintptr_t>(scratchStorage.data()), 64));
     iterations = *kernel.getIterations()->evaluate(values);
   }
+  const char *bytes(size_t buffer) const { return static_cast<const char *>(pointers[buffer]); }
   bool guardsHold() const {
-    for (auto &block : storage)
+    for (size_t buffer = 0; buffer < pointers.size(); ++buffer)
       for (size_t i = 0; i < guard; ++i)
-        if (block[i] != 0x5a || block[block.size() - 1 - i] != 0x5a)
+        if (bytes(buffer)[-1 - int64_t(i)] != 0x5a || bytes(buffer)[sizes[buffer] + i] != 0x5a)
           return false;
     return true;
   }
@@ -166,8 +188,7 @@ static bool compare(const std::vector<Memory> &expected, const Call &call, doubl
   double worst = 0;
   for (auto [index, memory] : llvm::enumerate(expected)) {
     Memory actual{memory.type, {}};
-    auto &block = call.storage[index];
-    actual.bytes.assign(block.begin() + Call::guard, block.end() - Call::guard);
+    actual.bytes.assign(call.bytes(index), call.bytes(index) + call.sizes[index]);
     for (int64_t i = 0; i < memory.size(); ++i) {
       Scalar a = memory.get(i), b = actual.get(i);
       double error = difference(a, b, memory.type);
@@ -192,7 +213,7 @@ static bool runChecked(loop::KernelOp kernel, const Compiled &code, const std::v
   double limit = tolerance ? tolerance.getValueAsDouble() : 2e-6;
   std::mt19937_64 random(7);
   for (int pieces : {1, 2, 5}) {
-    Call call(kernel, start, values);
+    Call call(kernel, start, values, 8);
     std::vector<int64_t> cuts{0, call.iterations};
     for (int i = 1; i < pieces; ++i)
       cuts.push_back(int64_t(random() % uint64_t(call.iterations + 1)));
@@ -251,7 +272,7 @@ static void timeKernel(loop::KernelOp kernel, const Settings &settings) {
     Compiled code = compile(kernel, level);
     SymbolValues values = symbolSets(kernel).back();
     std::vector<Memory> start = randomBuffers(kernel, values, 1);
-    Call call(kernel, start, values);
+    Call call(kernel, start, values, 0);
     double best = 1e9, until = seconds() + 0.5;
     while (seconds() < until) {
       double begin = seconds();

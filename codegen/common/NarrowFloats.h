@@ -1,0 +1,15 @@
+//===- NarrowFloats.h - conversions that a processor lacks ------*- C++ -*-===//
+#ifndef PTC_CODEGEN_COMMON_NARROWFLOATS_H
+#define PTC_CODEGEN_COMMON_NARROWFLOATS_H
+
+#include "mlir/IR/Operation.h"
+
+namespace ptc::cpu {
+
+/// Replaces each arith.truncf from f32 to bf16 in `root` by integer arithmetic, where LLVM would call a library
+/// function for every element.
+void expandBf16Truncations(mlir::Operation *root);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_COMMON_NARROWFLOATS_H
