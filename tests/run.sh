@@ -8,9 +8,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-.ci/setup.sh
-if [ ! -f build/build.ninja ]; then
-  cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
-fi
-cmake --build build > build/build.log 2>&1 || { tail -60 build/build.log >&2; exit 1; }
+.ci/build.sh
 exec build/venv/bin/python tests/suites.py "$@"
