@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/onnx/WireFormat.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -59,7 +60,9 @@ Message messageAt(Message parent, uint64_t field) {
 enum TensorField : uint64_t { FloatData = 4, RawData = 9, DoubleData = 10, DocString = 12 };
 enum WireType : unsigned { Varint = 0, Fixed64 = 1, Length = 2, Fixed32 = 5 };
 constexpr unsigned maxMessageDepth = 200;
-constexpr uint64_t lastModelField = 30;
+
+/// The fields of ModelProto: anything else at the top means that the file is something else.
+bool isModelField(uint64_t field) { return (field >= 1 && field <= 8) || is_contained({14, 20, 25, 26}, field); }
 
 void writeVarint(std::string &out, uint64_t value) {
   for (; value >= 0x80; value >>= 7)
@@ -86,7 +89,7 @@ public:
       if (!readVarint(position, end, tag))
         return malformed(start, "a field has no valid tag");
       uint64_t field = tag >> 3, length = 0;
-      if (field == 0 || (message == Message::Model && field > lastModelField))
+      if (field == 0 || (message == Message::Model && !isModelField(field)))
         return malformed(start, "it does not begin like one");
       if ((tag & 7) != Length) {
         if (!skipScalar(tag & 7, start, position, end))
