@@ -60,7 +60,8 @@ std::string kernelSymbol(llvm::StringRef kernel, llvm::StringRef level);
 /// Kernels that the programs launch, in the order of the descriptor (first use).
 llvm::SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs);
 
-/// The module, not yet prepared for a target: object::emitObject with the baseline of the processor compiles it. It
+/// The module, not yet prepared for a target: object::emitObject with the baseline of the processor and
+/// optLevel 0 compiles it (code that runs once a launch is not worth more; it is eight times faster to make). It
 /// refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all
 /// hidden. Defines the typed functions, NAME_model_v1 and its alias ptc_model_v1. Programs must be at the end of
 /// plan-memory and kernels planned.

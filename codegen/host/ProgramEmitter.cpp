@@ -1,9 +1,9 @@
 // A loop.program as host code: straight-line calls of ptc_rt_launch, branches for loop.if.
 //
 // A buffer is an address: an argument of the call, the arena plus an offset, the weights plus an offset, or a constant
-// of the module. Addresses are computed where they are used, from expressions over the symbols that the call got; LLVM
-// shares what is equal. One array on the stack serves the buffers of all launches and one their symbols, so that stack
-// use does not grow with the program.
+// of the module. Addresses are computed where they are used, from expressions over the symbols that the call got; what
+// is equal is shared afterwards. Since nothing but the call's arguments is needed anywhere, a long program is cut into
+// functions of a few hundred launches: compile time stays linear and stack frames small.
 //
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
 // are.
@@ -15,6 +15,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
 
 using namespace llvm;
 
@@ -108,151 +110,221 @@ llvm::Function *emitGuard(Constants &constants, const Function &interface, Array
   return code.function;
 }
 
-class ProgramEmitter {
+struct ProgramEmitter;
+
+/// One function of the program: launches and branches in a row.
+class PartEmitter {
 public:
-  ProgramEmitter(Constants &constants, const HostInputs &inputs, const Function &interface, loop::ProgramOp program,
-                 const StringMap<unsigned> &kernels, const Twine &name)
-      : constants(constants), inputs(inputs), program(program), kernels(kernels),
-        code(constants, interface, name, Type::getInt32Ty(constants.context),
-             {constants.pointer, constants.pointer, constants.pointer, constants.pointer}, 1),
-        builder(code.builder) {}
-
-  Error emit() {
-    reserveArrays();
-    failed = BasicBlock::Create(constants.context, "failed", code.function);
-    builder.SetInsertPoint(failed);
-    fault = builder.CreatePHI(builder.getInt32Ty(), 0);
-    builder.CreateRet(fault);
-    builder.SetInsertPoint(&code.function->getEntryBlock());
-    if (Error error = emitBlock(program.getBlock()))
-      return error;
-    builder.CreateRet(builder.getInt32(0));
-    if (fault->getNumIncomingValues() == 0)
-      failed->eraseFromParent();
-    return Error::success();
-  }
-
+  PartEmitter(ProgramEmitter &whole, const Twine &name);
+  Error emit(ArrayRef<mlir::Operation *> ops);
   llvm::Function *function() { return code.function; }
-  std::vector<LaunchSite> sites;
-  SmallVector<Expr> scratch; // of each launch
 
 private:
   using Value = llvm::Value;
 
-  void reserveArrays() {
-    size_t buffers = 1, symbols = 1;
-    program.walk([&](loop::LaunchOp launch) {
-      buffers = std::max<size_t>(buffers, launch.getBuffers().size());
-      symbols = std::max<size_t>(symbols, launch.getSymbols().size());
-    });
-    bufferArray = builder.CreateAlloca(constants.pointer, builder.getInt32(buffers), "buffers");
-    symbolArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(symbols), "launch_symbols");
-  }
-
-  Error emitBlock(mlir::Block &block) {
-    for (mlir::Operation &op : block) {
-      if (auto launch = mlir::dyn_cast<loop::LaunchOp>(op)) {
-        if (Error error = emitLaunch(launch))
-          return error;
-      } else if (auto branch = mlir::dyn_cast<loop::IfOp>(op)) {
-        if (Error error = emitIf(branch))
-          return error;
-      } else if (!mlir::isa<loop::AtOp, loop::WeightOp, loop::ConstantOp>(op)) {
-        return createStringError(inconvertibleErrorCode(), "the host cannot run '" + op.getName().getStringRef() + "'");
-      }
-    }
-    return Error::success();
-  }
-
-  Error emitLaunch(loop::LaunchOp launch) {
-    loop::KernelOp kernel = kernelOf(launch);
-    if (!kernel || !kernel.getIterations())
-      return createStringError(inconvertibleErrorCode(), "kernel '" + launch.getKernel() + "' has no iterations");
-    for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
-      Expected<Value *> pointer = address(buffer);
-      if (!pointer)
-        return pointer.takeError();
-      builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
-    }
-    for (auto [index, value] : llvm::enumerate(prim::getExprs(launch.getSymbols())))
-      builder.CreateStore(code.exprs.emit(value),
-                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbolArray, index));
-    auto evaluate = [&](std::optional<ExprAttr> attr, int64_t otherwise) -> Value * {
-      return attr ? code.exprs.emit(atLaunch(*attr, kernel, launch)) : builder.getInt64(otherwise);
-    };
-    if (std::optional<ExprAttr> bytes = kernel.getScratch())
-      scratch.push_back(atLaunch(*bytes, kernel, launch));
-    Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
-    FunctionCallee callee =
-        runtimeFunction(constants.module, "ptc_rt_launch", i32, {pointer, i32, pointer, pointer, i64, i64, i64});
-    Value *result = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(sites.size()), bufferArray,
-                                                symbolArray, evaluate(kernel.getIterations(), 1),
-                                                evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
-    sites.push_back({kernels.lookup(launch.getKernel()), nodesOf(launch.getLoc())});
-    leaveOnFault(result);
-    return Error::success();
-  }
-
-  void leaveOnFault(Value *result) {
-    BasicBlock *next = BasicBlock::Create(constants.context, "", code.function, failed);
-    fault->addIncoming(result, builder.GetInsertBlock());
-    builder.CreateCondBr(builder.CreateIsNull(result), next, failed);
-    builder.SetInsertPoint(next);
-  }
-
-  Error emitIf(loop::IfOp branch) {
-    Expected<Value *> pointer = address(branch.getCondition());
-    if (!pointer)
-      return pointer.takeError();
-    Value *condition = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt8Ty(), *pointer));
-    BasicBlock *onTrue = BasicBlock::Create(constants.context, "then", code.function, failed);
-    BasicBlock *onFalse = BasicBlock::Create(constants.context, "else", code.function, failed);
-    BasicBlock *join = BasicBlock::Create(constants.context, "", code.function, failed);
-    builder.CreateCondBr(condition, onTrue, onFalse);
-    for (auto [block, region] :
-         {std::pair{onTrue, &branch.getThenRegion()}, std::pair{onFalse, &branch.getElseRegion()}}) {
-      builder.SetInsertPoint(block);
-      if (Error error = emitBlock(region->front()))
-        return error;
-      builder.CreateBr(join);
-    }
-    builder.SetInsertPoint(join);
-    return Error::success();
-  }
-
-  /// At the insertion point: an address computed in one branch must not be used in another.
-  Expected<Value *> address(mlir::Value buffer) {
-    if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
-      Value *slot =
-          builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
-      return builder.CreateLoad(constants.pointer, slot);
-    }
-    mlir::Operation *op = buffer.getDefiningOp();
-    if (auto at = mlir::dyn_cast<loop::AtOp>(op))
-      return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
-    if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {
-      Value *base = builder.CreateLoad(constants.pointer, code.function->getArg(0)); // ptc_rt_call::weights
-      return offset(base, builder.getInt64(inputs.weightOffset(weight)));
-    }
-    if (auto constant = mlir::dyn_cast<loop::ConstantOp>(op))
-      return constantAddress(constant);
-    return createStringError(inconvertibleErrorCode(), "'" + op->getName().getStringRef() + "' has no place in memory");
-  }
-
+  void reserveArrays(ArrayRef<mlir::Operation *> ops);
+  Error emitBlock(mlir::Block &block);
+  Error emitOps(ArrayRef<mlir::Operation *> ops);
+  Error emitLaunch(loop::LaunchOp launch);
+  Error emitIf(loop::IfOp branch);
+  Error callPart(ArrayRef<mlir::Operation *> ops);
+  void leaveOnFault(Value *result);
+  Expected<Value *> address(mlir::Value buffer);
   Value *offset(Value *base, Value *bytes) { return builder.CreateGEP(builder.getInt8Ty(), base, bytes); }
 
-  Expected<Value *> constantAddress(loop::ConstantOp constant);
-
+  ProgramEmitter &whole;
   Constants &constants;
-  const HostInputs &inputs;
-  loop::ProgramOp program;
-  const StringMap<unsigned> &kernels;
   SymbolFunction code;
   IRBuilder<> &builder;
   BasicBlock *failed = nullptr;
   PHINode *fault = nullptr;
   Value *bufferArray = nullptr, *symbolArray = nullptr;
 };
+
+/// What all parts of a program share.
+struct ProgramEmitter {
+  Constants &constants;
+  const HostInputs &inputs;
+  const Function &interface;
+  const StringMap<unsigned> &kernels;
+  std::string name;
+  std::vector<LaunchSite> sites;
+  SmallVector<Expr> scratch; // of each launch
+  unsigned parts = 0;
+
+  Expected<llvm::Function *> emitPart(ArrayRef<mlir::Operation *> ops) {
+    PartEmitter part(*this, parts == 0 ? Twine(name) : name + "_" + Twine(parts));
+    ++parts;
+    if (Error error = part.emit(ops))
+      return error;
+    return part.function();
+  }
+};
+
+PartEmitter::PartEmitter(ProgramEmitter &whole, const Twine &name)
+    : whole(whole), constants(whole.constants),
+      code(constants, whole.interface, name, Type::getInt32Ty(constants.context),
+           {constants.pointer, constants.pointer, constants.pointer, constants.pointer}, 1),
+      builder(code.builder) {}
+
+Error PartEmitter::emit(ArrayRef<mlir::Operation *> ops) {
+  reserveArrays(ops);
+  failed = BasicBlock::Create(constants.context, "failed", code.function);
+  builder.SetInsertPoint(failed);
+  fault = builder.CreatePHI(builder.getInt32Ty(), 0);
+  builder.CreateRet(fault);
+  builder.SetInsertPoint(&code.function->getEntryBlock());
+  if (Error error = emitOps(ops))
+    return error;
+  builder.CreateRet(builder.getInt32(0));
+  if (fault->getNumIncomingValues() == 0)
+    failed->eraseFromParent();
+  return Error::success();
+}
+
+void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
+  size_t buffers = 1, symbols = 1;
+  for (mlir::Operation *op : ops)
+    op->walk([&](loop::LaunchOp launch) {
+      buffers = std::max<size_t>(buffers, launch.getBuffers().size());
+      symbols = std::max<size_t>(symbols, launch.getSymbols().size());
+    });
+  bufferArray = builder.CreateAlloca(constants.pointer, builder.getInt32(buffers), "buffers");
+  symbolArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(symbols), "launch_symbols");
+}
+
+/// Consecutive ops with at most so many launches, those inside of branches counted.
+std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
+  constexpr unsigned mostLaunches = 256;
+  std::vector<SmallVector<mlir::Operation *>> groups(1);
+  unsigned inGroup = 0;
+  for (mlir::Operation &op : block) {
+    unsigned launches = 0;
+    op.walk([&](loop::LaunchOp) { ++launches; });
+    if (inGroup > 0 && inGroup + launches > mostLaunches) {
+      groups.emplace_back();
+      inGroup = 0;
+    }
+    groups.back().push_back(&op);
+    inGroup += launches;
+  }
+  return groups;
+}
+
+Error PartEmitter::emitBlock(mlir::Block &block) {
+  std::vector<SmallVector<mlir::Operation *>> groups = partition(block);
+  if (groups.size() == 1)
+    return emitOps(groups[0]);
+  for (ArrayRef<mlir::Operation *> group : groups)
+    if (Error error = callPart(group))
+      return error;
+  return Error::success();
+}
+
+Error PartEmitter::callPart(ArrayRef<mlir::Operation *> ops) {
+  Expected<llvm::Function *> part = whole.emitPart(ops);
+  if (!part)
+    return part.takeError();
+  SmallVector<Value *> arguments;
+  for (Argument &argument : code.function->args())
+    arguments.push_back(&argument);
+  leaveOnFault(builder.CreateCall(*part, arguments));
+  return Error::success();
+}
+
+Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
+  for (mlir::Operation *op : ops) {
+    Error error = Error::success();
+    if (auto launch = mlir::dyn_cast<loop::LaunchOp>(op))
+      error = emitLaunch(launch);
+    else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
+      error = emitIf(branch);
+    else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
+      error = emitBlock(program.getBlock());
+    else if (!mlir::isa<loop::AtOp, loop::WeightOp, loop::ConstantOp>(op))
+      error = createStringError(inconvertibleErrorCode(), "the host cannot run '" + op->getName().getStringRef() + "'");
+    if (error)
+      return error;
+  }
+  return Error::success();
+}
+
+Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
+  loop::KernelOp kernel = kernelOf(launch);
+  if (!kernel || !kernel.getIterations())
+    return createStringError(inconvertibleErrorCode(), "kernel '" + launch.getKernel() + "' has no iterations");
+  for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
+    Expected<Value *> pointer = address(buffer);
+    if (!pointer)
+      return pointer.takeError();
+    builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
+  }
+  for (auto [index, value] : llvm::enumerate(prim::getExprs(launch.getSymbols())))
+    builder.CreateStore(code.exprs.emit(value),
+                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbolArray, index));
+  auto evaluate = [&](std::optional<ExprAttr> attr, int64_t otherwise) -> Value * {
+    return attr ? code.exprs.emit(atLaunch(*attr, kernel, launch)) : builder.getInt64(otherwise);
+  };
+  if (std::optional<ExprAttr> bytes = kernel.getScratch())
+    whole.scratch.push_back(atLaunch(*bytes, kernel, launch));
+  Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
+  FunctionCallee callee =
+      runtimeFunction(constants.module, "ptc_rt_launch", i32, {pointer, i32, pointer, pointer, i64, i64, i64});
+  Value *result = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.sites.size()),
+                                              bufferArray, symbolArray, evaluate(kernel.getIterations(), 1),
+                                              evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
+  whole.sites.push_back({whole.kernels.lookup(launch.getKernel()), nodesOf(launch.getLoc())});
+  leaveOnFault(result);
+  return Error::success();
+}
+
+void PartEmitter::leaveOnFault(Value *result) {
+  BasicBlock *next = BasicBlock::Create(constants.context, "", code.function, failed);
+  fault->addIncoming(result, builder.GetInsertBlock());
+  builder.CreateCondBr(builder.CreateIsNull(result), next, failed);
+  builder.SetInsertPoint(next);
+}
+
+Error PartEmitter::emitIf(loop::IfOp branch) {
+  Expected<Value *> pointer = address(branch.getCondition());
+  if (!pointer)
+    return pointer.takeError();
+  Value *condition = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt8Ty(), *pointer));
+  BasicBlock *onTrue = BasicBlock::Create(constants.context, "then", code.function, failed);
+  BasicBlock *onFalse = BasicBlock::Create(constants.context, "else", code.function, failed);
+  BasicBlock *join = BasicBlock::Create(constants.context, "", code.function, failed);
+  builder.CreateCondBr(condition, onTrue, onFalse);
+  for (auto [block, region] :
+       {std::pair{onTrue, &branch.getThenRegion()}, std::pair{onFalse, &branch.getElseRegion()}}) {
+    builder.SetInsertPoint(block);
+    if (Error error = emitBlock(region->front()))
+      return error;
+    builder.CreateBr(join);
+  }
+  builder.SetInsertPoint(join);
+  return Error::success();
+}
+
+Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant);
+
+/// At the insertion point: an address computed in one branch must not be used in another.
+Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
+  if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
+    Value *slot =
+        builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
+    return builder.CreateLoad(constants.pointer, slot);
+  }
+  mlir::Operation *op = buffer.getDefiningOp();
+  if (auto at = mlir::dyn_cast<loop::AtOp>(op))
+    return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
+  if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {
+    Value *base = builder.CreateLoad(constants.pointer, code.function->getArg(0)); // ptc_rt_call::weights
+    return offset(base, builder.getInt64(whole.inputs.weightOffset(weight)));
+  }
+  if (auto constant = mlir::dyn_cast<loop::ConstantOp>(op))
+    return constantAddress(constants, constant);
+  return createStringError(inconvertibleErrorCode(), "'" + op->getName().getStringRef() + "' has no place in memory");
+}
 
 /// An element as the bytes it has in memory, little endian; a boolean is one byte.
 void appendElement(std::string &bytes, const APInt &value) {
@@ -262,17 +334,19 @@ void appendElement(std::string &bytes, const APInt &value) {
     bytes.push_back(char(whole.extractBitsAsZExtValue(8, 8 * i)));
 }
 
-Expected<llvm::Value *> ProgramEmitter::constantAddress(loop::ConstantOp constant) {
+Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant) {
   auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
   if (!elements || !elements.getElementType().isIntOrFloat())
     return createStringError(inconvertibleErrorCode(), "a constant that is not dense");
-  std::string bytes;
-  if (mlir::isa<mlir::FloatType>(elements.getElementType()))
-    for (const APFloat &value : elements.getValues<APFloat>())
-      appendElement(bytes, value.bitcastToAPInt());
-  else
-    for (const APInt &value : elements.getValues<APInt>())
-      appendElement(bytes, value);
+  // A splat is written once and repeated.
+  std::string bytes, element;
+  bool isFloat = mlir::isa<mlir::FloatType>(elements.getElementType());
+  int64_t distinct = elements.isSplat() ? 1 : elements.getNumElements();
+  for (int64_t i = 0; i < distinct && elements.getNumElements() > 0; ++i)
+    appendElement(element,
+                  isFloat ? elements.getValues<APFloat>()[i].bitcastToAPInt() : elements.getValues<APInt>()[i]);
+  for (int64_t i = 0; i < elements.getNumElements(); i += distinct)
+    bytes += element;
   GlobalVariable *global =
       constants.global(ConstantDataArray::getString(constants.context, bytes, /*AddNull=*/false), "constant");
   global->setAlignment(Align(64));
@@ -283,12 +357,13 @@ Expected<llvm::Value *> ProgramEmitter::constantAddress(loop::ConstantOp constan
 
 Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
                                   loop::ProgramOp program, const StringMap<unsigned> &kernels, const Twine &name) {
-  ProgramEmitter emitter(constants, inputs, function, program, kernels, name + "_program");
-  if (Error error = emitter.emit())
-    return error;
+  ProgramEmitter emitter{constants, inputs, function, kernels, (name + "_program").str()};
+  Expected<llvm::Function *> whole = emitter.emitPart({program.getOperation()});
+  if (!whole)
+    return whole.takeError();
   VariantCode result;
   result.name = program.getSymName().str();
-  result.program = emitter.function();
+  result.program = *whole;
   SmallVector<Expr> arena;
   if (std::optional<ExprAttr> bytes = program.getArena())
     arena.push_back(*bytes);
@@ -330,6 +405,20 @@ SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs) {
 
 std::string kernelSymbol(StringRef kernel, StringRef level) { return (kernel + "." + level).str(); }
 
+/// The one optimisation that host code wants: launches repeat addresses and sizes. Everything else would cost more than
+/// it saves.
+static void shareCommonCode(Module &module) {
+  PassBuilder builder;
+  FunctionAnalysisManager functions;
+  functions.registerPass([] { return TargetLibraryAnalysis(); });
+  builder.registerFunctionAnalyses(functions);
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass());
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
 Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
                                                  LLVMContext &context) {
   auto module = std::make_unique<Module>(inputs.name, context);
@@ -360,6 +449,7 @@ Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const
     codes.push_back(std::move(code));
   }
   emitDescriptor(constants, inputs, interface, codes, kernels);
+  shareCommonCode(*module);
   return module;
 }
 

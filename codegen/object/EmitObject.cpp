@@ -42,7 +42,12 @@ static void registerTargets() {
   });
 }
 
-Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetLevel &level) {
+/// Kernels deserve everything that LLVM has already at the default level.
+static CodeGenOptLevel codegenLevel(unsigned optLevel) {
+  return optLevel == 0 ? CodeGenOptLevel::None : optLevel == 1 ? CodeGenOptLevel::Less : CodeGenOptLevel::Aggressive;
+}
+
+Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetLevel &level, unsigned optLevel) {
   registerTargets();
   std::string message;
   Triple triple(level.triple);
@@ -56,7 +61,7 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetLevel &
   options.UniqueSectionNames = true;
   options.MCOptions.AsmVerbose = true;
   std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, level.cpu, level.features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Aggressive));
+      triple, level.cpu, level.features, options, Reloc::PIC_, std::nullopt, codegenLevel(optLevel)));
   if (!machine)
     return createStringError(inconvertibleErrorCode(), "no code generator for " + level.triple);
   return machine;
@@ -118,7 +123,7 @@ Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine
 }
 
 Expected<SmallVector<char, 0>> emitObject(Module &module, const TargetLevel &level, unsigned optLevel) {
-  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level);
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level, optLevel);
   if (!machine)
     return machine.takeError();
   prepareModule(module, level, **machine);

@@ -25,8 +25,10 @@ struct TargetLevel {
   unsigned vectorBits = 128; // vectors that LLVM's own vectorisers may use; 0: they do not run
 };
 
-/// Position independent code of the level, compiled without calls of a math library.
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const TargetLevel &level);
+/// Position independent code of the level, compiled without calls of a math library. optLevel: how much the code
+/// generator does, as for optimizeModule.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const TargetLevel &level,
+                                                                         unsigned optLevel = 2);
 
 /// Sets triple, data layout and the level's function attributes; do this before optimising.
 void prepareModule(llvm::Module &module, const TargetLevel &level, const llvm::TargetMachine &machine);

@@ -41,8 +41,9 @@ loop.program @main(%x: !loop.buffer<[batch, 4] x f32>, %flag: !loop.buffer<[] x 
   } : !loop.buffer<[] x i1>
   loop.launch @copy(%t, %y) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>, !loop.buffer<[batch, 4] x f32>
   loop.launch @increment(%past) symbols [] : !loop.buffer<[1] x i64>
-}
 )";
+
+static const char negationText[] = "loop.launch @negate(%y) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>\n";
 
 /// Every kernel loops over [begin, end); LEVEL is replaced.
 static const char kernelText[] = R"(
@@ -172,7 +173,10 @@ static Error link(const ArtifactOptions &options, const artifact::LinkInputs &in
 Artifact build(const ArtifactOptions &options, std::string *error) {
   mlir::MLIRContext context;
   context.loadDialect<loop::LoopDialect>();
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(programText, &context);
+  std::string text = programText;
+  for (unsigned i = 0; i < options.negations; ++i)
+    text += negationText;
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text + "}", &context);
   REQUIRE(module);
   std::vector<artifact::WeightBlob> blobs = makeWeights(options);
   artifact::WeightLayout layout = artifact::layOutWeights(blobs);
@@ -200,7 +204,7 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
 
   LLVMContext llvmContext;
   std::unique_ptr<Module> hostModule = cantFail(host::emitHostModule(host, result.interface, llvmContext));
-  SmallVector<char, 0> hostObject = cantFail(object::emitObject(*hostModule, {}, 1));
+  SmallVector<char, 0> hostObject = cantFail(object::emitObject(*hostModule, {}, 0));
   SmallVector<char, 0> v2 = compileKernels("x86-64-v2"), v3 = compileKernels("x86-64-v3");
 
   artifact::LinkInputs inputs{.triple = Triple("x86_64-unknown-linux-gnu"), .name = "m"};

@@ -29,6 +29,7 @@ struct ArtifactOptions {
   bool weightsFile = false;
   uint64_t padding = 0; // bytes of further weights
   unsigned jobs = 1;
+  unsigned negations = 0; // of y at the end of the program, one launch each
   bool failFill = false;
 };
 

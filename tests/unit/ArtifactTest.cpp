@@ -167,6 +167,11 @@ TEST_CASE("closing a library ends its threads, even of models that were not dest
   CHECK(threadsOfProcess() == before);
 }
 
+TEST_CASE("a program of many launches runs all of them in order", "[artifact]") {
+  Artifact artifact = build({.negations = 1002});
+  checkTensorRun(Library(artifact.path).table);
+}
+
 TEST_CASE("weights embed at any size and are found beside the library", "[artifact]") {
   Artifact large = build({.padding = 5'000'001});
   checkElf(large.path);
