@@ -46,8 +46,7 @@ void addHelp(InFlightDiagnostic &diag, const Twine &text) { diag.attachNote() <<
 
 Location makeNodeLocation(MLIRContext *context, StringRef node, StringRef op, StringRef output) {
   auto str = [&](StringRef s) { return StringAttr::get(context, s); };
-  SmallVector<NamedAttribute> entries = {
-      {str("node"), str(node)}, {str("op"), str(op)}, {str("output"), str(output)}};
+  SmallVector<NamedAttribute> entries = {{str("node"), str(node)}, {str("op"), str(op)}, {str("output"), str(output)}};
   return FusedLoc::get(context, {UnknownLoc::get(context)}, DictionaryAttr::get(context, entries));
 }
 

@@ -26,7 +26,15 @@
 namespace ptc {
 
 /// What the process exits with; the values are interface.md's exit codes.
-enum class ExitClass : uint8_t { None = 0, Usage = 2, InvalidModel = 3, Unsupported = 4, Target = 5, File = 6, Limit = 8 };
+enum class ExitClass : uint8_t {
+  None = 0,
+  Usage = 2,
+  InvalidModel = 3,
+  Unsupported = 4,
+  Target = 5,
+  File = 6,
+  Limit = 8
+};
 
 enum class DiagId : uint16_t {
 #define DIAG(code, name, exitClass, format) name,
@@ -54,12 +62,10 @@ llvm::StringRef stripCode(llvm::StringRef message);
 inline int exitCode(DiagId id) { return static_cast<int>(getDiagRow(id).exitClass); }
 
 /// Emits the row's sentence at `loc`. Add help with `addHelp`.
-template <typename... Args>
-mlir::InFlightDiagnostic diagnose(mlir::Location loc, DiagId id, Args &&...args) {
+template <typename... Args> mlir::InFlightDiagnostic diagnose(mlir::Location loc, DiagId id, Args &&...args) {
   const DiagRow &row = getDiagRow(id);
   std::string text = llvm::formatv(/*Validate=*/false, row.format.data(), std::forward<Args>(args)...).str();
-  mlir::InFlightDiagnostic diag =
-      row.exitClass == ExitClass::None ? mlir::emitWarning(loc) : mlir::emitError(loc);
+  mlir::InFlightDiagnostic diag = row.exitClass == ExitClass::None ? mlir::emitWarning(loc) : mlir::emitError(loc);
   diag << '[' << getCode(id) << "] " << text;
   return diag;
 }

@@ -49,18 +49,14 @@ Values celu(NodeContext &n) {
 static Value hardSigmoid(NodeContext &n, Value x, double alpha, double beta) {
   return n.clamp(n.add(n.mul(x, alpha), beta), 0, 1);
 }
-Values hardSigmoid(NodeContext &n) {
-  return {hardSigmoid(n, n.input(0), n.real("alpha", 0.2), n.real("beta", 0.5))};
-}
+Values hardSigmoid(NodeContext &n) { return {hardSigmoid(n, n.input(0), n.real("alpha", 0.2), n.real("beta", 0.5))}; }
 Values hardSwish(NodeContext &n) {
   Value x = n.input(0);
   return {n.mul(x, hardSigmoid(n, x, 1.0 / 6, 0.5))};
 }
 
 /// log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)), which never overflows
-static Value softplus(NodeContext &n, Value x) {
-  return n.add(n.relu(x), n.unary<Log1pOp>(n.exp(n.neg(n.abs(x)))));
-}
+static Value softplus(NodeContext &n, Value x) { return n.add(n.relu(x), n.unary<Log1pOp>(n.exp(n.neg(n.abs(x))))); }
 Values softplus(NodeContext &n) { return {softplus(n, n.input(0))}; }
 Values mish(NodeContext &n) {
   Value x = n.input(0);

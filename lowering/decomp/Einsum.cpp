@@ -100,7 +100,8 @@ static Term contract(NodeContext &n, Term a, Term b, llvm::function_ref<bool(cha
   auto dimsOf = [&](const std::string &letters) {
     Dims dims;
     for (char c : letters) {
-      Expr x = a.has(c) ? n.dim(a.value, a.axisOf(c)) : n.expr(1), y = b.has(c) ? n.dim(b.value, b.axisOf(c)) : n.expr(1);
+      Expr x = a.has(c) ? n.dim(a.value, a.axisOf(c)) : n.expr(1),
+           y = b.has(c) ? n.dim(b.value, b.axisOf(c)) : n.expr(1);
       dims.push_back(x.isConstant(1) ? y : x);
     }
     return dims;
@@ -117,7 +118,8 @@ static Term contract(NodeContext &n, Term a, Term b, llvm::function_ref<bool(cha
     joined.push_back(product(n.getContext(), secondDims));
     return n.reshape(wide, joined);
   };
-  Value result = n.matmul(flat(a, rows, contracted, rowDims, innerDims), flat(b, contracted, columns, innerDims, columnDims));
+  Value result =
+      n.matmul(flat(a, rows, contracted, rowDims, innerDims), flat(b, contracted, columns, innerDims, columnDims));
   Dims dims = batchDims;
   llvm::append_range(dims, rowDims);
   llvm::append_range(dims, columnDims);
@@ -139,7 +141,9 @@ static std::string implicitResult(llvm::ArrayRef<Term> terms, size_t ellipsisDim
 
 Values einsum(NodeContext &n) {
   std::string equation = n.text("equation", "");
-  auto bad = [&](llvm::StringRef why) -> Values { return {n.fail(DiagId::BadAttribute, "equation", "'" + equation + "'", why)}; };
+  auto bad = [&](llvm::StringRef why) -> Values {
+    return {n.fail(DiagId::BadAttribute, "equation", "'" + equation + "'", why)};
+  };
   auto [left, right] = llvm::StringRef(equation).split("->");
   llvm::SmallVector<llvm::StringRef> operands;
   left.split(operands, ',');

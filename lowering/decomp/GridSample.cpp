@@ -23,8 +23,8 @@ namespace {
 
 /// Element indices along one axis, with the weight and the validity of each.
 struct Corner {
-  Value index;   // f32, within the input
-  Value weight;  // f32, or null for 1
+  Value index;    // f32, within the input
+  Value weight;   // f32, or null for 1
   Value isInside; // i1, or null for always
 };
 
@@ -50,7 +50,8 @@ public:
     Value low = n.unary<FloorOp>(position), offset = n.sub(position, low);
     llvm::SmallVector<Corner> result;
     for (int64_t k = -1; k <= 2; ++k)
-      result.push_back(corner(reflectedIf(n.add(low, double(k)), extent), cubicWeight(n.add(offset, double(-k))), extent));
+      result.push_back(
+          corner(reflectedIf(n.add(low, double(k)), extent), cubicWeight(n.add(offset, double(-k))), extent));
     return result;
   }
 
@@ -100,7 +101,8 @@ Values gridSample(NodeContext &n) {
   std::string mode = n.text("mode", "linear"), padding = n.text("padding_mode", "zeros");
   mode = mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
   if (spatial < 1 || n.rank(grid) != n.rank(x) || !n.dim(grid, n.rank(grid) - 1).isConstant(spatial))
-    return {n.fail(DiagId::WrongRank, 1, n.rank(grid), "the rank of input 0 is needed, and one coordinate a spatial dim")};
+    return {
+        n.fail(DiagId::WrongRank, 1, n.rank(grid), "the rank of input 0 is needed, and one coordinate a spatial dim")};
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "nearest, linear or cubic is needed")};
   Sampler sampler(n, mode, padding, n.flag("align_corners"));

@@ -22,8 +22,7 @@ Values gatherElements(NodeContext &n) {
 /// Index tuples may count from the end: the size of the dim that each component names is added then.
 static Value wrapTuples(NodeContext &n, Value x, Value indices, int64_t batchDims) {
   Expr length = n.dim(indices, n.rank(indices) - 1);
-  if (n.rank(indices) == 0 || !length.isConstant() || batchDims < 0 ||
-      batchDims + length.getValue() > n.rank(x))
+  if (n.rank(indices) == 0 || !length.isConstant() || batchDims < 0 || batchDims + length.getValue() > n.rank(x))
     return n.fail(DiagId::WrongRank, 1, n.rank(indices), "its last dim must be known and at most the rank of input 0");
   if (!n.isInteger(indices))
     return n.fail(DiagId::WrongInputType, 1, n.elementType(indices), "an integer type is needed");

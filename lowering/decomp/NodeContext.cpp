@@ -18,8 +18,7 @@ bool NodeContext::hasOutput(size_t i) const { return int(i) < node.output_size()
 
 Value NodeContext::input(size_t i) { return hasInput(i) ? inputs[i] : fail(DiagId::MissingInput, i); }
 
-template <typename Known>
-static Known orNeedsConstant(NodeContext &n, Known known, size_t i, StringRef what) {
+template <typename Known> static Known orNeedsConstant(NodeContext &n, Known known, size_t i, StringRef what) {
   if (!known && n.hasInput(i))
     n.failWithHelp("pin the dims it depends on with --dim or --shape, or simplify the model so that it is a constant",
                    DiagId::NeedsConstant, i, what);

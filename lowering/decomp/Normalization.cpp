@@ -32,7 +32,8 @@ Values batchNormalization(NodeContext &n) {
     Dims channels = n.dims(mean);
     batchMean = n.convertLike(n.reshape(batchMean, channels), mean);
     batchVar = n.convertLike(n.reshape(batchVar, channels), var);
-    outputs = {{}, n.add(n.mul(mean, momentum), n.mul(batchMean, 1 - momentum)),
+    outputs = {{},
+               n.add(n.mul(mean, momentum), n.mul(batchMean, 1 - momentum)),
                n.add(n.mul(var, momentum), n.mul(batchVar, 1 - momentum))};
     mean = batchMean;
     var = batchVar;
@@ -42,8 +43,7 @@ Values batchNormalization(NodeContext &n) {
   Value shift = n.sub(bias, n.mul(mean, s));
   s = n.convertLike(s, x);
   shift = n.convertLike(shift, x);
-  Value y = n.rank(x) < 2 ? n.add(n.mul(x, s), shift)
-                          : n.add(n.mul(x, perChannel(n, s, x)), perChannel(n, shift, x));
+  Value y = n.rank(x) < 2 ? n.add(n.mul(x, s), shift) : n.add(n.mul(x, perChannel(n, s, x)), perChannel(n, shift, x));
   outputs.resize(std::max<size_t>(outputs.size(), 1));
   outputs[0] = y;
   return outputs;

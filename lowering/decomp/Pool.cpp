@@ -64,8 +64,8 @@ static Value maxIndices(NodeContext &n, Value x, const PlacedWindow &w) {
   }
   for (int64_t i = spatial; i-- > 0;) {
     Value inWindow = n.binary<RemOp>(n.div(best, double(inner)), n.scalar(w.size[i], n.si64()));
-    Value position = n.add(n.mul(n.iota(2 + i, dims, n.si64()), double(w.strides[i])),
-                           n.mul(inWindow, double(w.dilations[i])));
+    Value position =
+        n.add(n.mul(n.iota(2 + i, dims, n.si64()), double(w.strides[i])), n.mul(inWindow, double(w.dilations[i])));
     position = n.sub(position, n.fromExprs(w.low[i], n.si64(), true));
     index = n.add(index, n.mul(position, n.fromExprs(strides[i], n.si64(), true)));
     inner *= w.size[i];
@@ -73,8 +73,8 @@ static Value maxIndices(NodeContext &n, Value x, const PlacedWindow &w) {
   Expr image = n.expr(1);
   for (int64_t i = 0; i < spatial; ++i)
     image = image * n.dim(x, i + 2);
-  Value plane = n.add(n.mul(n.iota(0, dims, n.si64()), n.fromExprs(n.dim(x, 1), n.si64(), true)),
-                      n.iota(1, dims, n.si64()));
+  Value plane =
+      n.add(n.mul(n.iota(0, dims, n.si64()), n.fromExprs(n.dim(x, 1), n.si64(), true)), n.iota(1, dims, n.si64()));
   return n.add(index, n.mul(plane, n.fromExprs(image, n.si64(), true)));
 }
 
@@ -133,7 +133,9 @@ Values lpPool(NodeContext &n) {
 // Global pools reduce all spatial dims
 //===----------------------------------------------------------------------===//
 
-static Ints spatialAxes(NodeContext &n) { return llvm::to_vector(llvm::seq<int64_t>(2, std::max<int64_t>(2, n.rank(n.input(0))))); }
+static Ints spatialAxes(NodeContext &n) {
+  return llvm::to_vector(llvm::seq<int64_t>(2, std::max<int64_t>(2, n.rank(n.input(0)))));
+}
 
 Values globalAveragePool(NodeContext &n) { return {n.mean(n.input(0), spatialAxes(n), true)}; }
 Values globalMaxPool(NodeContext &n) { return {n.reduce(ReduceKind::Max, n.input(0), spatialAxes(n), true)}; }

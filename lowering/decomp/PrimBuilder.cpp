@@ -101,7 +101,9 @@ Dims PrimBuilder::exprs(ArrayRef<int64_t> values) const {
   return llvm::map_to_vector(values, [&](int64_t v) { return expr(v); });
 }
 
-Value PrimBuilder::constant(DenseElementsAttr value) { return ConstantOp::create(builder, loc, value.getType(), value); }
+Value PrimBuilder::constant(DenseElementsAttr value) {
+  return ConstantOp::create(builder, loc, value.getType(), value);
+}
 
 static APFloat toFloat(double value, FloatType type) {
   APFloat result(value);

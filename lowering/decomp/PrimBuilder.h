@@ -103,18 +103,14 @@ public:
   Value iota(int64_t axis, llvm::ArrayRef<Expr> dims, Type type);
 
   //===--- Pointwise, with numpy broadcasting ---===//
-  template <typename Op> Value unary(Value x) {
-    return x ? fold(Op::create(builder, loc, x.getType(), x)) : Value();
-  }
+  template <typename Op> Value unary(Value x) { return x ? fold(Op::create(builder, loc, x.getType(), x)) : Value(); }
   template <typename Op> Value binary(Value a, Value b) {
     return broadcast(a, b) ? fold(Op::create(builder, loc, a.getType(), a, b)) : Value();
   }
   template <typename Op> Value predicate(Value a, Value b) {
     return broadcast(a, b) ? fold(Op::create(builder, loc, boolLike(a), a, b)) : Value();
   }
-  template <typename Op> Value test(Value x) {
-    return x ? fold(Op::create(builder, loc, boolLike(x), x)) : Value();
-  }
+  template <typename Op> Value test(Value x) { return x ? fold(Op::create(builder, loc, boolLike(x), x)) : Value(); }
   Value add(Value a, Value b) { return binary<prim::AddOp>(a, b); }
   Value sub(Value a, Value b) { return binary<prim::SubOp>(a, b); }
   Value mul(Value a, Value b) { return binary<prim::MulOp>(a, b); }
@@ -183,9 +179,7 @@ public:
 
   //===--- Reductions, windows, contractions ---===//
   Value reduce(ReduceKind kind, Value x, llvm::ArrayRef<int64_t> axes, bool keepDims);
-  Value sum(Value x, llvm::ArrayRef<int64_t> axes, bool keepDims) {
-    return reduce(ReduceKind::Sum, x, axes, keepDims);
-  }
+  Value sum(Value x, llvm::ArrayRef<int64_t> axes, bool keepDims) { return reduce(ReduceKind::Sum, x, axes, keepDims); }
   Value mean(Value x, llvm::ArrayRef<int64_t> axes, bool keepDims);
   Value argReduce(ArgKind kind, Value x, int64_t axis, bool selectLast, bool keepDims);
   Value scan(ReduceKind kind, Value x, int64_t axis, bool exclusive, bool reverse);

@@ -66,7 +66,8 @@ Value PrimBuilder::squeeze(Value x, ArrayRef<int64_t> axes) {
     if (!llvm::is_contained(axes, int64_t(i)))
       to.push_back(dim);
     else if (!shapes.assumeEqual(dim, expr(1)))
-      return fail(DiagId::DimMismatch, "the squeezed dim " + std::to_string(i), dim, "the size that can be squeezed", 1);
+      return fail(DiagId::DimMismatch, "the squeezed dim " + std::to_string(i), dim, "the size that can be squeezed",
+                  1);
   }
   if (rank(x) == int64_t(to.size()))
     return x;
@@ -161,7 +162,8 @@ Value PrimBuilder::concat(ArrayRef<Value> inputs, int64_t axis) {
   for (Value input : inputs) {
     Dims from = dims(input);
     if (from.size() != to.size())
-      return fail(DiagId::WrongRank, &input - inputs.begin(), from.size(), "all inputs must have the rank of the first");
+      return fail(DiagId::WrongRank, &input - inputs.begin(), from.size(),
+                  "all inputs must have the rank of the first");
     if (elementType(input) != elementType(inputs.front()))
       return fail(DiagId::TypeMismatch, elementType(inputs.front()), elementType(input));
     for (auto [i, dim] : llvm::enumerate(from)) {

@@ -64,7 +64,9 @@ static Value quantize(NodeContext &n, Value x, Value scale, Value zeroPoint, Typ
 
 Values quantizeLinear(NodeContext &n) {
   Value x = n.input(0), scale = n.input(1), zeroPoint = n.optionalInput(2);
-  Type to = zeroPoint ? n.elementType(zeroPoint) : n.integer("output_dtype", 0) ? n.typeAttribute("output_dtype") : n.ui8();
+  Type to = zeroPoint                      ? n.elementType(zeroPoint)
+            : n.integer("output_dtype", 0) ? n.typeAttribute("output_dtype")
+                                           : n.ui8();
   if (!to)
     return {};
   int64_t blockSize = n.integer("block_size", 0);
@@ -124,7 +126,8 @@ static int64_t columnAxis(NodeContext &n, Value x) { return std::max<int64_t>(0,
 
 Values matMulInteger(NodeContext &n) {
   Value a = n.input(0), b = n.input(1);
-  return {n.matmul(centered(n, a, n.optionalInput(2), rowAxis(n, a)), centered(n, b, n.optionalInput(3), columnAxis(n, b)))};
+  return {n.matmul(centered(n, a, n.optionalInput(2), rowAxis(n, a)),
+                   centered(n, b, n.optionalInput(3), columnAxis(n, b)))};
 }
 
 /// scale * integer, quantised to the type of the result's zero point

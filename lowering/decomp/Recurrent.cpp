@@ -32,10 +32,10 @@ struct Activation {
 
 /// What one direction works with.
 struct Direction {
-  Value inputProducts;         // [time, batch, gates*hidden], biases of W (and of R where they may be joined) added
-  Value recurrence;            // R transposed: [hidden, gates*hidden]
-  Value recurrenceBias;        // [gates*hidden], or null
-  Value peepholes;             // [3*hidden], or null
+  Value inputProducts;  // [time, batch, gates*hidden], biases of W (and of R where they may be joined) added
+  Value recurrence;     // R transposed: [hidden, gates*hidden]
+  Value recurrenceBias; // [gates*hidden], or null
+  Value peepholes;      // [3*hidden], or null
   llvm::ArrayRef<Activation> activations;
   bool isReverse;
 };
@@ -107,7 +107,8 @@ bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_
     for (size_t i = 0; i < directions * defaults.size(); ++i)
       names.push_back(defaults[i % defaults.size()].str());
   if (names.size() != directions * defaults.size()) {
-    n.fail(DiagId::DimMismatch, "the number of activations", names.size(), "what is needed", directions * defaults.size());
+    n.fail(DiagId::DimMismatch, "the number of activations", names.size(), "what is needed",
+           directions * defaults.size());
     return false;
   }
   for (auto [i, name] : llvm::enumerate(names)) {
@@ -166,7 +167,8 @@ Values Recurrence::run(llvm::ArrayRef<llvm::StringRef> defaultActivations, bool 
     x = n.swapAxes(x, 0, 1);
   Expr steps = n.dim(x, 0), size = n.dim(n.input(2), 2), directions = n.dim(n.input(1), 0);
   if (!steps.isConstant())
-    return {n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape, "the sequence length " + steps.str())};
+    return {n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape,
+                           "the sequence length " + steps.str())};
   if (steps.getValue() > maxUnrolledSteps)
     return {n.fail(DiagId::TooLongToUnroll, steps.getValue(), maxUnrolledSteps)};
   std::string way = n.text("direction", "forward");

@@ -46,8 +46,9 @@ Values reduceL2(NodeContext &n) {
   return {reduction(n, ReduceKind::Sum, square, [&](Value x) { return n.convertLike(n.sqrt(x), n.input(0)); })};
 }
 Values reduceLogSum(NodeContext &n) {
-  return {reduction(n, ReduceKind::Sum, [&](Value x) { return inFloat(n, x); },
-                    [&](Value x) { return n.convertLike(n.log(x), n.input(0)); })};
+  return {reduction(
+      n, ReduceKind::Sum, [&](Value x) { return inFloat(n, x); },
+      [&](Value x) { return n.convertLike(n.log(x), n.input(0)); })};
 }
 
 Values reduceMean(NodeContext &n) {

@@ -66,10 +66,18 @@ public:
       x = f(x);
     return a;
   }
-  Vector add(Vector a, double b) const { return map(std::move(a), [=](double x) { return x + b; }); }
-  Vector mul(Vector a, double b) const { return map(std::move(a), [=](double x) { return x * b; }); }
-  Vector floor(Vector a) const { return map(std::move(a), [](double x) { return std::floor(x); }); }
-  Vector ceil(Vector a) const { return map(std::move(a), [](double x) { return std::ceil(x); }); }
+  Vector add(Vector a, double b) const {
+    return map(std::move(a), [=](double x) { return x + b; });
+  }
+  Vector mul(Vector a, double b) const {
+    return map(std::move(a), [=](double x) { return x * b; });
+  }
+  Vector floor(Vector a) const {
+    return map(std::move(a), [](double x) { return std::floor(x); });
+  }
+  Vector ceil(Vector a) const {
+    return map(std::move(a), [](double x) { return std::ceil(x); });
+  }
   Vector clampToInput(Vector a) const {
     return map(std::move(a), [=, this](double x) { return std::clamp<double>(x, 0, in - 1); });
   }
@@ -94,9 +102,7 @@ public:
   Vector mul(Vector a, Value b) const { return n.mul(a, b); }
   Vector floor(Vector a) const { return n.unary<FloorOp>(a); }
   Vector ceil(Vector a) const { return n.unary<CeilOp>(a); }
-  Vector clampToInput(Vector a) const {
-    return n.minimum(n.maximum(a, n.scalarLike(0, a)), n.add(inSize(), -1.0));
-  }
+  Vector clampToInput(Vector a) const { return n.minimum(n.maximum(a, n.scalarLike(0, a)), n.add(inSize(), -1.0)); }
 
 private:
   NodeContext &n;
@@ -132,8 +138,8 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
     return {0.0};
   if (transformation == "tf_half_pixel_for_nn")
     return a.mul(a.add(a.positions(), 0.5), 1 / scale);
-  std::vector<double> c = coordinates(a, transformation, axis, inverse,
-                                      [&](double x, double y) { return (x - 1) / (y - 1); });
+  std::vector<double> c =
+      coordinates(a, transformation, axis, inverse, [&](double x, double y) { return (x - 1) / (y - 1); });
   if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
     double adjustment = double(out) / (scale * in);
     return a.add(c, in / 2.0 * (1 - adjustment));

@@ -1,6 +1,6 @@
 //===- Shape.cpp - operators that move or make elements -------------------===//
-#include "lowering/decomp/OnnxOps.h"
 #include "lowering/decomp/ElementTypes.h"
+#include "lowering/decomp/OnnxOps.h"
 
 using namespace ptc::prim;
 
@@ -149,7 +149,8 @@ static std::optional<Dims> splitSizes(NodeContext &n, Expr dim, size_t count) {
     n.fail(DiagId::DimMismatch, "the split dim", dim, "the number of parts", count);
     return std::nullopt;
   }
-  return Dims(count, n.shapes.divide(dim, n.expr(count)).numerator.floorDiv(n.shapes.divide(dim, n.expr(count)).denominator));
+  return Dims(count,
+              n.shapes.divide(dim, n.expr(count)).numerator.floorDiv(n.shapes.divide(dim, n.expr(count)).denominator));
 }
 
 Values split(NodeContext &n) {
@@ -223,7 +224,8 @@ Values slice(NodeContext &n) {
     steps = *known;
   }
   if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size())
-    return {n.fail(DiagId::DimMismatch, "the number of starts", starts->size(), "that of ends, axes or steps", "another")};
+    return {
+        n.fail(DiagId::DimMismatch, "the number of starts", starts->size(), "that of ends, axes or steps", "another")};
   Dims first(n.rank(x), n.expr(0)), dims = n.dims(x);
   Ints stride(n.rank(x), 1);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -262,7 +264,8 @@ Values pad(NodeContext &n) {
     axes = *given;
   }
   if (pads->size() != 2 * axes.size())
-    return {n.fail(DiagId::DimMismatch, "the number of pads", pads->size(), "twice the number of axes", 2 * axes.size())};
+    return {
+        n.fail(DiagId::DimMismatch, "the number of pads", pads->size(), "twice the number of axes", 2 * axes.size())};
   Dims low(n.rank(x), n.expr(0)), high = low;
   for (auto [i, axis] : llvm::enumerate(axes)) {
     std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x));

@@ -15,7 +15,7 @@
 // The walk goes from a value up through the ops that define it. It is cheap,
 // because every integer result that it finds is written back as prim.exprs or
 // prim.constant by the builder: the next walk ends there. Only undecided booleans
-// and floats are walked again, and `maxDepth` bounds that.
+// and floats are walked again, each value once, and not deeper than `maxDepth`.
 //
 // Floats are treated as exact reals here, which is what the writer of a scale
 // factor means; a model that relies on rounding in its shape arithmetic would get
@@ -94,9 +94,12 @@ private:
   Rational integer(int64_t value) const { return {shapes.constant(value), shapes.constant(1)}; }
 
   Known operand(Value value) {
+    if (auto found = results.find(value); found != results.end())
+      return found->second;
     unsigned saved = depth;
     Known known = evaluate(value, depth + 1);
     depth = saved;
+    results.try_emplace(value, known);
     return known;
   }
 
@@ -332,7 +335,9 @@ private:
         .Case([&](SubOp) { return add(x[0], {-x[1].numerator, x[1].denominator}); })
         .Case([&](NegOp) { return Rational{-x[0].numerator, x[0].denominator}; })
         .Case([&](MulOp) { return mul(x[0], x[1]); })
-        .Case([&](DivOp d) { return isa<FloatType>(getElementType(d.getA())) ? ratio(x[0], x[1]) : truncated(x[0], x[1]); })
+        .Case([&](DivOp d) {
+          return isa<FloatType>(getElementType(d.getA())) ? ratio(x[0], x[1]) : truncated(x[0], x[1]);
+        })
         .Case([&](ModOp) { return modulo(x[0], x[1]); })
         .Case([&](RemOp) { return remainder(x[0], x[1]); })
         .Case([&](MaximumOp) { return minmax(x[0], x[1], Expr::max); })
@@ -357,8 +362,7 @@ private:
   }
 
   KnownScalar ratio(Rational a, Rational b) {
-    ShapeScope::Quotient q =
-        shapes.divide({a.numerator, b.denominator}, {a.denominator, b.numerator});
+    ShapeScope::Quotient q = shapes.divide({a.numerator, b.denominator}, {a.denominator, b.numerator});
     if (!shapes.isPositive(q.denominator))
       return std::nullopt;
     return Rational{shapes.simplify(q.numerator), shapes.simplify(q.denominator)};
@@ -448,6 +452,7 @@ private:
 
   const ShapeScope &shapes;
   unsigned depth = 0;
+  llvm::DenseMap<Value, Known> results; // of operands, so that a shared one is walked once
 };
 
 } // namespace

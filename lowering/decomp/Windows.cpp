@@ -20,7 +20,8 @@ std::optional<WindowAttributes> readAttributes(NodeContext &n, size_t spatial) {
   a.autoPad = n.text("auto_pad", "NOTSET");
   auto check = [&](llvm::StringRef name, const Ints &values, size_t count, int64_t least) {
     if (values.size() != count)
-      n.fail(DiagId::DimMismatch, "the number of values in '" + name.str() + "'", values.size(), "what is needed", count);
+      n.fail(DiagId::DimMismatch, "the number of values in '" + name.str() + "'", values.size(), "what is needed",
+             count);
     for (int64_t value : values)
       if (value < least)
         n.fail(DiagId::BadAttribute, name, value, "at least " + std::to_string(least) + " is needed");
@@ -30,7 +31,8 @@ std::optional<WindowAttributes> readAttributes(NodeContext &n, size_t spatial) {
   check("pads", a.pads, 2 * spatial, 0);
   llvm::StringRef pad = a.autoPad;
   if (pad != "NOTSET" && pad != "VALID" && pad != "SAME_UPPER" && pad != "SAME_LOWER")
-    n.fail(DiagId::BadAttribute, "auto_pad", "'" + a.autoPad + "'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER is needed");
+    n.fail(DiagId::BadAttribute, "auto_pad", "'" + a.autoPad + "'",
+           "NOTSET, VALID, SAME_UPPER or SAME_LOWER is needed");
   return n.hasFailed() ? std::nullopt : std::optional(a);
 }
 

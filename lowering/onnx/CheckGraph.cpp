@@ -11,12 +11,12 @@
 //===----------------------------------------------------------------------===//
 #include "lowering/onnx/CheckGraph.h"
 #include "ir/Diagnostics.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringSet.h"
 #include "lowering/decomp/OnnxOps.h"
 #include "lowering/onnx/Opsets.h"
 #include "lowering/onnx/WireFormat.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <onnx/checker.h>
 
 using namespace mlir;
@@ -243,8 +243,7 @@ private:
   void note(const NodeProto &node, const Opsets &opsets) {
     StringRef domain = Opsets::normalize(node.domain());
     std::string key = domain.empty() ? node.op_type() : (domain + "." + node.op_type()).str();
-    auto [entry, isNew] =
-        missing.insert({key, Uses{nodeLocation(context, node), opsets.operatorVersion(node), {}}});
+    auto [entry, isNew] = missing.insert({key, Uses{nodeLocation(context, node), opsets.operatorVersion(node), {}}});
     std::string name = !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : std::string();
     entry->second.names.push_back("'" + name + "'");
   }

@@ -2,9 +2,9 @@
 #ifndef PTC_LOWERING_ONNX_FUNCTIONBODY_H
 #define PTC_LOWERING_ONNX_FUNCTIONBODY_H
 
+#include "lowering/onnx/Opsets.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "lowering/onnx/Opsets.h"
 
 namespace ptc::onnx_import {
 

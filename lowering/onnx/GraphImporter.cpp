@@ -152,8 +152,8 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
   const onnx::OpSchema *schema = frame.opsets.schema(node);
   int needed = schema ? schema->min_input() : 0;
   for (int i = 0; i < needed; ++i) {
-    bool isOptional = schema && i < int(schema->inputs().size()) &&
-                      schema->inputs()[i].GetOption() == onnx::OpSchema::Optional;
+    bool isOptional =
+        schema && i < int(schema->inputs().size()) && schema->inputs()[i].GetOption() == onnx::OpSchema::Optional;
     if (!isOptional && !context.input(i))
       return false;
   }

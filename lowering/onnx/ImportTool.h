@@ -6,8 +6,8 @@ namespace ptc {
 
 /// Whether the command line asks for an import.
 bool isImportCommand(int argc, char **argv);
-/// `--import-onnx MODEL [--dim D]... [--shape S]... [--alias A=B]... [--const NAME=FILE]...`: prints the prim module, or
-/// the diagnostics on standard error, one a line, and returns the exit code that they mean.
+/// `--import-onnx MODEL [--dim D]... [--shape S]... [--alias A=B]... [--const NAME=FILE]...`: prints the prim module,
+/// or the diagnostics on standard error, one a line, and returns the exit code that they mean.
 int importOnnxMain(int argc, char **argv);
 
 } // namespace ptc

@@ -67,8 +67,8 @@ static std::optional<SymbolBounds> parseBounds(StringRef text) {
     return bounds;
   if (!text.consume_front("..") || text.consumeInteger(10, bounds.max) || bounds.max < bounds.min)
     return std::nullopt;
-  if (text.consume_front(":") && (text.consumeInteger(10, bounds.hint) || bounds.hint < bounds.min ||
-                                  bounds.hint > bounds.max))
+  if (text.consume_front(":") &&
+      (text.consumeInteger(10, bounds.hint) || bounds.hint < bounds.min || bounds.hint > bounds.max))
     return std::nullopt;
   return text.empty() ? std::optional(bounds) : std::nullopt;
 }
@@ -183,7 +183,8 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
     Expr &symbol = named[key];
     if (!symbol) {
       StringRef name = dimName(input, axis);
-      std::string wanted = name.empty() ? makeIdentifier(input.name() + "_" + std::to_string(axis)) : makeIdentifier(name);
+      std::string wanted =
+          name.empty() ? makeIdentifier(input.name() + "_" + std::to_string(axis)) : makeIdentifier(name);
       SymbolBounds limits;
       limits.hint = defaultHint(axis);
       if (bound != bounds.end())
