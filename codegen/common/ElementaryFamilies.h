@@ -1,0 +1,45 @@
+//===- ElementaryFamilies.h - the rows of the table as functions ----------===//
+//
+// One function a row of ElementaryFunctions.def, and the pieces that families share. All work in f32 or f64.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_COMMON_ELEMENTARYFAMILIES_H
+#define PTC_CODEGEN_COMMON_ELEMENTARYFAMILIES_H
+
+#include "codegen/common/ElementaryEmitter.h"
+
+namespace ptc::codegen {
+
+#define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64) Num emit##NAME(Num x);
+#define PTC_ELEMENTARY_BINARY(NAME, OP, ULP32, ULP64) Num emit##NAME(Num x, Num y);
+#define PTC_ELEMENTARY_TEST(NAME, OP) Mask emit##NAME(Num x);
+#include "codegen/common/ElementaryFunctions.def"
+
+/// exp(x) * 2^shift. NaN stays.
+Num expScaled(Num x, int shift);
+/// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
+Num expOfPair(Num x, Num lo, Num factor);
+/// expm1(x) for -100 < x <= 0 or NaN.
+Num expm1Negative(Num x);
+/// log(1 + f + fLo) + e log(2) in the base that the constants say, from an argument split as 2^e (1 + f + fLo).
+struct LogSplit {
+  Num e, f, fLo; ///< fLo may be absent
+};
+/// Any positive finite x, denormal or not.
+LogSplit splitForLog(Num x);
+/// x.hi + x.lo with x.hi normal and positive.
+LogSplit splitForLog(Pair x);
+Num logOfSplit(LogSplit s);
+/// log(x), x positive and finite, to about 10 bits more than the format's.
+Pair logAsPair(Num x);
+
+/// x = q pi/2 + hi + lo with |hi| <= pi/4 (1 + small), q modulo 4; x >= 0. lo is absent in f32 if `withLow` is not set.
+struct Quadrant {
+  Bits q;
+  Num hi, lo;
+};
+Quadrant reduceByHalfPi(Num x, bool withLow);
+
+} // namespace ptc::codegen
+
+#endif // PTC_CODEGEN_COMMON_ELEMENTARYFAMILIES_H

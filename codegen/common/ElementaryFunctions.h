@@ -1,0 +1,45 @@
+//===- ElementaryFunctions.h - math ops as arithmetic --------------------===//
+//
+// Kernels call no C library. Every `math` op, the NaN-aware minimum and maximum and the float remainder of `arith`
+// become arithmetic on the same scalar or vector type, with the error bounds of ElementaryFunctions.def. The result
+// holds `arith` ops, `math` ops that every target lowers to an instruction (fma, sqrt, floor, ceil, trunc, roundeven,
+// absf, copysign, bit counts, integer abs) and, for rare inputs, `scf.if` / `scf.while`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_COMMON_ELEMENTARYFUNCTIONS_H
+#define PTC_CODEGEN_COMMON_ELEMENTARYFUNCTIONS_H
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Operation.h"
+
+namespace ptc::codegen {
+
+struct ElementaryOptions {
+  /// The target has a fused multiply-add. Without it products and sums are separate and errors grow by up to 1 ulp.
+  bool hasFma = true;
+  /// The target has AVX-512's vscalef (with VL for vectors below 512 bits): exponentials save five instructions.
+  bool x86Scalef = false;
+  /// maximumf and minimumf take -0 to be below +0 (two instructions more). ONNX leaves the sign of that zero open.
+  bool orderSignedZeros = false;
+};
+
+/// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.
+bool isElementary(mlir::Operation *op);
+
+/// Emits the value of `mathOp` with `operands` in place of its own operands (same shape and element type as each
+/// other). f16 and bf16 are computed in f32. Returns null for an op or element type that has no row; sincos has two
+/// results: see below.
+mlir::Value expandElementary(mlir::ImplicitLocOpBuilder &b, mlir::Operation *mathOp, mlir::ValueRange operands,
+                             const ElementaryOptions &options);
+
+/// The same for any number of results; empty if there is no row.
+llvm::SmallVector<mlir::Value> expandElementaryResults(mlir::ImplicitLocOpBuilder &b, mlir::Operation *mathOp,
+                                                       mlir::ValueRange operands, const ElementaryOptions &options);
+
+/// Replaces all elementary ops nested in `root`. Must run before `scf` is lowered.
+/// Dialects arith, math, scf, vector and llvm have to be loaded.
+void expandElementaryFunctions(mlir::Operation *root, const ElementaryOptions &options);
+
+} // namespace ptc::codegen
+
+#endif // PTC_CODEGEN_COMMON_ELEMENTARYFUNCTIONS_H

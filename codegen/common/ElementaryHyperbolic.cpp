@@ -1,0 +1,63 @@
+//===- ElementaryHyperbolic.cpp - sinh, cosh, tanh, erf, erfc -------------===//
+//
+// With E = exp(|x|)/2, computed without overflow where the result has none: cosh = E + 1/(4E); sinh = E - 1/(4E) beyond
+// 1 and a polynomial below. tanh = -m / (m + 2), m = expm1(-2|x|), which needs no second branch near 0; a single
+// rational function on the whole range is shorter but errs by 5 ulp, because its terms of high degree dominate where
+// tanh saturates.
+//
+// erf in f32: x + x P(x^2) up to 1, and beyond it 1 + a polynomial in x alone (erfc is below 0.16 there and vanishes
+// from 3.94 on). erf in f64: 1 - erfc beyond 1. erfc: 1 - x - x P(x^2) up to 1; beyond, (1+2x) exp(x^2) erfc(x) is
+// smooth in q = (x-k)/(x+k) (Shepherd and Laframboise 1981); x^2 enters the exponential as a pair.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/ElementaryCoefficients.h"
+#include "codegen/common/ElementaryFamilies.h"
+
+namespace ptc::codegen {
+using namespace coefficients;
+
+Num emitCosh(Num x) {
+  Num half = expScaled(abs(x), -1);
+  return half + 0.25 / half;
+}
+
+Num emitSinh(Num x) {
+  Num a = abs(x), z = a * a, half = expScaled(a, -1);
+  Num small = fma(a * z, polynomial(z, x.e->pick(kSinhF32, kSinhF64)), a);
+  return copysign(select(a < 1.0, small, half - 0.25 / half), x);
+}
+
+Num emitTanh(Num x) {
+  Num a = atMost(abs(x), x.e->pick(10, 20));
+  Num m = expm1Negative(a * -2.0);
+  // q = m / (m+2), corrected by its residual m - q (m+2); 1 / (m+2) = (1-q) / 2.
+  Num q = m / (m + 2.0), residual = fma(-q, m, fma(q, -2.0, m));
+  return copysign(fma(residual, fma(q, -0.5, x.e->num(0.5)), q), x);
+}
+
+/// erfc(a) for a >= 1.
+static Num erfcBeyond1(Num a) {
+  Emitter &e = *a.e;
+  Num c = atMost(a, e.pick(10.1, 27.4));
+  double pole = e.pick(2, 4);
+  Num q = (c - pole) / (c + pole);
+  Num p = polynomial(q, e.pick(kErfcNear2F32, kErfcNear4F64)) + 1.0;
+  Pair square = twoProduct(c, c);
+  return expOfPair(-square.hi, -square.lo, p / fma(c, 2.0, e.num(1.0)));
+}
+
+Num emitErfc(Num x) {
+  Num a = abs(x), p = polynomial(x * x, x.e->pick(kErfSmallF32, kErfSmallF64));
+  Num small = fma(-x, p, 1.0 - x), y = erfcBeyond1(a);
+  return select(a < 1.0, small, select(x < 0.0, 2.0 - y, y));
+}
+
+Num emitErf(Num x) {
+  Emitter &e = *x.e;
+  Num a = abs(x), z = a * a;
+  Num small = fma(a, polynomial(z, e.pick(kErfSmallF32, kErfSmallF64)), a);
+  Num large = e.isF64 ? 1.0 - erfcBeyond1(a) : polynomial(atMost(a, 3.9375) - 2.46875, kErfTailF32) + 1.0;
+  return copysign(select(a < 1.0, small, large), x);
+}
+
+} // namespace ptc::codegen

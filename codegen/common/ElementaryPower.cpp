@@ -1,0 +1,211 @@
+//===- ElementaryPower.cpp - powers and roots -----------------------------===//
+//
+// pow(x, y) = exp(y log |x|). The error of the exponent is multiplied by up to 128 (f32) or 1024 (f64), so the
+// logarithm is a pair of words, and so is its product with y. Signs and C99's special cases (F.9.4.4) come after: x^0 =
+// 1^y = 1, NaN for a negative base with a fractional exponent, the sign of odd powers of negatives. A constant exponent
+// among 0, 1, 2, 3, -1, 1/2, -1/2 becomes products, a quotient or a square root.
+//
+// fpowi takes the same way: the integer exponent is split into two floats, which hold it exactly.
+// ipowi squares and multiplies while a lane has exponent bits left; x^-n is 1/x^n truncated, and 0 for x = 0.
+//
+// cbrt: a third of the exponent bits gives two digits, Halley's iteration triples them; the last step uses the exact
+// residual x - t^3.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/ElementaryFamilies.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace ptc::codegen {
+
+//===----------------------------------------------------------------------===//
+// pow, fpowi
+//===----------------------------------------------------------------------===//
+
+/// |x|^(y.hi + y.lo), also for |x| zero or infinite; NaN for infinity^0 and 0^0.
+static Num powerOfMagnitude(Num a, Pair y) {
+  Emitter &e = *a.e;
+  Pair log = logAsPair(a);
+  double inf = std::numeric_limits<double>::infinity();
+  Num logHi = select(a == 0.0, -inf, select(a == inf, inf, log.hi));
+  Pair z = twoProduct(logHi, y.hi);
+  Num lo = fma(log.lo, y.hi, z.lo);
+  if (y.lo.v)
+    lo = fma(logHi, y.lo, lo);
+  // Where the result over- or underflows, lo may be NaN and no longer counts.
+  lo = select(abs(z.hi) < e.num(e.pick(128, 1024)), lo, 0.0);
+  return expOfPair(z.hi, lo, {});
+}
+
+/// y if the exponent is a constant with a short form; null value if not.
+static Num constantPower(Num x, double y) {
+  Emitter &e = *x.e;
+  if (y == 0)
+    return e.num(1.0);
+  if (y == 1)
+    return x;
+  if (y == -1)
+    return 1.0 / x;
+  if (y == 2)
+    return x * x;
+  if (y == 3)
+    return x * x * x;
+  if (std::fabs(y) != 0.5)
+    return {};
+  // pow(-0, 1/2) = +0 and pow(-infinity, 1/2) = +infinity.
+  double inf = std::numeric_limits<double>::infinity();
+  Num root = select(x == -inf, inf, abs(sqrt(x)));
+  return y > 0 ? root : 1.0 / root;
+}
+
+Num emitPow(Num x, Num y) {
+  Emitter &e = *x.e;
+  llvm::APFloat constant(0.0);
+  if (matchPattern(y.v, m_ConstantFloat(&constant))) {
+    bool loses = false;
+    constant.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    if (Num simple = constantPower(x, constant.convertToDouble()); simple.v)
+      return simple;
+  }
+  double inf = std::numeric_limits<double>::infinity();
+  Num a = abs(x), r = powerOfMagnitude(a, {y, {}});
+  r = select(a == 1.0, 1.0, r); // also for infinite y
+  Num half = y * 0.5;
+  Mask integer = trunc(y) == y, odd = integer & differs(trunc(half), half);
+  Mask negative = lessSigned(toBits(x), e.bits(0));
+  r = select(odd & negative, -r, r);
+  r = select((x < 0.0) & (x > -inf) & differs(trunc(y), y), e.nan(), r);
+  r = select(unordered(x, y), e.nan(), r);
+  return select((y == 0.0) | (x == 1.0), 1.0, r);
+}
+
+/// The integer n as two floats, exact; in f32 beyond 2^40 only the magnitude's being huge counts.
+static Pair exponentAsPair(Emitter &e, Value n) {
+  ImplicitLocOpBuilder &b = e.b;
+  unsigned width = getElementTypeOrSelf(n.getType()).getIntOrFloatBitWidth();
+  unsigned working = width <= 32 ? 32 : 64;
+  Type type = e.withElement(b.getIntegerType(working));
+  auto constant = [&](int64_t c) -> Value {
+    auto attribute = b.getIntegerAttr(b.getIntegerType(working), c);
+    if (auto v = dyn_cast<VectorType>(type))
+      return arith::ConstantOp::create(b, DenseElementsAttr::get(v, Attribute(attribute)));
+    return arith::ConstantOp::create(b, attribute);
+  };
+  if (width < working)
+    n = arith::ExtSIOp::create(b, type, n);
+  if (!e.isF64 && working == 64) {
+    n = arith::MinSIOp::create(b, n, constant(int64_t(1) << 40));
+    n = arith::MaxSIOp::create(b, n, constant(-(int64_t(1) << 40)));
+  }
+  int64_t lowBits = working == 32 ? 12 : e.isF64 ? 32 : 20;
+  Value low = arith::AndIOp::create(b, n, constant((int64_t(1) << lowBits) - 1));
+  Value high = arith::SubIOp::create(b, n, low);
+  return fastTwoSum(e.num(arith::SIToFPOp::create(b, e.floatType, high)),
+                    e.num(arith::SIToFPOp::create(b, e.floatType, low)));
+}
+
+/// n as a constant, if it is one.
+static std::optional<int64_t> constantInteger(Value n) {
+  llvm::APInt c;
+  if (matchPattern(n, m_ConstantInt(&c)) && c.isSignedIntN(64))
+    return c.getSExtValue();
+  return std::nullopt;
+}
+
+Num emitFPowI(Num x, Value n) {
+  Emitter &e = *x.e;
+  if (std::optional<int64_t> c = constantInteger(n))
+    if (Num simple = constantPower(x, double(*c)); simple.v)
+      return simple;
+  ImplicitLocOpBuilder &b = e.b;
+  Type type = n.getType();
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  Type bit = e.withElement(b.getI1Type());
+  // The lowest bit of n: its truncation to i1.
+  Mask odd = e.mask(getElementTypeOrSelf(type).isInteger(1) ? n : arith::TruncIOp::create(b, bit, n).getResult());
+  Mask none = e.mask(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, n, zero));
+  Num a = abs(x), r = powerOfMagnitude(a, exponentAsPair(e, n));
+  Mask negative = lessSigned(toBits(x), e.bits(0));
+  r = select(odd & negative, -r, r);
+  r = select(unordered(x, x), x, r);
+  return select(none, 1.0, r);
+}
+
+//===----------------------------------------------------------------------===//
+// ipowi
+//===----------------------------------------------------------------------===//
+
+static Value splat(ImplicitLocOpBuilder &b, Type type, int64_t c) {
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto attribute = b.getIntegerAttr(getElementTypeOrSelf(type), APInt(width, c, true, true));
+  if (auto v = dyn_cast<VectorType>(type))
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(v, Attribute(attribute)));
+  return arith::ConstantOp::create(b, attribute);
+}
+
+Value emitIPowI(ImplicitLocOpBuilder &b, Value x, Value n, llvm::function_ref<Value(Value)> anyLane) {
+  using Predicate = arith::CmpIPredicate;
+  Type type = x.getType();
+  Value zero = splat(b, type, 0), one = splat(b, type, 1), minusOne = splat(b, type, -1);
+  auto compare = [&](Predicate p, Value l, Value r) -> Value { return arith::CmpIOp::create(b, p, l, r); };
+  auto choose = [&](Value c, Value l, Value r) -> Value { return arith::SelectOp::create(b, c, l, r); };
+  Value negative = compare(Predicate::slt, n, zero);
+  Value isOdd = compare(Predicate::ne, arith::AndIOp::create(b, n, one), zero);
+
+  SmallVector<Value> initial{one, x, choose(negative, zero, n)};
+  auto loop = scf::WhileOp::create(b, TypeRange{type, type, type}, initial);
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, {type, type, type}, SmallVector<Location>(3, b.getLoc()));
+  scf::ConditionOp::create(b, anyLane(compare(Predicate::ne, before->getArgument(2), zero)), before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, {type, type, type}, SmallVector<Location>(3, b.getLoc()));
+  Value product = after->getArgument(0), power = after->getArgument(1), left = after->getArgument(2);
+  Value bit = compare(Predicate::ne, arith::AndIOp::create(b, left, one), zero);
+  Value next = choose(bit, arith::MulIOp::create(b, product, power), product);
+  Value rest = arith::ShRUIOp::create(b, left, one);
+  scf::YieldOp::create(b, ValueRange{next, arith::MulIOp::create(b, power, power), rest});
+
+  b.setInsertionPointAfter(loop);
+  // 1/x^n: only +-1 have an integer reciprocal.
+  Value sign = choose(isOdd, minusOne, one);
+  Value reciprocal =
+      choose(compare(Predicate::eq, x, one), one, choose(compare(Predicate::eq, x, minusOne), sign, zero));
+  return choose(negative, reciprocal, loop.getResult(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Roots
+//===----------------------------------------------------------------------===//
+
+Num emitRsqrt(Num x) { return 1.0 / sqrt(x); }
+
+Num emitCbrt(Num x) {
+  Emitter &e = *x.e;
+  Num a = abs(x);
+  // Away from denormals and from overflow of 3 a; the exponents are divisible by 3.
+  int up = e.isF64 ? 54 : 24, down = -6;
+  Mask tiny = a < 0x1p-60;
+  Num c = a * select(tiny, std::ldexp(1.0, up), std::ldexp(1.0, down), e);
+  // bits / 3 + 2/3 bias; the quotient as a sum of shifts.
+  Bits i = toBits(c), third = (i >> 2) + (i >> 4);
+  third = third + (third >> 4);
+  third = third + (third >> 8);
+  if (e.isF64)
+    third = third + (third >> 16);
+  Num t = toNum(third + (e.isF64 ? 0x2A9F789300000000 : 709958130));
+  for (int n = e.isF64 ? 2 : 1; n > 0; --n) {
+    Num cube = t * t * t;
+    t = t * (fma(c, 2.0, cube) / fma(cube, 2.0, c));
+  }
+  Pair square = twoProduct(t, t), cube = twoProduct(square.hi, t);
+  Num residual = ((c - cube.hi) - cube.lo) - square.lo * t;
+  t = fma(t, residual / fma(cube.hi, 2.0, c), t);
+  t = t * select(tiny, std::ldexp(1.0, -up / 3), std::ldexp(1.0, -down / 3), e);
+  return select((a > 0.0) & (a < e.infinity()), copysign(t, x), x);
+}
+
+} // namespace ptc::codegen

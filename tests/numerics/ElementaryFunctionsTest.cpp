@@ -1,0 +1,245 @@
+//===- ElementaryFunctionsTest.cpp - the table's error bounds hold --------===//
+//
+// Each row of ElementaryFunctions.def with a float result is compared with the C library in the next wider format: the
+// default run takes points over the whole format, `ptc-numerics "[full]"` takes all 2^32 of f32. `ptc-numerics
+// "[report]"` prints the measured table.
+//
+//===----------------------------------------------------------------------===//
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "tests/numerics/FunctionCompiler.h"
+#include "tests/numerics/Measure.h"
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+using namespace ptc::test;
+
+namespace {
+
+struct Row {
+  const char *name;
+  unsigned operands;
+  double ulp32, ulp64;
+  BuildOp build;
+  std::function<double(double, double)> exact32;
+  std::function<long double(long double, long double)> exact64;
+};
+
+// The exact functions under the rows' names.
+#define PTC_EXACT(NAME, CALL)                                                                                          \
+  template <typename T> T exact##NAME(T x, T y) { return CALL; }
+PTC_EXACT(Exp, std::exp(x))
+PTC_EXACT(Exp2, std::exp2(x))
+PTC_EXACT(Expm1, std::expm1(x))
+PTC_EXACT(Log, std::log(x))
+PTC_EXACT(Log2, std::log2(x))
+PTC_EXACT(Log10, std::log10(x))
+PTC_EXACT(Log1p, std::log1p(x))
+PTC_EXACT(Sin, std::sin(x))
+PTC_EXACT(Cos, std::cos(x))
+PTC_EXACT(Tan, std::tan(x))
+PTC_EXACT(Asin, std::asin(x))
+PTC_EXACT(Acos, std::acos(x))
+PTC_EXACT(Atan, std::atan(x))
+PTC_EXACT(Sinh, std::sinh(x))
+PTC_EXACT(Cosh, std::cosh(x))
+PTC_EXACT(Tanh, std::tanh(x))
+PTC_EXACT(Asinh, std::asinh(x))
+PTC_EXACT(Acosh, std::acosh(x))
+PTC_EXACT(Atanh, std::atanh(x))
+PTC_EXACT(Erf, std::erf(x))
+PTC_EXACT(Erfc, std::erfc(x))
+PTC_EXACT(Cbrt, std::cbrt(x))
+PTC_EXACT(Rsqrt, 1 / std::sqrt(x))
+PTC_EXACT(Round, std::round(x))
+// glibc's powl errs for infinite bases.
+template <typename T> T exactPow(T x, T y) {
+  if (!std::isinf(x) || std::isnan(y) || y == 0)
+    return std::pow(x, y);
+  bool odd = std::fmod(y, T(2)) == 1 || std::fmod(y, T(2)) == -1;
+  T magnitude = y > 0 ? std::fabs(x) : T(0);
+  return std::signbit(x) && odd ? -magnitude : magnitude;
+}
+PTC_EXACT(Atan2, std::atan2(x, y))
+PTC_EXACT(Remainder, std::fmod(x, y))
+
+template <typename Op> mlir::Value buildOp(mlir::ImplicitLocOpBuilder &b, mlir::ValueRange x) {
+  return Op::create(b, x[0].getType(), x, llvm::ArrayRef<mlir::NamedAttribute>());
+}
+
+const std::vector<Row> &rows() {
+  static const std::vector<Row> table{
+#define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64)                                                                   \
+  {#NAME, 1, ULP32, ULP64, buildOp<OP>, exact##NAME<double>, exact##NAME<long double>},
+#define PTC_ELEMENTARY_BINARY(NAME, OP, ULP32, ULP64)                                                                  \
+  {#NAME, 2, ULP32, ULP64, buildOp<OP>, exact##NAME<double>, exact##NAME<long double>},
+#include "codegen/common/ElementaryFunctions.def"
+  };
+  return table;
+}
+
+/// Worst error of f over the points; x.size() is a multiple of 16.
+template <typename T>
+Worst measure(const CompiledFunction &f, const Row &row, const std::vector<T> &x, const std::vector<T> &x2) {
+  std::vector<T> y(x.size());
+  f(x.size(), y.data(), x.data(), x2.data());
+  Worst worst;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if constexpr (sizeof(T) == 4) {
+      double r = row.exact32(x[i], x2[i]);
+      worst.take(ulpError(y[i], r), x[i], x2[i], y[i], r);
+    } else {
+      long double r = row.exact64(x[i], x2[i]);
+      worst.take(ulpError(y[i], r), x[i], x2[i], y[i], r);
+    }
+  }
+  return worst;
+}
+
+template <typename T> void append(std::vector<T> &to, const std::vector<T> &from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Points of one operand, or pairs: all specials with all, spread with spread, and ordinary magnitudes.
+template <typename T> void points(const Row &row, int64_t count, std::vector<T> &x, std::vector<T> &x2) {
+  std::vector<T> special = specialValues<T>();
+  if (row.operands == 1) {
+    x = special;
+    append(x, spreadValues<T>(count));
+    append(x, binadeValues<T>(count / 2, -12, 9, 1));
+    x2 = x;
+  } else {
+    for (T a : special)
+      for (T b : special) {
+        x.push_back(a);
+        x2.push_back(b);
+      }
+    int64_t n = count / 4;
+    append(x, spreadValues<T>(n));
+    std::vector<T> shuffled = spreadValues<T>(n);
+    for (int64_t i = 0; i < n; ++i)
+      x2.push_back(shuffled[i * 7919 % n]);
+    append(x, binadeValues<T>(n, -20, 20, 2));
+    append(x2, binadeValues<T>(n, -4, 7, 3));
+    append(x, binadeValues<T>(n, -2, 2, 4));
+    append(x2, binadeValues<T>(n, -2, 10, 5));
+    for (int64_t i = 0; i < n; ++i) { // near 1, with large exponents
+      T d = binadeValues<T>(1, -18, -1, i + 6)[0];
+      x.push_back(1 + d);
+      x2.push_back(binadeValues<T>(1, 0, 24, i + 7)[0]);
+    }
+  }
+  while (x.size() % 16) {
+    x.push_back(1);
+    x2.push_back(1);
+  }
+}
+
+struct Measured {
+  Worst f32, f64;
+  unsigned ops32, ops64;
+};
+
+Measured measureRow(const Row &row, const Machine &machine, int64_t count) {
+  Measured m;
+  std::vector<float> x, x2;
+  points(row, count, x, x2);
+  CompiledFunction f(floats(row.operands, false, 16), machine, row.build);
+  m.f32 = measure(f, row, x, x2);
+  std::vector<double> d, d2;
+  points(row, count / 4, d, d2);
+  CompiledFunction g(floats(row.operands, true, 8), machine, row.build);
+  m.f64 = measure(g, row, d, d2);
+  m.ops32 = f.opCount;
+  m.ops64 = g.opCount;
+  return m;
+}
+
+void checkAll(const Machine &machine, int64_t count, double slack) {
+  for (const Row &row : rows()) {
+    Measured m = measureRow(row, machine, count);
+    INFO(row.name << " f32: " << m.f32.text());
+    CHECK(m.f32.ulp <= row.ulp32 + (row.ulp32 ? slack : 0));
+    INFO(row.name << " f64: " << m.f64.text());
+    CHECK(m.f64.ulp <= row.ulp64 + (row.ulp64 ? slack : 0));
+  }
+}
+
+} // namespace
+
+TEST_CASE("elementary functions keep the table's error bounds") { checkAll({}, 1 << 20, 0); }
+
+TEST_CASE("elementary functions keep the bounds within 1 ulp without fused multiply-add") {
+  Machine old{"x86-64-v2", {}};
+  old.options.hasFma = false;
+  checkAll(old, 1 << 17, 1);
+}
+
+TEST_CASE("elementary functions keep the bounds with AVX-512's scaling") {
+  if (!__builtin_cpu_supports("avx512vl"))
+    return;
+  Machine machine;
+  machine.options.x86Scalef = true;
+  checkAll(machine, 1 << 17, 0);
+}
+
+TEST_CASE("scalars and vectors of any length have the same bits") {
+  std::vector<float> x = specialValues<float>();
+  append(x, binadeValues<float>(1000, -30, 30, 9));
+  x.resize(x.size() / 48 * 48);
+  for (const Row &row : rows()) {
+    std::vector<float> x2(x.rbegin(), x.rend()), expected(x.size()), y(x.size());
+    CompiledFunction(floats(row.operands, false, 16), {}, row.build)(x.size(), expected.data(), x.data(), x2.data());
+    for (int64_t lanes : {0, 1, 3, 4, 8, 24}) {
+      CompiledFunction(floats(row.operands, false, lanes), {}, row.build)(x.size(), y.data(), x.data(), x2.data());
+      size_t different = 0;
+      for (size_t i = 0; i < x.size(); ++i)
+        different += std::bit_cast<uint32_t>(y[i]) != std::bit_cast<uint32_t>(expected[i]) &&
+                     !(std::isnan(y[i]) && std::isnan(expected[i]));
+      INFO(row.name << " with " << lanes << " lanes");
+      CHECK(different == 0);
+    }
+  }
+}
+
+TEST_CASE("all f32 values keep the table's error bounds", "[.full]") {
+  for (const Row &row : rows()) {
+    if (row.operands != 1)
+      continue;
+    CompiledFunction f(floats(1, false, 16), {}, row.build);
+    unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<Worst> worst(threads);
+    std::vector<std::thread> workers;
+    for (unsigned t = 0; t < threads; ++t)
+      workers.emplace_back([&, t] {
+        constexpr uint64_t block = 1 << 16;
+        std::vector<float> x(block);
+        for (uint64_t first = t * block; first < uint64_t(1) << 32; first += threads * block) {
+          for (uint64_t i = 0; i < block; ++i)
+            x[i] = std::bit_cast<float>(uint32_t(first + i));
+          Worst w = measure(f, row, x, x);
+          worst[t].take(w.ulp, w.at, w.at2, w.got, w.expected);
+        }
+      });
+    for (std::thread &w : workers)
+      w.join();
+    for (const Worst &w : worst)
+      worst[0].take(w.ulp, w.at, w.at2, w.got, w.expected);
+    std::printf("| %s | %.3f | %a |\n", row.name, worst[0].ulp, worst[0].at);
+    std::fflush(stdout);
+    CHECK(worst[0].ulp <= row.ulp32);
+  }
+}
+
+TEST_CASE("report of the measured errors", "[.report]") {
+  std::printf("| function | f32 ulp | bound | ops | f64 ulp | bound | ops |\n|---|---|---|---|---|---|---|\n");
+  for (const Row &row : rows()) {
+    Measured m = measureRow(row, {}, 1 << 21);
+    std::printf("| %s | %.2f | %g | %u | %.2f | %g | %u | <!-- %s; %s -->\n", row.name, m.f32.ulp, row.ulp32, m.ops32,
+                m.f64.ulp, row.ulp64, m.ops64, m.f32.text().c_str(), m.f64.text().c_str());
+    std::fflush(stdout);
+  }
+}

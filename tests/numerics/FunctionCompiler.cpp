@@ -1,0 +1,138 @@
+#include "tests/numerics/FunctionCompiler.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+
+namespace ptc::test {
+
+Signature floats(unsigned operands, bool isF64, int64_t lanes) {
+  auto type = [isF64](Builder &b) -> Type { return isF64 ? Type(b.getF64Type()) : Type(b.getF32Type()); };
+  return {operands, lanes, type, nullptr, nullptr};
+}
+
+/// func @f(n, y, x0, x1, x2): for i in steps of the lanes: y[i..] = build(x0[i..], ...).
+static func::FuncOp buildLoop(ModuleOp module, const Signature &s, const BuildOp &build) {
+  ImplicitLocOpBuilder b(module.getLoc(), module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  auto function = func::FuncOp::create(b, "f", b.getFunctionType({i64, pointer, pointer, pointer, pointer}, {}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto shaped = [&](Type t) -> Type { return s.lanes ? VectorType::get({s.lanes}, t) : t; };
+  Value zero = arith::ConstantOp::create(b, b.getI64IntegerAttr(0));
+  Value step = arith::ConstantOp::create(b, b.getI64IntegerAttr(std::max<int64_t>(s.lanes, 1)));
+  auto loop = scf::ForOp::create(b, zero, entry->getArgument(0), step);
+  b.setInsertionPointToStart(loop.getBody());
+  auto address = [&](unsigned argument, Type t) -> Value {
+    return LLVM::GEPOp::create(b, pointer, t, entry->getArgument(argument),
+                               ArrayRef<LLVM::GEPArg>{loop.getInductionVar()});
+  };
+  SmallVector<Value> x;
+  for (unsigned i = 0; i < s.operands; ++i) {
+    Type t = i == 1 && s.second ? s.second(b) : s.element(b);
+    x.push_back(LLVM::LoadOp::create(b, shaped(t), address(2 + i, t), /*alignment=*/1));
+  }
+  Value y = build(b, x);
+  Type resultType = getElementTypeOrSelf(y.getType());
+  if (resultType.isInteger(1)) {
+    resultType = b.getI32Type();
+    y = arith::ExtUIOp::create(b, shaped(resultType), y);
+  }
+  LLVM::StoreOp::create(b, y, address(1, resultType), /*alignment=*/1);
+  b.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(b);
+  return function;
+}
+
+static std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect, func::FuncDialect,
+                  vector::VectorDialect, LLVM::LLVMDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+static void lower(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createConvertFuncToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(passes.run(module)))
+    llvm::report_fatal_error("the test's module does not lower");
+}
+
+CompiledFunction::CompiledFunction(const Signature &signature, const Machine &machine, const BuildOp &build) {
+  static const bool once = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)once;
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
+  func::FuncOp function = buildLoop(*module, signature, build);
+  codegen::expandElementaryFunctions(function, machine.options);
+  function.walk([&](Operation *op) { opCount += !isa<arith::ConstantOp>(op); });
+  lower(*module);
+
+  llvm::ExitOnError check("compiling a test function: ");
+  auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(*module, *llvmContext);
+  auto target = check(llvm::orc::JITTargetMachineBuilder::detectHost());
+  if (!machine.cpu.empty()) {
+    target.setCPU(machine.cpu);
+    target.getFeatures() = llvm::SubtargetFeatures();
+  }
+  target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  auto targetMachine = check(target.createTargetMachine());
+  llvmModule->setDataLayout(targetMachine->createDataLayout());
+  llvmModule->setTargetTriple(targetMachine->getTargetTriple());
+  for (llvm::Function &f : *llvmModule)
+    if (!f.isDeclaration()) {
+      f.addFnAttr("target-cpu", targetMachine->getTargetCPU());
+      f.addFnAttr("target-features", targetMachine->getTargetFeatureString());
+      f.addFnAttr("prefer-vector-width", "512");
+    }
+  check(makeOptimizingTransformer(2, 0, targetMachine.get())(llvmModule.get()));
+
+  jit = check(llvm::orc::LLJITBuilder()
+                  .setJITTargetMachineBuilder(target)
+                  .setLinkProcessSymbolsByDefault(false)
+                  .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                  .create());
+  check(jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(llvmModule), std::move(llvmContext))));
+  call = check(jit->lookup("f")).toPtr<decltype(call)>();
+}
+
+} // namespace ptc::test
