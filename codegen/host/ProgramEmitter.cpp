@@ -43,8 +43,8 @@ std::string nodesOf(mlir::Location location) {
   constexpr size_t most = 200;
   SmallSetVector<StringRef, 8> names;
   location->walk([&](mlir::Location part) {
-    if (std::optional<NodeLocation> node = describeLocation(part); node && !node->node.empty())
-      names.insert(node->node);
+    if (std::optional<NodeLocation> node = describeLocation(part))
+      names.insert(node->node.empty() ? node->output : node->node);
     else if (auto name = mlir::dyn_cast<mlir::NameLoc>(part))
       names.insert(name.getName().getValue());
     return mlir::WalkResult::advance();
@@ -241,7 +241,7 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = emitIf(branch);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
       error = emitBlock(program.getBlock());
-    else if (!mlir::isa<loop::AtOp, loop::WeightOp, loop::ConstantOp>(op))
+    else if (!mlir::isa<loop::AtOp, loop::FlattenOp, loop::WeightOp, loop::ConstantOp>(op))
       error = createStringError(inconvertibleErrorCode(), "the host cannot run '" + op->getName().getStringRef() + "'");
     if (error)
       return error;
@@ -315,6 +315,8 @@ Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
     return builder.CreateLoad(constants.pointer, slot);
   }
   mlir::Operation *op = buffer.getDefiningOp();
+  if (auto flatten = mlir::dyn_cast<loop::FlattenOp>(op))
+    return address(flatten.getBuffer());
   if (auto at = mlir::dyn_cast<loop::AtOp>(op))
     return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
   if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {

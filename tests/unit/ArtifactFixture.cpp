@@ -35,10 +35,11 @@ loop.program @main(%x: !loop.buffer<[batch, 4] x f32>, %flag: !loop.buffer<[] x 
   %t = loop.at 64 : !loop.buffer<[batch, 4] x f32>
   %w = loop.weight <"w", "", 0, 16> : !loop.buffer<[4] x f32>
   loop.launch @scale(%x, %w, %t) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>, !loop.buffer<[4] x f32>, !loop.buffer<[batch, 4] x f32>
-  loop.if %flag then {
+  %b = loop.flatten %flag : <[] x i1> -> <[1] x i1>
+  loop.if %b then {
     loop.launch @negate(%t) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>
   } else {
-  } : !loop.buffer<[] x i1>
+  } : !loop.buffer<[1] x i1>
   loop.launch @copy(%t, %y) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>, !loop.buffer<[batch, 4] x f32>
   loop.launch @increment(%past) symbols [] : !loop.buffer<[1] x i64>
 )";
