@@ -74,9 +74,9 @@ Value KernelEmitter::getDummy() {
 
 Type KernelEmitter::getMemoryType(Type elementType) {
   unsigned bits = elementType.getIntOrFloatBitWidth();
-  bool isLLVM = elementType.isF16() || elementType.isBF16() || elementType.isF32() || elementType.isF64() ||
-                (elementType.isSignlessInteger() && bits >= 8);
-  return isLLVM ? elementType : IntegerType::get(elementType.getContext(), std::max(bits, 8u));
+  // Masked accesses of f16 and bf16 vectors are not legal everywhere; those of their bits are.
+  bool isKept = elementType.isF32() || elementType.isF64() || (elementType.isSignlessInteger() && bits >= 8);
+  return isKept ? elementType : IntegerType::get(elementType.getContext(), std::max(bits, 8u));
 }
 
 Value KernelEmitter::getAddress(Value pointer, Type elementType, Value index) {

@@ -64,7 +64,7 @@ public:
   /// Work space of an op that needs some (a sort).
   mlir::Value getLocalMemory(mlir::Operation *op) const { return localMemory.lookup(op); }
   void setLocalMemory(mlir::Operation *op, mlir::Value pointer) { localMemory[op] = pointer; }
-  /// The type that memory holds for a scalar type: i1 is i8, 8-bit floats are i8, others themselves.
+  /// The type that memory holds for a scalar type: i1 is i8, floats below 32 bits are their bits, others themselves.
   static mlir::Type getMemoryType(mlir::Type elementType);
   /// &pointer[index], index in elements of `elementType` (as stored in memory).
   mlir::Value getAddress(mlir::Value pointer, mlir::Type elementType, mlir::Value index);

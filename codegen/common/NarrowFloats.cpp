@@ -41,15 +41,31 @@ static Value truncate(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::BitcastOp::create(b, loc, to, narrow);
 }
 
-void ptc::cpu::expandBf16Truncations(Operation *root) {
-  SmallVector<arith::TruncFOp> found;
-  root->walk([&](arith::TruncFOp op) {
-    if (getElementTypeOrSelf(op.getType()).isBF16() && getElementTypeOrSelf(op.getIn().getType()).isF32())
+static Value extend(OpBuilder &b, Location loc, Value value, Type to) {
+  Type i32 = withElement(to, b.getI32Type()), i16 = withElement(to, b.getIntegerType(16));
+  Value bits = arith::BitcastOp::create(b, loc, i16, value);
+  Value wide = arith::ExtUIOp::create(b, loc, i32, bits);
+  Value shifted = arith::ShLIOp::create(b, loc, wide, literal(b, loc, i32, 16));
+  return arith::BitcastOp::create(b, loc, to, shifted);
+}
+
+void ptc::cpu::expandBf16Conversions(Operation *root) {
+  auto isBetween = [](Type narrow, Type wide) {
+    return getElementTypeOrSelf(narrow).isBF16() && getElementTypeOrSelf(wide).isF32();
+  };
+  SmallVector<Operation *> found;
+  root->walk([&](Operation *op) {
+    if (auto narrow = dyn_cast<arith::TruncFOp>(op); narrow && isBetween(narrow.getType(), narrow.getIn().getType()))
+      found.push_back(op);
+    if (auto wide = dyn_cast<arith::ExtFOp>(op); wide && isBetween(wide.getIn().getType(), wide.getType()))
       found.push_back(op);
   });
-  for (arith::TruncFOp op : found) {
+  for (Operation *op : found) {
     OpBuilder b(op);
-    op.getResult().replaceAllUsesWith(truncate(b, op.getLoc(), op.getIn(), op.getType()));
-    op.erase();
+    Type to = op->getResult(0).getType();
+    Value from = op->getOperand(0);
+    Value value = isa<arith::TruncFOp>(op) ? truncate(b, op->getLoc(), from, to) : extend(b, op->getLoc(), from, to);
+    op->getResult(0).replaceAllUsesWith(value);
+    op->erase();
   }
 }

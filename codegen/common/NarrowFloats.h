@@ -6,9 +6,9 @@
 
 namespace ptc::cpu {
 
-/// Replaces each arith.truncf from f32 to bf16 in `root` by integer arithmetic, where LLVM would call a library
+/// Replaces each conversion between f32 and bf16 in `root` by integer arithmetic, where LLVM would call a library
 /// function for every element.
-void expandBf16Truncations(mlir::Operation *root);
+void expandBf16Conversions(mlir::Operation *root);
 
 } // namespace ptc::cpu
 

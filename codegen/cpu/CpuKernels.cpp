@@ -253,7 +253,7 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   options.x86Scalef = level.vectorBits == 512;
   codegen::expandElementaryFunctions(function, options);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
-    expandBf16Truncations(function);
+    expandBf16Conversions(function);
   return module;
 }
 
