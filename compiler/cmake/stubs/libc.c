@@ -4,7 +4,9 @@
    gives the same answer); and __tls_get_addr, which objects compiled for shared libraries refer to but which no
    program calls, since the linker turns every such access into an offset. All are hidden: a library that ptc
    loads must find the real ones. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
