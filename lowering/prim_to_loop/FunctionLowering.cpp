@@ -165,12 +165,13 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
   return op->emitOpError("has no lowering to loop");
 }
 
-/// Reading a value several times repeats its work: realize what costs more than
-/// a few operations, unless a single user reads it.
+/// Reading a value several times repeats its work: realize what computes anything
+/// from memory, unless a single user reads it. Fusion takes the buffer away again
+/// where the users run in the same loop.
 static bool shouldRealize(const Tensor &tensor, Value value) {
   if (tensor.buffer || value.hasOneUse() || value.use_empty())
     return tensor.reads > 32; // bodies stay of a size that vectorizes well
-  return tensor.operations > 1 || tensor.reads > 2;
+  return tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 2);
 }
 
 LogicalResult FunctionLowering::lowerBlock(Block &block) {
@@ -217,7 +218,7 @@ DictionaryAttr collectSymbolSources(func::FuncOp function) {
       if (dim.isSymbol() && seen.try_emplace(dim.getSymbol()).second)
         sources.push_back(b.getNamedAttr(
             dim.getSymbol(),
-            b.getI64ArrayAttr({int64_t(argument), int64_t(axis)})));
+            b.getDenseI64ArrayAttr({int64_t(argument), int64_t(axis)})));
   return b.getDictionaryAttr(sources);
 }
 
