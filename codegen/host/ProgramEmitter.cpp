@@ -128,6 +128,7 @@ private:
   Error emitLaunch(loop::LaunchOp launch);
   Error emitIf(loop::IfOp branch);
   Error callPart(ArrayRef<mlir::Operation *> ops);
+  Error checkBound(Expr expr, StringRef kernel);
   void leaveOnFault(Value *result);
   Expected<Value *> address(mlir::Value buffer);
   Value *offset(Value *base, Value *bytes) { return builder.CreateGEP(builder.getInt8Ty(), base, bytes); }
@@ -259,6 +260,9 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
       return pointer.takeError();
     builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
   }
+  for (Expr value : prim::getExprs(launch.getSymbols()))
+    if (Error error = checkBound(value, launch.getKernel()))
+      return error;
   for (auto [index, value] : llvm::enumerate(prim::getExprs(launch.getSymbols())))
     builder.CreateStore(code.exprs.emit(value),
                         builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbolArray, index));
@@ -276,6 +280,18 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
   whole.sites.push_back({whole.kernels.lookup(launch.getKernel()), nodesOf(launch.getLoc())});
   leaveOnFault(result);
   return Error::success();
+}
+
+Error PartEmitter::checkBound(Expr expr, StringRef kernel) {
+  std::string missing;
+  expr.walkSymbols([&](StringRef name) {
+    if (!code.symbols.contains(name))
+      missing = name.str();
+  });
+  if (missing.empty())
+    return Error::success();
+  return createStringError(inconvertibleErrorCode(),
+                           "a launch of '" + kernel + "' uses '" + missing + "', which is no symbol of the program");
 }
 
 void PartEmitter::leaveOnFault(Value *result) {

@@ -302,7 +302,8 @@ def load(path, threads=0, cpu_level=None, weights=None):
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
-    if it is not beside the library.
+    if it is not beside the library. A path that this process has loaded before gives the same library again, even if
+    the file has changed since: the C library's dlopen works that way.
     """
     library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
     return Model(library, threads, cpu_level, weights)
