@@ -234,7 +234,7 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
       classes.push_back({1, 0, i.mul(full, i.constant(width)), count, true});
     return classes;
   }
-  bool isRagged = *known % lanes != 0;
+  bool isRagged = *known % panelWidth != 0;
   int64_t all = llvm::divideCeil(*known, panelWidth);
   int64_t count = llvm::divideCeil(all, width), part = all / count, larger = all % count;
   SmallVector<ColumnClass> classes;

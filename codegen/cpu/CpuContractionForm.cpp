@@ -286,11 +286,21 @@ static SmallVector<Expr> rowStrides(const ContractionForm &form) {
   return strides;
 }
 
-static KLoop wholeK(const ContractionForm &form, Expr aStride) {
-  return {.dim = form.kDims == 1 ? form.firstK() : -1,
-          .extent = form.k,
-          .aStride = aStride,
-          .bStride = Expr::constant(form.accumulator.getContext(), 1)};
+/// The loops of an A whose k is contiguous in the order of the dims, `unit` elements from one to the next: one loop. Two
+/// where B is packed and k is long, so that k can run in blocks of its first dim, which packing knows.
+static SmallVector<KLoop> wholeK(const ContractionForm &form, Expr unit) {
+  Expr one = Expr::constant(form.accumulator.getContext(), 1);
+  if (form.kDims == 0)
+    return {{.dim = -1, .extent = one, .aStride = unit, .bStride = one}};
+  if (form.kDims == 1)
+    return {{.dim = form.firstK(), .extent = form.k, .aStride = unit, .bStride = one}};
+  Expr first = form.domain[form.firstK()];
+  auto k = form.k.asConstant(), outer = first.asConstant();
+  if (form.rhs == RhsForm::Panels || !k || !outer || !unit || *k <= 1024 || *outer == 0)
+    return {{.dim = -1, .extent = form.k, .aStride = unit, .bStride = one}};
+  Expr inner = Expr::constant(one.getContext(), *k / *outer);
+  return {{.dim = form.firstK(), .extent = first, .aStride = unit * inner, .bStride = inner},
+          {.dim = -1, .extent = inner, .aStride = unit, .bStride = one}};
 }
 
 /// Reads A where it is, if every k dim has a stride and one of them, long enough, has stride 1 and no mask.
@@ -316,7 +326,7 @@ static bool readInPlace(ContractionForm &form) {
   if (form.kDims == 0) {
     if (form.lhsMask)
       return false;
-    form.kLoops.push_back(wholeK(form, Expr::constant(context, 0)));
+    form.kLoops = wholeK(form, Expr::constant(context, 0));
     form.lhs = LhsForm::InPlace;
     return true;
   }
@@ -370,13 +380,13 @@ static void packLhs(ContractionForm &form) {
     form.lhs = LhsForm::PackedRows;
   }
   if (form.lhs == LhsForm::PackedColumns) {
-    form.kLoops.push_back(wholeK(form, Expr())); // the stride is the pitch, which follows from the blocks
+    form.kLoops = wholeK(form, Expr()); // the stride is the pitch, which follows from the blocks
     return;
   }
   form.lhsVectorDim = alongK >= 0 ? alongK : form.kDims ? form.firstK() + form.kDims - 1 : -1;
   int64_t last = form.firstK() + form.kDims - 1;
   if (form.kDims <= 1 || form.lhsVectorDim == last) {
-    form.kLoops.push_back(wholeK(form, Expr::constant(context, 1)));
+    form.kLoops = wholeK(form, Expr::constant(context, 1));
     return;
   }
   // Rows are stored with the vector dim innermost.
@@ -437,7 +447,7 @@ ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
   chooseRhs(form);
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
-    form.kLoops.push_back(wholeK(form, Expr::constant(context, panelWidth)));
+    form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
   } else if (!readInPlace(form)) {
     form.kLoops.clear();
     form.lhsLoad = {};

@@ -110,7 +110,7 @@ static void splitK(ContractionForm &form) {
   form.kBlocks = Expr::constant(context, 1);
   form.kBlock = outer.extent;
   auto k = form.k.asConstant(), extent = outer.extent.asConstant(), m = form.m.asConstant();
-  bool isNaturalOrder = outer.dim < 0 || outer.dim == form.firstK();
+  bool isNaturalOrder = outer.dim == form.firstK();
   if (form.rhs != RhsForm::Panels && !isNaturalOrder)
     return;
   if (!k && form.kLoops.size() == 1) {
