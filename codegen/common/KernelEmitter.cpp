@@ -23,6 +23,7 @@ KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const Cp
       invariants(builder.getInsertionBlock(), buffers.getLoc()), entry(builder.getInsertionBlock()), scratch(scratch),
       errorFlag(errorFlag) {
   auto ptr = pointerType(builder.getContext());
+  prologue = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
   for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
     if (argument.use_empty())
       continue;
@@ -56,9 +57,11 @@ Value KernelEmitter::getScratchAt(Value offset) { return getAddress(scratch, bui
 Value KernelEmitter::createStackSlot(int64_t bytes, int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);
   Value count = constant(bytes);
-  builder.setInsertionPointAfterValue(count);
-  return LLVM::AllocaOp::create(builder, loc, pointerType(builder.getContext()), builder.getI8Type(), count,
-                                unsigned(alignment));
+  builder.setInsertionPointAfter(prologue);
+  Value slot = LLVM::AllocaOp::create(builder, loc, pointerType(builder.getContext()), builder.getI8Type(), count,
+                                      unsigned(alignment));
+  prologue = slot.getDefiningOp();
+  return slot;
 }
 
 Value KernelEmitter::getDummy() {
@@ -67,7 +70,7 @@ Value KernelEmitter::getDummy() {
   dummy = createStackSlot(8, 8);
   OpBuilder::InsertionGuard guard(builder);
   Value zero = constant(0);
-  builder.setInsertionPointAfterValue(dummy);
+  builder.setInsertionPointAfter(prologue);
   LLVM::StoreOp::create(builder, loc, zero, dummy);
   return dummy;
 }

@@ -122,6 +122,7 @@ private:
   llvm::StringMap<mlir::Value> symbolValues;
   SymbolRanges ranges;
   mlir::Block *entry;
+  mlir::Operation *prologue; // stack slots stand behind it: constants are always in front
   mlir::Value scratch, errorFlag, dummy;
 };
 
