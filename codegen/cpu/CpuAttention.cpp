@@ -171,6 +171,11 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   TileSplit split = chooseTile(e.level, f32, f.rows.getValue(), 64, 128);
   height = std::min(split.height, tallestTile);
   width = split.width;
+  if (width > 2) { // widths divide a block of keys: only its last tile is narrower
+    width = 4;
+    int64_t tiles = llvm::divideCeil(f.rows.getValue(), 6);
+    height = llvm::divideCeil(f.rows.getValue(), tiles);
+  }
   auto scratch = [&](Expr offset) { return e.getAddress(e.getScratch(), e.builder.getI8Type(), value(offset)); };
   qPack = scratch(f.qAt);
   kPack = scratch(f.kAt);
