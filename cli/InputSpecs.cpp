@@ -1,6 +1,6 @@
 #include "cli/InputSpecs.h"
 #include "compiler/DiagnosticRendering.h"
-#include "ir/expr/Expr.h"
+#include "ir/prim/Prim.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -50,6 +50,7 @@ static void bindDims(const ptc_function &function, const ptc_value &value, const
 static Expected<std::vector<int64_t>> shapeOf(const ptc_value &value, const SymbolDims &dims) {
   std::vector<int64_t> shape;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<prim::PrimDialect>(); // expressions belong to it
   for (int32_t i = 0; i < value.rank; ++i) {
     Expr extent = value.dims[i].extent >= 0 ? Expr() : Expr::parse(&context, value.dims[i].text);
     std::optional<int64_t> known = extent ? extent.evaluate(dims) : std::optional<int64_t>(value.dims[i].extent);

@@ -4,6 +4,7 @@
 #include "cli/Verb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/StringSaver.h"
@@ -73,14 +74,28 @@ static std::string canonicalSpelling(StringRef argument) {
   return argument.str();
 }
 
-static std::vector<std::string> expandArguments(int argc, char **argv) {
-  BumpPtrAllocator allocator;
-  SmallVector<const char *> expanded(argv + 1, argv + argc);
-  cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
-  consumeError(config.expandResponseFiles(expanded)); // a file that is missing stays as it is written
-  std::vector<std::string> arguments;
-  for (const char *argument : expanded)
+/// `@FILE` stands for the arguments in FILE, but not as the value of a flag: `-i @inputs.npz` is an archive.
+static void expand(StringRef argument, unsigned depth, std::vector<std::string> &arguments) {
+  bool isValue = !arguments.empty() && is_contained({"-i", "-o", "--input", "--output"}, arguments.back());
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file = std::make_error_code(std::errc::invalid_argument);
+  if (argument.starts_with("@") && !isValue && depth < 8)
+    file = MemoryBuffer::getFile(argument.drop_front());
+  if (!file) { // a file that is missing stays as it is written
     arguments.push_back(canonicalSpelling(argument));
+    return;
+  }
+  BumpPtrAllocator allocator;
+  StringSaver saver(allocator);
+  SmallVector<const char *> words;
+  cl::TokenizeGNUCommandLine((*file)->getBuffer(), saver, words);
+  for (const char *word : words)
+    expand(word, depth + 1, arguments);
+}
+
+static std::vector<std::string> expandArguments(int argc, char **argv) {
+  std::vector<std::string> arguments;
+  for (const char *argument : ArrayRef(argv, argc).drop_front())
+    expand(argument, 0, arguments);
   return arguments;
 }
 
