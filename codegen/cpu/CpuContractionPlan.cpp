@@ -51,7 +51,7 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   bool packsB = form.rhs != RhsForm::Panels;
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
-  int64_t narrowest = m <= 8 ? 2 : packsB ? 8 : 6; // panels of a task
+  int64_t narrowest = m <= 8 ? 2 : packsB ? 8 : 4; // panels of a task
   BlockCounts blocks;
   int64_t kBlock = std::min<int64_t>(k, 1536);
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
