@@ -52,8 +52,9 @@ void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> ol
     return dim && *dim < oldDims.size() ? oldDims[*dim] : Expr();
   };
   for (Region &region : node->getRegions()) {
+    for (Operation &op : region.front())
+      substituteExprs(&op, map);
     region.walk([&](Operation *op) {
-      substituteExprs(op, map);
       for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
         Attribute simplified = simplifyExprs(entry.getValue(), ranges);
         if (simplified != entry.getValue())

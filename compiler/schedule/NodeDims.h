@@ -15,6 +15,9 @@ namespace ptc::loop {
 std::optional<unsigned> getDimNumber(llvm::StringRef symbol);
 inline bool isDimSymbol(llvm::StringRef symbol) { return getDimNumber(symbol).has_value(); }
 
+/// The name of an indirect access's operand (Expr::operand).
+inline bool isOperandSymbol(llvm::StringRef symbol) { return symbol.starts_with("v$"); }
+
 /// The node that a body op belongs to.
 mlir::Operation *getEnclosingNode(mlir::Operation *op);
 

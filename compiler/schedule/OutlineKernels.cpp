@@ -108,7 +108,7 @@ private:
     SmallVector<std::string> names;
     auto visit = [&](Expr expr) {
       expr.walkSymbols([&](StringRef symbol) {
-        if (!isDimSymbol(symbol) && !symbol.starts_with("_") && !llvm::is_contained(names, symbol))
+        if (!isDimSymbol(symbol) && !isOperandSymbol(symbol) && !llvm::is_contained(names, symbol))
           names.push_back(symbol.str());
       });
     };
