@@ -115,13 +115,13 @@ Type NodeContext::typeAttribute(StringRef name) {
   return type;
 }
 
-std::optional<Values> NodeContext::subgraph(StringRef name) {
+std::optional<Values> NodeContext::subgraph(StringRef name, ArrayRef<Value> inputs) {
   const AttributeProto *attribute = find(name, AttributeProto::GRAPH);
   if (!attribute) {
     fail(DiagId::MissingAttribute, name);
     return std::nullopt;
   }
-  std::optional<Values> outputs = hooks.subgraph(attribute->g());
+  std::optional<Values> outputs = hooks.subgraph(attribute->g(), inputs);
   failed |= !outputs;
   return outputs;
 }

@@ -24,8 +24,9 @@ namespace ptc::decomp {
 struct ImportHooks {
   /// A constant or weight for a tensor in an attribute; null after a diagnostic.
   std::function<Value(const onnx::TensorProto &, mlir::Location)> tensor;
-  /// Imports the nodes of a subgraph at the insertion point; its outputs, or nothing after a diagnostic.
-  std::function<std::optional<Values>(const onnx::GraphProto &)> subgraph;
+  /// Imports the nodes of a subgraph at the insertion point, its inputs being these values; its outputs, or nothing
+  /// after a diagnostic.
+  std::function<std::optional<Values>(const onnx::GraphProto &, llvm::ArrayRef<Value>)> subgraph;
 };
 
 class NodeContext : public PrimBuilder {
@@ -63,7 +64,7 @@ public:
   Value tensor(llvm::StringRef name);
   /// The element type named by an attribute such as `to`; null if absent, or after a diagnostic.
   Type typeAttribute(llvm::StringRef name);
-  std::optional<Values> subgraph(llvm::StringRef name);
+  std::optional<Values> subgraph(llvm::StringRef name, llvm::ArrayRef<Value> inputs = {});
 
   /// The attribute `axis`, non-negative, of `rank` dims.
   std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");

@@ -44,6 +44,13 @@ std::optional<int64_t> PrimBuilder::normalizeAxis(int64_t axis, int64_t rank) {
   return std::nullopt;
 }
 
+bool PrimBuilder::hasAxis(Value x, int64_t axis) {
+  bool isThere = axis >= 0 && axis < rank(x);
+  if (x && !isThere)
+    fail(DiagId::BadAxis, axis, rank(x));
+  return x && isThere;
+}
+
 std::optional<Dims> PrimBuilder::knownExprs(Value x) const {
   std::optional<KnownTensor> known = evaluateSymbolically(x, shapes);
   if (!known)
@@ -265,6 +272,8 @@ static std::optional<Ints> unsqueezedAxes(ArrayRef<Expr> from, ArrayRef<Expr> di
 Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to) {
   if (!x)
     return {};
+  if (rank(x) != int64_t(axes.size()))
+    return fail(DiagId::Broadcast, describe(dims(x)), describe(to));
   // What was only unsqueezed to be stretched is stretched as it was.
   Ints composed;
   if (auto view = x.getDefiningOp<ReshapeOp>()) {

@@ -70,6 +70,8 @@ public:
   std::string describe(llvm::ArrayRef<Expr> dims) const;
   /// The non-negative axis, or nothing after a diagnostic.
   std::optional<int64_t> normalizeAxis(int64_t axis, int64_t rank);
+  /// Whether x has this axis, diagnosed if not; false for null.
+  bool hasAxis(Value x, int64_t axis);
   /// All elements as expressions, row-major, where they are known (integers and booleans).
   std::optional<Dims> knownExprs(Value x) const;
   std::optional<Ints> knownInts(Value x) const;

@@ -9,6 +9,9 @@ using namespace ptc::prim;
 Value PrimBuilder::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> axes, bool keepDims) {
   if (!x || axes.empty())
     return x;
+  for (int64_t axis : axes)
+    if (!hasAxis(x, axis))
+      return {};
   Dims kept, reduced;
   Ints sorted(axes);
   llvm::sort(sorted);
@@ -36,7 +39,7 @@ Value PrimBuilder::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
 }
 
 Value PrimBuilder::argReduce(ArgKind kind, Value x, int64_t axis, bool selectLast, bool keepDims) {
-  if (!x)
+  if (!hasAxis(x, axis))
     return {};
   Dims to = dims(x), kept = to;
   to.erase(to.begin() + axis);
@@ -46,11 +49,12 @@ Value PrimBuilder::argReduce(ArgKind kind, Value x, int64_t axis, bool selectLas
 }
 
 Value PrimBuilder::scan(ReduceKind kind, Value x, int64_t axis, bool exclusive, bool reverse) {
-  return x ? fold(ScanOp::create(builder, loc, x.getType(), x, kind, axis, exclusive, reverse)) : Value();
+  return hasAxis(x, axis) ? fold(ScanOp::create(builder, loc, x.getType(), x, kind, axis, exclusive, reverse))
+                          : Value();
 }
 
 std::pair<Value, Value> PrimBuilder::sort(Value x, int64_t axis, bool descending, Expr count) {
-  if (!x)
+  if (!hasAxis(x, axis))
     return {};
   Dims to = dims(x);
   to[axis] = count;
@@ -65,6 +69,8 @@ std::pair<Value, Value> PrimBuilder::sort(Value x, int64_t axis, bool descending
 Value PrimBuilder::windowReduce(ReduceKind kind, Value x, const Window &window) {
   if (!x)
     return {};
+  if (!hasAxis(x, int64_t(window.size.size()) + 1))
+    return {};
   Dims to = {dim(x, 0), dim(x, 1)};
   llvm::append_range(to, window.resultDims);
   return fold(WindowReduceOp::create(builder, loc, resultType(to, elementType(x)), x, kind, window.size, window.strides,
@@ -76,6 +82,9 @@ Value PrimBuilder::convolution(Value x, Value w, const Window &window, int64_t g
     return {};
   if (elementType(x) != elementType(w))
     return fail(DiagId::TypeMismatch, elementType(x), elementType(w));
+  int64_t last = int64_t(window.size.size()) + 1;
+  if (!hasAxis(x, last) || !hasAxis(w, last))
+    return {};
   Expr channels = transposed ? dim(w, 0) : dim(w, 1) * groups;
   if (!shapes.assumeEqual(dim(x, 1), channels))
     return fail(DiagId::DimMismatch, "the number of channels", dim(x, 1), "what the weights take", channels);

@@ -116,7 +116,7 @@ Value PrimBuilder::slice(Value x, ArrayRef<Expr> starts, ArrayRef<int64_t> steps
 }
 
 Value PrimBuilder::sliceAxis(Value x, int64_t axis, Expr start, Expr size, int64_t step) {
-  if (!x)
+  if (!hasAxis(x, axis))
     return {};
   Dims to = dims(x), starts(to.size(), expr(0));
   Ints steps(to.size(), 1);
@@ -139,6 +139,8 @@ Value PrimBuilder::pad(Value x, Value value, ArrayRef<Expr> low, ArrayRef<Expr> 
   if (!x || !value)
     return {};
   Dims from = dims(x), to;
+  if (low.size() != from.size() || high.size() != from.size())
+    return fail(DiagId::WrongRank, 0, from.size(), "another number of dims is padded");
   bool isNothing = true;
   for (auto [i, dim] : llvm::enumerate(from)) {
     to.push_back(shapes.simplify(dim + low[i] + high[i]));
@@ -156,6 +158,8 @@ Value PrimBuilder::pad(Value x, Value value, ArrayRef<Expr> low, ArrayRef<Expr> 
 
 Value PrimBuilder::concat(ArrayRef<Value> inputs, int64_t axis) {
   if (inputs.empty() || !llvm::all_of(inputs, [](Value v) { return bool(v); }))
+    return {};
+  if (!hasAxis(inputs.front(), axis))
     return {};
   Dims to = dims(inputs.front());
   Values parts;
@@ -214,7 +218,7 @@ Value PrimBuilder::wrapIndices(Value indices, Expr size) {
 }
 
 Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
-  if (!x || !indices)
+  if (!hasAxis(x, axis) || !indices)
     return {};
   if (!isInteger(indices))
     return fail(DiagId::WrongInputType, 1, elementType(indices), "an integer type is needed");
@@ -234,7 +238,7 @@ Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
 }
 
 Value PrimBuilder::gatherElements(Value x, Value indices, int64_t axis) {
-  if (!x || !indices)
+  if (!hasAxis(x, axis) || !indices || !hasAxis(indices, rank(x) - 1))
     return {};
   if (!isInteger(indices))
     return fail(DiagId::WrongInputType, 1, elementType(indices), "an integer type is needed");
@@ -257,7 +261,7 @@ Value PrimBuilder::gatherNd(Value x, Value indices, int64_t batchDims) {
 }
 
 Value PrimBuilder::scatterElements(Value x, Value indices, Value updates, int64_t axis, ScatterKind kind) {
-  if (!x || !indices || !updates)
+  if (!hasAxis(x, axis) || !indices || !updates)
     return {};
   if (elementType(x) != elementType(updates))
     return fail(DiagId::TypeMismatch, elementType(x), elementType(updates));

@@ -110,7 +110,6 @@ private:
 };
 
 double inverse(double x) { return 1 / x; }
-double ratio(double a, double b) { return a / b; }
 
 template <typename A, typename Inverse, typename Ratio>
 typename A::Vector coordinates(const A &a, const std::string &transformation, const Axis &axis, Inverse inverse,

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/onnx/GraphImporter.h"
+#include "lowering/decomp/ElementTypes.h"
 #include "lowering/onnx/CheckGraph.h"
 #include "lowering/onnx/FunctionBody.h"
 #include "lowering/onnx/Tensors.h"
@@ -80,7 +81,8 @@ std::optional<Values> GraphImporter::outputsOf(const onnx::GraphProto &graph, Na
   return outputs;
 }
 
-std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &graph, const Frame &frame) {
+std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &graph, ArrayRef<Value> inputs,
+                                                    const Frame &frame) {
   if (frame.depth >= options.maxDepth) {
     diagnose(UnknownLoc::get(builder.getContext()), DiagId::NestedTooDeep, options.maxDepth);
     return std::nullopt;
@@ -88,6 +90,8 @@ std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &grap
   NameScope scope(&frame.scope);
   for (const onnx::TensorProto &tensor : graph.initializer())
     scope.setInitializer(tensor);
+  for (int i = 0; i < graph.input_size(); ++i)
+    scope.set(graph.input(i).name(), i < int(inputs.size()) ? inputs[i] : Value());
   bool isComplete = importNodes(graph.node(), Frame{scope, frame.opsets, frame.path, frame.depth + 1});
   std::optional<Values> outputs = outputsOf(graph, scope);
   return isComplete ? outputs : std::nullopt;
@@ -141,13 +145,36 @@ bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
   return isComplete;
 }
 
+/// Element types as the schema has them, so that decompositions need not ask.
+static bool checkTypes(decomp::NodeContext &node, const onnx::OpSchema &schema, ArrayRef<Value> inputs) {
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    if (!input || schema.inputs().empty())
+      continue;
+    const onnx::OpSchema::FormalParameter &formal = schema.inputs()[std::min(i, schema.inputs().size() - 1)];
+    std::string type = decomp::onnxTypeName(decomp::toOnnxType(prim::getElementType(input)));
+    std::string allowed;
+    bool isAllowed = false;
+    for (const auto *candidate : formal.GetTypes()) {
+      isAllowed |= *candidate == "tensor(" + type + ")";
+      allowed += (allowed.empty() ? "" : ", ") + *candidate;
+    }
+    if (!isAllowed) {
+      node.fail(DiagId::WrongInputType, i, type, schema.Name() + " takes " + allowed);
+      return false;
+    }
+  }
+  return true;
+}
+
 bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc,
                               decomp::Decomposition function) {
   decomp::ImportHooks hooks;
   hooks.tensor = [&](const onnx::TensorProto &tensor, Location where) {
     return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name());
   };
-  hooks.subgraph = [&](const onnx::GraphProto &graph) { return importSubgraph(graph, frame); };
+  hooks.subgraph = [&](const onnx::GraphProto &graph, ArrayRef<Value> values) {
+    return importSubgraph(graph, values, frame);
+  };
   decomp::NodeContext context(builder, loc, shapes, node, frame.opsets.operatorVersion(node), inputs, hooks);
   const onnx::OpSchema *schema = frame.opsets.schema(node);
   int needed = schema ? schema->min_input() : 0;
@@ -157,6 +184,8 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
     if (!isOptional && !context.input(i))
       return false;
   }
+  if (schema && !checkTypes(context, *schema, inputs))
+    return false;
   Values outputs = function(context);
   if (context.hasFailed())
     return false;

@@ -60,7 +60,8 @@ private:
               const onnx::FunctionProto &function);
   bool expandSchema(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
                     mlir::Location loc);
-  std::optional<decomp::Values> importSubgraph(const onnx::GraphProto &graph, const Frame &frame);
+  std::optional<decomp::Values> importSubgraph(const onnx::GraphProto &graph, llvm::ArrayRef<mlir::Value> inputs,
+                                               const Frame &frame);
   mlir::Value valueOf(NameScope::Entry &entry);
   void fail(const onnx::NodeProto &node, const Frame &frame);
 
