@@ -46,6 +46,9 @@ private:
 llvm::FunctionCallee runtimeFunction(llvm::Module &module, llvm::StringRef name, llvm::Type *result,
                                      llvm::ArrayRef<llvm::Type *> parameters);
 
+/// The kernel that a launch names; null if there is none.
+loop::KernelOp kernelOf(loop::LaunchOp launch);
+
 struct LaunchSite {
   unsigned kernel;
   std::string nodes;
@@ -64,10 +67,12 @@ struct FunctionCode {
   llvm::Function *inputShapes, *outputShapes; // inputShapes may be null
 };
 
-/// ProgramEmitter.cpp: the functions of one loop.program / of one function's shapes.
+/// ProgramEmitter.cpp: the functions of one loop.program.
 llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
                                         loop::ProgramOp program, const llvm::StringMap<unsigned> &kernels,
                                         const llvm::Twine &name);
+
+/// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values.
 llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,
                            const llvm::Twine &name);
 

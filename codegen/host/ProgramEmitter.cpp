@@ -7,16 +7,15 @@
 //
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
 // are.
-#include "codegen/host/ExprCode.h"
 #include "codegen/host/HostBuilder.h"
+#include "codegen/host/SizeFunctions.h"
 
 #include "ir/Diagnostics.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include <map>
 
 using namespace llvm;
 
@@ -32,10 +31,6 @@ Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
         return value;
     return {};
   });
-}
-
-loop::KernelOp kernelOf(loop::LaunchOp launch) {
-  return mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
 }
 
 /// Names of the user's nodes behind a launch, at most so many characters.
@@ -58,58 +53,6 @@ std::string nodesOf(mlir::Location location) {
   return text;
 }
 
-/// A function `result NAME(const int64_t *symbols, ...)` whose first argument's elements are bound as symbols.
-class SymbolFunction {
-public:
-  SymbolFunction(Constants &constants, const Function &interface, const Twine &name, Type *result,
-                 ArrayRef<Type *> parameters, unsigned symbolsParameter)
-      : builder(constants.context), exprs(builder, symbols) {
-    function = llvm::Function::Create(FunctionType::get(result, parameters, false), GlobalValue::InternalLinkage, name,
-                                      constants.module);
-    function->addFnAttr(Attribute::NoUnwind);
-    builder.SetInsertPoint(BasicBlock::Create(constants.context, "", function));
-    for (auto [index, symbol] : llvm::enumerate(interface.symbols)) {
-      Value *address =
-          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), function->getArg(symbolsParameter), index);
-      symbols[symbol.name] = builder.CreateLoad(builder.getInt64Ty(), address, symbol.name);
-    }
-  }
-
-  using Value = llvm::Value;
-  llvm::Function *function;
-  IRBuilder<> builder;
-  SymbolCode symbols;
-  ExprCode exprs;
-};
-
-/// The most bytes of all expressions, or -1 if one leaves 63 bits.
-llvm::Function *emitBytes(Constants &constants, const Function &interface, ArrayRef<Expr> sizes, const Twine &name) {
-  Type *i64 = Type::getInt64Ty(constants.context);
-  SymbolFunction code(constants, interface, name, i64, {constants.pointer}, 0);
-  code.exprs.checkOverflow = true;
-  llvm::Value *most = code.builder.getInt64(0);
-  for (Expr size : sizes) {
-    llvm::Value *bytes = code.exprs.emit(size);
-    most = code.builder.CreateSelect(code.builder.CreateICmpSGT(bytes, most), bytes, most);
-  }
-  code.builder.CreateRet(code.builder.CreateSelect(code.exprs.overflowed(), code.builder.getInt64(-1), most));
-  return code.function;
-}
-
-llvm::Function *emitGuard(Constants &constants, const Function &interface, ArrayRef<Expr> guards, const Twine &name) {
-  if (guards.empty())
-    return nullptr;
-  SymbolFunction code(constants, interface, name, Type::getInt32Ty(constants.context), {constants.pointer}, 0);
-  llvm::Value *failed = code.builder.getInt32(-1);
-  // From the last to the first, so that the first that fails is the answer.
-  for (size_t index = guards.size(); index-- > 0;) {
-    llvm::Value *fails = code.builder.CreateICmpEQ(code.exprs.emit(guards[index]), code.builder.getInt64(0));
-    failed = code.builder.CreateSelect(fails, code.builder.getInt32(index), failed);
-  }
-  code.builder.CreateRet(failed);
-  return code.function;
-}
-
 struct ProgramEmitter;
 
 /// One function of the program: launches and branches in a row.
@@ -123,6 +66,9 @@ private:
   using Value = llvm::Value;
 
   void reserveArrays(ArrayRef<mlir::Operation *> ops);
+  Error emitProgram(loop::ProgramOp program);
+  void copyPacked(mlir::BlockArgument argument, StringRef function);
+  Value *argumentPointer(mlir::BlockArgument argument);
   Error emitBlock(mlir::Block &block);
   Error emitOps(ArrayRef<mlir::Operation *> ops);
   Error emitLaunch(loop::LaunchOp launch);
@@ -142,6 +88,8 @@ private:
   Value *bufferArray = nullptr, *symbolArray = nullptr;
 };
 
+bool isPacked(DType type) { return type.bits < 8; }
+
 /// What all parts of a program share.
 struct ProgramEmitter {
   Constants &constants;
@@ -152,6 +100,10 @@ struct ProgramEmitter {
   std::vector<LaunchSite> sites;
   SmallVector<Expr> scratch; // of each launch
   unsigned parts = 0;
+  loop::ProgramOp program;
+  /// Arguments that are packed at the ABI: where in the arena, behind what was planned, they lie one element a byte.
+  std::map<unsigned, Expr> unpacked;
+  Expr arenaBytes;
 
   Expected<llvm::Function *> emitPart(ArrayRef<mlir::Operation *> ops) {
     PartEmitter part(*this, parts == 0 ? Twine(name) : name + "_" + Twine(parts));
@@ -159,6 +111,23 @@ struct ProgramEmitter {
     if (Error error = part.emit(ops))
       return error;
     return part.function();
+  }
+
+  const Value &valueOf(unsigned argument) const {
+    size_t inputs = interface.inputs.size();
+    return argument < inputs ? interface.inputs[argument] : interface.outputs[argument - inputs];
+  }
+
+  void placeUnpacked() {
+    mlir::MLIRContext *context = program.getContext();
+    std::optional<ExprAttr> planned = program.getArena();
+    arenaBytes = planned ? Expr(*planned) : Expr::constant(context, 0);
+    for (mlir::BlockArgument argument : program.getBlock().getArguments())
+      if (isPacked(valueOf(argument.getArgNumber()).dtype)) {
+        Expr count = mlir::cast<loop::BufferType>(argument.getType()).getElementCount();
+        unpacked[argument.getArgNumber()] = arenaBytes;
+        arenaBytes = arenaBytes + count.ceilDiv(64) * 64;
+      }
   }
 };
 
@@ -212,6 +181,36 @@ std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
   return groups;
 }
 
+Error PartEmitter::emitProgram(loop::ProgramOp program) {
+  for (mlir::BlockArgument argument : program.getInputArgs())
+    if (whole.unpacked.count(argument.getArgNumber()))
+      copyPacked(argument, "ptc_rt_unpack");
+  if (Error error = emitBlock(program.getBlock()))
+    return error;
+  for (mlir::BlockArgument argument : program.getOutputArgs())
+    if (whole.unpacked.count(argument.getArgNumber()))
+      copyPacked(argument, "ptc_rt_pack");
+  return Error::success();
+}
+
+void PartEmitter::copyPacked(mlir::BlockArgument argument, StringRef function) {
+  Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
+  FunctionCallee callee =
+      runtimeFunction(constants.module, function, builder.getVoidTy(), {pointer, pointer, i64, i32});
+  Value *packed = argumentPointer(argument), *bytes = cantFail(address(argument));
+  if (function == "ptc_rt_unpack")
+    std::swap(packed, bytes);
+  Value *count = code.exprs.emit(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
+  builder.CreateCall(callee,
+                     {packed, bytes, count, builder.getInt32(whole.valueOf(argument.getArgNumber()).dtype.bits)});
+}
+
+llvm::Value *PartEmitter::argumentPointer(mlir::BlockArgument argument) {
+  Value *slot =
+      builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
+  return builder.CreateLoad(constants.pointer, slot);
+}
+
 Error PartEmitter::emitBlock(mlir::Block &block) {
   std::vector<SmallVector<mlir::Operation *>> groups = partition(block);
   if (groups.size() == 1)
@@ -241,7 +240,7 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
     else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
       error = emitIf(branch);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
-      error = emitBlock(program.getBlock());
+      error = emitProgram(program);
     else if (!mlir::isa<loop::AtOp, loop::FlattenOp, loop::WeightOp, loop::ConstantOp>(op))
       error = createStringError(inconvertibleErrorCode(), "the host cannot run '" + op->getName().getStringRef() + "'");
     if (error)
@@ -326,9 +325,9 @@ Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp c
 /// At the insertion point: an address computed in one branch must not be used in another.
 Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
-    Value *slot =
-        builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
-    return builder.CreateLoad(constants.pointer, slot);
+    auto place = whole.unpacked.find(argument.getArgNumber());
+    return place == whole.unpacked.end() ? argumentPointer(argument)
+                                         : offset(code.function->getArg(3), code.exprs.emit(place->second));
   }
   mlir::Operation *op = buffer.getDefiningOp();
   if (auto flatten = mlir::dyn_cast<loop::FlattenOp>(op))
@@ -375,100 +374,26 @@ Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp c
 
 Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
                                   loop::ProgramOp program, const StringMap<unsigned> &kernels, const Twine &name) {
-  ProgramEmitter emitter{constants, inputs, function, kernels, (name + "_program").str()};
+  ProgramEmitter emitter{.constants = constants,
+                         .inputs = inputs,
+                         .interface = function,
+                         .kernels = kernels,
+                         .name = (name + "_program").str(),
+                         .program = program};
+  emitter.placeUnpacked();
   Expected<llvm::Function *> whole = emitter.emitPart({program.getOperation()});
   if (!whole)
     return whole.takeError();
   VariantCode result;
   result.name = program.getSymName().str();
   result.program = *whole;
-  SmallVector<Expr> arena;
-  if (std::optional<ExprAttr> bytes = program.getArena())
-    arena.push_back(*bytes);
-  result.arenaBytes = emitBytes(constants, function, arena, name + "_arena_bytes");
+  result.arenaBytes = emitBytes(constants, function, emitter.arenaBytes, name + "_arena_bytes");
   result.scratchBytes =
       emitter.scratch.empty() ? nullptr : emitBytes(constants, function, emitter.scratch, name + "_scratch_bytes");
   result.guard = emitGuard(constants, function, prim::getExprs(program.getGuards()), name + "_guard");
   result.guards = guardsOf(program, function.symbols);
   result.launches = std::move(emitter.sites);
   return result;
-}
-
-llvm::Function *emitShapes(Constants &constants, const Function &interface, ArrayRef<mlir::BlockArgument> values,
-                           const Twine &name) {
-  PointerType *pointer = constants.pointer;
-  SymbolFunction code(constants, interface, name, Type::getVoidTy(constants.context), {pointer, pointer}, 0);
-  IRBuilder<> &builder = code.builder;
-  for (auto [index, value] : llvm::enumerate(values)) {
-    llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(pointer, code.function->getArg(1), index);
-    llvm::Value *shape = builder.CreateLoad(pointer, slot);
-    for (auto [dim, extent] : llvm::enumerate(mlir::cast<loop::BufferType>(value.getType()).getShape()))
-      builder.CreateStore(code.exprs.emit(extent),
-                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shape, dim));
-  }
-  builder.CreateRetVoid();
-  return code.function;
-}
-
-SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs) {
-  SmallSetVector<mlir::Operation *, 16> kernels;
-  for (const HostFunction &function : inputs.functions)
-    for (loop::ProgramOp program : function.variants)
-      program->walk([&](loop::LaunchOp launch) {
-        if (loop::KernelOp kernel = kernelOf(launch))
-          kernels.insert(kernel);
-      });
-  return llvm::map_to_vector(kernels, [](mlir::Operation *op) { return mlir::cast<loop::KernelOp>(op); });
-}
-
-std::string kernelSymbol(StringRef kernel, StringRef level) { return (kernel + "." + level).str(); }
-
-/// The one optimisation that host code wants: launches repeat addresses and sizes. Everything else would cost more than
-/// it saves.
-static void shareCommonCode(Module &module) {
-  PassBuilder builder;
-  FunctionAnalysisManager functions;
-  functions.registerPass([] { return TargetLibraryAnalysis(); });
-  builder.registerFunctionAnalyses(functions);
-  FunctionPassManager passes;
-  passes.addPass(EarlyCSEPass());
-  for (llvm::Function &function : module)
-    if (!function.isDeclaration())
-      passes.run(function, functions);
-}
-
-Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
-                                                 LLVMContext &context) {
-  auto module = std::make_unique<Module>(inputs.name, context);
-  // Both supported processors lay out the tables alike: 64-bit little-endian with natural alignment.
-  module->setDataLayout("e-m:e-i64:64-n8:16:32:64-S128");
-  Constants constants(*module);
-  SmallVector<loop::KernelOp> kernels = launchedKernels(inputs);
-  StringMap<unsigned> kernelIndex;
-  for (auto [index, kernel] : llvm::enumerate(kernels))
-    kernelIndex[kernel.getSymName()] = index;
-
-  std::vector<FunctionCode> codes;
-  for (auto [host, function] : llvm::zip_equal(inputs.functions, interface.functions)) {
-    FunctionCode code = {};
-    for (auto [index, variant] : llvm::enumerate(host.variants)) {
-      Expected<VariantCode> emitted =
-          emitProgram(constants, inputs, function, variant, kernelIndex, Twine(function.cPrefix) + "_" + Twine(index));
-      if (!emitted)
-        return emitted.takeError();
-      code.variants.push_back(std::move(*emitted));
-    }
-    loop::ProgramOp program = host.variants.back();
-    auto isDerived = [](const Dim &dim) { return dim.extent < 0 && dim.symbol < 0; };
-    if (llvm::any_of(function.inputs, [&](const Value &value) { return llvm::any_of(value.dims, isDerived); }))
-      code.inputShapes =
-          emitShapes(constants, function, program.getInputArgs(), Twine(function.cPrefix) + "_input_shapes");
-    code.outputShapes = emitShapes(constants, function, program.getOutputArgs(), Twine(function.cPrefix) + "_shapes");
-    codes.push_back(std::move(code));
-  }
-  emitDescriptor(constants, inputs, interface, codes, kernels);
-  shareCommonCode(*module);
-  return module;
 }
 
 } // namespace ptc::host

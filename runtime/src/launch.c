@@ -88,3 +88,15 @@ void ptc_rt_copy(void *target, const void *source, int64_t bytes) {
   if (target != source && bytes > 0)
     memcpy(target, source, (size_t)bytes);
 }
+
+void ptc_rt_unpack(uint8_t *target, const uint8_t *packed, int64_t count, int32_t bits) {
+  for (int64_t i = 0; i < count; i++)
+    target[i] = packed[i * bits / 8] >> (i * bits % 8) & ((1 << bits) - 1);
+}
+
+void ptc_rt_pack(uint8_t *packed, const uint8_t *source, int64_t count, int32_t bits) {
+  for (int64_t i = 0; i < count; i++) {
+    uint8_t code = (uint8_t)((source[i] & ((1 << bits) - 1)) << (i * bits % 8));
+    packed[i * bits / 8] = i * bits % 8 == 0 ? code : packed[i * bits / 8] | code;
+  }
+}

@@ -157,6 +157,11 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
 /* Copies between buffers that do not overlap (or are the same). */
 void ptc_rt_copy(void *target, const void *source, int64_t bytes);
 
+/* Elements of 2 or 4 bits lie packed at the ABI, the first in the low bits, and one a byte (the upper bits zero)
+ * inside. Both copy `count` elements. */
+void ptc_rt_unpack(uint8_t *target, const uint8_t *packed, int64_t count, int32_t bits);
+void ptc_rt_pack(uint8_t *packed, const uint8_t *source, int64_t count, int32_t bits);
+
 /* A check inside the program failed: guard `index` of the variant, which saw `value`. Returns PTC_RT_FAULT_GUARD. */
 int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value);
 

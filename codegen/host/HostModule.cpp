@@ -1,0 +1,78 @@
+#include "codegen/host/HostModule.h"
+#include "codegen/host/HostBuilder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+
+using namespace llvm;
+
+namespace ptc::host {
+
+loop::KernelOp kernelOf(loop::LaunchOp launch) {
+  return mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
+}
+
+SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs) {
+  SmallSetVector<mlir::Operation *, 16> kernels;
+  for (const HostFunction &function : inputs.functions)
+    for (loop::ProgramOp program : function.variants)
+      program->walk([&](loop::LaunchOp launch) {
+        if (loop::KernelOp kernel = kernelOf(launch))
+          kernels.insert(kernel);
+      });
+  return llvm::map_to_vector(kernels, [](mlir::Operation *op) { return mlir::cast<loop::KernelOp>(op); });
+}
+
+std::string kernelSymbol(StringRef kernel, StringRef level) { return (kernel + "." + level).str(); }
+
+/// The one optimisation that host code wants: launches repeat addresses and sizes. Everything else would cost more than
+/// it saves.
+static void shareCommonCode(Module &module) {
+  PassBuilder builder;
+  FunctionAnalysisManager functions;
+  functions.registerPass([] { return TargetLibraryAnalysis(); });
+  builder.registerFunctionAnalyses(functions);
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass());
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
+Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
+                                                 LLVMContext &context) {
+  auto module = std::make_unique<Module>(inputs.name, context);
+  // Both supported processors lay out the tables alike: 64-bit little-endian with natural alignment.
+  module->setDataLayout("e-m:e-i64:64-n8:16:32:64-S128");
+  Constants constants(*module);
+  SmallVector<loop::KernelOp> kernels = launchedKernels(inputs);
+  StringMap<unsigned> kernelIndex;
+  for (auto [index, kernel] : llvm::enumerate(kernels))
+    kernelIndex[kernel.getSymName()] = index;
+
+  std::vector<FunctionCode> codes;
+  for (auto [host, function] : llvm::zip_equal(inputs.functions, interface.functions)) {
+    FunctionCode code = {};
+    for (auto [index, variant] : llvm::enumerate(host.variants)) {
+      Expected<VariantCode> emitted =
+          emitProgram(constants, inputs, function, variant, kernelIndex, Twine(function.cPrefix) + "_" + Twine(index));
+      if (!emitted)
+        return emitted.takeError();
+      code.variants.push_back(std::move(*emitted));
+    }
+    loop::ProgramOp program = host.variants.back();
+    auto isDerived = [](const Dim &dim) { return dim.extent < 0 && dim.symbol < 0; };
+    if (llvm::any_of(function.inputs, [&](const Value &value) { return llvm::any_of(value.dims, isDerived); }))
+      code.inputShapes =
+          emitShapes(constants, function, program.getInputArgs(), Twine(function.cPrefix) + "_input_shapes");
+    code.outputShapes = emitShapes(constants, function, program.getOutputArgs(), Twine(function.cPrefix) + "_shapes");
+    codes.push_back(std::move(code));
+  }
+  emitDescriptor(constants, inputs, interface, codes, kernels);
+  shareCommonCode(*module);
+  return module;
+}
+
+} // namespace ptc::host
