@@ -1,7 +1,8 @@
 // Speed of template kernels on one core, as a share of the multiply-add peak that the same process measures beside
 // them. Kernel and peak run in short alternating slices; the best slices of each count.
 //
-//   ptc-perf-templates [level] [filter] [--asm]
+//   ptc-perf-templates [level] [filter]       the cases below whose names contain the filter
+//   ptc-perf-templates [level] FILE.mlir      every kernel of the file (stage `schedule`), symbols at 8
 
 #include "tests/unit/TemplateKernels.h"
 #include "tests/unit/TemplateRunner.h"
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <immintrin.h>
 #include <random>
@@ -50,31 +52,31 @@ constexpr double peakFlops = 24 * 32;
 #endif
 
 struct Case {
-  std::string name, text;
-  double flops;
-  std::vector<int64_t> elements; // of each buffer
+  std::string name, text, kernel = {};
+  double flops = 0;
   std::vector<int64_t> symbols = {};
 };
 
 void measure(const Case &c, const cpu::CpuLevel &level) {
-  auto kernel = CompiledKernel::compile(c.text, level);
+  auto kernel = CompiledKernel::compile(c.text, level, c.kernel);
   if (!kernel) {
     std::printf("%-34s failed\n", c.name.c_str());
     return;
   }
   std::mt19937 random(1);
   std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<int64_t> sizes = kernel->bufferBytes(c.symbols);
   int64_t total = 0;
-  for (int64_t elements : c.elements)
-    total += (elements * 4 + 8191) / 4096 * 4096;
+  for (int64_t bytes : sizes)
+    total += (bytes + 8191) / 4096 * 4096;
   Aligned arena(total); // every buffer on a page of its own
   std::vector<void *> buffers;
   float *next = arena.at;
-  for (int64_t elements : c.elements) {
+  for (int64_t bytes : sizes) {
     buffers.push_back(next);
-    for (int64_t i = 0; i < elements; ++i)
+    for (int64_t i = 0; i < bytes / 4; ++i)
       next[i] = values(random);
-    next += (elements * 4 + 8191) / 4096 * 1024;
+    next += (bytes + 8191) / 4096 * 1024;
   }
   Aligned scratch(kernel->scratchBytes(c.symbols));
   int64_t all = kernel->iterations(c.symbols);
@@ -84,7 +86,7 @@ void measure(const Case &c, const cpu::CpuLevel &level) {
   double once = secondsOf(run, 1);
   int64_t repeats = std::max<int64_t>(1, int64_t(1e-3 / once));
   std::vector<double> mine, best;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < (c.kernel.empty() ? 60 : 15); ++round) {
     mine.push_back(secondsOf(run, repeats));
     best.push_back(secondsOf(peak, 20));
   }
@@ -97,25 +99,28 @@ void measure(const Case &c, const cpu::CpuLevel &level) {
   std::fflush(stdout);
 }
 
-Case matmul(std::string name, Matmul m) {
-  int64_t panels = (m.n + 15) / 16 * 16;
-  return {name, m.text(), 2.0 * double(m.batch * m.m * m.n * m.k),
-          {m.batch * m.m * m.k, m.batch * (m.isPacked ? panels : m.n) * m.k, m.n, m.batch * m.m * m.n,
-           m.batch * m.m * m.n},
-          m.symbols()};
+Case matmul(std::string name, const Matmul &m) {
+  return {.name = name, .text = m.text(), .flops = 2.0 * double(m.batch * m.m * m.n * m.k), .symbols = m.symbols()};
 }
 
-Case convolution(std::string name, Convolution c) {
-  int64_t y = c.images * c.outHeight() * c.outWidth() * c.groups * c.out;
-  return {name, c.text(), c.flops(),
-          {c.images * c.height * c.width * c.groups * c.in,
-           c.groups * ((c.out + 15) / 16 * 16) * c.kernelHeight * c.kernelWidth * c.in, c.groups * c.out, y, y}};
+Case convolution(std::string name, const Convolution &c) {
+  return {.name = name, .text = c.text(), .flops = c.flops()};
 }
 
-Case attention(std::string name, Attention a) {
-  int64_t rows = a.batch * a.heads;
-  return {name, a.text(), 2.0 * double(rows * a.i * a.j * (a.d + a.e)),
-          {rows * a.i * a.d, rows * a.j * a.d, rows * a.j * a.e, a.batch * a.i * a.j, rows * a.i * a.e}, a.symbols()};
+Case attention(std::string name, const Attention &a) {
+  return {.name = name,
+          .text = a.text(),
+          .flops = 2.0 * double(a.batch * a.heads * a.i * a.j * (a.d + a.e)),
+          .symbols = a.symbols()};
+}
+
+std::vector<Case> casesOfFile(const std::string &path) {
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<Case> list;
+  for (const std::string &name : kernelNames(text))
+    list.push_back({.name = name, .text = text, .kernel = name, .symbols = std::vector<int64_t>(16, 8)});
+  return list;
 }
 
 std::vector<Case> cases() {
@@ -177,8 +182,9 @@ int main(int argc, char **argv) {
     else
       filter = argv[a];
   }
-  for (const Case &c : cases())
-    if (c.name.find(filter) != std::string::npos)
+  bool isFile = filter.ends_with(".mlir");
+  for (const Case &c : isFile ? casesOfFile(filter) : cases())
+    if (isFile || c.name.find(filter) != std::string::npos)
       measure(c, *level);
   return 0;
 }

@@ -38,7 +38,18 @@ static bool report(llvm::Error error) {
   return true;
 }
 
-std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text, const cpu::CpuLevel &level) {
+std::vector<std::string> test::kernelNames(const std::string &text) {
+  mlir::MLIRContext context;
+  cpu::loadKernelDialects(context);
+  std::vector<std::string> names;
+  if (auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context))
+    for (loop::KernelOp kernel : module->getOps<loop::KernelOp>())
+      names.push_back(kernel.getSymName().str());
+  return names;
+}
+
+std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text, const cpu::CpuLevel &level,
+                                                        const std::string &name) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   auto result = std::make_unique<CompiledKernel>();
@@ -48,7 +59,9 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text,
   state.module = mlir::parseSourceString<mlir::ModuleOp>(text, &state.context);
   if (!state.module)
     return nullptr;
-  state.kernel = *state.module->getOps<loop::KernelOp>().begin();
+  for (loop::KernelOp kernel : state.module->getOps<loop::KernelOp>())
+    if (!state.kernel && (name.empty() || kernel.getSymName() == name))
+      state.kernel = kernel;
   auto start = std::chrono::steady_clock::now();
   if (failed(cpu::planKernel(state.kernel)))
     return nullptr;
@@ -92,6 +105,15 @@ int64_t CompiledKernel::iterations(const std::vector<int64_t> &symbols) const {
 
 int64_t CompiledKernel::scratchBytes(const std::vector<int64_t> &symbols) const {
   return state->evaluate(*state->kernel.getScratch(), symbols);
+}
+
+std::vector<int64_t> CompiledKernel::bufferBytes(const std::vector<int64_t> &symbols) const {
+  std::vector<int64_t> bytes;
+  for (mlir::Type type : state->kernel.getBlock().getArgumentTypes()) {
+    auto buffer = mlir::cast<loop::BufferType>(type);
+    bytes.push_back(state->evaluate(buffer.getElementCount(), symbols) * buffer.getElementBytes());
+  }
+  return bytes;
 }
 
 void CompiledKernel::run(const std::vector<void *> &buffers, const std::vector<int64_t> &symbols, int64_t pieces) {

@@ -14,14 +14,17 @@ namespace ptc::test {
 
 class CompiledKernel {
 public:
-  /// The text of one loop.kernel. Null after an error, which goes to stderr.
-  static std::unique_ptr<CompiledKernel> compile(const std::string &text, const cpu::CpuLevel &level);
+  /// Loop text; the kernel of this name (empty: the first). Null after an error, which goes to stderr.
+  static std::unique_ptr<CompiledKernel> compile(const std::string &text, const cpu::CpuLevel &level,
+                                                 const std::string &name = "");
   ~CompiledKernel();
 
   /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its own.
   void run(const std::vector<void *> &buffers, const std::vector<int64_t> &symbols, int64_t pieces = 1);
   int64_t iterations(const std::vector<int64_t> &symbols) const;
   int64_t scratchBytes(const std::vector<int64_t> &symbols) const;
+  /// Bytes of the buffers that it takes.
+  std::vector<int64_t> bufferBytes(const std::vector<int64_t> &symbols) const;
 
   using Function = int32_t(void *const *buffers, const int64_t *symbols, int64_t begin, int64_t end, void *scratch);
   Function *function = nullptr;
@@ -34,6 +37,8 @@ private:
   std::unique_ptr<State> state;
 };
 
+/// Names of the kernels in loop text.
+std::vector<std::string> kernelNames(const std::string &text);
 /// Levels whose code this processor runs.
 std::vector<const cpu::CpuLevel *> runnableLevels();
 
