@@ -100,7 +100,7 @@ Values gridSample(NodeContext &n) {
   int64_t spatial = n.rank(x) - 2;
   std::string mode = n.text("mode", "linear"), padding = n.text("padding_mode", "zeros");
   mode = mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
-  if (spatial < 1 || n.rank(grid) != n.rank(x) || !n.dim(grid, n.rank(grid) - 1).isConstant(spatial))
+  if (spatial < 1 || n.rank(grid) != n.rank(x) || !n.shapes.assumeEqual(n.dim(grid, n.rank(grid) - 1), n.expr(spatial)))
     return {
         n.fail(DiagId::WrongRank, 1, n.rank(grid), "the rank of input 0 is needed, and one coordinate a spatial dim")};
   if (mode != "nearest" && mode != "linear" && mode != "cubic")

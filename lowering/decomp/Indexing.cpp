@@ -87,4 +87,73 @@ Values oneHot(NodeContext &n) {
   return {n.select(isOn, n.at(values, 0, 1), n.at(values, 0, 0))};
 }
 
+//===----------------------------------------------------------------------===//
+// Sizes that depend on values: only where the values are known
+//===----------------------------------------------------------------------===//
+
+/// The slices of x along an axis (or the elements of flat x) whose condition is true.
+Values compress(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t axis = 0;
+  if (!n.has("axis")) {
+    x = n.reshape(x, product(n.getContext(), n.dims(x)));
+  } else if (std::optional<int64_t> given = n.axis(n.rank(x), 0)) {
+    axis = *given;
+  } else {
+    return {};
+  }
+  std::optional<Ints> condition = n.inputInts(1, "condition");
+  if (!condition)
+    return {};
+  Ints kept;
+  for (auto [i, isKept] : llvm::enumerate(*condition))
+    if (isKept)
+      kept.push_back(i);
+  return {n.gather(x, n.intVector(kept), axis)};
+}
+
+/// The indices of the elements that are not 0, one column an element.
+Values nonZero(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<llvm::SmallVector<double>> values = n.inputFloats(0, "X");
+  if (!values)
+    return {};
+  Ints shape, found;
+  for (Expr dim : n.dims(x))
+    shape.push_back(dim.getValue());
+  for (auto [i, value] : llvm::enumerate(*values))
+    if (value != 0)
+      found.push_back(i);
+  Ints indices(shape.size() * found.size());
+  for (auto [column, position] : llvm::enumerate(found)) {
+    int64_t rest = position;
+    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+      indices[axis * found.size() + column] = rest % shape[axis];
+  }
+  return {n.reshape(n.intVector(indices), n.exprs({int64_t(shape.size()), int64_t(found.size())}))};
+}
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+/// Rows [w, w + len) along an axis of the past cache are the update, with w of its own for each batch element; a
+/// circular cache takes rows past its end at its beginning.
+Values tensorScatter(NodeContext &n) {
+  Value past = n.input(0), update = n.input(1), begin = n.optionalInput(2);
+  std::optional<int64_t> axis = n.axis(n.rank(past), -2);
+  std::string mode = n.text("mode", "linear");
+  if (!axis || *axis == 0)
+    return {n.fail(DiagId::BadAxis, n.integer("axis", -2), n.rank(past))};
+  if (mode != "linear" && mode != "circular")
+    return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "linear or circular is needed")};
+  Dims dims = n.dims(update);
+  Value row = n.iota(*axis, dims, n.si64());
+  if (begin)
+    row = n.add(row, n.broadcast(n.convert(begin, n.si64()), 0, dims));
+  if (mode == "circular")
+    row = n.binary<ModOp>(row, n.fromExprs(n.dim(past, *axis), n.si64(), /*isScalar=*/true));
+  return {n.scatterElements(past, row, update, *axis, ScatterKind::Set)};
+}
+
 } // namespace ptc::decomp

@@ -18,9 +18,9 @@ namespace ptc::decomp {
 static Value spread(NodeContext &n, Value v, Value x, int64_t blockSize) {
   if (!v || n.rank(v) == 0)
     return v;
-  std::optional<int64_t> axis = n.axis(n.rank(x), 1);
   if (n.rank(v) == 1 && n.dim(v, 0).isConstant(1))
     return n.reshape(v, {});
+  std::optional<int64_t> axis = n.axis(n.rank(x), 1);
   if (n.rank(v) == 1 && blockSize == 0) {
     if (!axis)
       return {};

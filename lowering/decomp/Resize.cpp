@@ -126,6 +126,7 @@ typename A::Vector coordinates(const A &a, const std::string &transformation, co
 std::vector<double> staticCoordinates(const Axis &axis, const std::string &transformation) {
   int64_t in = axis.in.getValue(), out = axis.out.getValue();
   double scale = axis.scale.value_or(double(out) / double(in));
+  double exactOut = axis.scale ? scale * double(in) : double(out); // before it was rounded down
   StaticArithmetic a(in, out, scale);
   if (transformation == "tf_crop_and_resize") {
     double step = out > 1 ? (axis.end - axis.start) * (in - 1) / (out - 1) : 0;
@@ -138,7 +139,7 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
   if (transformation == "tf_half_pixel_for_nn")
     return a.mul(a.add(a.positions(), 0.5), 1 / scale);
   std::vector<double> c =
-      coordinates(a, transformation, axis, inverse, [&](double x, double y) { return (x - 1) / (y - 1); });
+      coordinates(a, transformation, axis, inverse, [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
   if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
     double adjustment = double(out) / (scale * in);
     return a.add(c, in / 2.0 * (1 - adjustment));
@@ -266,7 +267,10 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
 }
 
 Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
-  if (s.mode == "cubic" || s.transformation == "tf_crop_and_resize" || s.transformation == "half_pixel_symmetric")
+  bool isSupported = s.mode != "cubic" && !(s.antialias && s.mode == "linear") &&
+                     s.transformation != "tf_crop_and_resize" && s.transformation != "half_pixel_symmetric" &&
+                     !(s.transformation == "align_corners" && axis.scale);
+  if (!isSupported)
     return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
                           "Resize with " + s.mode + " and " + s.transformation + " at a size that is not known");
   EmittedArithmetic a(n, axis);
@@ -275,6 +279,10 @@ Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling
     return n.div(n.add(in, -1.0), n.maximum(n.add(out, -1.0), n.scalarLike(1, out)));
   };
   Value c = coordinates(a, s.transformation, axis, inverse, ratio);
+  if (s.transformation == "pytorch_half_pixel") { // one result element sits at 0
+    Value isSingle = n.lessEqual(a.outSize(), n.scalar(1, n.f32()));
+    c = n.select(isSingle, n.scalar(0, n.f32()), c);
+  }
   if (s.mode == "nearest") {
     Value rounded = s.nearest == "floor"               ? a.floor(c)
                     : s.nearest == "ceil"              ? a.ceil(c)
@@ -331,13 +339,16 @@ Value resampleAll(NodeContext &n, Value x, llvm::ArrayRef<Axis> axes, const Samp
   return y;
 }
 
-/// The size that a scale gives: floor(in * scale), exact for scales that are small quotients.
+/// The size that a scale gives: floor(in * scale), with the quotient of small integers that the scale stands for.
 std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
   if (in.isConstant())
     return n.expr(int64_t(std::floor(in.getValue() * scale)));
-  for (int64_t denominator = 1; denominator <= 1024; denominator *= 2)
-    if (scale * denominator == std::floor(scale * denominator))
-      return n.shapes.simplify((in * int64_t(scale * denominator)).floorDiv(denominator));
+  constexpr int64_t largestDenominator = 1024;
+  for (int64_t denominator = 1; denominator <= largestDenominator; ++denominator) {
+    double numerator = std::round(scale * double(denominator));
+    if (float(numerator / double(denominator)) == float(scale))
+      return n.shapes.simplify((in * int64_t(numerator)).floorDiv(denominator));
+  }
   return std::nullopt;
 }
 

@@ -140,9 +140,13 @@ static std::optional<Dims> splitSizes(NodeContext &n, Expr dim, size_t count) {
   if (std::optional<Ints> sizes = n.integers("split"))
     return n.exprs(*sizes);
   Expr part = dim.ceilDiv(int64_t(count));
-  if (n.has("num_outputs") && dim.isConstant()) {
+  if (n.has("num_outputs")) {
     Dims sizes(count, part);
-    sizes.back() = dim - part * int64_t(count - 1);
+    sizes.back() = n.shapes.simplify(dim - part * int64_t(count - 1));
+    if (!n.shapes.isNonNegative(sizes.back()) && !n.shapes.assume(Expr::lt(n.expr(-1), sizes.back()))) {
+      n.fail(DiagId::DimMismatch, "the split dim", dim, "too small for its number of parts", count);
+      return std::nullopt;
+    }
     return sizes;
   }
   if (!n.shapes.assumeEqual(dim.mod(int64_t(count)), n.expr(0))) {
