@@ -109,7 +109,7 @@ Value KernelEmitter::emitExpr(Expr expr, const EmissionPoint &point, ValueRange 
       [&](StringRef name) -> Value {
         if (auto dim = parseNumbered(name, 'd'); dim && *dim < point.dims.size() && point.dims[*dim])
           return point.dims[*dim];
-        if (auto operand = parseNumbered(name, '_'))
+        if (auto operand = parseOperand(name))
           return operands[*operand];
         return symbolValue(name);
       },
@@ -120,7 +120,7 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
   expr = bindConstants(expr, point).simplify(ranges);
   bool anyVectorOperand = false;
   expr.walkSymbols([&](StringRef name) {
-    if (auto operand = parseNumbered(name, '_'))
+    if (auto operand = parseOperand(name))
       anyVectorOperand |= isVector(operands[*operand]);
   });
   std::string dim = "d" + std::to_string(point.vectorDim);
@@ -147,7 +147,7 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
           Value first = toWidth(point.dims[*number]);
           return name == dim ? invariants.add(first, invariants.iota(point.lanes, type)) : first;
         }
-        if (auto operand = parseNumbered(name, '_'))
+        if (auto operand = parseOperand(name))
           return toWidth(operands[*operand]);
         return toWidth(symbolValue(name));
       },

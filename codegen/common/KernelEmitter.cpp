@@ -15,6 +15,10 @@ std::optional<unsigned> cpu::parseNumbered(StringRef name, char prefix) {
   return number;
 }
 
+std::optional<unsigned> cpu::parseOperand(StringRef name) {
+  return name.consume_front("v") ? parseNumbered(name, '$') : std::nullopt;
+}
+
 static LLVM::LLVMPointerType pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
 
 KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, Value buffers,

@@ -75,7 +75,7 @@ public:
   //===--- Expressions ----------------------------------------------------===//
 
   mlir::Value symbolValue(llvm::StringRef name) const;
-  /// The i64 value at the point (lane 0 of the vector dim); `operands` are the scalar values of _0, _1, ...
+  /// The i64 value at the point (lane 0 of the vector dim); `operands` are the scalar values of the access's operands
   mlir::Value emitExpr(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
   /// The value in every lane: a scalar if all lanes agree, else vector<lanes x i64>.
   mlir::Value emitLanes(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
@@ -126,8 +126,10 @@ private:
   mlir::Value scratch, errorFlag, dummy;
 };
 
-/// "d3" -> 3, "_1" -> 1 with the prefix; nothing for other names.
+/// "d3" -> 3 with the prefix 'd'; nothing for other names.
 std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
+/// The number of an indirect access's operand in an expression (Expr::operand); nothing for other names.
+std::optional<unsigned> parseOperand(llvm::StringRef name);
 inline bool isVector(mlir::Value value) { return llvm::isa<mlir::VectorType>(value.getType()); }
 
 } // namespace ptc::cpu

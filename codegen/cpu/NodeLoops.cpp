@@ -134,6 +134,13 @@ SmallVector<Value> cpu::emitVectorLoop(KernelEmitter &e, const EmissionPoint &po
                                        ValueRange carried, PointBody body) {
   VectorLoop loop{e, point, dim, body};
   SmallVector<Value> values(carried);
+  // Six vectors are two steps of three, not one of four and two of one. Carried values belong to points: their number
+  // is the caller's.
+  if (auto length = e.invariants.asConstant(e.invariants.sub(upper, lower)); length && carried.empty()) {
+    int64_t vectors = *length / lanes, steps = std::max<int64_t>((vectors + pointsPerStep - 1) / pointsPerStep, 1);
+    if (vectors && vectors % steps == 0)
+      pointsPerStep = vectors / steps;
+  }
   Value at = lower;
   if (pointsPerStep > 1) {
     Value next = loop.wholeSteps(at, upper, lanes * pointsPerStep);

@@ -8,7 +8,7 @@ loop.kernel @rows(%x: !loop.buffer<[30*width] x f32>, %i: !loop.buffer<[n] x i64
   loop.pointwise [n, width] {
     %0 = loop.load %i[d0] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in 30
-    %2 = loop.load %x[_0*width + d1](%1) : !loop.buffer<[30*width] x f32>
+    %2 = loop.load %x[v$0*width + d1](%1) : !loop.buffer<[30*width] x f32>
     loop.store %2, %y[d0*width + d1] : !loop.buffer<[n*width] x f32>
   }
 }
@@ -21,7 +21,7 @@ loop.kernel @elements(%x: !loop.buffer<[k] x f32>, %i: !loop.buffer<[n] x i32>, 
     %0 = loop.load %i[d0] : !loop.buffer<[n] x i32>
     %e = arith.extsi %0 : i32 to i64
     %1 = loop.check_index %e in k
-    %2 = loop.load %x[_0](%1) : !loop.buffer<[k] x f32>
+    %2 = loop.load %x[v$0](%1) : !loop.buffer<[k] x f32>
     loop.store %2, %y[d0] : !loop.buffer<[n] x f32>
   }
 }
@@ -33,7 +33,7 @@ loop.kernel @out_of_range(%x: !loop.buffer<[k] x f32>, %i: !loop.buffer<[n] x i6
   loop.pointwise [n] {
     %0 = loop.load %i[d0] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in k
-    %2 = loop.load %x[_0](%1) : !loop.buffer<[k] x f32>
+    %2 = loop.load %x[v$0](%1) : !loop.buffer<[k] x f32>
     loop.store %2, %y[d0] : !loop.buffer<[n] x f32>
   }
 }
@@ -47,7 +47,7 @@ loop.kernel @scatter_set(%i: !loop.buffer<[n] x i64>, %u: !loop.buffer<[n*width]
     %0 = loop.load %i[d0] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in 8
     %2 = loop.load %u[d0*width + d1] : !loop.buffer<[n*width] x f32>
-    loop.store %2, %y[_0*width + d1](%1) : !loop.buffer<[8*width] x f32>
+    loop.store %2, %y[v$0*width + d1](%1) : !loop.buffer<[8*width] x f32>
   }
 }
 
@@ -59,7 +59,7 @@ loop.kernel @scatter_add(%i: !loop.buffer<[n] x i64>, %u: !loop.buffer<[n] x f32
     %0 = loop.load %i[d0] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in 8
     %2 = loop.load %u[d0] : !loop.buffer<[n] x f32>
-    loop.store %2, %y[_0](%1) combine sum : !loop.buffer<[8] x f32>
+    loop.store %2, %y[v$0](%1) combine sum : !loop.buffer<[8] x f32>
   }
 }
 
@@ -72,6 +72,6 @@ loop.kernel @scatter_slices(%i: !loop.buffer<[n] x i64>, %u: !loop.buffer<[n*70]
     %0 = loop.load %i[d1] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in 8
     %2 = loop.load %u[d1*70 + d0] : !loop.buffer<[n*70] x f32>
-    loop.store %2, %y[_0*70 + d0](%1) combine max : !loop.buffer<[8*70] x f32>
+    loop.store %2, %y[v$0*70 + d0](%1) combine max : !loop.buffer<[8*70] x f32>
   }
 }

@@ -83,7 +83,7 @@ public:
 private:
   int64_t evaluate(Expr expr, const Environment &env, ValueRange operands) {
     for (auto [index, operand] : llvm::enumerate(operands))
-      values["_" + std::to_string(index)] = env.lookup(operand).i;
+      values[Expr::operand(kernel.getContext(), unsigned(index)).getSymbol()] = env.lookup(operand).i;
     std::optional<int64_t> value = expr.evaluate(values);
     if (!value)
       llvm::report_fatal_error("an expression has an unknown symbol");
