@@ -4,9 +4,13 @@
 // lower half is dropped; carries run into the exponent as they should. A NaN would be rounded to infinity or to zero:
 // its upper half is taken instead, with the quiet bit set.
 //
+// What is left of the type (selections, constants, values that leave a branch) then becomes i16: LLVM would legalise a
+// bf16 scalar by way of f32, with library calls again.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/common/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -49,6 +53,55 @@ static Value extend(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::BitcastOp::create(b, loc, to, shifted);
 }
 
+static bool isBf16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
+
+// Ops that only move bits.
+static bool isTypeAgnostic(Operation *op) {
+  return isa<arith::SelectOp, arith::ConstantOp, arith::BitcastOp>(op) ||
+         !isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
+}
+
+static void replaceConstant(arith::ConstantOp op, Type to) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(op.getValue())) {
+    APInt bits = splat.getSplatValue<APFloat>().bitcastToAPInt();
+    op.setValueAttr(DenseElementsAttr::get(cast<ShapedType>(to), bits));
+  } else if (auto elements = dyn_cast<DenseElementsAttr>(op.getValue())) {
+    op.setValueAttr(elements.mapValues(getElementTypeOrSelf(to), [](const APFloat &v) { return v.bitcastToAPInt(); }));
+  } else {
+    op.setValueAttr(IntegerAttr::get(to, cast<FloatAttr>(op.getValue()).getValue().bitcastToAPInt()));
+  }
+}
+
+static void retypeBf16(Operation *root) {
+  Type i16 = IntegerType::get(root->getContext(), 16);
+  WalkResult result = root->walk([](Operation *op) {
+    bool touches = llvm::any_of(op->getOperandTypes(), isBf16) || llvm::any_of(op->getResultTypes(), isBf16);
+    return touches && !isTypeAgnostic(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return; // arithmetic in bf16 itself stays LLVM's affair
+  auto retype = [&](Value value) {
+    if (isBf16(value.getType()))
+      value.setType(withElement(value.getType(), i16));
+  };
+  SmallVector<Operation *> casts;
+  root->walk([&](Operation *op) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isBf16(constant.getType()))
+      replaceConstant(constant, withElement(constant.getType(), i16));
+    llvm::for_each(op->getResults(), retype);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        llvm::for_each(block.getArguments(), retype);
+    if (isa<arith::BitcastOp>(op))
+      casts.push_back(op);
+  });
+  for (Operation *op : casts)
+    if (op->getOperand(0).getType() == op->getResult(0).getType()) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+}
+
 void ptc::cpu::expandBf16Conversions(Operation *root) {
   auto isBetween = [](Type narrow, Type wide) {
     return getElementTypeOrSelf(narrow).isBF16() && getElementTypeOrSelf(wide).isF32();
@@ -68,4 +121,5 @@ void ptc::cpu::expandBf16Conversions(Operation *root) {
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
   }
+  retypeBf16(root);
 }
