@@ -6,15 +6,22 @@ using namespace ptc;
 using namespace ptc::cpu;
 using prim::ReduceKind;
 
+// One instruction on most processors: select(a > b, a, b), which is b where they are unordered, so that a NaN in b
+// stays. A NaN in `a` is put back by a second selection, off the chain of dependent steps. It selects a constant: of
+// select(nan, a, select(a > b, a, b)) LLVM would make one selection by two conditions, which is slower.
 static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, bool noNan) {
-  if (noNan) { // one instruction: the second operand where they are unordered
-    auto predicate = isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
-    Value better = arith::CmpFOp::create(e.builder, e.loc, predicate, a, b);
-    return arith::SelectOp::create(e.builder, e.loc, better, a, b);
-  }
-  if (isMax)
-    return arith::MaximumFOp::create(e.builder, e.loc, a, b);
-  return arith::MinimumFOp::create(e.builder, e.loc, a, b);
+  auto compare = [&](arith::CmpFPredicate predicate, Value x, Value y) {
+    return arith::CmpFOp::create(e.builder, e.loc, predicate, x, y);
+  };
+  Value better = compare(isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, a, b);
+  Value extremum = arith::SelectOp::create(e.builder, e.loc, better, a, b);
+  if (noNan)
+    return extremum;
+  auto type = cast<FloatType>(getElementTypeOrSelf(a.getType()));
+  Value nan = e.invariants.constant(FloatAttr::get(type, APFloat::getNaN(type.getFloatSemantics())));
+  if (auto vector = dyn_cast<VectorType>(a.getType()))
+    nan = e.splat(nan, vector.getNumElements());
+  return arith::SelectOp::create(e.builder, e.loc, compare(arith::CmpFPredicate::UNO, a, a), nan, extremum);
 }
 
 Value cpu::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool isUnsigned, bool noNan) {

@@ -61,7 +61,7 @@ int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
   node->walk([&](Operation *op) {
     ++operations;
     reductions += isa<loop::ReduceOp>(op);
-    heavy += isa<loop::ArgReduceOp, loop::RunningOp, loop::MaskedOp>(op) ||
+    heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) ||
              (op->getName().getStringRef().starts_with("math.") && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(op));
   });
   if (heavy > 1 || operations > 40)
