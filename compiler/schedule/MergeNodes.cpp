@@ -79,9 +79,12 @@ SmallVector<Expr> invert(Expr position, ArrayRef<Expr> domain, Expr address, con
     dims[digit.dim] = left.floorDiv(digit.step).simplify(ranges);
     left = left.mod(digit.step).simplify(ranges);
   }
-  for (Expr dim : dims)
-    if (countDivisions(dim) > 0)
+  // The digits must be digits: another slice of T would give points outside the domain.
+  for (auto [dim, extent] : llvm::zip(dims, domain)) {
+    auto isInside = knownLess(dim, extent, ranges);
+    if (countDivisions(dim) > 0 || dim.range(ranges).min < 0 || !isInside || !*isInside)
       return {};
+  }
   return dims;
 }
 
