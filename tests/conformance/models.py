@@ -1,0 +1,100 @@
+"""The real models of models.toml: compiled, run, and compared with onnxruntime.
+
+Of each model: two compiles, with other folders and other numbers of threads, give the same bytes; every CPU level agrees
+with onnxruntime within |a-b| <= 1e-3 |b| + 1e-5 max|b|, integers exactly; one thread and two give the same bits.
+A row whose state is not "passes" names a reason, must fail, and fails the suite once it passes.
+"""
+
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import execute
+from execute import FAILED, PASS, Outcome, ptc
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
+import sources  # noqa: E402
+
+
+def far_off(got, expected):
+    """'' if the arrays agree, else how far they are apart."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
+    if expected.dtype.kind != "f":
+        wrong = int((got != expected).sum())
+        return f"{wrong} of {got.size} elements differ" if wrong else ""
+    if not np.isfinite(got).all():
+        return "not all elements are finite"
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    limit = 1e-3 * np.abs(b) + 1e-5 * np.abs(b).max(initial=0)
+    bad = int((np.abs(a - b) > limit).sum())
+    return f"{bad} of {a.size} elements differ, by up to {np.abs(a - b).max():.3g} of {np.abs(b).max():.3g}" if bad else ""
+
+
+def _sequence(row, call):
+    """Results of the row's runs; outputs named in `carry` are inputs of the next run."""
+    results, carried = [], {}
+    for run in row["run"]:
+        out = call({name: sources.make_input(spec) for name, spec in run.items()} | carried)
+        carried = {target: out[source] for source, target in row.get("carry", {}).items()}
+        results.append(out)
+    return results
+
+
+def _reference(path, row):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    return _sequence(row, lambda feeds: dict(zip(names, session.run(None, feeds))))
+
+
+def _compare(row, path, library):
+    expected = _reference(path, row)
+    for level in sorted(set(ptc.load(library).levels) & set(execute.levels())):
+        one, two = (_sequence(row, lambda feeds, m=ptc.load(library, threads=n, cpu_level=level): m(**feeds)) for n in (1, 2))
+        for number, (alone, both, wanted) in enumerate(zip(one, two, expected)):
+            for name in wanted:
+                where = f"{level}, run {number}, output {name}"
+                if problem := far_off(alone[name], wanted[name]):
+                    return [FAILED, "wrong", f"{where}: {problem}"]
+                if alone[name].tobytes() != both[name].tobytes():
+                    return [FAILED, "threads", f"{where}: one thread and two give other bits"]
+    return [PASS, "", ""]
+
+
+def _check(row, program, build):
+    path = sources.fetch(row, build)
+    with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
+        first, second = Path(folder) / "a" / "model.so", Path(folder) / "b" / "model.so"
+        for library, jobs in ((first, "-j2"), (second, "-j1")):
+            library.parent.mkdir()
+            started = time.monotonic()
+            if refused := execute.compile_model(program, path, library, [*row.get("flags", ()), jobs]):
+                return refused
+            seconds = time.monotonic() - started
+        if first.read_bytes() != second.read_bytes():
+            return Outcome(FAILED, "bytes", "two compiles differ")
+        outcome = execute.isolated(_compare, row, path, first)
+        return Outcome(outcome.word, outcome.cause, outcome.text, seconds)
+
+
+def check_all(program, build, pattern=None):
+    """Checks the rows whose name, with 'real/' before it, matches; returns how many behaved and how many did not."""
+    good = bad = 0
+    for row in sources.rows():
+        if pattern and not re.search(pattern, f"real/{row['name']}"):
+            continue
+        outcome = _check(row, program, build)
+        behaved = (outcome.word == PASS) == (row["state"] == "passes")
+        good, bad = good + behaved, bad + (not behaved)
+        print(f"real/{row['name']}: {outcome.word} {outcome.cause} ({outcome.seconds:.1f} s a compile) {outcome.text.strip()[:300]}"
+              + ("" if behaved else f" -- expected: {row['state']}"), flush=True)
+    return good, bad

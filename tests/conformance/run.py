@@ -1,0 +1,130 @@
+"""Runs the official ONNX tests through `ptc compile` and the library it writes, then the real models of models.toml.
+
+    python tests/conformance/run.py                                     all, with build/bin/ptc
+    python tests/conformance/run.py --filter '^node/test_softmax' -v    some, with what went wrong
+    python tests/conformance/run.py --update                            writes expected.txt anew
+
+expected.txt lists the tests that do not pass. A listed test that passes is an error, as is an unlisted one that does not,
+or one that was refused and now fails. Every outcome lies in BUILD/tests/conformance/results.txt.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import multiprocessing
+import os
+import re
+import sys
+from pathlib import Path
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
+    os.environ[name] = "1"
+
+import execute  # noqa: E402
+import models  # noqa: E402
+import suite  # noqa: E402
+from execute import FAILED, PASS, UNSUPPORTED  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+LIST = HERE / "expected.txt"
+HEADER = "# Tests that do not pass yet: name, word, cause. Written by run.py --update; it may only get shorter.\n"
+
+
+def read_list():
+    if not LIST.exists():
+        return {}
+    rows = [line.split() for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def write_list(rows):
+    lines = [f"{name} {word} {cause}\n" for name, (word, cause) in sorted(rows.items())]
+    LIST.write_text(HEADER + "".join(lines))
+
+
+def run_cases(cases, program, jobs, verbose):
+    usable = execute.levels()
+    results = []
+    context = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        # Light models take longest: they go first.
+        ordered = sorted(cases, key=lambda case: case.suite != "light")
+        for future in [pool.submit(execute.check, case, program, usable) for case in ordered]:
+            case, outcome = future.result()
+            results.append((case, outcome))
+            if verbose:
+                print(f"{outcome.word:12}{case.name} {outcome.cause} {outcome.seconds:.2f} s {outcome.text.strip()}", flush=True)
+    return sorted(results, key=lambda pair: pair[0].name)
+
+
+def deviations(results, listed):
+    for case, outcome in results:
+        expected = listed.get(case.name, (PASS, ""))[0]
+        if outcome.word == PASS and expected != PASS:
+            yield f"{case.name}: passes; take it off the list (--update)"
+        elif outcome.word != PASS and expected == PASS or outcome.word == FAILED and expected == UNSUPPORTED:
+            first = next(iter(outcome.text.strip().splitlines()), "").replace(case.model, "model")
+            yield f"{case.name}: {outcome.word} ({outcome.cause}) {first[:200]}"
+
+
+def summarize(results):
+    table = collections.defaultdict(collections.Counter)
+    for case, outcome in results:
+        table[case.suite][outcome.word] += 1
+        if case.tier1 and case.suite == "node":
+            table["node, tier 1 on plain types"][outcome.word] += 1
+    for name, counts in table.items():
+        total = sum(counts.values())
+        print(f"{name}: {counts[PASS]} of {total} pass, {counts[UNSUPPORTED]} are refused, {counts[FAILED]} fail")
+    constants = sum(outcome.cause == execute.CONSTANTS for _, outcome in results)
+    print(f"{constants} of those that pass do so with inputs that decide shapes made constants")
+    causes = collections.Counter(outcome.cause for _, outcome in results if outcome.word != PASS)
+    print("causes: " + ", ".join(f"{cause} {count}" for cause, count in causes.most_common()))
+    slowest = sorted(results, key=lambda pair: -pair[1].seconds)[:3]
+    print("slowest: " + ", ".join(f"{case.name} {outcome.seconds:.1f} s" for case, outcome in slowest))
+
+
+def official(args):
+    cases = [case for case in suite.load(args.build / "tests" / "conformance")
+             if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
+    if not cases:
+        return 0, 0
+    results = run_cases(cases, args.ptc, args.jobs, args.verbose)
+    log = args.build / "tests" / "conformance" / "results.txt"
+    log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
+    listed = read_list()
+    if args.update:
+        names = {case.name for case in cases}
+        kept = {name: row for name, row in listed.items() if name not in names}
+        listed = kept | {case.name: (out.word, out.cause) for case, out in results if out.word != PASS}
+        write_list(listed)
+    summarize(results)
+    found = list(deviations(results, listed))
+    print("".join(f"{line}\n" for line in found[:200]), end="")
+    return sum(outcome.word == PASS for _, outcome in results), len(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=Path("build"), help="where the program and the caches lie")
+    parser.add_argument("--ptc", type=Path, help="the program (default: BUILD/bin/ptc)")
+    parser.add_argument("--filter", metavar="REGEX", help="only cases whose suite/name it finds")
+    parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "real"])
+    parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
+    parser.add_argument("--models", action="store_true", help="accepted; no models of PyTorch are listed so far")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
+    parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
+    args = parser.parse_args()
+    args.build = args.build.resolve()
+    args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
+    args.suites = args.suites or [*suite.SUITES, "real"]
+    passed, failed = official(args)
+    if "real" in args.suites:
+        more, worse = models.check_all(args.ptc, args.build, args.filter)
+        passed, failed = passed + more, failed + worse
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
