@@ -157,7 +157,7 @@ Error Artefact::generateHost() {
   baseline.triple = levels.front()->triple.str();
   if (Triple(baseline.triple).isAArch64())
     baseline.cpu = baseline.tuneCpu = "generic";
-  Expected<SmallVector<char, 0>> object = object::emitObject(**module, baseline);
+  Expected<SmallVector<char, 0>> object = object::emitObject(**module, baseline, /*optLevel=*/0);
   if (!object)
     return object.takeError();
   hostObject = std::move(*object);
