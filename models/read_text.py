@@ -83,7 +83,7 @@ def main():
     print(f"model      {row['package']}, {size(model)}")
     print(f"library    {library.name} {size(library)}, with {library.with_suffix('.h').name}, compiled in {seconds:.1f} s")
     print(f"drawn      {args.text}    ({home / 'line.png'})")
-    print(f"read       {decode(scores, characters(model))}")
+    print(f"read       {decode(scores, characters(model)).strip()}")
     expected = peer(model, 1).run(None, {"x": x})[0]
     print(f"agreement  largest difference from onnxruntime: {np.abs(scores - expected).max():.1e}")
     for threads in (1, 2):

@@ -79,7 +79,8 @@ def compile_model(program, model, library, flags=()):
     command = [program, "compile", model, "-o", library, "--emit=so", "-q", "--color=never", *flags]
     try:
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace", timeout=TIMEOUT, preexec_fn=_limit)
+                              errors="replace", timeout=TIMEOUT, preexec_fn=_limit,
+                              env=os.environ | {"TMPDIR": str(Path(library).parent)})  # where reproducers go
     except subprocess.TimeoutExpired:
         return Outcome(FAILED, "compile-timeout", f"over {TIMEOUT} s")
     if done.returncode == 0:

@@ -53,7 +53,7 @@ def run_cases(cases, program, jobs, verbose):
             case, outcome = future.result()
             results.append((case, outcome))
             if verbose:
-                print(f"{outcome.word:12}{case.name} {outcome.cause} {outcome.seconds:.2f} s {outcome.text.strip()}", flush=True)
+                print(f"{len(results)}/{len(cases)} {outcome.word:12}{case.name} {outcome.cause} {outcome.seconds:.2f} s {outcome.text.strip()}", flush=True)
     return sorted(results, key=lambda pair: pair[0].name)
 
 
