@@ -149,6 +149,12 @@ static Expected<std::vector<SymbolDims>> combinations(ArrayRef<std::string> spec
   return all;
 }
 
+/// "50", "99.9"
+static std::string formatPercent(double percent) {
+  std::string text = formatv("{0:f2}", percent).str();
+  return StringRef(text).rtrim('0').rtrim('.').str();
+}
+
 static std::string formatDims(const SymbolDims &dims) {
   std::vector<std::string> parts;
   for (const auto &entry : dims)
@@ -161,7 +167,7 @@ static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
   auto timesOf = [&](ArrayRef<double> sorted) {
     json::Object object{{"min_us", sorted.front() * 1e6}, {"samples", static_cast<int64_t>(sorted.size())}};
     for (double p : percentiles)
-      object[formatv("p{0}_us", p).str()] = percentile(sorted, p) * 1e6;
+      object["p" + formatPercent(p) + "_us"] = percentile(sorted, p) * 1e6;
     return object;
   };
   json::Object object = timesOf(row.times);
@@ -181,7 +187,7 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
     width = std::max(width, row.dims.size());
   os << left_justify("dims", width) << "  threads  level             runs     min us";
   for (double p : percentiles)
-    os << right_justify(formatv("p{0} us", p).str(), 11);
+    os << right_justify("p" + formatPercent(p) + " us", 11);
   os << '\n';
   auto print = [&](StringRef name, const Row &row, ArrayRef<double> times) {
     os << left_justify(name, width) << format("  %7u  ", row.threads) << left_justify(row.level, 12)

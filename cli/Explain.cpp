@@ -3,6 +3,7 @@
 #include "cli/Verb.h"
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
@@ -63,10 +64,14 @@ static bool matches(StringRef text, StringRef node) { return node.empty() || tex
 
 static Error explainModel(Session &session, const ExplainOptions &options) {
   session.diagnostics.showRemarks(true);
+  StringSet<> told; // fusion tries a pair again after each change
   session.diagnostics.onRemark = [&](const DiagnosticRecord &remark) {
+    std::string text;
+    raw_string_ostream os(text);
+    printText(os, remark, false);
     std::string node = remark.node.empty() ? remark.output : remark.node;
-    if (matches(node, options.node))
-      printText(session.out, remark, false);
+    if (matches(node, options.node) && told.insert(text).second)
+      session.out << text;
   };
   CompileOptions compile = options.compile;
   compile.remarks = true;

@@ -147,7 +147,10 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
     return exitUsage;
   }
   Progress progress(!common.quiet && common.diagnostics == "text" && sys::Process::StandardErrIsDisplayed());
-  diagnostics.beforePrint = [&] { progress.clear(); };
+  diagnostics.beforePrint = [&] {
+    progress.clear();
+    outs().flush(); // so that both streams read in order when they go to one file
+  };
   Session session{common, diagnostics, progress, outs(), program.str(), std::move(given)};
   if (Error error = action(session))
     diagnostics.report(std::move(error));

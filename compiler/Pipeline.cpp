@@ -73,6 +73,7 @@ Compilation::Compilation(const CompileOptions &options, const CompileHooks &hook
   if (pool.getMaxConcurrency() > 1)
     context->setThreadPool(pool);
   context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false); // users see their nodes, not our ops
   CrashRecoveryContext::Enable();
   hooks.diagnostics.setSubject(options.model);
   context->getDiagEngine().registerHandler([&hooks](mlir::Diagnostic &diagnostic) {
