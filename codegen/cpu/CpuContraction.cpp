@@ -264,12 +264,20 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
           i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
     }
     if (f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator)
-      operands.convertB = [&, panel](Value loaded, int64_t vector) {
+      operands.convertB = [&, panel](Value loaded, int64_t vector, ValueRange ks) {
         // The rest of the region, on a vector of elements.
         EmissionPoint at = taskPoint(task);
         at.lanes = lanes;
         at.vectorDim = f.firstK() - 1;
         setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(vector * lanes)));
+        // Loops over several dims at once are the innermost ones.
+        for (auto [index, k] : llvm::enumerate(ks)) {
+          int64_t dim = f.kLoops[index].dim, first = f.firstK() + int64_t(index);
+          if (dim >= 0)
+            at.dims[dim] = k;
+          else
+            setDims(at, first, f.firstK() + f.kDims - first, k);
+        }
         return widened(e.splat(e.emitRegion(f.op.getRhs(), at, {loaded}), lanes));
       };
   } else {

@@ -140,9 +140,10 @@ struct TileEmission {
   int64_t accumulators() const { return shape.rows * vectorsOfRow(); }
 
   Value loadA(Value rowAddress, Value index);
-  Value loadB(Value rowAddress, int64_t vector);
-  SmallVector<Value> step(ArrayRef<Value> rows, Value k, Value bRow, ValueRange acc, bool prefetch);
-  SmallVector<Value> innermost(ArrayRef<Value> rows, Value panels, ValueRange acc);
+  Value loadB(Value rowAddress, int64_t vector, ValueRange ks);
+  SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
+                          bool prefetch);
+  SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
   SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
 };
 } // namespace
@@ -154,23 +155,25 @@ Value TileEmission::loadA(Value rowAddress, Value index) {
   return vector::BroadcastOp::create(emitter.builder, emitter.loc, type, scalar);
 }
 
-Value TileEmission::loadB(Value rowAddress, int64_t vector) {
+Value TileEmission::loadB(Value rowAddress, int64_t vector, ValueRange ks) {
   int64_t panel = vector / panelVectors, part = vector % panelVectors;
   InvariantBuilder &i = emitter.invariants;
   Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part * lanes));
   Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
   Value loaded = emitter.createLoad(operands.bElement, lanes, address);
-  return operands.convertB ? operands.convertB(loaded, vector) : loaded;
+  return operands.convertB ? operands.convertB(loaded, vector, ks) : loaded;
 }
 
-SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, Value k, Value bRow, ValueRange acc, bool prefetch) {
+SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
+                                      bool prefetch) {
   InvariantBuilder &i = emitter.invariants;
   if (prefetch && operands.prefetchDistance)
     createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), operands.prefetchDistance));
   int64_t width = vectorsOfRow();
-  SmallVector<Value> b, next(acc);
+  SmallVector<Value> b, next(acc), ks(outer);
+  ks.push_back(k);
   for (int64_t c = 0; c < width; ++c)
-    b.push_back(loadB(bRow, c));
+    b.push_back(loadB(bRow, c, ks));
   Value index = i.mul(k, operands.loops.back().aStride);
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
@@ -181,7 +184,8 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, Value k, Value bRow,
 }
 
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
-SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, Value panels, ValueRange acc) {
+SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels,
+                                           ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
@@ -199,7 +203,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, Value panels, V
       SmallVector<Value> next;
       for (int64_t u = 0; u < sets; ++u) {
         Value ku = i.add(k, i.constant(u));
-        llvm::append_range(next, step(rows, ku, bRow(ku), carried.slice(u * count, count), u == 0));
+        llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), u == 0));
       }
       return next;
     });
@@ -215,12 +219,12 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, Value panels, V
     lower = middle;
   }
   return emitter.createLoop(lower, loop.upper, 1, result,
-                            [&](Value k, ValueRange carried) { return step(rows, k, bRow(k), carried, true); });
+                            [&](Value k, ValueRange carried) { return step(rows, outer, k, bRow(k), carried, true); });
 }
 
 SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc) {
   if (depth + 1 == operands.loops.size())
-    return innermost(operands.rowAddresses(outer), panels, acc);
+    return innermost(operands.rowAddresses(outer), outer, panels, acc);
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops[depth];
   return emitter.createLoop(loop.lower, loop.upper, 1, acc, [&](Value k, ValueRange carried) {

@@ -50,8 +50,9 @@ struct TileOperands {
   mlir::Value panels;                 // address of the first panel at k = 0
   mlir::Value panelStride;            // elements from one panel to the next
   mlir::Value prefetchDistance;       // bytes from a B row to the row to prefetch; null: none
-  /// From bElement to the accumulator's type, on the given vector of the width; null: equal types.
-  std::function<mlir::Value(mlir::Value, int64_t vector)> convertB;
+  /// From bElement to the accumulator's type, on the given vector of the width, where the loops stand at `ks`; null: equal
+  /// types.
+  std::function<mlir::Value(mlir::Value, int64_t vector, mlir::ValueRange ks)> convertB;
 };
 
 /// Emits the tile; accumulators start at `init` (empty: at 0), in the order [row][vector of the width].

@@ -114,3 +114,45 @@ TEST_CASE("64-bit integers multiply as they are", "[contraction]") {
   check<int64_t, int64_t, int64_t>("i64", "i64", "i64", "", "", [](int x) { return int64_t(x); },
                                    [](int x) { return int64_t(x); });
 }
+
+TEST_CASE("a packed weight is scaled by groups of k", "[contraction]") {
+  std::string text = R"(loop.kernel @k(%a: !loop.buffer<[21*64] x f32>, %b: !loop.buffer<[3*64*16] x i8>, %s: !loop.buffer<[4*37] x f32>,
+    %c: !loop.buffer<[21*37] x f32>) attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 3>} {
+  loop.contraction [21, 37, 64] batch 0 m 1 n 1 k 1 lhs {
+    %x = loop.load %a [d0*64 + d2] : !loop.buffer<[21*64] x f32>
+    loop.yield %x : f32
+  } rhs {
+    %x = loop.panels %b : !loop.buffer<[3*64*16] x i8> -> i8
+    %f = arith.sitofp %x : i8 to f32
+    %g = loop.load %s [floordiv(d2, 16)*37 + d1] : !loop.buffer<[4*37] x f32>
+    %w = arith.mulf %f, %g : f32
+    loop.yield %w : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %c [d0*37 + d1] : !loop.buffer<[21*37] x f32>
+  }
+})";
+  std::vector<float> a(21 * 64), scales(4 * 37), c(21 * 37);
+  std::vector<int8_t> b(3 * 64 * 16);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = float(int(i % 13) - 6);
+  for (size_t i = 0; i < b.size(); ++i)
+    b[i] = int8_t(int(i * 7 % 31) - 15);
+  for (size_t i = 0; i < scales.size(); ++i)
+    scales[i] = float(1 << (i % 4));
+  for (const cpu::CpuLevel *level : runnableLevels()) {
+    INFO(level->name.str());
+    auto kernel = CompiledKernel::compile(text, *level);
+    REQUIRE(kernel);
+    kernel->run({a.data(), b.data(), scales.data(), c.data()}, {}, 2);
+    int wrong = 0;
+    for (size_t row = 0; row < 21; ++row)
+      for (size_t column = 0; column < 37; ++column) {
+        float sum = 0;
+        for (size_t i = 0; i < 64; ++i)
+          sum += a[row * 64 + i] * scales[i / 16 * 37 + column] * float(b[(column / 16 * 64 + i) * 16 + column % 16]);
+        wrong += sum != c[row * 37 + column];
+      }
+    CHECK(wrong == 0);
+  }
+}
