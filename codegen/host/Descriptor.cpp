@@ -199,6 +199,15 @@ public:
     return external(name, Type::getInt8Ty(c.context));
   }
 
+  Constant *required() {
+    if (inputs.threading != Threading::OpenMP)
+      return c.null();
+    SmallVector<Constant *> functions;
+    for (StringRef name : {"GOMP_parallel", "omp_get_thread_num", "omp_in_parallel"})
+      functions.push_back(entry(name));
+    return c.array(functions, "required");
+  }
+
   /// `descriptor` is declared beforehand, as NAME_create refers to it and the table to NAME_create.
   void emit(GlobalVariable *descriptor, ArrayRef<FunctionCode> functions, ArrayRef<loop::KernelOp> kernels) {
     Constant *publicFunctions = list(interface.functions, "functions", [&](const Function &f) { return function(f); });
@@ -215,7 +224,7 @@ public:
                   table, c.array(codes, "function_code"),
                   list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
                   list(kernels, "kernel_names", [&](loop::KernelOp kernel) { return c.string(kernel.getSymName()); }),
-                  threading(), weights()},
+                  threading(), required(), weights()},
                  sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
     descriptor->replaceAllUsesWith(definition);

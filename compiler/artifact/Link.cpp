@@ -108,6 +108,25 @@ std::string versionScript(const LinkInputs &inputs) {
   return script + "local: *; };";
 }
 
+/// Whether an object refers to the OpenMP runtime (the descriptor does, if its threads are OpenMP's).
+bool usesOpenMP(const LinkInputs &inputs) {
+  for (const ObjectRef &object : inputs.objects) {
+    auto file = object::ObjectFile::createELFObjectFile({object.bytes, object.name});
+    if (!file) {
+      consumeError(file.takeError()); // the linker will say what is wrong with it
+      continue;
+    }
+    for (const object::SymbolRef &symbol : (*file)->symbols()) {
+      Expected<StringRef> name = symbol.getName();
+      if (!name)
+        consumeError(name.takeError());
+      else if (*name == "GOMP_parallel")
+        return true;
+    }
+  }
+  return false;
+}
+
 Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &inputs) {
   link.arguments.insert(link.arguments.end(),
                         {"-shared",
@@ -130,6 +149,9 @@ Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &in
                          "-soname",
                          sys::path::filename(path).str(),
                          "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
+  // An OpenMP runtime cannot be unloaded: its threads would run on in memory that is gone.
+  if (usesOpenMP(inputs))
+    link.arguments.insert(link.arguments.end(), {"-z", "nodelete"});
   if (Error error = link.addFile(versionScript(inputs), "--version-script="))
     return error;
   if (embeddedBytes(inputs) > 0)

@@ -130,9 +130,29 @@ TEST_CASE("a shared library runs through the typed entry", "[artifact]") {
   destroy(model);
 }
 
-TEST_CASE("a shared library runs through the generic entry, whatever its threads", "[artifact]") {
-  for (host::Threading threading : {host::Threading::Pool, host::Threading::OpenMP, host::Threading::None}) {
+static std::vector<std::string> librariesNeededBy(const std::string &path) {
+  auto buffer = MemoryBuffer::getFile(path, false, false);
+  auto object = cantFail(object::ObjectFile::createELFObjectFile(**buffer));
+  const auto &file = cast<object::ELF64LEObjectFile>(*object).getELFFile();
+  std::vector<std::string> names;
+  StringRef strings;
+  for (const auto &section : cantFail(file.sections()))
+    if (section.sh_type == ELF::SHT_DYNSYM)
+      strings = cantFail(file.getStringTableForSymtab(section));
+  for (const auto &entry : cantFail(file.dynamicEntries()))
+    if (entry.d_tag == ELF::DT_NEEDED)
+      names.push_back(strings.data() + entry.getVal());
+  return names;
+}
+
+TEST_CASE("a shared library runs through the generic entry and needs what its threads need", "[artifact]") {
+  using Names = std::vector<std::string>;
+  const std::pair<host::Threading, Names> kinds[] = {{host::Threading::Pool, {"libc.so.6", "libpthread.so.0"}},
+                                                     {host::Threading::OpenMP, {"libc.so.6", "libgomp.so.1"}},
+                                                     {host::Threading::None, {"libc.so.6"}}};
+  for (const auto &[threading, needed] : kinds) {
     Artifact artifact = build({.threading = threading});
+    CHECK(librariesNeededBy(artifact.path) == needed);
     checkTensorRun(Library(artifact.path).table);
   }
 }

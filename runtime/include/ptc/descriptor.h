@@ -144,6 +144,9 @@ typedef struct ptc_rt_descriptor {
   const ptc_rt_level *levels; /* lowest first, as table->levels */
   const char *const *kernel_names;
   const ptc_rt_threading *threading;
+  /* Functions of other libraries that `threading` calls, so that the linker asks for those libraries (the runtime's own
+   * references are weak); NULL: none. */
+  const void *const *required;
   ptc_rt_weights weights;
 } ptc_rt_descriptor;
 
