@@ -26,14 +26,43 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 Value BodyEmitter::emitBlock(Block &block) {
-  Value result;
+  loop::YieldOp yield;
+  SmallVector<Operation *> ops;
   for (Operation &op : block) {
-    if (auto yield = dyn_cast<loop::YieldOp>(op))
-      result = lookup(yield.getValue());
+    if (auto last = dyn_cast<loop::YieldOp>(op))
+      yield = last;
     else if (op.getNumResults() != 1 || !isBound(op.getResult(0)))
-      emitOp(&op);
+      ops.push_back(&op);
   }
-  return result;
+  emitOps(ops);
+  return yield ? lookup(yield.getValue()) : Value();
+}
+
+static bool loadsFrom(Operation *op, ArrayRef<loop::StoreOp> stores) {
+  WalkResult result = op->walk([&](loop::LoadOp load) {
+    bool isStored = llvm::any_of(stores, [&](loop::StoreOp store) { return store.getBuffer() == load.getBuffer(); });
+    return isStored ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
+  SmallVector<loop::StoreOp> pending;
+  auto flush = [&] {
+    for (loop::StoreOp store : pending)
+      emitOp(store);
+    pending.clear();
+  };
+  for (Operation *op : ops) {
+    if (auto store = dyn_cast<loop::StoreOp>(op)) {
+      pending.push_back(store);
+      continue;
+    }
+    if (loadsFrom(op, pending))
+      flush();
+    emitOp(op);
+  }
+  flush();
 }
 
 void BodyEmitter::emitOp(Operation *op) {

@@ -28,6 +28,9 @@ public:
   /// already are left out.
   mlir::Value emitBlock(mlir::Block &block);
   void emitOp(mlir::Operation *op);
+  /// As emitOp for each of the ops, but stores come last: memory that a body reads for the last time may be the memory
+  /// that it writes (in-place reuse), at the same index. A load of a buffer that the body has stored to sees the store.
+  void emitOps(llvm::ArrayRef<mlir::Operation *> ops);
 
 private:
   struct Access {

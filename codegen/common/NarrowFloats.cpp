@@ -7,6 +7,10 @@
 // What is left of the type (selections, constants, values that leave a branch) then becomes i16: LLVM would legalise a
 // bf16 scalar by way of f32, with library calls again.
 //
+// 8-bit floats: normal values are rounded like bf16, at their own number of mantissa bits, and the exponent is rebased
+// by a subtraction. Subnormal ones are rounded by an addition: beside 2^k whose last place is the type's smallest
+// step, the sum's lowest bits are the result. Backwards, a subnormal value is its integer times that step.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/common/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,26 +76,27 @@ static void replaceConstant(arith::ConstantOp op, Type to) {
   }
 }
 
-static void retypeBf16(Operation *root) {
-  Type i16 = IntegerType::get(root->getContext(), 16);
-  WalkResult result = root->walk([](Operation *op) {
-    bool touches = llvm::any_of(op->getOperandTypes(), isBf16) || llvm::any_of(op->getResultTypes(), isBf16);
+// Values of the types that `isNarrow` tells become integers of `bits` bits.
+static void retype(Operation *root, llvm::function_ref<bool(Type)> isNarrow, unsigned bits) {
+  Type integer = IntegerType::get(root->getContext(), bits);
+  WalkResult result = root->walk([&](Operation *op) {
+    bool touches = llvm::any_of(op->getOperandTypes(), isNarrow) || llvm::any_of(op->getResultTypes(), isNarrow);
     return touches && !isTypeAgnostic(op) ? WalkResult::interrupt() : WalkResult::advance();
   });
   if (result.wasInterrupted())
-    return; // arithmetic in bf16 itself stays LLVM's affair
-  auto retype = [&](Value value) {
-    if (isBf16(value.getType()))
-      value.setType(withElement(value.getType(), i16));
+    return; // arithmetic in the type itself stays LLVM's affair
+  auto change = [&](Value value) {
+    if (isNarrow(value.getType()))
+      value.setType(withElement(value.getType(), integer));
   };
   SmallVector<Operation *> casts;
   root->walk([&](Operation *op) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isBf16(constant.getType()))
-      replaceConstant(constant, withElement(constant.getType(), i16));
-    llvm::for_each(op->getResults(), retype);
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isNarrow(constant.getType()))
+      replaceConstant(constant, withElement(constant.getType(), integer));
+    llvm::for_each(op->getResults(), change);
     for (Region &region : op->getRegions())
       for (Block &block : region)
-        llvm::for_each(block.getArguments(), retype);
+        llvm::for_each(block.getArguments(), change);
     if (isa<arith::BitcastOp>(op))
       casts.push_back(op);
   });
@@ -121,5 +126,136 @@ void ptc::cpu::expandBf16Conversions(Operation *root) {
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
   }
-  retypeBf16(root);
+  retype(root, isBf16, 16);
+}
+
+namespace {
+/// One 8-bit format; all have a sign bit on top.
+struct Float8 {
+  int mantissa, bias;
+  int largest;  // bits of the largest finite value
+  int overflow; // bits of what lies above
+  int nan;
+  bool isUnsignedZero; // FNUZ: one zero, one NaN where -0 would be
+};
+} // namespace
+
+static std::optional<Float8> getFormat(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (isa<Float8E4M3FNType>(element))
+    return Float8{3, 7, 0x7e, 0x7f, 0x7f, false};
+  if (isa<Float8E5M2Type>(element))
+    return Float8{2, 15, 0x7b, 0x7c, 0x7e, false};
+  if (isa<Float8E4M3FNUZType>(element))
+    return Float8{3, 8, 0x7f, 0x80, 0x80, true};
+  if (isa<Float8E5M2FNUZType>(element))
+    return Float8{2, 16, 0x7f, 0x80, 0x80, true};
+  return std::nullopt;
+}
+
+static uint32_t powerOfTwo(int exponent) { return uint32_t(exponent + 127) << 23; } // bits of an f32
+
+namespace {
+/// i32 and f32 arithmetic on the shape of one conversion.
+struct Float8Arithmetic {
+  OpBuilder &b;
+  Location loc;
+  Type i32, f32;
+  Float8Arithmetic(OpBuilder &b, Location loc, Type like)
+      : b(b), loc(loc), i32(withElement(like, b.getI32Type())), f32(withElement(like, b.getF32Type())) {}
+
+  Value integer(uint32_t v) { return literal(b, loc, i32, v); }
+  Value real(uint32_t bits) { return asFloat(integer(bits)); }
+  Value asFloat(Value v) { return arith::BitcastOp::create(b, loc, f32, v); }
+  Value asBits(Value v) { return arith::BitcastOp::create(b, loc, i32, v); }
+  Value select(Value c, Value x, Value y) { return arith::SelectOp::create(b, loc, c, x, y); }
+  Value compare(arith::CmpIPredicate p, Value x, Value y) { return arith::CmpIOp::create(b, loc, p, x, y); }
+  template <typename OpTy> Value op(Value x, Value y) { return OpTy::create(b, loc, x, y); }
+};
+} // namespace
+
+static Value toFloat8(Float8Arithmetic a, Value x, const Float8 &format) {
+  Value bits = a.asBits(x);
+  Value magnitude = a.op<arith::AndIOp>(bits, a.integer(0x7fffffff));
+  Value sign = a.op<arith::ShRUIOp>(a.op<arith::AndIOp>(bits, a.integer(0x80000000)), a.integer(24));
+  unsigned shift = 23 - unsigned(format.mantissa);
+  Value odd = a.op<arith::AndIOp>(a.op<arith::ShRUIOp>(magnitude, a.integer(shift)), a.integer(1));
+  Value sum = a.op<arith::AddIOp>(a.op<arith::AddIOp>(magnitude, odd), a.integer((1u << (shift - 1)) - 1));
+  Value normal = a.op<arith::SubIOp>(a.op<arith::ShRUIOp>(sum, a.integer(shift)),
+                                     a.integer(uint32_t(127 - format.bias) << format.mantissa));
+  uint32_t step = powerOfTwo(23 - format.mantissa + 1 - format.bias);
+  Value subnormal =
+      a.op<arith::SubIOp>(a.asBits(a.op<arith::AddFOp>(a.asFloat(magnitude), a.real(step))), a.integer(step));
+  Value isNormal = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(powerOfTwo(1 - format.bias)));
+  Value result = a.select(isNormal, normal, subnormal);
+  Value isAbove = a.compare(arith::CmpIPredicate::sgt, result, a.integer(uint32_t(format.largest)));
+  Value isNan = a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(0x7f800000));
+  if (format.isUnsignedZero) {
+    Value isZero = a.compare(arith::CmpIPredicate::eq, result, a.integer(0));
+    Value isSpecial = a.op<arith::OrIOp>(isAbove, isNan);
+    result = a.op<arith::OrIOp>(result, a.select(isZero, a.integer(0), sign));
+    return a.select(isSpecial, a.integer(uint32_t(format.nan)), result);
+  }
+  result = a.select(isAbove, a.integer(uint32_t(format.overflow)), result);
+  result = a.select(isNan, a.integer(uint32_t(format.nan)), result);
+  return a.op<arith::OrIOp>(result, sign);
+}
+
+static Value fromFloat8(Float8Arithmetic a, Value bits, const Float8 &format) {
+  Value magnitude = a.op<arith::AndIOp>(bits, a.integer(0x7f));
+  Value sign = a.op<arith::ShLIOp>(a.op<arith::AndIOp>(bits, a.integer(0x80)), a.integer(24));
+  Value shifted = a.op<arith::ShLIOp>(magnitude, a.integer(23 - unsigned(format.mantissa)));
+  Value normal = a.op<arith::AddIOp>(shifted, a.integer(uint32_t(127 - format.bias) << 23));
+  Value number = arith::UIToFPOp::create(a.b, a.loc, a.f32, magnitude);
+  Value subnormal = a.asBits(a.op<arith::MulFOp>(number, a.real(powerOfTwo(1 - format.bias - format.mantissa))));
+  Value isNormal = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(1u << format.mantissa));
+  Value result = a.op<arith::OrIOp>(a.select(isNormal, normal, subnormal), sign);
+  Value nan = a.integer(0x7fc00000);
+  if (format.isUnsignedZero)
+    return a.select(a.compare(arith::CmpIPredicate::eq, bits, a.integer(0x80)), nan, result);
+  if (format.overflow != format.nan) {
+    Value infinity = a.op<arith::OrIOp>(a.integer(0x7f800000), sign);
+    result = a.select(a.compare(arith::CmpIPredicate::eq, magnitude, a.integer(uint32_t(format.overflow))), infinity,
+                      result);
+  }
+  uint32_t lastNumber = uint32_t(format.overflow == format.nan ? format.largest : format.overflow);
+  return a.select(a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(lastNumber)), nan, result);
+}
+
+// Any wider float to f32 or back.
+static Value convertWide(OpBuilder &b, Location loc, Value value, Type to) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (value.getType() == to)
+    return value;
+  if (getElementTypeOrSelf(to).getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(b, loc, to, value);
+  return arith::TruncFOp::create(b, loc, to, value);
+}
+
+void ptc::cpu::expandFloat8Conversions(Operation *root) {
+  SmallVector<Operation *> found;
+  root->walk([&](Operation *op) {
+    if (isa<arith::TruncFOp>(op) ? getFormat(op->getResult(0).getType()).has_value()
+                                 : isa<arith::ExtFOp>(op) && getFormat(op->getOperand(0).getType()))
+      found.push_back(op);
+  });
+  for (Operation *op : found) {
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Type to = op->getResult(0).getType();
+    Float8Arithmetic a(b, loc, to);
+    Type i8 = withElement(to, b.getI8Type());
+    Value value = op->getOperand(0);
+    if (isa<arith::TruncFOp>(op)) {
+      Value bits = toFloat8(a, convertWide(b, loc, value, a.f32), *getFormat(to));
+      value = arith::BitcastOp::create(b, loc, to, arith::TruncIOp::create(b, loc, i8, bits));
+    } else {
+      Float8 format = *getFormat(value.getType());
+      Value bits = arith::ExtUIOp::create(b, loc, a.i32, arith::BitcastOp::create(b, loc, i8, value));
+      value = convertWide(b, loc, a.asFloat(fromFloat8(a, bits, format)), to);
+    }
+    op->getResult(0).replaceAllUsesWith(value);
+    op->erase();
+  }
+  retype(root, [](Type type) { return getFormat(type).has_value(); }, 8);
 }

@@ -10,6 +10,10 @@ namespace ptc::cpu {
 /// function for every element.
 void expandBf16Conversions(mlir::Operation *root);
 
+/// The same for 8-bit floats, which no CPU level converts: E4M3FN, E5M2 and their FNUZ variants, from and to any wider
+/// float. Overflow gives what the type has for it: infinity in E5M2, NaN in the others.
+void expandFloat8Conversions(mlir::Operation *root);
+
 } // namespace ptc::cpu
 
 #endif // PTC_CODEGEN_COMMON_NARROWFLOATS_H

@@ -252,6 +252,7 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
   codegen::expandElementaryFunctions(function, options);
+  expandFloat8Conversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
     expandBf16Conversions(function);
   return module;

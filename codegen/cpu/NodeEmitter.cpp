@@ -62,18 +62,22 @@ static SmallVector<Value> emitScanStep(KernelEmitter &e, Block &block, const Poi
   size_t slot = 0;
   for (const EmissionPoint &point : points) {
     BodyEmitter body(e, point);
+    SmallVector<Operation *> ops; // up to the next loop.running
     for (Operation &op : block) {
       auto running = dyn_cast<loop::RunningOp>(op);
       if (!running) {
-        body.emitOp(&op);
+        ops.push_back(&op);
         continue;
       }
+      body.emitOps(ops);
+      ops.clear();
       Value value = e.splat(body.lookup(running.getValue()), point.lanes);
       Value before = states[slot];
       Value after = emitCombine(e, running.getKind(), before, value, running.getIsUnsigned());
       next[slot++] = after;
       body.bind(running.getResult(), running.getExclusive() ? before : after);
     }
+    body.emitOps(ops);
   }
   return next;
 }

@@ -213,8 +213,7 @@ SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carri
   size_t slot = 0;
   for (const EmissionPoint &point : points) {
     BodyEmitter body(e, point);
-    for (Operation *inner : parts.before)
-      body.emitOp(inner);
+    body.emitOps(parts.before);
     // Lanes along a kept dim may hold anything where the mask is off: their results are never stored.
     Value mask = point.vectorDim >= firstReduced() ? point.mask : Value();
     for (Operation *reduction : parts.reductions) {
@@ -390,8 +389,7 @@ void ReductionEmitter::emit(const Points &points) {
       body.bind(reduction->getResult(0), end.back());
       slot += count;
     }
-    for (Operation *inner : parts.after)
-      body.emitOp(inner);
+    body.emitOps(parts.after);
   }
 }
 

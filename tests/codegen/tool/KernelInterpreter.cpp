@@ -415,6 +415,12 @@ Scalar Interpreter::arithmetic(Operation *op, const Environment &env) {
       })
       .Case([&](arith::SelectOp) { return a.i & 1 ? b : in(2); })
       .Case([&](arith::ExtFOp) { return a; })
+      .Case([&](arith::BitcastOp) -> Scalar {
+        Memory memory{op->getOperand(0).getType(), std::vector<char>(size_t(inputBits / 8))};
+        memory.set(0, a);
+        memory.type = type;
+        return memory.get(0);
+      })
       .Case([&](arith::TruncFOp) { return real(a.f); })
       .Case([&](arith::SIToFPOp) { return real(double(a.i)); })
       .Case([&](arith::UIToFPOp) { return real(double(uint64_t(a.i) & inputMask)); })
