@@ -4,8 +4,8 @@
 //
 // Idea (online softmax; Milakov and Gimelshein 2018, "FlashAttention" on GPUs): the matrix of scores never exists. A
 // task takes one head and a block of queries, walks over blocks of keys, and keeps for each query the largest score so
-// far m, the sum l of exp(score - m) and the sum o of exp(score - m) * v. A block with a larger maximum m' rescales l and
-// o by exp(m - m'). Keys of a block are transposed into unit panels and values copied into panels once for all
+// far m, the sum l of exp(score - m) and the sum o of exp(score - m) * v. A block with a larger maximum m' rescales l
+// and o by exp(m - m'). Keys of a block are transposed into unit panels and values copied into panels once for all
 // queries of the task, so that both products run on the register tile; the scores of a tile's rows stay in the
 // first-level cache.
 //
@@ -101,8 +101,8 @@ FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, loop::AttentionO
   Expr one = Expr::constant(context, 1);
   Expr work = f.rows * f.j * (f.d + f.e);
   Builder builder(context);
-  auto config = builder.getDictionaryAttr({builder.getNamedAttr("queries", ExprAttr(f.rows)),
-                                           builder.getNamedAttr("keys", ExprAttr(f.keys))});
+  auto config = builder.getDictionaryAttr(
+      {builder.getNamedAttr("queries", ExprAttr(f.rows)), builder.getNamedAttr("keys", ExprAttr(f.keys))});
   return KernelPlan{.iterations = f.batch * f.blocks,
                     .grain = Expr::constant(context, grainWork).ceilDiv(Expr::max(work, one)),
                     .scratch = f.scratch,
@@ -532,9 +532,8 @@ void AttentionEmission::emitTask(Value index) {
   if (f.isOneBlock) // no key at all: the loop did not run
     if (f.j.isConstant(0))
       loop(in.constant(0), rows, 1, [&](Value r) {
-        loop(in.constant(0), outputPitch, lanes, [&](Value c) {
-          e.createStore(splatConstant(0), at(output, in.add(in.mul(r, outputPitch), c)));
-        });
+        loop(in.constant(0), outputPitch, lanes,
+             [&](Value c) { e.createStore(splatConstant(0), at(output, in.add(in.mul(r, outputPitch), c))); });
       });
   emitResults();
 }

@@ -122,8 +122,8 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
-std::function<SmallVector<Value>(ValueRange)>
-ContractionEmission::rowAddresses(const ContractionTask &task, const RowClass &rows, Value row) {
+std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(const ContractionTask &task,
+                                                                                const RowClass &rows, Value row) {
   Value last = rows.isRagged ? i.sub(m, i.constant(1)) : Value();
   Value local = i.sub(row, task.firstRow);
   auto spaced = [=, this, count = rows.height](Value base, Value stride) {
@@ -193,10 +193,9 @@ ContractionEmission::rowAddresses(const ContractionTask &task, const RowClass &r
       for (auto [at, loop] : llvm::zip(outer, f.kLoops))
         if (loop.dim >= 0)
           point.dims[loop.dim] = at;
-      addresses.push_back(f.lhs == LhsForm::Redirected
-                              ? redirectedAddress(point)
-                              : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator,
-                                             e.emitExpr(index, point)));
+      addresses.push_back(f.lhs == LhsForm::Redirected ? redirectedAddress(point)
+                                                       : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator,
+                                                                      e.emitExpr(index, point)));
     }
     return addresses;
   };
@@ -319,17 +318,16 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
 
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   for (const ColumnClass &columns : columnClasses(task))
-    loop(columns.lower, columns.upper, 1,
-         [&](Value tile) {
-           Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
-           if (!i.asConstant(n))
-             panel = i.add(panel, task.firstPanel);
-           for (const RowClass &rows : rowClasses(task))
-             loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
-               Value row = i.add(i.mul(rowTile, i.constant(rows.height)), i.constant(rows.offset));
-               emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
-             });
-         });
+    loop(columns.lower, columns.upper, 1, [&](Value tile) {
+      Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
+      if (!i.asConstant(n))
+        panel = i.add(panel, task.firstPanel);
+      for (const RowClass &rows : rowClasses(task))
+        loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
+          Value row = i.add(i.mul(rowTile, i.constant(rows.height)), i.constant(rows.offset));
+          emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
+        });
+    });
 }
 
 //===----------------------------------------------------------------------===//
@@ -379,9 +377,7 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   task.batchDims = point.dims;
 
   // Piece p of c pieces of x: [x*p/c, x*(p+1)/c).
-  auto piece = [&](Value whole, Value pieces, Value at) {
-    return i.floorDiv(i.mul(whole, at), pieces, true);
-  };
+  auto piece = [&](Value whole, Value pieces, Value at) { return i.floorDiv(i.mul(whole, at), pieces, true); };
   Value one = i.constant(1);
   Value height = i.constant(split.height), width = i.constant(split.width);
   Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), height, true);

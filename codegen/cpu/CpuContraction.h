@@ -42,11 +42,11 @@ struct ContractionForm {
 
   LhsForm lhs = LhsForm::InPlace;
   RhsForm rhs = RhsForm::Panels;
-  loop::LoadOp lhsLoad;                    // InPlace, Redirected
-  loop::MaskedOp lhsMask;                  // Redirected
-  mlir::TypedAttr lhsOther;                // Redirected: what is read where the mask fails
+  loop::LoadOp lhsLoad;     // InPlace, Redirected
+  loop::MaskedOp lhsMask;   // Redirected
+  mlir::TypedAttr lhsOther; // Redirected: what is read where the mask fails
   loop::PanelsOp lhsPanels, rhsPanels;
-  mlir::Value rhsBuffer; // of rhsPanels
+  mlir::Value rhsBuffer;                        // of rhsPanels
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
   llvm::SmallVector<KLoop> kLoops;
 

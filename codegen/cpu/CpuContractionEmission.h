@@ -47,8 +47,8 @@ struct ContractionEmission {
                 mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
-  std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)>
-  rowAddresses(const ContractionTask &task, const RowClass &rows, mlir::Value row);
+  std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
+                                                                               const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
 
   // Packing. Each runs only where the copy from the task before does not serve.

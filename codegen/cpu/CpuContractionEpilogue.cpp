@@ -108,8 +108,7 @@ void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value 
       return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(line, at, 1, {}); });
     Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
     loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(line, at, lanes, {}); });
-    loop(whole, columns, lanes,
-         [&](Value at) { emitAt(line, at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
+    loop(whole, columns, lanes, [&](Value at) { emitAt(line, at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
   });
 }
 
@@ -121,7 +120,6 @@ void ContractionEmission::zeroSums(const ContractionTask &task) {
   Value rows = i.asConstant(m) ? task.rows : i.add(task.rows, i.constant(split.height));
   loop(i.constant(0), rows, 1, [&](Value r) {
     Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
-    loop(i.constant(0), width, lanes,
-         [&](Value at) { e.createStore(zero, e.getAddress(line, accumulator, at)); });
+    loop(i.constant(0), width, lanes, [&](Value at) { e.createStore(zero, e.getAddress(line, accumulator, at)); });
   });
 }

@@ -1,8 +1,8 @@
 //===- CpuContractionForm.cpp - canonical form and analysis of contractions ===//
 //
-// A contraction comes as three index domains (m, n, k) and two regions that say how an element is read. This file brings
-// it into a canonical form (as few dims as possible, result contiguous along n) and decides for each operand whether
-// the register tile reads it where it is or from a packed copy:
+// A contraction comes as three index domains (m, n, k) and two regions that say how an element is read. This file
+// brings it into a canonical form (as few dims as possible, result contiguous along n) and decides for each operand
+// whether the register tile reads it where it is or from a packed copy:
 //
 //   A  in place where a row is one address plus constant strides; padding (a mask on the row and on outer k dims) is
 //      still in place: for each (row, kh, kw) the address is that of the pixel or of a run of zeros.
@@ -271,8 +271,8 @@ static bool matchLoad(ContractionForm &form) {
 }
 
 static bool isMaskedBy(loop::MaskedOp mask, int64_t dim) {
-  return mask && llvm::any_of(mask.getConditions(),
-                              [&](Attribute e) { return Expr(cast<ExprAttr>(e)).uses(dimName(dim)); });
+  return mask &&
+         llvm::any_of(mask.getConditions(), [&](Attribute e) { return Expr(cast<ExprAttr>(e)).uses(dimName(dim)); });
 }
 
 /// bStride of each k dim: rows of B, k flattened in the order of the dims.
@@ -286,8 +286,8 @@ static SmallVector<Expr> rowStrides(const ContractionForm &form) {
   return strides;
 }
 
-/// The loops of an A whose k is contiguous in the order of the dims, `unit` elements from one to the next: one loop. Two
-/// where B is packed and k is long, so that k can run in blocks of its first dim, which packing knows.
+/// The loops of an A whose k is contiguous in the order of the dims, `unit` elements from one to the next: one loop.
+/// Two where B is packed and k is long, so that k can run in blocks of its first dim, which packing knows.
 static SmallVector<KLoop> wholeK(const ContractionForm &form, Expr unit) {
   Expr one = Expr::constant(form.accumulator.getContext(), 1);
   if (form.kDims == 0)

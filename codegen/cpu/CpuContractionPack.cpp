@@ -8,8 +8,8 @@
 //   B along n   panels, [panel][k][16]
 //   B along k   panels, through a transposition in registers
 //
-// Vectors at the end of a run are masked when they are read and written whole: what they write beyond the run belongs to
-// a place that is written later, since places are written in ascending order, or to the slack at the end.
+// Vectors at the end of a run are masked when they are read and written whole: what they write beyond the run belongs
+// to a place that is written later, since places are written in ascending order, or to the slack at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,12 +145,13 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
   Value pitch = value(f.lhsPitch);
   forEachK(outer, {}, {}, point, [&] {
     Value line = e.getAddress(lhsPack, accumulator, i.mul(flatK(point), pitch));
-    forEachRun(*this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
-      forEachVector(*this, point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
-        Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
-        e.createStore(element, e.getAddress(line, accumulator, i.add(origin, position)));
-      });
-    });
+    forEachRun(
+        *this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
+          forEachVector(*this, point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+            Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
+            e.createStore(element, e.getAddress(line, accumulator, i.add(origin, position)));
+          });
+        });
   });
 }
 

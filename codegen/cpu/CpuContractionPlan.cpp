@@ -195,20 +195,28 @@ void cpu::planBlocks(ContractionForm &form) {
 
 static StringRef nameOf(LhsForm form) {
   switch (form) {
-  case LhsForm::InPlace: return "in_place";
-  case LhsForm::Redirected: return "redirected";
-  case LhsForm::Panels: return "panels";
-  case LhsForm::PackedRows: return "packed_rows";
-  case LhsForm::PackedColumns: return "packed_columns";
+  case LhsForm::InPlace:
+    return "in_place";
+  case LhsForm::Redirected:
+    return "redirected";
+  case LhsForm::Panels:
+    return "panels";
+  case LhsForm::PackedRows:
+    return "packed_rows";
+  case LhsForm::PackedColumns:
+    return "packed_columns";
   }
   llvm_unreachable("a form of the lhs");
 }
 
 static StringRef nameOf(RhsForm form) {
   switch (form) {
-  case RhsForm::Panels: return "panels";
-  case RhsForm::PackedAlongN: return "packed_along_n";
-  case RhsForm::PackedAlongK: return "packed_along_k";
+  case RhsForm::Panels:
+    return "panels";
+  case RhsForm::PackedAlongN:
+    return "packed_along_n";
+  case RhsForm::PackedAlongK:
+    return "packed_along_k";
   }
   llvm_unreachable("a form of the rhs");
 }

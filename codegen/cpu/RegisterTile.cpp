@@ -9,13 +9,12 @@
 //
 // Choice of the tile. A register file of R vectors holds rows * width accumulators, width of B and one broadcast:
 // 28 + 2 + 1 of 32 never spills, more does. Among the sizes that fit, the cost of covering m x n is the sum over tiles
-// of max(multiply-adds / 2, loads / 2, latency bound) a k, plus what a tile costs once (entry, epilogue). Heights and widths
-// are balanced: 197 rows in tiles of at most 6 are 29 tiles of 6 and 4 of ... never 32 of 6 and one of 5, so a tile that is
-// much lower than the others does not occur.
+// of max(multiply-adds / 2, loads / 2, latency bound) a k, plus what a tile costs once (entry, epilogue). Heights and
+// widths are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
-// The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills. Tiles
-// with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which streams
-// from memory once, is read as one contiguous stream for each panel.
+// The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills.
+// Tiles with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which
+// streams from memory once, is read as one contiguous stream for each panel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +80,8 @@ static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(
 
 TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
-  // Accumulators beside the B row, a broadcast and, without fused multiply-add, a product. Where a panel alone fills the
-  // registers (128-bit levels) B is read as a memory operand.
+  // Accumulators beside the B row, a broadcast and, without fused multiply-add, a product. Where a panel alone fills
+  // the registers (128-bit levels) B is read as a memory operand.
   int64_t room = level.vectorRegisters - (level.hasFma ? 2 : 3);
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
   TileSplit best;
@@ -184,8 +183,7 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
 }
 
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
-SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels,
-                                           ValueRange acc) {
+SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };

@@ -41,17 +41,17 @@ struct TileLoop {
 };
 
 struct TileOperands {
-  mlir::Type accumulator;             // f32, f64 or an integer
-  mlir::Type bElement;                // of B in memory
-  llvm::SmallVector<TileLoop> loops;  // outer to inner, at least one
+  mlir::Type accumulator;            // f32, f64 or an integer
+  mlir::Type bElement;               // of B in memory
+  llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
   /// the innermost loop's entry with the builder there.
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)> rowAddresses;
-  mlir::Value panels;                 // address of the first panel at k = 0
-  mlir::Value panelStride;            // elements from one panel to the next
-  mlir::Value prefetchDistance;       // bytes from a B row to the row to prefetch; null: none
-  /// From bElement to the accumulator's type, on the given vector of the width, where the loops stand at `ks`; null: equal
-  /// types.
+  mlir::Value panels;           // address of the first panel at k = 0
+  mlir::Value panelStride;      // elements from one panel to the next
+  mlir::Value prefetchDistance; // bytes from a B row to the row to prefetch; null: none
+  /// From bElement to the accumulator's type, on the given vector of the width, where the loops stand at `ks`; null:
+  /// equal types.
   std::function<mlir::Value(mlir::Value, int64_t vector, mlir::ValueRange ks)> convertB;
 };
 

@@ -125,28 +125,78 @@ std::vector<Case> casesOfFile(const std::string &path) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1000, 2048}, {1, 4096, 4096}, {4, 768, 768}, {128, 768, 768},
-                         {128, 3072, 768}, {128, 768, 3072}, {197, 768, 768}, {197, 3072, 768}, {3136, 64, 64},
-                         {3136, 256, 64}, {3136, 64, 256}, {784, 512, 128}, {196, 1024, 256}, {49, 2048, 512},
-                         {512, 512, 512}, {1024, 1024, 1024}, {196, 1000, 24}, {12544, 16, 24}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1000, 2048},
+                         {1, 4096, 4096},
+                         {4, 768, 768},
+                         {128, 768, 768},
+                         {128, 3072, 768},
+                         {128, 768, 3072},
+                         {197, 768, 768},
+                         {197, 3072, 768},
+                         {3136, 64, 64},
+                         {3136, 256, 64},
+                         {3136, 64, 256},
+                         {784, 512, 128},
+                         {196, 1024, 256},
+                         {49, 2048, 512},
+                         {512, 512, 512},
+                         {1024, 1024, 1024},
+                         {196, 1000, 24},
+                         {12544, 16, 24}})
     list.push_back(matmul("gemm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k),
                           {.m = m, .n = n, .k = k, .hasBias = true}));
-  list.push_back(matmul("gemm+gelu 128x3072x768", {.m = 128, .n = 3072, .k = 768, .hasBias = true, .activation = Activation::Gelu}));
-  list.push_back(matmul("gemm+res symbolic 128x768x768", {.m = 128, .n = 768, .k = 768, .hasBias = true, .hasResidual = true, .symbolicM = "m"}));
+  list.push_back(matmul("gemm+gelu 128x3072x768",
+                        {.m = 128, .n = 3072, .k = 768, .hasBias = true, .activation = Activation::Gelu}));
+  list.push_back(matmul("gemm+res symbolic 128x768x768",
+                        {.m = 128, .n = 768, .k = 768, .hasBias = true, .hasResidual = true, .symbolicM = "m"}));
   list.push_back(matmul("gemm symbolic 1x768x768", {.m = 1, .n = 768, .k = 768, .symbolicM = "m"}));
   list.push_back(matmul("gemm transposed A 512x512x512", {.m = 512, .n = 512, .k = 512, .transposeA = true}));
   list.push_back(matmul("gemm computed A 128x768x768", {.m = 128, .n = 768, .k = 768, .isMaskedLhs = true}));
-  list.push_back(matmul("bmm 12x128x128x64 B^T", {.batch = 12, .m = 128, .n = 128, .k = 64, .isPacked = false, .transposeB = true}));
+  list.push_back(matmul("bmm 12x128x128x64 B^T",
+                        {.batch = 12, .m = 128, .n = 128, .k = 64, .isPacked = false, .transposeB = true}));
   list.push_back(matmul("bmm 12x128x64x128", {.batch = 12, .m = 128, .n = 64, .k = 128, .isPacked = false}));
   list.push_back(matmul("matmul dynamic B 512x512x512", {.m = 512, .n = 512, .k = 512, .isPacked = false}));
   list.push_back(matmul("gemm transposed C 512x512x512", {.m = 512, .n = 512, .k = 512, .transposeC = true}));
   auto conv = [&](const char *name, Convolution c) { list.push_back(convolution(name, c)); };
-  conv("stem 7x7 s2 224x224x3 nchw", {.height = 224, .width = 224, .in = 3, .out = 64, .kernelHeight = 7, .kernelWidth = 7, .stride = 2, .pad = 3, .isInputChannelsFirst = true, .hasRelu = true});
-  conv("stem 7x7 s2 224x224x3 nhwc", {.height = 224, .width = 224, .in = 3, .out = 64, .kernelHeight = 7, .kernelWidth = 7, .stride = 2, .pad = 3, .hasRelu = true});
-  conv("stem 3x3 s2 224x224x3 nchw", {.height = 224, .width = 224, .in = 3, .out = 32, .kernelHeight = 3, .kernelWidth = 3, .stride = 2, .pad = 1, .isInputChannelsFirst = true, .hasRelu = true});
+  conv("stem 7x7 s2 224x224x3 nchw", {.height = 224,
+                                      .width = 224,
+                                      .in = 3,
+                                      .out = 64,
+                                      .kernelHeight = 7,
+                                      .kernelWidth = 7,
+                                      .stride = 2,
+                                      .pad = 3,
+                                      .isInputChannelsFirst = true,
+                                      .hasRelu = true});
+  conv("stem 7x7 s2 224x224x3 nhwc", {.height = 224,
+                                      .width = 224,
+                                      .in = 3,
+                                      .out = 64,
+                                      .kernelHeight = 7,
+                                      .kernelWidth = 7,
+                                      .stride = 2,
+                                      .pad = 3,
+                                      .hasRelu = true});
+  conv("stem 3x3 s2 224x224x3 nchw", {.height = 224,
+                                      .width = 224,
+                                      .in = 3,
+                                      .out = 32,
+                                      .kernelHeight = 3,
+                                      .kernelWidth = 3,
+                                      .stride = 2,
+                                      .pad = 1,
+                                      .isInputChannelsFirst = true,
+                                      .hasRelu = true});
   for (auto [size, channels] : {std::pair(56, 64), std::pair(28, 128), std::pair(14, 256), std::pair(7, 512)}) {
     std::string shape = std::to_string(size) + "x" + std::to_string(size) + "x" + std::to_string(channels);
-    Convolution c{.height = size, .width = size, .in = channels, .out = channels, .kernelHeight = 3, .kernelWidth = 3, .pad = 1, .hasRelu = true};
+    Convolution c{.height = size,
+                  .width = size,
+                  .in = channels,
+                  .out = channels,
+                  .kernelHeight = 3,
+                  .kernelWidth = 3,
+                  .pad = 1,
+                  .hasRelu = true};
     list.push_back(convolution("conv 3x3 " + shape, c));
     c.isChannelsFirst = true;
     list.push_back(convolution("conv 3x3 nchw " + shape, c));
@@ -157,16 +207,37 @@ std::vector<Case> cases() {
     c.stride = 2;
     list.push_back(convolution("conv 3x3 s2 to " + shape, c));
   }
-  conv("conv 1x1 56x56x64 to 256 +res", {.height = 56, .width = 56, .in = 64, .out = 256, .kernelHeight = 1, .kernelWidth = 1, .hasResidual = true, .hasRelu = true});
-  conv("conv 1x1 s2 56x56x256 to 512", {.height = 56, .width = 56, .in = 256, .out = 512, .kernelHeight = 1, .kernelWidth = 1, .stride = 2});
-  conv("conv 1x1 nchw 56x56x64 to 256", {.height = 56, .width = 56, .in = 64, .out = 256, .kernelHeight = 1, .kernelWidth = 1, .isChannelsFirst = true});
-  conv("conv 3x3 groups 32 56x56x128", {.height = 56, .width = 56, .groups = 32, .in = 4, .out = 4, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
-  conv("patch 16x16 224x224x3 nchw to 768", {.height = 224, .width = 224, .in = 3, .out = 768, .kernelHeight = 16, .kernelWidth = 16, .stride = 16, .isInputChannelsFirst = true});
+  conv("conv 1x1 56x56x64 to 256 +res", {.height = 56,
+                                         .width = 56,
+                                         .in = 64,
+                                         .out = 256,
+                                         .kernelHeight = 1,
+                                         .kernelWidth = 1,
+                                         .hasResidual = true,
+                                         .hasRelu = true});
+  conv("conv 1x1 s2 56x56x256 to 512",
+       {.height = 56, .width = 56, .in = 256, .out = 512, .kernelHeight = 1, .kernelWidth = 1, .stride = 2});
+  conv("conv 1x1 nchw 56x56x64 to 256",
+       {.height = 56, .width = 56, .in = 64, .out = 256, .kernelHeight = 1, .kernelWidth = 1, .isChannelsFirst = true});
+  conv("conv 3x3 groups 32 56x56x128",
+       {.height = 56, .width = 56, .groups = 32, .in = 4, .out = 4, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
+  conv("patch 16x16 224x224x3 nchw to 768", {.height = 224,
+                                             .width = 224,
+                                             .in = 3,
+                                             .out = 768,
+                                             .kernelHeight = 16,
+                                             .kernelWidth = 16,
+                                             .stride = 16,
+                                             .isInputChannelsFirst = true});
   for (int64_t length : {128, 197, 512, 1024})
-    list.push_back(attention("attention 12x" + std::to_string(length) + "x64", {.heads = 12, .i = length, .j = length, .d = 64, .e = 64}));
-  list.push_back(attention("attention 12x128x64 mask", {.heads = 12, .i = 128, .j = 128, .d = 64, .e = 64, .hasMask = true}));
-  list.push_back(attention("attention 12x128x64 symbolic", {.heads = 12, .i = 128, .j = 128, .d = 64, .e = 64, .symbolicI = "i", .symbolicJ = "j"}));
-  list.push_back(attention("attention causal 12x512x64", {.heads = 12, .i = 512, .j = 512, .d = 64, .e = 64, .isCausal = true}));
+    list.push_back(attention("attention 12x" + std::to_string(length) + "x64",
+                             {.heads = 12, .i = length, .j = length, .d = 64, .e = 64}));
+  list.push_back(
+      attention("attention 12x128x64 mask", {.heads = 12, .i = 128, .j = 128, .d = 64, .e = 64, .hasMask = true}));
+  list.push_back(attention("attention 12x128x64 symbolic",
+                           {.heads = 12, .i = 128, .j = 128, .d = 64, .e = 64, .symbolicI = "i", .symbolicJ = "j"}));
+  list.push_back(
+      attention("attention causal 12x512x64", {.heads = 12, .i = 512, .j = 512, .d = 64, .e = 64, .isCausal = true}));
   list.push_back(attention("attention decode 12x1x512x64", {.heads = 12, .i = 1, .j = 512, .d = 64, .e = 64}));
   return list;
 }

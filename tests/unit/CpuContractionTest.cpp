@@ -29,9 +29,9 @@ double activate(Activation activation, double x) {
 }
 
 void checkMatmul(const Matmul &s, const cpu::CpuLevel &level) {
-  INFO("level " << level.name.str() << " batch " << s.batch << " m " << s.m << " n " << s.n << " k " << s.k << " packed "
-                << s.isPacked << " tA " << s.transposeA << " tB " << s.transposeB << " tC " << s.transposeC
-                << " symbols " << s.symbolicM << s.symbolicN << s.symbolicK);
+  INFO("level " << level.name.str() << " batch " << s.batch << " m " << s.m << " n " << s.n << " k " << s.k
+                << " packed " << s.isPacked << " tA " << s.transposeA << " tB " << s.transposeB << " tC "
+                << s.transposeC << " symbols " << s.symbolicM << s.symbolicN << s.symbolicK);
   auto a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);
   auto bias = randomFloats(s.n, 3), residual = randomFloats(s.batch * s.m * s.n, 4);
   std::vector<float> stored;
@@ -124,8 +124,18 @@ void checkConvolution(const Convolution &shape) {
 } // namespace
 
 TEST_CASE("a product by a packed weight is right for any extents", "[contraction]") {
-  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 17, 5}, {2, 16, 1}, {3, 33, 40}, {5, 64, 7}, {7, 80, 64},
-                         {13, 100, 31}, {29, 48, 16}, {31, 144, 20}, {61, 129, 33}, {197, 72, 48}, {1, 300, 257}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                         {1, 17, 5},
+                         {2, 16, 1},
+                         {3, 33, 40},
+                         {5, 64, 7},
+                         {7, 80, 64},
+                         {13, 100, 31},
+                         {29, 48, 16},
+                         {31, 144, 20},
+                         {61, 129, 33},
+                         {197, 72, 48},
+                         {1, 300, 257}})
     checkMatmul({.m = m, .n = n, .k = k, .hasBias = true});
 }
 
@@ -138,8 +148,15 @@ TEST_CASE("operands may lie in any order", "[contraction]") {
   for (bool transposeA : {false, true})
     for (bool transposeB : {false, true})
       for (bool transposeC : {false, true})
-        checkMatmul({.batch = 2, .m = 35, .n = 37, .k = 29, .isPacked = false, .transposeA = transposeA,
-                     .transposeB = transposeB, .transposeC = transposeC, .hasResidual = true});
+        checkMatmul({.batch = 2,
+                     .m = 35,
+                     .n = 37,
+                     .k = 29,
+                     .isPacked = false,
+                     .transposeA = transposeA,
+                     .transposeB = transposeB,
+                     .transposeC = transposeC,
+                     .hasResidual = true});
   checkMatmul({.m = 50, .n = 40, .k = 30, .transposeC = true, .hasBias = true});
 }
 
@@ -153,36 +170,77 @@ TEST_CASE("symbolic extents take any value", "[contraction]") {
   for (int64_t m : {1, 5, 6, 100, 193})
     checkMatmul({.m = m, .n = 72, .k = 40, .hasBias = true, .symbolicM = "m"});
   for (int64_t length : {1, 15, 64, 130})
-    checkMatmul({.batch = 2, .m = length, .n = length, .k = 24, .isPacked = false, .transposeB = true,
-                 .symbolicM = "m", .symbolicN = "n"});
+    checkMatmul({.batch = 2,
+                 .m = length,
+                 .n = length,
+                 .k = 24,
+                 .isPacked = false,
+                 .transposeB = true,
+                 .symbolicM = "m",
+                 .symbolicN = "n"});
   for (int64_t length : {1, 100, 1600})
     checkMatmul({.m = 20, .n = 24, .k = length, .isPacked = false, .symbolicK = "k"});
 }
 
 TEST_CASE("prologues and epilogues run on tiles", "[contraction]") {
-  checkMatmul({.m = 30, .n = 40, .k = 50, .hasBias = true, .hasResidual = true, .isMaskedLhs = true,
+  checkMatmul({.m = 30,
+               .n = 40,
+               .k = 50,
+               .hasBias = true,
+               .hasResidual = true,
+               .isMaskedLhs = true,
                .activation = Activation::Relu});
   checkMatmul({.m = 30, .n = 72, .k = 50, .hasBias = true, .activation = Activation::Gelu});
 }
 
 TEST_CASE("convolutions with strides, dilations, pads and groups", "[contraction]") {
   checkConvolution({.height = 9, .width = 11, .in = 16, .out = 32, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
-  checkConvolution({.images = 2, .height = 13, .width = 10, .in = 24, .out = 20, .kernelHeight = 3, .kernelWidth = 3,
-                    .stride = 2, .pad = 1, .hasResidual = true, .hasRelu = true});
-  checkConvolution({.height = 12, .width = 12, .in = 8, .out = 16, .kernelHeight = 3, .kernelWidth = 3, .dilation = 2,
-                    .pad = 2});
+  checkConvolution({.images = 2,
+                    .height = 13,
+                    .width = 10,
+                    .in = 24,
+                    .out = 20,
+                    .kernelHeight = 3,
+                    .kernelWidth = 3,
+                    .stride = 2,
+                    .pad = 1,
+                    .hasResidual = true,
+                    .hasRelu = true});
+  checkConvolution(
+      {.height = 12, .width = 12, .in = 8, .out = 16, .kernelHeight = 3, .kernelWidth = 3, .dilation = 2, .pad = 2});
   checkConvolution({.height = 10, .width = 10, .groups = 3, .in = 8, .out = 5, .kernelHeight = 3, .kernelWidth = 3});
-  checkConvolution({.images = 2, .height = 8, .width = 8, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1,
-                    .stride = 2});
+  checkConvolution(
+      {.images = 2, .height = 8, .width = 8, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1, .stride = 2});
   checkConvolution({.height = 7, .width = 7, .in = 512, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
 }
 
 TEST_CASE("convolutions of images with few channels, in either layout", "[contraction]") {
   for (bool first : {false, true})
-    checkConvolution({.height = 23, .width = 19, .in = 3, .out = 16, .kernelHeight = 7, .kernelWidth = 7, .stride = 2,
-                      .pad = 3, .isInputChannelsFirst = first, .hasRelu = true});
-  checkConvolution({.height = 17, .width = 18, .in = 5, .out = 24, .kernelHeight = 3, .kernelWidth = 3, .pad = 1,
-                    .isChannelsFirst = true, .hasResidual = true});
-  checkConvolution({.images = 2, .height = 8, .width = 6, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1,
+    checkConvolution({.height = 23,
+                      .width = 19,
+                      .in = 3,
+                      .out = 16,
+                      .kernelHeight = 7,
+                      .kernelWidth = 7,
+                      .stride = 2,
+                      .pad = 3,
+                      .isInputChannelsFirst = first,
+                      .hasRelu = true});
+  checkConvolution({.height = 17,
+                    .width = 18,
+                    .in = 5,
+                    .out = 24,
+                    .kernelHeight = 3,
+                    .kernelWidth = 3,
+                    .pad = 1,
+                    .isChannelsFirst = true,
+                    .hasResidual = true});
+  checkConvolution({.images = 2,
+                    .height = 8,
+                    .width = 6,
+                    .in = 20,
+                    .out = 40,
+                    .kernelHeight = 1,
+                    .kernelWidth = 1,
                     .isChannelsFirst = true});
 }

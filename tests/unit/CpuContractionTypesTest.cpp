@@ -26,9 +26,9 @@ std::string kernelText(const std::string &a, const std::string &b, const std::st
                              : "  %x = loop.load %b [d2*37 + d1] : " + typeB + "\n";
   return "loop.kernel @k(%a: " + typeA + ", %b: " + typeB + ", %c: " + typeC +
          ") attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {\n"
-         "loop.contraction [21, 37, 45] batch 0 m 1 n 1 k 1 lhs {\n  %x = loop.load %a [d0*45 + d2] : " + typeA + "\n" +
-         widenA + "  loop.yield " + yielded(widenA) + " : " + acc + "\n} rhs {\n" + rhs + widenB + "  loop.yield " +
-         yielded(widenB) + " : " + acc + "\n} epilogue {\n^bb0(%acc: " + acc +
+         "loop.contraction [21, 37, 45] batch 0 m 1 n 1 k 1 lhs {\n  %x = loop.load %a [d0*45 + d2] : " +
+         typeA + "\n" + widenA + "  loop.yield " + yielded(widenA) + " : " + acc + "\n} rhs {\n" + rhs + widenB +
+         "  loop.yield " + yielded(widenB) + " : " + acc + "\n} epilogue {\n^bb0(%acc: " + acc +
          "):\n  loop.store %acc, %c [d0*37 + d1] : " + typeC + "\n}\n}\n";
 }
 
@@ -89,14 +89,14 @@ uint16_t toF16(int x) {
 } // namespace
 
 TEST_CASE("doubles add up in doubles", "[contraction]") {
-  check<double, double, double>("f64", "f64", "f64", "", "", [](int x) { return double(x); },
-                                [](int x) { return double(x); });
+  check<double, double, double>(
+      "f64", "f64", "f64", "", "", [](int x) { return double(x); }, [](int x) { return double(x); });
 }
 
 TEST_CASE("8-bit integers add up in 32 bits", "[contraction]") {
-  check<int8_t, int8_t, int32_t>("i8", "i8", "i32", "  %w = arith.extsi %x : i8 to i32\n",
-                                 "  %w = arith.extsi %x : i8 to i32\n", [](int x) { return int8_t(x); },
-                                 [](int x) { return int8_t(x); });
+  check<int8_t, int8_t, int32_t>(
+      "i8", "i8", "i32", "  %w = arith.extsi %x : i8 to i32\n", "  %w = arith.extsi %x : i8 to i32\n",
+      [](int x) { return int8_t(x); }, [](int x) { return int8_t(x); });
   // u8 with a zero point of 100 against s8.
   check<uint8_t, int8_t, int32_t>(
       "i8", "i8", "i32",
@@ -111,12 +111,13 @@ TEST_CASE("half precision adds up in single", "[contraction]") {
 }
 
 TEST_CASE("64-bit integers multiply as they are", "[contraction]") {
-  check<int64_t, int64_t, int64_t>("i64", "i64", "i64", "", "", [](int x) { return int64_t(x); },
-                                   [](int x) { return int64_t(x); });
+  check<int64_t, int64_t, int64_t>(
+      "i64", "i64", "i64", "", "", [](int x) { return int64_t(x); }, [](int x) { return int64_t(x); });
 }
 
 TEST_CASE("a packed weight is scaled by groups of k", "[contraction]") {
-  std::string text = R"(loop.kernel @k(%a: !loop.buffer<[21*64] x f32>, %b: !loop.buffer<[3*64*16] x i8>, %s: !loop.buffer<[4*37] x f32>,
+  std::string text =
+      R"(loop.kernel @k(%a: !loop.buffer<[21*64] x f32>, %b: !loop.buffer<[3*64*16] x i8>, %s: !loop.buffer<[4*37] x f32>,
     %c: !loop.buffer<[21*37] x f32>) attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 3>} {
   loop.contraction [21, 37, 64] batch 0 m 1 n 1 k 1 lhs {
     %x = loop.load %a [d0*64 + d2] : !loop.buffer<[21*64] x f32>

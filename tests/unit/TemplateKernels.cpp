@@ -85,12 +85,12 @@ std::string Matmul::text() const {
   std::string typeB = buffer(isPacked ? times({B, panelCount, K, "16"}) : times({B, K, N}), type);
   std::string typeC = buffer(times({B, M, N}), type), typeBias = buffer(N, type);
   // Dims: b, m, n, k.
-  std::string aIndex = transposeA ? "d0*" + times({K, M}) + " + d3*" + M + " + d1"
-                                  : "d0*" + times({M, K}) + " + d1*" + K + " + d3";
-  std::string bIndex = transposeB ? "d0*" + times({N, K}) + " + d2*" + K + " + d3"
-                                  : "d0*" + times({K, N}) + " + d3*" + N + " + d2";
-  std::string cIndex = transposeC ? "d0*" + times({M, N}) + " + d2*" + M + " + d1"
-                                  : "d0*" + times({M, N}) + " + d1*" + N + " + d2";
+  std::string aIndex =
+      transposeA ? "d0*" + times({K, M}) + " + d3*" + M + " + d1" : "d0*" + times({M, K}) + " + d1*" + K + " + d3";
+  std::string bIndex =
+      transposeB ? "d0*" + times({N, K}) + " + d2*" + K + " + d3" : "d0*" + times({K, N}) + " + d3*" + N + " + d2";
+  std::string cIndex =
+      transposeC ? "d0*" + times({M, N}) + " + d2*" + M + " + d1" : "d0*" + times({M, N}) + " + d1*" + N + " + d2";
   std::string lhs;
   if (isMaskedLhs)
     lhs = "  %z = arith.constant 0.0 : " + type + "\n  %av = loop.masked [0 - mod(d1 + d3, 2)] else %z {\n" +
@@ -98,8 +98,8 @@ std::string Matmul::text() const {
   else
     lhs = load("%av", "%a", aIndex, typeA);
   lhs += "  loop.yield %av : " + type + "\n";
-  std::string rhs = isPacked ? "  %bv = loop.panels %b : " + typeB + " -> " + type + "\n"
-                             : load("%bv", "%b", bIndex, typeB);
+  std::string rhs =
+      isPacked ? "  %bv = loop.panels %b : " + typeB + " -> " + type + "\n" : load("%bv", "%b", bIndex, typeB);
   rhs += "  loop.yield %bv : " + type + "\n";
   Body epilogue{.type = type, .value = "%acc"};
   if (hasBias) {
@@ -154,9 +154,11 @@ std::string Convolution::text() const {
   std::string xIndex, yIndex;
   int64_t inChannels = groups * in, outChannels = groups * out;
   if (isChannelsFirst || isInputChannelsFirst)
-    xIndex = "((d1*" + str(inChannels) + " + " + channel + ")*" + str(height) + " + " + y + ")*" + str(width) + " + " + x;
+    xIndex =
+        "((d1*" + str(inChannels) + " + " + channel + ")*" + str(height) + " + " + y + ")*" + str(width) + " + " + x;
   else
-    xIndex = "((d1*" + str(height) + " + " + y + ")*" + str(width) + " + " + x + ")*" + str(inChannels) + " + " + channel;
+    xIndex =
+        "((d1*" + str(height) + " + " + y + ")*" + str(width) + " + " + x + ")*" + str(inChannels) + " + " + channel;
   if (isChannelsFirst)
     yIndex = "((d1*" + str(outChannels) + " + " + result + ")*" + str(oh) + " + d2)*" + str(ow) + " + d3";
   else
@@ -202,8 +204,8 @@ std::string Attention::text() const {
     std::string index = "((d0*" + rows + " + " + row + ")*" + H + " + d1)*" + str(size) + " + " + column;
     return load("%v", from, index, type) + "  loop.yield %v : f32\n";
   };
-  std::string score = "  %scale = arith.constant " + std::to_string(scale) + " : f32\n" +
-                      "  %scaled = arith.mulf %dot, %scale : f32\n";
+  std::string score =
+      "  %scale = arith.constant " + std::to_string(scale) + " : f32\n" + "  %scaled = arith.mulf %dot, %scale : f32\n";
   if (hasMask)
     score += load("%m", "%mask", "(d0*" + I + " + d2)*" + J + " + d3", typeMask) +
              "  %masked = arith.addf %scaled, %m : f32\n  loop.yield %masked : f32\n";
@@ -211,10 +213,11 @@ std::string Attention::text() const {
     score += "  loop.yield %scaled : f32\n";
   std::string oIndex = "((d0*" + I + " + d2)*" + H + " + d1)*" + str(e) + " + d5";
   std::string body = "loop.attention [" + B + ", " + H + ", " + I + ", " + J + ", " + str(d) + ", " + str(e) +
-                     "] batch 2 " + (isCausal ? "causal " : "") + (zeroMaskedRows ? "zero_masked_rows " : "") + "q {\n" +
-                     region("%q", I, "d2", d, "d4", typeQ) + "} k {\n" + region("%k", J, "d3", d, "d4", typeK) +
-                     "} v {\n" + region("%v_", J, "d3", e, "d5", typeV) + "} score {\n^bb0(%dot: f32):\n" + score +
-                     "} epilogue {\n^bb0(%r: f32):\n  loop.store %r, %o [" + oIndex + "] : " + typeO + "\n}\n";
+                     "] batch 2 " + (isCausal ? "causal " : "") + (zeroMaskedRows ? "zero_masked_rows " : "") +
+                     "q {\n" + region("%q", I, "d2", d, "d4", typeQ) + "} k {\n" +
+                     region("%k", J, "d3", d, "d4", typeK) + "} v {\n" + region("%v_", J, "d3", e, "d5", typeV) +
+                     "} score {\n^bb0(%dot: f32):\n" + score + "} epilogue {\n^bb0(%r: f32):\n  loop.store %r, %o [" +
+                     oIndex + "] : " + typeO + "\n}\n";
   return kernel("%q: " + typeQ + ", %k: " + typeK + ", %v_: " + typeV + ", %mask: " + typeMask + ", %o: " + typeO,
                 present({symbolicI, symbolicJ}), "4", body);
 }

@@ -13,15 +13,15 @@ enum class Activation { None, Relu, Gelu };
 /// C[b, m, n] = f(sum A[b, m, k] * B[b, k, n] + bias[n] + residual[b, m, n]).
 struct Matmul {
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  bool isPacked = true;            // B in unit panels
-  bool transposeA = false;         // A is stored [b, k, m]
-  bool transposeB = false;         // B is stored [b, n, k] (not packed)
-  bool transposeC = false;         // C and residual are stored [b, n, m]
+  bool isPacked = true;    // B in unit panels
+  bool transposeA = false; // A is stored [b, k, m]
+  bool transposeB = false; // B is stored [b, n, k] (not packed)
+  bool transposeC = false; // C and residual are stored [b, n, m]
   bool hasBias = false, hasResidual = false;
-  bool isMaskedLhs = false;        // A reads as 0 where m + k is odd: a computed prologue
+  bool isMaskedLhs = false; // A reads as 0 where m + k is odd: a computed prologue
   Activation activation = Activation::None;
   std::string symbolicM, symbolicN, symbolicK; // names of symbols in place of the extents
-  std::string type = "f32";        // of A, B, C: f32, f64
+  std::string type = "f32";                    // of A, B, C: f32, f64
 
   /// Arguments: A, B, bias, residual, C.
   std::string text() const;

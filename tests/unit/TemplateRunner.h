@@ -19,7 +19,8 @@ public:
                                                  const std::string &name = "");
   ~CompiledKernel();
 
-  /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its own.
+  /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its
+  /// own.
   void run(const std::vector<void *> &buffers, const std::vector<int64_t> &symbols, int64_t pieces = 1);
   int64_t iterations(const std::vector<int64_t> &symbols) const;
   int64_t scratchBytes(const std::vector<int64_t> &symbols) const;
