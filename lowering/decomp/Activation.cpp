@@ -22,6 +22,8 @@ Values leakyRelu(NodeContext &n) {
 /// The slope broadcasts to x; before version 7 a vector of slopes belonged to the channels.
 Values prelu(NodeContext &n) {
   Value x = n.input(0), slope = n.input(1);
+  if (n.opset() < 7 && n.rank(slope) == 1 && !n.dim(slope, 0).isConstant(1) && n.rank(x) > 1)
+    slope = n.broadcast(slope, 1, n.dims(x));
   return {leaky(n, x, n.broadcastTo(slope, n.dims(x)))};
 }
 

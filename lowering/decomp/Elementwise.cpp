@@ -9,10 +9,22 @@ namespace ptc::decomp {
 // Binary and variadic arithmetic, with numpy broadcasting
 //===----------------------------------------------------------------------===//
 
-Values add(NodeContext &n) { return {n.add(n.input(0), n.input(1))}; }
-Values sub(NodeContext &n) { return {n.sub(n.input(0), n.input(1))}; }
-Values mul(NodeContext &n) { return {n.mul(n.input(0), n.input(1))}; }
-Values div(NodeContext &n) { return {n.div(n.input(0), n.input(1))}; }
+/// The right operand. Before version 7, `axis` said where its dims begin in the left one.
+static Value right(NodeContext &n) {
+  Value x = n.input(0), y = n.input(1);
+  if (n.opset() >= 7 || !n.has("axis"))
+    return y;
+  std::optional<int64_t> axis = n.axis(n.rank(x), 0);
+  Ints trailing;
+  for (int64_t i = axis ? *axis + n.rank(y) : n.rank(x); i < n.rank(x); ++i)
+    trailing.push_back(trailing.size() + n.rank(y));
+  return n.unsqueeze(y, trailing);
+}
+
+Values add(NodeContext &n) { return {n.add(n.input(0), right(n))}; }
+Values sub(NodeContext &n) { return {n.sub(n.input(0), right(n))}; }
+Values mul(NodeContext &n) { return {n.mul(n.input(0), right(n))}; }
+Values div(NodeContext &n) { return {n.div(n.input(0), right(n))}; }
 
 /// fmod = 1 takes the sign of the dividend, else of the divisor.
 Values mod(NodeContext &n) {
@@ -41,7 +53,7 @@ static Value constantPower(NodeContext &n, Value x, double exponent) {
 }
 
 Values pow(NodeContext &n) {
-  Value x = n.input(0), y = n.input(1);
+  Value x = n.input(0), y = right(n);
   if (std::optional<llvm::SmallVector<double>> exponent = n.knownFloats(y);
       exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x))
     if (Value power = constantPower(n, x, exponent->front()))
@@ -95,10 +107,10 @@ Values erf(NodeContext &n) { return {n.erf(n.input(0))}; }
 // Comparisons and predicates
 //===----------------------------------------------------------------------===//
 
-Values equal(NodeContext &n) { return {n.equal(n.input(0), n.input(1))}; }
-Values less(NodeContext &n) { return {n.less(n.input(0), n.input(1))}; }
+Values equal(NodeContext &n) { return {n.equal(n.input(0), right(n))}; }
+Values less(NodeContext &n) { return {n.less(n.input(0), right(n))}; }
 Values lessOrEqual(NodeContext &n) { return {n.lessEqual(n.input(0), n.input(1))}; }
-Values greater(NodeContext &n) { return {n.less(n.input(1), n.input(0))}; }
+Values greater(NodeContext &n) { return {n.less(right(n), n.input(0))}; }
 Values greaterOrEqual(NodeContext &n) { return {n.lessEqual(n.input(1), n.input(0))}; }
 Values isNan(NodeContext &n) { return {n.isNan(n.input(0))}; }
 
@@ -116,9 +128,9 @@ Values isInf(NodeContext &n) {
 // Booleans and bits
 //===----------------------------------------------------------------------===//
 
-Values logicalAnd(NodeContext &n) { return {n.logicalAnd(n.input(0), n.input(1))}; }
-Values logicalOr(NodeContext &n) { return {n.logicalOr(n.input(0), n.input(1))}; }
-Values logicalXor(NodeContext &n) { return {n.binary<XorOp>(n.input(0), n.input(1))}; }
+Values logicalAnd(NodeContext &n) { return {n.logicalAnd(n.input(0), right(n))}; }
+Values logicalOr(NodeContext &n) { return {n.logicalOr(n.input(0), right(n))}; }
+Values logicalXor(NodeContext &n) { return {n.binary<XorOp>(n.input(0), right(n))}; }
 Values logicalNot(NodeContext &n) { return {n.logicalNot(n.input(0))}; }
 
 /// Shifts by a negative count, or by the width and more, leave 0 or (to the right) the sign.

@@ -23,6 +23,8 @@ Values batchNormalization(NodeContext &n) {
   Value x = n.input(0), scale = n.input(1), bias = n.input(2), mean = n.input(3), var = n.input(4);
   double epsilon = n.real("epsilon", 1e-5), momentum = n.real("momentum", 0.9);
   Values outputs;
+  if (n.opset() < 7 && !n.flag("is_test"))
+    return {n.fail(DiagId::UnsupportedAttribute, "is_test", 0)};
   if (n.flag("training_mode")) {
     Ints axes = {0};
     for (int64_t i = 2; i < n.rank(x); ++i)

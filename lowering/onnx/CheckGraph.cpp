@@ -157,11 +157,6 @@ bool checkVersions(MLIRContext *context, const ModelProto &model) {
   const auto &known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
   for (const onnx::OperatorSetIdProto &import : model.opset_import()) {
     StringRef domain = Opsets::normalize(import.domain());
-    if (domain.empty() && import.version() < 7) {
-      InFlightDiagnostic diag = diagnose(loc, DiagId::OpsetTooOld, import.version(), "ai.onnx");
-      addHelp(diag, "onnx.version_converter can raise the opset");
-      isSound = false;
-    }
     auto range = known.find(domain.str());
     if (range != known.end() && import.version() > range->second.second) {
       diagnose(loc, DiagId::OpsetTooNew, import.version(), domain.empty() ? "ai.onnx" : domain, range->second.second);
