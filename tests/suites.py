@@ -55,7 +55,7 @@ def suites(build, jobs, models):
     lint = ROOT / "tests" / "lint" / "run.py"
     yield "lint", [python, lint], count_plain
     yield "unit", [build / "bin" / "ptc-unit"], count_catch
-    yield "lit", [python, "-m", "lit.main", "-s", "-j", str(jobs), "--param", f"build={build}", ROOT / "tests"], count_lit
+    yield "lit", [Path(python).parent / "lit", "-s", "-j", str(jobs), "--param", f"build={build}", ROOT / "tests"], count_lit
     for script in sorted(ROOT.glob("tests/*/run.py")):
         if script != lint:
             extra = ["--models"] if models else []

@@ -33,8 +33,9 @@ TEST_CASE("options that change the artefact are part of its digest, others are n
 
 TEST_CASE("each option has help and a flag of its own", "[options]") {
   std::set<std::string> flags;
-  visitOptions(CompileOptions(), [&](option::Role, llvm::StringRef group, const auto &, llvm::StringRef flag,
-                                     llvm::StringRef, llvm::StringRef help) {
+  const CompileOptions defaults;
+  visitOptions(defaults, [&](option::Role, llvm::StringRef group, const auto &, llvm::StringRef flag, llvm::StringRef,
+                             llvm::StringRef help) {
     CHECK(flags.insert(flag.str()).second);
     CHECK(!group.empty());
     CHECK(!help.empty());
