@@ -58,11 +58,11 @@ def _tensor(path):
 
 
 def _pins(model, shapes):
-    """--shape for every argument of which the model leaves a dim open."""
+    """--shape for every argument of which the model leaves a dim open; 0 counts as open, as real files use it so."""
     flags = []
     for value, shape in zip(suite.arguments(model), shapes):
         kind = value.type.tensor_type
-        known = kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
+        known = kind.HasField("shape") and all(dim.dim_value > 0 for dim in kind.shape.dim)
         if value.type.HasField("tensor_type") and not known and shape:
             flags.append(f"--shape={value.name}={'x'.join(map(str, shape))}")
     return flags
