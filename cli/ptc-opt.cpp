@@ -3,13 +3,12 @@
 //   ptc-opt model.prim.mlir --ptc-lower-prim-to-loop --canonicalize
 //   ptc-opt --import-onnx model.onnx --dim batch=1     prints the module that import makes
 #include "compiler/Registration.h"
-#include "lowering/onnx/ImportTool.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
-  if (ptc::isImportCommand(argc, argv))
-    return ptc::importOnnxMain(argc, argv);
+  if (std::optional<int> exitCode = ptc::runImportCommand(argc, argv))
+    return *exitCode;
   mlir::DialectRegistry registry;
   ptc::registerStageDialects(registry);
   ptc::registerStagePasses();

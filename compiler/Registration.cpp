@@ -4,6 +4,7 @@
 #include "compiler/schedule/Passes.h"
 #include "ir/loop/Loop.h"
 #include "ir/prim/Prim.h"
+#include "lowering/onnx/ImportTool.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/prim_to_loop/Passes.h"
 
@@ -32,6 +33,10 @@ void registerStagePasses() {
   registerPrimToLoopPasses();
   registerSchedulePasses();
   registerMemoryPasses();
+}
+
+std::optional<int> runImportCommand(int argc, char **argv) {
+  return isImportCommand(argc, argv) ? std::optional(importOnnxMain(argc, argv)) : std::nullopt;
 }
 
 } // namespace ptc
