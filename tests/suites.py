@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 LIT_COUNTS = re.compile(r"^\s*(Passed|Expectedly Failed|Failed|Unresolved|Timed Out|Unexpectedly Passed"
-                        r"|Unsupported|Skipped)\s*: (\d+)", re.M)
+                        r"|Unsupported|Skipped)\s*:\s*(\d+)", re.M)
 CATCH_PASSED = re.compile(r"All tests passed \(\d+ assertions? in (\d+) test cases?\)")
 CATCH_MIXED = re.compile(r"test cases:\s*(\d+) \|\s*(?:(\d+) passed \|\s*)?(\d+) failed")
 
@@ -55,7 +55,7 @@ def suites(build, jobs, models):
     lint = ROOT / "tests" / "lint" / "run.py"
     yield "lint", [python, lint], count_plain
     yield "unit", [build / "bin" / "ptc-unit"], count_catch
-    yield "lit", [Path(python).parent / "lit", "-s", "-j", str(jobs), "--param", f"build={build}", ROOT / "tests"], count_lit
+    yield "lit", [Path(python).parent / "lit", "-sv", "-j", str(jobs), "--param", f"build={build}", ROOT / "tests"], count_lit
     for script in sorted(ROOT.glob("tests/*/run.py")):
         if script != lint:
             extra = ["--models"] if models else []
