@@ -151,7 +151,9 @@ SmallVector<Value> cpu::emitVectorLoop(KernelEmitter &e, const EmissionPoint &po
   values = loop.steps(at, next, lanes, 1, values);
   at = next;
   std::optional<int64_t> left = e.invariants.asConstant(e.invariants.sub(upper, at));
-  if (hasMasks && !(left && llvm::isPowerOf2_64(uint64_t(*left)) && *left > 1))
+  // A power of two needs no mask. (One element under a constant mask must not be a masked store: LLVM 22 makes a
+  // scalar store of it that is too wide where the value was truncated.)
+  if (hasMasks && !(left && llvm::isPowerOf2_64(uint64_t(*left))))
     return loop.maskedTail(at, upper, lanes, values);
   // Constant rests in halved steps; others one by one, lest the code grow.
   for (int64_t width = left ? lanes / 2 : 1; width >= 1; width /= 2) {
