@@ -77,7 +77,8 @@ Num emitExpm1(Num x) {
   PowerOfTwo k = roundToPower(c, kLog2e, e.bias - 1);
   Num p = expm1Reduced(subtractLn2(c, k.n)), half = powerOfTwo(k);
   Num y = fma(half, p, half - 0.5);
-  return copysign(y + y, x); // -0 stays
+  // Halving would cost the smallest denormal, and -0 its sign.
+  return select(abs(x) < e.num(e.pick(0x1p-26, 0x1p-55)), x, y + y);
 }
 
 Num expm1Negative(Num x) {
@@ -124,8 +125,10 @@ LogSplit splitForLog(Pair x) {
 
 /// log(1+f) - f.
 static Num logTail(Num f) {
-  if (!f.e->isF64)
-    return f * f * fma(polynomial(f, kLogPolynomialF32), f, -0.5);
+  if (!f.e->isF64) {
+    Num square = f * f;
+    return fma(square * f, polynomial(f, kLogPolynomialF32), square * -0.5);
+  }
   Num s = f / (f + 2.0), z = s * s, h = f * f * 0.5;
   return s * fma(polynomial(z, kLogRatioF64), z, h) - h;
 }

@@ -1,7 +1,7 @@
 //===- ElementaryInverse.cpp - inverse trigonometric and hyperbolic -------===//
 //
-// asin, acos: polynomial up to 1/2, beyond it asin(x) = pi/2 - 2 asin(sqrt((1-x)/2)). atan: |x| <= tan(pi/8), around 1
-// by (x-1)/(x+1), beyond tan(3 pi/8) by -1/x, plus 0, pi/4 or pi/2. atan2 reduces numerator and denominator the same
+// asin, acos: polynomial up to 1/2, beyond it asin(x) = pi/2 - 2 asin(sqrt((1-x)/2)). atan: |x| <= 1/2, around 1
+// by (x-1)/(x+1), beyond 2 by -1/x, plus 0, pi/4 or pi/2. atan2 reduces numerator and denominator the same
 // way, so that there is one division.
 //
 // asinh, acosh: logarithms of x + sqrt(x^2 +- 1), the argument kept as a pair; beyond a bound log(2x). atanh = log1p(2x
@@ -15,7 +15,8 @@
 namespace ptc::codegen {
 using namespace coefficients;
 
-static constexpr double kTanPi8 = 0.41421356237309503, kTan3Pi8 = 2.4142135623730949;
+// Bounds of atan's ranges: x - 1 is exact between them.
+static constexpr double kAtanMiddle = 0.5, kAtanLarge = 2;
 
 static double halfPiHi(Emitter &e) { return e.pick(0x1.921fb6p+0, 0x1.921fb54442d18p+0); }
 static double halfPiLo(Emitter &e) { return e.pick(-0x1.777a5cp-25, 0x1.1a62633145c07p-54); }
@@ -61,7 +62,7 @@ Num emitAcos(Num x) {
 // atan, atan2
 //===----------------------------------------------------------------------===//
 
-/// offset + atan(u), |u| <= tan(pi/8), the offset being 0, pi/4 or pi/2 in two words.
+/// offset + atan(u), |u| <= 1/2, the offset being 0, pi/4 or pi/2 in two words.
 static Num atanReduced(Num u, Pair offset) {
   Num z = u * u;
   Num tail = fma(u * z, polynomial(z, u.e->pick(kAtanF32, kAtanF64)), offset.lo);
@@ -72,7 +73,7 @@ static Num atanReduced(Num u, Pair offset) {
 Num emitAtan(Num x) {
   Emitter &e = *x.e;
   Num a = abs(x);
-  Mask middle = a > kTanPi8, large = a > kTan3Pi8;
+  Mask middle = a > kAtanMiddle, large = a > kAtanLarge;
   Num numerator = select(large, -1.0, select(middle, a - 1.0, a));
   Num denominator = select(large, a, select(middle, a + 1.0, 1.0));
   double hi = halfPiHi(e), lo = halfPiLo(e);
@@ -91,7 +92,7 @@ Num emitAtan2(Num y, Num x) {
   Mask bothInfinite = n == e.infinity();
   n = select(bothInfinite, 1.0, n * scale);
   d = select(bothInfinite | (d == 0.0), 1.0, d * scale);
-  Mask middle = d * kTanPi8 < n;
+  Mask middle = d * kAtanMiddle < n;
   Num u = select(middle, n - d, n) / select(middle, n + d, d);
   double hi = halfPiHi(e), lo = halfPiLo(e);
   Pair offset{select(middle, hi / 2, 0.0, e), select(middle, lo / 2, 0.0, e)};

@@ -131,7 +131,7 @@ def table():
             lambda z: z * z / mp.cos(mp.sqrt(z)) + TINY**2, 0, zTrig), 2, 5)
     yield ("Tan", "tan(r) = r + r^3 P(r^2)", "|r| <= pi/4", odd(mp.tan, 1, mpf(1) / 3, mpf(2) / 15, mp.sqrt(zTrig)), 6, 13)
     yield ("Asin", "asin(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.asin, 1, mpf(1) / 6, mpf(3) / 40, ".5"), 4, 11)
-    yield ("Atan", "atan(x) = x + x^3 P(x^2)", "|x| <= tan(pi/8)", odd(mp.atan, 1, -mpf(1) / 3, mpf(1) / 5, ".41422"), 4, 10)
+    yield ("Atan", "atan(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.atan, 1, -mpf(1) / 3, mpf(1) / 5, ".5"), 5, 12)
     yield ("Sinh", "sinh(x) = x + x^3 P(x^2)", "|x| <= 1", odd(mp.sinh, 1, mpf(1) / 6, mpf(1) / 120, 1), 3, 6)
     yield ("Asinh", "asinh(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.asinh, 1, -mpf(1) / 6, mpf(3) / 40, ".5"), 4, 11)
     yield ("Atanh", "atanh(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.atanh, 1, mpf(1) / 3, mpf(1) / 5, ".5"), 5, 12)
