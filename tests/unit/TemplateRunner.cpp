@@ -3,6 +3,7 @@
 #include "codegen/cpu/CpuKernels.h"
 #include "ir/loop/Loop.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -14,6 +15,21 @@
 
 using namespace ptc;
 using namespace ptc::test;
+
+// Conversions that processors without F16C call. A library takes them from ptc's runtime; here they are the C++
+// run-time library's, named explicitly because a static program exports nothing to look up.
+extern "C" float __extendhfsf2(_Float16);
+extern "C" _Float16 __truncsfhf2(float);
+
+static llvm::Error defineConversions(llvm::orc::LLJIT &jit) {
+  llvm::orc::SymbolMap symbols;
+  auto define = [&](llvm::StringRef name, auto *function) {
+    symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Callable};
+  };
+  define("__extendhfsf2", &__extendhfsf2);
+  define("__truncsfhf2", &__truncsfhf2);
+  return jit.getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)));
+}
 
 struct CompiledKernel::State {
   mlir::MLIRContext context;
@@ -87,6 +103,8 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text,
     return nullptr;
   }
   state.jit = std::move(*jit);
+  if (report(defineConversions(*state.jit)))
+    return nullptr;
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object->data(), object->size()), "kernel");
   if (report(state.jit->addObjectFile(std::move(buffer))))
     return nullptr;
