@@ -192,6 +192,8 @@ public:
   }
 
   bool report() const {
+    for (const auto &[domain, loc] : withoutOpset)
+      diagnose(loc, DiagId::MissingOpset, domain);
     for (const auto &[key, uses] : missing) {
       std::string names;
       for (StringRef name : ArrayRef(uses.names).take_front(maxNames))
@@ -200,7 +202,7 @@ public:
         names += ", ...";
       diagnose(uses.loc, DiagId::UnsupportedOperator, key, uses.version, uses.names.size(), names);
     }
-    return missing.empty();
+    return missing.empty() && withoutOpset.empty();
   }
 
 private:
@@ -213,7 +215,9 @@ private:
 
   template <typename Nodes> void scan(const Nodes &nodes, const Opsets &opsets) {
     for (const NodeProto &node : nodes) {
-      if (!isSupported(node, opsets))
+      if (!opsets.has(node.domain()))
+        withoutOpset.insert({node.domain(), nodeLocation(context, node)});
+      else if (!isSupported(node, opsets))
         note(node, opsets);
       for (const onnx::AttributeProto &attribute : node.attribute())
         if (attribute.has_g())
@@ -246,6 +250,7 @@ private:
   MLIRContext *context;
   LocalFunctions functions;
   llvm::MapVector<std::string, Uses, std::map<std::string, unsigned>> missing;
+  std::map<std::string, Location> withoutOpset; // the first node of each domain that is not imported
 };
 
 } // namespace
@@ -289,6 +294,9 @@ bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &mod
   try {
     ModelProto copy = model;
     emptyMarkedTensors(*copy.mutable_graph());
+    for (onnx::ValueInfoProto &input : *copy.mutable_graph()->mutable_input())
+      if (input.type().has_tensor_type()) // --shape may give what is missing
+        input.mutable_type()->mutable_tensor_type()->mutable_shape();
     for (onnx::FunctionProto &function : *copy.mutable_functions())
       emptyMarkedTensorsOf(*function.mutable_node());
     onnx::checker::check_model(copy);
