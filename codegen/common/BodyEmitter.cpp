@@ -176,17 +176,16 @@ void BodyEmitter::emitElementwise(Operation *op) {
       operand = e.splat(operand, point.lanes);
     type = VectorType::get({point.lanes}, type);
   }
-  Operation *clone = Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
-                                       NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(),
-                                       BlockRange{}, 0);
+  Operation *clone =
+      Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
+                        NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
   if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone)) {
     // LLVM may contract a product and a sum into one rounding, and nothing else.
     auto flags = arithmetic.getFastMathFlagsAttr();
     auto contract = arith::FastMathFlags::contract;
     auto with = flags ? flags.getValue() | contract : contract;
-    clone->setAttr(arithmetic.getFastMathAttrName(),
-                   arith::FastMathFlagsAttr::get(e.builder.getContext(), with));
+    clone->setAttr(arithmetic.getFastMathAttrName(), arith::FastMathFlagsAttr::get(e.builder.getContext(), with));
   }
   bind(op->getResult(0), clone->getResult(0));
 }
@@ -202,9 +201,9 @@ void BodyEmitter::emitCheckIndex(loop::CheckIndexOp op) {
   Value isGood = in.compare(arith::CmpIPredicate::ult, wrapped, extent);
   bind(op.getResult(), in.select(isGood, wrapped, zero));
   Type flagType = isGood.getType();
-  Value ones = in.constant(cast<TypedAttr>(
-      isVector(isGood) ? Attribute(DenseElementsAttr::get(cast<VectorType>(flagType), true))
-                       : Attribute(e.builder.getBoolAttr(true))));
+  Value ones =
+      in.constant(cast<TypedAttr>(isVector(isGood) ? Attribute(DenseElementsAttr::get(cast<VectorType>(flagType), true))
+                                                   : Attribute(e.builder.getBoolAttr(true))));
   Value bad = arith::XOrIOp::create(e.builder, e.loc, isGood, ones);
   if (point.mask && isVector(bad))
     bad = arith::AndIOp::create(e.builder, e.loc, bad, point.mask);

@@ -34,8 +34,8 @@ public:
 
 private:
   struct Access {
-    mlir::Value address;    // one pointer, or a vector of pointers
-    int64_t lanes = 1;      // 1: one element for all lanes
+    mlir::Value address; // one pointer, or a vector of pointers
+    int64_t lanes = 1;   // 1: one element for all lanes
     bool isReversed = false;
     mlir::Value mask;
   };

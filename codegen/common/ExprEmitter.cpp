@@ -92,8 +92,7 @@ Value KernelEmitter::emitTree(Expr expr, llvm::function_ref<Value(StringRef)> le
   case ExprKind::Eq:
     return asInteger(invariants.compare(arith::CmpIPredicate::eq, values[0], values[1]));
   case ExprKind::Select:
-    return invariants.select(invariants.compare(arith::CmpIPredicate::ne, values[0], literal(0)), values[1],
-                             values[2]);
+    return invariants.select(invariants.compare(arith::CmpIPredicate::ne, values[0], literal(0)), values[1], values[2]);
   case ExprKind::Constant:
   case ExprKind::Symbol:
     break;
@@ -137,9 +136,7 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
   }
   bool narrow = !anyVectorOperand && fitsInt32(expr);
   Type type = narrow ? i32 : i64;
-  auto toWidth = [&](Value value) -> Value {
-    return narrow ? invariants.get<arith::TruncIOp>(i32, value) : value;
-  };
+  auto toWidth = [&](Value value) -> Value { return narrow ? invariants.get<arith::TruncIOp>(i32, value) : value; };
   return emitTree(
       expr,
       [&](StringRef name) -> Value {

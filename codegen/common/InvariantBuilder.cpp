@@ -43,9 +43,9 @@ void InvariantBuilder::place(Operation *op) {
 }
 
 Value InvariantBuilder::insert(Operation *op) {
-  auto hash = static_cast<unsigned>(size_t(OperationEquivalence::computeHash(
-      op, OperationEquivalence::directHashValue, OperationEquivalence::ignoreHashValue,
-      OperationEquivalence::IgnoreLocations)));
+  auto hash = static_cast<unsigned>(size_t(OperationEquivalence::computeHash(op, OperationEquivalence::directHashValue,
+                                                                             OperationEquivalence::ignoreHashValue,
+                                                                             OperationEquivalence::IgnoreLocations)));
   auto &bucket = table[hash];
   for (Operation *known : bucket)
     if (OperationEquivalence::isEquivalentTo(known, op, OperationEquivalence::exactValueMatch, nullptr,
@@ -162,9 +162,9 @@ Value InvariantBuilder::logicalAnd(Value a, Value b) {
 
 Value InvariantBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
   if (auto known = bothConstant(a, b))
-    return constant(BoolAttr::get(loc.getContext(),
-                                  arith::applyCmpPredicate(predicate, APInt(64, uint64_t(known->first)),
-                                                           APInt(64, uint64_t(known->second)))));
+    return constant(
+        BoolAttr::get(loc.getContext(), arith::applyCmpPredicate(predicate, APInt(64, uint64_t(known->first)),
+                                                                 APInt(64, uint64_t(known->second)))));
   auto [x, y] = unify(a, b);
   return get<arith::CmpIOp>(predicate, x, y);
 }

@@ -101,8 +101,8 @@ public:
 
   /// for iv = lower; iv < upper; iv += step (all i64): the body gets the carried values and returns the next ones.
   /// The insertion point is inside while `body` runs, after the loop later. Returns the final carried values.
-  llvm::SmallVector<mlir::Value> createLoop(mlir::Value lower, mlir::Value upper, int64_t step,
-                                            mlir::ValueRange init, LoopBody body);
+  llvm::SmallVector<mlir::Value> createLoop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange init,
+                                            LoopBody body);
   mlir::Value constant(int64_t value) { return invariants.constant(value); }
 
   /// Makes the kernel fail (after it has run to its end) where `bad` (i1) holds.

@@ -133,7 +133,9 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
   auto reduction = dyn_cast<loop::ReductionOp>(node);
   if (reduction && dim >= int64_t(domain.size()) - int64_t(reduction.getReduced())) {
     double horizontal = 0;
-    node->walk([&](Operation *op) { horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0; });
+    node->walk([&](Operation *op) {
+      horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0;
+    });
     cost += horizontal * 16 / double(extent);
   }
   return cost;
@@ -157,7 +159,7 @@ bool cpu::canVectorize(Operation *node, int64_t dim) {
   WalkResult result = node->walk([&](loop::StoreOp store) {
     AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
     return kind == AccessKind::Contiguous || kind == AccessKind::Strided ? WalkResult::advance()
-                                                                          : WalkResult::interrupt();
+                                                                         : WalkResult::interrupt();
   });
   return !result.wasInterrupted();
 }

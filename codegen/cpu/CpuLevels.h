@@ -14,19 +14,19 @@
 namespace ptc::cpu {
 
 struct CpuLevel {
-  llvm::StringRef name;         // "x86-64-v3": the user's word, the suffix of symbols
-  llvm::StringRef triple;       // "x86_64-unknown-linux-gnu"
-  llvm::StringRef cpu;          // LLVM's -mcpu; instructions
-  llvm::StringRef tuneCpu;      // LLVM's -mtune; scheduling only
-  llvm::StringRef features;     // LLVM's -mattr, on top of cpu
-  int64_t vectorBits;           // native vector register
-  int64_t vectorRegisters;      // architectural vector registers
-  int64_t maskedElementBits;    // smallest element that masked loads and stores take natively; 0: none
+  llvm::StringRef name;      // "x86-64-v3": the user's word, the suffix of symbols
+  llvm::StringRef triple;    // "x86_64-unknown-linux-gnu"
+  llvm::StringRef cpu;       // LLVM's -mcpu; instructions
+  llvm::StringRef tuneCpu;   // LLVM's -mtune; scheduling only
+  llvm::StringRef features;  // LLVM's -mattr, on top of cpu
+  int64_t vectorBits;        // native vector register
+  int64_t vectorRegisters;   // architectural vector registers
+  int64_t maskedElementBits; // smallest element that masked loads and stores take natively; 0: none
   bool hasFma;
-  bool hasGather;               // gathers are worth more than scalar loads
-  bool hasHalfConversions;      // f16 <-> f32 in hardware
-  bool hasVnni;                 // u8 x s8 dot products into i32
-  bool hasBf16Dot;              // bf16 dot products into f32
+  bool hasGather;          // gathers are worth more than scalar loads
+  bool hasHalfConversions; // f16 <-> f32 in hardware
+  bool hasVnni;            // u8 x s8 dot products into i32
+  bool hasBf16Dot;         // bf16 dot products into f32
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
   bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }

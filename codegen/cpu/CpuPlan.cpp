@@ -52,9 +52,7 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 // A sort keeps two arrays of (key, index) for one row.
-static Expr sortBytes(loop::SortOp sort) {
-  return loop::getDomain(sort).back() * int64_t(32);
-}
+static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() * int64_t(32); }
 
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();

@@ -89,8 +89,8 @@ void NodeEmitter::emitScan(loop::ScanOp op, const Points &points, int64_t shared
     SmallVector<Value> states;
     for (const EmissionPoint &point : at)
       for (auto running : block.getOps<loop::RunningOp>())
-        states.push_back(splatConstant(
-            e, getIdentity(running.getKind(), running.getType(), running.getIsUnsigned()), point.lanes));
+        states.push_back(
+            splatConstant(e, getIdentity(running.getKind(), running.getType(), running.getIsUnsigned()), point.lanes));
     Value extent = e.emitExpr(domain[size_t(last)], at.front());
     e.createLoop(e.constant(0), extent, 1, states, [&](Value iv, ValueRange carried) {
       Value position = iv;

@@ -18,8 +18,7 @@ using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points
 
 class NodeEmitter {
 public:
-  NodeEmitter(KernelEmitter &emitter, mlir::Operation *node)
-      : e(emitter), node(node), domain(loop::getDomain(node)) {
+  NodeEmitter(KernelEmitter &emitter, mlir::Operation *node) : e(emitter), node(node), domain(loop::getDomain(node)) {
     e.setDomain(domain);
   }
 

@@ -14,8 +14,8 @@ static Points withDim(const Points &points, int64_t dim, Value value) {
   return result;
 }
 
-SmallVector<Value> cpu::emitLoops(KernelEmitter &e, ArrayRef<Expr> domain, ArrayRef<int64_t> dims,
-                                  const Points &points, ValueRange carried, PointBody body, int64_t unrolled) {
+SmallVector<Value> cpu::emitLoops(KernelEmitter &e, ArrayRef<Expr> domain, ArrayRef<int64_t> dims, const Points &points,
+                                  ValueRange carried, PointBody body, int64_t unrolled) {
   if (dims.empty())
     return body(points, carried);
   int64_t dim = dims.front();
@@ -94,9 +94,8 @@ struct VectorLoop {
 
   // for base = lower; base < upper; base += lanes * count, where upper - lower is a multiple of that
   SmallVector<Value> steps(Value lower, Value upper, int64_t lanes, int64_t count, ValueRange carried) const {
-    return e.createLoop(lower, upper, lanes * count, carried, [&](Value base, ValueRange values) {
-      return body(pointsAt(base, lanes, count), values);
-    });
+    return e.createLoop(lower, upper, lanes * count, carried,
+                        [&](Value base, ValueRange values) { return body(pointsAt(base, lanes, count), values); });
   }
 
   // lower + the largest multiple of `step` in upper - lower

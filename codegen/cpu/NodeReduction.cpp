@@ -29,7 +29,7 @@ namespace {
 
 /// The parts of a reduction's body.
 struct BodyParts {
-  SmallVector<Operation *> reductions;  // loop.reduce, loop.arg_reduce
+  SmallVector<Operation *> reductions;    // loop.reduce, loop.arg_reduce
   SmallVector<Operation *> before, after; // in order
 };
 
@@ -287,9 +287,7 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
   int64_t chains = isVectorLoop ? int64_t(carried.size() / slotsOf(parts)) : 1;
   bool masks = hasMasks(op, e.level);
   auto range = [&](Value from, Value to, ValueRange values) -> SmallVector<Value> {
-    auto body = [&](const Points &at, ValueRange in) {
-      return step(at, in);
-    };
+    auto body = [&](const Points &at, ValueRange in) { return step(at, in); };
     if (isVectorLoop) {
       auto partial = [&](const Points &at, ValueRange in) {
         SmallVector<Value> next(in);
@@ -309,8 +307,7 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
             lane0.push_back(LLVM::ExtractElementOp::create(e.builder, e.loc, next[slot + i], e.constant(0)));
           SmallVector<Value> merged = merge(reduction, lane0, ends);
           for (size_t i = 0; i < count; ++i)
-            next[slot + i] =
-                LLVM::InsertElementOp::create(e.builder, e.loc, next[slot + i], merged[i], e.constant(0));
+            next[slot + i] = LLVM::InsertElementOp::create(e.builder, e.loc, next[slot + i], merged[i], e.constant(0));
           slot += count;
         }
         return next;
@@ -359,12 +356,11 @@ void ReductionEmitter::emit(const Points &points) {
   } else if (!hasReducedLanes && inner && *inner <= unrolledWindow) {
     outer.push_back(innermost);
     results = emitLoops(
-        e, domain, outer, points, results,
-        [&](const Points &at, ValueRange carried) { return step(at, carried); }, unrolledWindow);
+        e, domain, outer, points, results, [&](const Points &at, ValueRange carried) { return step(at, carried); },
+        unrolledWindow);
   } else {
-    results = emitLoops(e, domain, outer, points, results, [&](const Points &at, ValueRange carried) {
-      return innerLoop(at, innermost, carried);
-    });
+    results = emitLoops(e, domain, outer, points, results,
+                        [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });
   }
   // Chains pairwise, then lanes.
   size_t slots = slotsOf(parts);
@@ -375,8 +371,7 @@ void ReductionEmitter::emit(const Points &points) {
       size_t count = slotsOf(reduction);
       SmallVector<SmallVector<Value>> ends;
       for (int64_t chain = 0; chain < chains; ++chain)
-        ends.emplace_back(
-            ArrayRef(results).slice((point * size_t(chains) + size_t(chain)) * slots + slot, count));
+        ends.emplace_back(ArrayRef(results).slice((point * size_t(chains) + size_t(chain)) * slots + slot, count));
       while (ends.size() > 1) {
         SmallVector<SmallVector<Value>> merged;
         for (size_t i = 0; i + 1 < ends.size(); i += 2)

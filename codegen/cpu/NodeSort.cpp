@@ -17,7 +17,7 @@ using namespace ptc::cpu;
 namespace {
 struct RowSort {
   KernelEmitter &e;
-  Value length;      // i64
+  Value length; // i64
   Type i64;
 
   template <typename OpTy> Value create(Value a, Value b) const { return OpTy::create(e.builder, e.loc, a, b); }

@@ -51,3 +51,21 @@ loop.kernel @dot_rows(%x: !loop.buffer<[m*64] x f32>, %y: !loop.buffer<[m] x f32
     loop.store %2, %y[d0] : !loop.buffer<[m] x f32>
   }
 }
+
+// Memory that is read for the last time may be the memory that is written: all loads of a body come first.
+// ALL-LABEL: define {{.*}}@in_place(
+// ALL: load <
+// ALL: load <
+// ALL: store <
+// ALL: store <
+// ALL: ret i32
+loop.kernel @in_place(%a: !loop.buffer<[64] x f32>, %b: !loop.buffer<[64] x f32>, %y: !loop.buffer<[64] x f32>, %z: !loop.buffer<[64] x f32>)
+    attributes {symbols = [], parallel = 1 : i64, arguments_written = array<i64: 2, 3>} {
+  loop.pointwise [64] {
+    %0 = loop.load %a[d0] : !loop.buffer<[64] x f32>
+    loop.store %0, %y[d0] : !loop.buffer<[64] x f32>
+    %1 = loop.load %b[d0] : !loop.buffer<[64] x f32>
+    %2 = arith.addf %0, %1 : f32
+    loop.store %2, %z[d0] : !loop.buffer<[64] x f32>
+  }
+}

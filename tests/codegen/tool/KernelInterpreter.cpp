@@ -275,8 +275,8 @@ void Interpreter::runScan(loop::ScanOp op, ArrayRef<Expr> domain) {
         continue;
       }
       Scalar &state = states[running.getResult()];
-      Scalar next = combine(running.getKind(), state, env.lookup(running.getValue()), running.getType(),
-                            running.getIsUnsigned());
+      Scalar next =
+          combine(running.getKind(), state, env.lookup(running.getValue()), running.getType(), running.getIsUnsigned());
       env[running.getResult()] = running.getExclusive() ? state : next;
       state = next;
     }
@@ -352,20 +352,34 @@ void Interpreter::runOp(Operation *op, Environment &env) {
 static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   bool unordered = std::isnan(a) || std::isnan(b);
   switch (predicate) {
-  case arith::CmpFPredicate::OEQ: return !unordered && a == b;
-  case arith::CmpFPredicate::OGT: return !unordered && a > b;
-  case arith::CmpFPredicate::OGE: return !unordered && a >= b;
-  case arith::CmpFPredicate::OLT: return !unordered && a < b;
-  case arith::CmpFPredicate::OLE: return !unordered && a <= b;
-  case arith::CmpFPredicate::ONE: return !unordered && a != b;
-  case arith::CmpFPredicate::UNE: return unordered || a != b;
-  case arith::CmpFPredicate::UNO: return unordered;
-  case arith::CmpFPredicate::ORD: return !unordered;
-  case arith::CmpFPredicate::UGT: return unordered || a > b;
-  case arith::CmpFPredicate::UGE: return unordered || a >= b;
-  case arith::CmpFPredicate::ULT: return unordered || a < b;
-  case arith::CmpFPredicate::ULE: return unordered || a <= b;
-  default: llvm::report_fatal_error("predicate");
+  case arith::CmpFPredicate::OEQ:
+    return !unordered && a == b;
+  case arith::CmpFPredicate::OGT:
+    return !unordered && a > b;
+  case arith::CmpFPredicate::OGE:
+    return !unordered && a >= b;
+  case arith::CmpFPredicate::OLT:
+    return !unordered && a < b;
+  case arith::CmpFPredicate::OLE:
+    return !unordered && a <= b;
+  case arith::CmpFPredicate::ONE:
+    return !unordered && a != b;
+  case arith::CmpFPredicate::UNE:
+    return unordered || a != b;
+  case arith::CmpFPredicate::UNO:
+    return unordered;
+  case arith::CmpFPredicate::ORD:
+    return !unordered;
+  case arith::CmpFPredicate::UGT:
+    return unordered || a > b;
+  case arith::CmpFPredicate::UGE:
+    return unordered || a >= b;
+  case arith::CmpFPredicate::ULT:
+    return unordered || a < b;
+  case arith::CmpFPredicate::ULE:
+    return unordered || a <= b;
+  default:
+    llvm::report_fatal_error("predicate");
   }
 }
 
