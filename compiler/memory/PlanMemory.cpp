@@ -5,7 +5,7 @@
 // problem is then to pack rectangles (life x size) into a strip of least height.
 //
 // 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
-//    touches each element of A only where it writes the same element of B, the two are
+//    touches each element of A only before it writes the same element of B, the two are
 //    one block. Blocks, not buffers, are placed.
 // 2. Placement, largest block first (by the sizes at the hint; ties by life, then order).
 //    With constant sizes each block takes the best gap among the placed blocks
@@ -92,8 +92,38 @@ std::optional<SmallVector<ArgumentAccess>> getAccesses(Value argument) {
   return accesses;
 }
 
+/// All operations of the node that `op` depends on.
+void collectSources(Operation *op, SetVector<Operation *> &sources) {
+  for (Value operand : op->getOperands())
+    if (Operation *source = operand.getDefiningOp(); source && sources.insert(source))
+      collectSources(source, sources);
+}
+
+/// Whether nothing needs the element that `load` reads once `store`, in the same node, has
+/// written it. Order says so in a node that runs its body once. One with reductions runs
+/// a pass for each and repeats the loads that a pass needs: there the store must come after
+/// all reductions that the load feeds, and be the one store of what else is made of it.
+bool isReadBefore(Operation *load, Operation *store, Operation *node) {
+  if (load->getBlock() != store->getBlock() || !load->isBeforeInBlock(store))
+    return false;
+  if (!isa<ReductionOp>(node))
+    return true;
+  SetVector<Operation *> sources, reached;
+  collectSources(store, sources);
+  reached.insert(load);
+  for (unsigned next = 0; next < reached.size(); ++next)
+    for (Operation *user : reached[next]->getUsers()) {
+      bool isReduction = isa<ReduceOp, ArgReduceOp>(user);
+      if (isReduction ? !sources.contains(user) : isa<StoreOp>(user) && user != store)
+        return false;
+      if (!isReduction)
+        reached.insert(user);
+    }
+  return true;
+}
+
 /// Whether `written` may lie where `read` does: each element is read at the point that
-/// writes it, in that node or an earlier one of the same kernel.
+/// writes it and before that, in that node or an earlier one of the same kernel.
 bool mayReuse(BlockArgument read, BlockArgument written) {
   if (cast<BufferType>(read.getType()).getElementBytes() != cast<BufferType>(written.getType()).getElementBytes())
     return false;
@@ -110,7 +140,7 @@ bool mayReuse(BlockArgument read, BlockArgument written) {
   for (const ArgumentAccess &access : *loads) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
       return false;
-    if (access.node != node && !access.node->isBeforeInBlock(node))
+    if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;
     if (isa<ScatterOp, SortOp, ScanOp>(access.node))
       return false;
@@ -228,7 +258,8 @@ private:
 
   /// The smallest gap that fits, or the end.
   Expr findGap(const MemoryBlock &block, SmallVectorImpl<MemoryBlock *> &conflicting) {
-    llvm::sort(conflicting, [](const MemoryBlock *a, const MemoryBlock *b) { return a->offset.getValue() < b->offset.getValue(); });
+    llvm::sort(conflicting,
+               [](const MemoryBlock *a, const MemoryBlock *b) { return a->offset.getValue() < b->offset.getValue(); });
     int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), end = 0;
     int64_t size = block.size.getValue();
     for (const MemoryBlock *other : conflicting) {
