@@ -16,8 +16,8 @@ void registerStageDialects(mlir::DialectRegistry &registry);
 /// Every pass of ptc and the upstream ones its pipelines use, for textual pipelines. Once per process.
 void registerStagePasses();
 
-/// `--import-onnx MODEL ...`: prints the module that import makes and returns the exit code; nothing if the command line
-/// is another one. For tests of import alone.
+/// `--import-onnx MODEL ...`: prints the module that import makes and returns the exit code; nothing if the command
+/// line is another one. For tests of import alone.
 std::optional<int> runImportCommand(int argc, char **argv);
 
 } // namespace ptc

@@ -34,7 +34,8 @@ bool overwrites(Operation *op) { return isa<ScatterOp>(op); }
 
 class BlockScheduler {
 public:
-  BlockScheduler(Block &block, const FusionContext &context, bool remarks) : block(block), context(context), remarks(remarks) {}
+  BlockScheduler(Block &block, const FusionContext &context, bool remarks)
+      : block(block), context(context), remarks(remarks) {}
 
   void run(bool disable) {
     hoistDeclarations();
@@ -308,7 +309,8 @@ private:
       for (unsigned number = 0; number < entries.size(); ++number) {
         if (done[number] || entries[number].isGone)
           continue;
-        bool ready = llvm::all_of(entries[number].after, [&](unsigned before) { return done[before] || entries[before].isGone; });
+        bool ready = llvm::all_of(entries[number].after,
+                                  [&](unsigned before) { return done[before] || entries[before].isGone; });
         if (!ready)
           continue;
         done[number] = true;
@@ -340,7 +342,8 @@ private:
   int64_t getParallel(Group &group) {
     Operation *node = group.nodes[0];
     if (group.nodes.size() > 1)
-      return group.outer.size() - (llvm::any_of(group.nodes, [&](Operation *n) { return readsAlongKept(n, group.outer.size()); }) ? 1 : 0);
+      return group.outer.size() -
+             (llvm::any_of(group.nodes, [&](Operation *n) { return readsAlongKept(n, group.outer.size()); }) ? 1 : 0);
     if (isa<ContractionOp, AttentionOp>(node))
       return 0;
     int64_t kept = getKeptCount(node);
@@ -401,7 +404,8 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
   using FuseNodesBase::FuseNodesBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()), nullptr, llvm::DenseMap<Value, Value>()};
+      FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()),
+                            nullptr, llvm::DenseMap<Value, Value>()};
       ArrayRef<int64_t> pairs = program.getAliases();
       for (size_t i = 0; i + 1 < pairs.size(); i += 2)
         context.aliases[getMemory(program.getOutputArgs()[pairs[i + 1]])] = getMemory(program.getInputArgs()[pairs[i]]);

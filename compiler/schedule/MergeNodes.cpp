@@ -157,7 +157,8 @@ void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer,
         } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
           SmallVector<Attribute> simplified;
           for (Attribute element : list)
-            simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges)) : element);
+            simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges))
+                                                        : element);
           inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
         }
       }
@@ -178,9 +179,7 @@ unsigned countBodyOps(Operation *node) {
   return count;
 }
 
-bool isMergeTarget(Operation *node) {
-  return isa<PointwiseOp, ReductionOp, ContractionOp, AttentionOp>(node);
-}
+bool isMergeTarget(Operation *node) { return isa<PointwiseOp, ReductionOp, ContractionOp, AttentionOp>(node); }
 
 /// Whether ops of `node`, other than loads of `buffer`, depend on `target`'s order.
 bool isPlainPointwise(Operation *node) {
@@ -217,7 +216,8 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
 void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
   StoreOp store = getOnlyStore(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  SmallVector<Expr> dims = invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
+  SmallVector<Expr> dims =
+      invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
   OpBuilder b(store->getBlock(), store->getBlock()->end());
   cloneBody(b, node, dims, buffer, store.getValue(), ranges);
   target->setLoc(fuseLocations(target, node));

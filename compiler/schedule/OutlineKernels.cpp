@@ -137,7 +137,8 @@ private:
         size = Expr::max(size, getLargest(at, getDomain(node)) + 1).simplify(symbols);
       }
       auto type = cast<BufferType>(local.getType());
-      local.setType(BufferType::get(context, ArrayRef<Expr>(size), type.getElementType(), LayoutAttr::getRowMajor(context, 1)));
+      local.setType(
+          BufferType::get(context, ArrayRef<Expr>(size), type.getElementType(), LayoutAttr::getRowMajor(context, 1)));
     }
   }
 
@@ -158,8 +159,9 @@ private:
     for (auto [i, buffer] : llvm::enumerate(buffers))
       if (llvm::is_contained(written, buffer))
         writtenArguments.push_back(i);
-    auto kernel = KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames), int64_t(fused.getParallel()), writtenArguments,
-                                   DictionaryAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr());
+    auto kernel = KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames),
+                                   int64_t(fused.getParallel()), writtenArguments, DictionaryAttr(), ExprAttr(),
+                                   ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr());
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     auto rename = [&](StringRef symbol) -> Expr {
@@ -171,11 +173,13 @@ private:
     auto renamedType = [&](Value buffer) {
       auto type = cast<BufferType>(buffer.getType());
       Expr count = type.getElementCount().substitute(rename);
-      bool isForeign = count.usesAny([&](StringRef s) { return !s.starts_with("s") || !llvm::to_integer(s.drop_front(), ignored); });
+      bool isForeign =
+          count.usesAny([&](StringRef s) { return !s.starts_with("s") || !llvm::to_integer(s.drop_front(), ignored); });
       // The size matters to reports only; symbols that the kernel is not given are left out.
       if (isForeign)
         count = Expr::constant(b.getContext(), 0);
-      return BufferType::get(b.getContext(), ArrayRef<Expr>(count), type.getElementType(), LayoutAttr::getRowMajor(b.getContext(), 1));
+      return BufferType::get(b.getContext(), ArrayRef<Expr>(count), type.getElementType(),
+                             LayoutAttr::getRowMajor(b.getContext(), 1));
     };
     for (Value buffer : buffers)
       mapping.map(buffer, block.addArgument(renamedType(buffer), b.getUnknownLoc()));

@@ -35,9 +35,9 @@ enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
-  mlir::Value buffer;              // what is kept in registers or cache
-  llvm::SmallVector<Expr> outer;   // Share: extents of the common dims
-  std::string reason;              // None: why not
+  mlir::Value buffer;            // what is kept in registers or cache
+  llvm::SmallVector<Expr> outer; // Share: extents of the common dims
+  std::string reason;            // None: why not
   explicit operator bool() const { return kind != FusionKind::None; }
   static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
 };
@@ -54,11 +54,15 @@ struct FusionContext {
 // Merging (MergeNodes.cpp).
 
 /// May pointwise `node` be inlined after `buffer`'s store in `target`?
-FusionPlan canMergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer, const FusionContext &context);
-void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer, const FusionContext &context);
+FusionPlan canMergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
+                                const FusionContext &context);
+void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
+                       const FusionContext &context);
 /// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it?
-FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
-void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
+FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
+                                const FusionContext &context);
+void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
+                       const FusionContext &context);
 
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);

@@ -96,7 +96,8 @@ struct Slice {
 };
 
 /// All accesses to `buffer` in a group as slices.
-std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, unsigned outer, const FusionContext &context) {
+std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, unsigned outer,
+                                            const FusionContext &context) {
   SmallVector<Slice> slices;
   bool ok = true;
   for (Operation *node : group.nodes) {

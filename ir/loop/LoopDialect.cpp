@@ -60,8 +60,8 @@ Type BufferType::parse(AsmParser &parser) {
   ArrayAttr dims;
   Type elementType;
   LayoutAttr layout;
-  if (parser.parseLess() || prim::parseExprList(parser, dims) ||
-      parser.parseKeyword("x") || parser.parseType(elementType))
+  if (parser.parseLess() || prim::parseExprList(parser, dims) || parser.parseKeyword("x") ||
+      parser.parseType(elementType))
     return {};
   if (succeeded(parser.parseOptionalComma())) {
     layout = dyn_cast_or_null<LayoutAttr>(LayoutAttr::parse(parser, {}));
@@ -84,27 +84,18 @@ void BufferType::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-BufferType BufferType::get(MLIRContext *context, ArrayRef<Expr> shape,
-                           Type elementType, LayoutAttr layout) {
+BufferType BufferType::get(MLIRContext *context, ArrayRef<Expr> shape, Type elementType, LayoutAttr layout) {
   SmallVector<ExprAttr> dims(shape.begin(), shape.end());
   return get(context, ArrayRef<ExprAttr>(dims), elementType, layout);
 }
 
-SmallVector<Expr> BufferType::getShape() const {
-  return SmallVector<Expr>(getDims().begin(), getDims().end());
-}
+SmallVector<Expr> BufferType::getShape() const { return SmallVector<Expr>(getDims().begin(), getDims().end()); }
 
-int64_t loop::getElementBytes(Type elementType) {
-  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
-}
+int64_t loop::getElementBytes(Type elementType) { return (elementType.getIntOrFloatBitWidth() + 7) / 8; }
 
-int64_t BufferType::getElementBytes() const {
-  return loop::getElementBytes(getElementType());
-}
+int64_t BufferType::getElementBytes() const { return loop::getElementBytes(getElementType()); }
 
-Expr BufferType::getElementCount() const {
-  return product(getContext(), getShape());
-}
+Expr BufferType::getElementCount() const { return product(getContext(), getShape()); }
 
 SmallVector<Expr> BufferType::getStrides() const {
   assert(getLayout() && "strides of a buffer without a layout");

@@ -16,9 +16,7 @@ ParseResult loop::parseOneExpr(AsmParser &parser, ExprAttr &attr) {
   return success(bool(expr));
 }
 
-void loop::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) {
-  printer << Expr(expr).str();
-}
+void loop::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) { printer << Expr(expr).str(); }
 
 //===----------------------------------------------------------------------===//
 // loop.program @f(%x: type, ... | %y: type, ...) attributes {...} { ... }
@@ -27,13 +25,10 @@ void loop::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) {
 
 /// Symbol name, block arguments, attributes and body of program and kernel. The
 /// outputs of a program stand behind `|`; their position goes to `inputs`.
-static ParseResult parseSymbolOp(OpAsmParser &parser, OperationState &result,
-                                 bool hasOutputs) {
+static ParseResult parseSymbolOp(OpAsmParser &parser, OperationState &result, bool hasOutputs) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
-  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
-                             result.attributes) ||
-      parser.parseLParen())
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes) || parser.parseLParen())
     return failure();
   int64_t inputs = -1;
   bool closed = succeeded(parser.parseOptionalRParen());
@@ -61,8 +56,7 @@ static ParseResult parseSymbolOp(OpAsmParser &parser, OperationState &result,
     return failure();
   if (hasOutputs)
     result.addAttribute("inputs",
-                        parser.getBuilder().getI64IntegerAttr(
-                            inputs < 0 ? int64_t(arguments.size()) : inputs));
+                        parser.getBuilder().getI64IntegerAttr(inputs < 0 ? int64_t(arguments.size()) : inputs));
   Region *body = result.addRegion();
   if (parser.parseRegion(*body, arguments))
     return failure();
@@ -74,8 +68,7 @@ static ParseResult parseSymbolOp(OpAsmParser &parser, OperationState &result,
   return success();
 }
 
-static void printSymbolOp(OpAsmPrinter &printer, Operation *op, Block &block,
-                          int64_t inputs) {
+static void printSymbolOp(OpAsmPrinter &printer, Operation *op, Block &block, int64_t inputs) {
   printer << ' ';
   printer.printSymbolName(SymbolTable::getSymbolName(op).getValue());
   printer << '(';
@@ -89,8 +82,7 @@ static void printSymbolOp(OpAsmPrinter &printer, Operation *op, Block &block,
   if (inputs == int64_t(block.getNumArguments()))
     printer << " |";
   printer << ')';
-  printer.printOptionalAttrDictWithKeyword(op->getAttrs(),
-                                           {"sym_name", "inputs"});
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), {"sym_name", "inputs"});
   printer << ' ';
   printer.printRegion(*block.getParent(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/false);
@@ -99,30 +91,25 @@ static void printSymbolOp(OpAsmPrinter &printer, Operation *op, Block &block,
 ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseSymbolOp(parser, result, /*hasOutputs=*/true);
 }
-void ProgramOp::print(OpAsmPrinter &printer) {
-  printSymbolOp(printer, *this, getBlock(), getInputs());
-}
+void ProgramOp::print(OpAsmPrinter &printer) { printSymbolOp(printer, *this, getBlock(), getInputs()); }
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseSymbolOp(parser, result, /*hasOutputs=*/false);
 }
-void KernelOp::print(OpAsmPrinter &printer) {
-  printSymbolOp(printer, *this, getBlock(), -1);
-}
+void KernelOp::print(OpAsmPrinter &printer) { printSymbolOp(printer, *this, getBlock(), -1); }
 
 //===----------------------------------------------------------------------===//
 // Builders
 //===----------------------------------------------------------------------===//
 
-void LoadOp::build(OpBuilder &builder, OperationState &state, Value buffer,
-                   ArrayRef<Expr> indices, ValueRange operands) {
-  build(builder, state, cast<BufferType>(buffer.getType()).getElementType(),
-        buffer, prim::getExprArray(builder.getContext(), indices), operands);
+void LoadOp::build(OpBuilder &builder, OperationState &state, Value buffer, ArrayRef<Expr> indices,
+                   ValueRange operands) {
+  build(builder, state, cast<BufferType>(buffer.getType()).getElementType(), buffer,
+        prim::getExprArray(builder.getContext(), indices), operands);
 }
 
-void StoreOp::build(OpBuilder &builder, OperationState &state, Value value,
-                    Value buffer, ArrayRef<Expr> indices, ValueRange operands) {
-  build(builder, state, value, buffer,
-        prim::getExprArray(builder.getContext(), indices), operands,
+void StoreOp::build(OpBuilder &builder, OperationState &state, Value value, Value buffer, ArrayRef<Expr> indices,
+                    ValueRange operands) {
+  build(builder, state, value, buffer, prim::getExprArray(builder.getContext(), indices), operands,
         prim::ReduceKindAttr());
 }
 
@@ -131,20 +118,16 @@ void StoreOp::build(OpBuilder &builder, OperationState &state, Value value,
 //===----------------------------------------------------------------------===//
 
 bool loop::isNode(Operation *op) {
-  return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, ContractionOp,
-             AttentionOp>(op);
+  return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, ContractionOp, AttentionOp>(op);
 }
 
-SmallVector<Expr> loop::getDomain(Operation *node) {
-  return prim::getExprs(node->getAttrOfType<ArrayAttr>("domain"));
-}
+SmallVector<Expr> loop::getDomain(Operation *node) { return prim::getExprs(node->getAttrOfType<ArrayAttr>("domain")); }
 
 void loop::setDomain(Operation *node, ArrayRef<Expr> domain) {
   node->setAttr("domain", prim::getExprArray(node->getContext(), domain));
 }
 
-static Attribute substitute(Attribute attr,
-                            function_ref<Expr(StringRef)> map) {
+static Attribute substitute(Attribute attr, function_ref<Expr(StringRef)> map) {
   if (auto expr = dyn_cast<ExprAttr>(attr))
     return Expr(expr).substitute(map);
   auto list = dyn_cast<ArrayAttr>(attr);
@@ -166,8 +149,7 @@ void loop::substituteExprs(Operation *root, function_ref<Expr(StringRef)> map) {
   });
 }
 
-void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read,
-                           SmallVectorImpl<Value> &written) {
+void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallVectorImpl<Value> &written) {
   auto add = [](SmallVectorImpl<Value> &list, Value buffer) {
     if (!llvm::is_contained(list, buffer))
       list.push_back(buffer);

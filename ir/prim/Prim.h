@@ -17,6 +17,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "ir/prim/PrimEnums.h.inc"
+
 #include "ir/prim/PrimDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/prim/PrimAttrs.h.inc"
@@ -28,17 +29,13 @@ namespace ptc::prim {
 
 /// The dims of a ranked tensor type as expressions.
 llvm::SmallVector<Expr> getDims(mlir::Type tensorType);
-inline llvm::SmallVector<Expr> getDims(mlir::Value tensor) {
-  return getDims(tensor.getType());
-}
+inline llvm::SmallVector<Expr> getDims(mlir::Value tensor) { return getDims(tensor.getType()); }
 /// A ranked tensor type of these dims; carries a DimsAttr where one is not constant.
 mlir::RankedTensorType getTensorType(llvm::ArrayRef<Expr> dims, mlir::Type elementType);
 inline mlir::Type getElementType(mlir::Value tensor) {
   return llvm::cast<mlir::RankedTensorType>(tensor.getType()).getElementType();
 }
-inline int64_t getRank(mlir::Value tensor) {
-  return llvm::cast<mlir::RankedTensorType>(tensor.getType()).getRank();
-}
+inline int64_t getRank(mlir::Value tensor) { return llvm::cast<mlir::RankedTensorType>(tensor.getType()).getRank(); }
 /// The type that scalar bodies compute with: signless integers.
 mlir::Type getScalarType(mlir::Type elementType);
 

@@ -1,7 +1,7 @@
 //===- PrimDialect.cpp - registration, attributes, dims of tensor types ---===//
 
-#include "ir/prim/Prim.h"
 #include "ir/expr/ExprStorage.h"
+#include "ir/prim/Prim.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -30,12 +30,10 @@ void PrimDialect::registerAttributes() {
                 >();
 }
 
-Attribute PrimDialect::parseAttribute(DialectAsmParser &parser,
-                                      Type type) const {
+Attribute PrimDialect::parseAttribute(DialectAsmParser &parser, Type type) const {
   StringRef mnemonic;
   Attribute attr;
-  OptionalParseResult result =
-      generatedAttributeParser(parser, &mnemonic, type, attr);
+  OptionalParseResult result = generatedAttributeParser(parser, &mnemonic, type, attr);
   if (result.has_value())
     return attr;
   if (mnemonic == "expr")
@@ -44,8 +42,7 @@ Attribute PrimDialect::parseAttribute(DialectAsmParser &parser,
   return {};
 }
 
-void PrimDialect::printAttribute(Attribute attr,
-                                 DialectAsmPrinter &printer) const {
+void PrimDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) const {
   if (auto expr = dyn_cast<ExprAttr>(attr)) {
     printer << "expr";
     expr.print(printer);
@@ -73,9 +70,7 @@ ParseResult prim::parseExprList(AsmParser &parser, ArrayAttr &exprs) {
 
 void prim::printExprList(AsmPrinter &printer, ArrayAttr exprs) {
   printer << '[';
-  llvm::interleaveComma(exprs, printer, [&](Attribute attr) {
-    printer << Expr(cast<ExprAttr>(attr)).str();
-  });
+  llvm::interleaveComma(exprs, printer, [&](Attribute attr) { printer << Expr(cast<ExprAttr>(attr)).str(); });
   printer << ']';
 }
 
@@ -97,8 +92,7 @@ SmallVector<Expr> prim::getExprs(ArrayAttr exprs) {
 
 Attribute DimsAttr::parse(AsmParser &parser, Type) {
   ArrayAttr list;
-  if (parser.parseLess() || parseExprList(parser, list) ||
-      parser.parseGreater())
+  if (parser.parseLess() || parseExprList(parser, list) || parser.parseGreater())
     return {};
   SmallVector<ExprAttr> dims;
   for (Attribute attr : list)
@@ -108,23 +102,18 @@ Attribute DimsAttr::parse(AsmParser &parser, Type) {
 
 void DimsAttr::print(AsmPrinter &printer) const {
   printer << "<[";
-  llvm::interleaveComma(getDims(), printer,
-                        [&](ExprAttr dim) { printer << Expr(dim).str(); });
+  llvm::interleaveComma(getDims(), printer, [&](ExprAttr dim) { printer << Expr(dim).str(); });
   printer << "]>";
 }
 
-LogicalResult
-DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
-                         function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                       function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getDims().size())
-    return emitError() << "the type has " << shape.size() << " dims, its encoding "
-                       << getDims().size();
+    return emitError() << "the type has " << shape.size() << " dims, its encoding " << getDims().size();
   for (auto [size, dim] : llvm::zip(shape, getDims())) {
     bool isStatic = Expr(dim).isConstant();
-    if (isStatic != !ShapedType::isDynamic(size) ||
-        (isStatic && Expr(dim).getValue() != size))
-      return emitError() << "dim " << Expr(dim).str()
-                         << " of the encoding contradicts the type's";
+    if (isStatic != !ShapedType::isDynamic(size) || (isStatic && Expr(dim).getValue() != size))
+      return emitError() << "dim " << Expr(dim).str() << " of the encoding contradicts the type's";
   }
   return success();
 }
@@ -150,8 +139,7 @@ RankedTensorType prim::getTensorType(ArrayRef<Expr> dims, Type elementType) {
   }
   if (!llvm::is_contained(shape, ShapedType::kDynamic))
     return RankedTensorType::get(shape, elementType);
-  return RankedTensorType::get(
-      shape, elementType, DimsAttr::get(elementType.getContext(), encoded));
+  return RankedTensorType::get(shape, elementType, DimsAttr::get(elementType.getContext(), encoded));
 }
 
 Type prim::getScalarType(Type elementType) {
@@ -165,8 +153,7 @@ SymbolRanges prim::getSymbolRanges(DictionaryAttr symbols) {
   if (symbols)
     for (NamedAttribute entry : symbols)
       if (auto symbol = dyn_cast<SymbolAttr>(entry.getValue()))
-        ranges[entry.getName()] = {symbol.getMin(), symbol.getMax(),
-                                   symbol.getDivisor()};
+        ranges[entry.getName()] = {symbol.getMin(), symbol.getMax(), symbol.getDivisor()};
   return ranges;
 }
 

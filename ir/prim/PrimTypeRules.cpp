@@ -17,17 +17,14 @@ using namespace ptc::prim;
 
 namespace {
 
-LogicalResult rankError(std::optional<Location> loc, const char *sentence) {
-  return emitOptionalError(loc, sentence);
-}
+LogicalResult rankError(std::optional<Location> loc, const char *sentence) { return emitOptionalError(loc, sentence); }
 
 using Types = SmallVectorImpl<Type>;
 
 /// i1 of the operands' shape, encoding included.
 LogicalResult inferPredicate(Value operand, Types &results) {
   auto type = cast<RankedTensorType>(operand.getType());
-  results.push_back(
-      type.clone(IntegerType::get(type.getContext(), 1)));
+  results.push_back(type.clone(IntegerType::get(type.getContext(), 1)));
   return success();
 }
 
@@ -41,10 +38,9 @@ SmallVector<Expr> dropAxes(ArrayRef<Expr> dims, ArrayRef<int64_t> axes) {
 
 } // namespace
 
-#define PREDICATE(OP, OPERAND)                                                 \
-  LogicalResult OP::inferReturnTypes(MLIRContext *, std::optional<Location>,   \
-                                     Adaptor adaptor, Types &results) {        \
-    return inferPredicate(adaptor.OPERAND(), results);                         \
+#define PREDICATE(OP, OPERAND)                                                                                         \
+  LogicalResult OP::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor, Types &results) {        \
+    return inferPredicate(adaptor.OPERAND(), results);                                                                 \
   }
 PREDICATE(EqOp, getA)
 PREDICATE(NeOp, getA)
@@ -67,8 +63,7 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 LogicalResult ExprsOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
-  if (type.getRank() > 1 || !type.hasStaticShape() ||
-      type.getNumElements() != int64_t(getValues().size()))
+  if (type.getRank() > 1 || !type.hasStaticShape() || type.getNumElements() != int64_t(getValues().size()))
     return emitOpError("has ") << getValues().size() << " values for " << type;
   return success();
 }
@@ -94,9 +89,8 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
-                                            std::optional<Location> loc,
-                                            Adaptor adaptor, Types &results) {
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                            Types &results) {
   SmallVector<Expr> from = getDims(adaptor.getX()), to;
   if (from.size() != adaptor.getPermutation().size())
     return rankError(loc, "the permutation has another rank than the operand");
@@ -113,17 +107,15 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
   return getX();
 }
 
-LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
-                                         std::optional<Location> loc,
-                                         Adaptor adaptor, Types &results) {
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                         Types &results) {
   SmallVector<Expr> dims = getDims(adaptor.getInputs().front());
   size_t axis = adaptor.getAxis();
   if (axis >= dims.size())
     return rankError(loc, "the axis is out of the operands' rank");
   for (Value input : adaptor.getInputs().drop_front())
     dims[axis] = dims[axis] + getDims(input)[axis];
-  results.push_back(
-      getTensorType(dims, getElementType(adaptor.getInputs().front())));
+  results.push_back(getTensorType(dims, getElementType(adaptor.getInputs().front())));
   return success();
 }
 
@@ -131,10 +123,8 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
 // Indexing
 //===----------------------------------------------------------------------===//
 
-LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                         Adaptor adaptor, Types &results) {
-  SmallVector<Expr> x = getDims(adaptor.getX()),
-                    indices = getDims(adaptor.getIndices());
+LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor, Types &results) {
+  SmallVector<Expr> x = getDims(adaptor.getX()), indices = getDims(adaptor.getIndices());
   size_t axis = adaptor.getAxis();
   SmallVector<Expr> dims(x.begin(), x.begin() + axis);
   dims.append(indices.begin(), indices.end());
@@ -143,20 +133,15 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
   return success();
 }
 
-LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *,
-                                                 std::optional<Location>,
-                                                 Adaptor adaptor,
+LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
                                                  Types &results) {
-  results.push_back(getTensorType(getDims(adaptor.getIndices()),
-                                  getElementType(adaptor.getX())));
+  results.push_back(getTensorType(getDims(adaptor.getIndices()), getElementType(adaptor.getX())));
   return success();
 }
 
-LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *,
-                                           std::optional<Location> loc,
-                                           Adaptor adaptor, Types &results) {
-  SmallVector<Expr> x = getDims(adaptor.getX()),
-                    indices = getDims(adaptor.getIndices());
+LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                           Types &results) {
+  SmallVector<Expr> x = getDims(adaptor.getX()), indices = getDims(adaptor.getIndices());
   if (indices.empty() || !indices.back().isConstant())
     return rankError(loc, "the length of index tuples must be known");
   size_t consumed = adaptor.getBatchDims() + indices.back().getValue();
@@ -172,29 +157,22 @@ LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *,
 // Reductions and contractions
 //===----------------------------------------------------------------------===//
 
-LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                         Adaptor adaptor, Types &results) {
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor, Types &results) {
   results.push_back(
-      getTensorType(dropAxes(getDims(adaptor.getX()), adaptor.getAxes()),
-                    getElementType(adaptor.getX())));
+      getTensorType(dropAxes(getDims(adaptor.getX()), adaptor.getAxes()), getElementType(adaptor.getX())));
   return success();
 }
 
-LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location>,
-                                            Adaptor adaptor, Types &results) {
+LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                            Types &results) {
   int64_t axis = adaptor.getAxis();
-  results.push_back(getTensorType(
-      dropAxes(getDims(adaptor.getX()), axis),
-      IntegerType::get(context, 64, IntegerType::Signed)));
+  results.push_back(
+      getTensorType(dropAxes(getDims(adaptor.getX()), axis), IntegerType::get(context, 64, IntegerType::Signed)));
   return success();
 }
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
-                                         std::optional<Location> loc,
-                                         Adaptor adaptor, Types &results) {
-  SmallVector<Expr> lhs = getDims(adaptor.getLhs()),
-                    rhs = getDims(adaptor.getRhs());
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor, Types &results) {
+  SmallVector<Expr> lhs = getDims(adaptor.getLhs()), rhs = getDims(adaptor.getRhs());
   if (lhs.size() < 2 || rhs.size() < 2)
     return rankError(loc, "operands must have rank 2 or more");
   if (lhs.back() != rhs[rhs.size() - 2])

@@ -8,22 +8,19 @@
 using namespace mlir;
 using namespace ptc::prim;
 
-bool ScalarBuilder::isFloat(Value v) const {
-  return isa<FloatType>(v.getType());
-}
+bool ScalarBuilder::isFloat(Value v) const { return isa<FloatType>(v.getType()); }
 
 Value ScalarBuilder::constant(Type type, double value) {
   if (isa<FloatType>(type))
     return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
-  return arith::ConstantOp::create(b, loc,
-                                   b.getIntegerAttr(type, int64_t(value)));
+  return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, int64_t(value)));
 }
 
-#define FLOAT_OR_INT(NAME, FLOAT_OP, INT_OP)                                   \
-  Value ScalarBuilder::NAME(Value a, Value c) {                                \
-    if (isFloat(a))                                                            \
-      return FLOAT_OP::create(b, loc, a, c);                                   \
-    return INT_OP::create(b, loc, a, c);                                       \
+#define FLOAT_OR_INT(NAME, FLOAT_OP, INT_OP)                                                                           \
+  Value ScalarBuilder::NAME(Value a, Value c) {                                                                        \
+    if (isFloat(a))                                                                                                    \
+      return FLOAT_OP::create(b, loc, a, c);                                                                           \
+    return INT_OP::create(b, loc, a, c);                                                                               \
   }
 FLOAT_OR_INT(add, arith::AddFOp, arith::AddIOp)
 FLOAT_OR_INT(sub, arith::SubFOp, arith::SubIOp)
@@ -62,10 +59,8 @@ Value ScalarBuilder::mod(Value a, Value c) {
   Value r = rem(a, c);
   if (!isFloat(a) && isUnsigned)
     return r;
-  Value differs = isFloat(a)
-                      ? Value(arith::XOrIOp::create(b, loc, less(r, zero(r)),
-                                                    less(c, zero(c))))
-                      : less(bitXor(r, c), zero(r));
+  Value differs = isFloat(a) ? Value(arith::XOrIOp::create(b, loc, less(r, zero(r)), less(c, zero(c))))
+                             : less(bitXor(r, c), zero(r));
   Value fix = bitAnd(notEqual(r, zero(r)), differs);
   if (!isFloat(a)) // x mod 0 = 0
     fix = bitAnd(fix, notEqual(c, zero(c)));
@@ -114,8 +109,7 @@ Value ScalarBuilder::sign(Value a) {
   if (!isFloat(a) && isUnsigned)
     return select(positive, one(a), zero(a));
   Value negative = less(a, zero(a));
-  return select(positive, one(a),
-                select(negative, constant(a.getType(), -1), a));
+  return select(positive, one(a), select(negative, constant(a.getType(), -1), a));
 }
 
 // x < 0 ? 0 : x is one instruction and keeps NaN.
@@ -130,18 +124,10 @@ Value ScalarBuilder::sigmoid(Value a) {
   return div(one(a), add(one(a), e));
 }
 
-Value ScalarBuilder::bitAnd(Value a, Value c) {
-  return arith::AndIOp::create(b, loc, a, c);
-}
-Value ScalarBuilder::bitOr(Value a, Value c) {
-  return arith::OrIOp::create(b, loc, a, c);
-}
-Value ScalarBuilder::bitXor(Value a, Value c) {
-  return arith::XOrIOp::create(b, loc, a, c);
-}
-Value ScalarBuilder::bitNot(Value a) {
-  return arith::XOrIOp::create(b, loc, a, constant(a.getType(), -1));
-}
+Value ScalarBuilder::bitAnd(Value a, Value c) { return arith::AndIOp::create(b, loc, a, c); }
+Value ScalarBuilder::bitOr(Value a, Value c) { return arith::OrIOp::create(b, loc, a, c); }
+Value ScalarBuilder::bitXor(Value a, Value c) { return arith::XOrIOp::create(b, loc, a, c); }
+Value ScalarBuilder::bitNot(Value a) { return arith::XOrIOp::create(b, loc, a, constant(a.getType(), -1)); }
 
 Value ScalarBuilder::shiftLeft(Value a, Value c) {
   Value width = constant(a.getType(), a.getType().getIntOrFloatBitWidth());
@@ -176,34 +162,24 @@ Value ScalarBuilder::notEqual(Value a, Value c) {
 Value ScalarBuilder::less(Value a, Value c) {
   if (isFloat(a))
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, a, c);
-  return arith::CmpIOp::create(
-      b, loc, isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt,
-      a, c);
+  return arith::CmpIOp::create(b, loc, isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt, a, c);
 }
 
 Value ScalarBuilder::lessEqual(Value a, Value c) {
   if (isFloat(a))
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, a, c);
-  return arith::CmpIOp::create(
-      b, loc, isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle,
-      a, c);
+  return arith::CmpIOp::create(b, loc, isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle, a, c);
 }
 
-Value ScalarBuilder::isNan(Value a) {
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a);
-}
+Value ScalarBuilder::isNan(Value a) { return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a); }
 
 Value ScalarBuilder::isInf(Value a) {
   auto type = cast<FloatType>(a.getType());
-  Value infinity = arith::ConstantOp::create(
-      b, loc,
-      b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
+  Value infinity = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
   return equal(math::AbsFOp::create(b, loc, a), infinity);
 }
 
-Value ScalarBuilder::select(Value c, Value a, Value d) {
-  return arith::SelectOp::create(b, loc, c, a, d);
-}
+Value ScalarBuilder::select(Value c, Value a, Value d) { return arith::SelectOp::create(b, loc, c, a, d); }
 
 namespace {
 
@@ -220,8 +196,7 @@ APFloat largestBelowPowerOf2(FloatType type, unsigned exponent) {
 
 // Saturating conversion: clamp in the float type, convert, and mend NaN and the
 // upper limit, which the float type may be unable to express.
-static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a,
-                                   IntegerType to, bool toUnsigned) {
+static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a, IntegerType to, bool toUnsigned) {
   auto from = cast<FloatType>(a.getType());
   unsigned magnitude = to.getWidth() - (toUnsigned ? 0 : 1);
   auto constant = [&](Type type, Attribute value) -> Value {
@@ -231,8 +206,7 @@ static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a,
   APFloat low = APFloat::getZero(from.getFloatSemantics());
   if (!toUnsigned) {
     low = APFloat(from.getFloatSemantics());
-    low.convertFromAPInt(APInt::getSignedMinValue(to.getWidth()), true,
-                         APFloat::rmTowardZero);
+    low.convertFromAPInt(APInt::getSignedMinValue(to.getWidth()), true, APFloat::rmTowardZero);
   }
   Value highF = constant(from, b.getFloatAttr(from, high));
   Value lowF = constant(from, b.getFloatAttr(from, low));
@@ -240,11 +214,9 @@ static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a,
   Value inside = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, a, lowF);
   Value clamped = arith::SelectOp::create(b, loc, above, highF, a);
   clamped = arith::SelectOp::create(b, loc, inside, clamped, lowF); // NaN too
-  Value converted = toUnsigned
-                        ? Value(arith::FPToUIOp::create(b, loc, to, clamped))
-                        : Value(arith::FPToSIOp::create(b, loc, to, clamped));
-  APInt most = toUnsigned ? APInt::getMaxValue(to.getWidth())
-                          : APInt::getSignedMaxValue(to.getWidth());
+  Value converted = toUnsigned ? Value(arith::FPToUIOp::create(b, loc, to, clamped))
+                               : Value(arith::FPToSIOp::create(b, loc, to, clamped));
+  APInt most = toUnsigned ? APInt::getMaxValue(to.getWidth()) : APInt::getSignedMaxValue(to.getWidth());
   Value mostV = constant(to, b.getIntegerAttr(to, most));
   converted = arith::SelectOp::create(b, loc, above, mostV, converted);
   Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a);
@@ -273,10 +245,8 @@ Value ScalarBuilder::convert(Value a, Type to, bool toUnsigned) {
     return convertFloatToInteger(b, loc, a, cast<IntegerType>(to), toUnsigned);
   bool zeroExtend = isUnsigned || from.isInteger(1);
   if (toFloat)
-    return zeroExtend ? Value(arith::UIToFPOp::create(b, loc, to, a))
-                      : Value(arith::SIToFPOp::create(b, loc, to, a));
+    return zeroExtend ? Value(arith::UIToFPOp::create(b, loc, to, a)) : Value(arith::SIToFPOp::create(b, loc, to, a));
   if (to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
     return arith::TruncIOp::create(b, loc, to, a);
-  return zeroExtend ? Value(arith::ExtUIOp::create(b, loc, to, a))
-                    : Value(arith::ExtSIOp::create(b, loc, to, a));
+  return zeroExtend ? Value(arith::ExtUIOp::create(b, loc, to, a)) : Value(arith::ExtSIOp::create(b, loc, to, a));
 }

@@ -138,8 +138,8 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
     return {0.0};
   if (transformation == "tf_half_pixel_for_nn")
     return a.mul(a.add(a.positions(), 0.5), 1 / scale);
-  std::vector<double> c =
-      coordinates(a, transformation, axis, inverse, [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
+  std::vector<double> c = coordinates(a, transformation, axis, inverse,
+                                      [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
   if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
     double adjustment = double(out) / (scale * in);
     return a.add(c, in / 2.0 * (1 - adjustment));

@@ -27,9 +27,7 @@ namespace ptc {
 
 namespace {
 
-bool isDim(StringRef symbol, unsigned &dim) {
-  return symbol.consume_front("d") && !symbol.getAsInteger(10, dim);
-}
+bool isDim(StringRef symbol, unsigned &dim) { return symbol.consume_front("d") && !symbol.getAsInteger(10, dim); }
 
 /// The only dim that an index uses, if it uses one.
 std::optional<unsigned> getOnlyDim(Expr index) {
@@ -47,8 +45,7 @@ std::optional<unsigned> getOnlyDim(Expr index) {
 
 class LayoutAssignment {
 public:
-  LayoutAssignment(ProgramOp program)
-      : program(program), hints(prim::getSymbolHints(program.getSymbols())) {}
+  LayoutAssignment(ProgramOp program) : program(program), hints(prim::getSymbolHints(program.getSymbols())) {}
 
   void run() {
     program.walk<WalkOrder::PreOrder>([&](Operation *op) {

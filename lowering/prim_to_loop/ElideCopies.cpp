@@ -46,7 +46,8 @@ std::optional<std::pair<int64_t, Expr>> matchShiftedDim(Expr expr, unsigned rank
       continue;
     Expr rest;
     Expr coefficient = expr.coefficientOf(dim, &rest);
-    bool restUsesDims = rest && rest.usesAny([](StringRef s) { return s.starts_with("d") && s.size() > 1 && llvm::isDigit(s[1]); });
+    bool restUsesDims =
+        rest && rest.usesAny([](StringRef s) { return s.starts_with("d") && s.size() > 1 && llvm::isDigit(s[1]); });
     if (!coefficient || !coefficient.isConstant(1) || restUsesDims)
       return std::nullopt;
     return std::pair<int64_t, Expr>(k, rest);
@@ -88,18 +89,13 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   return copy;
 }
 
-/// True if one node alone writes the buffer, without combining.
-bool hasOneWriter(Value buffer) {
-  Operation *writer = nullptr;
-  for (Operation *user : buffer.getUsers()) {
-    auto store = dyn_cast<StoreOp>(user);
-    if (!store)
-      continue;
-    if (store.getCombine() || writer)
-      return false;
-    writer = store->getParentOp();
-  }
-  return writer != nullptr;
+/// True if no element of the buffer is written twice: scatters alone do that.
+bool isWrittenOnce(Value buffer) {
+  for (Operation *user : buffer.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user))
+      if (store.getCombine() || store->getParentOfType<ScatterOp>())
+        return false;
+  return true;
 }
 
 SmallVector<Expr> mapIndices(const Copy &copy, ArrayRef<Expr> at) {
@@ -145,7 +141,7 @@ bool elide(PointwiseOp node) {
   // Within one block only: a branch may not write what the other one also writes
   // before its own copy has run, and users in other blocks see both buffers.
   Block *block = copy->from->getBlock();
-  if (node->getBlock() != block || !hasOneWriter(from))
+  if (node->getBlock() != block || !isWrittenOnce(from))
     return false;
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp>(user))

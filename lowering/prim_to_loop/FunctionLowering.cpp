@@ -16,8 +16,7 @@ namespace ptc {
 // Bodies
 //===----------------------------------------------------------------------===//
 
-SymbolRanges loop::getDomainRanges(const SymbolRanges &symbols,
-                                   ArrayRef<Expr> domain) {
+SymbolRanges loop::getDomainRanges(const SymbolRanges &symbols, ArrayRef<Expr> domain) {
   SymbolRanges ranges = symbols;
   for (auto [index, extent] : llvm::enumerate(domain)) {
     ExprRange known = extent.range(symbols);
@@ -33,16 +32,14 @@ SymbolRanges loop::getDomainRanges(const SymbolRanges &symbols,
 
 Value Body::emitIndex(Expr expr, ArrayRef<Value> operands) {
   expr = expr.simplify(ranges);
-  return IndexOp::create(builder, loc, builder.getI64Type(), ExprAttr(expr),
-                         operands);
+  return IndexOp::create(builder, loc, builder.getI64Type(), ExprAttr(expr), operands);
 }
 
 Value loop::widen(Body &body, Value scalar) {
   Type type = scalar.getType();
   if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() >= 32)
     return scalar;
-  return arith::ExtFOp::create(body.builder, body.loc,
-                               body.builder.getF32Type(), scalar);
+  return arith::ExtFOp::create(body.builder, body.loc, body.builder.getF32Type(), scalar);
 }
 
 Value loop::narrow(Body &body, Value scalar, Type elementType) {
@@ -59,8 +56,7 @@ SmallVector<Expr> FunctionLowering::dims(unsigned first, unsigned count) {
   return list;
 }
 
-Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain,
-                                 Location loc, TypeRange arguments) {
+Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain, Location loc, TypeRange arguments) {
   Block &block = region.emplaceBlock();
   for (Type type : arguments)
     block.addArgument(type, loc);
@@ -72,12 +68,9 @@ Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain,
 // Tensors
 //===----------------------------------------------------------------------===//
 
-void FunctionLowering::set(Value value, Tensor tensor) {
-  values[value] = std::move(tensor);
-}
+void FunctionLowering::set(Value value, Tensor tensor) { values[value] = std::move(tensor); }
 
-Value FunctionLowering::createBuffer(ArrayRef<Expr> dims, Type elementType,
-                                     Location loc) {
+Value FunctionLowering::createBuffer(ArrayRef<Expr> dims, Type elementType, Location loc) {
   auto type = BufferType::get(context, dims, prim::getScalarType(elementType));
   return BufferOp::create(builder, loc, type);
 }
@@ -92,15 +85,13 @@ Tensor FunctionLowering::readOf(Value buffer, Type elementType) {
     SmallVector<Expr> at;
     for (Expr expr : index.at)
       at.push_back(expr.simplify(body.ranges));
-    return LoadOp::create(body.builder, body.loc, buffer, ArrayRef<Expr>(at),
-                          ValueRange(index.operands));
+    return LoadOp::create(body.builder, body.loc, buffer, ArrayRef<Expr>(at), ValueRange(index.operands));
   };
   return tensor;
 }
 
-Tensor FunctionLowering::viewOf(
-    const Tensor &tensor, ArrayRef<Expr> dims,
-    std::function<SmallVector<Expr>(Body &, ArrayRef<Expr>)> map) {
+Tensor FunctionLowering::viewOf(const Tensor &tensor, ArrayRef<Expr> dims,
+                                std::function<SmallVector<Expr>(Body &, ArrayRef<Expr>)> map) {
   Tensor view = tensor;
   view.dims.assign(dims.begin(), dims.end());
   view.buffer = {};
@@ -110,30 +101,25 @@ Tensor FunctionLowering::viewOf(
   return view;
 }
 
-void FunctionLowering::store(
-    const Tensor &tensor, Value buffer,
-    function_ref<SmallVector<Expr>(ArrayRef<Expr>)> at, Location loc) {
+void FunctionLowering::store(const Tensor &tensor, Value buffer, function_ref<SmallVector<Expr>(ArrayRef<Expr>)> at,
+                             Location loc) {
   OpBuilder::InsertionGuard guard(builder);
-  auto node = PointwiseOp::create(builder, loc,
-                                  prim::getExprArray(context, tensor.dims));
+  auto node = PointwiseOp::create(builder, loc, prim::getExprArray(context, tensor.dims));
   Body body = beginBody(node.getBody(), tensor.dims, loc);
   SmallVector<Expr> position = dims(0, tensor.dims.size());
   Value scalar = tensor.element(body, {position, {}});
-  StoreOp::create(builder, loc, scalar, buffer,
-                  ArrayRef<Expr>(at(position)));
+  StoreOp::create(builder, loc, scalar, buffer, ArrayRef<Expr>(at(position)));
 }
 
 void FunctionLowering::realize(Tensor &tensor, Location loc) {
   if (tensor.buffer)
     return;
   Value buffer = createBuffer(tensor.dims, tensor.elementType, loc);
-  store(tensor, buffer,
-        [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, loc);
+  store(tensor, buffer, [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, loc);
   tensor = readOf(buffer, tensor.elementType);
 }
 
-void FunctionLowering::realizeUnlessCheap(Tensor &tensor, Location loc,
-                                          int operations, int reads) {
+void FunctionLowering::realizeUnlessCheap(Tensor &tensor, Location loc, int operations, int reads) {
   if (tensor.operations > operations || tensor.reads > reads)
     realize(tensor, loc);
 }
@@ -144,8 +130,7 @@ void FunctionLowering::realizeUnlessCheap(Tensor &tensor, Location loc,
 
 FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder)
     : function(function), builder(builder), context(builder.getContext()) {
-  symbolRanges = prim::getSymbolRanges(
-      function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
+  symbolRanges = prim::getSymbolRanges(function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
 }
 
 LogicalResult FunctionLowering::lowerOp(Operation *op) {
@@ -157,8 +142,7 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
     lowerConstant(op);
     return success();
   }
-  if (lowerView(op) || lowerIndexing(op) || lowerReduction(op) ||
-      lowerContraction(op))
+  if (lowerView(op) || lowerIndexing(op) || lowerReduction(op) || lowerContraction(op))
     return success();
   if (auto branch = dyn_cast<prim::IfOp>(op))
     return lowerIf(branch);
@@ -193,10 +177,8 @@ ArrayAttr collectNames(func::FuncOp function, bool results) {
   Builder b(function.getContext());
   unsigned count = results ? function.getNumResults() : function.getNumArguments();
   for (unsigned i = 0; i < count; ++i) {
-    Attribute name = results ? function.getResultAttr(i, prim::nameAttr)
-                             : function.getArgAttr(i, prim::nameAttr);
-    names.push_back(name ? name
-                         : b.getStringAttr((results ? "y" : "x") + Twine(i)));
+    Attribute name = results ? function.getResultAttr(i, prim::nameAttr) : function.getArgAttr(i, prim::nameAttr);
+    names.push_back(name ? name : b.getStringAttr((results ? "y" : "x") + Twine(i)));
   }
   return b.getArrayAttr(names);
 }
@@ -216,9 +198,7 @@ DictionaryAttr collectSymbolSources(func::FuncOp function) {
   for (auto [argument, type] : llvm::enumerate(function.getArgumentTypes()))
     for (auto [axis, dim] : llvm::enumerate(prim::getDims(type)))
       if (dim.isSymbol() && seen.try_emplace(dim.getSymbol()).second)
-        sources.push_back(b.getNamedAttr(
-            dim.getSymbol(),
-            b.getDenseI64ArrayAttr({int64_t(argument), int64_t(axis)})));
+        sources.push_back(b.getNamedAttr(dim.getSymbol(), b.getDenseI64ArrayAttr({int64_t(argument), int64_t(axis)})));
   return b.getDictionaryAttr(sources);
 }
 
@@ -236,13 +216,13 @@ LogicalResult FunctionLowering::run() {
       aliases.append({int64_t(i), result.getInt()});
   Block &entry = function.getBody().front();
   auto emptyTypes = builder.getArrayAttr({});
-  auto program = ProgramOp::create(
-      builder, function.getLoc(), function.getName(), int64_t(entry.getNumArguments()),
-      collectNames(function, false), collectNames(function, true),
-      entry.getNumArguments() ? collectElementTypes(function.getArgumentTypes()) : emptyTypes,
-      function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
-      orEmpty(prim::symbolsAttr), collectSymbolSources(function),
-      guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
+  auto program =
+      ProgramOp::create(builder, function.getLoc(), function.getName(), int64_t(entry.getNumArguments()),
+                        collectNames(function, false), collectNames(function, true),
+                        entry.getNumArguments() ? collectElementTypes(function.getArgumentTypes()) : emptyTypes,
+                        function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
+                        orEmpty(prim::symbolsAttr), collectSymbolSources(function),
+                        guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
   Block &block = program.getBody().emplaceBlock();
 
   OpBuilder::InsertionGuard guard(builder);
@@ -250,14 +230,12 @@ LogicalResult FunctionLowering::run() {
   auto addArgument = [&](Type tensor) {
     auto rank = cast<RankedTensorType>(tensor).getRank();
     Type element = cast<RankedTensorType>(tensor).getElementType();
-    auto type = BufferType::get(context, prim::getDims(tensor),
-                                prim::getScalarType(element),
+    auto type = BufferType::get(context, prim::getDims(tensor), prim::getScalarType(element),
                                 LayoutAttr::getRowMajor(context, rank));
     return block.addArgument(type, function.getLoc());
   };
   for (BlockArgument argument : entry.getArguments())
-    set(argument, readOf(addArgument(argument.getType()),
-                         prim::getElementType(argument)));
+    set(argument, readOf(addArgument(argument.getType()), prim::getElementType(argument)));
   if (failed(lowerBlock(entry)))
     return failure();
   for (auto [number, result] : llvm::enumerate(entry.getTerminator()->getOperands())) {
@@ -266,9 +244,7 @@ LogicalResult FunctionLowering::run() {
     for (size_t i = 1; i < aliases.size(); i += 2)
       if (aliases[i] == int64_t(number))
         realize(get(result), result.getLoc());
-    store(get(result), output,
-          [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); },
-          result.getLoc());
+    store(get(result), output, [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, result.getLoc());
   }
   return success();
 }
@@ -277,8 +253,7 @@ namespace {
 
 struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
   void runOnOperation() override {
-    for (auto function :
-         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
       if (failed(FunctionLowering(function, builder).run()))
         return signalPassFailure();

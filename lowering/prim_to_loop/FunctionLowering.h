@@ -41,9 +41,9 @@ struct Tensor {
   llvm::SmallVector<Expr> dims;
   mlir::Type elementType; // of the prim value, signedness included
   ElementFn element;
-  mlir::Value buffer;     // set if element is a plain read of this buffer
-  int operations = 0;     // scalar operations an element costs
-  int reads = 0;          // loads an element costs
+  mlir::Value buffer; // set if element is a plain read of this buffer
+  int operations = 0; // scalar operations an element costs
+  int reads = 0;      // loads an element costs
   bool isScalarConstant = false;
 };
 
@@ -78,8 +78,8 @@ public:
   /// Realizes unless reading an element again is as cheap as reading a buffer.
   void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
   /// Writes the tensor's elements to `buffer` at positions given by `at`.
-  void store(const Tensor &tensor, mlir::Value buffer, llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at,
-             mlir::Location loc);
+  void store(const Tensor &tensor, mlir::Value buffer,
+             llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at, mlir::Location loc);
 
   mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   Tensor readOf(mlir::Value buffer, mlir::Type elementType);

@@ -118,7 +118,8 @@ Value emitPadded(Body &body, const Tensor &x, ArrayRef<Expr> at, ArrayRef<Expr> 
   OpBuilder &b = body.builder;
   Type scalarType = prim::getScalarType(x.elementType);
   Value zero = arith::ConstantOp::create(b, body.loc, b.getZeroAttr(scalarType));
-  auto masked = MaskedOp::create(b, body.loc, scalarType, prim::getExprArray(b.getContext(), undecided), ValueRange(), zero);
+  auto masked =
+      MaskedOp::create(b, body.loc, scalarType, prim::getExprArray(b.getContext(), undecided), ValueRange(), zero);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(&masked.getBody().emplaceBlock());
   YieldOp::create(b, body.loc, x.element(body, index));
@@ -181,7 +182,8 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op) {
   wAt.append(windowAt);
   Value product = arith::MulFOp::create(b, loc, widen(body, emitPadded(body, x, xAt, position.conditions)),
                                         widen(body, w.element(body, {wAt, {}})));
-  Value sum = ReduceOp::create(b, loc, product, prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum), UnitAttr(), UnitAttr());
+  Value sum = ReduceOp::create(b, loc, product, prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum), UnitAttr(),
+                               UnitAttr());
   StoreOp::create(b, loc, narrow(body, sum, elementType), buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
@@ -253,12 +255,14 @@ void FunctionLowering::lowerAttention(prim::AttentionOp op) {
   unsigned batch = q.size() - 2;
   Exprs domain(q.begin(), q.end() - 1);
   domain.append({v[batch], q.back(), v.back()});
-  Expr i = Expr::dim(context, batch), j = Expr::dim(context, batch + 1), d = Expr::dim(context, batch + 2), e = Expr::dim(context, batch + 3);
+  Expr i = Expr::dim(context, batch), j = Expr::dim(context, batch + 1), d = Expr::dim(context, batch + 2),
+       e = Expr::dim(context, batch + 3);
   Type elementType = prim::getElementType(op.getResult());
   Value buffer = createBuffer(prim::getDims(op.getResult()), elementType, loc);
   OpBuilder &b = builder;
   OpBuilder::InsertionGuard guard(b);
-  auto node = AttentionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(batch), op.getCausal(), op.getZeroMaskedRows());
+  auto node = AttentionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(batch), op.getCausal(),
+                                  op.getZeroMaskedRows());
   auto operandRegion = [&](Region &region, Value operand, Expr row, Expr column) {
     Body body = beginBody(region, domain, loc);
     Exprs at = dims(0, batch);

@@ -85,14 +85,12 @@ void FunctionLowering::lowerConstant(Operation *op) {
     }
   }
   // Weights and constants with several values are buffers of their own, row-major.
-  auto type = BufferType::get(context, tensor.dims, scalarType,
-                              LayoutAttr::getRowMajor(context, tensor.dims.size()));
+  auto type = BufferType::get(context, tensor.dims, scalarType, LayoutAttr::getRowMajor(context, tensor.dims.size()));
   Value buffer;
   if (auto weight = dyn_cast<prim::WeightOp>(op))
     buffer = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
   else
-    buffer = ConstantOp::create(builder, op->getLoc(), type,
-                                cast<prim::ConstantOp>(op).getValue());
+    buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());
   set(result, readOf(buffer, elementType));
 }
 

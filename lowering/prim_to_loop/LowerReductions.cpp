@@ -39,7 +39,8 @@ Value emitReduce(Body &body, Value scalar, prim::ReduceKind kind, Type elementTy
   if (scalar.getType().isInteger(1)) {
     bool isMax = kind == prim::ReduceKind::Any || kind == prim::ReduceKind::Max;
     Value byte = arith::ExtUIOp::create(b, body.loc, b.getI8Type(), scalar);
-    Value reduced = ReduceOp::create(b, body.loc, byte, kindAttr(isMax ? prim::ReduceKind::Max : prim::ReduceKind::Min), flag(true), UnitAttr());
+    Value reduced = ReduceOp::create(b, body.loc, byte, kindAttr(isMax ? prim::ReduceKind::Max : prim::ReduceKind::Min),
+                                     flag(true), UnitAttr());
     Value zero = arith::ConstantOp::create(b, body.loc, b.getI8IntegerAttr(0));
     return arith::CmpIOp::create(b, body.loc, arith::CmpIPredicate::ne, reduced, zero);
   }
@@ -66,7 +67,8 @@ static void lowerReduce(FunctionLowering &lowering, prim::ReduceOp op) {
   Type elementType = prim::getElementType(op.getX());
   Value buffer = lowering.createBuffer(prim::getDims(op.getResult()), elementType, op.getLoc());
   OpBuilder::InsertionGuard guard(lowering.builder);
-  auto node = ReductionOp::create(lowering.builder, op.getLoc(), prim::getExprArray(op.getContext(), domain), int64_t(op.getAxes().size()));
+  auto node = ReductionOp::create(lowering.builder, op.getLoc(), prim::getExprArray(op.getContext(), domain),
+                                  int64_t(op.getAxes().size()));
   Body body = lowering.beginBody(node.getBody(), domain, op.getLoc());
   Index index;
   for (unsigned dim : dimOf)
@@ -82,7 +84,8 @@ static void lowerArgReduce(FunctionLowering &lowering, prim::ArgReduceOp op) {
   SmallVector<Expr> domain = prim::getDims(op.getResult());
   unsigned kept = domain.size();
   domain.push_back(x.dims[axis]);
-  Value buffer = lowering.createBuffer(prim::getDims(op.getResult()), prim::getElementType(op.getResult()), op.getLoc());
+  Value buffer =
+      lowering.createBuffer(prim::getDims(op.getResult()), prim::getElementType(op.getResult()), op.getLoc());
   OpBuilder &b = lowering.builder;
   OpBuilder::InsertionGuard guard(b);
   auto node = ReductionOp::create(b, op.getLoc(), prim::getExprArray(op.getContext(), domain), 1);
@@ -93,7 +96,8 @@ static void lowerArgReduce(FunctionLowering &lowering, prim::ArgReduceOp op) {
   if (scalar.getType().isInteger(1))
     scalar = arith::ExtUIOp::create(b, op.getLoc(), b.getI8Type(), scalar);
   bool isUnsigned = x.elementType.isUnsignedInteger() || x.elementType.isInteger(1);
-  Value position = ArgReduceOp::create(b, op.getLoc(), b.getI64Type(), scalar, op.getKindAttr(), op.getSelectLastAttr(), isUnsigned ? b.getUnitAttr() : UnitAttr());
+  Value position = ArgReduceOp::create(b, op.getLoc(), b.getI64Type(), scalar, op.getKindAttr(), op.getSelectLastAttr(),
+                                       isUnsigned ? b.getUnitAttr() : UnitAttr());
   StoreOp::create(b, op.getLoc(), position, buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
   lowering.set(op.getResult(), lowering.readOf(buffer, prim::getElementType(op.getResult())));
 }
@@ -116,7 +120,8 @@ static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp o
   Index index{lowering.dims(0, batch), {}};
   SmallVector<Expr> conditions;
   for (unsigned i = 0; i < spatial; ++i) {
-    Expr at = Expr::dim(context, batch + i) * op.getStrides()[i] + Expr::dim(context, kept + i) * op.getDilations()[i] - low[i];
+    Expr at = Expr::dim(context, batch + i) * op.getStrides()[i] + Expr::dim(context, kept + i) * op.getDilations()[i] -
+              low[i];
     at = at.simplify(body.ranges);
     index.at.push_back(at);
     for (Expr condition : {at, x.dims[batch + i] - 1 - at})
@@ -128,7 +133,8 @@ static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp o
     scalar = x.element(body, index);
   } else {
     Value other = emitNeutral(body, op.getKind(), prim::getScalarType(elementType), elementType.isUnsignedInteger());
-    auto masked = MaskedOp::create(b, op.getLoc(), other.getType(), prim::getExprArray(context, conditions), ValueRange(), other);
+    auto masked =
+        MaskedOp::create(b, op.getLoc(), other.getType(), prim::getExprArray(context, conditions), ValueRange(), other);
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToEnd(&masked.getBody().emplaceBlock());
     YieldOp::create(b, op.getLoc(), x.element(body, index));
@@ -152,11 +158,13 @@ static void lowerScan(FunctionLowering &lowering, prim::ScanOp op) {
   Value buffer = lowering.createBuffer(x.dims, elementType, op.getLoc());
   OpBuilder &b = lowering.builder;
   OpBuilder::InsertionGuard guard(b);
-  auto node = ScanOp::create(b, op.getLoc(), prim::getExprArray(op.getContext(), domain), op.getReverse() ? b.getUnitAttr() : UnitAttr());
+  auto node = ScanOp::create(b, op.getLoc(), prim::getExprArray(op.getContext(), domain),
+                             op.getReverse() ? b.getUnitAttr() : UnitAttr());
   Body body = lowering.beginBody(node.getBody(), domain, op.getLoc());
   Value scalar = widen(body, x.element(body, {position, {}}));
-  Value running = RunningOp::create(b, op.getLoc(), scalar, op.getKindAttr(), op.getExclusive() ? b.getUnitAttr() : UnitAttr(),
-                                    elementType.isUnsignedInteger() ? b.getUnitAttr() : UnitAttr());
+  Value running =
+      RunningOp::create(b, op.getLoc(), scalar, op.getKindAttr(), op.getExclusive() ? b.getUnitAttr() : UnitAttr(),
+                        elementType.isUnsignedInteger() ? b.getUnitAttr() : UnitAttr());
   StoreOp::create(b, op.getLoc(), narrow(body, running, elementType), buffer, ArrayRef<Expr>(position));
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
@@ -176,7 +184,8 @@ void FunctionLowering::lowerSort(prim::SortOp op) {
   Value indices = createBuffer(prim::getDims(op.getIndices()), indexType, loc);
   OpBuilder::InsertionGuard guard(builder);
   bool isUnsigned = x.elementType.isUnsignedInteger();
-  auto node = SortOp::create(builder, loc, prim::getExprArray(context, domain), ExprAttr(kept), op.getDescending(), isUnsigned);
+  auto node =
+      SortOp::create(builder, loc, prim::getExprArray(context, domain), ExprAttr(kept), op.getDescending(), isUnsigned);
   Body key = beginBody(node.getKey(), domain, loc);
   YieldOp::create(builder, loc, x.element(key, {position, {}}));
   Type scalarType = prim::getScalarType(x.elementType);

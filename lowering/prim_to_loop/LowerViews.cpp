@@ -32,17 +32,14 @@ struct ReshapeGroup {
 SmallVector<ReshapeGroup> groupReshape(ArrayRef<Expr> from, ArrayRef<Expr> to) {
   SmallVector<ReshapeGroup> groups;
   unsigned i = 0, j = 0;
-  MLIRContext *context =
-      from.empty() ? (to.empty() ? nullptr : to[0].getContext())
-                   : from[0].getContext();
+  MLIRContext *context = from.empty() ? (to.empty() ? nullptr : to[0].getContext()) : from[0].getContext();
   while (i < from.size() || j < to.size()) {
     ReshapeGroup group{i, i, j, j};
     Expr fromSize = Expr::constant(context, 1), toSize = fromSize;
     // Grow the side whose product is known to be the smaller one.
     bool closed = false;
     while (!closed) {
-      if (group.fromEnd > group.fromBegin && group.toEnd > group.toBegin &&
-          fromSize == toSize) {
+      if (group.fromEnd > group.fromBegin && group.toEnd > group.toBegin && fromSize == toSize) {
         closed = true;
         break;
       }
@@ -70,8 +67,7 @@ SmallVector<ReshapeGroup> groupReshape(ArrayRef<Expr> from, ArrayRef<Expr> to) {
     // Trailing dims of 1 would otherwise form a group without a partner.
     if (closed) {
       auto restIsOne = [](ArrayRef<Expr> dims, unsigned at) {
-        return llvm::all_of(dims.drop_front(at),
-                            [](Expr dim) { return dim.isConstant(1); });
+        return llvm::all_of(dims.drop_front(at), [](Expr dim) { return dim.isConstant(1); });
       };
       if (restIsOne(from, group.fromEnd) && restIsOne(to, group.toEnd)) {
         group.fromEnd = from.size();
@@ -94,8 +90,7 @@ Expr linearize(MLIRContext *context, ArrayRef<Expr> at, ArrayRef<Expr> extents) 
 }
 
 /// Index in `extents` of a row-major position.
-Exprs delinearize(Expr position, ArrayRef<Expr> extents,
-                  const SymbolRanges &ranges) {
+Exprs delinearize(Expr position, ArrayRef<Expr> extents, const SymbolRanges &ranges) {
   Exprs at(extents.size());
   MLIRContext *context = position.getContext();
   for (unsigned i = extents.size(); i-- > 0;) {
@@ -103,17 +98,15 @@ Exprs delinearize(Expr position, ArrayRef<Expr> extents,
       at[i] = Expr::constant(context, 0);
       continue;
     }
-    bool isFirst = llvm::all_of(extents.take_front(i),
-                                [](Expr e) { return e.isConstant(1); });
+    bool isFirst = llvm::all_of(extents.take_front(i), [](Expr e) { return e.isConstant(1); });
     at[i] = (isFirst ? position : position.mod(extents[i])).simplify(ranges);
     position = position.floorDiv(extents[i]).simplify(ranges);
   }
   return at;
 }
 
-Exprs reshapeIndex(ArrayRef<Expr> at, ArrayRef<Expr> from, ArrayRef<Expr> to,
-                   ArrayRef<ReshapeGroup> groups, MLIRContext *context,
-                   const SymbolRanges &ranges) {
+Exprs reshapeIndex(ArrayRef<Expr> at, ArrayRef<Expr> from, ArrayRef<Expr> to, ArrayRef<ReshapeGroup> groups,
+                   MLIRContext *context, const SymbolRanges &ranges) {
   Exprs result;
   for (const ReshapeGroup &g : groups) {
     ArrayRef<Expr> fromDims = from.slice(g.fromBegin, g.fromEnd - g.fromBegin);
@@ -130,9 +123,8 @@ Tensor lowerReshape(FunctionLowering &lowering, prim::ReshapeOp op) {
   Exprs from = prim::getDims(op.getX()), to = prim::getDims(op.getResult());
   SmallVector<ReshapeGroup> groups = groupReshape(from, to);
   MLIRContext *context = op.getContext();
-  return lowering.viewOf(x, to, [=](Body &body, ArrayRef<Expr> at) {
-    return reshapeIndex(at, from, to, groups, context, body.ranges);
-  });
+  return lowering.viewOf(
+      x, to, [=](Body &body, ArrayRef<Expr> at) { return reshapeIndex(at, from, to, groups, context, body.ranges); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,8 +142,7 @@ Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
     enlarges |= !kept && !extent.isConstant(1);
   }
   bool isSingle = llvm::all_of(from, [](Expr dim) { return dim.isConstant(1); });
-  if (enlarges && !x.isScalarConstant && (x.operations > 0 || x.reads > 1) &&
-      !(isSingle && x.reads == 0))
+  if (enlarges && !x.isScalarConstant && (x.operations > 0 || x.reads > 1) && !(isSingle && x.reads == 0))
     lowering.realize(x, op.getLoc());
   MLIRContext *context = op.getContext();
   return lowering.viewOf(x, to, [=](Body &, ArrayRef<Expr> at) {
@@ -164,25 +155,23 @@ Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
 
 Tensor lowerTranspose(FunctionLowering &lowering, prim::TransposeOp op) {
   SmallVector<int64_t> permutation(op.getPermutation());
-  return lowering.viewOf(lowering.get(op.getX()), prim::getDims(op.getResult()),
-                         [=](Body &, ArrayRef<Expr> at) {
-                           Exprs index(permutation.size());
-                           for (auto [i, axis] : llvm::enumerate(permutation))
-                             index[axis] = at[i];
-                           return index;
-                         });
+  return lowering.viewOf(lowering.get(op.getX()), prim::getDims(op.getResult()), [=](Body &, ArrayRef<Expr> at) {
+    Exprs index(permutation.size());
+    for (auto [i, axis] : llvm::enumerate(permutation))
+      index[axis] = at[i];
+    return index;
+  });
 }
 
 Tensor lowerSlice(FunctionLowering &lowering, prim::SliceOp op) {
   Exprs starts = prim::getExprs(op.getStarts());
   SmallVector<int64_t> steps(op.getSteps());
-  return lowering.viewOf(lowering.get(op.getX()), prim::getDims(op.getResult()),
-                         [=](Body &, ArrayRef<Expr> at) {
-                           Exprs index;
-                           for (auto [i, start, step] : llvm::zip(at, starts, steps))
-                             index.push_back(start + i * step);
-                           return index;
-                         });
+  return lowering.viewOf(lowering.get(op.getX()), prim::getDims(op.getResult()), [=](Body &, ArrayRef<Expr> at) {
+    Exprs index;
+    for (auto [i, start, step] : llvm::zip(at, starts, steps))
+      index.push_back(start + i * step);
+    return index;
+  });
 }
 
 /// Index into x where the border repeats x: edge, reflect, wrap.
@@ -207,8 +196,8 @@ Expr borderIndex(prim::PadKind kind, Expr at, Expr extent) {
 }
 
 /// A value under a mask: nothing is read where a condition is negative.
-Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands,
-                 Value other, function_ref<Value()> inner) {
+Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands, Value other,
+                 function_ref<Value()> inner) {
   SmallVector<Expr> undecided;
   for (Expr condition : conditions) {
     condition = condition.simplify(body.ranges);
@@ -217,9 +206,8 @@ Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands
   }
   if (undecided.empty())
     return inner();
-  auto masked = MaskedOp::create(
-      body.builder, body.loc, other.getType(),
-      prim::getExprArray(other.getContext(), undecided), ValueRange(operands), other);
+  auto masked = MaskedOp::create(body.builder, body.loc, other.getType(),
+                                 prim::getExprArray(other.getContext(), undecided), ValueRange(operands), other);
   OpBuilder::InsertionGuard guard(body.builder);
   body.builder.setInsertionPointToEnd(&masked.getBody().emplaceBlock());
   YieldOp::create(body.builder, body.loc, inner());
@@ -250,10 +238,10 @@ Tensor lowerPad(FunctionLowering &lowering, prim::PadOp op) {
     }
     if (kind != prim::PadKind::Constant)
       return inner(body, shifted);
-    Exprs zeros(fillRank, Expr::constant(extents.empty() ? fill(body, {{}, {}}).getContext() : extents[0].getContext(), 0));
+    Exprs zeros(fillRank,
+                Expr::constant(extents.empty() ? fill(body, {{}, {}}).getContext() : extents[0].getContext(), 0));
     Value other = fill(body, {zeros, {}});
-    return emitMasked(body, conditions, index.operands, other,
-                      [&] { return inner(body, shifted); });
+    return emitMasked(body, conditions, index.operands, other, [&] { return inner(body, shifted); });
   };
   return result;
 }
@@ -289,13 +277,14 @@ void FunctionLowering::lowerConcat(prim::ConcatOp op) {
   Expr offset = Expr::constant(context, 0);
   for (Value input : op.getInputs()) {
     Tensor &x = get(input);
-    store(x, buffer,
-          [&](ArrayRef<Expr> at) {
-            Exprs position(at);
-            position[axis] = position[axis] + offset;
-            return position;
-          },
-          op.getLoc());
+    store(
+        x, buffer,
+        [&](ArrayRef<Expr> at) {
+          Exprs position(at);
+          position[axis] = position[axis] + offset;
+          return position;
+        },
+        op.getLoc());
     offset = offset + x.dims[axis];
   }
   set(op.getResult(), readOf(buffer, prim::getElementType(op.getResult())));

@@ -104,7 +104,8 @@ void pack(ContractionOp node) {
   auto weight = load.getBuffer().getDefiningOp<WeightOp>();
   auto elementType = weight.getResult().getType().getElementType();
   auto recipe = RecipeAttr::get(context, extents, strides, rest.getValue(), panel, lane, n);
-  auto type = BufferType::get(context, ArrayRef<Expr>(Expr::constant(context, count)), elementType, LayoutAttr::getRowMajor(context, 1));
+  auto type = BufferType::get(context, ArrayRef<Expr>(Expr::constant(context, count)), elementType,
+                              LayoutAttr::getRowMajor(context, 1));
   OpBuilder b(weight);
   auto packed = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
   b.setInsertionPoint(load);

@@ -51,10 +51,11 @@ static func::FuncOp buildLoop(ModuleOp module, const Signature &s, const BuildOp
     return LLVM::GEPOp::create(b, pointer, t, entry->getArgument(argument),
                                ArrayRef<LLVM::GEPArg>{loop.getInductionVar()});
   };
+  auto alignment = [](Type t) { return t.getIntOrFloatBitWidth() / 8; };
   SmallVector<Value> x;
   for (unsigned i = 0; i < s.operands; ++i) {
     Type t = i == 1 && s.second ? s.second(b) : s.element(b);
-    x.push_back(LLVM::LoadOp::create(b, shaped(t), address(2 + i, t), /*alignment=*/1));
+    x.push_back(LLVM::LoadOp::create(b, shaped(t), address(2 + i, t), alignment(t)));
   }
   Value y = build(b, x);
   Type resultType = getElementTypeOrSelf(y.getType());
@@ -62,7 +63,7 @@ static func::FuncOp buildLoop(ModuleOp module, const Signature &s, const BuildOp
     resultType = b.getI32Type();
     y = arith::ExtUIOp::create(b, shaped(resultType), y);
   }
-  LLVM::StoreOp::create(b, y, address(1, resultType), /*alignment=*/1);
+  LLVM::StoreOp::create(b, y, address(1, resultType), alignment(resultType));
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b);
   return function;
