@@ -186,6 +186,17 @@ TEST_CASE("elementary functions keep the bounds with AVX-512's scaling") {
   checkAll(machine, 1 << 17, 0);
 }
 
+TEST_CASE("GPU code of elementary functions calls nothing") {
+  for (const Row &row : rows())
+    for (bool isF64 : {false, true}) {
+      std::string text = assembleForGpu(floats(row.operands, isF64, isF64 ? 2 : 4), row.build);
+      INFO(row.name << (isF64 ? " f64" : " f32"));
+      CHECK(text.find(".visible .func f(") != std::string::npos);
+      CHECK(text.find("call") == std::string::npos);
+      CHECK(text.find(".extern") == std::string::npos);
+    }
+}
+
 TEST_CASE("scalars and vectors of any length have the same bits") {
   std::vector<float> x = specialValues<float>();
   append(x, binadeValues<float>(1000, -30, 30, 9));

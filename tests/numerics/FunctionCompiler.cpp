@@ -21,8 +21,10 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/Passes/PassBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
@@ -93,6 +95,41 @@ static void lower(ModuleOp module) {
     llvm::report_fatal_error("the test's module does not lower");
 }
 
+namespace {
+/// The loop in LLVM, and how many ops its body took after expansion.
+struct Translated {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  unsigned opCount = 0;
+};
+} // namespace
+
+static Translated translate(const Signature &signature, const codegen::ElementaryOptions &options,
+                            const BuildOp &build) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
+  func::FuncOp function = buildLoop(*module, signature, build);
+  codegen::expandElementaryFunctions(function, options);
+  Translated result;
+  function.walk([&](Operation *op) { result.opCount += !isa<arith::ConstantOp>(op); });
+  lower(*module);
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.module = translateModuleToLLVMIR(*module, *result.context);
+  return result;
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  for (llvm::Function &f : module)
+    if (!f.isDeclaration()) {
+      f.addFnAttr("target-cpu", machine.getTargetCPU());
+      f.addFnAttr("target-features", machine.getTargetFeatureString());
+      f.addFnAttr("prefer-vector-width", "512");
+    }
+  llvm::cantFail(makeOptimizingTransformer(2, 0, &machine)(&module));
+}
+
 CompiledFunction::CompiledFunction(const Signature &signature, const Machine &machine, const BuildOp &build) {
   static const bool once = [] {
     llvm::InitializeNativeTarget();
@@ -100,16 +137,10 @@ CompiledFunction::CompiledFunction(const Signature &signature, const Machine &ma
     return true;
   }();
   (void)once;
-  std::unique_ptr<MLIRContext> context = makeContext();
-  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
-  func::FuncOp function = buildLoop(*module, signature, build);
-  codegen::expandElementaryFunctions(function, machine.options);
-  function.walk([&](Operation *op) { opCount += !isa<arith::ConstantOp>(op); });
-  lower(*module);
+  Translated translated = translate(signature, machine.options, build);
+  opCount = translated.opCount;
 
   llvm::ExitOnError check("compiling a test function: ");
-  auto llvmContext = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(*module, *llvmContext);
   auto target = check(llvm::orc::JITTargetMachineBuilder::detectHost());
   if (!machine.cpu.empty()) {
     target.setCPU(machine.cpu);
@@ -117,23 +148,36 @@ CompiledFunction::CompiledFunction(const Signature &signature, const Machine &ma
   }
   target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   auto targetMachine = check(target.createTargetMachine());
-  llvmModule->setDataLayout(targetMachine->createDataLayout());
-  llvmModule->setTargetTriple(targetMachine->getTargetTriple());
-  for (llvm::Function &f : *llvmModule)
-    if (!f.isDeclaration()) {
-      f.addFnAttr("target-cpu", targetMachine->getTargetCPU());
-      f.addFnAttr("target-features", targetMachine->getTargetFeatureString());
-      f.addFnAttr("prefer-vector-width", "512");
-    }
-  check(makeOptimizingTransformer(2, 0, targetMachine.get())(llvmModule.get()));
-
+  optimize(*translated.module, *targetMachine);
   jit = check(llvm::orc::LLJITBuilder()
                   .setJITTargetMachineBuilder(target)
                   .setLinkProcessSymbolsByDefault(false)
                   .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
                   .create());
-  check(jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(llvmModule), std::move(llvmContext))));
+  check(jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(translated.module), std::move(translated.context))));
   call = check(jit->lookup("f")).toPtr<decltype(call)>();
+}
+
+std::string assembleForGpu(const Signature &signature, const BuildOp &build) {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  Translated translated = translate(signature, {}, build);
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    llvm::report_fatal_error(llvm::StringRef(error));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, "sm_80", "+ptx70", {}, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+  optimize(*translated.module, *machine);
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream out(text);
+  llvm::legacy::PassManager passes;
+  machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  passes.run(*translated.module);
+  return text.str().str();
 }
 
 } // namespace ptc::test

@@ -41,6 +41,9 @@ private:
   void (*call)(int64_t, void *, const void *, const void *, const void *) = nullptr;
 };
 
+/// The same loop as PTX for sm_80.
+std::string assembleForGpu(const Signature &signature, const BuildOp &build);
+
 Signature floats(unsigned operands, bool isF64, int64_t lanes);
 
 } // namespace ptc::test
