@@ -45,10 +45,10 @@ unsigned countDivisions(Expr expr) {
 }
 
 /// The dims of `domain` as functions of an address written in other dims;
-/// empty if `position` is no mixed-radix number of the dims or divisions remain.
+/// nothing if `position` is no mixed-radix number of the dims, divisions remain or it never is that address.
 /// `ranges` are those of the dims that `address` is written in.
-SmallVector<Expr> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
-                         const SymbolValues &hints) {
+std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
+                                        const SymbolValues &hints) {
   struct Digit {
     unsigned dim;
     Expr step;
@@ -79,6 +79,9 @@ SmallVector<Expr> invert(Expr position, ArrayRef<Expr> domain, Expr address, con
     dims[digit.dim] = left.floorDiv(digit.step).simplify(ranges);
     left = left.mod(digit.step).simplify(ranges);
   }
+  // What is left lies between the elements that the position takes, as with halves that are stored interleaved.
+  if (!left.isConstant(0))
+    return {};
   // The digits must be digits: another slice of T would give points outside the domain.
   for (auto [dim, extent] : llvm::zip(dims, domain)) {
     auto isInside = knownLess(dim, extent, ranges);
@@ -208,7 +211,7 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
   SmallVector<Expr> domain = getDomain(node);
   if (product(node->getContext(), domain) != getStoredCount(target, store))
     return FusionPlan::no("the consumer runs over other elements than the producer writes");
-  if (invert(getAddress(loads[0]), domain, getAddress(store), ranges, context.hints).empty() && !domain.empty())
+  if (!invert(getAddress(loads[0]), domain, getAddress(store), ranges, context.hints))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoProducer, buffer, {}, {}};
 }
@@ -217,7 +220,7 @@ void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, c
   StoreOp store = getOnlyStore(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
   SmallVector<Expr> dims =
-      invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
+      *invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
   OpBuilder b(store->getBlock(), store->getBlock()->end());
   cloneBody(b, node, dims, buffer, store.getValue(), ranges);
   target->setLoc(fuseLocations(target, node));
@@ -242,7 +245,7 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   if (product(node->getContext(), domain) != product(node->getContext(), getDomain(target)))
     return FusionPlan::no("the consumer would compute the value more than once");
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  if (invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints).empty() && !domain.empty())
+  if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }
@@ -251,7 +254,7 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
   StoreOp store = getOnlyStore(node, buffer);
   SmallVector<LoadOp> loads = getLoads(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  SmallVector<Expr> dims = invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
+  SmallVector<Expr> dims = *invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
   // The producer's ops go to the top of the body; its stores stay among them.
   OpBuilder b(target->getContext());
   b.setInsertionPointToStart(&target->getRegion(0).front());
