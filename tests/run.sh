@@ -1,10 +1,9 @@
 #!/bin/bash
 # Installs what is missing, builds ptc (build/bin/ptc), and runs all tests.
 #
-#   tests/run.sh [--models] [SUITE...]
+#   tests/run.sh [SUITE...]
 #
 # SUITE is lint, lit, unit or a folder of tests/ that holds a run.py; all of them by default.
-# --models adds the models that PyTorch exports (downloads about 3 GB once).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
