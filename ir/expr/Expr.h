@@ -3,7 +3,7 @@
 // One expression language serves shapes, indices, guards, arena offsets, launch
 // sizes and the manifest. An expression is a 64-bit integer function of named
 // symbols: `batch`, `seq` (shape symbols), `d0`, `d1`, ... (the dims of the
-// iteration domain around a load or store) and `_0`, `_1`, ... (the SSA values
+// iteration domain around a load or store) and `v$0`, `v$1`, ... (the SSA values
 // that an indirect access takes as operands).
 //
 // Expressions are immutable, uniqued in the MLIRContext and kept in a normal
@@ -98,7 +98,7 @@ public:
   static Expr symbol(mlir::MLIRContext *context, llvm::StringRef name);
   /// The dim `d<index>` of the iteration domain.
   static Expr dim(mlir::MLIRContext *context, unsigned index);
-  /// The operand `_<index>` of an indirect access.
+  /// The operand `v$<index>` of an indirect access.
   static Expr operand(mlir::MLIRContext *context, unsigned index);
 
   explicit operator bool() const { return bool(attr); }

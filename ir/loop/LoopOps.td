@@ -309,7 +309,7 @@ def Loop_AttentionOp : Loop_Op<"attention", [SingleBlock, NoTerminator]> {
 def Loop_LoadOp : Loop_Op<"load", [MemoryEffects<[MemRead]>,
     TypesMatchWith<"the result is an element of the buffer", "buffer", "result",
                    "::llvm::cast<::ptc::loop::BufferType>($_self).getElementType()">]> {
-  let summary = "element at logical indices; operand k stands in them as _k";
+  let summary = "element at logical indices; operand k stands in them as v$k";
   let arguments = (ins Loop_Buffer:$buffer, Prim_ExprArrayAttr:$indices, Variadic<I64>:$operands_);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$buffer custom<ExprList>($indices) (`(` $operands_^ `)`)? attr-dict `:` type($buffer)";

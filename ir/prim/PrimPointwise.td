@@ -128,7 +128,7 @@ def Prim_AndOp : Prim_Binary<"and", Bits, "return s.bitAnd(x[0], x[1]);">;
 def Prim_OrOp : Prim_Binary<"or", Bits, "return s.bitOr(x[0], x[1]);">;
 def Prim_XorOp : Prim_Binary<"xor", Bits, "return s.bitXor(x[0], x[1]);">;
 def Prim_NotOp : Prim_Unary<"not", Bits, "return s.bitNot(x[0]);">;
-// A shift of the width or more yields 0.
+// A shift of the width or more yields 0; a signed shift to the right leaves the sign.
 def Prim_ShiftLeftOp : Prim_Binary<"shift_left", Integer, "return s.shiftLeft(x[0], x[1]);", "0, 7">;
 def Prim_ShiftRightOp : Prim_Binary<"shift_right", Integer, "return s.shiftRight(x[0], x[1]);", "0, 7">;
 

@@ -18,7 +18,7 @@
 namespace ptc::loop {
 
 /// An element's position: expressions over the dims of the node being built,
-/// shape symbols and `_k` for operands[k] (i64).
+/// shape symbols and `v$k` for operands[k] (i64).
 struct Index {
   llvm::SmallVector<Expr> at;
   llvm::SmallVector<mlir::Value> operands;

@@ -12,7 +12,7 @@ namespace {
 using Exprs = SmallVector<Expr>;
 
 /// Reads an index from `indices`, checks it against `extent` and returns the
-/// expression `_k` that stands for it among the operands of `target`.
+/// expression `v$k` that stands for it among the operands of `target`.
 Expr emitIndirect(Body &body, const ElementFn &indices, const Index &at, Type indexType, Expr extent, Index &target) {
   prim::ScalarBuilder scalars(body.builder, body.loc, indexType.isUnsignedInteger());
   Value index = scalars.convert(indices(body, at), body.builder.getI64Type(), false);
