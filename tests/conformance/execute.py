@@ -74,9 +74,9 @@ def _limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def compile_model(program, model, library, flags=()):
+def compile_model(program, model, library, flags=(), emit="so"):
     """None if the library is there, else why not."""
-    command = [program, "compile", model, "-o", library, "--emit=so", "-q", "--color=never", *flags]
+    command = [program, "compile", model, "-o", library, f"--emit={emit}", "-q", "--color=never", *flags]
     try:
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=TIMEOUT, preexec_fn=_limit,

@@ -1,10 +1,13 @@
 """The real models of models.toml: compiled, run, and compared with onnxruntime.
 
 Of each model: two compiles, with other folders and other numbers of threads, give the same bytes; every CPU level agrees
-with onnxruntime within |a-b| <= 1e-3 |b| + 1e-5 max|b|, integers exactly; one thread and two give the same bits.
-A row whose state is not "passes" names a reason, must fail, and fails the suite once it passes.
+with onnxruntime within |a-b| <= 1e-3 |b| + 1e-5 max|b|, integers exactly; one thread and two give the same bits. Kernels,
+planned memory and code stay within their bounds, and the files that two exporters wrote of one model give nearly the same
+number of kernels. A row whose state is not "passes" names a reason, must fail, and fails the suite once it passes.
 """
 
+import collections
+import json
 import re
 import sys
 import tempfile
@@ -70,31 +73,77 @@ def _compare(row, path, library):
     return [PASS, "", ""]
 
 
-def _check(row, program, build):
+PEAK_OVER_BOUND = 1.10  # of planned memory, where the lower bound is above
+SMALL_PEAK = 1 << 20  # bytes
+LEVEL_CODE = 1 << 20  # bytes of kernels of one CPU level
+FILE_OVER_PARTS = 1.05  # a library over its weights and code
+EXPORTERS_APART = 0.05  # kernels of two exporters' files
+
+
+def launches(manifest):
+    """Kernels of one inference: a kernel that twelve layers share counts twelve times."""
+    return sum(kernel["launches"] for kernel in manifest["kernels"])
+
+
+def over_bounds(row, manifest):
+    """'' if what the manifest states is within bounds, else what is not."""
+    count = launches(manifest)
+    if count > row.get("kernels", count):
+        return f"{count} kernels instead of at most {row['kernels']}"
+    for plan in manifest["memory"]:
+        peak, bound = plan["peak"]["at_hint"], plan["lower_bound"]["at_hint"]
+        if bound > SMALL_PEAK and peak > PEAK_OVER_BOUND * bound:
+            return f"a planned peak of {peak} bytes, lower bound {bound}"
+    for level in manifest["levels"]:
+        code = sum(kernel["code_bytes"].get(level, 0) for kernel in manifest["kernels"])
+        if code > LEVEL_CODE:
+            return f"{code} bytes of code for {level}"
+    parts = manifest["weights"]["bytes"] + manifest["code_bytes"]
+    if manifest["file_bytes"] > FILE_OVER_PARTS * parts + LEVEL_CODE:
+        return f"a library of {manifest['file_bytes']} bytes for {parts} of weights and code"
+    return ""
+
+
+def _check(row, program, build, counts):
     path = sources.fetch(row, build)
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         first, second = Path(folder) / "a" / "model.so", Path(folder) / "b" / "model.so"
         for library, jobs in ((first, "-j2"), (second, "-j1")):
             library.parent.mkdir()
             started = time.monotonic()
-            if refused := execute.compile_model(program, path, library, [*row.get("flags", ()), jobs]):
+            if refused := execute.compile_model(program, path, library, [*row.get("flags", ()), jobs], "so,json"):
                 return refused
             seconds = time.monotonic() - started
         if first.read_bytes() != second.read_bytes():
             return Outcome(FAILED, "bytes", "two compiles differ")
+        manifest = json.loads(first.with_suffix(".json").read_text())
+        counts[row["name"]] = launches(manifest)
+        if problem := over_bounds(row, manifest):
+            return Outcome(FAILED, "bounds", problem, seconds)
         outcome = execute.isolated(_compare, row, path, first)
         return Outcome(outcome.word, outcome.cause, outcome.text, seconds)
 
 
-def check_all(program, build, pattern=None):
+def _exporters_apart(rows, counts):
+    """Models whose exporters' files give too different numbers of kernels."""
+    pairs = collections.defaultdict(list)
+    for row in rows:
+        if "exporter" in row and row["name"] in counts:
+            pairs[row["name"].removesuffix(row["exporter"])].append(counts[row["name"]])
+    return [(name, found) for name, found in pairs.items() if max(found) > (1 + EXPORTERS_APART) * min(found)]
+
+
+def check_all(program, build, exported, pattern=None):
     """Checks the rows whose name, with 'real/' before it, matches; returns how many behaved and how many did not."""
-    good = bad = 0
-    for row in sources.rows():
-        if pattern and not re.search(pattern, f"real/{row['name']}"):
-            continue
-        outcome = _check(row, program, build)
+    rows = [row for row in sources.rows(exported) if not pattern or re.search(pattern, f"real/{row['name']}")]
+    good, bad, counts = 0, 0, {}
+    for row in rows:
+        outcome = _check(row, program, build, counts)
         behaved = (outcome.word == PASS) == (row["state"] == "passes")
         good, bad = good + behaved, bad + (not behaved)
-        print(f"real/{row['name']}: {outcome.word} {outcome.cause} ({outcome.seconds:.1f} s a compile) {outcome.text.strip()[:300]}"
-              + ("" if behaved else f" -- expected: {row['state']}"), flush=True)
+        print(f"real/{row['name']}: {outcome.word} {outcome.cause} ({outcome.seconds:.1f} s a compile, {counts.get(row['name'], 0)} kernels) "
+              + outcome.text.strip()[:300] + ("" if behaved else f" -- expected: {row['state']}"), flush=True)
+    for name, found in _exporters_apart(rows, counts):
+        bad += 1
+        print(f"real/{name}*: the exporters' files give {' and '.join(map(str, found))} kernels")
     return good, bad
