@@ -7,22 +7,20 @@
 // 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
 //    touches each element of A only before it writes the same element of B, the two are
 //    one block. Blocks, not buffers, are placed.
-// 2. Placement, largest block first (by the sizes at the hint; ties by life, then order).
-//    With constant sizes each block takes the best gap among the placed blocks
-//    whose lives overlap its own. With symbolic sizes blocks share slots: a block takes a
+// 2. Placement. Blocks of constant sizes go where PlaceBlocks.cpp finds room. With symbolic
+//    sizes blocks share slots, the largest at the hint first: a block takes a
 //    slot of which no other block is alive, if possible one that holds its very size; a
 //    slot is as large as the largest of its blocks, and slots lie one behind
 //    the other. (Stacking each block on all that it conflicts with packs tighter, but
 //    its offsets are nested maxima: 74 MB of text for a detector with free height
 //    and width. Sums of flat maxima stay small.)
 //
-// The lower bound is the largest sum of sizes that are live at one moment.
-// Source: greedy by size, Pisarchyk and Lee, "Efficient memory management for deep
-// neural net inference" (2020), section 4.
+// The lower bound is the largest sum of sizes that are live at one moment, at the hint.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/memory/Passes.h"
+#include "compiler/memory/PlaceBlocks.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -37,11 +35,6 @@ namespace {
 
 /// Offsets are multiples of a cache line, so that vectors never straddle two buffers.
 constexpr int64_t alignment = 64;
-
-struct Life {
-  unsigned begin, end; // times of the first and last launch, inclusive
-  bool overlaps(const Life &other) const { return begin <= other.end && other.begin <= end; }
-};
 
 /// Buffers that share bytes by in-place reuse.
 struct MemoryBlock {
@@ -235,42 +228,23 @@ private:
         order.push_back(&block);
         isStatic &= block.size.isConstant();
       }
-    llvm::stable_sort(order, [](const MemoryBlock *a, const MemoryBlock *b) { return a->sizeAtHint > b->sizeAtHint; });
+    lowerBound = getLowerBound(getSizedLives(order));
     if (isStatic)
       placeInGaps(order);
     else
       placeInSlots(order);
   }
 
-  void placeInGaps(ArrayRef<MemoryBlock *> order) {
-    SmallVector<MemoryBlock *> placed;
-    for (MemoryBlock *block : order) {
-      SmallVector<MemoryBlock *> conflicting;
-      for (MemoryBlock *other : placed)
-        if (other->life.overlaps(block->life))
-          conflicting.push_back(other);
-      block->offset = findGap(*block, conflicting);
-      placed.push_back(block);
-    }
-    for (const MemoryBlock *block : placed)
-      arena = Expr::max(arena, block->offset + block->size);
+  SmallVector<SizedLife> getSizedLives(ArrayRef<MemoryBlock *> order) const {
+    return llvm::map_to_vector(order,
+                               [](const MemoryBlock *block) { return SizedLife{block->life, block->sizeAtHint}; });
   }
 
-  /// The smallest gap that fits, or the end.
-  Expr findGap(const MemoryBlock &block, SmallVectorImpl<MemoryBlock *> &conflicting) {
-    llvm::sort(conflicting,
-               [](const MemoryBlock *a, const MemoryBlock *b) { return a->offset.getValue() < b->offset.getValue(); });
-    int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), end = 0;
-    int64_t size = block.size.getValue();
-    for (const MemoryBlock *other : conflicting) {
-      int64_t gap = other->offset.getValue() - end;
-      if (gap >= size && gap < bestGap) {
-        best = end;
-        bestGap = gap;
-      }
-      end = std::max(end, other->offset.getValue() + other->size.getValue());
-    }
-    return Expr::constant(context, best >= 0 ? best : end);
+  void placeInGaps(ArrayRef<MemoryBlock *> order) {
+    Placement placement = placeBlocks(getSizedLives(order));
+    for (auto [block, offset] : llvm::zip_equal(order, placement.offsets))
+      block->offset = Expr::constant(context, offset);
+    arena = Expr::constant(context, placement.height);
   }
 
   struct Slot {
@@ -278,7 +252,8 @@ private:
     Expr size;
   };
 
-  void placeInSlots(ArrayRef<MemoryBlock *> order) {
+  void placeInSlots(SmallVector<MemoryBlock *> order) {
+    llvm::stable_sort(order, [](const MemoryBlock *a, const MemoryBlock *b) { return a->sizeAtHint > b->sizeAtHint; });
     SmallVector<Slot> slots;
     for (MemoryBlock *block : order) {
       Slot *best = nullptr;
@@ -303,24 +278,9 @@ private:
     }
   }
 
-  /// Largest sum of live sizes, at the hint where sizes are symbolic.
-  Expr getLowerBound() {
-    int64_t largest = 0;
-    for (const MemoryBlock &moment : blocks) {
-      if (moment.buffers.empty())
-        continue;
-      int64_t sum = 0;
-      for (const MemoryBlock &block : blocks)
-        if (!block.buffers.empty() && block.life.begin <= moment.life.begin && block.life.end >= moment.life.begin)
-          sum += block.sizeAtHint;
-      largest = std::max(largest, sum);
-    }
-    return Expr::constant(context, largest);
-  }
-
   void emit() {
     program.setArenaAttr(arena);
-    program.setLowerBoundAttr(getLowerBound());
+    program.setLowerBoundAttr(Expr::constant(context, lowerBound));
     for (MemoryBlock &block : blocks)
       for (BufferOp buffer : block.buffers) {
         OpBuilder b(buffer);
@@ -337,7 +297,8 @@ private:
   SymbolRanges symbols;
   SymbolValues hints;
   SymbolTable kernels;
-  Expr arena; // bytes
+  Expr arena;             // bytes
+  int64_t lowerBound = 0; // bytes
   llvm::DenseMap<Operation *, unsigned> times;
   std::vector<MemoryBlock> blocks;
   llvm::DenseMap<Operation *, unsigned> blockOf;
