@@ -30,6 +30,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   fusion.remarks = options.remarks;
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
+  passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
 }
 
 void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, eval::WeightSource &weights) {

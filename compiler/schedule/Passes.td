@@ -22,3 +22,8 @@ def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "moves fused nodes into loop.kernel symbols named by content, launched in order";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
+
+def OrderLaunches : Pass<"ptc-order-launches", "::mlir::ModuleOp"> {
+  let summary = "moves launches up where buffers then live shorter";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
