@@ -328,7 +328,10 @@ Values constant(NodeContext &n) {
     return {n.floatVector(*values, n.f32())};
   if (std::optional<Ints> values = n.integers("value_ints"))
     return {n.intVector(*values)};
-  return {n.fail(DiagId::UnsupportedForm, "a Constant of strings or of a sparse tensor")};
+  for (llvm::StringRef name : {"value_string", "value_strings", "sparse_value"})
+    if (n.has(name))
+      return {n.fail(DiagId::UnsupportedForm, ("a Constant with " + name).str())};
+  return {n.fail(DiagId::MissingAttribute, "value")};
 }
 
 Values constantOfShape(NodeContext &n) {

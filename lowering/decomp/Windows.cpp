@@ -65,9 +65,13 @@ std::optional<Ints> ptc::decomp::windowSize(NodeContext &n, Value x, Value weigh
     }
     size = actual;
   }
-  bool isValid = size && size->size() == spatial && llvm::all_of(*size, [](int64_t k) { return k > 0; });
-  if (!isValid) {
+  if (!size) {
     n.fail(DiagId::MissingAttribute, "kernel_shape");
+    return std::nullopt;
+  }
+  if (size->size() != spatial || !llvm::all_of(*size, [](int64_t k) { return k > 0; })) {
+    n.fail(DiagId::BadAttribute, "kernel_shape", n.describe(n.exprs(*size)),
+           "one positive size for each spatial dim is needed");
     return std::nullopt;
   }
   return size;

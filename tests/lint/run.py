@@ -132,7 +132,23 @@ def formatting(files):
             yield Path(match[1]), int(match[2]), match[3] + " (tests/lint/run.py --fix)"
 
 
-CHECKS = [top_level, arrows, sizes, names, words, readmes, formatting]
+# Rows of Diagnostics.def that no input is known to produce.
+UNTESTED_DIAGNOSTICS = {"0112"}  # whatever ONNX's library may throw: an input that makes it throw is a bug there
+
+
+def diagnostics(files):
+    """Every sentence that ptc can say about a model is expected by some test."""
+    table = ROOT / "ir" / "Diagnostics.def"
+    tests = [path for path in files if path.relative_to(ROOT).parts[0] == "tests"]
+    said = set(re.findall(r"PTC(\d{4})", "".join(path.read_text(errors="replace") for path in tests)))
+    names = set(re.findall(r"DiagId::(\w+)", "".join(path.read_text(errors="replace") for path in tests)))
+    for number, line in lines(table):
+        if match := re.match(r"DIAG\((\d{4}), *(\w+)", line):
+            if match[1] not in said | UNTESTED_DIAGNOSTICS and match[2] not in names:
+                yield table, number, f"no test expects PTC{match[1]}"
+
+
+CHECKS = [top_level, arrows, sizes, names, words, readmes, diagnostics, formatting]
 
 
 def self_test():
