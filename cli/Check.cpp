@@ -9,6 +9,8 @@ static llvm::Error check(Session &session, const CompileOptions &options) {
   Compilation compilation(options, hooks);
   if (llvm::Error error = compilation.runTo(Phase::PlanMemory))
     return error;
+  if (llvm::Error error = compilation.checkKernels())
+    return error;
   session.say(options.model + ": can be compiled");
   return llvm::Error::success();
 }

@@ -1,5 +1,5 @@
 #include "compiler/Artefact.h"
-#include "codegen/cpu/CpuKernels.h"
+#include "codegen/object/EmitObject.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/Header.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,7 +12,8 @@ using namespace llvm;
 
 namespace ptc {
 
-Artefact::Artefact(Compilation &compilation, const OutputPlan &plan) : compilation(compilation), plan(plan) {}
+Artefact::Artefact(Compilation &compilation, const OutputPlan &plan)
+    : compilation(compilation), target(*compilation.target), plan(plan) {}
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -34,41 +35,67 @@ static std::optional<host::WeightsPlace> parsePlace(StringRef text) {
       .Default(std::nullopt);
 }
 
-static std::string levelNames() {
-  return join(map_range(cpu::getCpuLevels(), [](const cpu::CpuLevel &level) { return level.name.str(); }), ", ");
+/// The levels that the target's flag names; all where it has none.
+static option::List levelsAsked(const CompileOptions &options, const TargetInfo &info) {
+  option::List asked(info.levels.begin(), info.levels.end());
+  visitOptions(options, [&](option::Role, StringRef, const auto &field, StringRef flags, StringRef, StringRef) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
+      if (flags == info.levelFlag)
+        asked = field;
+  });
+  return asked;
+}
+
+Error Artefact::chooseLevels() {
+  const TargetInfo &info = target.getInfo();
+  SmallVector<const StringRef *> rows;
+  for (StringRef name : levelsAsked(compilation.options, info)) {
+    const StringRef *row = llvm::find(info.levels, name);
+    if (row == info.levels.end())
+      return exitError(exitUsage, info.levelFlag + ": unknown level '" + name + "'", join(info.levels, ", "));
+    if (!llvm::is_contained(rows, row))
+      rows.push_back(row);
+  }
+  if (rows.empty())
+    return exitError(exitUsage, info.levelFlag + " names no level", join(info.levels, ", "));
+  if (info.oneLevel && rows.size() > 1)
+    return exitError(exitUsage, info.levelFlag + ": an output of --target=" + info.name + " is for one level",
+                     "compile once for each");
+  llvm::sort(rows); // of one table, from low to high
+  for (const StringRef *row : rows) {
+    Expected<codegen::Level> level = target.describeLevel(*row);
+    if (!level)
+      return level.takeError();
+    if (!levels.empty() && level->triple != levels.front().triple)
+      return exitError(exitUsage,
+                       "levels '" + levels.front().name + "' and '" + level->name + "' belong to different processors",
+                       "compile one library for each");
+    levels.push_back(std::move(*level));
+  }
+  return Error::success();
 }
 
 Error Artefact::checkOptions() {
+  const TargetInfo &info = target.getInfo();
+  for (const Output &output : plan.outputs)
+    if (output.kind != OutputKind::Mlir && !llvm::is_contained(info.outputs, output.name))
+      return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
+                       "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE");
+  if (Error error = chooseLevels())
+    return error;
+  return checkLibraryOptions();
+}
+
+Error Artefact::checkLibraryOptions() {
   const CompileOptions &options = compilation.options;
-  if (options.target != "cpu")
-    return exitError(exitUsage, "unknown target '" + options.target + "'", "--target=cpu");
   std::optional<host::Threading> threading = parseThreading(options.threads);
   if (!threading)
     return exitError(exitUsage, "unknown kind of threads '" + options.threads + "'", "--threads=pool, openmp or none");
   std::optional<host::WeightsPlace> place = parsePlace(options.weights);
   if (!place)
     return exitError(exitUsage, "unknown place for weights '" + options.weights + "'", "--weights=embed, file or none");
-  for (StringRef name : options.cpu) {
-    const cpu::CpuLevel *level = cpu::findCpuLevel(name);
-    if (!level)
-      return exitError(exitUsage, "unknown CPU level '" + name + "'", levelNames());
-    if (!levels.empty() && level->triple != levels.front()->triple)
-      return exitError(exitUsage,
-                       "CPU levels '" + levels.front()->name + "' and '" + level->name +
-                           "' belong to different processors",
-                       "compile one library for each");
-    if (!llvm::is_contained(levels, level))
-      levels.push_back(level);
-  }
-  if (levels.empty())
-    return exitError(exitUsage, "--cpu names no level", levelNames());
-  llvm::sort(levels); // rows of one table, from low to high
-  for (const cpu::CpuLevel *level : levels) {
-    Expected<uint64_t> features = object::runtimeFeatures(level->cpu, level->features);
-    if (!features)
-      return features.takeError();
-    hostInputs.levels.push_back({level->name.str(), *features});
-  }
+  for (const codegen::Level &level : levels)
+    hostInputs.levels.push_back({level.name, level.features});
   hostInputs.name = plan.name;
   hostInputs.compiler = "ptc " + compilation.hooks.version;
   hostInputs.threading = *threading;
@@ -104,7 +131,7 @@ Error Artefact::generateCode() {
   InitializeAllTargets();
   InitializeAllTargetMCs();
   InitializeAllAsmPrinters();
-  cpu::loadKernelDialects(compilation.getContext());
+  target.loadDialects(compilation.getContext());
   Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), compilation.weightFiles);
   if (!stored)
     return stored.takeError();
@@ -116,22 +143,22 @@ Error Artefact::generateCode() {
   kernels = host::launchedKernels(hostInputs);
   if (Error error = planKernels())
     return error;
-  interface = host::describeInterface(hostInputs);
 
   bool wantsText =
       !compilation.options.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
-  KernelRequest request{.kernels = kernels, .levels = levels, .wantsText = wantsText};
+  KernelRequest request{.target = target, .kernels = kernels, .levels = levels, .wantsText = wantsText};
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
   size_t failed = 0;
-  Expected<std::vector<KernelObject>> compiled = compileKernels(request, compilation.pool, failed);
+  Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
   if (!compiled) {
     std::string text;
     raw_string_ostream(text) << kernels[failed] << '\n';
     return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
   }
-  objects = std::move(*compiled);
-  if (Error error = generateHost())
-    return error;
+  codes = std::move(*compiled);
+  if (plan.needsHost)
+    if (Error error = generateHost())
+      return error;
   if (Error error = saveKernels())
     return error;
   return writeCodeTexts();
@@ -139,12 +166,13 @@ Error Artefact::generateCode() {
 
 Error Artefact::planKernels() {
   for (loop::KernelOp kernel : kernels)
-    if (mlir::failed(cpu::planKernel(kernel)))
+    if (mlir::failed(target.planKernel(kernel)))
       return createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " cannot be planned");
   return Error::success();
 }
 
 Error Artefact::generateHost() {
+  interface = host::describeInterface(hostInputs);
   auto offsetOf = [&](loop::WeightOp weight) { return weights->offsetOf(weight); };
   hostInputs.weightOffset = offsetOf;
   LLVMContext context;
@@ -154,7 +182,7 @@ Error Artefact::generateHost() {
   if (plan.find(OutputKind::Llvm) || !compilation.options.saveTemps.empty())
     hostText = object::printModule(**module);
   object::TargetLevel baseline; // entry functions run before the level is known
-  baseline.triple = levels.front()->triple.str();
+  baseline.triple = levels.front().triple;
   if (Triple(baseline.triple).isAArch64())
     baseline.cpu = baseline.tuneCpu = "generic";
   Expected<SmallVector<char, 0>> object = object::emitObject(**module, baseline, /*optLevel=*/0);
@@ -175,26 +203,30 @@ Error Artefact::saveKernels() {
     if (Error error = saveText(folder, "kernels/" + kernel.getSymName() + "/kernel.mlir", text))
       return error;
   }
-  for (const KernelObject &object : objects) {
-    std::string stem = "kernels/" + object.kernel + "/" + object.level;
-    if (Error error = saveText(folder, stem + ".ll", object.llvmText))
+  for (const codegen::KernelCode &code : codes) {
+    std::string stem = "kernels/" + code.kernel + "/" + code.level;
+    if (Error error = saveText(folder, stem + ".ll", code.llvmText))
       return error;
-    if (Error error = saveText(folder, stem + ".s", object.assembly))
+    if (Error error = saveText(folder, stem + target.getInfo().assemblySuffix, code.assembly))
       return error;
   }
-  return saveText(folder, "host.ll", hostText);
+  return plan.needsHost ? saveText(folder, "host.ll", hostText) : Error::success();
 }
 
-/// --emit=llvm and asm: all modules, one after the other, each under a line that names it.
+/// --emit=llvm: all modules, one after the other, each under a line that names it. --emit=asm: as the target joins
+/// them.
 Error Artefact::writeCodeTexts() {
   for (const Output &output : plan.outputs) {
-    bool isLlvm = output.kind == OutputKind::Llvm;
-    if (!isLlvm && output.kind != OutputKind::Assembly)
+    std::string text;
+    if (output.kind == OutputKind::Assembly) {
+      text = target.joinAssembly(codes);
+    } else if (output.kind == OutputKind::Llvm) {
+      text = plan.needsHost ? ";;; host program\n" + hostText : "";
+      for (const codegen::KernelCode &code : codes)
+        text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
+    } else {
       continue;
-    std::string text = isLlvm ? ";;; host program\n" + hostText : "";
-    for (const KernelObject &object : objects)
-      text += (isLlvm ? ";;; " : "### ") + object.kernel + " for " + object.level + "\n" +
-              (isLlvm ? object.llvmText : object.assembly);
+    }
     if (Error error = writeText(output.path, text))
       return error;
   }
@@ -219,11 +251,10 @@ Expected<artifact::LinkResult> Artefact::linkOutput(const Output &output, artifa
 }
 
 Error Artefact::link() {
-  artifact::LinkInputs inputs{.triple = Triple(levels.front()->triple), .name = plan.name};
+  artifact::LinkInputs inputs{.triple = Triple(levels.front().triple), .name = plan.name};
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
-  for (const KernelObject &object : objects)
-    inputs.objects.push_back(
-        {object.kernel + "." + object.level, StringRef(object.object.data(), object.object.size())});
+  for (const codegen::KernelCode &code : codes)
+    inputs.objects.push_back({code.kernel + "." + code.level, StringRef(code.object.data(), code.object.size())});
   inputs.exported = host::typedNames(interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = weights->getBlobs();
@@ -263,7 +294,7 @@ Error Artefact::link() {
     if (Error error = writeText(output.path, text))
       return error;
   }
-  return writeDepfile();
+  return Error::success();
 }
 
 Error Artefact::writeDepfile() {
@@ -281,6 +312,8 @@ Error Artefact::writeDepfile() {
 Error Artefact::writeStats(StringRef text) { return writeText(compilation.options.stats, text); }
 
 Error Artefact::commit() {
+  if (Error error = writeDepfile())
+    return error;
   if (Error error = outputs.commit())
     return error;
   for (const auto &[path, text] : pipes)

@@ -18,7 +18,7 @@ class Artefact {
 public:
   Artefact(Compilation &compilation, const OutputPlan &plan);
 
-  /// Targets, levels and kinds of threads, before anything is compiled.
+  /// Levels, outputs and kinds of threads, before anything is compiled.
   llvm::Error checkOptions();
   /// The text of a stage, if it was asked for.
   llvm::Error writeStage(Phase phase);
@@ -31,6 +31,8 @@ public:
   ArtefactSummary getSummary() const;
 
 private:
+  llvm::Error chooseLevels();
+  llvm::Error checkLibraryOptions();
   llvm::Error planKernels();
   llvm::Error generateHost();
   llvm::Error saveKernels();
@@ -43,15 +45,16 @@ private:
   llvm::Error writeDepfile();
 
   Compilation &compilation;
+  const codegen::Target &target;
   const OutputPlan &plan;
   artifact::Outputs outputs;
   std::vector<std::pair<std::string, std::string>> pipes; // text for standard output
   std::optional<StoredWeights> weights;
-  llvm::SmallVector<const cpu::CpuLevel *> levels;
+  std::vector<codegen::Level> levels; // from low to high
   host::HostInputs hostInputs;
   host::ModelInterface interface;
   llvm::SmallVector<loop::KernelOp> kernels; // in the order of first launch
-  std::vector<KernelObject> objects;         // kernels x levels
+  std::vector<codegen::KernelCode> codes;    // kernels x levels
   llvm::SmallVector<char, 0> hostObject;
   std::string hostText;
   artifact::LinkResult linked;

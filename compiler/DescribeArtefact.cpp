@@ -69,7 +69,7 @@ std::vector<artifact::KernelEntry> Artefact::describeKernels() {
       });
     }
     for (size_t level = 0; level < levels.size(); ++level)
-      entry.codeBytes.emplace_back(levels[level]->name.str(), objects[i * levels.size() + level].codeBytes);
+      entry.codeBytes.emplace_back(levels[level].name, codes[i * levels.size() + level].codeBytes);
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -87,15 +87,16 @@ std::vector<artifact::MemoryEntry> Artefact::describeMemory() {
 }
 
 Expected<artifact::Manifest> Artefact::describe(const artifact::LinkResult &result) {
-  artifact::Manifest manifest{.interface = interface, .flags = canonicalFlags(compilation.options), .target = "cpu"};
+  artifact::Manifest manifest{
+      .interface = interface, .flags = canonicalFlags(compilation.options), .target = target.getInfo().name.str()};
   auto model = MemoryBuffer::getFile(compilation.options.model, false, false);
   if (!model)
     return createStringError(model.getError(), "cannot read '" + compilation.options.model + "'");
   StringRef bytes = (*model)->getBuffer();
   manifest.modelDigest =
       toHex(artifact::digestOf({bytes.data(), bytes.size()}, compilation.pool.getMaxConcurrency()), /*LowerCase=*/true);
-  for (const cpu::CpuLevel *level : levels)
-    manifest.levels.push_back(level->name.str());
+  for (const codegen::Level &level : levels)
+    manifest.levels.push_back(level.name);
   manifest.kernels = describeKernels();
   manifest.memory = describeMemory();
   manifest.weights.place = hostInputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"

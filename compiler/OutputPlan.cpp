@@ -20,7 +20,7 @@ static constexpr KindRow kinds[] = {
     {OutputKind::SharedLibrary, "so", ".so", false}, {OutputKind::StaticLibrary, "a", ".a", false},
     {OutputKind::Object, "o", ".o", false},          {OutputKind::Header, "h", ".h", true},
     {OutputKind::Manifest, "json", ".json", true},   {OutputKind::Llvm, "llvm", ".ll", true},
-    {OutputKind::Assembly, "asm", ".s", true},
+    {OutputKind::Assembly, "asm", ".s", true},       {OutputKind::Assembly, "ptx", ".ptx", true},
 };
 
 const Output *OutputPlan::find(OutputKind kind) const {
@@ -48,28 +48,34 @@ static Expected<std::pair<Output, StringRef>> parseKind(StringRef text) {
   StringRef stage = text;
   if (stage.consume_front("mlir:")) {
     if (std::optional<Phase> phase = findMlirPhase(stage))
-      return std::pair(Output{OutputKind::Mlir, *phase, ""}, getRow(*phase).name);
+      return std::pair(Output{OutputKind::Mlir, *phase, text, ""}, getRow(*phase).name);
     return exitError(exitUsage, "--emit: '" + stage + "' is not a stage with text",
                      "import, prim, loop, schedule or plan-memory");
   }
   for (const KindRow &row : kinds)
     if (row.name == text)
-      return std::pair(Output{row.kind, Phase::Link, ""}, StringRef(row.suffix));
-  return exitError(exitUsage, "--emit: unknown kind '" + text + "'", "so, a, o, h, json, llvm, asm, mlir:STAGE");
+      return std::pair(Output{row.kind, Phase::Link, row.name, ""}, StringRef(row.suffix));
+  return exitError(exitUsage, "--emit: unknown kind '" + text + "'", "so, a, o, h, json, llvm, asm, ptx, mlir:STAGE");
 }
 
-/// Without --emit: a library of the kind that -o's suffix says, with header and manifest.
-static option::List kindsOf(const CompileOptions &options) {
+static bool isLibrary(StringRef kind) { return kind == "so" || kind == "a" || kind == "o"; }
+
+/// Without --emit: a library of the kind that -o's suffix says, with header and manifest; of targets without libraries
+/// their default.
+static option::List kindsOf(const CompileOptions &options, const TargetInfo &target) {
   if (!options.emit.empty())
     return options.emit;
-  StringRef suffix = sys::path::extension(options.output);
-  return {suffix == ".a" ? "a" : suffix == ".o" ? "o" : "so", "h", "json"};
+  StringRef kind = target.outputs.front(), suffix = sys::path::extension(options.output);
+  if (!isLibrary(kind))
+    return {kind.str()};
+  suffix.consume_front(".");
+  return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "json"};
 }
 
-Expected<OutputPlan> planOutputs(const CompileOptions &options) {
+Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target) {
   OutputPlan plan;
   std::string stem = stemOf(options.output.empty() || options.output == "-" ? options.model : options.output);
-  for (StringRef text : kindsOf(options)) {
+  for (StringRef text : kindsOf(options, target)) {
     auto parsed = parseKind(text);
     if (!parsed)
       return parsed.takeError();
@@ -81,10 +87,13 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options) {
       output.path = options.output.empty() ? stem + extension : options.output;
     plan.outputs.push_back(std::move(output));
   }
+  plan.needsHost = isLibrary(target.outputs.front()) && llvm::any_of(plan.outputs, [](const Output &output) {
+                     return output.kind != OutputKind::Mlir && output.kind != OutputKind::Assembly;
+                   });
   bool isPipe = plan.outputs.front().path == "-";
   const KindRow *row = llvm::find_if(kinds, [&](const KindRow &r) { return r.kind == plan.outputs.front().kind; });
   if (isPipe && (plan.outputs.size() > 1 || (row != std::end(kinds) && !row->isText)))
-    return exitError(exitUsage, "-o - is for one output that is text", "--emit=mlir:STAGE, llvm, asm, h or json");
+    return exitError(exitUsage, "-o - is for one output that is text", "--emit=mlir:STAGE, llvm, asm, ptx, h or json");
   plan.name = host::cIdentifier(options.name.empty() ? stem : options.name);
   if (!options.name.empty() && plan.name != options.name)
     return exitError(exitUsage, "--name=" + options.name + " is not an identifier of C");

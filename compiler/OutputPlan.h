@@ -4,6 +4,7 @@
 
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
+#include "ir/target/TargetInfo.h"
 #include "llvm/Support/Error.h"
 
 namespace ptc {
@@ -12,14 +13,16 @@ enum class OutputKind : uint8_t { SharedLibrary, StaticLibrary, Object, Header, 
 
 struct Output {
   OutputKind kind;
-  Phase phase;      // of OutputKind::Mlir
-  std::string path; // "-": standard output, for text
+  Phase phase;          // of OutputKind::Mlir
+  llvm::StringRef name; // the user's word
+  std::string path;     // "-": standard output, for text
 };
 
 struct OutputPlan {
   std::vector<Output> outputs; // the main one first
   std::string name;            // of the model in C
   std::string depfile;         // empty: none
+  bool needsHost = false;      // some output holds the entry functions or describes them
 
   const Output *find(OutputKind kind) const;
   /// The last stage that any output needs.
@@ -28,8 +31,9 @@ struct OutputPlan {
   std::string beside(llvm::StringRef suffix) const;
 };
 
-/// The main output is the first kind of --emit, under exactly the name of -o; without --emit the suffix of -o decides.
-llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options);
+/// The main output is the first kind of --emit, under exactly the name of -o; without --emit the suffix of -o decides,
+/// and without one that the target writes, its default.
+llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target);
 
 } // namespace ptc
 

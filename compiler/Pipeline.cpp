@@ -17,9 +17,13 @@
 #include "compiler/SaveTemps.h"
 #include "compiler/Stages.h"
 #include "compiler/Stats.h"
+#include "ir/Diagnostics.h"
+#include "ir/loop/Loop.h"
 #include "lowering/onnx/ImportOnnx.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -30,10 +34,12 @@ using namespace llvm;
 namespace ptc {
 
 Error compile(const CompileOptions &options, const CompileHooks &hooks) {
-  Expected<OutputPlan> plan = planOutputs(options);
+  Compilation compilation(options, hooks);
+  if (Error error = compilation.checkTarget())
+    return error;
+  Expected<OutputPlan> plan = planOutputs(options, compilation.target->getInfo());
   if (!plan)
     return plan.takeError();
-  Compilation compilation(options, hooks);
   Artefact artefact(compilation, *plan);
   if (Error error = artefact.checkOptions())
     return error;
@@ -45,6 +51,9 @@ Error compile(const CompileOptions &options, const CompileHooks &hooks) {
     if (Error error = artefact.writeStage(row.phase))
       return error;
   }
+  if (last >= Phase::Codegen) // before any code: all that is missing is told at once
+    if (Error error = compilation.checkKernels())
+      return error;
   if (last >= Phase::Codegen)
     if (Error error = compilation.runPhase(Phase::Codegen, [&] { return artefact.generateCode(); }))
       return error;
@@ -66,7 +75,8 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
 }
 
 Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
-    : options(options), hooks(hooks), pool(strategyOf(options)), weightFiles(options.model) {
+    : options(options), hooks(hooks), target(codegen::findTarget(hooks.targets, options.target)),
+      pool(strategyOf(options)), weightFiles(options.model) {
   mlir::DialectRegistry registry;
   registerStageDialects(registry);
   context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -88,7 +98,16 @@ Compilation::~Compilation() {
   CrashRecoveryContext::Disable();
 }
 
+Error Compilation::checkTarget() const {
+  if (target)
+    return Error::success();
+  return exitError(exitUsage, "unknown target '" + options.target + "'",
+                   "--target=" + codegen::targetNames(hooks.targets));
+}
+
 Error Compilation::runTo(Phase last) {
+  if (Error error = checkTarget())
+    return error;
   for (const PhaseRow &row : getPhases()) {
     if (row.phase > last || (reached && row.phase <= *reached))
       continue;
@@ -117,8 +136,38 @@ Error Compilation::import() {
 
 Error Compilation::runPasses(Phase phase) {
   mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-  addStage(passes, phase, options, weightFiles);
+  addStage(passes, phase, options, target->getInfo(), weightFiles);
   return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
+}
+
+Error Compilation::checkKernels() {
+  // By reason, in the order of launches: one model may launch hundreds of kernels for the same reason.
+  std::vector<std::pair<std::string, SmallVector<loop::LaunchOp>>> refused;
+  for (auto program : module->getOps<loop::ProgramOp>())
+    program.walk([&](loop::LaunchOp launch) {
+      auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
+      std::optional<std::string> reason = target->whyUnsupported(kernel);
+      if (!reason)
+        return;
+      auto found = llvm::find_if(refused, [&](const auto &entry) { return entry.first == *reason; });
+      if (found == refused.end())
+        found = refused.insert(found, {*reason, {}});
+      found->second.push_back(launch);
+    });
+  for (const auto &[reason, launches] : refused) {
+    SmallSetVector<StringRef, 8> names;
+    for (loop::LaunchOp launch : launches)
+      launch.getLoc()->walk([&](mlir::Location part) {
+        if (std::optional<NodeLocation> node = describeLocation(part))
+          names.insert(node->node.empty() ? node->output : node->node);
+        return mlir::WalkResult::advance();
+      });
+    diagnose(loop::LaunchOp(launches.front()).getLoc(), DiagId::UnsupportedForm,
+             formatv("code of {0} for --target={1}, which {2} kernel(s) of the node(s) {3} need,", reason,
+                     target->getInfo().name, launches.size(), join(names, ", "))
+                 .str());
+  }
+  return refused.empty() ? Error::success() : reported();
 }
 
 Error Compilation::saveStage(Phase phase) {

@@ -2,6 +2,7 @@
 #ifndef PTC_COMPILER_PIPELINE_H
 #define PTC_COMPILER_PIPELINE_H
 
+#include "codegen/Targets.h"
 #include "compiler/DiagnosticRendering.h"
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
@@ -17,8 +18,9 @@ struct CompileHooks {
   Diagnostics &diagnostics;
   std::function<void(llvm::StringRef what, size_t done, size_t total)> progress;
   std::function<void(const llvm::Twine &line)> log;
-  std::string version; // of ptc, for the artefact
-  std::string command; // for reproducers
+  std::string version;                                  // of ptc, for the artefact
+  std::string command;                                  // for reproducers
+  codegen::TargetTable targets = codegen::getTargets(); // what may be compiled for
 };
 
 struct PhaseTime {
@@ -32,6 +34,10 @@ public:
   Compilation(const CompileOptions &options, const CompileHooks &hooks);
   ~Compilation();
 
+  /// An error if the options name a target that there is not.
+  llvm::Error checkTarget() const;
+  /// Reports every kernel that the target cannot make code of, by the user's nodes; after plan-memory.
+  llvm::Error checkKernels();
   /// Runs the stages that have not run, up to one that has text (plan-memory at most).
   llvm::Error runTo(Phase last);
   mlir::ModuleOp getModule() { return module.get(); }
@@ -40,6 +46,7 @@ public:
 
   const CompileOptions &options;
   const CompileHooks &hooks;
+  const codegen::Target *const target; // null if there is no such target
   llvm::DefaultThreadPool pool;
   WeightFiles weightFiles;
 

@@ -16,11 +16,12 @@ static void addPrim(mlir::OpPassManager &passes, eval::WeightSource &weights) {
   passes.addPass(mlir::createCSEPass());           // equal subgraphs of the decompositions become one
 }
 
-static void addLoop(mlir::OpPassManager &passes) {
+static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
   passes.addPass(createLowerPrimToLoop()); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());     // producers write straight into concats and outputs
   passes.addPass(createAssignLayouts());   // after that: who reads a buffer is final
-  passes.addPass(createPackWeights());     // needs layouts: panels follow the order of a contraction's dims
+  if (target.weightPanel)                  // needs layouts: panels follow the order of a contraction's dims
+    passes.addPass(createPackWeights({.panelWidth = target.weightPanel}));
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options) {
@@ -33,12 +34,13 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
 }
 
-void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, eval::WeightSource &weights) {
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const TargetInfo &target,
+              eval::WeightSource &weights) {
   switch (phase) {
   case Phase::Prim:
     return addPrim(passes, weights);
   case Phase::Loop:
-    return addLoop(passes);
+    return addLoop(passes, target);
   case Phase::Schedule:
     return addSchedule(passes, options);
   case Phase::PlanMemory:

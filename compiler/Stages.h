@@ -5,12 +5,14 @@
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
 #include "ir/eval/ReferenceEval.h"
+#include "ir/target/TargetInfo.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace ptc {
 
 /// Adds the passes of a stage; import, codegen and link have none. `weights` outlives the passes.
-void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, eval::WeightSource &weights);
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const TargetInfo &target,
+              eval::WeightSource &weights);
 
 } // namespace ptc
 

@@ -15,10 +15,13 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
 config.test_exec_root = os.path.join(build, "tests", "lit")
 
-config.environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), llvm, os.environ["PATH"]])
+# The assembler of the CUDA toolkit, which need not be there.
+ptxas = shutil.which("ptxas", path=os.pathsep.join([os.environ["PATH"], "/usr/local/cuda/bin"]))
+tools = [os.path.dirname(ptxas)] if ptxas else []
+config.environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), llvm, os.environ["PATH"], *tools])
 config.substitutions.append(("%root", root))
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%python", os.path.join(root, "build", "venv", "bin", "python")))
 
-if shutil.which("ptxas"):
+if ptxas:
     config.available_features.add("ptxas")

@@ -23,7 +23,7 @@
 
 using namespace mlir;
 using namespace ptc;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 
 Value BodyEmitter::emitBlock(Block &block) {
   loop::YieldOp yield;
@@ -46,11 +46,11 @@ static bool loadsFrom(Operation *op, ArrayRef<loop::StoreOp> stores) {
   return result.wasInterrupted();
 }
 
-void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
+void codegen::emitStoresLast(ArrayRef<Operation *> ops, llvm::function_ref<void(Operation *)> emit) {
   SmallVector<loop::StoreOp> pending;
   auto flush = [&] {
     for (loop::StoreOp store : pending)
-      emitOp(store);
+      emit(store);
     pending.clear();
   };
   for (Operation *op : ops) {
@@ -60,9 +60,13 @@ void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
     }
     if (loadsFrom(op, pending))
       flush();
-    emitOp(op);
+    emit(op);
   }
   flush();
+}
+
+void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
+  emitStoresLast(ops, [&](Operation *op) { emitOp(op); });
 }
 
 void BodyEmitter::emitOp(Operation *op) {

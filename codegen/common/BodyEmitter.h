@@ -4,7 +4,12 @@
 
 #include "codegen/common/KernelEmitter.h"
 
-namespace ptc::cpu {
+namespace ptc::codegen {
+
+/// Calls `emit` for each of the ops in order, but stores come last: memory that a body reads for the last time may be
+/// the memory that it writes (in-place reuse), at the same index. A load of a buffer that the body has stored to sees
+/// the store.
+void emitStoresLast(llvm::ArrayRef<mlir::Operation *> ops, llvm::function_ref<void(mlir::Operation *)> emit);
 
 /// Emits scalar body ops for a point, one after the other. Values of the body are mapped to scalars (the same in all
 /// lanes) or to vectors of the point's lanes.
@@ -28,8 +33,7 @@ public:
   /// already are left out.
   mlir::Value emitBlock(mlir::Block &block);
   void emitOp(mlir::Operation *op);
-  /// As emitOp for each of the ops, but stores come last: memory that a body reads for the last time may be the memory
-  /// that it writes (in-place reuse), at the same index. A load of a buffer that the body has stored to sees the store.
+  /// As emitOp for each of the ops, stores last.
   void emitOps(llvm::ArrayRef<mlir::Operation *> ops);
 
 private:
@@ -65,6 +69,6 @@ mlir::Value emitCombine(KernelEmitter &emitter, prim::ReduceKind kind, mlir::Val
 /// The neutral element of the reduction.
 mlir::TypedAttr getIdentity(prim::ReduceKind kind, mlir::Type elementType, bool isUnsigned);
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
 #endif // PTC_CODEGEN_COMMON_BODYEMITTER_H

@@ -3,7 +3,7 @@
 
 using namespace mlir;
 using namespace ptc;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 using prim::ReduceKind;
 
 // One instruction on most processors: select(a > b, a, b), which is b where they are unordered, so that a NaN in b
@@ -24,7 +24,7 @@ static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, b
   return arith::SelectOp::create(e.builder, e.loc, compare(arith::CmpFPredicate::UNO, a, a), nan, extremum);
 }
 
-Value cpu::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool isUnsigned, bool noNan) {
+Value codegen::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool isUnsigned, bool noNan) {
   OpBuilder &builder = e.builder;
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
   auto create = [&](auto tag) -> Value { return decltype(tag)::create(builder, e.loc, a, b); };
@@ -51,7 +51,7 @@ Value cpu::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool
   llvm_unreachable("all kinds are above");
 }
 
-TypedAttr cpu::getIdentity(ReduceKind kind, Type type, bool isUnsigned) {
+TypedAttr codegen::getIdentity(ReduceKind kind, Type type, bool isUnsigned) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();
     switch (kind) {

@@ -12,7 +12,7 @@
 
 using namespace mlir;
 using namespace ptc;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 
 Value KernelEmitter::symbolValue(StringRef name) const {
   Value value = symbolValues.lookup(name);
@@ -103,16 +103,18 @@ Value KernelEmitter::emitTree(Expr expr, llvm::function_ref<Value(StringRef)> le
 Value KernelEmitter::emitExpr(Expr expr, const EmissionPoint &point, ValueRange operands) {
   Type i64 = builder.getI64Type();
   expr = bindConstants(expr, point).simplify(ranges);
-  return emitTree(
-      expr,
-      [&](StringRef name) -> Value {
-        if (auto dim = parseNumbered(name, 'd'); dim && *dim < point.dims.size() && point.dims[*dim])
-          return point.dims[*dim];
-        if (auto operand = parseOperand(name))
-          return operands[*operand];
-        return symbolValue(name);
-      },
-      i64);
+  bool narrow = traits.narrowIndices && !expr.isConstant() && fitsInt32(expr);
+  Type type = narrow ? Type(builder.getI32Type()) : i64;
+  auto leaf = [&](StringRef name) -> Value {
+    if (auto dim = parseNumbered(name, 'd'); dim && *dim < point.dims.size() && point.dims[*dim])
+      return point.dims[*dim];
+    if (auto operand = parseOperand(name))
+      return operands[*operand];
+    return symbolValue(name);
+  };
+  auto toWidth = [&](Value value) -> Value { return narrow ? invariants.get<arith::TruncIOp>(type, value) : value; };
+  Value value = emitTree(expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
+  return narrow ? invariants.get<arith::ExtSIOp>(i64, value) : value;
 }
 
 Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueRange operands) {

@@ -6,7 +6,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 
 static int64_t lanesOf(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());

@@ -15,7 +15,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 class InvariantBuilder {
 public:
@@ -63,6 +63,6 @@ private:
   llvm::DenseMap<unsigned, llvm::SmallVector<mlir::Operation *, 1>> table; // by hash
 };
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
 #endif // PTC_CODEGEN_COMMON_INVARIANTBUILDER_H

@@ -6,39 +6,25 @@
 
 using namespace mlir;
 using namespace ptc;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 
-std::optional<unsigned> cpu::parseNumbered(StringRef name, char prefix) {
+std::optional<unsigned> codegen::parseNumbered(StringRef name, char prefix) {
   unsigned number;
   if (name.size() < 2 || name.front() != prefix || name.drop_front().getAsInteger(10, number))
     return std::nullopt;
   return number;
 }
 
-std::optional<unsigned> cpu::parseOperand(StringRef name) {
+std::optional<unsigned> codegen::parseOperand(StringRef name) {
   return name.consume_front("v") ? parseNumbered(name, '$') : std::nullopt;
 }
 
 static LLVM::LLVMPointerType pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
 
-KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, Value buffers,
-                             Value symbols, Value scratch, Value errorFlag)
-    : builder(builder), kernel(kernel), level(level), loc(buffers.getLoc()),
-      invariants(builder.getInsertionBlock(), buffers.getLoc()), entry(builder.getInsertionBlock()), scratch(scratch),
-      errorFlag(errorFlag) {
-  auto ptr = pointerType(builder.getContext());
+KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, EmissionTraits traits, Value errorFlag)
+    : builder(builder), kernel(kernel), traits(traits), loc(UnknownLoc::get(builder.getContext())),
+      invariants(builder.getInsertionBlock(), loc), entry(builder.getInsertionBlock()), errorFlag(errorFlag) {
   prologue = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
-  for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
-    if (argument.use_empty())
-      continue;
-    Value slot = getAddress(buffers, ptr, constant(index));
-    pointers[argument] = LLVM::LoadOp::create(builder, loc, ptr, slot);
-  }
-  Type i64 = builder.getI64Type();
-  for (auto [index, name] : llvm::enumerate(kernel.getSymbols().getAsValueRange<StringAttr>())) {
-    Value slot = getAddress(symbols, i64, constant(index));
-    symbolValues[name] = LLVM::LoadOp::create(builder, loc, i64, slot);
-  }
 }
 
 void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
@@ -55,8 +41,6 @@ void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
-
-Value KernelEmitter::getScratchAt(Value offset) { return getAddress(scratch, builder.getI8Type(), offset); }
 
 Value KernelEmitter::createStackSlot(int64_t bytes, int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);
@@ -103,26 +87,26 @@ static Type vectorOf(Type element, int64_t lanes) {
 }
 
 // What memory holds -> what bodies compute with. i1 is a byte, 0 or 1; small floats are their bits.
-static Value fromMemory(KernelEmitter &e, Value stored, Type elementType) {
+Value KernelEmitter::fromMemory(Value stored, Type elementType) {
   Type memory = getElementTypeOrSelf(stored.getType());
   if (memory == elementType)
     return stored;
   auto lanes = isVector(stored) ? cast<VectorType>(stored.getType()).getNumElements() : 1;
   Type result = vectorOf(elementType, lanes);
   if (elementType.isInteger())
-    return arith::TruncIOp::create(e.builder, e.loc, result, stored);
-  return arith::BitcastOp::create(e.builder, e.loc, result, stored);
+    return arith::TruncIOp::create(builder, loc, result, stored);
+  return arith::BitcastOp::create(builder, loc, result, stored);
 }
 
-static Value toMemory(KernelEmitter &e, Value value) {
+Value KernelEmitter::toMemory(Value value) {
   Type element = getElementTypeOrSelf(value.getType()), memory = KernelEmitter::getMemoryType(element);
   if (memory == element)
     return value;
   auto lanes = isVector(value) ? cast<VectorType>(value.getType()).getNumElements() : 1;
   Type result = vectorOf(memory, lanes);
   if (element.isInteger())
-    return arith::ExtUIOp::create(e.builder, e.loc, result, value);
-  return arith::BitcastOp::create(e.builder, e.loc, result, value);
+    return arith::ExtUIOp::create(builder, loc, result, value);
+  return arith::BitcastOp::create(builder, loc, result, value);
 }
 
 Value KernelEmitter::createLoad(Type elementType, int64_t lanes, Value address, Value mask) {
@@ -140,12 +124,12 @@ Value KernelEmitter::createLoad(Type elementType, int64_t lanes, Value address, 
   } else {
     stored = LLVM::LoadOp::create(builder, loc, type, address, alignment);
   }
-  return fromMemory(*this, stored, elementType);
+  return fromMemory(stored, elementType);
 }
 
 void KernelEmitter::createStore(Value value, Value address, Value mask) {
   unsigned alignment = naturalAlignment(getMemoryType(getElementTypeOrSelf(value.getType())));
-  value = toMemory(*this, value);
+  value = toMemory(value);
   if (isVector(address)) {
     int64_t lanes = cast<VectorType>(address.getType()).getNumElements();
     Value on = mask ? mask : invariants.broadcast(invariants.constant(builder.getBoolAttr(true)), lanes);
@@ -181,6 +165,14 @@ Value KernelEmitter::anyLane(Value mask) {
 
 void KernelEmitter::raiseError(Value bad) {
   Type i32 = builder.getI32Type();
+  if (traits.sharedErrors) { // threads write 1 or nothing: a read and a write of theirs would race
+    auto branch = scf::IfOp::create(builder, loc, bad, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value one = invariants.constant(builder.getI32IntegerAttr(1));
+    LLVM::StoreOp::create(builder, loc, one, errorFlag);
+    return;
+  }
   Value old = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   Value now = arith::ExtUIOp::create(builder, loc, i32, bad);
   LLVM::StoreOp::create(builder, loc, arith::OrIOp::create(builder, loc, old, now).getResult(), errorFlag);
@@ -231,5 +223,5 @@ int64_t KernelEmitter::chooseLanes(Operation *op) const {
   // 64-bit values beside narrower ones take two registers each.
   if (widest == 64 && hasNarrow)
     widest = 32;
-  return std::max<int64_t>(level.lanesOf(widest), 2);
+  return std::max<int64_t>(traits.vectorBits / int64_t(widest), 2);
 }

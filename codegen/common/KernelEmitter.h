@@ -1,6 +1,6 @@
 //===- KernelEmitter.h - emits node bodies as vector code -------*- C++ -*-===//
 //
-// Shared by all CPU nodes and templates. A kernel's body is emitted for a *point*: the values that the dims have
+// Shared by all targets that make machine code. A kernel's body is emitted for a *point*: the values that the dims have
 // there, and the dim that runs along the lanes of a vector. Every loop.load becomes what its index says: one scalar
 // (the index does not use the vector dim), one contiguous vector (coefficient 1), or a gather. Scalar arith and math
 // ops are cloned on vectors. A value that is the same in all lanes stays a scalar until a vector op needs it.
@@ -13,11 +13,10 @@
 #define PTC_CODEGEN_COMMON_KERNELEMITTER_H
 
 #include "codegen/common/InvariantBuilder.h"
-#include "codegen/cpu/CpuLevels.h"
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/DenseSet.h"
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 /// Where a body is emitted.
 struct EmissionPoint {
@@ -30,16 +29,22 @@ struct EmissionPoint {
 
 using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value iv, mlir::ValueRange carried)>;
 
+/// What emission depends on besides the kernel.
+struct EmissionTraits {
+  int64_t vectorBits = 0;     // of a register that lanes fill
+  bool narrowIndices = false; // scalar index arithmetic in 32 bits where the ranges allow it
+  bool sharedErrors = false;  // threads that run at the same time share the error flag
+};
+
 class KernelEmitter {
 public:
-  /// `builder` stands at the start of the function's body. Pointers of kernel arguments and values of symbols are
-  /// loaded there from the kernel ABI's `buffers` and `symbols`; `errorFlag` is a pointer to i32.
-  KernelEmitter(mlir::OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, mlir::Value buffers,
-                mlir::Value symbols, mlir::Value scratch, mlir::Value errorFlag);
+  /// `builder` stands at the start of the function's body; `errorFlag` is a pointer to i32, null if the kernel checks
+  /// nothing. Pointers and symbols are set by the target, which knows where its kernels find them.
+  KernelEmitter(mlir::OpBuilder &builder, loop::KernelOp kernel, EmissionTraits traits, mlir::Value errorFlag);
 
   mlir::OpBuilder &builder;
   loop::KernelOp kernel;
-  const CpuLevel &level;
+  const EmissionTraits traits;
   mlir::Location loc;
   InvariantBuilder invariants; // hoisted, deduplicated i64 and vector arithmetic
 
@@ -58,9 +63,6 @@ public:
   bool isPerLane(mlir::Value buffer) const { return perLane.contains(buffer); }
   /// Memory of the function's frame; small and of static size.
   mlir::Value createStackSlot(int64_t bytes, int64_t alignment = 64);
-  /// The thread's scratch block from a byte offset on.
-  mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }
-  mlir::Value getScratchAt(mlir::Value offset);
   /// Work space of an op that needs some (a sort).
   mlir::Value getLocalMemory(mlir::Operation *op) const { return localMemory.lookup(op); }
   void setLocalMemory(mlir::Operation *op, mlir::Value pointer) { localMemory[op] = pointer; }
@@ -71,10 +73,14 @@ public:
   /// lanes elements (1: a scalar) that lie at `address`; mask as in a point. i1 is converted from and to bytes.
   mlir::Value createLoad(mlir::Type elementType, int64_t lanes, mlir::Value address, mlir::Value mask = {});
   void createStore(mlir::Value value, mlir::Value address, mlir::Value mask = {});
+  /// What memory holds as what bodies compute with, and back.
+  mlir::Value fromMemory(mlir::Value stored, mlir::Type elementType);
+  mlir::Value toMemory(mlir::Value value);
 
   //===--- Expressions ----------------------------------------------------===//
 
   mlir::Value symbolValue(llvm::StringRef name) const;
+  void setSymbol(llvm::StringRef name, mlir::Value value) { symbolValues[name] = value; }
   /// The i64 value at the point (lane 0 of the vector dim); `operands` are the scalar values of the access's operands
   mlir::Value emitExpr(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
   /// The value in every lane: a scalar if all lanes agree, else vector<lanes x i64>.
@@ -123,7 +129,7 @@ private:
   SymbolRanges ranges;
   mlir::Block *entry;
   mlir::Operation *prologue; // stack slots stand behind it: constants are always in front
-  mlir::Value scratch, errorFlag, dummy;
+  mlir::Value errorFlag, dummy;
 };
 
 /// "d3" -> 3 with the prefix 'd'; nothing for other names.
@@ -132,6 +138,6 @@ std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
 std::optional<unsigned> parseOperand(llvm::StringRef name);
 inline bool isVector(mlir::Value value) { return llvm::isa<mlir::VectorType>(value.getType()); }
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
 #endif // PTC_CODEGEN_COMMON_KERNELEMITTER_H

@@ -107,7 +107,7 @@ static void retype(Operation *root, llvm::function_ref<bool(Type)> isNarrow, uns
     }
 }
 
-void ptc::cpu::expandBf16Conversions(Operation *root) {
+void ptc::codegen::expandBf16Conversions(Operation *root) {
   auto isBetween = [](Type narrow, Type wide) {
     return getElementTypeOrSelf(narrow).isBF16() && getElementTypeOrSelf(wide).isF32();
   };
@@ -232,7 +232,7 @@ static Value convertWide(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::TruncFOp::create(b, loc, to, value);
 }
 
-void ptc::cpu::expandFloat8Conversions(Operation *root) {
+void ptc::codegen::expandFloat8Conversions(Operation *root) {
   SmallVector<Operation *> found;
   root->walk([&](Operation *op) {
     if (isa<arith::TruncFOp>(op) ? getFormat(op->getResult(0).getType()).has_value()

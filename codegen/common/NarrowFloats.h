@@ -4,7 +4,7 @@
 
 #include "mlir/IR/Operation.h"
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 /// Replaces each conversion between f32 and bf16 in `root` by integer arithmetic, where LLVM would call a library
 /// function for every element.
@@ -14,6 +14,6 @@ void expandBf16Conversions(mlir::Operation *root);
 /// float. Overflow gives what the type has for it: infinity in E5M2, NaN in the others.
 void expandFloat8Conversions(mlir::Operation *root);
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
 #endif // PTC_CODEGEN_COMMON_NARROWFLOATS_H

@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/common/ElementaryFunctions.h"
+#include "codegen/common/LowerToLLVM.h"
 #include "codegen/common/NarrowFloats.h"
+#include "codegen/common/Optimize.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
-#include "codegen/cpu/LowerToLLVM.h"
 #include "codegen/cpu/NodeEmitter.h"
-#include "codegen/cpu/Optimize.h"
 #include "codegen/object/EmitObject.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -29,7 +29,7 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 void cpu::loadKernelDialects(MLIRContext &context) {
-  registerTranslation(context);
+  codegen::registerTranslation(context);
   context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
                       scf::SCFDialect, ub::UBDialect, vector::VectorDialect, loop::LoopDialect>();
 }
@@ -252,9 +252,9 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
   codegen::expandElementaryFunctions(function, options);
-  expandFloat8Conversions(function);
+  codegen::expandFloat8Conversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
-    expandBf16Conversions(function);
+    codegen::expandBf16Conversions(function);
   return module;
 }
 
@@ -276,9 +276,9 @@ llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp
   FailureOr<OwningOpRef<ModuleOp>> module = buildModule(kernel, name, level);
   if (mlir::failed(module))
     return failed("no code could be emitted");
-  if (mlir::failed(lowerToLLVMDialect(**module)))
+  if (mlir::failed(codegen::lowerToLLVMDialect(**module)))
     return failed("lowering to LLVM failed");
-  std::unique_ptr<llvm::Module> result = translateToLLVM(**module, context);
+  std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(**module, context);
   if (!result)
     return failed("translation to LLVM failed");
   object::TargetLevel target = getTargetLevel(level);
@@ -286,6 +286,6 @@ llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, target, **machine);
-  optimizeKernel(*result, **machine);
+  codegen::optimizeKernel(*result, **machine);
   return result;
 }

@@ -6,7 +6,7 @@
 #ifndef PTC_CODEGEN_CPU_CPUTEMPLATES_H
 #define PTC_CODEGEN_CPU_CPUTEMPLATES_H
 
-#include "codegen/common/KernelEmitter.h"
+#include "codegen/cpu/CpuEmitter.h"
 #include "ir/loop/Loop.h"
 
 namespace ptc::cpu {

@@ -7,8 +7,7 @@
 #ifndef PTC_CODEGEN_CPU_NODEEMITTER_H
 #define PTC_CODEGEN_CPU_NODEEMITTER_H
 
-#include "codegen/common/BodyEmitter.h"
-#include "codegen/common/KernelEmitter.h"
+#include "codegen/cpu/CpuEmitter.h"
 
 namespace ptc::cpu {
 

@@ -13,12 +13,19 @@
 // the logarithm of the length in steps and not with the length.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/ReductionSteps.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
+using codegen::BodyParts;
+using codegen::identityOf;
+using codegen::isBetter;
+using codegen::mergeSlots;
+using codegen::slotsOf;
+using codegen::splitBody;
 
 static constexpr int64_t blockSteps = 64;
 static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblocked
@@ -26,17 +33,6 @@ static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblock
 static constexpr int64_t unrolledWindow = 32;
 
 namespace {
-
-/// The parts of a reduction's body.
-struct BodyParts {
-  SmallVector<Operation *> reductions;    // loop.reduce, loop.arg_reduce
-  SmallVector<Operation *> before, after; // in order
-};
-
-/// A reduction's accumulators: one value, or for arg_reduce the best value and its index.
-struct Accumulator {
-  Value value, index;
-};
 
 /// One reduction node at points where all kept dims are known.
 class ReductionEmitter {
@@ -54,7 +50,6 @@ private:
   SmallVector<Value> innerLoop(const Points &points, int64_t dim, ValueRange carried);
   SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
   void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
-  SmallVector<Value> merge(Operation *reduction, ArrayRef<Value> a, ArrayRef<Value> b);
   SmallVector<Value> horizontal(Operation *reduction, SmallVector<Value> slots);
   bool isBlocked() const;
 
@@ -67,72 +62,6 @@ private:
 
 } // namespace
 
-static size_t slotsOf(Operation *reduction) { return isa<loop::ArgReduceOp>(reduction) ? 2 : 1; }
-
-static size_t slotsOf(const BodyParts &parts) {
-  size_t slots = 0;
-  for (Operation *reduction : parts.reductions)
-    slots += slotsOf(reduction);
-  return slots;
-}
-
-static BodyParts splitBody(Block &block) {
-  llvm::DenseSet<Operation *> dependent, before, after;
-  auto dependsOnReduction = [&](Operation *op) {
-    WalkResult result = op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp())
-          if (dependent.contains(def) || isa<loop::ReduceOp, loop::ArgReduceOp>(def))
-            return WalkResult::interrupt();
-      return WalkResult::advance();
-    });
-    return result.wasInterrupted();
-  };
-  BodyParts parts;
-  for (Operation &op : block) {
-    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
-      parts.reductions.push_back(&op);
-    else if (dependsOnReduction(&op))
-      dependent.insert(&op);
-  }
-  // What each part needs, from its roots backwards.
-  auto need = [&](Operation *op, llvm::DenseSet<Operation *> &set) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &block)
-          set.insert(def);
-    });
-  };
-  for (Operation &op : llvm::reverse(block)) {
-    bool isReduction = isa<loop::ReduceOp, loop::ArgReduceOp>(op);
-    bool isRoot = isa<loop::StoreOp>(op) || op.getNumResults() == 0;
-    if (isReduction) {
-      need(&op, before);
-    } else if (dependent.contains(&op)) {
-      if (isRoot)
-        after.insert(&op);
-      if (after.contains(&op))
-        need(&op, after);
-    } else {
-      if (isRoot || isa<loop::CheckIndexOp>(op))
-        before.insert(&op);
-      if (before.contains(&op))
-        need(&op, before);
-      if (after.contains(&op))
-        need(&op, after);
-    }
-  }
-  for (Operation &op : block) {
-    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
-      continue;
-    if (before.contains(&op))
-      parts.before.push_back(&op);
-    if (after.contains(&op))
-      parts.after.push_back(&op);
-  }
-  return parts;
-}
-
 bool ReductionEmitter::isBlocked() const {
   bool hasFloatSum = false;
   for (Operation *reduction : parts.reductions) {
@@ -142,15 +71,6 @@ bool ReductionEmitter::isBlocked() const {
     hasFloatSum |= reduce.getKind() == prim::ReduceKind::Sum && isa<FloatType>(reduce.getType());
   }
   return hasFloatSum;
-}
-
-// Best starts at the worst value, so that any element, even an equal one for select_last, may follow.
-static TypedAttr identityOf(Operation *reduction) {
-  if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
-    return getIdentity(reduce.getKind(), reduce.getType(), reduce.getIsUnsigned());
-  auto arg = cast<loop::ArgReduceOp>(reduction);
-  auto kind = arg.getKind() == prim::ArgKind::Max ? prim::ReduceKind::Max : prim::ReduceKind::Min;
-  return getIdentity(kind, arg.getValue().getType(), arg.getIsUnsigned());
 }
 
 // Order of the slots: chain (or point), reduction, value before index.
@@ -163,27 +83,6 @@ SmallVector<Value> ReductionEmitter::initial(const Points &points, int64_t chain
         values.push_back(e.splat(e.constant(0), lanes));
     }
   return values;
-}
-
-// (a, ia) is replaced by (b, ib) where b is better; NaN beats all. The scan runs upwards, so that an equal value is
-// later: it is taken for select_last only.
-static Value isBetter(KernelEmitter &e, loop::ArgReduceOp arg, Value a, Value b, bool orEqual) {
-  bool isMax = arg.getKind() == prim::ArgKind::Max;
-  if (!isa<FloatType>(arg.getValue().getType())) {
-    using P = arith::CmpIPredicate;
-    P predicate = arg.getIsUnsigned() ? (isMax ? (orEqual ? P::uge : P::ugt) : (orEqual ? P::ule : P::ult))
-                                      : (isMax ? (orEqual ? P::sge : P::sgt) : (orEqual ? P::sle : P::slt));
-    return arith::CmpIOp::create(e.builder, e.loc, predicate, b, a);
-  }
-  using P = arith::CmpFPredicate;
-  if (orEqual) { // b is NaN, or b >= a (false where a alone is NaN)
-    Value nan = arith::CmpFOp::create(e.builder, e.loc, P::UNO, b, b);
-    Value better = arith::CmpFOp::create(e.builder, e.loc, isMax ? P::OGE : P::OLE, b, a);
-    return arith::OrIOp::create(e.builder, e.loc, nan, better);
-  }
-  Value better = arith::CmpFOp::create(e.builder, e.loc, isMax ? P::UGT : P::ULT, b, a);
-  Value isNumber = arith::CmpFOp::create(e.builder, e.loc, P::ORD, a, a);
-  return arith::AndIOp::create(e.builder, e.loc, better, isNumber);
 }
 
 void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask,
@@ -224,22 +123,6 @@ SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carri
   return values;
 }
 
-SmallVector<Value> ReductionEmitter::merge(Operation *reduction, ArrayRef<Value> a, ArrayRef<Value> b) {
-  if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
-    return {emitCombine(e, reduce.getKind(), a[0], b[0], reduce.getIsUnsigned(), reduce.getNoNan())};
-  // b wins if it is better, or as good at an earlier (later) position.
-  auto arg = cast<loop::ArgReduceOp>(reduction);
-  Value better = isBetter(e, arg, a[0], b[0], false), worse = isBetter(e, arg, b[0], a[0], false);
-  auto predicate = arg.getSelectLast() ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::slt;
-  Value first = arith::CmpIOp::create(e.builder, e.loc, predicate, b[1], a[1]);
-  Value none = e.splat(e.invariants.constant(e.builder.getBoolAttr(false)),
-                       isVector(first) ? cast<VectorType>(first.getType()).getNumElements() : 1);
-  Value tie = arith::SelectOp::create(e.builder, e.loc, worse, none, first);
-  Value take = arith::OrIOp::create(e.builder, e.loc, better, tie);
-  return {arith::SelectOp::create(e.builder, e.loc, take, b[0], a[0]).getResult(),
-          arith::SelectOp::create(e.builder, e.loc, take, b[1], a[1]).getResult()};
-}
-
 static Value half(KernelEmitter &e, Value vector, bool upper) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   if (lanes == 2)
@@ -257,7 +140,7 @@ SmallVector<Value> ReductionEmitter::horizontal(Operation *reduction, SmallVecto
       low.push_back(half(e, slot, false));
       high.push_back(half(e, slot, true));
     }
-    slots = merge(reduction, low, high);
+    slots = mergeSlots(e, reduction, low, high);
   }
   return slots;
 }
@@ -274,7 +157,7 @@ SmallVector<Value> ReductionEmitter::blocked(Value length, ValueRange carried, L
     SmallVector<Value> partial = rangeBody(block, zeros);
     SmallVector<Value> sums;
     for (auto [index, value] : llvm::enumerate(outer))
-      sums.push_back(merge(parts.reductions[index % parts.reductions.size()], value, partial[index])[0]);
+      sums.push_back(mergeSlots(e, parts.reductions[index % parts.reductions.size()], value, partial[index])[0]);
     return sums;
   });
 }
@@ -305,7 +188,7 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
           SmallVector<Value> lane0;
           for (size_t i = 0; i < count; ++i)
             lane0.push_back(LLVM::ExtractElementOp::create(e.builder, e.loc, next[slot + i], e.constant(0)));
-          SmallVector<Value> merged = merge(reduction, lane0, ends);
+          SmallVector<Value> merged = mergeSlots(e, reduction, lane0, ends);
           for (size_t i = 0; i < count; ++i)
             next[slot + i] = LLVM::InsertElementOp::create(e.builder, e.loc, next[slot + i], merged[i], e.constant(0));
           slot += count;
@@ -375,7 +258,7 @@ void ReductionEmitter::emit(const Points &points) {
       while (ends.size() > 1) {
         SmallVector<SmallVector<Value>> merged;
         for (size_t i = 0; i + 1 < ends.size(); i += 2)
-          merged.push_back(merge(reduction, ends[i], ends[i + 1]));
+          merged.push_back(mergeSlots(e, reduction, ends[i], ends[i + 1]));
         if (ends.size() % 2)
           merged.push_back(ends.back());
         ends = std::move(merged);

@@ -11,7 +11,7 @@
 #ifndef PTC_CODEGEN_CPU_REGISTERTILE_H
 #define PTC_CODEGEN_CPU_REGISTERTILE_H
 
-#include "codegen/common/KernelEmitter.h"
+#include "codegen/cpu/CpuEmitter.h"
 #include <functional>
 
 namespace ptc::cpu {

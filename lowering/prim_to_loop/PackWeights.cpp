@@ -1,8 +1,8 @@
 //===- PackWeights.cpp - weights in the form that kernels read ------------===//
 //
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
-// unit panels, [batch...][n/16][k...][16], which every register tile of every CPU
-// level reads front to back. The recipe says for each dim of the stored form how
+// unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns: every
+// register tile of each of its levels reads them front to back. The recipe says for each dim of the stored form how
 // far it steps in the source; linking executes it. Nothing is moved here.
 //
 // One stored form per weight: a weight that another node reads as well keeps
@@ -22,9 +22,6 @@ namespace ptc {
 } // namespace ptc
 
 namespace {
-
-/// Elements of a panel's row: one cache line of f32.
-constexpr int64_t panelWidth = 16;
 
 /// The load that is the whole of a region, if it reads a weight.
 LoadOp matchWeightRead(Region &region) {
@@ -69,7 +66,7 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr 
   return steps;
 }
 
-void pack(ContractionOp node) {
+void pack(ContractionOp node, int64_t panelWidth) {
   LoadOp load = matchWeightRead(node.getRhs());
   if (!load || node.getN() != 1)
     return;
@@ -117,8 +114,9 @@ void pack(ContractionOp node) {
 }
 
 struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
+  using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
-    getOperation().walk([](ContractionOp node) { pack(node); });
+    getOperation().walk([&](ContractionOp node) { pack(node, panelWidth); });
   }
 };
 

@@ -1,4 +1,5 @@
 #include "compiler/Options.h"
+#include "codegen/Targets.h"
 #include "compiler/OutputPlan.h"
 #include "compiler/Phases.h"
 #include <catch2/catch.hpp>
@@ -7,13 +8,13 @@
 using namespace ptc;
 
 static OutputPlan planOf(const CompileOptions &options) {
-  llvm::Expected<OutputPlan> plan = planOutputs(options);
+  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo());
   REQUIRE(bool(plan));
   return std::move(*plan);
 }
 
 static std::string failureOf(const CompileOptions &options) {
-  llvm::Expected<OutputPlan> plan = planOutputs(options);
+  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo());
   REQUIRE(!plan);
   return llvm::toString(plan.takeError());
 }

@@ -1,6 +1,6 @@
 //===- LowerToLLVM.h - from scf, arith, math, vector to LLVM ----*- C++ -*-===//
-#ifndef PTC_CODEGEN_CPU_LOWERTOLLVM_H
-#define PTC_CODEGEN_CPU_LOWERTOLLVM_H
+#ifndef PTC_CODEGEN_COMMON_LOWERTOLLVM_H
+#define PTC_CODEGEN_COMMON_LOWERTOLLVM_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include <memory>
@@ -10,7 +10,7 @@ class LLVMContext;
 class Module;
 } // namespace llvm
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 /// Registers what translateToLLVM needs with a context; not thread-safe.
 void registerTranslation(mlir::MLIRContext &context);
@@ -21,6 +21,6 @@ mlir::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module);
 /// The module as LLVM IR; null after a diagnostic.
 std::unique_ptr<llvm::Module> translateToLLVM(mlir::ModuleOp module, llvm::LLVMContext &context);
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
-#endif // PTC_CODEGEN_CPU_LOWERTOLLVM_H
+#endif // PTC_CODEGEN_COMMON_LOWERTOLLVM_H

@@ -1,17 +1,17 @@
 //===- Optimize.h - LLVM's passes over one kernel ---------------*- C++ -*-===//
-#ifndef PTC_CODEGEN_CPU_OPTIMIZE_H
-#define PTC_CODEGEN_CPU_OPTIMIZE_H
+#ifndef PTC_CODEGEN_COMMON_OPTIMIZE_H
+#define PTC_CODEGEN_COMMON_OPTIMIZE_H
 
 namespace llvm {
 class Module;
 class TargetMachine;
 } // namespace llvm
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 /// Optimises a module of one kernel that was vectorised by construction.
 void optimizeKernel(llvm::Module &module, llvm::TargetMachine &machine);
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
-#endif // PTC_CODEGEN_CPU_OPTIMIZE_H
+#endif // PTC_CODEGEN_COMMON_OPTIMIZE_H

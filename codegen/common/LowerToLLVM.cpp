@@ -5,7 +5,7 @@
 // that no type changes.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/cpu/LowerToLLVM.h"
+#include "codegen/common/LowerToLLVM.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -29,7 +29,7 @@
 using namespace mlir;
 using namespace ptc;
 
-void cpu::registerTranslation(MLIRContext &context) {
+void codegen::registerTranslation(MLIRContext &context) {
   registerBuiltinDialectTranslation(context);
   registerLLVMDialectTranslation(context);
 }
@@ -44,7 +44,7 @@ static LogicalResult lowerControlFlow(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-LogicalResult cpu::lowerToLLVMDialect(ModuleOp module) {
+LogicalResult codegen::lowerToLLVMDialect(ModuleOp module) {
   if (failed(lowerControlFlow(module)))
     return failure();
   MLIRContext *context = module.getContext();
@@ -65,6 +65,6 @@ LogicalResult cpu::lowerToLLVMDialect(ModuleOp module) {
   return applyFullConversion(module, target, std::move(patterns));
 }
 
-std::unique_ptr<llvm::Module> cpu::translateToLLVM(ModuleOp module, llvm::LLVMContext &context) {
+std::unique_ptr<llvm::Module> codegen::translateToLLVM(ModuleOp module, llvm::LLVMContext &context) {
   return translateModuleToLLVMIR(module, context, "kernel", /*disableVerification=*/true);
 }

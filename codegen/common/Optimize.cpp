@@ -6,7 +6,7 @@
 // passes and its own vectorisers: several times the time for nothing.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/cpu/Optimize.h"
+#include "codegen/common/Optimize.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -51,7 +51,7 @@ static FunctionPassManager buildPasses() {
   return passes;
 }
 
-void ptc::cpu::optimizeKernel(Module &module, TargetMachine &machine) {
+void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;

@@ -1,0 +1,54 @@
+//===- Target.h - what a target can do --------------------------*- C++ -*-===//
+//
+// The one virtual interface of the compiler. A target plans a kernel once for all its levels and makes code of it for
+// one; what it is called and what it writes is in its TargetInfo. The stages before see that value alone, the driver
+// sees this class, and nobody sees which targets there are but the table in Targets.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_TARGET_H
+#define PTC_CODEGEN_TARGET_H
+
+#include "ir/loop/Loop.h"
+#include "ir/target/TargetInfo.h"
+#include "llvm/Support/Error.h"
+
+namespace ptc::codegen {
+
+/// A processor that code is made for. Levels of one library share the triple.
+struct Level {
+  std::string name;
+  std::string triple;
+  uint64_t features = 0; // what it takes to run: PTC_RT_... bits (runtime/include/ptc/descriptor.h)
+};
+
+/// One kernel for one level.
+struct KernelCode {
+  std::string kernel, level;
+  llvm::SmallVector<char, 0> object; // of targets whose kernels are linked
+  std::string llvmText, assembly;    // if text was asked for
+  uint64_t codeBytes = 0;            // of executable sections
+};
+
+class Target {
+public:
+  virtual ~Target() = default;
+  virtual const TargetInfo &getInfo() const = 0;
+  /// One of the levels of its TargetInfo; an error if there can be no library for it.
+  virtual llvm::Expected<Level> describeLevel(llvm::StringRef name) const = 0;
+
+  /// Loads every dialect that generateKernel creates ops of. Call it before kernels are planned or generated.
+  virtual void loadDialects(mlir::MLIRContext &context) const = 0;
+  /// What keeps the target from making code of the kernel, for people ("contractions"); nothing: it can.
+  virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
+  /// Decides how the kernel's work is cut and sets its attributes `iterations`, `grain`, `scratch` and `config`.
+  virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
+  /// Code of a planned kernel. Safe to call from several threads on kernels of one MLIRContext.
+  virtual llvm::Expected<KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef level,
+                                                    bool wantsText) const = 0;
+  /// The assembly of all kernels as one text.
+  virtual std::string joinAssembly(llvm::ArrayRef<KernelCode> codes) const;
+};
+
+} // namespace ptc::codegen
+
+#endif // PTC_CODEGEN_TARGET_H

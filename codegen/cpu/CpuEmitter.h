@@ -1,0 +1,45 @@
+//===- CpuEmitter.h - common's emitters for a CPU level ---------*- C++ -*-===//
+//
+// What codegen/common offers, under the names that this folder uses, and the emitter of a kernel that knows the level
+// and the kernel ABI.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_CPU_CPUEMITTER_H
+#define PTC_CODEGEN_CPU_CPUEMITTER_H
+
+#include "codegen/common/BodyEmitter.h"
+#include "codegen/common/KernelEmitter.h"
+#include "codegen/cpu/CpuLevels.h"
+
+namespace ptc::cpu {
+
+using codegen::BodyEmitter;
+using codegen::EmissionPoint;
+using codegen::emitCombine;
+using codegen::getIdentity;
+using codegen::InvariantBuilder;
+using codegen::isVector;
+using codegen::LoopBody;
+using codegen::parseNumbered;
+using codegen::parseOperand;
+
+class KernelEmitter : public codegen::KernelEmitter {
+public:
+  /// `builder` stands at the start of the function's body. Pointers of kernel arguments and values of symbols are
+  /// loaded there from the kernel ABI's `buffers` and `symbols`; `errorFlag` is a pointer to i32.
+  KernelEmitter(mlir::OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, mlir::Value buffers,
+                mlir::Value symbols, mlir::Value scratch, mlir::Value errorFlag);
+
+  const CpuLevel &level;
+
+  /// The thread's scratch block from a byte offset on.
+  mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }
+  mlir::Value getScratchAt(mlir::Value offset) { return getAddress(scratch, builder.getI8Type(), offset); }
+
+private:
+  mlir::Value scratch;
+};
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_CPUEMITTER_H

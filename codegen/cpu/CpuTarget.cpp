@@ -1,0 +1,90 @@
+//===- CpuTarget.cpp - the CPU as a target --------------------------------===//
+#include "codegen/cpu/CpuTarget.h"
+#include "codegen/cpu/CpuKernels.h"
+#include "codegen/host/HostModule.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Object/ObjectFile.h"
+
+using namespace ptc;
+using namespace ptc::cpu;
+
+static uint64_t codeBytesOf(llvm::ArrayRef<char> object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), ""));
+  if (!file)
+    return llvm::consumeError(file.takeError()), 0;
+  uint64_t bytes = 0;
+  for (const llvm::object::SectionRef &section : (*file)->sections())
+    if (section.isText())
+      bytes += section.getSize();
+  return bytes;
+}
+
+namespace {
+
+class CpuTarget : public codegen::Target {
+public:
+  CpuTarget() {
+    for (const CpuLevel &level : getCpuLevels())
+      levels.push_back(level.name);
+    info = {.name = "cpu", .levels = levels, .levelFlag = "--cpu", .outputs = outputs, .weightPanel = 16};
+  }
+  const TargetInfo &getInfo() const override { return info; }
+
+  llvm::Expected<codegen::Level> describeLevel(llvm::StringRef name) const override {
+    const CpuLevel *level = findCpuLevel(name);
+    assert(level && "the level is one of the target's");
+    llvm::Expected<uint64_t> features = object::runtimeFeatures(level->cpu, level->features);
+    if (!features)
+      return features.takeError();
+    return codegen::Level{level->name.str(), level->triple.str(), *features};
+  }
+
+  void loadDialects(mlir::MLIRContext &context) const override { loadKernelDialects(context); }
+  mlir::LogicalResult planKernel(loop::KernelOp kernel) const override { return cpu::planKernel(kernel); }
+  llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
+                                                     bool wantsText) const override;
+
+private:
+  static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "json", "llvm", "asm"};
+  llvm::SmallVector<llvm::StringRef> levels;
+  TargetInfo info;
+};
+
+} // namespace
+
+llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
+                                                              bool wantsText) const {
+  const CpuLevel &level = *findCpuLevel(levelName);
+  llvm::LLVMContext context; // of its own: contexts are not shared between threads
+  codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = level.name.str()};
+  std::string symbol = host::kernelSymbol(kernel.getSymName(), level.name);
+  auto module = cpu::generateKernel(kernel, symbol, level, context);
+  if (!module)
+    return module.takeError();
+  object::TargetLevel target = getTargetLevel(level);
+  if (wantsText) {
+    code.llvmText = object::printModule(**module);
+    // Emission changes the module: the text is made from one of its own.
+    llvm::LLVMContext again;
+    auto copy = cpu::generateKernel(kernel, symbol, level, again);
+    if (!copy)
+      return copy.takeError();
+    auto text = object::emitOptimized(**copy, target, object::EmissionKind::Assembly);
+    if (!text)
+      return text.takeError();
+    code.assembly.assign(text->begin(), text->end());
+  }
+  auto object = object::emitOptimized(**module, target);
+  if (!object)
+    return object.takeError();
+  code.object = std::move(*object);
+  code.codeBytes = codeBytesOf(code.object);
+  return code;
+}
+
+const codegen::Target &cpu::getCpuTarget() {
+  static const CpuTarget target;
+  return target;
+}

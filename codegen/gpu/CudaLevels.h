@@ -1,0 +1,19 @@
+//===- CudaLevels.h - the GPU architectures -----------------------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_CUDALEVELS_H
+#define PTC_CODEGEN_GPU_CUDALEVELS_H
+
+#include "codegen/object/EmitObject.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace ptc::gpu {
+
+/// Names as the user writes them: "sm_80", "sm_90a". PTX of one runs on every newer one, but that of a name with a
+/// letter on that architecture alone.
+llvm::ArrayRef<llvm::StringRef> getArchitectures();
+
+/// What codegen/object is told about the architecture. The PTX version is the oldest that knows it.
+object::TargetLevel getTargetLevel(llvm::StringRef architecture);
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_CUDALEVELS_H

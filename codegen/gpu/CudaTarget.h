@@ -1,0 +1,14 @@
+//===- CudaTarget.h - NVIDIA GPUs as a target -------------------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_CUDATARGET_H
+#define PTC_CODEGEN_GPU_CUDATARGET_H
+
+#include "codegen/Target.h"
+
+namespace ptc::gpu {
+
+/// Kernels as PTX text; no libraries yet.
+const codegen::Target &getCudaTarget();
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_CUDATARGET_H

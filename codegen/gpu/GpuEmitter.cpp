@@ -1,0 +1,93 @@
+//===- GpuEmitter.cpp - one kernel as the code of one thread --------------===//
+#include "codegen/gpu/GpuEmitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static Value errorFlagOf(loop::KernelOp kernel, ValueRange arguments) {
+  size_t before = kernel.getBlock().getNumArguments() + kernel.getSymbols().size();
+  return checksIndices(kernel) ? arguments[before] : Value();
+}
+
+GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kernel, ValueRange arguments)
+    : KernelEmitter(builder, kernel, {.narrowIndices = true, .sharedErrors = true}, errorFlagOf(kernel, arguments)),
+      config(GpuConfig::fromAttribute(kernel.getConfigAttr())), module(module) {
+  size_t next = 0;
+  for (BlockArgument buffer : kernel.getBlock().getArguments())
+    setPointer(buffer, arguments[next++]);
+  for (StringRef name : kernel.getSymbols().getAsValueRange<StringAttr>())
+    setSymbol(name, arguments[next++]);
+  next += checksIndices(kernel);
+  if (next < arguments.size())
+    scratch = arguments[next];
+}
+
+Value GpuEmitter::sharedMemory(int64_t bytes) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), unsigned(bytes));
+  std::string name = (kernel.getSymName() + "_shared" + std::to_string(sharedBlocks++)).str();
+  constexpr unsigned sharedSpace = 3;
+  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
+                                       Attribute(), /*alignment=*/16, sharedSpace);
+  builder.createBlock(&global.getInitializerRegion());
+  Value nothing = LLVM::PoisonOp::create(builder, loc, type);
+  LLVM::ReturnOp::create(builder, loc, nothing);
+  return invariants.get<LLVM::AddressOfOp>(global);
+}
+
+void GpuEmitter::placeLocals() {
+  LocalMemory memory = placeLocalBuffers(kernel, config);
+  Value shared = memory.sharedBytes ? sharedMemory(memory.sharedBytes * config.rows) : Value();
+  for (const LocalBuffer &local : memory.buffers) {
+    Value buffer = loop::BufferOp(local.buffer).getResult();
+    auto type = cast<loop::BufferType>(buffer.getType());
+    if (local.place == LocalBuffer::Place::Thread) {
+      setPointer(buffer, createStackSlot(*type.getElementCount().asConstant() * type.getElementBytes(), 16));
+      continue;
+    }
+    bool isShared = local.place == LocalBuffer::Place::Shared;
+    Value stride = isShared ? constant(memory.sharedBytes) : emitExpr(memory.scratchBytes, {});
+    Value offset =
+        invariants.add(invariants.mul(isShared ? rowOfBlock : rowOfGrid, stride), emitExpr(local.offset, {}));
+    setPointer(buffer, getAddress(isShared ? shared : scratch, builder.getI8Type(), offset));
+  }
+}
+
+void GpuEmitter::emit() {
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  SmallVector<Value> sizes;
+  if (!nodes.empty())
+    for (Expr extent : ArrayRef(loop::getDomain(nodes.front())).take_front(size_t(config.spread)))
+      sizes.push_back(emitExpr(sizes.size() + 1 == size_t(config.spread) ? extent.ceilDiv(config.lanes) : extent, {}));
+  Value block = getRegister("ctaid.x"), thread = getRegister("tid.x");
+  rowOfBlock = config.rows > 1 ? getRegister("tid.y") : constant(0);
+  row = config.isRows ? Team{thread, config.threads} : Team{constant(0), 1};
+  Value number = invariants.add(invariants.mul(block, constant(config.isRows ? config.rows : config.threads)),
+                                config.isRows ? rowOfBlock : thread);
+  rowOfGrid = number;
+  placeLocals();
+
+  auto body = [&] {
+    EmissionPoint point;
+    point.dims = createDigits(number, sizes);
+    if (config.lanes > 1)
+      point.dims.back() = invariants.mul(point.dims.back(), constant(config.lanes));
+    for (auto [index, node] : llvm::enumerate(nodes)) {
+      if (index > 0 && config.isRows)
+        createBarrier();
+      NodeEmitter(*this, node).emit(point, config.lanes);
+    }
+    return SmallVector<Value>();
+  };
+  if (config.isRows && config.rows == 1) { // blocks are rows
+    body();
+    return;
+  }
+  Value total = constant(1);
+  for (Value size : sizes)
+    total = invariants.mul(total, size);
+  createIf(invariants.compare(arith::CmpIPredicate::slt, number, total), {}, body);
+}

@@ -1,0 +1,96 @@
+//===- GpuEmitter.h - code of loop nodes for one thread ---------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_GPUEMITTER_H
+#define PTC_CODEGEN_GPU_GPUEMITTER_H
+
+#include "codegen/common/BodyEmitter.h"
+#include "codegen/common/ReductionSteps.h"
+#include "codegen/gpu/GpuPlan.h"
+#include "codegen/gpu/LaneEmitter.h"
+
+namespace ptc::gpu {
+
+using codegen::EmissionPoint;
+using codegen::LoopBody;
+
+/// Threads that do one thing together: a thread alone, a warp, or all threads of a row.
+struct Team {
+  mlir::Value rank; // i64, of this thread
+  int64_t size = 1; // a power of two
+};
+
+/// One kernel's emission: its parameters, threads and memory.
+class GpuEmitter : public codegen::KernelEmitter {
+public:
+  /// `arguments` are the function's: buffers, symbols, error flag and scratch where there are some.
+  GpuEmitter(mlir::OpBuilder &builder, mlir::ModuleOp module, loop::KernelOp kernel, mlir::ValueRange arguments);
+
+  const GpuConfig config;
+  Team row; // of this thread; of one thread in layout `points`
+
+  /// The kernel's whole body.
+  void emit();
+
+  //===--- Threads (GpuThreads.cpp) ---------------------------------------===//
+
+  /// A special register as i64: "tid.x", "ctaid.x".
+  mlir::Value getRegister(llvm::StringRef name);
+  /// All writes of the row's threads before are seen by its threads behind.
+  void createBarrier();
+  /// The values of the lane whose number differs in the bit `distance`.
+  llvm::SmallVector<mlir::Value> createShuffle(mlir::ValueRange values, int64_t distance);
+  /// `body` where `condition` holds, `carried` unchanged elsewhere.
+  llvm::SmallVector<mlir::Value> createIf(mlir::Value condition, mlir::ValueRange carried,
+                                          llvm::function_ref<llvm::SmallVector<mlir::Value>()> body);
+  /// The team's threads take the numbers [0, count) in turn.
+  llvm::SmallVector<mlir::Value> createStrided(const Team &team, mlir::Value count, mlir::ValueRange carried,
+                                               LoopBody body);
+  /// A reduction's slots over the whole team, in each of its threads.
+  llvm::SmallVector<mlir::Value> combine(const Team &team, mlir::Operation *reduction,
+                                         llvm::SmallVector<mlir::Value> slots);
+  /// Digits of `number` in the mixed radix `sizes` (outermost first). All are i64.
+  llvm::SmallVector<mlir::Value> createDigits(mlir::Value number, llvm::ArrayRef<mlir::Value> sizes);
+
+private:
+  void placeLocals();
+  mlir::Value sharedMemory(int64_t bytes);
+
+  mlir::ModuleOp module;
+  mlir::Value scratch;
+  mlir::Value rowOfGrid, rowOfBlock; // i64
+  unsigned sharedBlocks = 0;
+};
+
+/// One node at a point of the kernel's spread dims.
+class NodeEmitter {
+public:
+  NodeEmitter(GpuEmitter &e, mlir::Operation *node)
+      : e(e), node(node), domain(loop::getDomain(node)), spread(e.config.spread) {
+    e.setDomain(domain);
+  }
+
+  /// The threads of the row (of one in layout `points`) emit the node; `lanes` adjacent points of the last spread dim.
+  void emit(const EmissionPoint &point, int64_t lanes = 1);
+
+private:
+  using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const EmissionPoint &point, int64_t lanes,
+                                                                      mlir::ValueRange carried)>;
+  /// The team runs `body` for all points of the dims [from, to), the last of them in groups of `lanes`.
+  llvm::SmallVector<mlir::Value> forPoints(const Team &team, const EmissionPoint &point, int64_t from, int64_t to,
+                                           int64_t lanes, mlir::ValueRange carried, PointBody body);
+  llvm::SmallVector<mlir::Value> forSerialPoints(const EmissionPoint &point, int64_t from, int64_t to,
+                                                 mlir::ValueRange carried, PointBody body);
+  llvm::SmallVector<mlir::Value> withTail(const EmissionPoint &point, int64_t dim, int64_t lanes,
+                                          mlir::ValueRange carried, PointBody body);
+  void emitReduction(loop::ReductionOp op, const EmissionPoint &point);
+  void reduce(loop::ReductionOp op, const codegen::BodyParts &parts, const Team &team, const EmissionPoint &point);
+  void emitScan(loop::ScanOp op, const EmissionPoint &point);
+
+  GpuEmitter &e;
+  mlir::Operation *node;
+  llvm::SmallVector<Expr> domain;
+  int64_t spread;
+};
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_GPUEMITTER_H

@@ -1,0 +1,234 @@
+//===- GpuNodes.cpp - pointwise, scatter, reduction and scan nodes --------===//
+//
+// A node is emitted at one point of the spread dims, for the threads of a row; in the layout `points` a row is one
+// thread, and every loop over a team becomes a plain loop.
+//
+// A reduction has three ways, by what is left of its kept dims and by how memory runs:
+//
+//   no kept dim left       all threads of the row reduce it
+//   reduced dim contiguous one warp for each point of the kept dims
+//   otherwise              one thread for each point: neighbours read neighbours
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/GpuEmitter.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+using codegen::BodyEmitter;
+using codegen::BodyParts;
+
+static constexpr int64_t unrolledWindow = 32; // windows of pooling: conditions and addresses become constants
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+// Groups of lanes: whole ones together, the last elements of an extent one by one.
+SmallVector<Value> NodeEmitter::withTail(const EmissionPoint &point, int64_t dim, int64_t lanes, ValueRange carried,
+                                         PointBody body) {
+  if (lanes == 1)
+    return body(point, 1, carried);
+  Expr extent = domain[size_t(dim)];
+  if (extent.range(SymbolRanges()).divisor % lanes == 0)
+    return body(point, lanes, carried);
+  Value first = point.dims[size_t(dim)], end = e.emitExpr(extent, point);
+  Value isWhole = e.invariants.compare(arith::CmpIPredicate::sle, e.invariants.add(first, e.constant(lanes)), end);
+  SmallVector<Value> values = e.createIf(isWhole, carried, [&] { return body(point, lanes, carried); });
+  // Behind a whole group the loop starts at its end.
+  Value from = e.invariants.select(isWhole, end, first);
+  return e.createLoop(from, end, 1, values, [&](Value iv, ValueRange in) {
+    EmissionPoint at = point;
+    at.dims[size_t(dim)] = iv;
+    return body(at, 1, in);
+  });
+}
+
+SmallVector<Value> NodeEmitter::forSerialPoints(const EmissionPoint &point, int64_t from, int64_t to,
+                                                ValueRange carried, PointBody body) {
+  if (from == to)
+    return body(point, 1, carried);
+  int64_t points = 1;
+  for (int64_t dim = from; dim < to; ++dim)
+    points *= std::clamp<int64_t>(domain[size_t(dim)].asConstant().value_or(unrolledWindow + 1), 1, unrolledWindow + 1);
+  Value extent = e.emitExpr(domain[size_t(from)], point);
+  auto inner = [&](Value iv, ValueRange in) {
+    EmissionPoint at = point;
+    at.dims[size_t(from)] = iv;
+    return forSerialPoints(at, from + 1, to, in, body);
+  };
+  if (points > unrolledWindow)
+    return e.createLoop(e.constant(0), extent, 1, carried, inner);
+  SmallVector<Value> values(carried);
+  for (int64_t i = 0; i < *e.invariants.asConstant(extent); ++i)
+    values = inner(e.constant(i), values);
+  return values;
+}
+
+SmallVector<Value> NodeEmitter::forPoints(const Team &team, const EmissionPoint &point, int64_t from, int64_t to,
+                                          int64_t lanes, ValueRange carried, PointBody body) {
+  if (team.size == 1)
+    return forSerialPoints(point, from, to, carried, body);
+  SmallVector<Value> sizes;
+  Value count = e.constant(1);
+  for (int64_t dim = from; dim < to; ++dim) {
+    Expr extent = domain[size_t(dim)];
+    sizes.push_back(e.emitExpr(dim == to - 1 ? extent.ceilDiv(lanes) : extent, point));
+    count = e.invariants.mul(count, sizes.back());
+  }
+  return e.createStrided(team, count, carried, [&](Value number, ValueRange in) {
+    EmissionPoint at = point;
+    for (auto [index, digit] : llvm::enumerate(e.createDigits(number, sizes)))
+      at.dims[size_t(from) + index] = digit;
+    if (lanes > 1)
+      at.dims[size_t(to - 1)] = e.invariants.mul(at.dims[size_t(to - 1)], e.constant(lanes));
+    return withTail(at, to - 1, lanes, in, body);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+void NodeEmitter::emit(const EmissionPoint &spreadPoint, int64_t spreadLanes) {
+  EmissionPoint point = spreadPoint;
+  int64_t rank = int64_t(domain.size());
+  point.dims.resize(size_t(rank));
+  if (auto reduction = dyn_cast<loop::ReductionOp>(node))
+    return emitReduction(reduction, point);
+  if (auto scan = dyn_cast<loop::ScanOp>(node))
+    return emitScan(scan, point);
+  assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "whyUnsupported knows what there is");
+  SmallVector<Operation *> ops;
+  for (Operation &op : node->getRegion(0).front())
+    ops.push_back(&op);
+  auto body = [&](const EmissionPoint &at, int64_t lanes, ValueRange) {
+    LaneEmitter(e, node, at, rank - 1, lanes).emitOps(ops);
+    return SmallVector<Value>();
+  };
+  if (spreadLanes > 1) {
+    withTail(point, rank - 1, spreadLanes, {}, body);
+    return;
+  }
+  int64_t lanes = e.row.size > 1 && rank > spread ? LaneAnalysis(node, rank - 1).chooseLanes() : 1;
+  forPoints(e.row, point, spread, rank, lanes, {}, body);
+}
+
+// An index that loses against every element's, where the values are equal.
+static int64_t worstIndex(loop::ArgReduceOp arg) {
+  return arg.getSelectLast() ? -1 : std::numeric_limits<int64_t>::max();
+}
+
+void NodeEmitter::reduce(loop::ReductionOp op, const BodyParts &parts, const Team &team, const EmissionPoint &point) {
+  int64_t rank = int64_t(domain.size()), kept = rank - int64_t(op.getReduced());
+  int64_t lanes = team.size > 1 && kept < rank ? LaneAnalysis(node, rank - 1).chooseLanes() : 1;
+  size_t slots = codegen::slotsOf(parts);
+  SmallVector<Value> values; // lane by lane
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    for (Operation *reduction : parts.reductions) {
+      values.push_back(e.invariants.constant(codegen::identityOf(reduction)));
+      if (auto arg = dyn_cast<loop::ArgReduceOp>(reduction))
+        values.push_back(e.constant(worstIndex(arg)));
+    }
+  auto step = [&](const EmissionPoint &at, int64_t taken, ValueRange carried) {
+    SmallVector<Value> next(carried);
+    LaneEmitter group(e, node, at, rank - 1, taken);
+    group.emitOps(parts.before);
+    size_t slot = 0;
+    for (size_t lane = 0; lane < group.size(); ++lane)
+      for (Operation *reduction : parts.reductions) {
+        SmallVector<Value> element = {group.getBody(lane).lookup(reduction->getOperand(0))};
+        if (isa<loop::ArgReduceOp>(reduction))
+          element.push_back(group.getPoint(lane).dims[size_t(kept)]);
+        size_t count = codegen::slotsOf(reduction);
+        SmallVector<Value> before(ArrayRef(next).slice(slot, count));
+        llvm::copy(codegen::mergeSlots(e, reduction, element, before), next.begin() + slot);
+        slot += count;
+      }
+    return next;
+  };
+  values = forPoints(team, point, kept, rank, lanes, values, step);
+
+  BodyEmitter body(e, point);
+  size_t slot = 0;
+  for (Operation *reduction : parts.reductions) {
+    size_t count = codegen::slotsOf(reduction);
+    auto ofLane = [&](int64_t lane) {
+      return SmallVector<Value>(ArrayRef(values).slice(size_t(lane) * slots + slot, count));
+    };
+    SmallVector<SmallVector<Value>> ends;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      ends.push_back(ofLane(lane));
+    for (size_t distance = ends.size() / 2; distance > 0; distance /= 2)
+      for (size_t lane = 0; lane < distance; ++lane)
+        ends[lane] = codegen::mergeSlots(e, reduction, ends[lane], ends[lane + distance]);
+    body.bind(reduction->getResult(0), e.combine(team, reduction, ends[0]).back());
+    slot += count;
+  }
+  auto after = [&] {
+    body.emitOps(parts.after);
+    return SmallVector<Value>();
+  };
+  if (team.size == 1)
+    after();
+  else
+    e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, team.rank, e.constant(0)), {}, after);
+}
+
+void NodeEmitter::emitReduction(loop::ReductionOp op, const EmissionPoint &point) {
+  BodyParts parts = codegen::splitBody(op.getBody().front());
+  int64_t rank = int64_t(domain.size()), kept = rank - int64_t(op.getReduced());
+  if (kept == spread)
+    return reduce(op, parts, e.row, point);
+  Team outer = e.row, inner{e.constant(0), 1};
+  if (e.row.size > 1 && kept < rank && LaneAnalysis(node, rank - 1).anyContiguous()) {
+    outer = {e.invariants.floorDiv(e.row.rank, e.constant(warpSize), true), e.row.size / warpSize};
+    inner = {e.invariants.mod(e.row.rank, e.constant(warpSize), true), warpSize};
+  }
+  forPoints(outer, point, spread, kept, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
+    reduce(op, parts, inner, at);
+    return SmallVector<Value>();
+  });
+}
+
+// One step along the scanned dim: the states, one for each loop.running, enter and leave.
+static SmallVector<Value> emitScanStep(GpuEmitter &e, Block &block, const EmissionPoint &point, ValueRange states) {
+  SmallVector<Value> next(states);
+  SmallVector<Operation *> ops; // up to the next loop.running
+  BodyEmitter body(e, point);
+  size_t slot = 0;
+  for (Operation &op : block) {
+    auto running = dyn_cast<loop::RunningOp>(op);
+    if (!running) {
+      ops.push_back(&op);
+      continue;
+    }
+    body.emitOps(ops);
+    ops.clear();
+    Value before = states[slot], value = body.lookup(running.getValue());
+    Value after = codegen::emitCombine(e, running.getKind(), before, value, running.getIsUnsigned());
+    next[slot++] = after;
+    body.bind(running.getResult(), running.getExclusive() ? before : after);
+  }
+  body.emitOps(ops);
+  return next;
+}
+
+void NodeEmitter::emitScan(loop::ScanOp op, const EmissionPoint &point) {
+  Block &block = op.getBody().front();
+  int64_t last = int64_t(domain.size()) - 1;
+  forPoints(e.row, point, spread, last, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
+    SmallVector<Value> states;
+    for (auto running : block.getOps<loop::RunningOp>())
+      states.push_back(
+          e.invariants.constant(codegen::getIdentity(running.getKind(), running.getType(), running.getIsUnsigned())));
+    Value extent = e.emitExpr(domain[size_t(last)], at);
+    e.createLoop(e.constant(0), extent, 1, states, [&](Value iv, ValueRange carried) {
+      EmissionPoint here = at;
+      Value fromEnd = e.invariants.sub(e.invariants.sub(extent, e.constant(1)), iv);
+      here.dims[size_t(last)] = op.getReverse() ? fromEnd : iv;
+      return emitScanStep(e, block, here, carried);
+    });
+    return SmallVector<Value>();
+  });
+}

@@ -1,0 +1,234 @@
+//===- GpuPlan.cpp - how a kernel is laid out over threads ----------------===//
+//
+// Two layouts cover what is not a template.
+//
+//   points   one thread for each point of the spread dims (or a few adjacent ones, where that makes accesses of 16
+//            bytes); what is left of a node's domain are loops of the thread. A pointwise node spreads its whole
+//            domain, a reduction its kept dims: good if neighbours along a kept dim lie side by side in memory.
+//   rows     the threads of a row share each node: they stride over a pointwise node's own dims, and a reduction is
+//            combined through shuffles and shared memory. Good for softmax, layer normalisation and sums along the
+//            innermost dim. A row of at most 32 steps is one warp's, and a block holds several.
+//
+// Buffers of the kernel's own are a thread's (points), or lie in shared memory; a row whose size is not known, or too
+// large for that, has its part of a scratch buffer in global memory.
+//
+// A row is cut into steps of 16 bytes; one step a thread is best while there are enough rows to fill the device, so the
+// threads of a row are the steps rounded up to a power of two, at most 256, or 1024 if rows are few.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/GpuPlan.h"
+#include "codegen/gpu/LaneAnalysis.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static constexpr int64_t blockThreads = 256;
+static constexpr int64_t maxBlockThreads = 1024;
+static constexpr int64_t multiprocessors = 132; // order of magnitude; more blocks than these fill the device
+static constexpr int64_t threadBytes = 512;     // of a thread's own buffers: they should become registers
+static constexpr int64_t sharedBytes = 40
+                                       << 10; // of a block, of the 48 KB that need no opting in; reductions need some
+static constexpr int64_t serialPoints = 16;   // of a node's own domain that one thread takes in a loop
+
+DictionaryAttr GpuConfig::toAttribute(MLIRContext *context) const {
+  Builder b(context);
+  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+  return b.getDictionaryAttr({b.getNamedAttr("layout", b.getStringAttr(isRows ? "rows" : "points")),
+                              number("lanes", lanes), number("rows", rows), number("spread", spread),
+                              number("threads", threads)});
+}
+
+GpuConfig GpuConfig::fromAttribute(DictionaryAttr config) {
+  auto number = [&](StringRef name) { return config.getAs<IntegerAttr>(name).getInt(); };
+  return {.isRows = config.getAs<StringAttr>("layout") == "rows",
+          .spread = number("spread"),
+          .threads = number("threads"),
+          .rows = number("rows"),
+          .lanes = number("lanes")};
+}
+
+SmallVector<Operation *> gpu::getNodes(loop::KernelOp kernel) {
+  SmallVector<Operation *> nodes;
+  for (Operation &op : kernel.getBlock())
+    if (loop::isNode(&op))
+      nodes.push_back(&op);
+  return nodes;
+}
+
+bool gpu::checksIndices(loop::KernelOp kernel) {
+  return kernel.walk([](loop::CheckIndexOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+//===----------------------------------------------------------------------===//
+// What there is no code for
+//===----------------------------------------------------------------------===//
+
+static bool usesDims(Expr extent) {
+  return extent.usesAny([](StringRef name) {
+    unsigned number;
+    return name.consume_front("d") && !name.getAsInteger(10, number);
+  });
+}
+
+std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  for (Operation *node : nodes) {
+    if (isa<loop::ContractionOp>(node))
+      return "contractions (matrix products, convolutions)";
+    if (isa<loop::AttentionOp>(node))
+      return "attention";
+    if (isa<loop::SortOp>(node))
+      return "sorts";
+    if (auto scatter = dyn_cast<loop::ScatterOp>(node))
+      if (nodes.size() > 1 || scatter.getIndependent() == 0)
+        return "scatters whose stores may meet";
+    if (llvm::any_of(loop::getDomain(node), usesDims))
+      return "domains in which one extent depends on another dim";
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Local memory
+//===----------------------------------------------------------------------===//
+
+LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &config) {
+  LocalMemory memory;
+  memory.scratchBytes = Expr::constant(kernel.getContext(), 0);
+  for (auto buffer : kernel.getBlock().getOps<loop::BufferOp>()) {
+    auto type = cast<loop::BufferType>(buffer.getResult().getType());
+    Expr bytes = (type.getElementCount() * type.getElementBytes()).ceilDiv(16) * int64_t(16);
+    LocalBuffer local{buffer, LocalBuffer::Place::Scratch, memory.scratchBytes};
+    std::optional<int64_t> known = bytes.asConstant();
+    if (!config.isRows) {
+      local.place = LocalBuffer::Place::Thread;
+    } else if (known && (memory.sharedBytes + *known) * config.rows <= sharedBytes) {
+      local.place = LocalBuffer::Place::Shared;
+      local.offset = Expr::constant(kernel.getContext(), memory.sharedBytes);
+      memory.sharedBytes += *known;
+    } else {
+      memory.scratchBytes = memory.scratchBytes + bytes;
+    }
+    memory.buffers.push_back(local);
+  }
+  return memory;
+}
+
+// A thread may have copies of its own of all local buffers.
+static bool fitsThread(loop::KernelOp kernel) {
+  int64_t bytes = 0;
+  for (auto buffer : kernel.getBlock().getOps<loop::BufferOp>()) {
+    auto type = cast<loop::BufferType>(buffer.getResult().getType());
+    std::optional<int64_t> count = type.getElementCount().asConstant();
+    if (!count)
+      return false;
+    bytes += *count * type.getElementBytes();
+  }
+  return bytes <= threadBytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+// Points of the dims from `first` on; nothing if that is not a constant.
+static std::optional<int64_t> countFrom(Operation *node, size_t first) {
+  int64_t count = 1;
+  SmallVector<Expr> domain = loop::getDomain(node);
+  for (Expr extent : ArrayRef(domain).drop_front(std::min(first, domain.size()))) {
+    std::optional<int64_t> known = extent.asConstant();
+    if (!known)
+      return std::nullopt;
+    count *= std::max<int64_t>(*known, 1);
+  }
+  return count;
+}
+
+static int64_t keptDims(Operation *node) {
+  auto reduction = dyn_cast<loop::ReductionOp>(node);
+  return int64_t(loop::getDomain(node).size()) - (reduction ? int64_t(reduction.getReduced()) : 0);
+}
+
+static GpuConfig planPoints(Operation *node, int64_t spread) {
+  GpuConfig config{.spread = spread, .threads = blockThreads};
+  if (isa<loop::PointwiseOp>(node) && spread > 0)
+    config.lanes = LaneAnalysis(node, spread - 1).chooseLanes();
+  return config;
+}
+
+// Steps of a row that its threads share at a time; nothing if they are not a constant.
+static std::optional<int64_t> stepsOfRow(Operation *node, int64_t spread) {
+  std::optional<int64_t> count = countFrom(node, size_t(spread));
+  int64_t rank = int64_t(loop::getDomain(node).size());
+  if (!count || rank <= spread)
+    return count;
+  return llvm::divideCeil(*count, LaneAnalysis(node, rank - 1).chooseLanes());
+}
+
+static GpuConfig planRows(ArrayRef<Operation *> nodes, int64_t spread) {
+  GpuConfig config{.isRows = true, .spread = spread, .threads = blockThreads};
+  std::optional<int64_t> rows = 1, steps = 1;
+  SmallVector<Expr> domain = loop::getDomain(nodes.front());
+  for (Expr extent : ArrayRef(domain).take_front(size_t(spread))) {
+    std::optional<int64_t> known = extent.asConstant();
+    rows = rows && known ? std::optional(*rows * *known) : std::nullopt;
+  }
+  for (Operation *node : nodes) {
+    std::optional<int64_t> own = stepsOfRow(node, spread);
+    steps = steps && own ? std::optional(std::max(*steps, *own)) : std::nullopt;
+  }
+  if (!steps)
+    return config;
+  bool isFew = rows && *rows < multiprocessors;
+  config.threads = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(*steps))), warpSize,
+                                       isFew ? maxBlockThreads : blockThreads);
+  if (config.threads == warpSize)
+    config.rows = !rows ? 4 : *rows >= 8 * multiprocessors ? 8 : *rows >= 4 * multiprocessors ? 4 : 1;
+  return config;
+}
+
+static GpuConfig choose(loop::KernelOp kernel) {
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  int64_t shared = int64_t(kernel.getParallel());
+  if (nodes.empty())
+    return {};
+  Operation *node = nodes.front();
+  int64_t rank = int64_t(loop::getDomain(node).size());
+  bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
+  if (nodes.size() == 1 && !hasLocals) {
+    if (auto scatter = dyn_cast<loop::ScatterOp>(node))
+      return planPoints(node, int64_t(scatter.getIndependent()));
+    if (isa<loop::ScanOp>(node))
+      return planPoints(node, rank - 1);
+    if (!isa<loop::ReductionOp>(node))
+      return planPoints(node, rank);
+    int64_t kept = keptDims(node);
+    std::optional<int64_t> reduced = countFrom(node, size_t(kept));
+    bool isLong = (!reduced || *reduced >= 2 * warpSize) && LaneAnalysis(node, rank - 1).anyContiguous();
+    return isLong ? planRows(nodes, kept) : planPoints(node, kept);
+  }
+  bool isSerial = fitsThread(kernel) && llvm::all_of(nodes, [&](Operation *each) {
+                    std::optional<int64_t> own = countFrom(each, size_t(shared));
+                    return own && *own <= serialPoints;
+                  });
+  return isSerial ? planPoints(node, shared) : planRows(nodes, shared);
+}
+
+void gpu::planKernel(loop::KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  GpuConfig config = choose(kernel);
+  SmallVector<Operation *> nodes = getNodes(kernel);
+  SmallVector<Expr> extents;
+  if (!nodes.empty())
+    extents = loop::getDomain(nodes.front());
+  extents.truncate(size_t(config.spread));
+  if (config.lanes > 1)
+    extents.back() = extents.back().ceilDiv(config.lanes);
+  Expr parts = product(context, extents);
+  Expr blocks = parts.ceilDiv(config.isRows ? config.rows : config.threads);
+  kernel.setIterationsAttr(blocks);
+  kernel.setGrainAttr(Expr::constant(context, 1));
+  kernel.setScratchAttr(placeLocalBuffers(kernel, config).scratchBytes * parts);
+  kernel.setConfigAttr(config.toAttribute(context));
+}

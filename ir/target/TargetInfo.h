@@ -1,0 +1,29 @@
+//===- TargetInfo.h - what stages may know of a target ----------*- C++ -*-===//
+//
+// Everything that the stages before code generation, the options and the outputs depend on, as one value. codegen
+// fills one for each target; no stage asks for a target by name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_IR_TARGET_TARGETINFO_H
+#define PTC_IR_TARGET_TARGETINFO_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+
+namespace ptc {
+
+struct TargetInfo {
+  llvm::StringRef name;                    // the user's word: --target=cpu
+  llvm::ArrayRef<llvm::StringRef> levels;  // what code can be made for, from low to high: "x86-64-v3", "sm_80"
+  llvm::StringRef levelFlag;               // the option that names levels; empty: all of them
+  bool oneLevel = false;                   // an output holds the code of one level
+  llvm::ArrayRef<llvm::StringRef> outputs; // kinds of --emit besides mlir:STAGE, the default first
+  llvm::StringRef assemblySuffix = ".s";   // of a kernel's text among --save-temps
+  /// Columns of the unit panels that the weights of contractions are stored in; 0: weights stay as they are.
+  int64_t weightPanel = 0;
+};
+
+} // namespace ptc
+
+#endif // PTC_IR_TARGET_TARGETINFO_H

@@ -1,0 +1,108 @@
+"""Writes folders that run_ptx.py checks on a machine with a GPU: PTX, launches, inputs and onnxruntime's results.
+
+    python tests/codegen/gpu/make_cases.py [--build BUILD] [--gpu ARCH] [--filter REGEX] DIR
+"""
+
+import argparse
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import onnxruntime
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+
+# name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers are indices.
+CASES = {
+    "softmax-1024": ("(float[512, 1024] x) => (float[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
+    "softmax-64": ("(float[2048, 64] x) => (float[2048, 64] y) { y = Softmax <axis = -1> (x) }", {}),
+    "softmax-197": ("(float[300, 197] x) => (float[300, 197] y) { y = Softmax <axis = -1> (x) }", {}),
+    "softmax-40000": ("(float[3, 40000] x) => (float[3, 40000] y) { y = Softmax <axis = -1> (x) }", {}),
+    "softmax-middle": ("(float[30, 70, 50] x) => (float[30, 70, 50] y) { y = Softmax <axis = 1> (x) }", {}),
+    "softmax-symbolic": ("(float[n, len] x) => (float[n, len] y) { y = Softmax <axis = -1> (x) }", {"n": 77, "len": 1333}),
+    "layernorm-768": (
+        "(float[2048, 768] x, float[768] s, float[768] b) => (float[2048, 768] y)"
+        "{ y = LayerNormalization <axis = -1> (x, s, b) }", {}),
+    "layernorm-1021": (
+        "(float[100, 1021] x, float[1021] s, float[1021] b) => (float[100, 1021] y)"
+        "{ y = LayerNormalization <axis = -1> (x, s, b) }", {}),
+    "layernorm-symbolic": (
+        "(float[n, width] x, float[width] s, float[width] b) => (float[n, width] y)"
+        "{ y = LayerNormalization <axis = -1> (x, s, b) }", {"n": 65, "width": 2000}),
+    "layernorm-f16": (
+        "(float16[128, 512] x, float16[512] s, float16[512] b) => (float16[128, 512] y)"
+        "{ y = LayerNormalization <axis = -1> (x, s, b) }", {}),
+    "gelu-bias": ("(float[256, 3072] x, float[3072] b) => (float[256, 3072] y) { s = Add (x, b) y = Gelu (s) }", {}),
+    "gelu-tail": ("(float[n] x) => (float[n] y) { y = Gelu (x) }", {"n": 1000003}),
+    "elementary": (
+        "(float[1000, 33] x, float[1000, 33] positive) => (float[1000, 33] a, float[1000, 33] b, float[1000, 33] c,"
+        " float[1000, 33] d, float[1000, 33] e, float[1000, 33] f)"
+        "{ a = Sin (x) b = Tanh (x) c = Log (positive) d = Pow (positive, x) e = Sigmoid (x) f = Erf (x) }", {}),
+    "double": ("(double[100, 300] x) => (double[100, 300] y) { y = Softmax (x) }", {}),
+    "mask": ("(float[100, 200] x, float[100, 200] c) => (float[100, 200] y) { l = Less (x, c) y = Where (l, x, c) }", {}),
+    "half": ("(float16[64, 128] x) => (float16[64, 128] y) { y = Exp (x) }", {}),
+    "transpose": ("(float[64, 96, 40] x) => (float[40, 64, 96] y) { t = Transpose <perm = [2, 0, 1]> (x) y = Neg (t) }", {}),
+    "sum-columns": ("(float[500, 300] x) => (float[300] y) { y = ReduceMean <axes = [0], keepdims = 0> (x) }", {}),
+    "max-rows": ("(float[100, 777] x) => (float[100] y) { y = ReduceMax <axes = [1], keepdims = 0> (x) }", {}),
+    "sum-all": ("(float[700, 300] x) => (float[1, 1] y) { y = ReduceSum (x) }", {}),
+    "argmax": ("(float[100, 900] x) => (int64[100] y) { y = ArgMax <axis = 1, keepdims = 0> (x) }", {}),
+    "argmin-columns": ("(float[100, 90] x) => (int64[90] y) { y = ArgMin <axis = 0, keepdims = 0> (x) }", {}),
+    "pool": (
+        "(float[4, 8, 31, 33] x) => (float[4, 8, 16, 17] y)"
+        "{ y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x) }", {}),
+    "mean-image": ("(float[16, 64, 14, 14] x) => (float[16, 64, 1, 1] y) { y = GlobalAveragePool (x) }", {}),
+    "instance-norm": (
+        "(float[4, 16, 30, 30] x, float[16] s, float[16] b) => (float[4, 16, 30, 30] y)"
+        "{ y = InstanceNormalization (x, s, b) }", {}),
+    "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
+}
+
+TYPES = {1: np.float32, 7: np.int64, 10: np.float16, 11: np.float64}
+
+
+def make_inputs(model, values, random):
+    inputs = {}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value or values[dim.dim_param] for dim in tensor.shape.dim]
+        dtype = TYPES[tensor.elem_type]
+        if dtype == np.int64:
+            inputs[value.name] = random.integers(-30, 30, shape)
+        else:
+            data = random.standard_normal(shape) * 2
+            inputs[value.name] = (abs(data) + 0.1 if value.name == "positive" else data).astype(dtype)
+    return inputs
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--gpu", default="sm_80")
+    parser.add_argument("--filter", default="")
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    random = np.random.default_rng(7)
+    for name, (graph, values) in CASES.items():
+        if not re.search(options.filter, name):
+            continue
+        folder = options.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        opset = 20 if "Gelu" in graph else 17
+        graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
+        opset = 12 if "ReduceSum" in graph else opset
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')
+        onnx.save(model, folder / "model.onnx")
+        compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu]
+        subprocess.run([*compile, "--emit=ptx,mlir:plan-memory", "-o", folder / "model.ptx"], check=True)
+        inputs = make_inputs(model, values, random)
+        np.savez(folder / "inputs.npz", **inputs)
+        session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        np.savez(folder / "expected.npz", **dict(zip(names, session.run(None, inputs))))
+    print(f"{sum(1 for _ in options.folder.iterdir())} cases in {options.folder}")
+
+
+if __name__ == "__main__":
+    main()
