@@ -253,6 +253,8 @@ void BodyEmitter::emitMasked(loop::MaskedOp op) {
   SmallVector<Value> operands = lookupAll(op.getOperands_());
   Value branch, mask;
   for (Attribute attribute : op.getConditions()) {
+    if (point.assumed && point.assumed->contains(attribute))
+      continue;
     Value value = e.emitLaneIndex(Expr(cast<ExprAttr>(attribute)), point, operands);
     Value zero = e.invariants.constant(cast<TypedAttr>(e.builder.getZeroAttr(getElementTypeOrSelf(value.getType()))));
     Value holds = e.invariants.compare(arith::CmpIPredicate::sge, value, zero);

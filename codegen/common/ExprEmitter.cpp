@@ -20,15 +20,17 @@ Value KernelEmitter::symbolValue(StringRef name) const {
   return value;
 }
 
-// Dims with a known value become constants, which folds what depends on them alone.
+// Dims with a known value become constants, which folds what depends on them alone; offsets enter the expression, so
+// that neighbouring points differ by a constant.
 Expr KernelEmitter::bindConstants(Expr expr, const EmissionPoint &point) const {
   return expr.substitute([&](StringRef name) -> Expr {
     std::optional<unsigned> dim = parseNumbered(name, 'd');
     if (!dim || *dim >= point.dims.size() || !point.dims[*dim] || int64_t(*dim) == point.vectorDim)
       return {};
+    int64_t offset = *dim < point.offsets.size() ? point.offsets[*dim] : 0;
     if (auto value = invariants.asConstant(point.dims[*dim]))
-      return Expr::constant(expr.getContext(), *value);
-    return {};
+      return Expr::constant(expr.getContext(), *value + offset);
+    return offset ? Expr::dim(expr.getContext(), *dim) + offset : Expr();
   });
 }
 
@@ -101,8 +103,11 @@ Value KernelEmitter::emitTree(Expr expr, llvm::function_ref<Value(StringRef)> le
 }
 
 Value KernelEmitter::emitExpr(Expr expr, const EmissionPoint &point, ValueRange operands) {
+  return emitBound(bindConstants(expr, point).simplify(ranges), point, operands);
+}
+
+Value KernelEmitter::emitBound(Expr expr, const EmissionPoint &point, ValueRange operands) {
   Type i64 = builder.getI64Type();
-  expr = bindConstants(expr, point).simplify(ranges);
   bool narrow = traits.narrowIndices && !expr.isConstant() && fitsInt32(expr);
   Type type = narrow ? Type(builder.getI32Type()) : i64;
   auto leaf = [&](StringRef name) -> Value {
@@ -127,13 +132,13 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
   std::string dim = "d" + std::to_string(point.vectorDim);
   bool usesDim = point.isVector() && expr.uses(dim);
   if (!anyVectorOperand && !usesDim)
-    return emitExpr(expr, point, operands);
+    return emitBound(expr, point, operands);
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   if (Expr coefficient = usesDim && !anyVectorOperand ? expr.coefficientOf(dim) : Expr()) {
-    Value first = emitExpr(expr, point, operands);
+    Value first = emitBound(expr, point, operands);
     if (coefficient.isConstant())
       return invariants.add(first, invariants.iota(point.lanes, i64, coefficient.getValue()));
-    Value step = emitExpr(coefficient, point, operands);
+    Value step = emitBound(coefficient, point, operands);
     return invariants.add(first, invariants.mul(step, invariants.iota(point.lanes, i64)));
   }
   bool narrow = !anyVectorOperand && fitsInt32(expr);

@@ -24,6 +24,8 @@ struct EmissionPoint {
   int64_t vectorDim = -1;              // -1: scalar point
   int64_t lanes = 1;                   // 1: scalar point
   mlir::Value mask;                    // vector<lanes x i1>: lanes that exist; null: all of them
+  llvm::SmallVector<int64_t> offsets;  // by dim, added to `dims`; empty: none. Neighbours then share index arithmetic
+  const llvm::DenseSet<mlir::Attribute> *assumed = nullptr; // conditions of masks that are known to hold
   bool isVector() const { return lanes > 1; }
 };
 
@@ -119,6 +121,7 @@ public:
   mlir::Value getDummy();
 
 private:
+  mlir::Value emitBound(Expr expr, const EmissionPoint &point, mlir::ValueRange operands);
   Expr bindConstants(Expr expr, const EmissionPoint &point) const;
   mlir::Value emitTree(Expr expr, llvm::function_ref<mlir::Value(llvm::StringRef)> leaf, mlir::Type type);
   bool fitsInt32(Expr expr) const;

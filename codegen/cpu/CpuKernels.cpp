@@ -172,31 +172,38 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t lanes = chooseLanes(e, kernel, extents[size_t(dim)]);
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
   placeLocals(lanes);
-  int64_t perStep = nodes.size() == 1 && !hasLocals ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  bool isTiled = config.tiled >= 0;
+  int64_t perStep = nodes.size() == 1 && !hasLocals && !isTiled ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  Value tileBlock; // the number of the block of the tiled dim, if that is cut
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
     emitVectorLoop(e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
                    [&](const Points &points, ValueRange) {
-                     emitNodes(points);
+                     isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock)
+                             : emitNodes(points);
                      return SmallVector<Value>();
                    });
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;
   point.dims.resize(size_t(shared));
-  if (shared == 1) // neighbouring blocks are one range
+  if (shared == 1 && !isTiled) // neighbouring blocks are one range
     return range(point, in.mul(begin, block), in.min(in.mul(end, block), extent));
   SmallVector<Value> sizes;
   for (auto [other, size] : llvm::enumerate(extents))
-    if (int64_t(other) != dim)
+    if (int64_t(other) != dim && int64_t(other) != config.tiled)
       sizes.push_back(e.emitExpr(size, {}));
+  size_t others = sizes.size();
+  if (isTiled && config.tileBlock)
+    sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
   std::optional<int64_t> known = in.asConstant(extent);
   bool isWhole = known && *known <= config.block;
   if (!isWhole)
     sizes.push_back(in.floorDiv(in.add(extent, e.constant(config.block - 1)), block, true));
   emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
     for (int64_t other = 0, digit = 0; other < shared; ++other)
-      if (other != dim)
+      if (other != dim && other != config.tiled)
         point.dims[size_t(other)] = digits[size_t(digit++)];
+    tileBlock = isTiled && config.tileBlock ? digits[others] : Value();
     if (isWhole)
       return range(point, e.constant(0), extent);
     Value from = in.mul(digits.back(), block);

@@ -5,6 +5,8 @@
 //   lanes along a shared dim   every node runs for a vector of points of that dim (pointwise kernels, sums of columns,
 //                              pooling over channels). Threads take blocks of it, a multiple of 64 elements, so that
 //                              no cut moves an element to another lane and results do not depend on the threads.
+//                              A windowed reduction (pooling, depthwise convolution) is tiled along a second dim: its
+//                              points share elements of the window and addresses.
 //   lanes inside               each point of the shared dims is a row; each node chooses among its own dims (softmax,
 //                              layer normalisation, sums of rows).
 //
@@ -13,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/WindowBounds.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -23,18 +26,28 @@ static constexpr int64_t maxLanes = 64;           // of any level: bytes in a ve
 static constexpr int64_t blockElements = 64;      // granule of a vector dim: a cache line of bytes
 static constexpr double threadCost = 16.0 * 8000; // sixteenths of cycles that are worth a fork
 static constexpr int64_t assumedExtent = 64;      // of a symbolic dim, for costs
+static constexpr double fewestRows = 4;           // of tiles that keep threads busy
 
 DictionaryAttr LoopConfig::toAttribute(MLIRContext *context) const {
   Builder b(context);
-  return b.getDictionaryAttr({b.getNamedAttr("block", b.getI64IntegerAttr(block)),
-                              b.getNamedAttr("node_vectors", b.getDenseI64ArrayAttr(nodeVectors)),
-                              b.getNamedAttr("shared_vector", b.getI64IntegerAttr(sharedVector))});
+  SmallVector<NamedAttribute> entries{b.getNamedAttr("block", b.getI64IntegerAttr(block)),
+                                      b.getNamedAttr("node_vectors", b.getDenseI64ArrayAttr(nodeVectors)),
+                                      b.getNamedAttr("shared_vector", b.getI64IntegerAttr(sharedVector))};
+  if (tiled >= 0) {
+    entries.push_back(b.getNamedAttr("tile_block", b.getI64IntegerAttr(tileBlock)));
+    entries.push_back(b.getNamedAttr("tiled", b.getI64IntegerAttr(tiled)));
+  }
+  return b.getDictionaryAttr(entries);
 }
 
 LoopConfig LoopConfig::fromAttribute(DictionaryAttr config) {
   LoopConfig result;
   result.sharedVector = config.getAs<IntegerAttr>("shared_vector").getInt();
   result.block = config.getAs<IntegerAttr>("block").getInt();
+  if (auto tiled = config.getAs<IntegerAttr>("tiled")) {
+    result.tiled = tiled.getInt();
+    result.tileBlock = config.getAs<IntegerAttr>("tile_block").getInt();
+  }
   result.nodeVectors = SmallVector<int64_t>(config.getAs<DenseI64ArrayAttr>("node_vectors").asArrayRef());
   return result;
 }
@@ -188,6 +201,8 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
     int64_t dim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors[index];
     double point = estimatePoint(node, dim) * double(config.sharedVector >= 0 ? config.block : 1);
     Expr points = Expr::constant(context, std::max<int64_t>(int64_t(point), 1));
+    if (config.tiled >= 0)
+      points = points * (config.tileBlock ? Expr::constant(context, config.tileBlock) : domain[size_t(config.tiled)]);
     for (Expr extent : ArrayRef<Expr>(domain).drop_front(shared)) {
       bool usesDims = extent.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
       points = points * (usesDims ? Expr::constant(context, assumedExtent) : extent);
@@ -198,12 +213,40 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
   return Expr::max(Expr::constant(context, 1), grain);
 }
 
+// A lone windowed reduction with lanes along a kept dim runs along a second one in tiles. All kept dims are shared then.
+// Where the others are few, the tiled dim is cut as well.
+static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+  auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
+  if (!reduction)
+    return std::nullopt;
+  SmallVector<Expr> domain = loop::getDomain(reduction);
+  int64_t kept = int64_t(domain.size()) - int64_t(reduction.getReduced());
+  std::optional<Choice> best;
+  for (int64_t dim = kept - 1; dim >= 0; --dim)
+    if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && (!best || choice->cost < best->cost))
+      best = choice;
+  if (!best || best->cost >= chooseInside(nodes, kept).cost)
+    return std::nullopt;
+  LoopConfig &config = best->config;
+  config.tiled = findTiledDim(reduction, kept, config.sharedVector);
+  if (config.tiled < 0)
+    return std::nullopt;
+  double others = 1;
+  for (int64_t dim = 0; dim < kept; ++dim)
+    if (dim != config.sharedVector && dim != config.tiled)
+      others *= assumedSize(domain[size_t(dim)]);
+  config.tileBlock = others < fewestRows ? 64 : 0;
+  kernel.setParallel(kept);
+  return best;
+}
+
 KernelPlan cpu::planLoops(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Operation *> nodes = getNodes(kernel);
+  std::optional<Choice> tiled = chooseTiled(kernel, nodes);
   int64_t shared = int64_t(kernel.getParallel());
-  Choice best = chooseInside(nodes, shared);
-  for (int64_t dim = shared - 1; dim >= 0; --dim)
+  Choice best = tiled ? *tiled : chooseInside(nodes, shared);
+  for (int64_t dim = shared - 1; dim >= 0 && !tiled; --dim)
     if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && choice->cost < best.cost)
       best = *choice;
 
@@ -213,12 +256,17 @@ KernelPlan cpu::planLoops(loop::KernelOp kernel) {
     extents = loop::getDomain(nodes.front());
   extents.truncate(size_t(shared));
   Expr iterations = Expr::constant(context, 1);
-  for (auto [dim, extent] : llvm::enumerate(extents))
-    if (int64_t(dim) != config.sharedVector)
+  for (auto [dim, extent] : llvm::enumerate(extents)) {
+    if (int64_t(dim) == config.tiled)
+      iterations = config.tileBlock ? iterations * extent.ceilDiv(config.tileBlock) : iterations;
+    else if (int64_t(dim) != config.sharedVector)
       iterations = iterations * extent;
+  }
   if (config.sharedVector >= 0) {
     Expr extent = extents[size_t(config.sharedVector)];
     double perElement = best.cost / assumedSize(extents);
+    if (config.tiled >= 0)
+      perElement *= config.tileBlock ? double(config.tileBlock) : assumedSize(extents[size_t(config.tiled)]);
     config.block = chooseBlock(extent, perElement, shared > 1);
     iterations = iterations * extent.ceilDiv(config.block);
   }

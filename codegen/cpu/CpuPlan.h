@@ -14,6 +14,8 @@ namespace ptc::cpu {
 struct LoopConfig {
   int64_t sharedVector = -1;
   int64_t block = 0;
+  int64_t tiled = -1;
+  int64_t tileBlock = 0;
   llvm::SmallVector<int64_t> nodeVectors; // per node, a dim of its own along which lanes run; -1: none
 
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;

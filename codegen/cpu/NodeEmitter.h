@@ -8,6 +8,7 @@
 #define PTC_CODEGEN_CPU_NODEEMITTER_H
 
 #include "codegen/cpu/CpuEmitter.h"
+#include "codegen/cpu/CpuPlan.h"
 
 namespace ptc::cpu {
 
@@ -51,6 +52,11 @@ llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPo
                                               mlir::Value lower, mlir::Value upper, int64_t lanes,
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
                                               PointBody body);
+
+/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim: all of the dim,
+/// or its block of that number.
+void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
+               int64_t shared, mlir::Value block);
 
 /// Masked accesses exist for every element type that the op loads or stores.
 bool hasMasks(mlir::Operation *op, const CpuLevel &level);

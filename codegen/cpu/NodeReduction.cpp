@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/WindowBounds.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -31,6 +32,7 @@ static constexpr int64_t blockSteps = 64;
 static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblocked
 // Windows of pooling and depthwise convolution are unrolled: their conditions and addresses become constants.
 static constexpr int64_t unrolledWindow = 32;
+static constexpr int64_t unrolledTile = 64; // elements of the windows of a tile
 
 namespace {
 
@@ -47,6 +49,10 @@ private:
   int64_t firstReduced() { return int64_t(domain.size()) - int64_t(op.getReduced()); }
   SmallVector<Value> initial(const Points &points, int64_t chains, int64_t lanes);
   SmallVector<Value> step(const Points &points, ValueRange carried);
+  bool addsNothing(const EmissionPoint &point);
+  bool isSharedBy(const Points &points, Expr condition, int64_t reducedDim);
+  SmallVector<Value> windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
+  SmallVector<Value> emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
   SmallVector<Value> innerLoop(const Points &points, int64_t dim, ValueRange carried);
   SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
   void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
@@ -58,6 +64,12 @@ private:
   ArrayRef<Expr> domain;
   const BodyParts &parts;
   int64_t vectorDim; // a reduced dim that carries lanes, -1
+  // Of the window being emitted: conditions whose failure lets an element be skipped, loops of the reduced dims.
+  SmallVector<Expr> skippable;
+  struct Range {
+    Value lower, upper;
+  };
+  llvm::DenseMap<int64_t, Range> windowRanges;
 };
 
 } // namespace
@@ -111,6 +123,10 @@ SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carri
   SmallVector<Value> values(carried);
   size_t slot = 0;
   for (const EmissionPoint &point : points) {
+    if (addsNothing(point)) {
+      slot += slotsOf(parts);
+      continue;
+    }
     BodyEmitter body(e, point);
     body.emitOps(parts.before);
     // Lanes along a kept dim may hold anything where the mask is off: their results are never stored.
@@ -216,6 +232,107 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
   });
 }
 
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// A skippable condition is known to fail: the point stands at a border, with all that the condition uses constant.
+bool ReductionEmitter::addsNothing(const EmissionPoint &point) {
+  std::string lanesDim = "d" + std::to_string(point.vectorDim);
+  return llvm::any_of(skippable, [&](Expr condition) {
+    if (point.assumed->contains(condition) || condition.uses(lanesDim))
+      return false;
+    bool isKnown = !condition.usesAny([&](StringRef name) {
+      auto dim = parseNumbered(name, 'd');
+      return !dim || *dim >= point.dims.size() || !point.dims[*dim] || !e.invariants.asConstant(point.dims[*dim]);
+    });
+    auto value = isKnown ? e.invariants.asConstant(e.emitExpr(condition, point)) : std::nullopt;
+    return value && *value < 0;
+  });
+}
+
+/// The condition depends on one reduced dim, and otherwise on dims that have one value for all points and lanes.
+bool ReductionEmitter::isSharedBy(const Points &points, Expr condition, int64_t reducedDim) {
+  return !condition.usesAny([&](StringRef name) {
+    auto number = parseNumbered(name, 'd');
+    if (!number || int64_t(*number) == reducedDim)
+      return false;
+    if (int64_t(*number) >= firstReduced() || int64_t(*number) == points.front().vectorDim)
+      return true;
+    auto offsetOf = [&](const EmissionPoint &point) {
+      return *number < point.offsets.size() ? point.offsets[*number] : 0;
+    };
+    return llvm::any_of(points, [&](const EmissionPoint &point) {
+      return point.dims[*number] != points.front().dims[*number] || offsetOf(point) != offsetOf(points.front());
+    });
+  });
+}
+
+/// Loops over what the window's ranges are; short ones are unrolled.
+SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
+  if (dims.empty())
+    return step(points, carried);
+  int64_t budget = points.size() > 4 ? unrolledTile / int64_t(points.size()) : unrolledWindow;
+  int64_t iterations = 1;
+  for (int64_t dim : dims) {
+    Range range = windowRanges.lookup(dim);
+    auto lower = e.invariants.asConstant(range.lower), upper = e.invariants.asConstant(range.upper);
+    iterations *= lower && upper ? std::clamp<int64_t>(*upper - *lower, 1, budget + 1) : budget + 1;
+  }
+  Range range = windowRanges.lookup(dims.front());
+  auto at = [&](Value iv, ValueRange values) {
+    Points inside = points;
+    for (EmissionPoint &point : inside)
+      point.dims[size_t(dims.front())] = iv;
+    return windowLoops(dims.drop_front(), inside, values);
+  };
+  if (iterations > budget)
+    return e.createLoop(range.lower, range.upper, 1, carried, at);
+  SmallVector<Value> values(carried);
+  int64_t upper = *e.invariants.asConstant(range.upper);
+  for (int64_t i = *e.invariants.asConstant(range.lower); i < upper; ++i)
+    values = at(e.constant(i), values);
+  return values;
+}
+
+/// All of a window at once. Points of a tile, and windows too large to be unrolled, leave out what lies outside.
+SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
+  InvariantBuilder &in = e.invariants;
+  int64_t size = 1;
+  for (int64_t dim : dims) {
+    Value extent = e.emitExpr(domain[size_t(dim)], points.front());
+    windowRanges[dim] = {e.constant(0), extent};
+    size *= std::clamp<int64_t>(in.asConstant(extent).value_or(unrolledWindow + 1), 1, unrolledWindow + 1);
+  }
+  if (!points.front().assumed && size <= unrolledWindow)
+    return windowLoops(dims, points, carried);
+  llvm::DenseSet<Attribute> assumed;
+  if (points.front().assumed)
+    assumed = *points.front().assumed;
+  skippable = getSkippableConditions(op);
+  for (Expr condition : skippable)
+    for (int64_t dim : dims) {
+      if (assumed.contains(condition) || !condition.uses("d" + std::to_string(dim)) ||
+          !isSharedBy(points, condition, dim))
+        continue;
+      std::optional<DimBounds> bounds = solveFor(condition, dim);
+      if (!bounds)
+        continue;
+      Range &range = windowRanges[dim];
+      if (bounds->lower)
+        range.lower = in.max(range.lower, e.emitExpr(bounds->lower, points.front()));
+      if (bounds->upper)
+        range.upper = in.min(range.upper, e.emitExpr(bounds->upper, points.front()));
+      assumed.insert(condition);
+    }
+  Points inside = points;
+  for (EmissionPoint &point : inside)
+    point.assumed = &assumed;
+  SmallVector<Value> results = windowLoops(dims, inside, carried);
+  skippable.clear();
+  return results;
+}
+
 void ReductionEmitter::emit(const Points &points) {
   int64_t rank = int64_t(domain.size());
   bool hasReducedLanes = vectorDim >= firstReduced();
@@ -238,9 +355,7 @@ void ReductionEmitter::emit(const Points &points) {
     results = step(points, results);
   } else if (!hasReducedLanes && inner && *inner <= unrolledWindow) {
     outer.push_back(innermost);
-    results = emitLoops(
-        e, domain, outer, points, results, [&](const Points &at, ValueRange carried) { return step(at, carried); },
-        unrolledWindow);
+    results = emitWindow(outer, points, results);
   } else {
     results = emitLoops(e, domain, outer, points, results,
                         [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });

@@ -1,15 +1,25 @@
 //===- PackWeights.cpp - weights in the form that kernels read ------------===//
 //
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
-// unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns: every
-// register tile of each of its levels reads them front to back. The recipe says for each dim of the stored form how
-// far it steps in the source; linking executes it. Nothing is moved here.
+// unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns:
+// every register tile of each of its levels reads them front to back. Panels do not
+// pay below six columns: vectors then run along k, or along another dim, and the
+// weight is one more operand.
+//
+// Such weights, and those of reductions (depthwise convolutions), are stored with
+// their dims in the order in which the node walks memory: beside channels that lie
+// innermost, a window's weights lie [window...][channel].
+//
+// The recipe says for each dim of the stored form how far it steps in the source;
+// linking executes it. Nothing is moved here but constants, which are small.
 //
 // One stored form per weight: a weight that another node reads as well keeps
-// its plain form beside the packed one (tied embeddings, for example).
+// its plain form beside the packed one (tied embeddings, for example), and is not
+// reordered.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 
 using namespace mlir;
@@ -23,15 +33,79 @@ namespace ptc {
 
 namespace {
 
-/// The load that is the whole of a region, if it reads a weight.
+/// Fewest columns that are worth panels; codegen/cpu makes a reduction of what has fewer and no panels.
+constexpr int64_t fewestColumns = 6;
+
+//===----------------------------------------------------------------------===//
+// Stored forms
+//===----------------------------------------------------------------------===//
+
+bool isConstantBuffer(Value buffer) { return buffer.getDefiningOp<WeightOp>() || buffer.getDefiningOp<ConstantOp>(); }
+
+/// The constant's elements as the recipe gathers them; null for element types that have no bytes of their own.
+DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_t> shape) {
+  auto elements = dyn_cast<DenseElementsAttr>(source);
+  Type element = source.getElementType();
+  if (!elements || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8)
+    return {};
+  auto type = RankedTensorType::get(shape, element);
+  int64_t count = 1;
+  for (int64_t extent : recipe.getExtents())
+    count *= extent;
+  SmallVector<Attribute> all(elements.getValues<Attribute>()), gathered;
+  Attribute zero = Builder(source.getContext()).getZeroAttr(element);
+  SmallVector<int64_t> index(recipe.getExtents().size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t position = recipe.getOffset();
+    for (auto [at, stride] : llvm::zip(index, recipe.getStrides()))
+      position += at * stride;
+    bool isInside = recipe.getPanel() < 0 ||
+                    index[recipe.getPanel()] * recipe.getExtents()[recipe.getLane()] + index[recipe.getLane()] < recipe.getLimit();
+    gathered.push_back(isInside ? all[position] : zero);
+    for (int64_t dim = int64_t(index.size()) - 1; dim >= 0; --dim) {
+      if (++index[dim] < recipe.getExtents()[dim])
+        break;
+      index[dim] = 0;
+    }
+  }
+  return DenseElementsAttr::get(type, gathered);
+}
+
+/// The stored form of a weight or constant as a buffer of `shape`, row-major; null if it cannot be made.
+Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape) {
+  Operation *source = buffer.getDefiningOp();
+  MLIRContext *context = source->getContext();
+  SmallVector<Expr> dims;
+  for (int64_t extent : shape)
+    dims.push_back(Expr::constant(context, extent));
+  auto type = BufferType::get(context, dims, cast<BufferType>(buffer.getType()).getElementType(),
+                              LayoutAttr::getRowMajor(context, shape.size()));
+  OpBuilder b(source);
+  if (auto weight = dyn_cast<WeightOp>(source))
+    return WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
+  DenseElementsAttr value = gather(cast<ConstantOp>(source).getValue(), recipe, shape);
+  return value ? ConstantOp::create(b, source->getLoc(), type, value).getResult() : Value();
+}
+
+void eraseIfUnused(Value buffer) {
+  if (buffer.use_empty())
+    buffer.getDefiningOp()->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Panels
+//===----------------------------------------------------------------------===//
+
+/// The load that is the whole of a region, if it reads a weight or constant in its source's order.
 LoadOp matchWeightRead(Region &region) {
   Block &block = region.front();
   if (!llvm::hasNItems(block, 2))
     return {};
   auto load = dyn_cast<LoadOp>(block.front());
-  if (!load || !load.getIndexOperands().empty() || !load.getBuffer().getDefiningOp<WeightOp>())
+  if (!load || !load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()))
     return {};
-  return load;
+  auto weight = load.getBuffer().getDefiningOp<WeightOp>();
+  return weight && weight.getRecipe() ? LoadOp() : load;
 }
 
 /// Element position in the weight's row-major source.
@@ -87,6 +161,8 @@ void pack(ContractionOp node, int64_t panelWidth) {
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     add(domain[dim].getValue(), (*steps)[dim]);
   int64_t n = domain[nDim].getValue();
+  if (n < fewestColumns)
+    return;
   int64_t panel = extents.size();
   add(llvm::divideCeil(n, panelWidth), (*steps)[nDim] * panelWidth);
   for (unsigned dim = kDim; dim < domain.size(); ++dim)
@@ -94,29 +170,79 @@ void pack(ContractionOp node, int64_t panelWidth) {
   int64_t lane = extents.size();
   add(panelWidth, (*steps)[nDim]);
 
-  MLIRContext *context = node.getContext();
   int64_t count = 1;
   for (int64_t extent : extents)
     count *= extent;
-  auto weight = load.getBuffer().getDefiningOp<WeightOp>();
-  auto elementType = weight.getResult().getType().getElementType();
-  auto recipe = RecipeAttr::get(context, extents, strides, rest.getValue(), panel, lane, n);
-  auto type = BufferType::get(context, ArrayRef<Expr>(Expr::constant(context, count)), elementType,
-                              LayoutAttr::getRowMajor(context, 1));
-  OpBuilder b(weight);
-  auto packed = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
-  b.setInsertionPoint(load);
+  auto recipe = RecipeAttr::get(node.getContext(), extents, strides, rest.getValue(), panel, lane, n);
+  Value source = load.getBuffer(), packed = createStored(source, recipe, count);
+  if (!packed)
+    return;
+  OpBuilder b(load);
+  Type elementType = cast<BufferType>(source.getType()).getElementType();
   Value element = PanelsOp::create(b, load.getLoc(), elementType, packed);
   load.getResult().replaceAllUsesWith(element);
   load.erase();
-  if (weight->use_empty())
-    weight.erase();
+  eraseIfUnused(source);
+}
+
+//===----------------------------------------------------------------------===//
+// Reordering
+//===----------------------------------------------------------------------===//
+
+/// Stores what `load` reads with its dims in the order of the node's walk through memory.
+void reorder(LoadOp load, ArrayRef<int64_t> places) {
+  Value source = load.getBuffer();
+  auto weight = source.getDefiningOp<WeightOp>();
+  if (!isConstantBuffer(source) || !source.hasOneUse() || (weight && weight.getRecipe()))
+    return;
+  SmallVector<Expr> indices = prim::getExprs(load.getIndices());
+  SmallVector<int64_t> order = getBufferOrder(indices, places);
+  auto type = cast<BufferType>(source.getType());
+  SmallVector<int64_t> extents, strides;
+  SmallVector<Expr> reordered;
+  bool moves = false;
+  int64_t before = -1;
+  for (int64_t dim : order) {
+    std::optional<int64_t> extent = type.getShape()[dim].asConstant(), stride = type.getStrides()[dim].asConstant();
+    if (!extent || !stride)
+      return;
+    extents.push_back(*extent);
+    strides.push_back(*stride);
+    reordered.push_back(indices[dim]);
+    if (*extent == 1)
+      continue;
+    moves |= dim < before;
+    before = dim;
+  }
+  if (!moves)
+    return;
+  auto recipe = RecipeAttr::get(load.getContext(), extents, strides, 0, -1, -1, 0);
+  Value stored = createStored(source, recipe, extents);
+  if (!stored)
+    return;
+  load.getBufferMutable().assign(stored);
+  load.setIndicesAttr(prim::getExprArray(load.getContext(), reordered));
+  eraseIfUnused(source);
+}
+
+void reorderWeights(Operation *node, const SymbolValues &hints) {
+  SmallVector<int64_t> places = getMemoryPlaces(node, hints);
+  if (places.empty())
+    return;
+  node->walk([&](LoadOp load) { reorder(load, places); });
 }
 
 struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
-    getOperation().walk([&](ContractionOp node) { pack(node, panelWidth); });
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+      program.walk([&](ContractionOp node) { pack(node, panelWidth); });
+      program.walk([&](Operation *op) {
+        if (isa<ContractionOp, ReductionOp>(op))
+          reorderWeights(op, hints);
+      });
+    }
   }
 };
 

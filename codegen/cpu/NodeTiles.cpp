@@ -1,0 +1,170 @@
+//===- NodeTiles.cpp - windowed reductions in tiles of outputs ------------===//
+//
+// Depthwise convolution does two operations for each element of a window, with two loads: one output at a time it runs at
+// the speed of the loads. A tile of several neighbouring outputs, each with its accumulators in registers, loads an
+// element of the weights once for all of them, and an element of the input once for all windows that hold it: with offsets
+// instead of dims of their own (EmissionPoint) neighbours ask for the same address, and LLVM loads it once.
+//
+// At the borders of the input some outputs' windows lie partly outside. Three kinds of tiles:
+//
+//   constant    the outputs stand at known positions: conditions fold, elements outside are left out
+//   interior    a loop; all conditions on the tiled dim are known to hold
+//   single      one output at a time, whose loops over the window leave out what lies outside
+//
+// A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround the
+// interior. The sum of an output is taken in the same order in all of them.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/WindowBounds.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t mostConstantTiles = 3; // their code is unrolled
+
+namespace {
+class TileEmission {
+public:
+  TileEmission(KernelEmitter &e, loop::ReductionOp op, int64_t dim, const EmissionPoint &point, int64_t shared)
+      : e(e), op(op), domain(loop::getDomain(op)), dim(dim), shared(shared), point(point) {
+    this->point.dims.resize(domain.size());
+    e.setDomain(domain);
+    findInterior();
+  }
+  void emitKnown(int64_t extent);
+  void emitRange(Value from, Value to);
+
+private:
+  void findInterior();
+  int64_t chooseWidth();
+  void emitAt(Value position, int64_t count, bool isInside);
+  void singles(Value from, Value to, bool isInside);
+  void tiles(Value from, Value to, int64_t width);
+
+  KernelEmitter &e;
+  loop::ReductionOp op;
+  SmallVector<Expr> domain;
+  int64_t dim, shared;
+  EmissionPoint point;
+  Value innerFrom, innerTo; // where all windows lie inside, with regard to `interior`
+  llvm::DenseSet<Attribute> interior, nothing;
+};
+} // namespace
+
+void TileEmission::findInterior() {
+  InvariantBuilder &in = e.invariants;
+  int64_t firstReduced = int64_t(domain.size()) - int64_t(op.getReduced());
+  std::string name = "d" + std::to_string(dim);
+  innerFrom = e.constant(0);
+  innerTo = e.emitExpr(domain[size_t(dim)], {});
+  op.walk([&](loop::MaskedOp mask) {
+    for (Expr condition : prim::getExprs(mask.getConditions())) {
+      if (!condition.uses(name))
+        continue;
+      std::optional<DimBounds> bounds = solveForAllWindows(condition, dim, domain, firstReduced);
+      if (!bounds)
+        continue;
+      if (bounds->lower)
+        innerFrom = in.max(innerFrom, e.emitExpr(bounds->lower, {}));
+      if (bounds->upper)
+        innerTo = in.min(innerTo, e.emitExpr(bounds->upper, {}));
+      interior.insert(condition);
+    }
+  });
+}
+
+/// Accumulators in at most half of the registers; fewer where the code after the window is long.
+int64_t TileEmission::chooseWidth() {
+  int64_t reductions = 0, operations = 0, heavy = 0;
+  op.walk([&](Operation *inner) {
+    reductions += isa<loop::ReduceOp>(inner);
+    operations += !isa<arith::ConstantOp>(inner);
+    heavy += isa<math::MathDialect>(inner->getDialect()) && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(inner);
+  });
+  int64_t most = e.level.vectorRegisters >= 32 ? 8 : 6;
+  if (heavy || operations > 32)
+    most = 4;
+  return std::max<int64_t>(most / std::max<int64_t>(reductions, 1), 2);
+}
+
+/// `count` outputs from `position` on.
+void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
+  Points points;
+  auto known = e.invariants.asConstant(position);
+  for (int64_t i = 0; i < count; ++i) {
+    EmissionPoint at = point;
+    at.dims[size_t(dim)] = known ? e.constant(*known + i) : position;
+    at.offsets.assign(domain.size(), 0);
+    at.offsets[size_t(dim)] = known ? 0 : i;
+    at.assumed = isInside ? &interior : &nothing;
+    points.push_back(at);
+  }
+  NodeEmitter(e, op).emit(points, shared, -1);
+}
+
+void TileEmission::singles(Value from, Value to, bool isInside) {
+  e.createLoop(from, to, 1, {}, [&](Value at, ValueRange) -> SmallVector<Value> {
+    emitAt(at, 1, isInside);
+    return {};
+  });
+}
+
+void TileEmission::tiles(Value from, Value to, int64_t width) {
+  e.createLoop(from, to, width, {}, [&](Value at, ValueRange) -> SmallVector<Value> {
+    emitAt(at, width, true);
+    return {};
+  });
+}
+
+void TileEmission::emitKnown(int64_t extent) {
+  int64_t width = chooseWidth();
+  int64_t count = llvm::divideCeil(extent, width), part = extent / count, larger = extent % count;
+  auto from = e.invariants.asConstant(innerFrom), to = e.invariants.asConstant(innerTo);
+  auto startOf = [&](int64_t tile) { return tile * part + std::min(tile, larger); };
+  auto isInside = [&](int64_t tile) { return from && to && startOf(tile) >= *from && startOf(tile + 1) <= *to; };
+  int64_t outside = llvm::count_if(llvm::seq<int64_t>(0, count), [&](int64_t tile) { return !isInside(tile); });
+  if (outside > mostConstantTiles)
+    return emitRange(e.constant(0), e.constant(extent));
+  for (int64_t tile = 0; tile < count;) {
+    int64_t size = startOf(tile + 1) - startOf(tile), end = tile + 1;
+    if (!isInside(tile)) {
+      emitAt(e.constant(startOf(tile)), size, false);
+      tile = end;
+      continue;
+    }
+    while (end < count && isInside(end) && startOf(end + 1) - startOf(end) == size)
+      ++end;
+    tiles(e.constant(startOf(tile)), e.constant(startOf(end)), size);
+    tile = end;
+  }
+}
+
+void TileEmission::emitRange(Value from, Value to) {
+  InvariantBuilder &in = e.invariants;
+  int64_t width = chooseWidth();
+  Value first = in.min(in.max(from, innerFrom), to), last = in.max(in.min(to, innerTo), first);
+  Value whole = in.mul(in.floorDiv(in.sub(last, first), e.constant(width), true), e.constant(width));
+  Value middle = in.add(first, whole);
+  singles(from, first, false);
+  tiles(first, middle, width);
+  singles(middle, last, true);
+  singles(last, to, false);
+}
+
+void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point,
+                    int64_t shared, Value block) {
+  auto op = cast<loop::ReductionOp>(node);
+  TileEmission emission(e, op, config.tiled, point, shared);
+  Value extent = e.emitExpr(loop::getDomain(op)[size_t(config.tiled)], {});
+  if (block) {
+    InvariantBuilder &in = e.invariants;
+    Value from = in.mul(block, e.constant(config.tileBlock));
+    return emission.emitRange(from, in.min(in.add(from, e.constant(config.tileBlock)), extent));
+  }
+  if (auto known = e.invariants.asConstant(extent); known && *known > 0)
+    return emission.emitKnown(*known);
+  emission.emitRange(e.constant(0), extent);
+}

@@ -1,0 +1,138 @@
+//===- WindowBounds.cpp - where a window lies inside its input ------------===//
+//
+// Pooling and depthwise convolution read a window of the input for each output. At the border a part of the window lies
+// outside, which their bodies say with masks: `masked [h + kh - 1 >= 0, ...] else 0`. To ask at every element costs more
+// than the arithmetic, and most answers are known:
+//
+//   skipping    where an element outside adds nothing (0 to a sum, the least value to a maximum), the loop over kh runs
+//               over the elements inside only: kh in [max(0, 1 - h), min(3, H + 1 - h))
+//   interior    the outputs whose whole window lies inside: w in [1, W - 1); no condition on w is asked there
+//
+// Both follow from solving the condition, affine in each dim, for one of them.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/WindowBounds.h"
+#include "codegen/cpu/CpuEmitter.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t largestWindow = 128; // elements; longer reductions have enough reuse of their own
+static constexpr int64_t longestBody = 24;    // operations for an element of the window: tiles are unrolled
+
+static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
+
+static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  return constant && predicate(constant.getValue());
+}
+
+static bool isZero(Attribute value) {
+  if (auto real = dyn_cast<FloatAttr>(value))
+    return real.getValue().isZero();
+  auto integer = dyn_cast<IntegerAttr>(value);
+  return integer && integer.getValue().isZero();
+}
+
+/// The value is 0 where the mask fails.
+static bool isZeroOutside(Value value, loop::MaskedOp mask) {
+  if (value == mask.getResult())
+    return isConstantValue(mask.getOther(), isZero);
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op))
+    return isZeroOutside(op->getOperand(0), mask);
+  if (isa_and_nonnull<arith::MulFOp, arith::MulIOp>(op))
+    return isZeroOutside(op->getOperand(0), mask) || isZeroOutside(op->getOperand(1), mask);
+  return false;
+}
+
+static bool addsNothingOutside(loop::ReduceOp reduce, loop::MaskedOp mask) {
+  if (reduce.getKind() == prim::ReduceKind::Sum)
+    return isZeroOutside(reduce.getValue(), mask);
+  TypedAttr identity = getIdentity(reduce.getKind(), reduce.getType(), reduce.getIsUnsigned());
+  return reduce.getValue() == mask.getResult() &&
+         isConstantValue(mask.getOther(), [&](Attribute other) { return other == identity; });
+}
+
+SmallVector<Expr> cpu::getSkippableConditions(loop::ReductionOp op) {
+  Block &block = op.getBody().front();
+  SmallVector<Expr> conditions;
+  for (auto mask : block.getOps<loop::MaskedOp>()) {
+    bool isNeutral = mask.getOperands_().empty() && llvm::all_of(block, [&](Operation &other) {
+                       if (isa<loop::ArgReduceOp>(other))
+                         return false;
+                       auto reduce = dyn_cast<loop::ReduceOp>(other);
+                       return !reduce || addsNothingOutside(reduce, mask);
+                     });
+    if (isNeutral)
+      llvm::append_range(conditions, prim::getExprs(mask.getConditions()));
+  }
+  return conditions;
+}
+
+std::optional<DimBounds> cpu::solveFor(Expr condition, int64_t dim) {
+  Expr rest, coefficient = condition.coefficientOf(dimName(dim), &rest);
+  if (!coefficient || !coefficient.isConstant() || coefficient.isConstant(0))
+    return std::nullopt;
+  int64_t step = coefficient.getValue();
+  if (step > 0) // step * d + rest >= 0
+    return DimBounds{-rest.floorDiv(step), Expr()};
+  return DimBounds{Expr(), rest.floorDiv(-step) + 1};
+}
+
+std::optional<DimBounds> cpu::solveForAllWindows(Expr condition, int64_t dim, ArrayRef<Expr> domain,
+                                                 int64_t firstReduced) {
+  // The least value over the reduced dims, each at the end that is worst.
+  for (int64_t reduced = firstReduced; reduced < int64_t(domain.size()); ++reduced) {
+    std::string name = dimName(reduced);
+    if (!condition.uses(name))
+      continue;
+    Expr rest, coefficient = condition.coefficientOf(name, &rest);
+    auto extent = domain[size_t(reduced)].asConstant();
+    if (!coefficient || !coefficient.isConstant() || !extent)
+      return std::nullopt;
+    condition = rest + std::min<int64_t>(coefficient.getValue() * (*extent - 1), 0);
+  }
+  for (int64_t other = 0; other < firstReduced; ++other)
+    if (other != dim && condition.uses(dimName(other)))
+      return std::nullopt;
+  return solveFor(condition, dim);
+}
+
+/// A load moves along `dim` and along a reduced dim: neighbours along it share elements or run in step.
+static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int64_t rank) {
+  Expr index = cast<ExprAttr>(load.getIndices()[0]);
+  Expr step = load.getIndexOperands().empty() ? index.coefficientOf(dimName(dim)) : Expr();
+  if (!step || !index.uses(dimName(dim)))
+    return false;
+  for (int64_t reduced = firstReduced; reduced < rank; ++reduced)
+    if (index.uses(dimName(reduced)))
+      return true;
+  return false;
+}
+
+int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim) {
+  SmallVector<Expr> domain = loop::getDomain(op);
+  int64_t rank = int64_t(domain.size()), firstReduced = rank - int64_t(op.getReduced());
+  int64_t window = 1, operations = 0;
+  for (Expr extent : ArrayRef(domain).drop_front(firstReduced)) {
+    auto known = extent.asConstant();
+    window *= std::clamp<int64_t>(known.value_or(largestWindow + 1), 1, largestWindow + 1);
+  }
+  op.walk([&](Operation *) { ++operations; });
+  if (op.getReduced() == 0 || window > largestWindow || operations > 2 * longestBody ||
+      !llvm::none_of(op.getBody().front(), [](Operation &inner) { return isa<loop::ArgReduceOp>(inner); }))
+    return -1;
+  for (int64_t dim = shared - 1; dim >= 0; --dim) {
+    auto extent = domain[size_t(dim)].asConstant();
+    if (dim == lanesDim || (extent && *extent < 2))
+      continue;
+    WalkResult found = op.walk([&](loop::LoadOp load) {
+      return isWindowed(load, dim, firstReduced, rank) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (found.wasInterrupted())
+      return dim;
+  }
+  return -1;
+}

@@ -1,0 +1,33 @@
+//===- WindowBounds.h - where a window lies inside its input ----*- C++ -*-===//
+#ifndef PTC_CODEGEN_CPU_WINDOWBOUNDS_H
+#define PTC_CODEGEN_CPU_WINDOWBOUNDS_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::cpu {
+
+/// Values of a dim, lower <= dim < upper; null: no bound on that side.
+struct DimBounds {
+  Expr lower, upper;
+};
+
+/// Conditions `expr >= 0` of the masks in a reduction's body whose failure means that the point adds nothing to any of
+/// the reductions: a loop may leave such points out.
+llvm::SmallVector<Expr> getSkippableConditions(loop::ReductionOp op);
+
+/// The values of the dim for which `condition >= 0`, the other dims given; nothing if the condition is not affine in it
+/// with a constant coefficient.
+std::optional<DimBounds> solveFor(Expr condition, int64_t dim);
+
+/// The values of kept dim `dim` for which `condition >= 0` wherever the reduced dims stand. Nothing if it uses other
+/// kept dims or reduced dims of symbolic extent.
+std::optional<DimBounds> solveForAllWindows(Expr condition, int64_t dim, llvm::ArrayRef<Expr> domain,
+                                            int64_t firstReduced);
+
+/// The kept dim that a kernel of one windowed reduction can be tiled along, -1: none. Lanes run along `lanesDim`; both
+/// are among the first `shared` dims.
+int64_t findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim);
+
+} // namespace ptc::cpu
+
+#endif // PTC_CODEGEN_CPU_WINDOWBOUNDS_H

@@ -1,0 +1,66 @@
+//===- MemoryOrder.cpp - in which order a node's dims run through memory --===//
+
+#include "lowering/prim_to_loop/MemoryOrder.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+/// Calls `visit` with the number of each dim that the index uses.
+static void walkDims(Expr index, llvm::function_ref<void(unsigned)> visit) {
+  index.walkSymbols([&](StringRef symbol) {
+    unsigned dim;
+    if (symbol.consume_front("d") && !symbol.getAsInteger(10, dim))
+      visit(dim);
+  });
+}
+
+/// Intermediates come before arguments of equal size.
+static LoadOp getLargestRead(Operation *node, const SymbolValues &hints) {
+  LoadOp best;
+  int64_t bestSize = -1;
+  node->walk([&](LoadOp load) {
+    auto type = cast<BufferType>(load.getBuffer().getType());
+    if (!type.getLayout() || type.getRank() < 2 || isa_and_nonnull<WeightOp, ConstantOp>(load.getBuffer().getDefiningOp()))
+      return;
+    int64_t size = type.getElementCount().evaluate(hints).value_or(0) * 2;
+    if (load.getBuffer().getDefiningOp<BufferOp>())
+      ++size;
+    if (size > bestSize) {
+      best = load;
+      bestSize = size;
+    }
+  });
+  return best;
+}
+
+SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &hints) {
+  LoadOp largest = getLargestRead(node, hints);
+  if (!largest)
+    return {};
+  unsigned rank = getDomain(node).size();
+  auto type = cast<BufferType>(largest.getBuffer().getType());
+  SmallVector<Expr> indices = prim::getExprs(largest.getIndices());
+  SmallVector<int64_t> places(rank, -1);
+  for (auto [place, bufferDim] : llvm::enumerate(type.getLayout().getOrder()))
+    walkDims(indices[bufferDim], [&](unsigned dim) {
+      if (places[dim] < 0)
+        places[dim] = int64_t(place);
+    });
+  for (unsigned dim = 1; dim < rank; ++dim)
+    if (places[dim] < 0)
+      places[dim] = places[dim - 1];
+  return places;
+}
+
+SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64_t> places) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, indices.size()));
+  SmallVector<int64_t> position(indices.size(), -1);
+  for (auto [i, index] : llvm::enumerate(indices)) {
+    walkDims(index, [&](unsigned dim) { position[i] = std::max(position[i], places[dim]); });
+    if (position[i] < 0 && i > 0)
+      position[i] = position[i - 1];
+  }
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) { return position[a] < position[b]; });
+  return order;
+}

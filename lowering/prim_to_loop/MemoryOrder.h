@@ -1,0 +1,21 @@
+//===- MemoryOrder.h - in which order a node's dims run through memory ----===//
+#ifndef PTC_LOWERING_PRIM_TO_LOOP_MEMORYORDER_H
+#define PTC_LOWERING_PRIM_TO_LOOP_MEMORYORDER_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::loop {
+
+/// For each dim of the node's domain, the place that it has in the memory order of the largest buffer that the node
+/// reads and that has a layout, weights and constants aside: 0 is the outermost. An index that several dims share (a pixel and a
+/// window's offset) gives all of them its place; a dim that is not read has that of the dim before it. Empty if the
+/// node reads no such buffer.
+llvm::SmallVector<int64_t> getMemoryPlaces(mlir::Operation *node, const SymbolValues &hints);
+
+/// The dims of a buffer, outermost first, if it is to run as the dims in its indices do: `places` is by dim of the
+/// node's domain. Of several dims in one index the innermost decides.
+llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::ArrayRef<int64_t> places);
+
+} // namespace ptc::loop
+
+#endif // PTC_LOWERING_PRIM_TO_LOOP_MEMORYORDER_H
