@@ -176,12 +176,11 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t perStep = nodes.size() == 1 && !hasLocals && !isTiled ? choosePointsPerStep(nodes.front(), e.level) : 1;
   Value tileBlock; // the number of the block of the tiled dim, if that is cut
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
-    emitVectorLoop(e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
-                   [&](const Points &points, ValueRange) {
-                     isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock)
-                             : emitNodes(points);
-                     return SmallVector<Value>();
-                   });
+    emitVectorLoop(
+        e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {}, [&](const Points &points, ValueRange) {
+          isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
+          return SmallVector<Value>();
+        });
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;

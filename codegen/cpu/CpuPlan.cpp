@@ -213,8 +213,8 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
   return Expr::max(Expr::constant(context, 1), grain);
 }
 
-// A lone windowed reduction with lanes along a kept dim runs along a second one in tiles. All kept dims are shared then.
-// Where the others are few, the tiled dim is cut as well.
+// A lone windowed reduction with lanes along a kept dim runs along a second one in tiles. All kept dims are shared
+// then. Where the others are few, the tiled dim is cut as well.
 static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
   auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (!reduction)

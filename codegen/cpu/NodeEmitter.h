@@ -53,8 +53,8 @@ llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPo
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
                                               PointBody body);
 
-/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim: all of the dim,
-/// or its block of that number.
+/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim: all of the
+/// dim, or its block of that number.
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
                int64_t shared, mlir::Value block);
 

@@ -1,9 +1,9 @@
 //===- NodeTiles.cpp - windowed reductions in tiles of outputs ------------===//
 //
-// Depthwise convolution does two operations for each element of a window, with two loads: one output at a time it runs at
-// the speed of the loads. A tile of several neighbouring outputs, each with its accumulators in registers, loads an
-// element of the weights once for all of them, and an element of the input once for all windows that hold it: with offsets
-// instead of dims of their own (EmissionPoint) neighbours ask for the same address, and LLVM loads it once.
+// Depthwise convolution does two operations for each element of a window, with two loads: one output at a time it runs
+// at the speed of the loads. A tile of several neighbouring outputs, each with its accumulators in registers, loads an
+// element of the weights once for all of them, and an element of the input once for all windows that hold it: with
+// offsets instead of dims of their own (EmissionPoint) neighbours ask for the same address, and LLVM loads it once.
 //
 // At the borders of the input some outputs' windows lie partly outside. Three kinds of tiles:
 //
@@ -11,8 +11,8 @@
 //   interior    a loop; all conditions on the tiled dim are known to hold
 //   single      one output at a time, whose loops over the window leave out what lies outside
 //
-// A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround the
-// interior. The sum of an output is taken in the same order in all of them.
+// A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround
+// the interior. The sum of an output is taken in the same order in all of them.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"

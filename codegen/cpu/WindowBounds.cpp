@@ -1,8 +1,8 @@
 //===- WindowBounds.cpp - where a window lies inside its input ------------===//
 //
 // Pooling and depthwise convolution read a window of the input for each output. At the border a part of the window lies
-// outside, which their bodies say with masks: `masked [h + kh - 1 >= 0, ...] else 0`. To ask at every element costs more
-// than the arithmetic, and most answers are known:
+// outside, which their bodies say with masks: `masked [h + kh - 1 >= 0, ...] else 0`. To ask at every element costs
+// more than the arithmetic, and most answers are known:
 //
 //   skipping    where an element outside adds nothing (0 to a sum, the least value to a maximum), the loop over kh runs
 //               over the elements inside only: kh in [max(0, 1 - h), min(3, H + 1 - h))

@@ -56,8 +56,8 @@ private:
     SmallVector<int64_t> places = getPlaces(node);
     node->walk([&](StoreOp store) {
       if (!cast<BufferType>(store.getBuffer().getType()).getLayout())
-        setLayout(store.getBuffer(), LayoutAttr::get(program.getContext(),
-                                                     getBufferOrder(prim::getExprs(store.getIndices()), places)));
+        setLayout(store.getBuffer(),
+                  LayoutAttr::get(program.getContext(), getBufferOrder(prim::getExprs(store.getIndices()), places)));
     });
   }
 

@@ -21,7 +21,8 @@ static LoadOp getLargestRead(Operation *node, const SymbolValues &hints) {
   int64_t bestSize = -1;
   node->walk([&](LoadOp load) {
     auto type = cast<BufferType>(load.getBuffer().getType());
-    if (!type.getLayout() || type.getRank() < 2 || isa_and_nonnull<WeightOp, ConstantOp>(load.getBuffer().getDefiningOp()))
+    if (!type.getLayout() || type.getRank() < 2 ||
+        isa_and_nonnull<WeightOp, ConstantOp>(load.getBuffer().getDefiningOp()))
       return;
     int64_t size = type.getElementCount().evaluate(hints).value_or(0) * 2;
     if (load.getBuffer().getDefiningOp<BufferOp>())

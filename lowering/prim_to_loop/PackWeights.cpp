@@ -59,8 +59,9 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
     int64_t position = recipe.getOffset();
     for (auto [at, stride] : llvm::zip(index, recipe.getStrides()))
       position += at * stride;
-    bool isInside = recipe.getPanel() < 0 ||
-                    index[recipe.getPanel()] * recipe.getExtents()[recipe.getLane()] + index[recipe.getLane()] < recipe.getLimit();
+    bool isInside =
+        recipe.getPanel() < 0 ||
+        index[recipe.getPanel()] * recipe.getExtents()[recipe.getLane()] + index[recipe.getLane()] < recipe.getLimit();
     gathered.push_back(isInside ? all[position] : zero);
     for (int64_t dim = int64_t(index.size()) - 1; dim >= 0; --dim) {
       if (++index[dim] < recipe.getExtents()[dim])

@@ -17,7 +17,7 @@ def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
 }
 
 def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
-  let summary = "gives weights on the right of contractions the form of unit panels, by recipe";
+  let summary = "gives weights the form that kernels read, by recipe: unit panels, or the order of the walk through memory";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
   let options = [Option<"panelWidth", "panel-width", "int64_t", "16", "columns of a panel: the target's">];
 }
