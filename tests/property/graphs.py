@@ -19,6 +19,8 @@ class Graph:
         self.inputs = [self._input() for _ in range(self.random.integers(1, 4))]
         for _ in range(self.random.integers(4, 16)):
             self._step()
+        while not self.nodes:  # a step may decline
+            self._step()
         self.outputs = self._choose_outputs()
 
     def model(self):
@@ -67,7 +69,7 @@ class Graph:
         step = self._pick((self._unary, self._unary, self._binary, self._binary, self._with_weight, self._reduce, self._softmax,
                            self._normalize, self._transpose, self._reshape, self._slice, self._concat, self._pad, self._matmul,
                            self._expand, self._select))
-        if np.prod(shape) <= 20000:
+        if shape and np.prod(shape) <= 20000:
             step(x, shape)
 
     # Steps
