@@ -104,6 +104,8 @@ Tensor FunctionLowering::viewOf(const Tensor &tensor, ArrayRef<Expr> dims,
 void FunctionLowering::store(const Tensor &tensor, Value buffer, function_ref<SmallVector<Expr>(ArrayRef<Expr>)> at,
                              Location loc) {
   OpBuilder::InsertionGuard guard(builder);
+  if (!tensor.origins.empty())
+    loc = FusedLoc::get(context, tensor.origins);
   auto node = PointwiseOp::create(builder, loc, prim::getExprArray(context, tensor.dims));
   Body body = beginBody(node.getBody(), tensor.dims, loc);
   SmallVector<Expr> position = dims(0, tensor.dims.size());
@@ -158,10 +160,32 @@ static bool shouldRealize(const Tensor &tensor, Value value) {
   return tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 2);
 }
 
+/// Notes whose work the results of `op` are, or that of its nodes (those behind `before`): its own and that of
+/// operands which it reads without a buffer between.
+void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
+  SmallVector<Location> origins;
+  for (Value operand : op->getOperands())
+    for (Location origin : get(operand).origins)
+      if (!llvm::is_contained(origins, origin))
+        origins.push_back(origin);
+  if (!llvm::is_contained(origins, op->getLoc()))
+    origins.push_back(op->getLoc());
+  for (Value result : op->getResults())
+    if (Tensor &tensor = get(result); !tensor.buffer && op->getNumOperands())
+      tensor.origins = origins;
+  Block *block = builder.getInsertionBlock();
+  for (Operation &node : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
+    if (isNode(&node) && node.getLoc() == op->getLoc())
+      node.setLoc(FusedLoc::get(context, origins));
+}
+
 LogicalResult FunctionLowering::lowerBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
+    Block *target = builder.getInsertionBlock();
+    Operation *before = target->empty() ? nullptr : &target->back();
     if (failed(lowerOp(&op)))
       return failure();
+    traceOrigins(&op, before);
     for (Value result : op.getResults())
       if (shouldRealize(get(result), result))
         realize(get(result), op.getLoc());

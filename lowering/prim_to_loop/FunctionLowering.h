@@ -45,6 +45,7 @@ struct Tensor {
   int operations = 0; // scalar operations an element costs
   int reads = 0;      // loads an element costs
   bool isScalarConstant = false;
+  llvm::SmallVector<mlir::Location> origins; // of the ops whose work an element is, until it is realized
 };
 
 class FunctionLowering {
@@ -56,6 +57,7 @@ private:
   friend struct NodeLowering;
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
+  void traceOrigins(mlir::Operation *op, mlir::Operation *before);
 
   // One function per family; each defines the op's results in `values`.
   void lowerPointwise(mlir::Operation *op);
@@ -73,7 +75,7 @@ private:
 public:
   Tensor &get(mlir::Value value) { return values.at(value); }
   void set(mlir::Value value, Tensor tensor);
-  /// Writes the tensor to a buffer (once) and makes it a plain read of that.
+  /// Writes the tensor to a buffer (once) and makes it a plain read of that. `loc` is for what has no origin.
   void realize(Tensor &tensor, mlir::Location loc);
   /// Realizes unless reading an element again is as cheap as reading a buffer.
   void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
