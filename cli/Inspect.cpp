@@ -39,17 +39,24 @@ static int64_t atHint(const json::Object &object, StringRef key) {
 
 static void printKernels(raw_ostream &os, const json::Object &manifest) {
   os << "kernels: kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
+  int64_t launches = 0, flops = 0, bytes = 0, weights = 0;
   for (const json::Value &value : *manifest.getArray("kernels")) {
     const json::Object &kernel = *value.getAsObject();
     std::vector<std::string> nodes;
     for (const json::Value &node : *kernel.getArray("nodes"))
       nodes.push_back(node.getAsString().value_or("").str());
+    int64_t times = kernel.getInteger("launches").value_or(0);
+    launches += times;
+    flops += times * atHint(kernel, "flops");
+    bytes += times * (atHint(kernel, "bytes_read") + atHint(kernel, "bytes_written"));
+    weights += times * kernel.getInteger("weight_bytes_read").value_or(0);
     os << "  " << left_justify(kernel.getString("kind").value_or(""), 22)
-       << format("%4lld %10.3f %9.3f %9.3f  ", static_cast<long long>(kernel.getInteger("launches").value_or(0)),
-                 atHint(kernel, "flops") * 1e-6, atHint(kernel, "bytes_read") * 1e-6,
-                 atHint(kernel, "bytes_written") * 1e-6)
+       << format("%4lld %10.3f %9.3f %9.3f  ", static_cast<long long>(times), atHint(kernel, "flops") * 1e-6,
+                 atHint(kernel, "bytes_read") * 1e-6, atHint(kernel, "bytes_written") * 1e-6)
        << kernel.getString("name").value_or("") << "  " << join(nodes, ", ") << '\n';
   }
+  os << format("in all: %lld launches, %.3f MFLOP, %.3f MB of activations and %.3f MB of weights moved\n",
+               static_cast<long long>(launches), flops * 1e-6, (bytes - weights) * 1e-6, weights * 1e-6);
 }
 
 static void printMemory(raw_ostream &os, const json::Object &manifest) {

@@ -52,6 +52,20 @@ static std::vector<std::string> nodesOf(mlir::Location location) {
   return result;
 }
 
+/// What the launch reads of weights and constants: all of them, but no more than it reads at all (rows of a table).
+static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
+  int64_t bytes = 0;
+  for (mlir::Value buffer : launch.getBuffers()) {
+    while (auto flatten = buffer.getDefiningOp<loop::FlattenOp>())
+      buffer = flatten.getBuffer();
+    if (isa_and_nonnull<loop::WeightOp, loop::ConstantOp>(buffer.getDefiningOp())) {
+      auto type = cast<loop::BufferType>(buffer.getType());
+      bytes += type.getElementCount().asConstant().value_or(0) * type.getElementBytes();
+    }
+  }
+  return std::min(bytes, bytesRead);
+}
+
 std::vector<artifact::KernelEntry> Artefact::describeKernels() {
   std::vector<artifact::KernelEntry> entries;
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
@@ -66,6 +80,7 @@ std::vector<artifact::KernelEntry> Artefact::describeKernels() {
         entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
         entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
         entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
+        entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
       });
     }
     for (size_t level = 0; level < levels.size(); ++level)

@@ -32,6 +32,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
+  passes.addPass(createCountWork());      // before a target's planner rewrites kernels
 }
 
 void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const TargetInfo &target,

@@ -100,7 +100,6 @@ FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, loop::AttentionO
   MLIRContext *context = kernel.getContext();
   Expr one = Expr::constant(context, 1);
   Expr work = f.rows * f.j * (f.d + f.e);
-  setAmounts(kernel, f.batch * f.i * f.j * (f.d + f.e) * 2);
   Builder builder(context);
   auto config = builder.getDictionaryAttr(
       {builder.getNamedAttr("queries", ExprAttr(f.rows)), builder.getNamedAttr("keys", ExprAttr(f.keys))});

@@ -80,9 +80,6 @@ ContractionForm analyzeContraction(loop::ContractionOp op);
 /// The part of the analysis that cuts the work into blocks and lays out the scratch memory.
 void planBlocks(ContractionForm &form);
 
-/// Sets the kernel's flops, and as bytes read and written those of the buffers that it reads and writes, each once.
-void setAmounts(loop::KernelOp kernel, Expr flops);
-
 /// All expressions in attributes of the ops inside the region.
 void walkExprs(mlir::Region &region, llvm::function_ref<void(Expr)> visit);
 /// `sum + outer*stride*inner + inner*stride` -> can the dims outer, inner be one in every expression of the region?

@@ -193,22 +193,6 @@ void cpu::planBlocks(ContractionForm &form) {
   form.grain = Expr::constant(form.op.getContext(), grainWork).ceilDiv(Expr::max(work, one));
 }
 
-void cpu::setAmounts(loop::KernelOp kernel, Expr flops) {
-  SmallVector<Value> read, written;
-  loop::collectAccesses(kernel, read, written);
-  auto bytesOf = [&](ArrayRef<Value> buffers) {
-    Expr bytes = Expr::constant(kernel.getContext(), 0);
-    for (Value buffer : buffers) {
-      auto type = cast<loop::BufferType>(buffer.getType());
-      bytes = bytes + type.getElementCount() * type.getElementBytes();
-    }
-    return bytes;
-  };
-  kernel.setFlopsAttr(flops);
-  kernel.setBytesReadAttr(bytesOf(read));
-  kernel.setBytesWrittenAttr(bytesOf(written));
-}
-
 static StringRef nameOf(LhsForm form) {
   switch (form) {
   case LhsForm::InPlace:
@@ -241,12 +225,10 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
   canonicalizeContraction(op);
   if (isNarrowContraction(op)) {
     kernel.setParallel(int64_t(op.getBatch() + op.getM() + op.getN()));
-    setAmounts(kernel, product(kernel.getContext(), loop::getDomain(op)) * 2);
     replaceByReduction(op);
     return planLoops(kernel);
   }
   ContractionForm form = analyzeContraction(op);
-  setAmounts(kernel, form.batch * form.m * form.n * form.k * 2);
   Builder builder(kernel.getContext());
   auto config = builder.getDictionaryAttr({
       builder.getNamedAttr("lhs", builder.getStringAttr(nameOf(form.lhs))),

@@ -62,7 +62,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"kind", kernel.kind},
                       {"launches", kernel.launches},
                       {"name", kernel.name},
-                      {"nodes", listOf(kernel.nodes, [](const std::string &node) { return text(node); })}};
+                      {"nodes", listOf(kernel.nodes, [](const std::string &node) { return text(node); })},
+                      {"weight_bytes_read", kernel.weightBytesRead}};
 }
 
 json::Value memoryOf(const MemoryEntry &memory) {

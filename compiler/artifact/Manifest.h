@@ -19,6 +19,7 @@ struct KernelEntry {
   std::vector<std::string> nodes; // fused nodes of the first launch, as the user named them
   unsigned launches = 0;
   Amount flops, bytesRead, bytesWritten;
+  int64_t weightBytesRead = 0;                             // of bytesRead, at the hint
   std::vector<std::pair<std::string, uint64_t>> codeBytes; // per CPU level
 };
 

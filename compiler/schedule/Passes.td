@@ -27,3 +27,8 @@ def OrderLaunches : Pass<"ptc-order-launches", "::mlir::ModuleOp"> {
   let summary = "moves launches up where buffers then live shorter";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
+
+def CountWork : Pass<"ptc-count-work", "::mlir::ModuleOp"> {
+  let summary = "states each kernel's floating-point operations and bytes moved";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}

@@ -1,0 +1,119 @@
+//===- CountWork.cpp - what a kernel computes and moves -------------------===//
+//
+// For reports, gates and cost estimates, each kernel states its floating-point operations and the bytes that it must
+// read and write, as expressions of its symbols. An operation of a body counts once for each point of the domain
+// that it runs on; a product's multiply-add counts as two. Of a buffer an access touches as many elements as the
+// dims have points that its index uses, all accesses together at most the whole buffer: what a kernel
+// reads again is expected in a cache. Buffers inside a kernel do not count.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_COUNTWORK
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+class WorkCounter {
+public:
+  explicit WorkCounter(KernelOp kernel)
+      : kernel(kernel), context(kernel.getContext()), flops(Expr::constant(context, 0)) {}
+
+  void run() {
+    for (Operation &op : kernel.getBlock())
+      if (isNode(&op))
+        countNode(&op);
+    SymbolRanges ranges;
+    for (Attribute name : kernel.getSymbols())
+      ranges[cast<StringAttr>(name).str()] = {0, std::numeric_limits<int64_t>::max()};
+    kernel.setFlopsAttr(ExprAttr(flops.simplify(ranges)));
+    kernel.setBytesReadAttr(ExprAttr(sum(read).simplify(ranges)));
+    kernel.setBytesWrittenAttr(ExprAttr(sum(written).simplify(ranges)));
+  }
+
+private:
+  void countNode(Operation *node) {
+    SmallVector<Expr> domain = getDomain(node);
+    if (auto contraction = dyn_cast<ContractionOp>(node)) {
+      flops = flops + product(context, domain) * 2;
+      domain.truncate(domain.size() - contraction.getK());
+    } else if (auto attention = dyn_cast<AttentionOp>(node)) {
+      // Scores over d, the softmax's maximum, difference, exponential and sum, results over e.
+      size_t batch = attention.getBatch();
+      Expr scores = product(context, ArrayRef<Expr>(domain).take_front(batch + 2));
+      flops = flops + scores * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
+    }
+    Expr points = product(context, domain);
+    node->walk([&](Operation *op) {
+      if (isa<LoadOp, StoreOp>(op))
+        countAccess(op, getDomain(node));
+      else if (auto panels = dyn_cast<PanelsOp>(op))
+        add(read, panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount());
+      else if (isFloatingPoint(op))
+        flops = flops + points;
+    });
+  }
+
+  static bool isFloatingPoint(Operation *op) {
+    if (isa<arith::ConstantOp, arith::SelectOp, YieldOp>(op) || op->getNumResults() != 1 || op->getNumRegions())
+      return false;
+    StringRef dialect = op->getName().getDialectNamespace();
+    bool computes = dialect == "arith" || dialect == "math" || isa<ReduceOp, ArgReduceOp, RunningOp>(op);
+    return computes && op->getNumOperands() && isa<FloatType>(op->getOperand(0).getType());
+  }
+
+  void countAccess(Operation *op, ArrayRef<Expr> domain) {
+    Value buffer = isa<LoadOp>(op) ? cast<LoadOp>(op).getBuffer() : cast<StoreOp>(op).getBuffer();
+    Expr index = prim::getExprs(op->getAttrOfType<ArrayAttr>("indices"))[0];
+    // Where an operand decides the element, every point may touch another one.
+    bool isIndirect = index.usesAny(isOperandSymbol);
+    Expr touched = Expr::constant(context, 1);
+    for (auto [dim, extent] : llvm::enumerate(domain))
+      if (isIndirect || index.uses("d" + std::to_string(dim)))
+        touched = touched * extent;
+    add(isa<LoadOp>(op) ? read : written, buffer, touched);
+  }
+
+  void add(llvm::MapVector<Value, Expr> &amounts, Value buffer, Expr elements) {
+    if (!isa<BlockArgument>(buffer))
+      return;
+    auto [found, isNew] = amounts.insert({buffer, elements});
+    if (!isNew)
+      found->second = found->second + elements;
+  }
+
+  /// Bytes in all.
+  Expr sum(const llvm::MapVector<Value, Expr> &amounts) {
+    Expr bytes = Expr::constant(context, 0);
+    for (const auto &[buffer, elements] : amounts) {
+      auto type = cast<BufferType>(buffer.getType());
+      Expr whole = type.getElementCount(); // 0: its size needs symbols that the kernel does not have
+      bytes = bytes + (whole.isConstant(0) ? elements : Expr::min(whole, elements)) * type.getElementBytes();
+    }
+    return bytes;
+  }
+
+  KernelOp kernel;
+  MLIRContext *context;
+  Expr flops;
+  llvm::MapVector<Value, Expr> read, written; // elements
+};
+
+struct CountWork : ptc::impl::CountWorkBase<CountWork> {
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<KernelOp>())
+      WorkCounter(kernel).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,44 @@
+// RUN: ptc-opt %s --ptc-count-work | FileCheck %s
+
+// x is read once, whatever the number of loads; the bias has 8 elements; a multiply-add is two operations, the epilogue's
+// addition one for each result.
+// CHECK-LABEL: loop.kernel @matmul
+// CHECK-SAME:    bytes_read = #prim.expr<64*s0 + 544>
+// CHECK-SAME:    bytes_written = #prim.expr<32*s0>
+// CHECK-SAME:    flops = #prim.expr<264*s0>
+loop.kernel @matmul(%x: !loop.buffer<[16*s0] x f32, <[0]>>, %w: !loop.buffer<[128] x f32, <[0]>>, %b: !loop.buffer<[8] x f32, <[0]>>, %y: !loop.buffer<[8*s0] x f32, <[0]>>)
+    attributes {arguments_written = array<i64: 3>, parallel = 0 : i64, symbols = ["s0"]} {
+  loop.contraction [s0, 8, 16] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %x [16*d0 + d2] : <[16*s0] x f32, <[0]>>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.load %w [d1 + 8*d2] : <[128] x f32, <[0]>>
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%sum: f32):
+    %0 = loop.load %b [d1] : <[8] x f32, <[0]>>
+    %1 = arith.addf %sum, %0 : f32
+    loop.store %1, %y [8*d0 + d1] : <[8*s0] x f32, <[0]>>
+  }
+}
+
+// Two passes over one buffer count once; a buffer of the kernel's own does not count.
+// CHECK-LABEL: loop.kernel @center
+// CHECK-SAME:    bytes_read = #prim.expr<256>
+// CHECK-SAME:    bytes_written = #prim.expr<256>
+// CHECK-SAME:    flops = #prim.expr<128>
+loop.kernel @center(%x: !loop.buffer<[64] x f32, <[0]>>, %y: !loop.buffer<[64] x f32, <[0]>>)
+    attributes {arguments_written = array<i64: 1>, parallel = 1 : i64, symbols = []} {
+  %m = loop.buffer : <[1] x f32, <[0]>>
+  loop.reduction [4, 16] reduced 1 {
+    %0 = loop.load %x [16*d0 + d1] : <[64] x f32, <[0]>>
+    %1 = loop.reduce max %0 : f32
+    loop.store %1, %m [0] : <[1] x f32, <[0]>>
+  }
+  loop.pointwise [4, 16] {
+    %0 = loop.load %x [16*d0 + d1] : <[64] x f32, <[0]>>
+    %1 = loop.load %m [0] : <[1] x f32, <[0]>>
+    %2 = arith.subf %0, %1 : f32
+    loop.store %2, %y [16*d0 + d1] : <[64] x f32, <[0]>>
+  }
+}
