@@ -85,6 +85,9 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
   auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type, LLVM::Linkage::External, false,
                                            LLVM::CConv::PTX_Kernel);
+  for (auto [index, parameter] : llvm::enumerate(types))
+    if (parameter == pointer)
+      function.setArgAttr(unsigned(index), LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(16));
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   GpuEmitter(builder, *module, kernel, entry->getArguments()).emit();

@@ -1,5 +1,6 @@
 //===- GpuEmitter.cpp - one kernel as the code of one thread --------------===//
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/GpuBarriers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -59,9 +60,9 @@ void GpuEmitter::placeLocals() {
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
   SmallVector<Value> sizes;
-  if (!nodes.empty())
-    for (Expr extent : ArrayRef(loop::getDomain(nodes.front())).take_front(size_t(config.spread)))
-      sizes.push_back(emitExpr(sizes.size() + 1 == size_t(config.spread) ? extent.ceilDiv(config.lanes) : extent, {}));
+  SmallVector<Expr> domain = nodes.empty() ? SmallVector<Expr>() : loop::getDomain(nodes.front());
+  for (Expr extent : ArrayRef(domain).take_front(size_t(config.spread)))
+    sizes.push_back(emitExpr(sizes.size() + 1 == size_t(config.spread) ? extent.ceilDiv(config.lanes) : extent, {}));
   Value block = getRegister("ctaid.x"), thread = getRegister("tid.x");
   rowOfBlock = config.rows > 1 ? getRegister("tid.y") : constant(0);
   row = config.isRows ? Team{thread, config.threads} : Team{constant(0), 1};
@@ -75,8 +76,9 @@ void GpuEmitter::emit() {
     point.dims = createDigits(number, sizes);
     if (config.lanes > 1)
       point.dims.back() = invariants.mul(point.dims.back(), constant(config.lanes));
-    for (auto [index, node] : llvm::enumerate(nodes)) {
-      if (index > 0 && config.isRows)
+    Barriers barriers(config);
+    for (Operation *node : nodes) {
+      if (config.isRows && barriers.enter(node))
         createBarrier();
       NodeEmitter(*this, node).emit(point, config.lanes);
     }

@@ -10,6 +10,7 @@
 //   otherwise              one thread for each point: neighbours read neighbours
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuEmitter.h"
 
 using namespace mlir;
@@ -165,14 +166,28 @@ void NodeEmitter::reduce(loop::ReductionOp op, const BodyParts &parts, const Tea
     body.bind(reduction->getResult(0), e.combine(team, reduction, ends[0]).back());
     slot += count;
   }
-  auto after = [&] {
-    body.emitOps(parts.after);
-    return SmallVector<Value>();
-  };
   if (team.size == 1)
-    after();
-  else
-    e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, team.rank, e.constant(0)), {}, after);
+    return body.emitOps(parts.after);
+  // Row values are made by every thread; what goes to memory is one thread's.
+  auto isRowStore = [&](Operation *op) {
+    auto store = dyn_cast<loop::StoreOp>(op);
+    auto local = store ? store.getBuffer().getDefiningOp<loop::BufferOp>() : loop::BufferOp();
+    return local && isRowValue(local, e.config);
+  };
+  SmallVector<Operation *> ofAll, ofOne = parts.after;
+  if (llvm::any_of(parts.after, isRowStore)) {
+    auto middle = std::stable_partition(ofOne.begin(), ofOne.end(),
+                                        [&](Operation *op) { return !isa<loop::StoreOp>(op) || isRowStore(op); });
+    ofAll.assign(ofOne.begin(), middle);
+    ofOne.erase(ofOne.begin(), middle);
+    body.emitOps(ofAll);
+  }
+  if (ofOne.empty())
+    return;
+  e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, team.rank, e.constant(0)), {}, [&] {
+    body.emitOps(ofOne);
+    return SmallVector<Value>();
+  });
 }
 
 void NodeEmitter::emitReduction(loop::ReductionOp op, const EmissionPoint &point) {

@@ -9,14 +9,15 @@
 //            combined through shuffles and shared memory. Good for softmax, layer normalisation and sums along the
 //            innermost dim. A row of at most 32 steps is one warp's, and a block holds several.
 //
-// Buffers of the kernel's own are a thread's (points), or lie in shared memory; a row whose size is not known, or too
-// large for that, has its part of a scratch buffer in global memory.
+// Buffers of the kernel's own are a thread's (points; one value a row, which all its threads compute), or lie in shared
+// memory; a row whose size is not known, or too large for that, has its part of a scratch buffer in global memory.
 //
 // A row is cut into steps of 16 bytes; one step a thread is best while there are enough rows to fill the device, so the
 // threads of a row are the steps rounded up to a power of two, at most 256, or 1024 if rows are few.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
+#include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/LaneAnalysis.h"
 
 using namespace mlir;
@@ -101,7 +102,7 @@ LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &confi
     Expr bytes = (type.getElementCount() * type.getElementBytes()).ceilDiv(16) * int64_t(16);
     LocalBuffer local{buffer, LocalBuffer::Place::Scratch, memory.scratchBytes};
     std::optional<int64_t> known = bytes.asConstant();
-    if (!config.isRows) {
+    if (!config.isRows || isRowValue(buffer, config)) {
       local.place = LocalBuffer::Place::Thread;
     } else if (known && (memory.sharedBytes + *known) * config.rows <= sharedBytes) {
       local.place = LocalBuffer::Place::Shared;

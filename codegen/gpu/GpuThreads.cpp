@@ -132,10 +132,32 @@ SmallVector<Value> GpuEmitter::createShuffle(ValueRange values, int64_t distance
   return llvm::map_to_vector(values, [&](Value value) { return shuffle(*this, value, distance); });
 }
 
+// a + b is b + a, but the larger of +0 and -0 is the second.
+static bool isSymmetric(Operation *reduction) {
+  auto reduce = dyn_cast<loop::ReduceOp>(reduction);
+  if (!reduce)
+    return false;
+  bool isExtremum = reduce.getKind() == prim::ReduceKind::Max || reduce.getKind() == prim::ReduceKind::Min;
+  return !isExtremum || !isa<FloatType>(reduce.getType());
+}
+
 SmallVector<Value> GpuEmitter::combine(const Team &team, Operation *reduction, SmallVector<Value> slots) {
   auto exchange = [&](int64_t width) {
-    for (int64_t distance = width / 2; distance > 0; distance /= 2)
-      slots = codegen::mergeSlots(*this, reduction, slots, createShuffle(slots, distance));
+    for (int64_t distance = width / 2; distance > 0; distance /= 2) {
+      SmallVector<Value> lower = slots, upper = createShuffle(slots, distance);
+      // Both lanes merge in the same order: of equal values that are told apart (zeros) both take the same.
+      if (!isSymmetric(reduction)) {
+        Value bit = invariants.floorDiv(team.rank, constant(distance), true);
+        Value isUpper =
+            invariants.compare(arith::CmpIPredicate::eq, invariants.mod(bit, constant(2), true), constant(1));
+        for (auto [low, high] : llvm::zip_equal(lower, upper)) {
+          Value own = low, other = high;
+          low = arith::SelectOp::create(builder, loc, isUpper, other, own);
+          high = arith::SelectOp::create(builder, loc, isUpper, own, other);
+        }
+      }
+      slots = codegen::mergeSlots(*this, reduction, lower, upper);
+    }
   };
   exchange(std::min(team.size, warpSize));
   if (team.size <= warpSize)

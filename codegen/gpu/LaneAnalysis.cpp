@@ -28,7 +28,9 @@ void LaneAnalysis::visit(Operation *op, bool isConditional) {
     result |= moves;
     if (!moves)
       return;
-    bool isGood = !isConditional && isContiguous(index, operands);
+    // Vectors of integers of a few bits would be packed in local memory.
+    bool isWhole = type.isInteger(1) || loop::getElementBytes(type) * 8 == int64_t(type.getIntOrFloatBitWidth());
+    bool isGood = !isConditional && isWhole && isContiguous(index, operands);
     contiguous += isGood;
     hasOthers |= !isGood;
     if (isGood)

@@ -1,0 +1,74 @@
+"""An NVIDIA GPU through its driver's interface (libcuda.so.1)."""
+
+import ctypes
+
+
+class Driver:
+    def __init__(self):
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self("cuInit", 0)
+        device = ctypes.c_int()
+        self("cuDeviceGet", ctypes.byref(device), 0)
+        context = ctypes.c_void_p()
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self("cuCtxSetCurrent", context)
+
+    def __call__(self, name, *arguments):
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.cuda.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {text.value}")
+
+    def load(self, ptx):
+        module, log = ctypes.c_void_p(), ctypes.create_string_buffer(8192)
+        keys = (ctypes.c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER and its size
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), 8192)
+        try:
+            self("cuModuleLoadDataEx", ctypes.byref(module), ptx, 2, keys, values)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n{log.value.decode()}") from None
+        return module
+
+    def allocate(self, size):
+        pointer = ctypes.c_uint64()
+        self("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(size, 16)))
+        self("cuMemsetD8_v2", pointer, ctypes.c_ubyte(0xCC), ctypes.c_size_t(max(size, 16)))
+        return pointer.value
+
+    def upload(self, array):
+        pointer = self.allocate(array.nbytes)
+        self("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return pointer
+
+    def download(self, pointer, array):
+        self("cuMemcpyDtoH_v2", array.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(pointer), ctypes.c_size_t(array.nbytes))
+
+    def find(self, module, name):
+        function = ctypes.c_void_p()
+        self("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        return function
+
+    def launch(self, function, blocks, block, arguments):
+        values = [ctypes.c_uint64(a & (1 << 64) - 1) for a in arguments]
+        array = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
+        self("cuLaunchKernel", function, blocks, 1, 1, *block, 0, None, array, None)
+
+    def synchronize(self):
+        self("cuCtxSynchronize")
+
+    def measure(self, launch):
+        """Microseconds a call, of a hundred."""
+        events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        for event in events:
+            self("cuEventCreate", ctypes.byref(event), 0)
+        for _ in range(10):
+            launch()
+        self("cuEventRecord", events[0], None)
+        for _ in range(100):
+            launch()
+        self("cuEventRecord", events[1], None)
+        self("cuEventSynchronize", events[1])
+        elapsed = ctypes.c_float()
+        self("cuEventElapsedTime", ctypes.byref(elapsed), *events)
+        return elapsed.value * 10

@@ -1,0 +1,180 @@
+"""A model that was compiled to PTX: its entries, buffers and launches, run on a device.
+
+Entries come from the PTX text, whose comments say grid, block and parameters; buffers and launches, in order, from the
+text of plan-memory. A device is a driver.Driver or an emulator.Emulator.
+"""
+
+import re
+
+import numpy as np
+
+DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+          "i8": np.int8, "i1": np.bool_}
+
+class NotKnown(Exception):
+    """The program has something that only the runtime does, or a type that numpy lacks."""
+
+
+FUNCTIONS = {
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else a,
+    "min": min,
+    "max": max,
+    "lt": lambda a, b: int(a < b),
+    "eq": lambda a, b: int(a == b),
+    "select": lambda c, a, b: a if c else b,
+}
+
+
+def evaluate(text, symbols):
+    return int(eval(text, {"__builtins__": {}}, {**FUNCTIONS, **symbols}))
+
+
+def split(text):
+    """At commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += c in "([<"
+        depth -= c in ")]>"
+        if c == "," and not depth:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return parts + [text[start:].strip()] if text.strip() else []
+
+
+def dtype_of(name):
+    if name not in DTYPES:
+        raise NotKnown(f"numpy has no {name}")
+    return np.dtype(DTYPES[name])
+
+
+class Entry:
+    """One kernel, as its comments describe it."""
+
+    def __init__(self, device, module, name, text, symbols):
+        self.function = device.find(module, name)
+        grid = re.search(r"grid (.*), block (\d+) x (\d+) threads", text)
+        self.grid, self.block = grid[1], (int(grid[2]), int(grid[3]), 1)
+        self.symbols = symbols
+        self.checks = ": errors" in text
+        scratch = re.search(r": scratch, (.*) bytes", text)
+        self.scratch = scratch and scratch[1]
+
+
+class Program:
+    def __init__(self, device, ptx, plan):
+        self.device, self.plan = device, plan
+        module = device.load(ptx)
+        symbols = dict(re.findall(r"loop\.kernel @(\w+)\(.*symbols = \[(.*?)\]", plan))
+        self.entries = {}
+        for text in ptx.split("// kernel ")[1:]:
+            name, comment = text.split("\n", 1)
+            names = re.findall(r'"(\w+)"', symbols[name])
+            self.entries[name] = Entry(device, module, name, comment.split(".entry")[0], names)
+        self.errors = device.upload(np.zeros(4, np.uint32))
+
+    def bind(self, inputs):
+        """Symbols, and device memory of inputs, outputs and the arena."""
+        header = re.search(r"loop\.program @\w+\((.*)\) attributes \{(.*)\} \{", self.plan)
+        read, written = header[1].split("| ")
+        names = {side: re.findall(r'"([^"]*)"', re.search(side + r"_names = \[(.*?)\]", header[2])[1])
+                 for side in ("input", "output")}
+        self.symbols, self.pointers, self.results = {}, {}, {}
+        argument = re.compile(r"(%arg\d+): !loop\.buffer<\[(.*?)\] x (\w+)")
+        for (value, dims, dtype), name in zip(argument.findall(read), names["input"], strict=True):
+            array = np.ascontiguousarray(inputs[name])
+            if array.itemsize != dtype_of(dtype).itemsize:
+                raise ValueError(f"{name} is not {dtype}")
+            for dim, size in zip(split(dims), array.shape):
+                if dim.isidentifier():
+                    self.symbols[dim] = size
+            self.pointers[value] = self.device.upload(array)
+        for (value, dims, dtype), name in zip(argument.findall(written), names["output"], strict=True):
+            array = np.empty([evaluate(dim, self.symbols) for dim in split(dims)], dtype_of(dtype))
+            self.pointers[value] = self.device.allocate(array.nbytes)
+            self.results[name] = (self.pointers[value], array)
+        arena = re.search(r"\barena = #prim\.expr<(.*?)>[,}]", header[2])
+        self.arena = self.device.allocate(evaluate(arena[1], self.symbols) if arena else 0)
+
+    def place(self, body):
+        """Pointers of what the program's body defines."""
+        for value, what, rest in re.findall(r"(%\d+) = loop\.(\w+) (.*)", body):
+            if what == "flatten":
+                self.pointers[value] = self.pointers[rest.split(" ")[0]]
+            elif what == "at":
+                self.pointers[value] = self.arena + evaluate(rest.split(" : ")[0], self.symbols)
+            elif what == "constant":
+                self.pointers[value] = self.device.upload(constant(rest))
+            else:
+                raise NotKnown(f"loop.{what} is not known here")
+
+    def run(self, inputs, watch=None):
+        """The outputs by name. `watch(name, bytes, launch)` sees every launch."""
+        self.bind(inputs)
+        body = self.plan[self.plan.index("loop.program @"):]
+        if "loop.if" in body:
+            raise NotKnown("loop.if is not known here")
+        self.place(body)
+        for name, buffers, symbols, types in re.findall(r"loop\.launch @(\w+)\((.*?)\) symbols \[(.*)\] : (.*) loc", body):
+            values = [evaluate(text, self.symbols) for text in split(symbols)]
+            launch = self.prepare(self.entries[name], [self.pointers[b] for b in split(buffers)], values)
+            launch()
+            if watch:
+                watch(name, sum(evaluate(count, self.symbols) * dtype_of(dtype).itemsize
+                                for count, dtype in re.findall(r"!loop\.buffer<\[(.*?)\] x (\w+)", types)), launch)
+        self.device.synchronize()
+        failed = np.zeros(4, np.uint32)
+        self.device.download(self.errors, failed)
+        if failed[0]:
+            raise RuntimeError("an index is out of range")
+        for pointer, array in self.results.values():
+            self.device.download(pointer, array)
+        return {name: array for name, (_, array) in self.results.items()}
+
+    def prepare(self, entry, buffers, values):
+        symbols = dict(zip(entry.symbols, values, strict=True))
+        arguments = [*buffers, *values]
+        if entry.checks:
+            arguments.append(self.errors)
+        if entry.scratch:
+            arguments.append(self.device.allocate(evaluate(entry.scratch, symbols)))
+        blocks = evaluate(entry.grid, symbols)
+        return lambda: blocks and self.device.launch(entry.function, blocks, entry.block, arguments)
+
+
+def constant(text):
+    """The value of a loop.constant, printed as dense<...> : tensor<...>."""
+    match = re.match(r"dense<(.*)> : tensor<(?:[\dx]*x)?(\w+)>.*<\[(.*?)\] x", text)
+    literal, dtype, dims = match.groups()
+    shape = [int(d) for d in split(dims)]
+    dtype = dtype_of(re.sub("^[su]i", "i", dtype))
+    size = int(np.prod(shape))
+    if literal.startswith('"0x'):
+        data = np.frombuffer(bytes.fromhex(literal[3:-1]), dtype)
+        return np.ascontiguousarray(np.broadcast_to(data, size) if len(data) == 1 else data)
+    words = re.findall(r"[^\[\],\s]+", literal)
+    def number(word):
+        if word in ("true", "false"):
+            return word == "true"
+        if word.startswith("0x") and dtype.kind == "f":
+            return np.array([int(word, 16)], f"u{dtype.itemsize}").view(dtype)[0]
+        return float(word) if dtype.kind == "f" else int(word)
+    data = np.array([number(word) for word in words], dtype)
+    return np.ascontiguousarray(np.broadcast_to(data, size) if len(data) == 1 else data)
+
+
+def difference(found, expected, relative):
+    """None, or how an output differs: |a-b| <= relative*|b| + relative/100*max|b|, integers exact."""
+    if found.shape != expected.shape:
+        return f"shape {found.shape}, not {expected.shape}"
+    if found.dtype.kind in "iub" or not expected.size:
+        expected = np.ascontiguousarray(expected).view(found.dtype)  # buffers know no signs
+        different = np.count_nonzero(found != expected)
+        return f"{different} elements differ" if different else None
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(all="ignore"):
+        finite = np.abs(b)[np.isfinite(b)]
+        bound = relative * np.abs(b) + relative / 100 * (finite.max() if finite.size else 0) + 1e-7
+        wrong = ~same & ~(np.abs(a - b) <= bound)
+    return f"{np.count_nonzero(wrong)} of {wrong.size} elements differ, first {a[wrong][0]} for {b[wrong][0]}" if wrong.any() else None

@@ -1,0 +1,136 @@
+"""Runs what `ptc compile --target=cuda` makes: the official node tests in an emulation of a GPU's threads.
+
+    python tests/ptx/run.py [--filter REGEX] [-v]        the suite
+    python tests/ptx/run.py --device DIR [--time]        on this machine's GPU: DIR as make_cases.py wrote it
+    python tests/ptx/run.py --emulate DIR                the same cases in the emulation
+
+Models that have kernels without code for the target yet are counted, and left out.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
+    os.environ[name] = "1"
+
+import numpy as np  # noqa: E402
+
+import program  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+
+
+def tolerance(dtype):
+    return 2e-2 if dtype == np.float16 else 1e-3
+
+
+def check_outputs(found, expected):
+    for name, value in expected.items():
+        if problem := program.difference(found[name], value, tolerance(found[name].dtype)):
+            return f"{name}: {problem}"
+    return ""
+
+
+def check_folders(device, folder, pattern, time):
+    failed = passed = 0
+    for case in sorted(folder.iterdir()):
+        if not re.search(pattern, case.name):
+            continue
+
+        def watch(name, size, launch):
+            elapsed = device.measure(launch)
+            print(f"     {name}: {elapsed:.2f} us, {size / elapsed / 1e3:.0f} GB/s")
+
+        try:
+            compiled = program.Program(device, (case / "model.ptx").read_text(), (case / "model.plan-memory.mlir").read_text())
+            found = compiled.run(dict(np.load(case / "inputs.npz")), watch if time else None)
+            problem = check_outputs(found, dict(np.load(case / "expected.npz")))
+        except (RuntimeError, KeyError, ValueError, TypeError, program.NotKnown) as error:
+            problem = f"{type(error).__name__}: {error}"
+        print(f"{'FAIL' if problem else 'ok  '} {case.name} {problem}", flush=True)
+        failed, passed = failed + bool(problem), passed + (not problem)
+    return passed, failed
+
+
+def read_tensors(files):
+    import onnx
+    return [onnx.numpy_helper.to_array(onnx.load_tensor(file)) for file in files]
+
+
+def check_case(case, ptc):
+    """The case's name, a word (ok, refused, FAIL) and a sentence."""
+    import onnx
+    from emulator import Emulator
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.ptx"
+        command = [ptc, "compile", case.model, "--target=cuda", "--emit=ptx,mlir:plan-memory", "-j1", "-o", path]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 4:
+            return case.name, "refused", done.stderr
+        if done.returncode:
+            return case.name, "FAIL", done.stderr
+        ptx, plan = path.read_text(), path.with_suffix(".plan-memory.mlir").read_text()
+    model = onnx.load(case.model)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in weights]
+    outputs = [value.name for value in model.graph.output]
+    try:
+        for given, wanted in case.sets:
+            compiled = program.Program(Emulator(), ptx, plan)
+            found = compiled.run(dict(zip(inputs, read_tensors(given))))
+            if problem := check_outputs(found, dict(zip(outputs, read_tensors(wanted)))):
+                return case.name, "FAIL", problem
+    except program.NotKnown as error:
+        return case.name, "refused", str(error)
+    except (RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
+        return case.name, "FAIL", f"{type(error).__name__}: {error}"
+    return case.name, "ok", ""
+
+
+def check_suite(args):
+    sys.path.insert(0, str(HERE.parent / "conformance"))
+    import suite
+    cases = [case for case in suite.load(args.build / "tests" / "conformance")
+             if case.suite == "node" and (args.all or case.tier1) and re.search(args.filter, case.name)]
+    counts = {"ok": 0, "refused": 0, "FAIL": 0}
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+        for name, word, text in pool.map(check_case, cases, [args.build / "bin" / "ptc"] * len(cases), chunksize=4):
+            counts[word] += 1
+            if word == "FAIL" or args.verbose:
+                print(word, name, next(iter(text.strip().splitlines()), "")[:300], flush=True)
+    print(f"{counts['refused']} of {len(cases)} have work that there is no PTX for yet, or types that numpy lacks")
+    return counts["ok"], counts["FAIL"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build")
+    parser.add_argument("--filter", metavar="REGEX", default="")
+    parser.add_argument("--all", action="store_true", help="node tests of all operators, not of tier 1 alone")
+    parser.add_argument("--device", metavar="DIR", type=Path)
+    parser.add_argument("--emulate", metavar="DIR", type=Path)
+    parser.add_argument("--time", action="store_true", help="measure every launch on the device")
+    parser.add_argument("--models", action="store_true", help="no more models here; every suite takes this")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+    if args.device:
+        from driver import Driver
+        passed, failed = check_folders(Driver(), args.device, args.filter, args.time)
+    elif args.emulate:
+        from emulator import Emulator
+        passed, failed = check_folders(Emulator(), args.emulate, args.filter, False)
+    else:
+        passed, failed = check_suite(args)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
