@@ -20,7 +20,8 @@ static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
   passes.addPass(createLowerPrimToLoop()); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());     // producers write straight into concats and outputs
   passes.addPass(createAssignLayouts());   // after that: who reads a buffer is final
-  if (target.weightPanel)                  // needs layouts: panels follow the order of a contraction's dims
+  passes.addPass(createSplitSums());       // needs layouts: a sum runs in the order of the memory that it reads
+  if (target.weightPanel)                  // last: panels follow the order of a contraction's dims
     passes.addPass(createPackWeights({.panelWidth = target.weightPanel}));
 }
 

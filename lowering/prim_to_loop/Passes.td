@@ -16,6 +16,11 @@ def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def SplitSums : Pass<"ptc-split-sums", "::mlir::ModuleOp"> {
+  let summary = "splits dims of sums that a reshape made one, and orders them as memory runs";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
   let summary = "gives weights the form that kernels read, by recipe: unit panels, or the order of the walk through memory";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

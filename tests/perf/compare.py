@@ -1,6 +1,6 @@
 """ptc's libraries beside onnxruntime: speed on one thread and two, compile time, memory and size of code.
 
-    build/venv/bin/python tests/perf/compare.py                              all models, as a Markdown table
+    build/venv/bin/python tests/perf/compare.py [--models]                   all models (exports too), as a Markdown table
     build/venv/bin/python tests/perf/compare.py --filter 'real|light_res'    some
     build/venv/bin/python tests/perf/compare.py --folder DIR --dim batch=1   every .onnx of a folder besides
 
@@ -66,14 +66,16 @@ class Row:
 # Models
 
 
-def real_models(build):
+def rows_of_models(build, exported):
     """The first row of each file of models.toml: later rows of a file vary its flags."""
     seen = set()
-    for row in sources.rows():
-        if row["file"] not in seen and row["state"] == "passes":
-            seen.add(row["file"])
+    for row in sources.rows(exported):
+        file = row.get("file") or (row["export"], row["exporter"])
+        if file not in seen and row["state"] == "passes":
+            seen.add(file)
             inputs = {name: sources.make_input(spec) for name, spec in row["run"][0].items()}
-            yield Model(f"real/{row['name']}", sources.fetch(row, build), row.get("flags", []), inputs)
+            kind = "torch" if "export" in row else "real"
+            yield Model(f"{kind}/{row['name']}", sources.fetch(row, build), row.get("flags", []), inputs)
 
 
 def _input(value, dims):
@@ -96,8 +98,8 @@ def file_model(kind, path, dims):
     return Model(f"{kind}/{path.stem}", path, flags, inputs)
 
 
-def all_models(build, folders, dims):
-    yield from real_models(build)
+def all_models(build, exported, folders, dims):
+    yield from rows_of_models(build, exported)
     for path in sorted((Path(loader.DATA_DIR) / "light").glob("light_*.onnx")):
         yield file_model("light", path, {})
     for folder in folders:
@@ -220,6 +222,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--filter", default="")
+    parser.add_argument("--models", action="store_true", help="the exports from PyTorch too")
     parser.add_argument("--folder", action="append", default=[], help="a folder of .onnx files to measure besides")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a free dim of those files (default: 1)")
     parser.add_argument("--threads", default="1,2")
@@ -229,7 +232,7 @@ def main():
     dims = {name: int(number) for name, number in (dim.split("=") for dim in arguments.dim)}
     rows, compiled = [], {}
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
-        for number, model in enumerate(all_models(arguments.build, arguments.folder, dims)):
+        for number, model in enumerate(all_models(arguments.build, arguments.models, arguments.folder, dims)):
             if not re.search(arguments.filter, model.name):
                 continue
             library = Path(folder) / f"m{number}" / "model.so"

@@ -1,0 +1,154 @@
+//===- SplitSums.cpp - sums run through memory in its order ---------------===//
+//
+// A sum may be taken in any order. Where what it reads went through a reshape, one dim of the sum stands for several of
+// the buffer's: after Flatten, k of a fully connected layer is (channel, row, column), and an image with channels
+// innermost is read at [k floordiv 49, k mod 49 floordiv 7, k mod 7], element by element.
+//
+//   split    k -> 49*k0 + k1 where the body asks for k floordiv 49 or k mod 49; the divisions vanish
+//   order    the dims of such a sum then run as the memory of the largest buffer that the node reads
+//
+// Weights follow: their recipes (PackWeights, which comes next) take the dims of the sum in the order that they have.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/prim_to_loop/FunctionLowering.h"
+#include "lowering/prim_to_loop/MemoryOrder.h"
+#include "lowering/prim_to_loop/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_SPLITSUMS
+#include "lowering/prim_to_loop/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+/// Reduced dims of a node that may be reordered; they are its last ones.
+unsigned getSumDims(Operation *node) {
+  if (auto contraction = dyn_cast<ContractionOp>(node))
+    return contraction.getK();
+  auto reduction = dyn_cast<ReductionOp>(node);
+  bool hasPositions = node->walk([](ArgReduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return reduction && !hasPositions ? reduction.getReduced() : 0;
+}
+
+void setSumDims(Operation *node, int64_t count) {
+  if (auto contraction = dyn_cast<ContractionOp>(node))
+    contraction.setK(count);
+  else
+    cast<ReductionOp>(node).setReduced(count);
+}
+
+Attribute simplified(Attribute attr, const SymbolRanges &ranges) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return Expr(expr).simplify(ranges);
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || !llvm::all_of(list, llvm::IsaPred<ExprAttr>))
+    return attr;
+  SmallVector<Attribute> elements;
+  for (Attribute element : list)
+    elements.push_back(simplified(element, ranges));
+  return ArrayAttr::get(attr.getContext(), elements);
+}
+
+/// Gives the node a new domain; `oldDims[i]` is old dim i in terms of the new ones.
+void rewrite(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, const SymbolRanges &symbols) {
+  setDomain(node, domain);
+  SymbolRanges ranges = getDomainRanges(symbols, domain);
+  for (Region &region : node->getRegions())
+    region.walk([&](Operation *op) {
+      if (op->getParentRegion() == &region)
+        substituteExprs(op, [&](StringRef symbol) -> Expr {
+          unsigned dim;
+          bool isDim = symbol.consume_front("d") && !symbol.getAsInteger(10, dim);
+          return isDim && dim < oldDims.size() ? oldDims[dim] : Expr();
+        });
+    });
+  node->walk([&](Operation *op) {
+    if (op != node)
+      for (NamedAttribute entry : llvm::to_vector(op->getAttrs()))
+        op->setAttr(entry.getName(), simplified(entry.getValue(), ranges));
+  });
+}
+
+/// The largest divisor by which an index of the node divides `dim` itself, if the dim can be split there; 0: none.
+int64_t findDivisor(Operation *node, unsigned dim, int64_t extent) {
+  std::string name = ("d" + Twine(dim)).str();
+  int64_t best = 0;
+  auto visit = [&](auto &self, Expr expr) -> void {
+    auto operands = expr.getOperands();
+    bool divides = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+    if (divides && operands[0].isSymbol(name) && operands[1].isConstant()) {
+      int64_t divisor = operands[1].getValue();
+      if (divisor > 1 && divisor < extent && extent % divisor == 0)
+        best = std::max(best, divisor);
+    }
+    for (Expr operand : operands)
+      self(self, operand);
+  };
+  node->walk([&](LoadOp load) {
+    for (Expr index : prim::getExprs(load.getIndices()))
+      visit(visit, index);
+  });
+  return best;
+}
+
+/// Splits one dim of the sum; false if there is nothing to split.
+bool splitOne(Operation *node, const SymbolRanges &symbols) {
+  SmallVector<Expr> domain = getDomain(node), oldDims;
+  MLIRContext *context = node->getContext();
+  unsigned sums = getSumDims(node);
+  for (unsigned dim = domain.size() - sums; dim < domain.size(); ++dim) {
+    auto extent = domain[dim].asConstant();
+    int64_t divisor = extent ? findDivisor(node, dim, *extent) : 0;
+    if (!divisor)
+      continue;
+    for (unsigned old = 0; old < domain.size(); ++old)
+      oldDims.push_back(Expr::dim(context, old <= dim ? old : old + 1));
+    oldDims[dim] = Expr::dim(context, dim) * divisor + Expr::dim(context, dim + 1);
+    domain[dim] = Expr::constant(context, *extent / divisor);
+    domain.insert(domain.begin() + dim + 1, Expr::constant(context, divisor));
+    rewrite(node, domain, oldDims, symbols);
+    setSumDims(node, sums + 1);
+    return true;
+  }
+  return false;
+}
+
+void orderSum(Operation *node, const SymbolRanges &symbols, const SymbolValues &hints) {
+  SmallVector<int64_t> places = getMemoryPlaces(node, hints);
+  if (places.empty())
+    return;
+  SmallVector<Expr> domain = getDomain(node), newDomain, oldDims(domain.size());
+  SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, domain.size()));
+  std::stable_sort(order.end() - getSumDims(node), order.end(),
+                   [&](unsigned a, unsigned b) { return places[a] < places[b]; });
+  for (unsigned dim : order) {
+    oldDims[dim] = Expr::dim(node->getContext(), newDomain.size());
+    newDomain.push_back(domain[dim]);
+  }
+  rewrite(node, newDomain, oldDims, symbols);
+}
+
+struct SplitSums : ptc::impl::SplitSumsBase<SplitSums> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
+      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+      program.walk([&](Operation *node) {
+        if (!isa<ContractionOp, ReductionOp>(node))
+          return;
+        bool split = false;
+        while (getSumDims(node) > 0 && splitOne(node, symbols))
+          split = true;
+        if (split)
+          orderSum(node, symbols, hints);
+      });
+    }
+  }
+};
+
+} // namespace
