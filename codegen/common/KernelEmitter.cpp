@@ -86,15 +86,19 @@ static Type vectorOf(Type element, int64_t lanes) {
   return lanes == 1 ? element : Type(VectorType::get({lanes}, element));
 }
 
-// What memory holds -> what bodies compute with. i1 is a byte, 0 or 1; small floats are their bits.
+// What memory holds -> what bodies compute with. i1 is a byte, 0 or 1; small floats are their bits, those of 4 bits in
+// a byte.
 Value KernelEmitter::fromMemory(Value stored, Type elementType) {
   Type memory = getElementTypeOrSelf(stored.getType());
   if (memory == elementType)
     return stored;
   auto lanes = isVector(stored) ? cast<VectorType>(stored.getType()).getNumElements() : 1;
   Type result = vectorOf(elementType, lanes);
-  if (elementType.isInteger())
-    return arith::TruncIOp::create(builder, loc, result, stored);
+  if (unsigned bits = elementType.getIntOrFloatBitWidth(); bits < memory.getIntOrFloatBitWidth()) {
+    stored = arith::TruncIOp::create(builder, loc, vectorOf(builder.getIntegerType(bits), lanes), stored);
+    if (elementType.isInteger())
+      return stored;
+  }
   return arith::BitcastOp::create(builder, loc, result, stored);
 }
 
@@ -104,8 +108,11 @@ Value KernelEmitter::toMemory(Value value) {
     return value;
   auto lanes = isVector(value) ? cast<VectorType>(value.getType()).getNumElements() : 1;
   Type result = vectorOf(memory, lanes);
-  if (element.isInteger())
+  if (unsigned bits = element.getIntOrFloatBitWidth(); bits < memory.getIntOrFloatBitWidth()) {
+    if (!element.isInteger())
+      value = arith::BitcastOp::create(builder, loc, vectorOf(builder.getIntegerType(bits), lanes), value);
     return arith::ExtUIOp::create(builder, loc, result, value);
+  }
   return arith::BitcastOp::create(builder, loc, result, value);
 }
 

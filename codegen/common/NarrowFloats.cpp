@@ -7,9 +7,12 @@
 // What is left of the type (selections, constants, values that leave a branch) then becomes i16: LLVM would legalise a
 // bf16 scalar by way of f32, with library calls again.
 //
-// 8-bit floats: normal values are rounded like bf16, at their own number of mantissa bits, and the exponent is rebased
-// by a subtraction. Subnormal ones are rounded by an addition: beside 2^k whose last place is the type's smallest
-// step, the sum's lowest bits are the result. Backwards, a subnormal value is its integer times that step.
+// Floats of 4 and 8 bits: normal values are rounded like bf16, at their own number of mantissa bits, and the exponent
+// is rebased by a subtraction. Subnormal ones are rounded by an addition: beside 2^k whose last place is the type's
+// smallest step, the sum's lowest bits are the result. Backwards, a subnormal value is its integer times that step.
+//
+// E8M0 is the exponent of an f32 and nothing else. Rounding to nearest adds half of the mantissa's range; the value
+// with exponent 0 is a subnormal f32, and there is no zero, so that all below its half more is that value.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/NarrowFloats.h"
@@ -130,38 +133,48 @@ void ptc::codegen::expandBf16Conversions(Operation *root) {
 }
 
 namespace {
-/// One 8-bit format; all have a sign bit on top.
-struct Float8 {
-  int mantissa, bias;
-  int largest;  // bits of the largest finite value
-  int overflow; // bits of what lies above
-  int nan;
-  bool isUnsignedZero; // FNUZ: one zero, one NaN where -0 would be
+/// One format of at most 8 bits with a sign bit on top.
+struct NarrowFormat {
+  unsigned bits, mantissa;
+  int bias;
+  unsigned largest;  // bits of the largest finite value
+  unsigned overflow; // what becomes of larger ones
+  unsigned nan;      // what becomes of NaN
+  bool hasInfinity = false, hasNan = true;
+  bool isUnsignedZero = false; // FNUZ: one zero, one NaN where -0 would be
 };
 } // namespace
 
-static std::optional<Float8> getFormat(Type type) {
+static std::optional<NarrowFormat> getFormat(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (isa<Float8E4M3FNType>(element))
-    return Float8{3, 7, 0x7e, 0x7f, 0x7f, false};
+    return NarrowFormat{.bits = 8, .mantissa = 3, .bias = 7, .largest = 0x7e, .overflow = 0x7f, .nan = 0x7f};
   if (isa<Float8E5M2Type>(element))
-    return Float8{2, 15, 0x7b, 0x7c, 0x7e, false};
+    return NarrowFormat{
+        .bits = 8, .mantissa = 2, .bias = 15, .largest = 0x7b, .overflow = 0x7c, .nan = 0x7e, .hasInfinity = true};
   if (isa<Float8E4M3FNUZType>(element))
-    return Float8{3, 8, 0x7f, 0x80, 0x80, true};
+    return NarrowFormat{
+        .bits = 8, .mantissa = 3, .bias = 8, .largest = 0x7f, .overflow = 0x80, .nan = 0x80, .isUnsignedZero = true};
   if (isa<Float8E5M2FNUZType>(element))
-    return Float8{2, 16, 0x7f, 0x80, 0x80, true};
+    return NarrowFormat{
+        .bits = 8, .mantissa = 2, .bias = 16, .largest = 0x7f, .overflow = 0x80, .nan = 0x80, .isUnsignedZero = true};
+  if (isa<Float4E2M1FNType>(element)) // neither infinity nor NaN: NaN becomes -0
+    return NarrowFormat{.bits = 4, .mantissa = 1, .bias = 1, .largest = 7, .overflow = 7, .nan = 8, .hasNan = false};
   return std::nullopt;
 }
+
+static bool isScale(Type type) { return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type)); }
+static bool isNarrow(Type type) { return getFormat(type) || isScale(type); }
 
 static uint32_t powerOfTwo(int exponent) { return uint32_t(exponent + 127) << 23; } // bits of an f32
 
 namespace {
 /// i32 and f32 arithmetic on the shape of one conversion.
-struct Float8Arithmetic {
+struct NarrowArithmetic {
   OpBuilder &b;
   Location loc;
   Type i32, f32;
-  Float8Arithmetic(OpBuilder &b, Location loc, Type like)
+  NarrowArithmetic(OpBuilder &b, Location loc, Type like)
       : b(b), loc(loc), i32(withElement(like, b.getI32Type())), f32(withElement(like, b.getF32Type())) {}
 
   Value integer(uint32_t v) { return literal(b, loc, i32, v); }
@@ -174,52 +187,71 @@ struct Float8Arithmetic {
 };
 } // namespace
 
-static Value toFloat8(Float8Arithmetic a, Value x, const Float8 &format) {
+static Value toNarrow(NarrowArithmetic a, Value x, const NarrowFormat &format) {
   Value bits = a.asBits(x);
   Value magnitude = a.op<arith::AndIOp>(bits, a.integer(0x7fffffff));
-  Value sign = a.op<arith::ShRUIOp>(a.op<arith::AndIOp>(bits, a.integer(0x80000000)), a.integer(24));
-  unsigned shift = 23 - unsigned(format.mantissa);
+  Value sign = a.op<arith::ShRUIOp>(a.op<arith::AndIOp>(bits, a.integer(0x80000000)), a.integer(32 - format.bits));
+  unsigned shift = 23 - format.mantissa;
   Value odd = a.op<arith::AndIOp>(a.op<arith::ShRUIOp>(magnitude, a.integer(shift)), a.integer(1));
   Value sum = a.op<arith::AddIOp>(a.op<arith::AddIOp>(magnitude, odd), a.integer((1u << (shift - 1)) - 1));
   Value normal = a.op<arith::SubIOp>(a.op<arith::ShRUIOp>(sum, a.integer(shift)),
                                      a.integer(uint32_t(127 - format.bias) << format.mantissa));
-  uint32_t step = powerOfTwo(23 - format.mantissa + 1 - format.bias);
+  uint32_t step = powerOfTwo(24 - int(format.mantissa) - format.bias);
   Value subnormal =
       a.op<arith::SubIOp>(a.asBits(a.op<arith::AddFOp>(a.asFloat(magnitude), a.real(step))), a.integer(step));
   Value isNormal = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(powerOfTwo(1 - format.bias)));
   Value result = a.select(isNormal, normal, subnormal);
-  Value isAbove = a.compare(arith::CmpIPredicate::sgt, result, a.integer(uint32_t(format.largest)));
+  Value isAbove = a.compare(arith::CmpIPredicate::sgt, result, a.integer(format.largest));
   Value isNan = a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(0x7f800000));
   if (format.isUnsignedZero) {
     Value isZero = a.compare(arith::CmpIPredicate::eq, result, a.integer(0));
     Value isSpecial = a.op<arith::OrIOp>(isAbove, isNan);
     result = a.op<arith::OrIOp>(result, a.select(isZero, a.integer(0), sign));
-    return a.select(isSpecial, a.integer(uint32_t(format.nan)), result);
+    return a.select(isSpecial, a.integer(format.nan), result);
   }
-  result = a.select(isAbove, a.integer(uint32_t(format.overflow)), result);
-  result = a.select(isNan, a.integer(uint32_t(format.nan)), result);
+  result = a.select(isAbove, a.integer(format.overflow), result);
+  result = a.select(isNan, a.integer(format.nan), result);
   return a.op<arith::OrIOp>(result, sign);
 }
 
-static Value fromFloat8(Float8Arithmetic a, Value bits, const Float8 &format) {
-  Value magnitude = a.op<arith::AndIOp>(bits, a.integer(0x7f));
-  Value sign = a.op<arith::ShLIOp>(a.op<arith::AndIOp>(bits, a.integer(0x80)), a.integer(24));
-  Value shifted = a.op<arith::ShLIOp>(magnitude, a.integer(23 - unsigned(format.mantissa)));
+static Value fromNarrow(NarrowArithmetic a, Value bits, const NarrowFormat &format) {
+  uint32_t signBit = 1u << (format.bits - 1);
+  Value magnitude = a.op<arith::AndIOp>(bits, a.integer(signBit - 1));
+  Value sign = a.op<arith::ShLIOp>(a.op<arith::AndIOp>(bits, a.integer(signBit)), a.integer(32 - format.bits));
+  Value shifted = a.op<arith::ShLIOp>(magnitude, a.integer(23 - format.mantissa));
   Value normal = a.op<arith::AddIOp>(shifted, a.integer(uint32_t(127 - format.bias) << 23));
   Value number = arith::UIToFPOp::create(a.b, a.loc, a.f32, magnitude);
-  Value subnormal = a.asBits(a.op<arith::MulFOp>(number, a.real(powerOfTwo(1 - format.bias - format.mantissa))));
+  Value subnormal = a.asBits(a.op<arith::MulFOp>(number, a.real(powerOfTwo(1 - format.bias - int(format.mantissa)))));
   Value isNormal = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(1u << format.mantissa));
   Value result = a.op<arith::OrIOp>(a.select(isNormal, normal, subnormal), sign);
   Value nan = a.integer(0x7fc00000);
+  if (!format.hasNan)
+    return result;
   if (format.isUnsignedZero)
-    return a.select(a.compare(arith::CmpIPredicate::eq, bits, a.integer(0x80)), nan, result);
-  if (format.overflow != format.nan) {
+    return a.select(a.compare(arith::CmpIPredicate::eq, bits, a.integer(format.nan)), nan, result);
+  if (format.hasInfinity) {
     Value infinity = a.op<arith::OrIOp>(a.integer(0x7f800000), sign);
-    result = a.select(a.compare(arith::CmpIPredicate::eq, magnitude, a.integer(uint32_t(format.overflow))), infinity,
-                      result);
+    result = a.select(a.compare(arith::CmpIPredicate::eq, magnitude, a.integer(format.overflow)), infinity, result);
   }
-  uint32_t lastNumber = uint32_t(format.overflow == format.nan ? format.largest : format.overflow);
+  uint32_t lastNumber = format.hasInfinity ? format.overflow : format.largest;
   return a.select(a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(lastNumber)), nan, result);
+}
+
+// 2^(code - 127); what is negative, infinite or NaN becomes NaN, 255.
+static Value toScale(NarrowArithmetic a, Value x) {
+  Value bits = a.asBits(x), magnitude = a.op<arith::AndIOp>(bits, a.integer(0x7fffffff));
+  Value rounded = a.op<arith::ShRUIOp>(a.op<arith::AddIOp>(magnitude, a.integer(0x400000)), a.integer(23));
+  Value isLeast = a.compare(arith::CmpIPredicate::ult, magnitude, a.integer(0x600000)); // 1.5 * 2^-127
+  Value code = a.select(isLeast, a.integer(0), rounded);
+  Value isAbove = a.compare(arith::CmpIPredicate::ugt, code, a.integer(255));
+  Value isNegative = a.compare(arith::CmpIPredicate::ugt, bits, a.integer(0x80000000)); // -0 is none
+  return a.select(a.op<arith::OrIOp>(isAbove, isNegative), a.integer(255), code);
+}
+
+static Value fromScale(NarrowArithmetic a, Value code) {
+  Value result = a.op<arith::ShLIOp>(code, a.integer(23));
+  result = a.select(a.compare(arith::CmpIPredicate::eq, code, a.integer(0)), a.integer(0x400000), result);
+  return a.select(a.compare(arith::CmpIPredicate::eq, code, a.integer(255)), a.integer(0x7fc00000), result);
 }
 
 // Any wider float to f32 or back.
@@ -232,30 +264,40 @@ static Value convertWide(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::TruncFOp::create(b, loc, to, value);
 }
 
-void ptc::codegen::expandFloat8Conversions(Operation *root) {
+static Value narrowed(OpBuilder &b, Location loc, Value value, Type to) {
+  NarrowArithmetic a(b, loc, to);
+  Value wide = convertWide(b, loc, value, a.f32);
+  Value code = isScale(to) ? toScale(a, wide) : toNarrow(a, wide, *getFormat(to));
+  Type integer = withElement(to, b.getIntegerType(getElementTypeOrSelf(to).getIntOrFloatBitWidth()));
+  return arith::BitcastOp::create(b, loc, to, arith::TruncIOp::create(b, loc, integer, code));
+}
+
+static Value widened(OpBuilder &b, Location loc, Value value, Type to) {
+  NarrowArithmetic a(b, loc, to);
+  Type from = value.getType();
+  Type integer = withElement(from, b.getIntegerType(getElementTypeOrSelf(from).getIntOrFloatBitWidth()));
+  Value code = arith::ExtUIOp::create(b, loc, a.i32, arith::BitcastOp::create(b, loc, integer, value));
+  Value bits = isScale(from) ? fromScale(a, code) : fromNarrow(a, code, *getFormat(from));
+  return convertWide(b, loc, a.asFloat(bits), to);
+}
+
+void ptc::codegen::expandNarrowFloatConversions(Operation *root) {
   SmallVector<Operation *> found;
   root->walk([&](Operation *op) {
-    if (isa<arith::TruncFOp>(op) ? getFormat(op->getResult(0).getType()).has_value()
-                                 : isa<arith::ExtFOp>(op) && getFormat(op->getOperand(0).getType()))
+    if (isa<arith::TruncFOp>(op) ? isNarrow(op->getResult(0).getType())
+                                 : isa<arith::ExtFOp>(op) && isNarrow(op->getOperand(0).getType()))
       found.push_back(op);
   });
   for (Operation *op : found) {
     OpBuilder b(op);
-    Location loc = op->getLoc();
+    Value from = op->getOperand(0);
     Type to = op->getResult(0).getType();
-    Float8Arithmetic a(b, loc, to);
-    Type i8 = withElement(to, b.getI8Type());
-    Value value = op->getOperand(0);
-    if (isa<arith::TruncFOp>(op)) {
-      Value bits = toFloat8(a, convertWide(b, loc, value, a.f32), *getFormat(to));
-      value = arith::BitcastOp::create(b, loc, to, arith::TruncIOp::create(b, loc, i8, bits));
-    } else {
-      Float8 format = *getFormat(value.getType());
-      Value bits = arith::ExtUIOp::create(b, loc, a.i32, arith::BitcastOp::create(b, loc, i8, value));
-      value = convertWide(b, loc, a.asFloat(fromFloat8(a, bits, format)), to);
-    }
+    Value value = isa<arith::TruncFOp>(op) ? narrowed(b, op->getLoc(), from, to) : widened(b, op->getLoc(), from, to);
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
   }
-  retype(root, [](Type type) { return getFormat(type).has_value(); }, 8);
+  for (unsigned bits : {4, 8})
+    retype(
+        root, [&](Type type) { return isNarrow(type) && getElementTypeOrSelf(type).getIntOrFloatBitWidth() == bits; },
+        bits);
 }

@@ -10,9 +10,10 @@ namespace ptc::codegen {
 /// function for every element.
 void expandBf16Conversions(mlir::Operation *root);
 
-/// The same for 8-bit floats, which no CPU level converts: E4M3FN, E5M2 and their FNUZ variants, from and to any wider
-/// float. Overflow gives what the type has for it: infinity in E5M2, NaN in the others.
-void expandFloat8Conversions(mlir::Operation *root);
+/// The same for floats of 4 and 8 bits, which no CPU level converts: E4M3FN, E5M2, their FNUZ variants, E2M1FN and
+/// E8M0FNU, from and to any wider float. Overflow gives what the type has for it: infinity in E5M2, the largest value
+/// in E2M1FN, NaN in the others.
+void expandNarrowFloatConversions(mlir::Operation *root);
 
 } // namespace ptc::codegen
 

@@ -258,7 +258,7 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
   codegen::expandElementaryFunctions(function, options);
-  codegen::expandFloat8Conversions(function);
+  codegen::expandNarrowFloatConversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
     codegen::expandBf16Conversions(function);
   return module;

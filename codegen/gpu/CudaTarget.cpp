@@ -93,7 +93,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   GpuEmitter(builder, *module, kernel, entry->getArguments()).emit();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   codegen::expandElementaryFunctions(function, codegen::ElementaryOptions());
-  codegen::expandFloat8Conversions(function);
+  codegen::expandNarrowFloatConversions(function);
   return module;
 }
 

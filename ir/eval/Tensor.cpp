@@ -5,7 +5,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace ptc;
 using namespace ptc::eval;
@@ -147,7 +149,25 @@ void Tensor::setInt(int64_t i, int64_t value) {
   setBits(i, uint64_t(value) & mask);
 }
 
+// Formats of at most 8 bits lack values: one without NaN has -0 for it, one without infinity its largest (or NaN, which
+// APFloat knows), one without a sign NaN, one without zero its smallest.
+static std::optional<APFloat> standIn(double value, const llvm::fltSemantics &semantics) {
+  bool hasNan = APFloat::semanticsHasNaN(semantics);
+  if (!hasNan && std::isnan(value))
+    return APFloat::getZero(semantics, /*Negative=*/true);
+  if (!hasNan && std::isinf(value))
+    return APFloat::getLargest(semantics, value < 0);
+  if (!APFloat::semanticsHasSignedRepr(semantics) && (value < 0 || std::isnan(value)))
+    return APFloat::getNaN(semantics);
+  if (!APFloat::semanticsHasZero(semantics) && value == 0)
+    return APFloat::getSmallest(semantics);
+  return std::nullopt;
+}
+
 static APFloat toApFloat(double value, mlir::FloatType type) {
+  if (type.getWidth() <= 8)
+    if (std::optional<APFloat> special = standIn(value, type.getFloatSemantics()))
+      return *special;
   APFloat result(value);
   bool losesInfo;
   result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
@@ -155,6 +175,8 @@ static APFloat toApFloat(double value, mlir::FloatType type) {
 }
 
 static double toDouble(APFloat value) {
+  if (value.isNaN())
+    return std::numeric_limits<double>::quiet_NaN();
   bool losesInfo;
   value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
   return value.convertToDouble();
@@ -174,8 +196,15 @@ double Tensor::getFloat(int64_t i) const {
     return std::bit_cast<double>(bits);
   if (elementType.isBF16())
     return std::bit_cast<float>(uint32_t(bits) << 16);
-  auto type = llvm::cast<mlir::FloatType>(elementType);
+  return decodeFloat(bits, llvm::cast<mlir::FloatType>(elementType));
+}
+
+double eval::decodeFloat(uint64_t bits, mlir::FloatType type) {
   return toDouble(APFloat(type.getFloatSemantics(), APInt(type.getWidth(), bits)));
+}
+
+uint64_t eval::encodeFloat(double value, mlir::FloatType type) {
+  return toApFloat(value, type).bitcastToAPInt().getZExtValue();
 }
 
 void Tensor::setFloat(int64_t i, double value) {
@@ -183,7 +212,7 @@ void Tensor::setFloat(int64_t i, double value) {
     return setBits(i, std::bit_cast<uint32_t>(float(value)));
   if (elementType.isF64())
     return setBits(i, std::bit_cast<uint64_t>(value));
-  setBits(i, toApFloat(value, llvm::cast<mlir::FloatType>(elementType)).bitcastToAPInt().getZExtValue());
+  setBits(i, encodeFloat(value, llvm::cast<mlir::FloatType>(elementType)));
 }
 
 std::vector<double> Tensor::toDoubles() const {

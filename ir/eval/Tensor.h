@@ -70,6 +70,10 @@ private:
 
 /// A double rounded to nearest even in a float type.
 double roundToType(double value, mlir::FloatType type);
+/// The bits of the value rounded to `type`, and back. Types of at most 8 bits that lack NaN have -0 for it, and their
+/// largest value for infinity; those without a sign have NaN for negative values.
+uint64_t encodeFloat(double value, mlir::FloatType type);
+double decodeFloat(uint64_t bits, mlir::FloatType type);
 
 /// Product of dims, or nothing where one is negative or 64 bits do not hold it.
 std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape);

@@ -228,6 +228,12 @@ Value ScalarBuilder::convert(Value a, Type to, bool toUnsigned) {
   Type from = a.getType();
   if (from == to)
     return a;
+  // Floats of at most 8 bits are only converted to and from f32.
+  auto isNarrow = [](Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8; };
+  if (isNarrow(from) && !to.isF32())
+    return convert(convert(a, b.getF32Type(), false), to, toUnsigned);
+  if (isNarrow(to) && !from.isF32())
+    return convert(convert(a, b.getF32Type(), false), to, toUnsigned);
   if (to.isInteger(1))
     return notEqual(a, zero(a));
   auto toFloat = dyn_cast<FloatType>(to);

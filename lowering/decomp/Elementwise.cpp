@@ -1,5 +1,6 @@
 //===- Elementwise.cpp - arithmetic, comparisons, bits, casts -------------===//
 #include "lowering/decomp/OnnxOps.h"
+#include <cmath>
 
 using namespace ptc::prim;
 
@@ -170,9 +171,13 @@ Values clip(NodeContext &n) {
   return {x};
 }
 
-/// Powers of two: the next one up or down where x is none (default: up), or the nearest.
+/// Powers of two: the next one up or down where x is none (default: up), or the nearest. What is finite and above the
+/// largest power becomes it unless the model says otherwise.
 static Value castToScale(NodeContext &n, Value x, Type to) {
-  Value wide = n.convert(x, n.f32()), nearest = n.convert(n.convert(wide, to), n.f32());
+  Value wide = n.convert(x, n.f32()), largest = n.scalar(std::ldexp(1.0, 127), n.f32());
+  if (n.flag("saturate", true))
+    wide = n.select(n.test<IsInfOp>(wide), wide, n.minimum(wide, largest));
+  Value nearest = n.convert(n.convert(wide, to), n.f32());
   std::string mode = n.text("round_mode", "up");
   if (mode == "up")
     nearest = n.select(n.less(nearest, wide), n.mul(nearest, 2.0), nearest);

@@ -1,4 +1,5 @@
 #include "tests/codegen/tool/KernelInterpreter.h"
+#include "ir/eval/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -17,33 +18,21 @@ Scalar Memory::get(int64_t index) const {
   uint64_t bits = 0;
   memcpy(&bits, bytes.data() + index * width, size_t(width));
   if (auto floating = dyn_cast<FloatType>(type)) {
-    APFloat value(floating.getFloatSemantics(), APInt(floating.getWidth(), bits, false, true));
-    bool inexact;
-    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-    return {value.convertToDouble(), 0};
+    uint64_t mask = floating.getWidth() == 64 ? ~uint64_t(0) : (uint64_t(1) << floating.getWidth()) - 1;
+    return {eval::decodeFloat(bits & mask, floating), 0};
   }
   return {0, type.isInteger(1) ? int64_t(bits) : llvm::SignExtend64(bits, unsigned(width * 8))};
 }
 
-static double rounded(double value, Type type) {
-  APFloat result(value);
-  bool inexact;
-  result.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-  result.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-  return result.convertToDouble();
-}
+static double rounded(double value, Type type) { return eval::roundToType(value, cast<FloatType>(type)); }
 
 void Memory::set(int64_t index, Scalar value) {
   int64_t width = bytesOf(type);
   if (index < 0 || (index + 1) * width > int64_t(bytes.size()))
     llvm::report_fatal_error("the kernel writes outside of a buffer");
   uint64_t bits = uint64_t(value.i);
-  if (auto floating = dyn_cast<FloatType>(type)) {
-    APFloat stored(value.f);
-    bool inexact;
-    stored.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-    bits = stored.bitcastToAPInt().getZExtValue();
-  }
+  if (auto floating = dyn_cast<FloatType>(type))
+    bits = eval::encodeFloat(value.f, floating);
   memcpy(bytes.data() + index * width, &bits, size_t(width));
 }
 
