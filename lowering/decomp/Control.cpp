@@ -140,12 +140,12 @@ Values loop(NodeContext &n) {
   int64_t states = std::max<int64_t>(0, int64_t(n.inputCount()) - 2);
   int64_t stacked = int64_t(n.outputCount()) - states, limit = maxRounds + 1;
   if (n.hasInput(0)) {
-    std::optional<Ints> count = n.inputInts(0, "trip count");
+    std::optional<int64_t> count = n.inputInt(0, "trip count");
     if (!count)
       return {};
-    limit = std::min(count->front(), limit);
+    limit = std::min(*count, limit);
   }
-  Value condition = n.hasInput(1) ? n.input(1) : n.scalar(1, n.i1());
+  Value condition = n.hasInput(1) ? n.reshape(n.input(1), {}) : n.scalar(1, n.i1());
   Values state;
   for (int64_t i = 0; i < states; ++i)
     state.push_back(n.input(2 + i));

@@ -73,10 +73,12 @@ Values scatterNd(NodeContext &n) {
 Values oneHot(NodeContext &n) {
   Value indices = n.input(0), values = n.input(2);
   std::optional<int64_t> axis = n.axis(n.rank(indices) + 1, -1);
-  std::optional<llvm::SmallVector<double>> depth = n.inputFloats(1, "depth");
+  std::optional<double> depth = n.inputReal(1, "depth");
   if (!axis || !depth)
     return {};
-  Expr size = n.expr(int64_t(depth->front()));
+  if (!(*depth >= 0 && *depth <= INT32_MAX))
+    return {n.fail(DiagId::BadAttribute, "depth", *depth, "a number of classes is needed")};
+  Expr size = n.expr(int64_t(*depth));
   Value wanted = n.convert(indices, n.si64());
   wanted = n.unsqueeze(n.wrapIndices(wanted, size), *axis);
   Dims dims = n.dims(wanted);

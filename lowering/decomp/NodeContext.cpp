@@ -37,6 +37,25 @@ std::optional<SmallVector<double>> NodeContext::inputFloats(size_t i, StringRef 
   return orNeedsConstant(*this, knownFloats(optionalInput(i)), i, what);
 }
 
+template <typename Element, typename List>
+static std::optional<Element> single(NodeContext &n, const std::optional<List> &list, size_t i, StringRef what) {
+  if (list && list->size() == 1)
+    return list->front();
+  if (list)
+    n.fail(DiagId::DimMismatch, llvm::formatv("the size of input {0} ({1})", i, what).str(), list->size(),
+           "the size needed", 1);
+  return std::nullopt;
+}
+std::optional<Expr> NodeContext::inputExpr(size_t i, StringRef what) {
+  return single<Expr>(*this, inputExprs(i, what), i, what);
+}
+std::optional<int64_t> NodeContext::inputInt(size_t i, StringRef what) {
+  return single<int64_t>(*this, inputInts(i, what), i, what);
+}
+std::optional<double> NodeContext::inputReal(size_t i, StringRef what) {
+  return single<double>(*this, inputFloats(i, what), i, what);
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//

@@ -50,6 +50,10 @@ public:
   std::optional<Dims> inputExprs(size_t i, llvm::StringRef what);
   std::optional<Ints> inputInts(size_t i, llvm::StringRef what);
   std::optional<llvm::SmallVector<double>> inputFloats(size_t i, llvm::StringRef what);
+  /// The same for an input that has to have one element.
+  std::optional<Expr> inputExpr(size_t i, llvm::StringRef what);
+  std::optional<int64_t> inputInt(size_t i, llvm::StringRef what);
+  std::optional<double> inputReal(size_t i, llvm::StringRef what);
 
   //===--- Attributes ---===//
   bool has(llvm::StringRef name) const;

@@ -153,13 +153,13 @@ Values lrn(NodeContext &n) {
 Values dropout(NodeContext &n) {
   Value x = n.input(0);
   if (n.hasInput(2)) {
-    std::optional<Ints> training = n.inputInts(2, "training_mode");
+    std::optional<int64_t> training = n.inputInt(2, "training_mode");
     if (!training)
       return {};
-    std::optional<llvm::SmallVector<double>> ratio;
-    if (training->front() && n.hasInput(1) && !(ratio = n.inputFloats(1, "ratio")))
+    std::optional<double> ratio;
+    if (*training && n.hasInput(1) && !(ratio = n.inputReal(1, "ratio")))
       return {};
-    if (training->front() && (!ratio || ratio->front() != 0))
+    if (*training && (!ratio || *ratio != 0))
       return {n.fail(DiagId::UnsupportedForm, "Dropout in training mode")};
   }
   Type maskType = n.opset() >= 10 ? n.i1() : n.elementType(x);

@@ -97,8 +97,8 @@ Values argMin(NodeContext &n) { return {argReduction(n, ArgKind::Min)}; }
 
 static Value cumulative(NodeContext &n, ReduceKind kind) {
   Value x = n.input(0);
-  std::optional<Ints> given = n.inputInts(1, "axis");
-  std::optional<int64_t> axis = given ? n.normalizeAxis(given->front(), n.rank(x)) : std::nullopt;
+  std::optional<int64_t> given = n.inputInt(1, "axis");
+  std::optional<int64_t> axis = given ? n.normalizeAxis(*given, n.rank(x)) : std::nullopt;
   return axis ? n.scan(kind, x, *axis, n.flag("exclusive"), n.flag("reverse")) : Value();
 }
 Values cumSum(NodeContext &n) { return {cumulative(n, ReduceKind::Sum)}; }
@@ -108,16 +108,14 @@ Values cumProd(NodeContext &n) { return {cumulative(n, ReduceKind::Prod)}; }
 Values topK(NodeContext &n) {
   Value x = n.input(0);
   std::optional<int64_t> axis = n.axis(n.rank(x), -1);
-  std::optional<Dims> k;
-  if (n.has("k"))
-    k = n.exprs(n.integer("k", 0));
-  else
-    k = n.inputExprs(1, "k");
+  std::optional<Expr> k = n.has("k") ? n.expr(n.integer("k", 0)) : n.inputExpr(1, "k");
   if (!axis || !k)
     return {};
-  if (n.shapes.less(n.dim(x, *axis), k->front()) == true)
-    return {n.fail(DiagId::DimMismatch, "k", k->front(), "the size of the dim it is taken from", n.dim(x, *axis))};
-  auto [values, indices] = n.sort(x, *axis, /*descending=*/n.flag("largest", true), k->front());
+  if (n.shapes.less(n.dim(x, *axis), *k) == true)
+    return {n.fail(DiagId::DimMismatch, "k", *k, "the size of the dim it is taken from", n.dim(x, *axis))};
+  if (k->isConstant() && k->getValue() < 0)
+    return {n.fail(DiagId::NegativeDim, *axis, *k)};
+  auto [values, indices] = n.sort(x, *axis, /*descending=*/n.flag("largest", true), *k);
   return {values, indices};
 }
 

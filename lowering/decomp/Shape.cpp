@@ -345,15 +345,14 @@ Values range(NodeContext &n) {
   Value start = n.reshape(n.input(0), {}), limit = n.reshape(n.input(1), {}), delta = n.reshape(n.input(2), {});
   Expr count;
   if (n.isInteger(start)) {
-    std::optional<Dims> from = n.inputExprs(0, "start"), to = n.inputExprs(1, "limit");
-    std::optional<Ints> step = n.inputInts(2, "delta");
-    if (!from || !to || !step)
+    std::optional<Expr> from = n.inputExpr(0, "start"), to = n.inputExpr(1, "limit");
+    std::optional<int64_t> by = n.inputInt(2, "delta");
+    if (!from || !to || !by)
       return {};
-    int64_t by = step->front();
-    if (by == 0)
-      return {n.fail(DiagId::BadAttribute, "delta", 0, "a step cannot be 0")};
-    Expr span = by > 0 ? to->front() - from->front() : from->front() - to->front();
-    count = n.shapes.simplify(Expr::max(span.ceilDiv(std::abs(by)), n.expr(0)));
+    if (*by == 0 || *by == INT64_MIN)
+      return {n.fail(DiagId::BadAttribute, "delta", *by, "a step cannot be that")};
+    Expr span = *by > 0 ? *to - *from : *from - *to;
+    count = n.shapes.simplify(Expr::max(span.ceilDiv(std::abs(*by)), n.expr(0)));
   } else {
     // The count as a tensor expression, which folds to an expression over dims.
     Value steps = n.div(n.sub(limit, start), delta);

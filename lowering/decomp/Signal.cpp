@@ -73,10 +73,10 @@ Values dft(NodeContext &n) {
   bool isInverse = n.flag("inverse"), isOnesided = n.flag("onesided");
   int64_t axis = n.opset() < 20 ? n.integer("axis", 1) : -2;
   if (n.hasInput(2)) {
-    std::optional<Ints> given = n.inputInts(2, "axis");
+    std::optional<int64_t> given = n.inputInt(2, "axis");
     if (!given)
       return {};
-    axis = given->front();
+    axis = *given;
   }
   std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x));
   if (!normalized || *normalized + 1 >= n.rank(x))
@@ -87,10 +87,10 @@ Values dft(NodeContext &n) {
   if (isInverse && isOnesided)
     length = (length - 1) * 2;
   if (n.hasInput(1)) {
-    std::optional<Ints> given = n.inputInts(1, "dft_length");
+    std::optional<int64_t> given = n.inputInt(1, "dft_length");
     if (!given)
       return {};
-    length = n.expr(given->front());
+    length = n.expr(*given);
   }
   if (!length.isConstant() || length.getValue() < 1 || length.getValue() > maxTransformLength)
     return {n.fail(DiagId::UnsupportedForm, "a transform of " + length.str() + " elements")};
@@ -110,24 +110,24 @@ Values dft(NodeContext &n) {
 /// Transforms of windows that begin `frame_step` apart: [batch, frames, frequencies, 2].
 Values stft(NodeContext &n) {
   Value signal = n.input(0), window = n.optionalInput(2);
-  std::optional<Ints> step = n.inputInts(1, "frame_step");
+  std::optional<int64_t> step = n.inputInt(1, "frame_step");
   if (!step || n.rank(signal) < 2)
     return {n.fail(DiagId::WrongRank, 0, n.rank(signal), "batch and time are needed")};
   Expr length = window ? n.dim(window, 0) : n.expr(0);
   if (n.hasInput(3)) {
-    std::optional<Ints> given = n.inputInts(3, "frame_length");
+    std::optional<int64_t> given = n.inputInt(3, "frame_length");
     if (!given)
       return {};
-    length = n.expr(given->front());
+    length = n.expr(*given);
   }
-  if (!length.isConstant() || length.getValue() < 1 || length.getValue() > maxTransformLength || step->front() < 1)
+  if (!length.isConstant() || length.getValue() < 1 || length.getValue() > maxTransformLength || *step < 1)
     return {n.fail(DiagId::UnsupportedForm, "frames of " + length.str() + " elements")};
   bool isComplex = n.rank(signal) == 3 && n.dim(signal, 2).isConstant(2);
   if (n.rank(signal) == 2)
     signal = n.unsqueeze(signal, 2);
-  Expr frames = (n.dim(signal, 1) - length).floorDiv(step->front()) + 1;
+  Expr frames = (n.dim(signal, 1) - length).floorDiv(*step) + 1;
   Dims index = {frames, length};
-  Value positions = n.add(n.mul(n.iota(0, index, n.si64()), double(step->front())), n.iota(1, index, n.si64()));
+  Value positions = n.add(n.mul(n.iota(0, index, n.si64()), double(*step)), n.iota(1, index, n.si64()));
   auto part = [&](int64_t i) {
     Value framed = n.gather(n.at(signal, 2, i), positions, 1); // [batch, frames, length]
     return window ? n.mul(framed, window) : framed;

@@ -16,7 +16,7 @@
 #include "lowering/onnx/WireFormat.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include <onnx/checker.h>
 
 using namespace mlir;
@@ -105,45 +105,71 @@ private:
     auto producer = producers.find(name);
     if (producer == producers.end())
       diagnose(loc, DiagId::UndefinedValue, k, name);
-    else if (reaches(nodes, producers, i, producer->second))
-      diagnose(loc, DiagId::Cycle, name);
+    else if (std::vector<int> path = findPath(nodes, producers, i, producer->second); !path.empty())
+      reportCycle(nodes, path, name, loc);
     else
       diagnose(loc, DiagId::NotSorted, k, name);
     return false;
   }
 
-  /// Does a path of values lead from node `from` to node `to`?
+  /// The nodes on a path of values from node `from` to node `to`, both included; nothing if there is none.
   template <typename Nodes>
-  static bool reaches(const Nodes &nodes, const llvm::StringMap<int> &producers, int from, int to) {
+  static std::vector<int> findPath(const Nodes &nodes, const llvm::StringMap<int> &producers, int from, int to) {
     SmallVector<int> open = {to};
-    llvm::SmallDenseSet<int> seen;
+    llvm::DenseMap<int, int> next = {{to, to}}; // towards `to`
     while (!open.empty()) {
       int current = open.pop_back_val();
-      if (current == from)
-        return true;
-      if (!seen.insert(current).second)
-        continue;
+      if (current == from) {
+        std::vector<int> path = {current};
+        while (path.back() != to)
+          path.push_back(next.lookup(path.back()));
+        return path;
+      }
       for (const std::string &input : nodes[current].input())
         if (auto producer = producers.find(input); producer != producers.end())
-          open.push_back(producer->second);
+          if (next.try_emplace(producer->second, current).second)
+            open.push_back(producer->second);
     }
-    return false;
+    return {};
+  }
+
+  template <typename Nodes>
+  static void reportCycle(const Nodes &nodes, std::vector<int> path, StringRef name, Location loc) {
+    constexpr size_t maxShown = 8;
+    InFlightDiagnostic diag = diagnose(loc, DiagId::Cycle, name);
+    std::string text;
+    path.push_back(path.front());
+    for (int node : ArrayRef(path).take_front(maxShown))
+      text += (text.empty() ? "" : " → ") + describe(nodes[node]);
+    diag.attachNote() << "its nodes: " << text << (path.size() > maxShown ? " → ..." : "");
+    addHelp(diag, "a graph has no cycles; what repeats is the body of a Loop or Scan node");
+  }
+
+  static std::string describe(const NodeProto &node) {
+    return node.name().empty() ? node.op_type() : "'" + node.name() + "' (" + node.op_type() + ")";
   }
 
   bool isDefined(StringRef name) const {
-    return llvm::any_of(scopes, [&](const llvm::StringSet<> &scope) { return scope.contains(name); });
+    return llvm::any_of(scopes, [&](const Scope &scope) { return scope.contains(name); });
   }
 
   bool define(StringRef name, Location loc) {
-    if (name.empty() || scopes.back().insert(name).second)
+    if (name.empty())
       return true;
-    diagnose(loc, DiagId::DuplicateValue, name);
+    auto [entry, isNew] = scopes.back().try_emplace(name, loc);
+    if (isNew)
+      return true;
+    InFlightDiagnostic diag = diagnose(loc, DiagId::DuplicateValue, name);
+    std::string first = formatLocation(entry->second);
+    diag.attachNote() << "the other is " << (first.empty() ? "an input or initializer of the graph" : first);
+    addHelp(diag, "give one of them another name, and the inputs that mean it");
     return false;
   }
 
   MLIRContext *context;
   unsigned maxDepth;
-  SmallVector<llvm::StringSet<>> scopes;
+  using Scope = llvm::StringMap<Location>; // where each value is defined
+  SmallVector<Scope> scopes;
 };
 
 bool checkVersions(MLIRContext *context, const ModelProto &model) {

@@ -14,6 +14,9 @@ mlir::Location nodeLocation(mlir::MLIRContext *context, const onnx::NodeProto &n
 
 /// Versions, opsets, names: every value defined once and before it is used, no cycles. Reports all problems.
 bool checkStructure(mlir::MLIRContext *context, const onnx::ModelProto &model, unsigned maxDepth);
+/// Attributes of every node have the types that its operator's schema gives them, and those that it requires are there.
+/// Reports all problems.
+bool checkAttributes(mlir::MLIRContext *context, const onnx::ModelProto &model);
 /// Reports operators that can neither be decomposed nor expanded, all at once.
 bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model);
 /// ONNX's own checker.

@@ -152,7 +152,8 @@ private:
 bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &options) {
   if (!checkStructure(&context, file.proto(), options.maxDepth))
     return false;
-  return checkOperators(&context, file.proto()) && checkWithOnnx(&context, file.proto());
+  bool isSound = checkAttributes(&context, file.proto());
+  return checkOperators(&context, file.proto()) && isSound && checkWithOnnx(&context, file.proto());
 }
 
 OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> file, const ImportOptions &options) {

@@ -188,7 +188,8 @@ const MemoryBuffer *ModelFile::externalFile(StringRef name, StringRef tensor, ml
   bool isResolved = !sys::fs::real_path(parent.empty() ? "." : parent, folder) && !sys::fs::real_path(full, target);
   bool isInside = !isResolved || target.str().starts_with((folder + "/").str()) || folder == "/";
   if (!isInsideFolder(name) || !isInside) {
-    diagnose(loc, DiagId::ExternalPathEscapes, name, tensor);
+    mlir::InFlightDiagnostic diag = diagnose(loc, DiagId::ExternalPathEscapes, name, tensor);
+    addHelp(diag, "put the file into the folder of the model, and its name alone into the model");
     return nullptr;
   }
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = mapFile(full);
