@@ -5,8 +5,14 @@
 // row. In panels the lane dim continues the panel dim, and lanes past the limit stay zero, which the target is already.
 // Both source and target are mapped files: nothing is held in memory.
 #include "compiler/StoredWeights.h"
+#include "codegen/host/HostModule.h"
+#include "ir/prim/WeightAttrs.h"
+#include "runtime/include/ptc/descriptor.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 #include <cstring>
+#include <set>
 
 using namespace llvm;
 
@@ -131,18 +137,44 @@ static std::string keyOf(loop::WeightOp weight) {
   return key;
 }
 
-static host::Weight describe(loop::WeightOp weight, uint64_t bytes) {
+/// The tensor type that the model declares.
+static mlir::RankedTensorType sourceTypeOf(loop::WeightOp weight) {
+  auto attribute = weight->getAttrOfType<mlir::TypeAttr>(prim::sourceTypeAttr);
+  return attribute ? dyn_cast<mlir::RankedTensorType>(attribute.getValue()) : mlir::RankedTensorType();
+}
+
+/// Elements of less than a byte lie packed in the model's file, the first in the low bits, and one a byte where kernels
+/// read them.
+static std::vector<char> unpack(ArrayRef<char> packed, unsigned bits) {
+  std::vector<char> elements;
+  for (char byte : packed)
+    for (unsigned shift = 0; shift < 8; shift += bits)
+      elements.push_back((static_cast<uint8_t>(byte) >> shift) & ((1u << bits) - 1));
+  return elements;
+}
+
+static Error fillStored(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef<char> source,
+                        MutableArrayRef<char> target) {
+  if (recipe)
+    return applyRecipe(recipe, elementBytes, source, target);
+  if (source.size() != target.size())
+    return createStringError(inconvertibleErrorCode(), "a weight's stored size is not that of its source");
+  std::memcpy(target.data(), source.data(), target.size());
+  return Error::success();
+}
+
+static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight, ArrayRef<char> source) {
   auto type = cast<loop::BufferType>(weight.getType());
-  mlir::Type element = type.getElementType();
-  host::Weight shown{.name = weight.getRef().getName().str(), .storedBytes = bytes};
-  unsigned bits = element.getIntOrFloatBitWidth();
-  bool isFloat = isa<mlir::FloatType>(element);
-  // DLPack's codes of runtime/include/ptc/abi.h: 0 integer, 2 float, 4 bfloat, 6 boolean.
-  uint8_t code = element.isBF16() ? 4 : isFloat ? 2 : bits == 1 ? 6 : 0;
-  shown.dtype = {code, static_cast<uint8_t>(bits == 1 ? 8 : bits)};
-  for (Expr extent : type.getShape())
-    shown.shape.push_back(extent.getValue());
-  return shown;
+  loop::RecipeAttr recipe = weight.getRecipeAttr();
+  unsigned elementBytes = type.getElementBytes(), bits = type.getElementType().getIntOrFloatBitWidth();
+  mlir::RankedTensorType declared = sourceTypeOf(weight);
+  if (bits == 1 || bits >= 8 || !declared)
+    return [=](MutableArrayRef<char> target) { return fillStored(recipe, elementBytes, source, target); };
+  return [=, count = declared.getNumElements()](MutableArrayRef<char> target) {
+    std::vector<char> elements = unpack(source, bits);
+    elements.resize(count); // the last byte may be part filled
+    return fillStored(recipe, elementBytes, elements, target);
+  };
 }
 
 Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFiles &files) {
@@ -162,33 +194,80 @@ Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFile
       return mlir::WalkResult::interrupt();
     }
     auto type = cast<loop::BufferType>(weight.getType());
-    unsigned elementBytes = type.getElementBytes();
-    uint64_t bytes = elementBytes * type.getElementCount().getValue();
-    loop::RecipeAttr recipe = weight.getRecipeAttr();
-    artifact::WeightBlob blob{.name = weight.getRef().getName().str(), .bytes = bytes, .key = entry->getKey().str()};
-    blob.fill = [recipe, elementBytes, source = *source](MutableArrayRef<char> target) -> Error {
-      if (recipe)
-        return applyRecipe(recipe, elementBytes, source, target);
-      if (source.size() != target.size())
-        return createStringError(inconvertibleErrorCode(), "a weight's stored size is not that of its source");
-      std::memcpy(target.data(), source.data(), target.size());
-      return Error::success();
-    };
-    bool isPlainFloat =
-        isa<mlir::FloatType>(type.getElementType()) && type.getElementType().getIntOrFloatBitWidth() > 8;
-    if (!recipe && isPlainFloat && !blob.name.empty())
-      weights.shown.push_back(describe(weight, bytes));
+    artifact::WeightBlob blob{.name = weight.getRef().getName().str(),
+                              .bytes = type.getElementBytes() * uint64_t(type.getElementCount().getValue()),
+                              .key = entry->getKey().str()};
+    blob.fill = filler(weight, *source);
     weights.blobs.push_back(std::move(blob));
     return mlir::WalkResult::advance();
   });
   if (error)
     return std::move(error);
   weights.layout = artifact::layOutWeights(weights.blobs);
-  for (host::Weight &shown : weights.shown)
-    for (size_t i = 0; i < weights.blobs.size(); ++i)
-      if (weights.blobs[i].name == shown.name && weights.blobs[i].bytes == shown.storedBytes)
-        shown.offset = weights.layout.offsets[i];
+  weights.describe(module);
   return weights;
+}
+
+//===----------------------------------------------------------------------===//
+// What a caller may replace
+//===----------------------------------------------------------------------===//
+
+static std::optional<host::Recipe> describe(loop::RecipeAttr recipe, unsigned elementBytes) {
+  if (!recipe)
+    return std::nullopt;
+  return host::Recipe{.elementBytes = elementBytes,
+                      .offset = recipe.getOffset(),
+                      .extents = recipe.getExtents().vec(),
+                      .strides = recipe.getStrides().vec(),
+                      .panel = recipe.getPanel(),
+                      .lane = recipe.getLane(),
+                      .limit = recipe.getLimit()};
+}
+
+static StringSet<> foldedNames(mlir::ModuleOp module) {
+  StringSet<> names;
+  for (auto program : module.getOps<loop::ProgramOp>())
+    if (auto folded = program->getAttrOfType<mlir::ArrayAttr>(prim::foldedWeightsAttr))
+      for (auto name : folded.getAsRange<mlir::StringAttr>())
+        names.insert(name.getValue());
+  return names;
+}
+
+// Names for the same bytes of a file are one weight: they stay equal whichever is replaced. A weight of which a part
+// was computed with is none that can be replaced, nor is one whose elements share bytes.
+void StoredWeights::describe(mlir::ModuleOp module) {
+  StringSet<> hidden = foldedNames(module);
+  using Place = std::tuple<StringRef, int64_t, int64_t>;
+  auto placeOf = [](prim::WeightRefAttr ref) { return Place(ref.getFile(), ref.getOffset(), ref.getSize()); };
+  MapVector<Place, std::vector<host::StoredForm>> forms;
+  std::set<Place> hiddenPlaces;
+  DenseSet<size_t> seen;
+  module.walk([&](loop::WeightOp weight) {
+    auto type = cast<loop::BufferType>(weight.getType());
+    Place place = placeOf(weight.getRef());
+    loop::RecipeAttr recipe = weight.getRecipeAttr();
+    mlir::RankedTensorType declared = sourceTypeOf(weight);
+    unsigned bits = type.getElementType().getIntOrFloatBitWidth();
+    if (hidden.contains(weight.getRef().getName()) || weight.getRef().getName().empty() || !declared ||
+        (bits < 8 && bits != 1) || (recipe && recipe.getExtents().size() > PTC_RT_RECIPE_DIMS))
+      hiddenPlaces.insert(place);
+    size_t index = indices.lookup(weight);
+    if (seen.insert(index).second)
+      forms[place].push_back(
+          {layout.offsets[index], blobs[index].bytes, ptc::describe(recipe, type.getElementBytes())});
+  });
+  StringSet<> names;
+  module.walk([&](loop::WeightOp weight) {
+    Place place = placeOf(weight.getRef());
+    StringRef name = weight.getRef().getName();
+    if (hiddenPlaces.count(place) || !names.insert(name).second)
+      return;
+    mlir::RankedTensorType declared = sourceTypeOf(weight);
+    shown.push_back({.name = name.str(),
+                     .dtype = host::dtypeOf(declared.getElementType()),
+                     .shape = declared.getShape().vec(),
+                     .forms = forms[place]});
+  });
 }
 
 } // namespace ptc

@@ -36,10 +36,12 @@ public:
   llvm::ArrayRef<artifact::WeightBlob> getBlobs() const { return blobs; }
   const artifact::WeightLayout &getLayout() const { return layout; }
   uint64_t offsetOf(loop::WeightOp weight) const { return layout.offsets[indices.lookup(weight)]; }
-  /// Those that a caller may replace: stored as the model has them.
+  /// Those that a caller may replace, with all forms in which they are stored.
   std::vector<host::Weight> replaceable() const { return shown; }
 
 private:
+  void describe(mlir::ModuleOp module);
+
   std::vector<artifact::WeightBlob> blobs;
   artifact::WeightLayout layout;
   llvm::DenseMap<mlir::Operation *, size_t> indices;

@@ -10,7 +10,6 @@ using namespace llvm;
 using namespace mlir;
 
 namespace ptc::host {
-namespace {
 
 DType dtypeOf(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type)) {
@@ -36,6 +35,8 @@ DType dtypeOf(Type type) {
     return {PTC_FLOAT4_E2M1FN, 4};
   return {PTC_FLOAT, uint8_t(type.getIntOrFloatBitWidth())};
 }
+
+namespace {
 
 /// Symbols that a caller chooses, in the order in which the inputs show them.
 std::vector<Symbol> symbolsOf(loop::ProgramOp program) {

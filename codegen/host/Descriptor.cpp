@@ -178,12 +178,26 @@ public:
     return variable;
   }
 
+  Constant *recipe(const Recipe &recipe) {
+    auto numbers = [&](const std::vector<int64_t> &values, const Twine &name) {
+      return list(values, name, [&](int64_t value) { return c.i64(value); });
+    };
+    return c.record({c.i32(recipe.extents.size()), c.i32(recipe.elementBytes), c.i64(recipe.offset),
+                     numbers(recipe.extents, "extents"), numbers(recipe.strides, "strides"), c.i32(recipe.panel),
+                     c.i32(recipe.lane), c.i64(recipe.limit)},
+                    sizeof(ptc_rt_recipe));
+  }
+
   Constant *weights() {
     bool present = inputs.weightBytes > 0;
     bool embedded = present && inputs.weightsPlace == WeightsPlace::Embedded;
     Type *byte = Type::getInt8Ty(c.context);
     auto stored = [&](const Weight &weight) {
-      return c.record({c.i64(weight.offset), c.i64(weight.storedBytes), c.null()}, sizeof(ptc_rt_weight));
+      Constant *forms = list(weight.forms, "stored_forms", [&](const StoredForm &form) {
+        Constant *how = form.recipe ? c.global(recipe(*form.recipe), "recipe") : c.null();
+        return c.record({c.i64(form.offset), c.i64(form.bytes), how}, sizeof(ptc_rt_stored_form));
+      });
+      return c.record({forms, c.i32(weight.forms.size()), c.i32(0)}, sizeof(ptc_rt_weight));
     };
     return c.record({c.i32(int64_t(inputs.weightsPlace)), c.i32(0), c.i64(inputs.weightBytes),
                      embedded ? external("ptc_weights", byte) : c.null(),

@@ -47,6 +47,9 @@ struct HostInputs {
   llvm::function_ref<uint64_t(loop::WeightOp)> weightOffset;
 };
 
+/// The element type as the ABI names it; the type has the model's signedness.
+DType dtypeOf(mlir::Type elementType);
+
 /// What the programs show to the outside, with C names assigned. The source of the header and of the manifest, and of
 /// the descriptor in the module.
 ModelInterface describeInterface(const HostInputs &inputs);

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,12 +55,26 @@ struct Function {
   std::vector<Guard> guards;
 };
 
+/// How a stored form is gathered from a weight's dense tensor (ptc_rt_recipe in runtime/include/ptc/descriptor.h).
+struct Recipe {
+  unsigned elementBytes = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> extents, strides;
+  int64_t panel = -1, lane = -1, limit = 0;
+};
+
+/// One form in which kernels read a weight.
+struct StoredForm {
+  uint64_t offset = 0, bytes = 0;
+  std::optional<Recipe> recipe; // none: the dense tensor itself
+};
+
 /// A weight that set_weight can replace.
 struct Weight {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;
-  uint64_t offset = 0, storedBytes = 0;
+  std::vector<StoredForm> forms;
   /// The dense row-major bytes that set_weight takes.
   uint64_t bytes() const;
 };

@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
+#include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -53,6 +54,7 @@ private:
   const Tensor *lookup(Value value);
   bool isSmall(Type type) const;
   bool staysOp(Operation *op) const;
+  void noteWeights(Operation *op);
   void materialize();
 
   int64_t maxBytes;
@@ -60,6 +62,10 @@ private:
   DenseMap<Value, Tensor> values;
   llvm::DenseSet<Value> unreadable; // sources that failed, not to be tried again
   llvm::SetVector<Operation *> folded;
+  llvm::DenseSet<Operation *> noted;
+
+public:
+  llvm::SetVector<StringAttr> usedWeights; // whose values are in a constant now
 };
 
 } // namespace
@@ -154,6 +160,21 @@ bool ConstantFolder::staysOp(Operation *op) const {
   return source && (isa<prim::WeightOp>(source) || (isView(source) && staysOp(source)));
 }
 
+/// The weights that a folded op was computed from.
+void ConstantFolder::noteWeights(Operation *op) {
+  SmallVector<Operation *> open = {op};
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      if (!source || !noted.insert(source).second)
+        continue;
+      if (auto weight = dyn_cast<prim::WeightOp>(source))
+        usedWeights.insert(StringAttr::get(op->getContext(), weight.getRef().getName()));
+      else if (folded.contains(source))
+        open.push_back(source);
+    }
+}
+
 /// Users of a folded op come after it, so going backwards knows which of them
 /// remain in the function.
 void ConstantFolder::materialize() {
@@ -168,6 +189,7 @@ void ConstantFolder::materialize() {
       remaining.insert(op);
       continue;
     }
+    noteWeights(op);
     OpBuilder builder(op);
     for (Value value : op->getResults())
       if (!value.use_empty()) {
@@ -188,6 +210,16 @@ struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
     ConstantFolder folder(maxBytes, weights ? *weights : none);
     for (Block &block : getOperation().getBody())
       folder.run(block);
+    noteUse(folder.usedWeights.getArrayRef());
+  }
+
+  void noteUse(ArrayRef<StringAttr> names) {
+    llvm::SetVector<Attribute> all;
+    if (auto before = getOperation()->getAttrOfType<ArrayAttr>(prim::foldedWeightsAttr))
+      all.insert(before.begin(), before.end());
+    all.insert(names.begin(), names.end());
+    if (!all.empty())
+      getOperation()->setAttr(prim::foldedWeightsAttr, ArrayAttr::get(&getContext(), all.getArrayRef()));
   }
 
   eval::WeightSource *weights = nullptr;

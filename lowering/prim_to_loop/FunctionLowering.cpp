@@ -1,6 +1,7 @@
 //===- FunctionLowering.cpp - from an entry function to a loop.program ----===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/Passes.h"
 
 using namespace mlir;
@@ -247,6 +248,8 @@ LogicalResult FunctionLowering::run() {
                         function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
                         orEmpty(prim::symbolsAttr), collectSymbolSources(function),
                         guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
+  if (Attribute folded = function->getAttr(prim::foldedWeightsAttr))
+    program->setAttr(prim::foldedWeightsAttr, folded);
   Block &block = program.getBody().emplaceBlock();
 
   OpBuilder::InsertionGuard guard(builder);

@@ -1,5 +1,6 @@
 //===- LowerPointwise.cpp - pointwise ops, constants, control flow --------===//
 
+#include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -87,9 +88,11 @@ void FunctionLowering::lowerConstant(Operation *op) {
   // Weights and constants with several values are buffers of their own, row-major.
   auto type = BufferType::get(context, tensor.dims, scalarType, LayoutAttr::getRowMajor(context, tensor.dims.size()));
   Value buffer;
-  if (auto weight = dyn_cast<prim::WeightOp>(op))
-    buffer = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
-  else
+  if (auto weight = dyn_cast<prim::WeightOp>(op)) {
+    auto stored = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
+    stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(result.getType()));
+    buffer = stored;
+  } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());
   set(result, readOf(buffer, elementType));
 }

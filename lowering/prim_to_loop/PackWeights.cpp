@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 
@@ -72,6 +73,14 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
   return DenseElementsAttr::get(type, gathered);
 }
 
+/// Another stored form of the weight.
+Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe) {
+  auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
+  if (Attribute source = weight->getAttr(prim::sourceTypeAttr))
+    stored->setAttr(prim::sourceTypeAttr, source);
+  return stored;
+}
+
 /// The stored form of a weight or constant as a buffer of `shape`, row-major; null if it cannot be made.
 Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape) {
   Operation *source = buffer.getDefiningOp();
@@ -83,7 +92,7 @@ Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape) {
                               LayoutAttr::getRowMajor(context, shape.size()));
   OpBuilder b(source);
   if (auto weight = dyn_cast<WeightOp>(source))
-    return WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
+    return createWeight(b, weight, type, recipe);
   DenseElementsAttr value = gather(cast<ConstantOp>(source).getValue(), recipe, shape);
   return value ? ConstantOp::create(b, source->getLoc(), type, value).getResult() : Value();
 }

@@ -147,6 +147,26 @@ void ptc_rt_weights_close(ptc_model *model) {
     munmap((char *)model->file_weights - PTC_RT_WEIGHTS_START, model->mapped);
 }
 
+/* ---- replacing a weight ---- */
+
+static void follow(const ptc_rt_recipe *recipe, const char *tensor, char *stored) {
+  int64_t index[PTC_RT_RECIPE_DIMS] = {0}, position = recipe->offset, count = 1;
+  size_t width = recipe->element_bytes;
+  for (uint32_t dim = 0; dim < recipe->rank; dim++)
+    count *= recipe->extents[dim];
+  for (int64_t element = 0; element < count; element++, stored += width) {
+    if (recipe->panel < 0 || index[recipe->panel] * recipe->extents[recipe->lane] + index[recipe->lane] < recipe->limit)
+      memcpy(stored, tensor + position * (int64_t)width, width);
+    for (uint32_t dim = recipe->rank; dim-- > 0;) { /* an odometer: one addition an element, but for carries */
+      position += recipe->strides[dim];
+      if (++index[dim] < recipe->extents[dim])
+        break;
+      position -= recipe->strides[dim] * recipe->extents[dim];
+      index[dim] = 0;
+    }
+  }
+}
+
 static const ptc_rt_weight *find(const ptc_rt_descriptor *descriptor, const char *name, size_t *bytes) {
   for (uint32_t i = 0; i < descriptor->table->weight_count; i++)
     if (strcmp(descriptor->table->weights[i].name, name) == 0) {
@@ -163,8 +183,6 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
   const ptc_rt_weight *weight = find(model->descriptor, name, &expected);
   if (!weight || bytes != expected)
     return PTC_INVALID_ARGUMENT;
-  if (!weight->pack && weight->stored_bytes != expected)
-    return PTC_UNSUPPORTED; /* folded into others when the model was compiled */
   if (!model->own_weights) {
     char *copy = anonymous(model->descriptor->weights.bytes);
     if (!copy)
@@ -172,10 +190,12 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
     memcpy(copy, model->weights, model->descriptor->weights.bytes);
     model->weights = model->own_weights = copy;
   }
-  char *stored = model->own_weights + weight->offset;
-  if (weight->pack)
-    weight->pack(tensor, stored);
-  else
-    memcpy(stored, tensor, bytes);
+  for (uint32_t i = 0; i < weight->form_count; i++) {
+    const ptc_rt_stored_form *form = &weight->forms[i];
+    if (form->recipe)
+      follow(form->recipe, tensor, model->own_weights + form->offset);
+    else
+      memcpy(model->own_weights + form->offset, tensor, form->bytes);
+  }
   return PTC_OK;
 }

@@ -108,7 +108,8 @@ static const ptc_rt_function open_functions[] = {{&functions[0], open_variants, 
 
 static const int64_t bias_shape[] = {1};
 static const ptc_weight public_weights[] = {{"bias", {PTC_FLOAT, 32, 1}, 1, bias_shape, 4}};
-static const ptc_rt_weight weights[] = {{0, 4, 0}};
+static const ptc_rt_stored_form bias_forms[] = {{0, 4, 0}};
+static const ptc_rt_weight weights[] = {{bias_forms, 1, 0}};
 
 static const ptc_model_table table = {.struct_size = sizeof(ptc_model_table),
                                       .abi_version = PTC_ABI_VERSION,

@@ -191,7 +191,7 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
     host.weightsPlace = host::WeightsPlace::File;
     host.weightsFile = "m.weights";
   }
-  host.weights = {{"w", {2, 32}, {4}, layout.offsets[1], 16}};
+  host.weights = {{"w", {2, 32}, {4}, {{layout.offsets[1], 16, std::nullopt}}}};
   auto offset = [&](loop::WeightOp) { return layout.offsets[2]; };
   host.weightOffset = offset;
 

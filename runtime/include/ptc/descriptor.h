@@ -99,12 +99,34 @@ typedef struct ptc_rt_function {
   void (*output_shapes)(const int64_t *symbols, int64_t *const *shapes);
 } ptc_rt_function;
 
-/* A weight as stored: `pack` writes the stored form (stored_bytes at weights + offset) from a dense row-major tensor;
- * NULL: they are the same. */
-typedef struct ptc_rt_weight {
+/* How a stored form is gathered from a dense row-major tensor: over `extents`, row-major,
+ *   stored[e0, e1, ...] = tensor[offset + sum of e_i * strides[i]]
+ * With panels, dim `lane` continues dim `panel`: elements with e_panel * extents[lane] + e_lane >= limit stay as they
+ * are, zero. */
+#define PTC_RT_RECIPE_DIMS 16
+typedef struct ptc_rt_recipe {
+  uint32_t rank; /* at most PTC_RT_RECIPE_DIMS */
+  uint32_t element_bytes;
+  int64_t offset; /* in elements, as strides are */
+  const int64_t *extents;
+  const int64_t *strides;
+  int32_t panel; /* -1: no panels */
+  int32_t lane;
+  int64_t limit;
+} ptc_rt_recipe;
+
+/* One form in which kernels read a weight: `bytes` at weights + offset; recipe NULL: the dense tensor itself. */
+typedef struct ptc_rt_stored_form {
   uint64_t offset;
-  uint64_t stored_bytes;
-  void (*pack)(const void *tensor, void *stored);
+  uint64_t bytes;
+  const ptc_rt_recipe *recipe;
+} ptc_rt_stored_form;
+
+/* A weight that can be replaced, and all forms in which it is stored. */
+typedef struct ptc_rt_weight {
+  const ptc_rt_stored_form *forms;
+  uint32_t form_count;
+  uint32_t reserved;
 } ptc_rt_weight;
 
 enum { PTC_RT_WEIGHTS_ABSENT = 0, PTC_RT_WEIGHTS_EMBEDDED = 1, PTC_RT_WEIGHTS_FILE = 2 };

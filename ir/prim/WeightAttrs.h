@@ -1,0 +1,21 @@
+//===- WeightAttrs.h - what is known about weights beside their ops -*- C++ -*-===//
+//
+// A weight that a caller may replace must be known by what the model says of it,
+// and every value that was made of it must be one that can be made again.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_IR_PRIM_WEIGHTATTRS_H
+#define PTC_IR_PRIM_WEIGHTATTRS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace ptc::prim {
+
+/// On a `loop.weight`: the tensor type that the model declares, whatever the stored form.
+inline constexpr llvm::StringLiteral sourceTypeAttr = "source";
+/// On a function or program: names of weights whose values went into constants.
+inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
+
+} // namespace ptc::prim
+
+#endif // PTC_IR_PRIM_WEIGHTATTRS_H

@@ -1,0 +1,37 @@
+"""Small models for these tests, compiled in a folder that lives as long as the test."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+PTC = None  # the command; run.py sets it
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(nodes, inputs, outputs, weights=None, opset=21):
+    initializers = [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "test", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+class ModelTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def compile(self, proto, *flags, name="model"):
+        """The path of the library."""
+        onnx.save(proto, self.folder / f"{name}.onnx")
+        library = self.folder / f"{name}.so"
+        command = [PTC, "compile", self.folder / f"{name}.onnx", "-o", library, *flags]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return library

@@ -1,0 +1,115 @@
+"""Interface and calls."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import ptc
+from models import ModelTest, model, value
+from onnx import TensorProto, helper
+
+
+def scaled_sum():
+    """y = x + b, z = -x over a symbolic dim."""
+    nodes = [helper.make_node("Add", ["x", "b"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    return model(nodes, [value("x", ["n", 3]), value("b", [3])], [value("y", ["n", 3]), value("z", ["n", 3])])
+
+
+class Calls(ModelTest):
+    def test_interface_shows_names_types_and_dims(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=1..8:2"))
+        self.assertEqual([v.name for v in loaded.inputs], ["x", "b"])
+        self.assertEqual([v.name for v in loaded.outputs], ["y", "z"])
+        self.assertEqual(loaded.inputs[0].shape, ("n", 3))
+        self.assertEqual(loaded.inputs[0].dtype, "float32")
+        (symbol,) = loaded.symbols
+        self.assertEqual((symbol.name, symbol.min, symbol.max, symbol.hint), ("n", 1, 8, 2))
+        self.assertIn(loaded.cpu_level, loaded.levels)
+        self.assertGreaterEqual(loaded.threads, 1)
+        self.assertTrue(loaded.compiler.startswith("ptc "))
+
+    def test_inputs_by_position_and_by_name(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=0..8"))
+        x, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+        for outputs in (loaded(x, b), loaded(x, b=b), loaded(b=b, x=x)):
+            np.testing.assert_array_equal(outputs["y"], x + b)
+            np.testing.assert_array_equal(outputs["z"], -x)
+        np.testing.assert_array_equal(loaded(x[:, ::-1], b)["z"], -x[:, ::-1])  # not contiguous
+        np.testing.assert_array_equal(loaded(x[:0], b)["z"], -x[:0])
+
+    def test_wrong_arguments_are_type_errors(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        x, b = np.zeros((2, 3), np.float32), np.zeros(3, np.float32)
+        for call in (lambda: loaded(x), lambda: loaded(x, b, b), lambda: loaded(x, c=b), lambda: loaded(x, x=x, b=b),
+                     lambda: loaded(x.astype(np.float64), b)):
+            self.assertRaises(TypeError, call)
+
+    def test_wrong_dims_are_errors_of_the_library(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=1..8:2"))
+        b = np.zeros(3, np.float32)
+        with self.assertRaisesRegex(ptc.Error, "x") as caught:
+            loaded(np.zeros((2, 4), np.float32), b)
+        self.assertEqual(caught.exception.status, 3)
+        with self.assertRaisesRegex(ptc.Error, "n") as caught:
+            loaded(np.zeros((9, 3), np.float32), b)
+        self.assertIn(caught.exception.status, (3, 4))
+
+    def test_unknown_level_and_missing_file(self):
+        library = self.compile(scaled_sum())
+        self.assertRaises(ptc.Error, ptc.load, library, cpu_level="x86-64-v9")
+        self.assertRaises(OSError, ptc.load, self.folder / "none.so")
+
+    def test_alias_pairs_copy_the_state(self):
+        add = model([helper.make_node("Add", ["state", "x"], ["next"])], [value("state", [4]), value("x", [4])],
+                    [value("next", [4])])
+        loaded = ptc.load(self.compile(add, "--alias", "state=next"))
+        state, x = np.zeros(4, np.float32), np.ones(4, np.float32)
+        np.testing.assert_array_equal(loaded(state, x)["next"], x)
+        np.testing.assert_array_equal(state, np.zeros(4))
+        run = loaded.prepare(state, x)
+        run()
+        np.testing.assert_array_equal(run()["next"], 2 * x)  # goes on from its last state
+
+    def test_calls_at_once(self):
+        loaded = ptc.load(self.compile(scaled_sum()), threads=1)
+        b = np.zeros(3, np.float32)
+        wrong = []
+
+        def work(seed):
+            x = np.random.default_rng(seed).standard_normal((50, 3), np.float32)
+            for _ in range(50):
+                if not np.array_equal(loaded(x, b)["z"], -x):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_workspace(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        self.assertGreaterEqual(loaded.workspace_size(np.zeros((2, 3), np.float32), np.zeros(3, np.float32)), 0)
+
+    def test_types_that_numpy_lacks(self):
+        for name in ("bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "int4", "uint4", "float4_e2m1fn"):
+            with self.subTest(name):
+                numpy_type = np.dtype(getattr(ml_dtypes, name))
+                kind = helper.np_dtype_to_tensor_dtype(numpy_type)
+                turn = model([helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])], [value("x", [3, 5], kind)],
+                             [value("y", [5, 3], kind)], opset=24)
+                loaded = ptc.load(self.compile(turn, name=name))
+                x = np.arange(15).astype(np.uint8).reshape(3, 5) % 8
+                x = x.astype(np.int32).astype(numpy_type)
+                y = loaded(x)["y"]
+                self.assertEqual(y.dtype, numpy_type)
+                np.testing.assert_array_equal(y.astype(np.float32), x.T.astype(np.float32))
+
+    def test_half_and_bool(self):
+        equal = model([helper.make_node("Equal", ["x", "y"], ["z"])],
+                      [value("x", [7], TensorProto.FLOAT16), value("y", [7], TensorProto.FLOAT16)],
+                      [value("z", [7], TensorProto.BOOL)])
+        loaded = ptc.load(self.compile(equal))
+        x = np.arange(7).astype(np.float16)
+        np.testing.assert_array_equal(loaded(x, np.full(7, 3, np.float16))["z"], x == 3)

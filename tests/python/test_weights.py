@@ -1,0 +1,105 @@
+"""Weights beside the library, and weights that are replaced."""
+
+import shutil
+
+import numpy as np
+import onnxruntime
+import ptc
+from models import ModelTest, model, value
+from onnx import helper, numpy_helper
+
+RNG = np.random.default_rng(3)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def network():
+    """A convolution, a product, and one weight that is read both as a table and as a matrix."""
+    nodes = [
+        helper.make_node("Conv", ["image", "kernel", "bias"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("ReduceMean", ["r", "axes"], ["mean"], keepdims=0),
+        helper.make_node("MatMul", ["mean", "matrix"], ["hidden"]),
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("Add", ["hidden", "rows"], ["sum"]),
+        helper.make_node("Transpose", ["table"], ["turned"], perm=[1, 0]),
+        helper.make_node("MatMul", ["sum", "turned"], ["y"]),
+    ]
+    weights = {"kernel": normal(20, 8, 3, 3), "bias": normal(20), "axes": np.array([2, 3], np.int64),
+               "matrix": normal(20, 90), "table": normal(35, 90)}
+    inputs = [value("image", ["n", 8, 10, 10]), value("ids", ["n"], 7)]
+    return model(nodes, inputs, [value("y", ["n", 35])], weights)
+
+
+def expected(proto, feeds):
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)[0]
+
+
+def changed(proto, name, array):
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    (tensor,) = [tensor for tensor in copy.graph.initializer if tensor.name == name]
+    tensor.CopyFrom(numpy_helper.from_array(array, name))
+    return copy
+
+
+class Weights(ModelTest):
+    def check(self, loaded, proto, feeds):
+        np.testing.assert_allclose(loaded(**feeds)["y"], expected(proto, feeds), rtol=1e-4, atol=1e-3)
+
+    def test_replaced_weights_are_those_of_the_changed_model(self):
+        proto = network()
+        feeds = {"image": normal(3, 8, 10, 10), "ids": np.array([0, 34, 7], np.int64)}
+        for place in ("embed", "file"):
+            library = self.compile(proto, f"--weights={place}", name=place)
+            for level in ptc.load(library).levels:
+                try:
+                    loaded = ptc.load(library, cpu_level=level)
+                except ptc.Error:  # this processor lacks the level
+                    continue
+                with self.subTest(place=place, level=level):
+                    now = proto
+                    self.check(loaded, now, feeds)
+                    for name, shape in {"kernel": (20, 8, 3, 3), "matrix": (20, 90), "table": (35, 90)}.items():
+                        array = normal(*shape)
+                        loaded.set_weight(name, array)
+                        now = changed(now, name, array)
+                        self.check(loaded, now, feeds)
+                    self.check(ptc.load(library, cpu_level=level), proto, feeds)  # models are independent
+
+    def test_a_library_without_weights_runs_on_those_it_is_given(self):
+        proto = network()
+        feeds = {"image": normal(2, 8, 10, 10), "ids": np.array([3, 4], np.int64)}
+        loaded = ptc.load(self.compile(proto, "--weights=none"))
+        for tensor in proto.graph.initializer:
+            if tensor.name in loaded.weights:
+                loaded.set_weight(tensor.name, numpy_helper.to_array(tensor))
+        self.check(loaded, proto, feeds)
+
+    def test_unknown_names_and_sizes_are_refused(self):
+        loaded = ptc.load(self.compile(network()))
+        self.assertEqual(sorted(loaded.weights), ["kernel", "matrix", "table"])
+        self.assertRaises(ptc.Error, loaded.set_weight, "nothing", normal(20, 90))
+        self.assertRaises(ptc.Error, loaded.set_weight, "matrix", normal(20, 91))
+
+    def test_a_weight_that_was_computed_with_cannot_be_replaced(self):
+        nodes = [helper.make_node("Exp", ["w"], ["e"]), helper.make_node("MatMul", ["x", "e"], ["a"]),
+                 helper.make_node("MatMul", ["a", "w"], ["b"]), helper.make_node("MatMul", ["b", "v"], ["y"])]
+        weights = {"w": normal(40, 40), "v": normal(40, 40)}
+        proto = model(nodes, [value("x", [2, 40])], [value("y", [2, 40])], weights)
+        self.assertEqual(ptc.load(self.compile(proto)).weights, ["v"])
+
+    def test_the_weights_file_is_found_beside_the_library_or_by_option(self):
+        proto = network()
+        feeds = {"image": normal(1, 8, 10, 10), "ids": np.array([5], np.int64)}
+        library = self.compile(proto, "--weights=file")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        moved = shutil.copy(library, elsewhere / "moved.so")
+        self.assertRaisesRegex(ptc.Error, "weights", ptc.load, moved)
+        self.check(ptc.load(moved, weights=self.folder / "model.weights"), proto, feeds)
+        (elsewhere / "model.weights").write_bytes((self.folder / "model.weights").read_bytes()[:-1])
+        self.assertRaisesRegex(ptc.Error, "whole", ptc.load, moved)
