@@ -207,12 +207,12 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
 }
 
 static Error bench(Session &session, const BenchOptions &options) {
-  Expected<ModelLibrary> library = ModelLibrary::open(options.library);
+  Expected<ModelLibrary> library = ModelLibrary::open(session, options.library);
   if (!library)
     return library.takeError();
   std::optional<ModelLibrary> other;
   if (!options.other.empty()) {
-    Expected<ModelLibrary> opened = ModelLibrary::open(options.other);
+    Expected<ModelLibrary> opened = ModelLibrary::open(session, options.other);
     if (!opened)
       return opened.takeError();
     other = std::move(*opened);

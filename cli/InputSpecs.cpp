@@ -61,6 +61,11 @@ static Expected<std::vector<int64_t>> shapeOf(const ptc_value &value, const Symb
                        "give it with --dim, or the input as a file");
     shape.push_back(*known);
   }
+  constexpr int64_t most = int64_t(1) << 40; // elements: more than any machine holds
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count) || count > most)
+      return exitError(exitUsage, Twine("input '") + value.name + "' of " + formatShape(shape) + " is too large");
   return shape;
 }
 
@@ -116,12 +121,26 @@ static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<st
   return sorted;
 }
 
+static Error checkNames(const ptc_function &function, const SymbolDims &dims) {
+  std::string names;
+  for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count))
+    names += (names.empty() ? "" : ", ") + std::string(symbol.name);
+  for (const auto &entry : dims)
+    if (llvm::none_of(ArrayRef(function.symbols, function.symbol_count),
+                      [&](const ptc_symbol &symbol) { return entry.getKey() == symbol.name; }))
+      return exitError(exitUsage, "the model has no dim '" + entry.getKey() + "'",
+                       names.empty() ? "all its dims are fixed" : "its dims: " + names);
+  return Error::success();
+}
+
 Expected<std::vector<Tensor>> makeInputs(const ptc_function &function, ArrayRef<std::string> specs,
                                          const SymbolDims &named) {
   Expected<SortedSpecs> sorted = sortSpecs(function, specs);
   if (!sorted)
     return sorted.takeError();
   std::vector<std::optional<Tensor>> inputs(function.input_count);
+  if (Error error = checkNames(function, named))
+    return std::move(error);
   SymbolDims dims = named;
   for (unsigned i = 0; i < function.input_count; ++i) { // what is read decides the dims of what is made up
     const ptc_value &value = function.inputs[i];

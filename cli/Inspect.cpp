@@ -111,7 +111,7 @@ static void printInterface(raw_ostream &os, const ptc_model_table &table) {
 }
 
 static Error inspectLibrary(Session &session, const InspectOptions &options) {
-  Expected<ModelLibrary> library = ModelLibrary::open(options.compile.model);
+  Expected<ModelLibrary> library = ModelLibrary::open(session, options.compile.model);
   if (!library)
     return library.takeError();
   if (options.showsAll())

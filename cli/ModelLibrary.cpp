@@ -1,5 +1,5 @@
 #include "cli/ModelLibrary.h"
-#include "compiler/DiagnosticRendering.h"
+#include "compiler/artifact/LibraryCheck.h"
 #include "llvm/Support/FileSystem.h"
 #include <dlfcn.h>
 
@@ -36,11 +36,29 @@ std::string formatValue(const ptc_value &value) {
   return text + "]";
 }
 
-Expected<ModelLibrary> ModelLibrary::open(StringRef path) {
+/// What is known about the file without loading it.
+static Error checkFile(Session &session, StringRef path) {
+  Expected<artifact::LibraryState> state = artifact::checkLibrary(path);
+  if (!state)
+    return exitError(exitFile, "cannot load '" + path + "': " + toString(state.takeError()),
+                     "a library that `ptc compile` has written is needed");
+  if (*state != artifact::LibraryState::Changed)
+    return Error::success();
+  DiagnosticRecord changed{.severity = DiagnosticRecord::Severity::Warning, .subject = path.str()};
+  changed.message = "the library is not as ptc wrote it: its bytes do not match its build id";
+  changed.helps.push_back("tools like strip change libraries; if none did, compile the model again");
+  session.diagnostics.report(std::move(changed));
+  return Error::success();
+}
+
+Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
   // A name without a slash would be looked for in the system's folders.
   std::string file = path.contains('/') ? path.str() : "./" + path.str();
   if (!sys::fs::exists(file))
     return exitError(exitFile, "cannot read '" + path + "': no such file");
+  if (Error error = checkFile(session, path))
+    return std::move(error);
+  session.crash.suspect(path);
   void *handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return exitError(exitFile, "cannot load '" + path + "': " + ::dlerror());

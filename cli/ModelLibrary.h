@@ -2,6 +2,7 @@
 #ifndef PTC_CLI_MODELLIBRARY_H
 #define PTC_CLI_MODELLIBRARY_H
 
+#include "cli/Session.h"
 #include "cli/tensor/TensorFiles.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -17,7 +18,8 @@ struct InstanceOptions {
 /// A loaded library. Stays loaded as long as the process: its threads may still be about to end.
 class ModelLibrary {
 public:
-  static llvm::Expected<ModelLibrary> open(llvm::StringRef path);
+  /// Checks the file before any of its code runs; one that was changed since ptc wrote it is a warning.
+  static llvm::Expected<ModelLibrary> open(Session &session, llvm::StringRef path);
   const ptc_model_table &table() const { return *entry; }
   llvm::StringRef path() const { return file; }
   /// The function of this name, the first if it is empty.

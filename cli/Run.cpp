@@ -72,7 +72,7 @@ static Error writeOutputs(const ptc_function &function, const std::vector<Tensor
 }
 
 static Error runModel(Session &session, const RunOptions &options) {
-  Expected<ModelLibrary> library = ModelLibrary::open(options.library);
+  Expected<ModelLibrary> library = ModelLibrary::open(session, options.library);
   if (!library)
     return library.takeError();
   Expected<unsigned> function = library->findFunction(options.function);

@@ -2,6 +2,7 @@
 #ifndef PTC_CLI_SESSION_H
 #define PTC_CLI_SESSION_H
 
+#include "cli/Crash.h"
 #include "cli/Progress.h"
 #include "compiler/DiagnosticRendering.h"
 
@@ -19,6 +20,7 @@ struct Session {
   CommonOptions common;
   Diagnostics &diagnostics;
   Progress &progress;
+  Crash &crash;
   llvm::raw_ostream &out;             // results
   std::string program;                // argv[0]
   std::vector<std::string> arguments; // as given, for reproducers

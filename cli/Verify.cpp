@@ -86,7 +86,7 @@ static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_functi
   if (suffix == ".npz")
     return readTensors(against);
   if (suffix == ".so") {
-    Expected<ModelLibrary> other = ModelLibrary::open(against);
+    Expected<ModelLibrary> other = ModelLibrary::open(session, against);
     if (!other)
       return other.takeError();
     Expected<std::vector<Tensor>> outputs = runLibrary(*other, options.instance, inputs);
@@ -136,7 +136,7 @@ static bool compareOutput(Session &session, StringRef name, const Tensor &actual
 }
 
 static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
-  Expected<ModelLibrary> library = ModelLibrary::open(path);
+  Expected<ModelLibrary> library = ModelLibrary::open(session, path);
   if (!library)
     return library.takeError();
   const ptc_function &function = library->table().functions[0];

@@ -1,15 +1,13 @@
 // ptc: verbs over models and the libraries made from them.
 //
 //   main: expand @files, find the verb, parse its flags, run it, turn what happened into an exit code.
+#include "cli/Crash.h"
 #include "cli/Verb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/StringSaver.h"
-#include <csignal>
-#include <unistd.h>
 
 using namespace llvm;
 using namespace ptc;
@@ -120,7 +118,7 @@ static Diagnostics::Style styleOf(const CommonOptions &common) {
   return {format, color, false};
 }
 
-static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program) {
+static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program, Crash &crash) {
   CommonOptions common;
   CLI::App app(verb.summary.str(), "ptc " + verb.name.str());
   app.get_formatter()->column_width(32);
@@ -151,7 +149,7 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
     progress.clear();
     outs().flush(); // so that both streams read in order when they go to one file
   };
-  Session session{common, diagnostics, progress, outs(), program.str(), std::move(given)};
+  Session session{common, diagnostics, progress, crash, outs(), program.str(), std::move(given)};
   if (Error error = action(session))
     diagnostics.report(std::move(error));
   outs().flush();
@@ -162,27 +160,9 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
   return diagnostics.exitCode();
 }
 
-/// A crash is ours: say so, with the exit code that build systems can tell from a wrong model.
-static void reportCrash(void *) {
-  static constexpr StringLiteral message =
-      "ptc: error: internal error: this is a defect of ptc, not of the model. `ptc compile --save-temps=DIR` keeps the "
-      "stages before it.\n";
-  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
-  ::_exit(exitInternal);
-}
-
-static void reportOutOfMemory(void *, const char *, bool) {
-  static constexpr StringLiteral message = "ptc: error: out of memory\n";
-  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
-  ::_exit(exitLimit);
-}
-
 int main(int argc, char **argv) {
-  sys::AddSignalHandler(reportCrash, nullptr);
-  ::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of write, which is reported
-  install_bad_alloc_error_handler(reportOutOfMemory);
-  std::set_new_handler([] { reportOutOfMemory(nullptr, nullptr, false); });
-
+  Crash crash;
+  crash.install();
   std::vector<std::string> arguments = expandArguments(argc, argv);
   if (arguments.empty() || is_contained({"--help", "-h", "help"}, arguments.front())) {
     printVerbs(arguments.empty() ? errs() : outs());
@@ -194,7 +174,7 @@ int main(int argc, char **argv) {
   arguments.erase(arguments.begin());
   for (const VerbRow &verb : verbs)
     if (verb.name == name)
-      return runVerb(verb, std::move(arguments), argv[0]);
+      return runVerb(verb, std::move(arguments), argv[0], crash);
 
   std::vector<std::string> names;
   for (const VerbRow &verb : verbs)

@@ -27,6 +27,8 @@ constexpr llvm::StringLiteral digestSection = ".ptc.weights_digest";
 constexpr llvm::StringLiteral weightsSymbol = "ptc_weights";
 constexpr llvm::StringLiteral digestSymbol = "ptc_weights_digest";
 constexpr unsigned digestBytes = 32;
+/// At the end of .note.gnu.build-id.
+constexpr unsigned buildIdBytes = 20;
 
 /// An object with hidden symbols `ptc_weights` (at the start of a read-only, page-aligned section of `bytes` bytes that
 /// has no contents yet; left out when `bytes` is 0) and `ptc_weights_digest` (32 zero bytes in a section of its own).

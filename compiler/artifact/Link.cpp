@@ -44,7 +44,6 @@ namespace ptc::artifact {
 namespace {
 
 constexpr uint64_t pageBytes = 4096;
-constexpr unsigned buildIdBytes = 20;
 
 struct StubLibrary {
   std::string soname;

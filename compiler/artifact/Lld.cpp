@@ -23,14 +23,14 @@ static Error systemError(const Twine &what) {
 Expected<MemoryFile> MemoryFile::create(StringRef bytes) {
   int descriptor = memfd_create("ptc-link", MFD_CLOEXEC);
   if (descriptor < 0)
-    return systemError("cannot make a file in memory");
+    return systemError("cannot link: no file in memory can be made");
   MemoryFile file(descriptor);
   while (!bytes.empty()) {
     ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      return systemError("cannot fill a file in memory");
+      return systemError("cannot link: the objects do not fit into a file in memory");
     bytes = bytes.drop_front(written);
   }
   return file;

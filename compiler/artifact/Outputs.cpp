@@ -50,7 +50,7 @@ Expected<std::string> Outputs::stage(StringRef path) {
     return cannotWrite(path, failed);
   sys::Process::SafelyCloseFileDescriptor(descriptor);
   sys::RemoveFileOnSignal(temporary);
-  staged.push_back({temporary.str().str(), target.str().str()});
+  staged.push_back({temporary.str().str(), target.str().str(), path.str()});
   return staged.back().temporary;
 }
 
@@ -75,7 +75,7 @@ Error Outputs::explain(Error error) const {
     std::error_code code = info.convertToErrorCode();
     for (const Staged &file : staged)
       for (size_t at; (at = text.find(file.temporary)) != std::string::npos;) {
-        text.replace(at, file.temporary.size(), file.final);
+        text.replace(at, file.temporary.size(), file.given);
         if (code == inconvertibleErrorCode())
           code = std::make_error_code(std::errc::io_error);
       }
@@ -110,7 +110,7 @@ Error Outputs::commit() {
   for (const Staged &file : files) {
     if (!result)
       if (std::error_code failed = publish(file.temporary, file.final))
-        result = cannotWrite(file.final, failed);
+        result = cannotWrite(file.given, failed);
     discard(file.temporary);
   }
   return result;

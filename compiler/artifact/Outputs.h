@@ -36,6 +36,7 @@ public:
 private:
   struct Staged {
     std::string temporary, final;
+    std::string given; // as the caller named it; `final` has links resolved
   };
   std::vector<Staged> staged;
 };

@@ -3,6 +3,7 @@
     mlp.onnx      [batch, 8] -> two layers with Relu and Softmax -> [batch, 4]; batch is symbolic
     cumulate.onnx state [4], x [4] -> stateN = state + x (for --alias)
     unknown.onnx  two operators that nobody has, three nodes
+    wide.onnx     [batch, 512] -> one product with a weight of 2 MB
     mlp.npz       inputs of mlp.onnx, and `expected`, its outputs by numpy
 """
 import sys
@@ -36,6 +37,8 @@ save("mlp", [helper.make_node("MatMul", ["x", "w1"], ["h0"], name="fc1"),
              helper.make_node("Softmax", ["h3"], ["y"], name="softmax", axis=-1)],
      [value("x", ["batch", 8])], [value("y", ["batch", 4])],
      [numpy_helper.from_array(a, n) for n, a in [("w1", w1), ("b1", b1), ("w2", w2), ("b2", b2)]])
+save("wide", [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc")], [value("x", ["batch", 512])],
+     [value("y", ["batch", 1024])], [numpy_helper.from_array(np.ones((512, 1024), np.float32), "w")])
 x = rng.standard_normal((3, 8), np.float32)
 h = np.maximum(x @ w1 + b1, 0) @ w2 + b2
 e = np.exp(h - h.max(axis=1, keepdims=True))
