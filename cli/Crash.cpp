@@ -2,6 +2,7 @@
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -68,8 +69,30 @@ static void endForException() {
   std::abort();
 }
 
+static std::atomic<bool> isInterrupted = false;
+
+/// Removes what was begun, then dies of the signal, as shells and make expect.
+static void interrupt(int signal) {
+  isInterrupted = true;
+  ::signal(signal, SIG_DFL);
+  sys::RunInterruptHandlers();
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, signal);
+  pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);
+  ::kill(::getpid(), signal);
+}
+
+void Crash::waitIfInterrupted() {
+  while (isInterrupted)
+    ::pause();
+}
+
 void Crash::install() {
   sys::AddSignalHandler(report, this);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (::signal(signal, interrupt) == SIG_IGN) // nohup
+      ::signal(signal, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of write, which is reported
   install_bad_alloc_error_handler(reportOutOfMemory);
   install_fatal_error_handler(reportFatal);

@@ -11,6 +11,8 @@ class Crash {
 public:
   /// Makes crashes, exhausted memory and fatal errors of LLVM end the process with a sentence and an exit code.
   void install();
+  /// Does not return once a signal is ending the process: what fails from then on fails because its files are gone.
+  static void waitIfInterrupted();
   /// From here on code of this library runs: a crash may be its own.
   void suspect(llvm::StringRef library);
 

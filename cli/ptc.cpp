@@ -150,7 +150,9 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
     outs().flush(); // so that both streams read in order when they go to one file
   };
   Session session{common, diagnostics, progress, crash, outs(), program.str(), std::move(given)};
-  if (Error error = action(session))
+  Error error = action(session);
+  Crash::waitIfInterrupted();
+  if (error)
     diagnostics.report(std::move(error));
   outs().flush();
   if (outs().has_error()) {

@@ -26,6 +26,22 @@ Outputs::~Outputs() {
     discard(file.temporary);
 }
 
+/// A new file of its own, which a signal removes: it is noted before it is there.
+static std::error_code createTemporary(const Twine &model, SmallVectorImpl<char> &path) {
+  for (unsigned attempt = 0;; ++attempt) {
+    sys::fs::createUniquePath(model, path, /*MakeAbsolute=*/false);
+    StringRef name(path.data(), path.size());
+    sys::RemoveFileOnSignal(name);
+    int descriptor;
+    std::error_code failed = sys::fs::openFileForWrite(name, descriptor, sys::fs::CD_CreateNew);
+    if (!failed)
+      return sys::Process::SafelyCloseFileDescriptor(descriptor);
+    sys::DontRemoveFileOnSignal(name);
+    if (failed != std::errc::file_exists || attempt == 100)
+      return failed;
+  }
+}
+
 Expected<std::string> Outputs::stage(StringRef path) {
   sys::fs::file_status status;
   std::error_code error = sys::fs::status(path, status);
@@ -45,11 +61,8 @@ Expected<std::string> Outputs::stage(StringRef path) {
 
   SmallString<128> model(folder), temporary;
   sys::path::append(model, "." + sys::path::filename(path) + ".%%%%%%%%");
-  int descriptor;
-  if (std::error_code failed = sys::fs::createUniqueFile(model, descriptor, temporary))
+  if (std::error_code failed = createTemporary(model, temporary))
     return cannotWrite(path, failed);
-  sys::Process::SafelyCloseFileDescriptor(descriptor);
-  sys::RemoveFileOnSignal(temporary);
   staged.push_back({temporary.str().str(), target.str().str(), path.str()});
   return staged.back().temporary;
 }
