@@ -3,7 +3,7 @@
 
 // The 1x1 convolution's weight in panels; the depthwise one's with channels innermost, read in the order of the image.
 // CHECK-LABEL: loop.program @depthwise
-// CHECK-DAG:     loop.weight <"b", "", 0, 1152> recipe <extents = [3, 3, 32, 1], strides = [3, 1, 9, 9], offset = 0, panel = -1, lane = -1, limit = 0> : <[3, 3, 32, 1] x f32, <[0, 1, 2, 3]>>
+// CHECK-DAG:     loop.weight <"b", "", 0, 1152> recipe <extents = [3, 3, 32, 1], strides = [3, 1, 9, 9], offset = 0, panel = -1, lane = -1, limit = 0> {source = tensor<32x1x3x3xf32>} : <[3, 3, 32, 1] x f32, <[0, 1, 2, 3]>>
 // CHECK-DAG:     loop.weight <"a", "", 0, 4096> recipe <extents = [2, 1, 1, 32, 16]
 // CHECK:         %[[A:.*]] = loop.buffer : <[1, 32, 10, 12] x f32, <[0, 2, 3, 1]>>
 // CHECK:         loop.contraction
