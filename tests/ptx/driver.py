@@ -25,7 +25,7 @@ class Driver:
         keys = (ctypes.c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER and its size
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), 8192)
         try:
-            self("cuModuleLoadDataEx", ctypes.byref(module), ptx, 2, keys, values)
+            self("cuModuleLoadDataEx", ctypes.byref(module), ptx.encode(), 2, keys, values)
         except RuntimeError as error:
             raise RuntimeError(f"{error}\n{log.value.decode()}") from None
         return module

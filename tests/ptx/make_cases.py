@@ -1,6 +1,6 @@
-"""Writes folders that run_ptx.py checks on a machine with a GPU: PTX, launches, inputs and onnxruntime's results.
+"""Writes folders that run.py checks on a machine with a GPU: PTX, launches, inputs and onnxruntime's results.
 
-    python tests/codegen/gpu/make_cases.py [--build BUILD] [--gpu ARCH] [--filter REGEX] DIR
+    python tests/ptx/make_cases.py [--build BUILD] [--gpu ARCH] [--filter REGEX] DIR
 """
 
 import argparse
@@ -12,7 +12,7 @@ import numpy as np
 import onnx.parser
 import onnxruntime
 
-ROOT = Path(__file__).resolve().parent.parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 # name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers are indices.
 CASES = {
