@@ -26,6 +26,8 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
+static constexpr int64_t widestSplit = 10; // panels: more, and half a vector is not worth another tile's code
+
 //===----------------------------------------------------------------------===//
 // Small emitters
 //===----------------------------------------------------------------------===//
@@ -239,14 +241,29 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   SmallVector<ColumnClass> classes;
   if (larger)
     classes.push_back({part + 1, 0, task.firstColumnTile, i.min(task.endColumnTile, i.constant(larger))});
-  classes.push_back({part, larger, i.max(task.firstColumnTile, i.constant(larger)), task.endColumnTile, isRagged});
+  Value firstPart = i.max(task.firstColumnTile, i.constant(larger));
+  int64_t lastColumns = *known % panelWidth;
+  int64_t computed = 0;
+  if (isRagged)
+    for (const TileVector &vector : getTileVectors(part, lastColumns, lanes))
+      computed += vector.lanes;
+  bool savesVectors = isRagged && computed < part * panelWidth;
+  if (!savesVectors || all > widestSplit) {
+    classes.push_back({part, larger, firstPart, task.endColumnTile, isRagged});
+    return classes;
+  }
+  // The last tile is a class of its own, which leaves out the vectors that are all outside.
+  Value last = i.constant(count - 1);
+  if (count - larger > 1)
+    classes.push_back({part, larger, firstPart, i.min(task.endColumnTile, last)});
+  classes.push_back({part, larger, i.max(firstPart, last), task.endColumnTile, true, lastColumns});
   return classes;
 }
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
-  TileShape shape{rows.height, columns.panels, split.unroll};
-  int64_t width = columns.panels * panelWidth / lanes, count = rows.height * width;
+  TileShape shape{rows.height, columns.panels, split.unroll, columns.lastColumns};
+  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator};
   if (f.rhs == RhsForm::Panels) {
@@ -263,12 +280,12 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
           i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
     }
     if (f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator)
-      operands.convertB = [&, panel](Value loaded, int64_t vector, ValueRange ks) {
+      operands.convertB = [&, panel](Value loaded, int64_t column, ValueRange ks) {
         // The rest of the region, on a vector of elements.
         EmissionPoint at = taskPoint(task);
-        at.lanes = lanes;
+        at.lanes = cast<VectorType>(loaded.getType()).getNumElements();
         at.vectorDim = f.firstK() - 1;
-        setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(vector * lanes)));
+        setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
         // Loops over several dims at once are the innermost ones.
         for (auto [index, k] : llvm::enumerate(ks)) {
           int64_t dim = f.kLoops[index].dim, first = f.firstK() + int64_t(index);
@@ -277,7 +294,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
           else
             setDims(at, first, f.firstK() + f.kDims - first, k);
         }
-        return widened(e.splat(e.emitRegion(f.op.getRhs(), at, {loaded}), lanes));
+        return widened(e.splat(e.emitRegion(f.op.getRhs(), at, {loaded}), at.lanes));
       };
   } else {
     operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
@@ -306,14 +323,14 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   for (int64_t r = 0; r < rows.height; ++r) {
     // Rows that do not exist have a place of their own: rowsMost has room for whole tiles.
     Value line = i.add(i.mul(i.add(local, i.constant(r)), sumsPitch), column);
-    for (int64_t c = 0; c < width; ++c) {
-      slots.push_back(e.getAddress(sums, accumulator, i.add(line, i.constant(c * lanes))));
-      init.push_back(e.createLoad(accumulator, lanes, slots.back()));
+    for (const TileVector &vector : vectors) {
+      slots.push_back(e.getAddress(sums, accumulator, i.add(line, i.constant(vector.column))));
+      init.push_back(e.createLoad(accumulator, vector.lanes, slots.back()));
     }
   }
   SmallVector<Value> acc = emitRegisterTile(e, shape, operands, init);
-  for (int64_t a = 0; a < count; ++a)
-    e.createStore(acc[a], slots[a]);
+  for (auto [sum, slot] : llvm::zip_equal(acc, slots))
+    e.createStore(sum, slot);
 }
 
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {

@@ -32,7 +32,8 @@ struct RowClass {
 struct ColumnClass {
   int64_t panels, offset;
   mlir::Value lower, upper;
-  bool isMasked = false; // the last panel may be partly outside n
+  bool isMasked = false;            // the last panel may be partly outside n
+  int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
 };
 
 struct ContractionEmission {

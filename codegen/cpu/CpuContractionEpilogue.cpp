@@ -49,12 +49,13 @@ static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first,
 void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
                                              const ColumnClass &columns, Value row, Value panel,
                                              ValueRange accumulators) {
-  int64_t width = columns.panels * panelWidth / lanes;
+  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
+  int64_t width = int64_t(vectors.size());
   Value column = i.mul(panel, i.constant(panelWidth));
   if (rows.isRagged || !hasVectorColumns(*this) || !isLightEpilogue(task, rows.height * width)) {
     for (int64_t r = 0; r < rows.height; ++r)
       for (int64_t c = 0; c < width; ++c) {
-        Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(c * lanes));
+        Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(vectors[c].column));
         e.createStore(accumulators[r * width + c], e.getAddress(sums, accumulator, slot));
       }
     Value count = i.constant(rows.height);
@@ -64,7 +65,6 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
     return emitEpilogueOnSums(task, sums, row, count, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
   }
   EmissionPoint base = taskPoint(task);
-  base.lanes = lanes;
   base.vectorDim = f.firstK() - 1;
   SmallVector<EmissionPoint> points;
   if (isFlatM) {
@@ -77,10 +77,15 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
   for (int64_t r = 0; r < rows.height; ++r)
     for (int64_t c = 0; c < width; ++c) {
       EmissionPoint &point = points[r];
-      Value first = i.add(column, i.constant(c * lanes));
+      auto [start, count] = vectors[c];
+      Value first = i.add(column, i.constant(start));
       setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
-      bool mayEnd = columns.isMasked && (!i.asConstant(n) || c >= width - panelWidth / lanes);
-      point.mask = mayEnd ? e.laneMask(i.sub(n, first), lanes) : Value();
+      int64_t lastPanel = (columns.panels - 1) * panelWidth;
+      bool mayEnd = columns.isMasked && (!i.asConstant(n) || start >= lastPanel);
+      if (columns.lastColumns < panelWidth)
+        mayEnd = start + count > lastPanel + columns.lastColumns;
+      point.lanes = count;
+      point.mask = mayEnd ? e.laneMask(i.sub(n, first), count) : Value();
       e.emitRegion(f.op.getEpilogue(), point, {accumulators[r * width + c]});
     }
 }

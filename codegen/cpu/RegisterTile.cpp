@@ -13,6 +13,9 @@
 // widths are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
 // The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills.
+// Columns that do not fill the last panel still cost their vector. Half of it is computed where that is enough: many
+// processors run two 256-bit multiply-adds in the time of a 512-bit one.
+//
 // Tiles with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which
 // streams from memory once, is read as one contiguous stream for each panel.
 //
@@ -61,6 +64,16 @@ void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
       rows[r + block] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, high);
     }
   }
+}
+
+SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns, int64_t lanes) {
+  SmallVector<TileVector> vectors;
+  int64_t end = (panels - 1) * panelWidth + lastColumns;
+  for (int64_t column = 0; column < end; column += lanes) {
+    bool isHalf = lanes == panelWidth && end - column <= lanes / 2;
+    vectors.push_back({column, isHalf ? lanes / 2 : lanes});
+  }
+  return vectors;
 }
 
 static int64_t vectorsOfPanel(const CpuLevel &level, Type accumulator) {
@@ -133,13 +146,19 @@ struct TileEmission {
   KernelEmitter &emitter;
   TileShape shape;
   const TileOperands &operands;
-  int64_t lanes, panelVectors;
+  int64_t lanes;
+  SmallVector<TileVector> vectors; // of a row
 
-  int64_t vectorsOfRow() const { return shape.panels * panelVectors; }
+  int64_t vectorsOfRow() const { return int64_t(vectors.size()); }
   int64_t accumulators() const { return shape.rows * vectorsOfRow(); }
 
+  Value zero(const TileVector &vector) const {
+    auto type = VectorType::get({vector.lanes}, operands.accumulator);
+    return emitter.invariants.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
+  }
   Value loadA(Value rowAddress, Value index);
-  Value loadB(Value rowAddress, int64_t vector, ValueRange ks);
+  Value lowerHalf(Value vector);
+  Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                           bool prefetch);
   SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
@@ -150,17 +169,28 @@ struct TileEmission {
 Value TileEmission::loadA(Value rowAddress, Value index) {
   Value address = emitter.getAddress(rowAddress, operands.accumulator, index);
   Value scalar = emitter.createLoad(operands.accumulator, 1, address);
-  auto type = VectorType::get(lanes, operands.accumulator);
-  return vector::BroadcastOp::create(emitter.builder, emitter.loc, type, scalar);
+  int64_t widest = vectors.front().lanes;
+  auto type = VectorType::get(widest, operands.accumulator);
+  Value broadcast = vector::BroadcastOp::create(emitter.builder, emitter.loc, type, scalar);
+  if (vectors.back().lanes == widest || !isa<FloatType>(operands.accumulator))
+    return broadcast;
+  auto fence = emitter.builder.getStringAttr("llvm.arithmetic.fence");
+  return LLVM::CallIntrinsicOp::create(emitter.builder, emitter.loc, type, fence, ValueRange(broadcast)).getResult(0);
 }
 
-Value TileEmission::loadB(Value rowAddress, int64_t vector, ValueRange ks) {
-  int64_t panel = vector / panelVectors, part = vector % panelVectors;
+/// The same register. Unless it is hidden where the value comes from, LLVM broadcasts a second time.
+Value TileEmission::lowerHalf(Value vector) {
+  SmallVector<int32_t> order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(lanes / 2)));
+  return LLVM::ShuffleVectorOp::create(emitter.builder, emitter.loc, vector, vector, order);
+}
+
+Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange ks) {
+  int64_t panel = vector.column / panelWidth, part = vector.column % panelWidth;
   InvariantBuilder &i = emitter.invariants;
-  Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part * lanes));
+  Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part));
   Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
-  Value loaded = emitter.createLoad(operands.bElement, lanes, address);
-  return operands.convertB ? operands.convertB(loaded, vector, ks) : loaded;
+  Value loaded = emitter.createLoad(operands.bElement, vector.lanes, address);
+  return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 
 SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
@@ -171,13 +201,14 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   int64_t width = vectorsOfRow();
   SmallVector<Value> b, next(acc), ks(outer);
   ks.push_back(k);
-  for (int64_t c = 0; c < width; ++c)
-    b.push_back(loadB(bRow, c, ks));
+  for (const TileVector &vector : vectors)
+    b.push_back(loadB(bRow, vector, ks));
   Value index = i.mul(k, operands.loops.back().aStride);
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
     for (int64_t c = 0; c < width; ++c)
-      next[r * width + c] = createMultiplyAdd(emitter, a, b[c], next[r * width + c]);
+      next[r * width + c] = createMultiplyAdd(emitter, vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a,
+                                              b[c], next[r * width + c]);
   }
   return next;
 }
@@ -193,10 +224,9 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
     int64_t sets = shape.unroll, count = accumulators();
     Value span = i.sub(loop.upper, loop.lower);
     Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
-    auto type = cast<VectorType>(acc.front().getType());
-    Value zero = i.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
     SmallVector<Value> init(acc);
-    init.append(count * (sets - 1), zero);
+    for (int64_t a = count; a < count * sets; ++a)
+      init.push_back(zero(vectors[a % vectorsOfRow()]));
     SmallVector<Value> sums = emitter.createLoop(lower, middle, sets, init, [&](Value k, ValueRange carried) {
       SmallVector<Value> next;
       for (int64_t u = 0; u < sets; ++u) {
@@ -209,7 +239,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       for (int64_t s = 0; s < distance; ++s)
         for (int64_t a = 0; a < count; ++a) {
           Value x = sums[s * count + a], y = sums[(s + distance) * count + a];
-          sums[s * count + a] = isa<FloatType>(type.getElementType())
+          sums[s * count + a] = isa<FloatType>(operands.accumulator)
                                     ? arith::AddFOp::create(emitter.builder, emitter.loc, x, y).getResult()
                                     : arith::AddIOp::create(emitter.builder, emitter.loc, x, y).getResult();
         }
@@ -237,12 +267,10 @@ SmallVector<Value> cpu::emitRegisterTile(KernelEmitter &emitter, TileShape shape
                                          ValueRange init) {
   Type element = operands.accumulator;
   int64_t lanes = std::min(panelWidth, emitter.level.lanesOf(element.getIntOrFloatBitWidth()));
-  TileEmission emission{emitter, shape, operands, lanes, panelWidth / lanes};
+  TileEmission emission{emitter, shape, operands, lanes, getTileVectors(shape.panels, shape.lastColumns, lanes)};
   SmallVector<Value> acc(init);
-  if (acc.empty()) {
-    auto type = VectorType::get(lanes, element);
-    Value zero = emitter.invariants.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
-    acc.assign(emission.accumulators(), zero);
-  }
+  if (acc.empty())
+    for (int64_t a = 0; a < emission.accumulators(); ++a)
+      acc.push_back(emission.zero(emission.vectors[a % emission.vectorsOfRow()]));
   return emission.nest(0, {}, operands.panels, acc);
 }

@@ -20,10 +20,20 @@ namespace ptc::cpu {
 inline constexpr int64_t panelWidth = 16;
 
 /// Size of a tile: `rows` x `panels` * 16. `unroll` > 1: as many sets of accumulators, for tiles too small to hide the
-/// latency of a multiply-add.
+/// latency of a multiply-add. Of the last panel `lastColumns` are wanted.
 struct TileShape {
   int64_t rows = 0, panels = 0, unroll = 1;
+  int64_t lastColumns = panelWidth;
 };
+
+/// One vector of a tile's row.
+struct TileVector {
+  int64_t column, lanes;
+};
+
+/// The vectors of a row of `panels` panels. Of the last one only what covers `lastColumns`: half a vector where that is
+/// enough and 256 bits wide.
+llvm::SmallVector<TileVector> getTileVectors(int64_t panels, int64_t lastColumns, int64_t lanes);
 
 /// A tile's largest height and width at a level, and the split of a given extent into equal parts.
 struct TileSplit {
@@ -50,9 +60,9 @@ struct TileOperands {
   mlir::Value panels;           // address of the first panel at k = 0
   mlir::Value panelStride;      // elements from one panel to the next
   mlir::Value prefetchDistance; // bytes from a B row to the row to prefetch; null: none
-  /// From bElement to the accumulator's type, on the given vector of the width, where the loops stand at `ks`; null:
-  /// equal types.
-  std::function<mlir::Value(mlir::Value, int64_t vector, mlir::ValueRange ks)> convertB;
+  /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
+  /// `ks`; null: equal types.
+  std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;
 };
 
 /// Emits the tile; accumulators start at `init` (empty: at 0), in the order [row][vector of the width].

@@ -131,6 +131,8 @@ TEST_CASE("a product by a packed weight is right for any extents", "[contraction
                          {5, 64, 7},
                          {7, 80, 64},
                          {13, 100, 31},
+                         {25, 8, 19},
+                         {30, 24, 12},
                          {29, 48, 16},
                          {31, 144, 20},
                          {61, 129, 33},
