@@ -21,8 +21,8 @@ static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
   passes.addPass(createElideCopies());     // producers write straight into concats and outputs
   passes.addPass(createAssignLayouts());   // after that: who reads a buffer is final
   passes.addPass(createSplitSums());       // needs layouts: a sum runs in the order of the memory that it reads
-  if (target.weightPanel)                  // last: panels follow the order of a contraction's dims
-    passes.addPass(createPackWeights({.panelWidth = target.weightPanel}));
+  // Last: stored forms follow the order of memory, panels that of a contraction's dims.
+  passes.addPass(createPackWeights({.panelWidth = target.weightPanel, .fewestColumns = target.fewestPanelColumns}));
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options) {

@@ -28,7 +28,12 @@ public:
   CpuTarget() {
     for (const CpuLevel &level : getCpuLevels())
       levels.push_back(level.name);
-    info = {.name = "cpu", .levels = levels, .levelFlag = "--cpu", .outputs = outputs, .weightPanel = 16};
+    info = {.name = "cpu",
+            .levels = levels,
+            .levelFlag = "--cpu",
+            .outputs = outputs,
+            .weightPanel = 16,
+            .fewestPanelColumns = 6};
   }
   const TargetInfo &getInfo() const override { return info; }
 

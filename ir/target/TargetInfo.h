@@ -22,6 +22,8 @@ struct TargetInfo {
   llvm::StringRef assemblySuffix = ".s";   // of a kernel's text among --save-temps
   /// Columns of the unit panels that the weights of contractions are stored in; 0: weights stay as they are.
   int64_t weightPanel = 0;
+  /// Contractions with fewer columns get none: the target has another way for them.
+  int64_t fewestPanelColumns = 0;
 };
 
 } // namespace ptc

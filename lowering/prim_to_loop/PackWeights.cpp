@@ -34,9 +34,6 @@ namespace ptc {
 
 namespace {
 
-/// Fewest columns that are worth panels; codegen/cpu makes a reduction of what has fewer and no panels.
-constexpr int64_t fewestColumns = 6;
-
 //===----------------------------------------------------------------------===//
 // Stored forms
 //===----------------------------------------------------------------------===//
@@ -150,7 +147,7 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr 
   return steps;
 }
 
-void pack(ContractionOp node, int64_t panelWidth) {
+void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
   LoadOp load = matchWeightRead(node.getRhs());
   if (!load || node.getN() != 1)
     return;
@@ -247,7 +244,8 @@ struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-      program.walk([&](ContractionOp node) { pack(node, panelWidth); });
+      if (panelWidth > 0)
+        program.walk([&](ContractionOp node) { pack(node, panelWidth, fewestColumns); });
       program.walk([&](Operation *op) {
         if (isa<ContractionOp, ReductionOp>(op))
           reorderWeights(op, hints);

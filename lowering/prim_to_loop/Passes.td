@@ -24,5 +24,6 @@ def SplitSums : Pass<"ptc-split-sums", "::mlir::ModuleOp"> {
 def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
   let summary = "gives weights the form that kernels read, by recipe: unit panels, or the order of the walk through memory";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
-  let options = [Option<"panelWidth", "panel-width", "int64_t", "16", "columns of a panel: the target's">];
+  let options = [Option<"panelWidth", "panel-width", "int64_t", "16", "columns of a panel: the target's; 0: no panels">,
+                 Option<"fewestColumns", "fewest-columns", "int64_t", "6", "fewest columns that are worth panels">];
 }

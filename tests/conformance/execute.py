@@ -155,7 +155,7 @@ def isolated(work, *args, timeout=TIMEOUT):
     return Outcome(*json.loads(text))
 
 
-def _with_constants(model, values, floats):
+def with_constants(model, values, floats):
     """A copy in which arguments of rank 0 and 1 are constants: the integers (shapes, axes, counts), or all of them."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -180,7 +180,7 @@ def _compile(case, program, model, sets, folder, flags):
     for floats in (False, True):
         if refused is None or refused.cause != VALUE_NEEDED:
             break
-        changed, chosen = _with_constants(model, values, floats)
+        changed, chosen = with_constants(model, values, floats)
         if not chosen:
             continue
         path = folder / "constants.onnx"

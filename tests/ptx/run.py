@@ -24,6 +24,7 @@ import numpy as np  # noqa: E402
 import program  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "conformance"))
 
 
 def tolerance(dtype):
@@ -63,28 +64,39 @@ def read_tensors(files):
     return [onnx.numpy_helper.to_array(onnx.load_tensor(file)) for file in files]
 
 
+def compile_case(model, path, ptc):
+    """Whether the model could be compiled, and what ptc said."""
+    command = [ptc, "compile", model, "--target=cuda", "--emit=ptx,mlir:plan-memory", "-j1", "-o", path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
 def check_case(case, ptc):
     """The case's name, a word (ok, refused, FAIL) and a sentence."""
     import onnx
     from emulator import Emulator
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.ptx"
-        command = [ptc, "compile", case.model, "--target=cuda", "--emit=ptx,mlir:plan-memory", "-j1", "-o", path]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode == 4:
-            return case.name, "refused", done.stderr
-        if done.returncode:
-            return case.name, "FAIL", done.stderr
-        ptx, plan = path.read_text(), path.with_suffix(".plan-memory.mlir").read_text()
+    from execute import with_constants
+    if any(side is None for pair in case.sets for side in pair):
+        return case.name, "refused", "values that are not tensors"
     model = onnx.load(case.model)
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
     outputs = [value.name for value in model.graph.output]
+    sets = [(dict(zip(inputs, read_tensors(given))), dict(zip(outputs, read_tensors(wanted)))) for given, wanted in case.sets]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.ptx"
+        code, text = compile_case(case.model, path, ptc)
+        if code == 4 and ("PTC0305" in text or "PTC0408" in text):  # shapes that depend on inputs: known ones will do
+            fixed, _ = with_constants(model, sets[0][0], False)
+            onnx.save(fixed, Path(folder) / "model.onnx")
+            code, text = compile_case(Path(folder) / "model.onnx", path, ptc)
+        if code:
+            return case.name, "refused" if code == 4 else "FAIL", text
+        ptx, plan = path.read_text(), path.with_suffix(".plan-memory.mlir").read_text()
     try:
-        for given, wanted in case.sets:
+        for given, wanted in sets:
             compiled = program.Program(Emulator(), ptx, plan)
-            found = compiled.run(dict(zip(inputs, read_tensors(given))))
-            if problem := check_outputs(found, dict(zip(outputs, read_tensors(wanted)))):
+            if problem := check_outputs(compiled.run(given), wanted):
                 return case.name, "FAIL", problem
     except program.NotKnown as error:
         return case.name, "refused", str(error)
@@ -94,7 +106,6 @@ def check_case(case, ptc):
 
 
 def check_suite(args):
-    sys.path.insert(0, str(HERE.parent / "conformance"))
     import suite
     cases = [case for case in suite.load(args.build / "tests" / "conformance")
              if case.suite == "node" and (args.all or case.tier1) and re.search(args.filter, case.name)]
