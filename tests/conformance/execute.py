@@ -57,7 +57,7 @@ def _tensor(path):
     return numpy_helper.to_array(tensor)
 
 
-def _pins(model, shapes):
+def pins(model, shapes):
     """--shape for every argument of which the model leaves a dim open; 0 counts as open, as real files use it so."""
     flags = []
     for value, shape in zip(suite.arguments(model), shapes):
@@ -198,7 +198,7 @@ def _check(case, program, usable):
         flags, sets = [], None
     else:
         sets = [([_tensor(path) for path in inputs], [_tensor(path) for path in outputs]) for inputs, outputs in case.sets]
-        flags = _pins(model, [array.shape for array in sets[0][0]]) if sets else []
+        flags = pins(model, [array.shape for array in sets[0][0]]) if sets else []
     flags += ["-j1", f"--cpu={usable[zlib.crc32(case.name.encode()) % len(usable)]}"]
     with tempfile.TemporaryDirectory(prefix="ptc-") as temporary:
         folder = Path(temporary)

@@ -64,9 +64,9 @@ def read_tensors(files):
     return [onnx.numpy_helper.to_array(onnx.load_tensor(file)) for file in files]
 
 
-def compile_case(model, path, ptc):
-    """Whether the model could be compiled, and what ptc said."""
-    command = [ptc, "compile", model, "--target=cuda", "--emit=ptx,mlir:plan-memory", "-j1", "-o", path]
+def compile_case(model, path, ptc, flags):
+    """ptc's exit code and what it said."""
+    command = [ptc, "compile", model, "--target=cuda", "--emit=ptx,mlir:plan-memory", "-j1", "-o", path, *flags]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stderr
 
@@ -75,7 +75,7 @@ def check_case(case, ptc):
     """The case's name, a word (ok, refused, FAIL) and a sentence."""
     import onnx
     from emulator import Emulator
-    from execute import with_constants
+    from execute import pins, with_constants
     if any(side is None for pair in case.sets for side in pair):
         return case.name, "refused", "values that are not tensors"
     model = onnx.load(case.model)
@@ -85,11 +85,13 @@ def check_case(case, ptc):
     sets = [(dict(zip(inputs, read_tensors(given))), dict(zip(outputs, read_tensors(wanted)))) for given, wanted in case.sets]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.ptx"
-        code, text = compile_case(case.model, path, ptc)
+        flags = pins(model, [value.shape for value in sets[0][0].values()])
+        code, text = compile_case(case.model, path, ptc, flags)
         if code == 4 and ("PTC0305" in text or "PTC0408" in text):  # shapes that depend on inputs: known ones will do
-            fixed, _ = with_constants(model, sets[0][0], False)
+            fixed, chosen = with_constants(model, sets[0][0], False)
             onnx.save(fixed, Path(folder) / "model.onnx")
-            code, text = compile_case(Path(folder) / "model.onnx", path, ptc)
+            left = [flag for flag in flags if not any(flag.startswith(f"--shape={name}=") for name in chosen)]
+            code, text = compile_case(Path(folder) / "model.onnx", path, ptc, left)
         if code:
             return case.name, "refused" if code == 4 else "FAIL", text
         ptx, plan = path.read_text(), path.with_suffix(".plan-memory.mlir").read_text()
