@@ -5,10 +5,12 @@
 // problem is then to pack rectangles (life x size) into a strip of least height.
 //
 // 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
-//    touches each element of A only before it writes the same element of B, the two are
+//    touches each element of A only before it writes the same element of B (InPlaceReuse.cpp), the two are
 //    one block. Blocks, not buffers, are placed.
-// 2. Placement. Blocks of constant sizes go where PlaceBlocks.cpp finds room. With symbolic
-//    sizes blocks share slots, the largest at the hint first: a block takes a
+// 2. Placement. Sizes that are multiples of one product of symbols (of 1 if they are constants, of
+//    `batch` in most models) are placed as if they were constants (PlaceBlocks.cpp), and each such
+//    class of blocks lies behind the other. Where classes live at different times that wastes
+//    memory: slots are tried as well, and taken if they need less at the hint. A block takes a
 //    slot of which no other block is alive, if possible one that holds its very size; a
 //    slot is as large as the largest of its blocks, and slots lie one behind
 //    the other. (Stacking each block on all that it conflicts with packs tighter, but
@@ -19,8 +21,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/memory/InPlaceReuse.h"
 #include "compiler/memory/Passes.h"
 #include "compiler/memory/PlaceBlocks.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -40,106 +44,12 @@ constexpr int64_t alignment = 64;
 struct MemoryBlock {
   SmallVector<BufferOp> buffers;
   Life life;
-  Expr size; // bytes, a multiple of the alignment
+  Expr size;  // bytes, a multiple of the alignment: `units` of `scale`
+  Expr scale; // the same in all blocks of a class
+  int64_t units = 0;
   int64_t sizeAtHint = 0;
   Expr offset;
 };
-
-//===----------------------------------------------------------------------===//
-// In-place reuse
-//===----------------------------------------------------------------------===//
-
-/// Accesses to one argument of a kernel.
-struct ArgumentAccess {
-  Operation *op;
-  Operation *node;
-  Expr address;
-  bool isStore, isInEpilogue;
-};
-
-Operation *getNode(Operation *op) {
-  while (!isNode(op))
-    op = op->getParentOp();
-  return op;
-}
-
-std::optional<SmallVector<ArgumentAccess>> getAccesses(Value argument) {
-  SmallVector<ArgumentAccess> accesses;
-  for (Operation *user : argument.getUsers()) {
-    auto indices = user->getAttrOfType<ArrayAttr>("indices");
-    bool isDirect = isa<LoadOp, StoreOp>(user) && indices && indices.size() == 1;
-    if (!isDirect)
-      return std::nullopt;
-    auto load = dyn_cast<LoadOp>(user);
-    auto store = dyn_cast<StoreOp>(user);
-    if (load ? !load.getIndexOperands().empty() : (!store.getIndexOperands().empty() || store.getCombine()))
-      return std::nullopt;
-    Operation *node = getNode(user);
-    bool isInEpilogue = true;
-    if (auto contraction = dyn_cast<ContractionOp>(node))
-      isInEpilogue = contraction.getEpilogue().isAncestor(user->getParentRegion());
-    if (auto attention = dyn_cast<AttentionOp>(node))
-      isInEpilogue = attention.getEpilogue().isAncestor(user->getParentRegion());
-    accesses.push_back({user, node, prim::getExprs(indices)[0], bool(store), isInEpilogue});
-  }
-  return accesses;
-}
-
-/// All operations of the node that `op` depends on.
-void collectSources(Operation *op, SetVector<Operation *> &sources) {
-  for (Value operand : op->getOperands())
-    if (Operation *source = operand.getDefiningOp(); source && sources.insert(source))
-      collectSources(source, sources);
-}
-
-/// Whether nothing needs the element that `load` reads once `store`, in the same node, has
-/// written it. Order says so in a node that runs its body once. One with reductions runs
-/// a pass for each and repeats the loads that a pass needs: there the store must come after
-/// all reductions that the load feeds, and be the one store of what else is made of it.
-bool isReadBefore(Operation *load, Operation *store, Operation *node) {
-  if (load->getBlock() != store->getBlock() || !load->isBeforeInBlock(store))
-    return false;
-  if (!isa<ReductionOp>(node))
-    return true;
-  SetVector<Operation *> sources, reached;
-  collectSources(store, sources);
-  reached.insert(load);
-  for (unsigned next = 0; next < reached.size(); ++next)
-    for (Operation *user : reached[next]->getUsers()) {
-      bool isReduction = isa<ReduceOp, ArgReduceOp>(user);
-      if (isReduction ? !sources.contains(user) : isa<StoreOp>(user) && user != store)
-        return false;
-      if (!isReduction)
-        reached.insert(user);
-    }
-  return true;
-}
-
-/// Whether `written` may lie where `read` does: each element is read at the point that
-/// writes it and before that, in that node or an earlier one of the same kernel.
-bool mayReuse(BlockArgument read, BlockArgument written) {
-  if (cast<BufferType>(read.getType()).getElementBytes() != cast<BufferType>(written.getType()).getElementBytes())
-    return false;
-  auto loads = getAccesses(read), stores = getAccesses(written);
-  if (!loads || !stores || loads->empty() || stores->empty())
-    return false;
-  Operation *node = stores->front().node;
-  if (isa<ScatterOp, SortOp, ScanOp>(node))
-    return false;
-  Expr address = stores->front().address;
-  for (const ArgumentAccess &access : *stores)
-    if (!access.isStore || access.node != node || access.address != address || stores->size() != 1)
-      return false;
-  for (const ArgumentAccess &access : *loads) {
-    if (access.isStore || access.address != address || !access.isInEpilogue)
-      return false;
-    if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
-      return false;
-    if (isa<ScatterOp, SortOp, ScanOp>(access.node))
-      return false;
-  }
-  return true;
-}
 
 //===----------------------------------------------------------------------===//
 // The plan of one program
@@ -178,11 +88,25 @@ private:
         life.end = std::max(life.end, times.at(user));
       }
       BufferType type = buffer.getResult().getType();
-      Expr bytes = type.getElementCount() * type.getElementBytes();
-      Expr size = (bytes.ceilDiv(alignment) * alignment).simplify(symbols);
+      auto [units, scale] = splitSize(type.getElementCount() * type.getElementBytes());
+      Expr size = scale * units;
       blockOf[buffer] = blocks.size();
-      blocks.push_back({{buffer}, life, size, size.evaluate(hints).value_or(0), Expr()});
+      blocks.push_back({{buffer}, life, size, scale, units, size.evaluate(hints).value_or(0), Expr()});
     });
+  }
+
+  /// `bytes`, rounded up to whole lines, as a number of times a product of symbols. A sum is one of itself, and so
+  /// is what would grow much if its number were rounded.
+  std::pair<int64_t, Expr> splitSize(Expr bytes) {
+    bytes = bytes.simplify(symbols);
+    if (bytes.isConstant())
+      return {int64_t(llvm::alignTo(uint64_t(bytes.getValue()), alignment)), Expr::constant(context, 1)};
+    if (bytes.getKind() == ExprKind::Mul && bytes.getOperands()[0].isConstant()) {
+      int64_t units = bytes.getOperands()[0].getValue(), rounded = int64_t(llvm::alignTo(uint64_t(units), alignment));
+      if (rounded - units <= units / 16)
+        return {rounded, product(context, ArrayRef<Expr>(bytes.getOperands()).drop_front())};
+    }
+    return {1, (bytes.ceilDiv(alignment) * alignment).simplify(symbols)};
   }
 
   void reuseInPlace() {
@@ -222,29 +146,42 @@ private:
 
   void place() {
     SmallVector<MemoryBlock *> order;
-    bool isStatic = true;
+    SmallVector<SizedLife> lives;
     for (MemoryBlock &block : blocks)
       if (!block.buffers.empty()) {
         order.push_back(&block);
-        isStatic &= block.size.isConstant();
+        lives.push_back({block.life, block.sizeAtHint});
       }
-    lowerBound = getLowerBound(getSizedLives(order));
-    if (isStatic)
-      placeInGaps(order);
-    else
-      placeInSlots(order);
+    lowerBound = getLowerBound(lives);
+    arena = placeInClasses(order);
+    if (llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
+      return;
+    auto offsets = llvm::map_to_vector(order, [](const MemoryBlock *block) { return block->offset; });
+    Expr slots = placeInSlots(order);
+    if (slots.evaluate(hints).value_or(0) < arena.evaluate(hints).value_or(0)) {
+      arena = slots;
+      return;
+    }
+    for (auto [block, offset] : llvm::zip_equal(order, offsets))
+      block->offset = offset;
   }
 
-  SmallVector<SizedLife> getSizedLives(ArrayRef<MemoryBlock *> order) const {
-    return llvm::map_to_vector(order,
-                               [](const MemoryBlock *block) { return SizedLife{block->life, block->sizeAtHint}; });
-  }
-
-  void placeInGaps(ArrayRef<MemoryBlock *> order) {
-    Placement placement = placeBlocks(getSizedLives(order));
-    for (auto [block, offset] : llvm::zip_equal(order, placement.offsets))
-      block->offset = Expr::constant(context, offset);
-    arena = Expr::constant(context, placement.height);
+  /// The blocks of each scale in the gaps of a part of their own; returns the size of all parts.
+  Expr placeInClasses(ArrayRef<MemoryBlock *> order) {
+    llvm::MapVector<Attribute, SmallVector<MemoryBlock *>> classes;
+    for (MemoryBlock *block : order)
+      classes[block->scale].push_back(block);
+    Expr end = Expr::constant(context, 0);
+    for (auto &[attr, members] : classes) {
+      auto lives =
+          llvm::map_to_vector(members, [](const MemoryBlock *block) { return SizedLife{block->life, block->units}; });
+      Placement placement = placeBlocks(lives);
+      Expr scale = cast<ExprAttr>(attr);
+      for (auto [block, offset] : llvm::zip_equal(members, placement.offsets))
+        block->offset = (end + scale * offset).simplify(symbols);
+      end = (end + scale * placement.height).simplify(symbols);
+    }
+    return end;
   }
 
   struct Slot {
@@ -252,7 +189,7 @@ private:
     Expr size;
   };
 
-  void placeInSlots(SmallVector<MemoryBlock *> order) {
+  Expr placeInSlots(SmallVector<MemoryBlock *> order) {
     llvm::stable_sort(order, [](const MemoryBlock *a, const MemoryBlock *b) { return a->sizeAtHint > b->sizeAtHint; });
     SmallVector<Slot> slots;
     for (MemoryBlock *block : order) {
@@ -271,11 +208,13 @@ private:
       best->members.push_back(block);
       best->size = Expr::max(best->size, block->size).simplify(symbols);
     }
+    Expr end = Expr::constant(context, 0);
     for (const Slot &slot : slots) {
       for (MemoryBlock *block : slot.members)
-        block->offset = arena;
-      arena = (arena + slot.size).simplify(symbols);
+        block->offset = end;
+      end = (end + slot.size).simplify(symbols);
     }
+    return end;
   }
 
   void emit() {

@@ -5,13 +5,14 @@
 // A launch may move up to just behind the last thing it depends on. It does if that shortens
 // the lives of buffers by more bytes x steps than it lengthens others', and the peak does not
 // rise. One pass from first to last: what moves up makes room for what depends on it.
+// A result that may lie over an operand read for the last time counts once, as memory planning will have it.
 //
 // Everything that is no launch (an if, say) keeps its place, and nothing moves across it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/memory/InPlaceReuse.h"
 #include "compiler/schedule/Passes.h"
-#include "ir/loop/Loop.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -28,6 +29,7 @@ namespace {
 struct Access {
   Value root; // a buffer or an argument of the program
   bool writes;
+  BlockArgument argument; // of the kernel
 };
 
 class LaunchOrder {
@@ -88,9 +90,11 @@ private:
   ArrayRef<Access> getAccesses(LaunchOp launch) {
     auto [found, isNew] = accesses.try_emplace(launch);
     if (isNew) {
-      ArrayRef<int64_t> written = kernels.lookup<KernelOp>(launch.getKernel()).getArgumentsWritten();
+      auto kernel = kernels.lookup<KernelOp>(launch.getKernel());
+      ArrayRef<int64_t> written = kernel.getArgumentsWritten();
       for (auto [index, buffer] : llvm::enumerate(launch.getBuffers()))
-        found->second.push_back({getRoot(buffer), llvm::is_contained(written, int64_t(index))});
+        found->second.push_back({getRoot(buffer), llvm::is_contained(written, int64_t(index)),
+                                 kernel.getBlock().getArgument(unsigned(index))});
     }
     return found->second;
   }
@@ -130,6 +134,21 @@ private:
       change[isOwn ? life.begin : 0] += getBytes(buffer);
       change[isOwn ? life.end + 1 : launches.size()] -= getBytes(buffer);
     }
+    for (auto [time, launch] : llvm::enumerate(launches))
+      for (const Access &access : getAccesses(launch)) {
+        auto life = lives.find(access.root);
+        if (!access.writes || life == lives.end() || life->second.begin != time)
+          continue;
+        for (const Access &read : getAccesses(launch)) {
+          auto other = lives.find(read.root);
+          if (read.writes || other == lives.end() || other->second.end != time ||
+              getBytes(read.root) != getBytes(access.root) || !isInPlace(read.argument, access.argument))
+            continue;
+          change[time] -= getBytes(access.root);
+          change[time + 1] += getBytes(access.root);
+          break;
+        }
+      }
     MemoryUse use;
     int64_t alive = 0;
     for (int64_t step : change) {
@@ -138,6 +157,13 @@ private:
       use.area += alive;
     }
     return use;
+  }
+
+  bool isInPlace(BlockArgument read, BlockArgument written) {
+    auto [found, isNew] = inPlace.try_emplace({read, written}, false);
+    if (isNew)
+      found->second = mayReuse(read, written);
+    return found->second;
   }
 
   int64_t getBytes(Value buffer) {
@@ -149,6 +175,7 @@ private:
   SymbolTable &kernels;
   SymbolValues hints;
   llvm::DenseMap<Operation *, SmallVector<Access>> accesses;
+  llvm::DenseMap<std::pair<Value, Value>, bool> inPlace;
 };
 
 struct OrderLaunches : ptc::impl::OrderLaunchesBase<OrderLaunches> {
