@@ -44,6 +44,12 @@ public:
     if (!disable)
       while (fuseOnce())
         ;
+    for (Entry &entry : entries)
+      if (!entry.isGone && !disable) {
+        mergeMembers(entry.group, context);
+        for (Value buffer : entry.group.written)
+          dropUnread(buffer);
+      }
     emit();
   }
 

@@ -91,6 +91,84 @@ std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Ex
   return dims;
 }
 
+/// The rows of a contraction, which are one dim, as the first dims of another node, which have as many points: work
+/// that broadcasts along some of them (a batch) cannot be written in terms of their product.
+class RowSplit {
+public:
+  RowSplit(Operation *target, Operation *node, const FusionContext &context)
+      : contraction(dyn_cast<ContractionOp>(target)), context(context), rows(getDomain(node)) {
+    if (!contraction || contraction.getM() != 1)
+      rows.clear();
+    while (!rows.empty() && product(node->getContext(), rows) != getDomain(target)[contraction.getBatch()])
+      rows.pop_back();
+  }
+  bool isPossible() const { return rows.size() > 1; }
+
+  void apply() {
+    SmallVector<Expr> domain = getDomain(contraction), oldDims = dimsFrom(0, domain.size());
+    SmallVector<unsigned> kinds = getDimKinds(contraction);
+    unsigned m = contraction.getBatch(), more = rows.size() - 1;
+    for (unsigned dim = m + 1; dim < oldDims.size(); ++dim)
+      oldDims[dim] = Expr::dim(getContext(), dim + more);
+    oldDims[m] = Expr::constant(getContext(), 0);
+    for (auto [i, extent] : llvm::enumerate(rows))
+      oldDims[m] = oldDims[m] * extent + Expr::dim(getContext(), m + i);
+    domain.erase(domain.begin() + m);
+    domain.insert(domain.begin() + m, rows.begin(), rows.end());
+    kinds.insert(kinds.begin() + m, more, kinds[m]);
+    rewriteDims(contraction, domain, oldDims, context.symbols);
+    setDimKinds(contraction, kinds);
+  }
+
+  void undo() {
+    SmallVector<Expr> domain = getDomain(contraction), oldDims = dimsFrom(0, domain.size());
+    SmallVector<unsigned> kinds = getDimKinds(contraction);
+    unsigned m = contraction.getBatch(), more = rows.size() - 1;
+    for (unsigned dim = m + rows.size(); dim < oldDims.size(); ++dim)
+      oldDims[dim] = Expr::dim(getContext(), dim - more);
+    Expr row = Expr::dim(getContext(), m);
+    for (unsigned i = rows.size(); i-- > 0; row = row.floorDiv(rows[i]))
+      oldDims[m + i] = i ? row.mod(rows[i]) : row;
+    domain[m] = product(getContext(), rows);
+    domain.erase(domain.begin() + m + 1, domain.begin() + m + rows.size());
+    kinds.erase(kinds.begin() + m, kinds.begin() + m + more);
+    rewriteDims(contraction, domain, oldDims, context.symbols);
+    setDimKinds(contraction, kinds);
+  }
+
+private:
+  MLIRContext *getContext() { return contraction.getContext(); }
+  SmallVector<Expr> dimsFrom(unsigned first, unsigned count) {
+    SmallVector<Expr> dims;
+    for (unsigned i = 0; i < count; ++i)
+      dims.push_back(Expr::dim(getContext(), first + i));
+    return dims;
+  }
+
+  ContractionOp contraction;
+  const FusionContext &context;
+  SmallVector<Expr> rows;
+};
+
+/// Whether the point of `node` at which `own` accesses what `access` in `target` does is affine in the target's dims;
+/// may split the rows of a contraction for that.
+bool canInvert(Operation *node, Operation *own, Operation *target, Operation *access, const FusionContext &context) {
+  auto isInvertible = [&] {
+    SymbolRanges ranges = getNodeRanges(target, context.symbols);
+    return invert(getAddress(own), getDomain(node), getAddress(access), ranges, context.hints).has_value();
+  };
+  if (isInvertible())
+    return true;
+  RowSplit split(target, node, context);
+  if (!split.isPossible())
+    return false;
+  split.apply();
+  if (isInvertible())
+    return true;
+  split.undo();
+  return false;
+}
+
 /// The only store to `buffer` inside a node.
 StoreOp getOnlyStore(Operation *node, Value buffer) {
   StoreOp found;
@@ -207,11 +285,9 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
   for (LoadOp load : loads)
     if (isIndirect(load) || getAddress(load) != getAddress(loads[0]))
       return FusionPlan::no("the consumer reads the value at several places");
-  SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  SmallVector<Expr> domain = getDomain(node);
-  if (product(node->getContext(), domain) != getStoredCount(target, store))
+  if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store))
     return FusionPlan::no("the consumer runs over other elements than the producer writes");
-  if (!invert(getAddress(loads[0]), domain, getAddress(store), ranges, context.hints))
+  if (!canInvert(node, loads[0], target, store, context))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoProducer, buffer, {}, {}};
 }
@@ -227,9 +303,48 @@ void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, c
   node->erase();
 }
 
+/// A prologue of more work costs more, for each block of columns, than it saves.
+constexpr unsigned maxPrologueOps = 12;
+constexpr int64_t maxPrologueColumns = 512;
+
+static bool isCheap(Operation *node) {
+  bool hasFunctions = false;
+  node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
+  return !hasFunctions && countBodyOps(node) <= maxPrologueOps;
+}
+
+/// May pointwise `node` be computed where a contraction reads its lhs? A block of rows is packed then, once for each
+/// block of columns, so the node must be cheap, columns few, and no element may be read by several rows, as those of an
+/// image are by overlapping windows.
+static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value buffer, const FusionContext &context) {
+  StoreOp store = getOnlyStore(node, buffer);
+  SmallVector<LoadOp> loads = getLoads(target, buffer);
+  if (!store || isIndirect(store) || loads.size() != 1 || isIndirect(loads[0]) ||
+      loads[0]->getParentRegion() != &target.getLhs() || !buffer.getDefiningOp<BufferOp>() ||
+      !llvm::hasNItems(buffer.getUsers(), 2))
+    return FusionPlan::no("the value is not written once and read once, as it is, by a template's lhs");
+  if (!isCheap(node))
+    return FusionPlan::no("the template would compute it again for each block of columns");
+  SmallVector<Expr> domain = getDomain(target), read(domain);
+  unsigned n = target.getBatch() + target.getM();
+  int64_t columns = product(node->getContext(), ArrayRef<Expr>(domain).slice(n, target.getN()))
+                        .evaluate(context.hints)
+                        .value_or(maxPrologueColumns + 1);
+  read.erase(read.begin() + n, read.begin() + n + target.getN());
+  if (columns > maxPrologueColumns)
+    return FusionPlan::no("the template would compute it again for each block of columns");
+  if (product(node->getContext(), getDomain(node)) != product(node->getContext(), read))
+    return FusionPlan::no("the consumer would compute the value more than once");
+  if (!canInvert(node, store, target, loads[0], context))
+    return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
+  return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
+}
+
 FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
   if (!isPlainPointwise(node))
     return FusionPlan::no("the producer is not pointwise");
+  if (auto contraction = dyn_cast<ContractionOp>(target))
+    return canMergeIntoLhs(node, contraction, buffer, context);
   if (!isa<PointwiseOp, ReductionOp>(target))
     return FusionPlan::no("the consumer computes operands of a template in tiles");
   if (countBodyOps(target) + countBodyOps(node) > maxBodyOps)
@@ -255,7 +370,7 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
   SmallVector<LoadOp> loads = getLoads(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
   SmallVector<Expr> dims = *invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
-  // The producer's ops go to the top of the body; its stores stay among them.
+  // The producer's ops go to the top of the body; its stores stay among them, but in a template's lhs.
   OpBuilder b(target->getContext());
   b.setInsertionPointToStart(&target->getRegion(0).front());
   Operation *last = nullptr;
@@ -263,12 +378,16 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
     last = &target->getRegion(0).front().front();
   cloneBody(b, node, dims, Value(), Value(), ranges);
   Value value;
+  StoreOp copy;
   for (Operation &op : target->getRegion(0).front()) {
     if (&op == last)
       break;
-    if (auto copy = dyn_cast<StoreOp>(op); copy && copy.getBuffer() == buffer)
-      value = copy.getValue();
+    if (auto stored = dyn_cast<StoreOp>(op); stored && stored.getBuffer() == buffer)
+      copy = stored;
   }
+  value = copy.getValue();
+  if (isa<ContractionOp>(target))
+    copy.erase();
   for (LoadOp load : loads) {
     load.getResult().replaceAllUsesWith(value);
     load.erase();

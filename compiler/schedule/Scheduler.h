@@ -64,6 +64,9 @@ FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, 
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
 
+/// Merges members of a final group with each other (MergeMembers.cpp).
+void mergeMembers(Group &group, const FusionContext &context);
+
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
 
