@@ -8,12 +8,16 @@
 
 namespace ptc {
 
-static void addPrim(mlir::OpPassManager &passes, eval::WeightSource &weights) {
+static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, eval::WeightSource &weights) {
   constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
   // First: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
-  passes.addPass(mlir::createCanonicalizerPass()); // what the decompositions wrote too generally
-  passes.addPass(mlir::createCSEPass());           // equal subgraphs of the decompositions become one
+  passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
+  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(mlir::createCSEPass()); // equal subgraphs of the decompositions become one
+  RecognizeAttentionOptions attention;
+  attention.remarks = options.remarks;
+  passes.addNestedPass<mlir::func::FuncOp>(createRecognizeAttention(attention)); // masks and scales are folded by now
 }
 
 static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
@@ -40,7 +44,7 @@ void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &op
               eval::WeightSource &weights) {
   switch (phase) {
   case Phase::Prim:
-    return addPrim(passes, weights);
+    return addPrim(passes, options, weights);
   case Phase::Loop:
     return addLoop(passes, target);
   case Phase::Schedule:

@@ -10,8 +10,9 @@
 // first-level cache.
 //
 // Invariants. Rows: scores that are -inf throughout give m = -inf; exp is then taken relative to 0, so that weights and
-// l are 0 and the quotient is NaN (0 with zero_masked_rows). NaN scores do not change m but l, hence the row is NaN.
-// `causal` lets query i see the keys j <= i; blocks and tiles behind that are not computed.
+// l are 0 and the quotient is NaN. NaN scores do not change m but l, hence the row is NaN. Where l says that a row will
+// be NaN, zero_masked_rows stores 0 instead. `causal` lets query i see the keys j <= i; blocks and tiles behind that
+// are not computed.
 //
 // Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
 //
@@ -493,16 +494,17 @@ void AttentionEmission::emitResults() {
     here.dims[dimI] = in.add(firstRow, r);
     Value sum = e.createLoad(f32, 1, at(sums, r));
     Value one = in.constant(cast<TypedAttr>(e.builder.getF32FloatAttr(1)));
-    Value inverse = arith::DivFOp::create(e.builder, e.loc, one, sum);
+    Value inverse = arith::DivFOp::create(e.builder, e.loc, one, sum), isNan;
     if (op.getZeroMaskedRows()) {
       Value zero = in.constant(cast<TypedAttr>(e.builder.getF32FloatAttr(0)));
-      Value isEmpty = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, sum, zero);
-      inverse = arith::SelectOp::create(e.builder, e.loc, isEmpty, zero, inverse);
+      isNan = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::UEQ, sum, zero);
     }
     Value scale = e.splat(inverse, lanes), row = at(output, in.mul(r, outputPitch));
     forEachVector(here, dimE, in.constant(0), size, [&](const EmissionPoint &p, Value position) {
-      Value o = e.createLoad(f32, lanes, at(row, position));
-      e.emitRegion(op.getEpilogue(), p, {binary(o, scale, false)});
+      Value result = binary(e.createLoad(f32, lanes, at(row, position)), scale, false);
+      if (isNan)
+        result = arith::SelectOp::create(e.builder, e.loc, isNan, splatConstant(0), result);
+      e.emitRegion(op.getEpilogue(), p, {result});
     });
   });
 }

@@ -213,16 +213,36 @@ static std::optional<Dims> broadcastStrides(llvm::ArrayRef<int64_t> mask, llvm::
 }
 
 /// softmax in place; what is -inf takes no part.
-static void softmax(std::vector<double> &row, bool zeroMaskedRow) {
+static void softmax(std::vector<double> &row, bool zeroNanRow) {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (double s : row)
     largest = std::max(largest, s);
-  if (zeroMaskedRow && largest == -std::numeric_limits<double>::infinity())
-    return std::fill(row.begin(), row.end(), 0.0);
   for (double &s : row)
     sum += s = std::exp(s - largest); // -inf - -inf: NaN, as softmax of -inf gives
+  if (zeroNanRow && std::isnan(sum))
+    return std::fill(row.begin(), row.end(), 0.0);
   for (double &s : row)
     s /= sum;
+}
+
+namespace {
+struct MaskElements {
+  const Tensor *tensor;
+  Dims strides; // under the dims of the scores
+};
+} // namespace
+
+/// The score after all masks.
+static double maskScore(double score, llvm::ArrayRef<MaskElements> masks, llvm::ArrayRef<int64_t> index, int64_t key,
+                        double masked) {
+  for (const MaskElements &mask : masks) {
+    int64_t at = dot(index, llvm::ArrayRef(mask.strides).drop_back()) + key * mask.strides.back();
+    if (mask.tensor->isFloat())
+      score += mask.tensor->getFloat(at);
+    else if (!mask.tensor->getInt(at))
+      score = masked;
+  }
+  return score;
 }
 
 Results eval::evalAttention(prim::AttentionOp op, Operands x, Scope &scope) {
@@ -238,24 +258,24 @@ Results eval::evalAttention(prim::AttentionOp op, Operands x, Scope &scope) {
   scores.back() = keys;
   if (y->getNumElements() != countOf(q.drop_back()) * width)
     return error("the dims of attention's result do not fit its operands");
-  const Tensor *mask = x.size() > 3 ? x[3] : nullptr;
-  std::optional<Dims> maskStrides = broadcastStrides(mask ? mask->getShape() : llvm::ArrayRef<int64_t>(), scores);
-  if (!maskStrides)
-    return error("the dims of attention's mask do not fit its operands");
+  std::vector<MaskElements> masks;
+  for (const Tensor *mask : llvm::ArrayRef(x).drop_front(3)) {
+    std::optional<Dims> strides = broadcastStrides(mask->getShape(), scores);
+    if (!strides)
+      return error("the dims of attention's mask do not fit its operands");
+    masks.push_back({mask, *strides});
+  }
   std::vector<double> qs = x[0]->toDoubles(), ks = x[1]->toDoubles(), vs = x[2]->toDoubles(), row(keys);
-  double scale = op.getScale().convertToDouble(), infinity = std::numeric_limits<double>::infinity();
+  double scale = op.getScale().convertToDouble();
   forEachIndex(llvm::ArrayRef(scores).drop_back(), [&](llvm::ArrayRef<int64_t> index, int64_t r) {
     int64_t firstKey = r / q.drop_back().back() * keys;
     for (int64_t j = 0; j != keys; ++j) {
       double s = 0;
       for (int64_t d = 0; d != depth; ++d)
         s += qs[r * depth + d] * ks[(firstKey + j) * depth + d];
-      s *= scale;
-      int64_t at = dot(index, llvm::ArrayRef(*maskStrides).drop_back()) + j * maskStrides->back();
-      if (mask && mask->isFloat())
-        s += mask->getFloat(at);
-      bool isMasked = (mask && !mask->isFloat() && !mask->getInt(at)) || (op.getCausal() && j > index.back());
-      row[j] = isMasked ? -infinity : s;
+      row[j] = maskScore(s * scale, masks, index, j, op.getMaskedValue());
+      if (op.getCausal() && j > index.back())
+        row[j] = -std::numeric_limits<double>::infinity();
     }
     softmax(row, op.getZeroMaskedRows());
     for (int64_t e = 0; e != width; ++e) {

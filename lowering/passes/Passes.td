@@ -6,3 +6,12 @@ def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let options = [Option<"maxBytes", "max-bytes", "int64_t", "1 << 20", "no operand or result of a folded op is larger">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
+
+def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp"> {
+  let summary = "products around a softmax become prim.attention";
+  let options = [Option<"remarks", "remarks", "bool", "false", "say why a softmax between products is not attention">];
+}
+
+def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
+  let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
+}

@@ -5,7 +5,7 @@
 //
 //   contraction   batch dims, m dims, then n innermost: the register tile stores
 //                 whole vectors (channels last, for a convolution)
-//   attention     batch and row dims, then e innermost
+//   attention     row-major: the lowering has put heads where the reader wants them
 //   others        the order of the largest buffer they read, so that nothing is
 //                 transposed on the way (a pooling keeps channels last); row-major
 //                 if they read none
@@ -55,7 +55,9 @@ private:
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
     node->walk([&](StoreOp store) {
-      if (!cast<BufferType>(store.getBuffer().getType()).getLayout())
+      if (isa<AttentionOp>(node))
+        assignRowMajor(store.getBuffer());
+      else if (!cast<BufferType>(store.getBuffer().getType()).getLayout())
         setLayout(store.getBuffer(),
                   LayoutAttr::get(program.getContext(), getBufferOrder(prim::getExprs(store.getIndices()), places)));
     });
@@ -65,7 +67,7 @@ private:
   SmallVector<int64_t> getPlaces(Operation *node) {
     unsigned rank = getDomain(node).size();
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    if (isa<ContractionOp, AttentionOp>(node))
+    if (isa<ContractionOp>(node))
       return order;
     SmallVector<int64_t> read = getMemoryPlaces(node, hints), places(rank);
     if (!read.empty())

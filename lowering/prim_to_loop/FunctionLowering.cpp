@@ -127,6 +127,46 @@ void FunctionLowering::realizeUnlessCheap(Tensor &tensor, Location loc, int oper
     realize(tensor, loc);
 }
 
+static bool hasDivision(Expr expr) {
+  bool isDivision = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+  return isDivision || llvm::any_of(expr.getOperands(), hasDivision);
+}
+
+/// Whether row-major positions in `base` are affine in the dims of `view`.
+bool FunctionLowering::isAffineView(Value view, Value base, ArrayRef<Operation *> views) {
+  Tensor computed = get(base);
+  SmallVector<Expr> at;
+  get(base).element = [&](Body &, const Index &index) -> Value {
+    at = index.at;
+    return {};
+  };
+  for (Operation *op : llvm::reverse(views))
+    lowerView(op);
+  Body body{builder, view.getLoc(), getDomainRanges(symbolRanges, prim::getDims(view))};
+  get(view).element(body, {dims(0, prim::getRank(view)), {}});
+  Expr position = Expr::constant(context, 0);
+  for (auto [index, extent] : llvm::zip(at, computed.dims))
+    position = position * extent + index;
+  set(base, computed);
+  for (Operation *op : llvm::reverse(views))
+    lowerView(op);
+  return !hasDivision(position.simplify(body.ranges));
+}
+
+void FunctionLowering::realizeBelowViews(Value value, Location loc) {
+  SmallVector<Operation *> views;
+  Value base = value;
+  while (!get(base).buffer && isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp>(base.getDefiningOp())) {
+    views.push_back(base.getDefiningOp());
+    base = views.back()->getOperand(0);
+  }
+  if (views.empty() || !isAffineView(value, base, views))
+    return realize(get(value), loc);
+  realize(get(base), loc);
+  for (Operation *op : llvm::reverse(views))
+    lowerView(op);
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
@@ -189,7 +229,7 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
     traceOrigins(&op, before);
     for (Value result : op.getResults())
       if (shouldRealize(get(result), result))
-        realize(get(result), op.getLoc());
+        realizeBelowViews(result, op.getLoc());
   }
   return success();
 }

@@ -54,7 +54,7 @@ public:
   mlir::LogicalResult run();
 
 private:
-  friend struct NodeLowering;
+  bool isAffineView(mlir::Value view, mlir::Value base, llvm::ArrayRef<mlir::Operation *> views);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
   void traceOrigins(mlir::Operation *op, mlir::Operation *before);
@@ -62,7 +62,6 @@ private:
   // One function per family; each defines the op's results in `values`.
   void lowerPointwise(mlir::Operation *op);
   void lowerConstant(mlir::Operation *op);
-  bool lowerView(mlir::Operation *op);
   bool lowerIndexing(mlir::Operation *op);
   bool lowerReduction(mlir::Operation *op);
   bool lowerContraction(mlir::Operation *op);
@@ -73,10 +72,15 @@ private:
   void lowerAttention(prim::AttentionOp op);
 
 public:
+  /// Defines the result of a view anew, from its operand as it is now; false if `op` is none.
+  bool lowerView(mlir::Operation *op);
   Tensor &get(mlir::Value value) { return values.at(value); }
   void set(mlir::Value value, Tensor tensor);
   /// Writes the tensor to a buffer (once) and makes it a plain read of that. `loc` is for what has no origin.
   void realize(Tensor &tensor, mlir::Location loc);
+  /// Realizes `value`, a view of something computed perhaps: then what it shows, if its elements lie at
+  /// affine places there. The views stay views.
+  void realizeBelowViews(mlir::Value value, mlir::Location loc);
   /// Realizes unless reading an element again is as cheap as reading a buffer.
   void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
   /// Writes the tensor's elements to `buffer` at positions given by `at`.

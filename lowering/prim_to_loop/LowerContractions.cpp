@@ -1,4 +1,4 @@
-//===- LowerContractions.cpp - matmul, convolution, attention -------------===//
+//===- LowerContractions.cpp - matmul, convolution ------------------------===//
 //
 // Matrix products and convolutions are one thing: acc[b, m, n] = sum over k of
 // lhs(b, m, k) * rhs(b, k, n). A convolution's m dims are the image and the output
@@ -242,60 +242,6 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
 }
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-void FunctionLowering::lowerAttention(prim::AttentionOp op) {
-  Location loc = op.getLoc();
-  for (Value operand : op->getOperands())
-    prepareOperand(*this, operand, loc);
-  Exprs q = prim::getDims(op.getQ()), v = prim::getDims(op.getV());
-  unsigned batch = q.size() - 2;
-  Exprs domain(q.begin(), q.end() - 1);
-  domain.append({v[batch], q.back(), v.back()});
-  Expr i = Expr::dim(context, batch), j = Expr::dim(context, batch + 1), d = Expr::dim(context, batch + 2),
-       e = Expr::dim(context, batch + 3);
-  Type elementType = prim::getElementType(op.getResult());
-  Value buffer = createBuffer(prim::getDims(op.getResult()), elementType, loc);
-  OpBuilder &b = builder;
-  OpBuilder::InsertionGuard guard(b);
-  auto node = AttentionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(batch), op.getCausal(),
-                                  op.getZeroMaskedRows());
-  auto operandRegion = [&](Region &region, Value operand, Expr row, Expr column) {
-    Body body = beginBody(region, domain, loc);
-    Exprs at = dims(0, batch);
-    at.append({row, column});
-    YieldOp::create(b, loc, widen(body, get(operand).element(body, {at, {}})));
-  };
-  operandRegion(node.getQ(), op.getQ(), i, d);
-  operandRegion(node.getK(), op.getK(), j, d);
-  operandRegion(node.getV(), op.getV(), j, e);
-
-  Type f32 = b.getF32Type();
-  Body score = beginBody(node.getScore(), domain, loc, {f32});
-  Value scale = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(op.getScale().convertToDouble())));
-  Value value = arith::MulFOp::create(b, loc, node.getScore().getArgument(0), scale);
-  if (Value mask = op.getMask()) {
-    Exprs at = dims(0, batch);
-    at.append({i, j});
-    Value bias = widen(score, get(mask).element(score, {at, {}}));
-    if (bias.getType().isInteger(1)) {
-      Value minusInf = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-      value = arith::SelectOp::create(b, loc, bias, value, minusInf);
-    } else {
-      value = arith::AddFOp::create(b, loc, value, bias);
-    }
-  }
-  YieldOp::create(b, loc, value);
-
-  Body epilogue = beginBody(node.getEpilogue(), domain, loc, {f32});
-  Exprs at = dims(0, batch);
-  at.append({i, e});
-  StoreOp::create(b, loc, narrow(epilogue, node.getEpilogue().getArgument(0), elementType), buffer, ArrayRef<Expr>(at));
-  set(op.getResult(), readOf(buffer, elementType));
-}
 
 bool FunctionLowering::lowerContraction(Operation *op) {
   if (auto matmul = dyn_cast<prim::MatmulOp>(op))

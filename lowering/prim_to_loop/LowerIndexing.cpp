@@ -1,5 +1,6 @@
 //===- LowerIndexing.cpp - gathers as indirect indices, scatters ----------===//
 
+#include "lowering/passes/Patterns.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -25,6 +26,19 @@ Exprs slice(ArrayRef<Expr> list, unsigned begin, unsigned end) {
   return Exprs(list.begin() + begin, list.begin() + end);
 }
 
+/// i of select(i < 0, i + extent, i): a checked index wraps by itself. Otherwise the indices as they are.
+Value withoutWrap(Value indices, Expr extent) {
+  auto select = indices.getDefiningOp<prim::SelectOp>();
+  auto test = select ? select.getCondition().getDefiningOp<prim::LtOp>() : prim::LtOp();
+  auto sum = select ? select.getA().getDefiningOp<prim::AddOp>() : prim::AddOp();
+  if (!test || !sum || !extent.isConstant() || !isa<IntegerType>(prim::getElementType(indices)))
+    return indices;
+  Value index = select.getB();
+  bool wraps = test.getA() == index && prim::getSplat(test.getB()) == 0.0 && sum.getA() == index &&
+               prim::getSplat(sum.getB()) == double(extent.getValue());
+  return wraps ? index : indices;
+}
+
 Tensor startGather(FunctionLowering &lowering, Value x, Value indices, Value result, Location loc) {
   lowering.realizeUnlessCheap(lowering.get(x), loc);
   lowering.realizeUnlessCheap(lowering.get(indices), loc, 3, 1);
@@ -37,10 +51,11 @@ Tensor startGather(FunctionLowering &lowering, Value x, Value indices, Value res
 }
 
 void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
-  Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
-  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
   unsigned axis = op.getAxis(), rank = prim::getRank(op.getIndices());
   Expr extent = prim::getDims(op.getX())[axis];
+  Value positions = withoutWrap(op.getIndices(), extent);
+  Tensor tensor = startGather(lowering, op.getX(), positions, op.getResult(), op.getLoc());
+  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(positions).element;
   Type indexType = prim::getElementType(op.getIndices());
   tensor.element = [=](Body &body, const Index &index) {
     Index target{slice(index.at, 0, axis), index.operands};

@@ -143,9 +143,9 @@ Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
   }
   bool isSingle = llvm::all_of(from, [](Expr dim) { return dim.isConstant(1); });
   if (enlarges && !x.isScalarConstant && (x.operations > 0 || x.reads > 1) && !(isSingle && x.reads == 0))
-    lowering.realize(x, op.getLoc());
+    lowering.realizeBelowViews(op.getX(), op.getLoc());
   MLIRContext *context = op.getContext();
-  return lowering.viewOf(x, to, [=](Body &, ArrayRef<Expr> at) {
+  return lowering.viewOf(lowering.get(op.getX()), to, [=](Body &, ArrayRef<Expr> at) {
     Exprs index;
     for (auto [dim, axis] : llvm::zip(from, axes))
       index.push_back(dim.isConstant(1) ? Expr::constant(context, 0) : at[axis]);

@@ -302,9 +302,9 @@ TEST_CASE("contractions", "[eval]") {
       " : (tensor<1x2x3xf32>, tensor<1x3x3xf32>, tensor<1x3x2xf32>, tensor<2x1xi1>) -> tensor<1x2x2xf32>";
   qkv.push_back("tensor<2x1xi1>");
   inputs.push_back({1, 0});
-  f.check("prim.attention %x0, %x1, %x2 mask %x3 scale 0.5" + masked, qkv, y, inputs,
+  f.check("prim.attention %x0, %x1, %x2 masks(%x3) scale 0.5" + masked, qkv, y, inputs,
           {1.95834011, 2.95834011, NaN, NaN}, 1e-6);
-  f.check("prim.attention %x0, %x1, %x2 mask %x3 scale 0.5 zero_masked_rows" + masked, qkv, y, inputs,
+  f.check("prim.attention %x0, %x1, %x2 masks(%x3) scale 0.5 zero_masked_rows" + masked, qkv, y, inputs,
           {1.95834011, 2.95834011, 0, 0}, 1e-6);
 }
 

@@ -1,0 +1,38 @@
+//===- Patterns.cpp - questions that passes ask of prim values ------------===//
+#include "lowering/passes/Patterns.h"
+#include "mlir/IR/Iterators.h"
+
+using namespace mlir;
+using namespace ptc;
+
+DenseElementsAttr prim::getConstant(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+}
+
+std::optional<double> prim::getSplat(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+    return getSplat(op->getOperand(0));
+  DenseElementsAttr elements = getConstant(value);
+  if (!elements || !elements.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(elements.getElementType()))
+    return elements.getSplatValue<APFloat>().convertToDouble();
+  auto type = dyn_cast<IntegerType>(elements.getElementType());
+  if (!type || type.getWidth() == 1)
+    return std::nullopt;
+  APInt integer = elements.getSplatValue<APInt>();
+  return type.isUnsigned() ? integer.roundToDouble() : integer.signedRoundToDouble();
+}
+
+bool prim::hasUses(Value value, unsigned count) {
+  return size_t(std::distance(value.use_begin(), value.use_end())) == count;
+}
+
+void prim::eraseDeadOps(Operation *root) {
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (op->use_empty() && op->getNumResults() > 0 && isMemoryEffectFree(op))
+      op->erase();
+  });
+}

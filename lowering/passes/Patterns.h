@@ -1,0 +1,24 @@
+//===- Patterns.h - questions that passes ask of prim values ----*- C++ -*-===//
+#ifndef PTC_LOWERING_PASSES_PATTERNS_H
+#define PTC_LOWERING_PASSES_PATTERNS_H
+
+#include "ir/prim/Prim.h"
+#include <optional>
+
+namespace ptc::prim {
+
+/// The elements of a constant; null for other values.
+mlir::DenseElementsAttr getConstant(mlir::Value value);
+
+/// The one value that all elements have, seen through views; nothing for booleans.
+std::optional<double> getSplat(mlir::Value value);
+
+/// Whether exactly `count` operands are `value`.
+bool hasUses(mlir::Value value, unsigned count);
+
+/// Erases ops without users or effects below `root`, last first.
+void eraseDeadOps(mlir::Operation *root);
+
+} // namespace ptc::prim
+
+#endif // PTC_LOWERING_PASSES_PATTERNS_H

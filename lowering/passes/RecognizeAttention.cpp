@@ -1,0 +1,371 @@
+//===- RecognizeAttention.cpp - products around a softmax -----------------===//
+//
+// Exporters spell scaled dot-product attention out:
+//
+//   s = matmul(q, k^T)          q, k or s times constants; masks are added or selected
+//   p = exp(s - max(s)) / sum(exp(s - max(s)))          along the last dim
+//   p = select(is_nan(p), 0, p)                         torch's guard for rows without a key
+//   y = matmul(p, v)
+//
+// Spelled so, s and p are matrices in memory, the largest values of the whole model. As one
+// `prim.attention` they never exist.
+//
+// The match starts at the last product and walks up. It looks at the structure of prim ops
+// alone; operands of commutative ops may stand either way. Every value between must have no
+// other reader, else nothing would be saved: a reason for `ptc explain`, like the others. Masks are
+// kept in their order, so that sums round as they did. Reshapes of the batch dims between the
+// products and the softmax are moved to q, k, v and the result, where they cost nothing.
+//
+// Rules with constants c, masks m (i1) and a (float):
+//   matmul(q * c, k^T * d) / e        scale = c * d / e
+//   select(m, s, c)                   mask m, masked_score c
+//   select(m, c, s)                   mask not m
+//   s + a                             mask a
+//   masks that are j <= i throughout  causal, if hidden scores cannot matter
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_RECOGNIZEATTENTION
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace ptc::prim;
+using namespace mlir;
+
+namespace {
+
+struct Mask {
+  Value value;
+  bool isInverted = false;
+};
+
+/// What lies above the softmax.
+struct Scores {
+  MatmulOp product;
+  double scale = 1;
+  SmallVector<Mask> masks;
+  std::optional<double> maskedScore;
+  SmallVector<Expr> batch; // batch dims at the softmax
+};
+
+class AttentionMatch {
+public:
+  explicit AttentionMatch(MatmulOp last) : last(last) {}
+
+  /// True if the product's lhs is a softmax; `reason` then says what else is wrong, if anything.
+  bool findSoftmax();
+  /// The scores that enter the softmax, and their product.
+  bool findScores();
+  void rewrite();
+
+  std::string reason;
+
+private:
+  bool refuse(const char *why) {
+    reason = why;
+    return false;
+  }
+  bool peel(Value value, Scores &scores);
+  bool peelSum(Value scoresSide, Value mask, Scores &scores);
+  bool peelSelect(SelectOp op, Scores &scores);
+  bool peelReshape(ReshapeOp op, Scores &scores);
+  Value reshapeBatch(OpBuilder &b, Value value);
+
+  MatmulOp last;
+  DivOp quotient;
+  Value logits; // what the softmax is of
+  bool zeroesNan = false;
+  Scores found;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Softmax
+//===----------------------------------------------------------------------===//
+
+/// The reduction of `kind` over the last dim of x that `value` holds for each element of a row.
+static ReduceOp matchRowStatistic(Value value, ReduceKind kind) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  if (!broadcast)
+    return {};
+  for (auto [i, axis] : llvm::enumerate(broadcast.getAxes()))
+    if (axis != int64_t(i))
+      return {};
+  Value row = broadcast.getX();
+  if (auto reshape = row.getDefiningOp<ReshapeOp>()) {
+    SmallVector<Expr> to = getDims(row);
+    if (to.empty() || !to.pop_back_val().isConstant(1) || to != getDims(reshape.getX()))
+      return {};
+    row = reshape.getX();
+  }
+  auto reduce = row.getDefiningOp<ReduceOp>();
+  int64_t lastAxis = getRank(value) - 1;
+  bool fits = reduce && reduce.getKind() == kind && reduce.getAxes() == ArrayRef<int64_t>(lastAxis) &&
+              getDims(reduce.getX()) == getDims(value);
+  return fits ? reduce : ReduceOp();
+}
+
+bool AttentionMatch::findSoftmax() {
+  Value weights = last.getLhs(), guarded;
+  if (auto select = weights.getDefiningOp<SelectOp>()) {
+    auto test = select.getCondition().getDefiningOp<IsNanOp>();
+    if (!test || test.getX() != select.getB() || getSplat(select.getA()) != 0.0)
+      return false;
+    guarded = weights;
+    weights = select.getB();
+    zeroesNan = true;
+  }
+  if (auto reshape = weights.getDefiningOp<ReshapeOp>(); reshape && !guarded)
+    weights = reshape.getX();
+  quotient = weights.getDefiningOp<DivOp>();
+  auto exp = quotient ? quotient.getA().getDefiningOp<ExpOp>() : ExpOp();
+  auto sum = exp ? matchRowStatistic(quotient.getB(), ReduceKind::Sum) : ReduceOp();
+  auto difference = exp ? exp.getX().getDefiningOp<SubOp>() : SubOp();
+  auto max = difference ? matchRowStatistic(difference.getB(), ReduceKind::Max) : ReduceOp();
+  if (!sum || sum.getX() != exp.getY() || !max || max.getX() != difference.getA())
+    return false;
+  logits = difference.getA();
+  // The guard reads the weights twice, the softmax the scores and the exponentials.
+  bool isPrivate = last.getLhs().hasOneUse() && hasUses(weights, guarded ? 2 : 1) && hasUses(exp.getY(), 2) &&
+                   hasUses(logits, 2) && (!guarded || guarded.hasOneUse());
+  if (!isPrivate)
+    return reason = "the weights or scores are read elsewhere too", true;
+  Type type = getElementType(logits);
+  if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() > 32)
+    return reason = "the template accumulates in f32", true;
+  if (getRank(last.getLhs()) != getRank(last.getRhs()))
+    return reason = "the values are shared by all heads", true;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+bool AttentionMatch::peelSum(Value scoresSide, Value mask, Scores &scores) {
+  Scores attempt = scores;
+  if (!peel(scoresSide, attempt))
+    return false;
+  attempt.masks.push_back({mask});
+  scores = attempt;
+  return true;
+}
+
+bool AttentionMatch::peelSelect(SelectOp op, Scores &scores) {
+  for (bool inverted : {false, true}) {
+    std::optional<double> fill = getSplat(inverted ? op.getA() : op.getB());
+    Scores attempt = scores;
+    if (!fill || !peel(inverted ? op.getB() : op.getA(), attempt))
+      continue;
+    if (attempt.maskedScore && *attempt.maskedScore != *fill)
+      return refuse("masks put different values in place of scores");
+    attempt.maskedScore = fill;
+    attempt.masks.push_back({op.getCondition(), inverted});
+    scores = attempt;
+    return true;
+  }
+  return refuse("a score is selected from two computed values");
+}
+
+/// Batch dims alone may change, and only next to the product.
+bool AttentionMatch::peelReshape(ReshapeOp op, Scores &scores) {
+  SmallVector<Expr> from = getDims(op.getX()), to = getDims(op.getResult());
+  if (from.size() < 2 || to.size() < 2 || ArrayRef(from).take_back(2) != ArrayRef(to).take_back(2))
+    return refuse("a reshape of the scores mixes rows");
+  return peel(op.getX(), scores) && (scores.masks.empty() || refuse("the scores are reshaped after a mask"));
+}
+
+bool AttentionMatch::peel(Value value, Scores &scores) {
+  if (auto product = value.getDefiningOp<MatmulOp>()) {
+    scores.product = product;
+    return value == logits || value.hasOneUse() || refuse("the scores are read elsewhere too");
+  }
+  if (value != logits && !value.hasOneUse())
+    return refuse("the scores are read elsewhere too");
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return refuse("the scores are no product");
+  auto scaled = [&](Value inner, std::optional<double> factor) {
+    if (!factor || !peel(inner, scores))
+      return false;
+    if (!scores.masks.empty())
+      return refuse("the scores are scaled after a mask");
+    scores.scale *= *factor;
+    return true;
+  };
+  if (auto mul = dyn_cast<MulOp>(op)) {
+    std::optional<double> b = getSplat(mul.getB());
+    return b ? scaled(mul.getA(), b) : scaled(mul.getB(), getSplat(mul.getA())) || refuse("the scale is no constant");
+  }
+  if (auto div = dyn_cast<DivOp>(op)) {
+    std::optional<double> divisor = getSplat(div.getB());
+    return divisor ? scaled(div.getA(), 1 / *divisor) : refuse("the scale is no constant");
+  }
+  if (auto add = dyn_cast<AddOp>(op))
+    return peelSum(add.getA(), add.getB(), scores) || peelSum(add.getB(), add.getA(), scores);
+  if (auto select = dyn_cast<SelectOp>(op))
+    return peelSelect(select, scores);
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return peelReshape(reshape, scores);
+  return refuse("the scores are no product");
+}
+
+bool AttentionMatch::findScores() {
+  SmallVector<Expr> dims = getDims(logits);
+  if (dims.size() < 2)
+    return refuse("the softmax is of a vector");
+  found.batch.assign(dims.begin(), dims.end() - 2);
+  if (!peel(logits, found))
+    return false;
+  MatmulOp product = found.product;
+  if (getRank(product.getLhs()) != getRank(product.getRhs()))
+    return refuse("the keys are shared by all heads");
+  if (ArrayRef(getDims(last.getLhs())).take_back(2) != ArrayRef(dims).take_back(2) ||
+      ArrayRef(getDims(product.getResult())).take_back(2) != ArrayRef(dims).take_back(2))
+    return refuse("a reshape of the scores mixes rows");
+  reason.clear();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+/// x without multiplications by constants below views; the constants go to `scale`.
+static Value stripScale(OpBuilder &b, Value x, double &scale) {
+  Operation *op = x.getDefiningOp();
+  if (!op || !x.hasOneUse())
+    return x;
+  if (isa<ReshapeOp, TransposeOp>(op)) {
+    Value inner = stripScale(b, op->getOperand(0), scale);
+    if (inner == op->getOperand(0))
+      return x;
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(op);
+    Operation *copy = b.clone(*op);
+    copy->setOperand(0, inner);
+    return copy->getResult(0);
+  }
+  auto mul = dyn_cast<MulOp>(op);
+  auto div = dyn_cast<DivOp>(op);
+  for (bool swapped : {false, true}) {
+    std::optional<double> factor;
+    if (mul)
+      factor = getSplat(mul->getOperand(swapped ? 0 : 1));
+    else if (div && !swapped)
+      factor = getSplat(div.getB());
+    if (!factor)
+      continue;
+    scale *= div ? 1 / *factor : *factor;
+    return stripScale(b, op->getOperand(swapped ? 1 : 0), scale);
+  }
+  return x;
+}
+
+/// A score so low that its weight is 0 beside any other.
+static bool isHidden(const APFloat &x) { return x.isNegative() && (x.isInfinity() || x.isLargest()); }
+
+/// Whether a constant's last two dims are a square triangle: `visible` where column <= row, and only there.
+template <typename Element>
+static bool isTriangle(DenseElementsAttr elements, llvm::function_ref<std::optional<bool>(const Element &)> visible) {
+  ArrayRef<int64_t> shape = elements.getType().getShape();
+  int64_t rows = shape[shape.size() - 2], columns = shape.back(), at = 0;
+  return rows == columns && llvm::all_of(elements.getValues<Element>(), [&](const Element &x) {
+           int64_t row = at / columns % rows, column = at++ % columns;
+           std::optional<bool> isVisible = visible(x);
+           return isVisible && *isVisible == (column <= row);
+         });
+}
+
+/// A mask that hides the keys behind the query and nothing else, the same for all heads.
+static bool isCausalMask(Value mask, bool isInverted) {
+  SmallVector<Expr> dims = getDims(mask);
+  if (auto broadcast = mask.getDefiningOp<BroadcastOp>()) { // the last two dims in place
+    ArrayRef<int64_t> axes = broadcast.getAxes();
+    int64_t rank = dims.size();
+    if (axes.size() < 2 || axes.take_back(2) != ArrayRef<int64_t>({rank - 2, rank - 1}))
+      return false;
+    mask = broadcast.getX();
+  }
+  if (dims.size() < 2 || ArrayRef(getDims(mask)).take_back(2) != ArrayRef(dims).take_back(2))
+    return false;
+  if (auto select = mask.getDefiningOp<SelectOp>()) {
+    std::optional<double> a = getSplat(select.getA()), b = getSplat(select.getB());
+    auto hides = [](std::optional<double> x) { return x && *x <= -std::numeric_limits<float>::max(); };
+    return (a == 0.0 && hides(b) && isCausalMask(select.getCondition(), false)) ||
+           (b == 0.0 && hides(a) && isCausalMask(select.getCondition(), true));
+  }
+  DenseElementsAttr elements = getConstant(mask);
+  if (!elements)
+    return false;
+  if (elements.getElementType().isInteger(1))
+    return isTriangle<bool>(elements, [&](bool x) { return x != isInverted; });
+  if (!isa<FloatType>(elements.getElementType()))
+    return false;
+  return isTriangle<APFloat>(elements, [](const APFloat &x) {
+    return x.isZero() ? std::optional(true) : isHidden(x) ? std::optional(false) : std::nullopt;
+  });
+}
+
+/// `value` with the batch dims of the softmax.
+Value AttentionMatch::reshapeBatch(OpBuilder &b, Value value) {
+  SmallVector<Expr> dims(found.batch);
+  dims.append(llvm::to_vector(ArrayRef(getDims(value)).take_back(2)));
+  Type type = getTensorType(dims, getElementType(value));
+  return type == value.getType() ? value : ReshapeOp::create(b, value.getLoc(), type, value).getResult();
+}
+
+void AttentionMatch::rewrite() {
+  OpBuilder b(last);
+  Location loc = b.getFusedLoc({found.product.getLoc(), quotient.getLoc(), last.getLoc()});
+  Value q = stripScale(b, found.product.getLhs(), found.scale), k = stripScale(b, found.product.getRhs(), found.scale);
+  SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, getRank(k)));
+  std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
+  k = TransposeOp::create(b, loc, k, swap);
+  q = reshapeBatch(b, q);
+  k = reshapeBatch(b, k);
+  Value v = reshapeBatch(b, last.getRhs());
+  // With other masks a row might have no visible key but hidden ones, whose finite scores count then.
+  bool isCausal = found.masks.size() == 1 && isCausalMask(found.masks[0].value, found.masks[0].isInverted) &&
+                  found.maskedScore.value_or(-INFINITY) <= -std::numeric_limits<float>::max();
+  SmallVector<Value> masks;
+  if (!isCausal)
+    for (const Mask &mask : found.masks)
+      masks.push_back(mask.isInverted ? NotOp::create(b, loc, mask.value.getType(), mask.value).getY() : mask.value);
+  SmallVector<Expr> dims(found.batch);
+  dims.append({getDims(q)[found.batch.size()], getDims(v).back()});
+  FloatAttr masked;
+  if (found.maskedScore && !isCausal && !std::isinf(*found.maskedScore))
+    masked = b.getF64FloatAttr(*found.maskedScore);
+  auto unit = [&](bool isSet) { return isSet ? b.getUnitAttr() : UnitAttr(); };
+  Value result = AttentionOp::create(b, loc, getTensorType(dims, getElementType(v)), q, k, v, masks,
+                                     b.getF64FloatAttr(found.scale), masked, unit(isCausal), unit(zeroesNan));
+  if (result.getType() != last.getResult().getType())
+    result = ReshapeOp::create(b, loc, last.getResult().getType(), result);
+  last.getResult().replaceAllUsesWith(result);
+}
+
+namespace {
+struct RecognizeAttention : ptc::impl::RecognizeAttentionBase<RecognizeAttention> {
+  using RecognizeAttentionBase::RecognizeAttentionBase;
+  void runOnOperation() override {
+    SmallVector<MatmulOp> products;
+    getOperation().walk([&](MatmulOp op) { products.push_back(op); });
+    for (MatmulOp product : products) {
+      AttentionMatch match(product);
+      if (!match.findSoftmax())
+        continue;
+      if (match.reason.empty() && match.findScores())
+        match.rewrite();
+      else if (remarks)
+        product->emitRemark("not attention: ") << match.reason;
+    }
+    eraseDeadOps(getOperation());
+  }
+};
+} // namespace

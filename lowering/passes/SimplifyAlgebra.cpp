@@ -1,0 +1,312 @@
+//===- SimplifyAlgebra.cpp - the same tensor with less work ---------------===//
+//
+// Rewrites to a fixed point. Every rule is exact for all inputs, NaN, infinities and the
+// sign of zero included, but for pow, whose products round once more:
+//
+//   x * 1, x / 1, x - 0, x + -0 = x                (x + 0 is not: -0 + 0 = 0)
+//   x / c = x * (1 / c)                            c a power of two
+//   pow(x, 1), pow(x, 2), pow(x, 3) = x, x * x, x * x * x
+//   and(x, true), or(x, false), select(c, x, x) = x; not(not(x)) = x
+//   reshape(reshape(x)), transpose(transpose(x)), broadcast(broadcast(x)) = one of them
+//   transpose(x) = reshape(x)                      where only dims of 1 move
+//   slice(x) = x                                   of everything
+//   gather(x, [a, a + s, a + 2s, ...]) = slice(x)  constant indices
+//   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
+//
+// The last lets a value that was split and joined again be written in place.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_SIMPLIFYALGEBRA
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace ptc::prim;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// The one value that all elements of a boolean have.
+static std::optional<bool> getBoolSplat(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+    return getBoolSplat(op->getOperand(0));
+  DenseElementsAttr elements = getConstant(value);
+  if (!elements || !elements.isSplat() || !elements.getElementType().isInteger(1))
+    return std::nullopt;
+  return elements.getSplatValue<bool>();
+}
+
+static bool isSplat(Value value, double number) {
+  std::optional<double> splat = getSplat(value);
+  return splat && *splat == number && std::signbit(*splat) == std::signbit(number);
+}
+
+/// The operand of a binary op that is its result; null if neither is.
+static Value getNeutralResult(Operation *op) {
+  Value a = op->getOperand(0), b = op->getOperand(1);
+  bool isFloat = isa<FloatType>(getElementType(a));
+  if (isa<MulOp>(op))
+    return isSplat(b, 1) ? a : isSplat(a, 1) ? b : Value();
+  if (isa<DivOp>(op))
+    return isSplat(b, 1) ? a : Value();
+  if (isa<SubOp>(op))
+    return isSplat(b, 0) ? a : Value();
+  if (isa<AddOp>(op)) {
+    double zero = isFloat ? -0.0 : 0.0;
+    return isSplat(b, zero) ? a : isSplat(a, zero) ? b : Value();
+  }
+  if (isa<PowOp>(op))
+    return isSplat(b, 1) ? a : Value();
+  if (isa<AndOp>(op))
+    return getBoolSplat(b) == true ? a : getBoolSplat(a) == true ? b : Value();
+  if (isa<OrOp>(op))
+    return getBoolSplat(b) == false ? a : getBoolSplat(a) == false ? b : Value();
+  return {};
+}
+
+namespace {
+
+template <typename OpTy> struct DropNeutral : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op, PatternRewriter &rewriter) const override {
+    Value result = getNeutralResult(op);
+    if (!result)
+      return rewriter.notifyMatchFailure(op, "no operand is neutral");
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// x / 2^n = x * 2^-n: both are the same number, rounded once.
+struct DivideByPowerOfTwo : OpRewritePattern<DivOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DivOp op, PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<FloatType>(getElementType(op.getY()));
+    std::optional<double> divisor = getSplat(op.getB());
+    int exponent = 0;
+    if (!type || !divisor || std::abs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > 12)
+      return rewriter.notifyMatchFailure(op, "the divisor is no power of two");
+    auto scalar = RankedTensorType::get({}, type);
+    auto value = DenseElementsAttr::get(scalar, rewriter.getFloatAttr(type, 1 / *divisor));
+    Value factor = ConstantOp::create(rewriter, op.getLoc(), scalar, value);
+    factor = BroadcastOp::create(rewriter, op.getLoc(), op.getY().getType(), factor, ArrayRef<int64_t>());
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getY().getType(), op.getA(), factor);
+    return success();
+  }
+};
+
+struct ExpandPower : OpRewritePattern<PowOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(PowOp op, PatternRewriter &rewriter) const override {
+    if (!isa<FloatType>(getElementType(op.getY())) || (!isSplat(op.getB(), 2) && !isSplat(op.getB(), 3)))
+      return rewriter.notifyMatchFailure(op, "the exponent is neither 2 nor 3");
+    Value x = op.getA(), product = MulOp::create(rewriter, op.getLoc(), x.getType(), x, x);
+    if (isSplat(op.getB(), 3))
+      product = MulOp::create(rewriter, op.getLoc(), x.getType(), product, x);
+    rewriter.replaceOp(op, product);
+    return success();
+  }
+};
+
+struct DropSelect : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SelectOp op, PatternRewriter &rewriter) const override {
+    std::optional<bool> condition = getBoolSplat(op.getCondition());
+    if (op.getA() != op.getB() && !condition)
+      return rewriter.notifyMatchFailure(op, "the condition is not known");
+    rewriter.replaceOp(op, condition.value_or(true) ? op.getA() : op.getB());
+    return success();
+  }
+};
+
+struct DropDoubleNot : OpRewritePattern<NotOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(NotOp op, PatternRewriter &rewriter) const override {
+    auto inner = op.getX().getDefiningOp<NotOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "no double negation");
+    rewriter.replaceOp(op, inner.getX());
+    return success();
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct ComposeReshapes : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto inner = op.getX().getDefiningOp<ReshapeOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "no reshape of a reshape");
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getResult().getType(), inner.getX());
+    return success();
+  }
+};
+
+struct ComposeTransposes : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
+    if (auto inner = op.getX().getDefiningOp<TransposeOp>()) {
+      SmallVector<int64_t> permutation;
+      for (int64_t axis : op.getPermutation())
+        permutation.push_back(inner.getPermutation()[axis]);
+      rewriter.replaceOpWithNewOp<TransposeOp>(op, inner.getX(), permutation);
+      return success();
+    }
+    int64_t last = -1;
+    SmallVector<Expr> dims = getDims(op.getX());
+    for (int64_t axis : op.getPermutation()) {
+      if (dims[axis].isConstant(1))
+        continue;
+      if (axis < last)
+        return rewriter.notifyMatchFailure(op, "a dim larger than 1 moves");
+      last = axis;
+    }
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getResult().getType(), op.getX());
+    return success();
+  }
+};
+
+struct ComposeBroadcasts : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
+    auto inner = op.getX().getDefiningOp<BroadcastOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "no broadcast of a broadcast");
+    SmallVector<int64_t> axes;
+    for (int64_t axis : inner.getAxes())
+      axes.push_back(op.getAxes()[axis]);
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getResult().getType(), inner.getX(), axes);
+    return success();
+  }
+};
+
+bool isWhole(SliceOp op) {
+  auto isZero = [](Expr start) { return start.isConstant(0); };
+  return op.getX().getType() == op.getResult().getType() && llvm::all_of(getExprs(op.getStarts()), isZero) &&
+         llvm::all_of(op.getSteps(), [](int64_t step) { return step == 1; });
+}
+
+struct DropSlice : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    if (!isWhole(op))
+      return rewriter.notifyMatchFailure(op, "a part");
+    rewriter.replaceOp(op, op.getX());
+    return success();
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Slices in disguise
+//===----------------------------------------------------------------------===//
+
+/// First index and step of constant indices that are an arithmetic progression inside [0, extent).
+static std::optional<std::pair<int64_t, int64_t>> getProgression(Value indices, int64_t extent) {
+  DenseElementsAttr elements = getConstant(indices);
+  if (!elements || elements.getNumElements() == 0)
+    return std::nullopt;
+  SmallVector<int64_t> list;
+  for (const APInt &index : elements.getValues<APInt>())
+    list.push_back(index.getSExtValue());
+  int64_t step = list.size() > 1 ? list[1] - list[0] : 1;
+  for (auto [i, index] : llvm::enumerate(list)) {
+    bool isInside = index >= 0 && index < extent;
+    if (!isInside || index != list[0] + int64_t(i) * step)
+      return std::nullopt;
+  }
+  if (step == 0)
+    return std::nullopt;
+  return std::pair(list[0], step);
+}
+
+namespace {
+
+struct GatherIsSlice : OpRewritePattern<GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+    SmallVector<Expr> dims = getDims(op.getX());
+    int64_t axis = op.getAxis();
+    auto progression = dims[axis].isConstant() ? getProgression(op.getIndices(), dims[axis].getValue()) : std::nullopt;
+    if (!progression)
+      return rewriter.notifyMatchFailure(op, "the indices are no constant progression");
+    MLIRContext *context = op.getContext();
+    SmallVector<Expr> starts(dims.size(), Expr::constant(context, 0));
+    SmallVector<int64_t> steps(dims.size(), 1);
+    starts[axis] = Expr::constant(context, progression->first);
+    steps[axis] = progression->second;
+    dims[axis] = Expr::constant(context, getConstant(op.getIndices()).getNumElements());
+    Type type = getTensorType(dims, getElementType(op.getX()));
+    Value slice = SliceOp::create(rewriter, op.getLoc(), type, op.getX(), getExprArray(context, starts), steps);
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getResult().getType(), slice);
+    return success();
+  }
+};
+
+/// Whether slice b begins where slice a ends along `axis`, and is like it otherwise.
+bool isNext(SliceOp a, SliceOp b, int64_t axis) {
+  if (!a || !b || a.getX() != b.getX() || a.getSteps() != b.getSteps() || a.getSteps()[axis] != 1)
+    return false;
+  SmallVector<Expr> starts = getExprs(a.getStarts()), others = getExprs(b.getStarts());
+  starts[axis] = starts[axis] + getDims(a.getResult())[axis];
+  return starts == others;
+}
+
+struct JoinSlices : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() == 1) {
+      rewriter.replaceOp(op, op.getInputs()[0]);
+      return success();
+    }
+    int64_t axis = op.getAxis();
+    SmallVector<Value> inputs;
+    for (Value input : op.getInputs()) {
+      auto slice = input.getDefiningOp<SliceOp>();
+      auto before = inputs.empty() ? SliceOp() : inputs.back().getDefiningOp<SliceOp>();
+      if (!isNext(before, slice, axis)) {
+        inputs.push_back(input);
+        continue;
+      }
+      SmallVector<Expr> dims = getDims(before.getResult());
+      dims[axis] = dims[axis] + getDims(input)[axis];
+      Type type = getTensorType(dims, getElementType(input));
+      inputs.back() =
+          SliceOp::create(rewriter, op.getLoc(), type, slice.getX(), before.getStartsAttr(), before.getSteps());
+    }
+    if (inputs.size() == op.getInputs().size())
+      return rewriter.notifyMatchFailure(op, "no slices that follow each other");
+    rewriter.replaceOpWithNewOp<ConcatOp>(op, inputs, uint64_t(axis));
+    return success();
+  }
+};
+
+struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
+                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices>(
+        &getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,76 @@
+// RUN: ptc-opt %s --pass-pipeline='builtin.module(func.func(ptc-simplify-algebra))' | FileCheck %s
+
+// What is neutral goes; x + 0 stays, because -0 + 0 is 0.
+// CHECK-LABEL: func.func @neutral
+// CHECK-NOT:     prim.mul
+// CHECK-NOT:     prim.sub
+// CHECK:         %[[SUM:.*]] = prim.add %arg0
+// CHECK-NEXT:    return %[[SUM]]
+func.func @neutral(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %one = prim.constant dense<1.0> : tensor<f32>
+  %zero = prim.constant dense<0.0> : tensor<f32>
+  %minus = prim.constant dense<-0.0> : tensor<f32>
+  %a = prim.broadcast %one, [] : tensor<f32> -> tensor<4xf32>
+  %b = prim.broadcast %zero, [] : tensor<f32> -> tensor<4xf32>
+  %c = prim.broadcast %minus, [] : tensor<f32> -> tensor<4xf32>
+  %m = prim.mul %a, %x : tensor<4xf32>
+  %s = prim.sub %m, %b : tensor<4xf32>
+  %n = prim.add %c, %s : tensor<4xf32>
+  %y = prim.add %n, %b : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Division by a power of two is exact as a product; by 3 it is not.
+// CHECK-LABEL: func.func @divide
+// CHECK-DAG:     prim.constant dense<1.250000e-01>
+// CHECK:         prim.mul %arg0
+// CHECK:         prim.div
+func.func @divide(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %eight = prim.constant dense<8.0> : tensor<4xf32>
+  %three = prim.constant dense<3.0> : tensor<4xf32>
+  %d = prim.div %x, %eight : tensor<4xf32>
+  %y = prim.div %d, %three : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @power
+// CHECK-NEXT:    %[[S:.*]] = prim.mul %arg0, %arg0
+// CHECK-NEXT:    %[[C:.*]] = prim.mul %[[S]], %arg0
+// CHECK-NEXT:    return %[[C]]
+func.func @power(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %three = prim.constant dense<3.0> : tensor<f32>
+  %e = prim.broadcast %three, [] : tensor<f32> -> tensor<4xf32>
+  %y = prim.pow %x, %e : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Views compose; a transpose that moves only dims of 1 is a reshape.
+// CHECK-LABEL: func.func @views
+// CHECK-NEXT:    %[[R:.*]] = prim.reshape %arg0 : tensor<1x2x3xf32> -> tensor<2x3xf32>
+// CHECK-NEXT:    return %[[R]]
+func.func @views(%x: tensor<1x2x3xf32>) -> tensor<2x3xf32> {
+  %t = prim.transpose %x, [1, 2, 0] : tensor<1x2x3xf32> -> tensor<2x3x1xf32>
+  %u = prim.transpose %t, [1, 0, 2] : tensor<2x3x1xf32> -> tensor<3x2x1xf32>
+  %v = prim.transpose %u, [1, 0, 2] : tensor<3x2x1xf32> -> tensor<2x3x1xf32>
+  %y = prim.reshape %v : tensor<2x3x1xf32> -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @gather
+// CHECK-NEXT:    %[[S:.*]] = prim.slice %arg0 [1, 0], [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+// CHECK-NEXT:    prim.reshape %[[S]] : tensor<1x4xf32> -> tensor<4xf32>
+func.func @gather(%x: tensor<3x4xf32>) -> tensor<4xf32> {
+  %i = prim.constant dense<1> : tensor<si64>
+  %y = prim.gather %x, %i, 0 : (tensor<3x4xf32>, tensor<si64>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// What was split and is joined again is whole.
+// CHECK-LABEL: func.func @join
+// CHECK-NEXT:    prim.concat %arg0, %arg1 axis 0
+func.func @join(%x: tensor<4x2xf32>, %z: tensor<1x2xf32>) -> tensor<5x2xf32> {
+  %a = prim.slice %x [0, 0], [1, 1] : tensor<4x2xf32> -> tensor<3x2xf32>
+  %b = prim.slice %x [3, 0], [1, 1] : tensor<4x2xf32> -> tensor<1x2xf32>
+  %y = prim.concat %a, %b, %z axis 0 : (tensor<3x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<5x2xf32>
+  return %y : tensor<5x2xf32>
+}
