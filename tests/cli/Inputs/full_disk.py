@@ -1,4 +1,4 @@
-"""full_disk.py PTC MODEL: compiles into a file system of 64 KB that holds an older library, if one can be mounted."""
+"""full_disk.py PTC MODEL: compiles into a file system of 32 KB that holds an older library, if one can be mounted."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 ptc, model = sys.argv[1:]
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
-    script = f'mount -t tmpfs -o size=64k none "{folder}" && cd "{folder}" && echo old > out.so && {{ '
+    script = f'mount -t tmpfs -o size=32k none "{folder}" && cd "{folder}" && echo old > out.so && {{ '
     script += f'"{ptc}" compile "{os.path.abspath(model)}" -o out.so; echo code $?; cat out.so; ls -A; }} 2>&1'
     # A mount name space of one's own: as root, or in a user name space where the system allows them.
     for prefix in (["unshare", "-m"], ["unshare", "-rm"]):
