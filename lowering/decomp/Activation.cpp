@@ -86,20 +86,35 @@ Values shrink(NodeContext &n) {
   return {n.select(low, n.add(x, bias), n.select(high, n.sub(x, bias), n.scalarLike(0, x)))};
 }
 
-/// none: x/2 * (1 + erf(x / sqrt(2))); tanh: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+/// x / 2 * (1 + erf(x / sqrt(2)))
+static Value geluByErf(NodeContext &n, Value x) {
+  return n.mul(n.mul(x, 0.5), n.add(n.erf(n.mul(x, std::sqrt(0.5))), 1.0));
+}
+/// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+static Value geluByTanh(NodeContext &n, Value x) {
+  Value cube = n.mul(n.mul(x, x), x);
+  Value inner = n.tanh(n.mul(n.add(x, n.mul(cube, 0.044715)), std::sqrt(2 / M_PI)));
+  return n.mul(n.mul(x, 0.5), n.add(inner, 1.0));
+}
 Values gelu(NodeContext &n) {
   Value x = n.input(0);
   std::string approximate = n.text("approximate", "none");
-  Value inner;
-  if (approximate == "none") {
-    inner = n.erf(n.mul(x, std::sqrt(0.5)));
-  } else if (approximate == "tanh") {
-    Value cube = n.mul(n.mul(x, x), x);
-    inner = n.tanh(n.mul(n.add(x, n.mul(cube, 0.044715)), std::sqrt(2 / M_PI)));
-  } else {
-    return {n.fail(DiagId::BadAttribute, "approximate", "'" + approximate + "'", "none or tanh is needed")};
-  }
-  return {n.mul(n.mul(x, 0.5), n.add(inner, 1.0))};
+  if (approximate == "none")
+    return {geluByErf(n, x)};
+  if (approximate == "tanh")
+    return {geluByTanh(n, x)};
+  return {n.fail(DiagId::BadAttribute, "approximate", "'" + approximate + "'", "none or tanh is needed")};
+}
+Values biasGelu(NodeContext &n) { return {geluByErf(n, n.add(n.input(0), n.input(1)))}; }
+Values fastGelu(NodeContext &n) {
+  Value x = n.input(0);
+  return {geluByTanh(n, n.hasInput(1) ? n.add(x, n.input(1)) : x)};
+}
+
+/// x * sigmoid(alpha * x)
+Values quickGelu(NodeContext &n) {
+  Value x = n.input(0);
+  return {n.mul(x, n.sigmoid(n.mul(x, n.real("alpha", 1.702))))};
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,7 @@ from pathlib import Path
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
     os.environ[name] = "1"
 
+import contrib  # noqa: E402
 import execute  # noqa: E402
 import models  # noqa: E402
 import suite  # noqa: E402
@@ -85,7 +86,9 @@ def summarize(results):
 
 
 def official(args):
-    cases = [case for case in suite.load(args.build / "tests" / "conformance")
+    cache = args.build / "tests" / "conformance"
+    cases = suite.load(cache) + (contrib.load(args.ptc, cache) if "contrib" in args.suites else [])
+    cases = [case for case in cases
              if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
     if not cases:
         return 0, 0
@@ -109,7 +112,7 @@ def main():
     parser.add_argument("--build", type=Path, default=Path("build"), help="where the program and the caches lie")
     parser.add_argument("--ptc", type=Path, help="the program (default: BUILD/bin/ptc)")
     parser.add_argument("--filter", metavar="REGEX", help="only cases whose suite/name it finds")
-    parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "real"])
+    parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
@@ -117,7 +120,7 @@ def main():
     args = parser.parse_args()
     args.build = args.build.resolve()
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
-    args.suites = args.suites or [*suite.SUITES, "real"]
+    args.suites = args.suites or [*suite.SUITES, "contrib", "real"]
     passed, failed = official(args)
     if "real" in args.suites:
         more, worse = models.check_all(args.ptc, args.build, args.models, args.filter)
