@@ -15,6 +15,7 @@
 
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
+#include "ir/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -302,8 +303,9 @@ private:
   void explain(unsigned producer, unsigned consumer, StringRef reason) {
     if (!remarks)
       return;
-    entries[consumer].group.nodes[0]->emitRemark("not fused with its producer: ") << reason;
-    (void)producer;
+    std::string name = formatLocation(entries[producer].group.nodes[0]->getLoc());
+    entries[consumer].group.nodes[0]->emitRemark("not fused with its producer")
+        << (name.empty() ? "" : ", ") << name << ": " << reason;
   }
 
   /// Topological order of the groups, the earliest position first.

@@ -65,7 +65,7 @@ public:
   void outline(FusedOp fused, const SymbolRanges &symbols) {
     SmallVector<Value> read, written, buffers, locals;
     collectAccesses(fused, read, written);
-    classify(fused, read, written, buffers, locals);
+    classify(fused, buffers, locals);
     SmallVector<std::string> names = collectSymbols(fused);
     localize(fused, locals, symbols);
 
@@ -84,8 +84,7 @@ public:
 
 private:
   /// Buffers that only this group touches are its own.
-  void classify(FusedOp fused, ArrayRef<Value> read, ArrayRef<Value> written, SmallVectorImpl<Value> &buffers,
-                SmallVectorImpl<Value> &locals) {
+  void classify(FusedOp fused, SmallVectorImpl<Value> &buffers, SmallVectorImpl<Value> &locals) {
     auto add = [&](Value buffer) {
       if (llvm::is_contained(buffers, buffer) || llvm::is_contained(locals, buffer))
         return;
@@ -99,8 +98,6 @@ private:
         if (isa<BufferType>(operand.getType()))
           add(operand);
     });
-    (void)read;
-    (void)written;
   }
 
   /// Shape symbols in the order of use.
