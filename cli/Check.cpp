@@ -18,7 +18,7 @@ static llvm::Error check(Session &session, const CompileOptions &options) {
 Action declareCheck(CLI::App &app) {
   auto options = std::make_shared<CompileOptions>();
   addModelOption(app, *options);
-  addCompileOptions(app, *options, {"Target", "Shapes", "Running"});
+  addCompileOptions(app, *options, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) { return check(session, *options); };
 }
 

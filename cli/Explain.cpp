@@ -97,7 +97,7 @@ Action declareExplain(CLI::App &app) {
       ->required()
       ->type_name("MODEL.onnx|CODE");
   app.add_option("--node", options->node, "only what concerns nodes whose name contains this")->type_name("NAME");
-  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) {
     StringRef subject = options->compile.model;
     bool isCode = subject.starts_with_insensitive("PTC") && subject.size() == 7 && all_of(subject.substr(3), isDigit);

@@ -237,7 +237,7 @@ Action declareInspect(CLI::App &app) {
   app.add_option("--graph", options->graph, "the launches as a graph: dot")
       ->check(CLI::IsMember({"dot"}))
       ->type_name("FORM");
-  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) {
     StringRef suffix = sys::path::extension(options->compile.model);
     if (suffix == ".so")

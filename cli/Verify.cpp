@@ -199,7 +199,7 @@ Action declareVerify(CLI::App &app) {
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
   app.add_option("--run-threads", options->instance.threads, "threads of the run (default: all)")->type_name("N");
-  addCompileOptions(app, options->compile, {"Target", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) { return verify(session, *options); };
 }
 

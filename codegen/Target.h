@@ -29,12 +29,21 @@ struct KernelCode {
   uint64_t codeBytes = 0;            // of executable sections
 };
 
+/// What a user asks of all kernels.
+struct CodeOptions {
+  unsigned optLevel = 2;  // 0: as emitted, 1: cheap passes, 2: what pays, 3: LLVM's own pipeline besides
+  bool contracts = true;  // a product and the sum it enters may be rounded once
+  bool wantsText = false; // LLVM and assembly text beside the object
+};
+
 class Target {
 public:
   virtual ~Target() = default;
   virtual const TargetInfo &getInfo() const = 0;
   /// One of the levels of its TargetInfo; an error if there can be no library for it.
   virtual llvm::Expected<Level> describeLevel(llvm::StringRef name) const = 0;
+  /// The best level that this machine runs; nothing if it runs none.
+  virtual std::optional<llvm::StringRef> findHostLevel() const { return std::nullopt; }
 
   /// Loads every dialect that generateKernel creates ops of. Call it before kernels are planned or generated.
   virtual void loadDialects(mlir::MLIRContext &context) const = 0;
@@ -44,7 +53,7 @@ public:
   virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
   /// Code of a planned kernel. Safe to call from several threads on kernels of one MLIRContext.
   virtual llvm::Expected<KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef level,
-                                                    bool wantsText) const = 0;
+                                                    const CodeOptions &options) const = 0;
   /// The assembly of all kernels as one text.
   virtual std::string joinAssembly(llvm::ArrayRef<KernelCode> codes) const;
 };

@@ -81,6 +81,11 @@ Error Artefact::checkOptions() {
     if (output.kind != OutputKind::Mlir && !llvm::is_contained(info.outputs, output.name))
       return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
                        "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE");
+  if (compilation.options.optLevel > 3)
+    return exitError(exitUsage, "unknown optimisation level -O" + Twine(compilation.options.optLevel), "-O0 to -O3");
+  if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
+    return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
+                     "--fp=strict or contract");
   if (Error error = chooseLevels())
     return error;
   return checkLibraryOptions();
@@ -144,9 +149,12 @@ Error Artefact::generateCode() {
   if (Error error = planKernels())
     return error;
 
-  bool wantsText =
-      !compilation.options.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
-  KernelRequest request{.target = target, .kernels = kernels, .levels = levels, .wantsText = wantsText};
+  const CompileOptions &asked = compilation.options;
+  KernelRequest request{.target = target, .kernels = kernels, .levels = levels, .isTraced = !asked.timeTrace.empty()};
+  request.options.optLevel = asked.optLevel;
+  request.options.contracts = asked.fp != "strict";
+  request.options.wantsText =
+      !asked.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
   size_t failed = 0;
   Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
@@ -310,6 +318,7 @@ Error Artefact::writeDepfile() {
 }
 
 Error Artefact::writeStats(StringRef text) { return writeText(compilation.options.stats, text); }
+Error Artefact::writeTimeTrace(StringRef text) { return writeText(compilation.options.timeTrace, text); }
 
 Error Artefact::commit() {
   if (Error error = writeDepfile())

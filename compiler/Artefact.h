@@ -27,6 +27,7 @@ public:
   /// Link: libraries, header, manifest, depfile.
   llvm::Error link();
   llvm::Error writeStats(llvm::StringRef text);
+  llvm::Error writeTimeTrace(llvm::StringRef text);
   llvm::Error commit();
   ArtefactSummary getSummary() const;
 

@@ -1,11 +1,27 @@
 #include "compiler/KernelObjects.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/TimeProfiler.h"
 #include <atomic>
 
 using namespace llvm;
 
 namespace ptc {
+
+namespace {
+/// What a thread of the pool does within one task, as part of the trace.
+struct TraceThread {
+  explicit TraceThread(bool isOn) : isMine(isOn && !timeTraceProfilerEnabled()) {
+    if (isMine)
+      timeTraceProfilerInitialize(timeTraceGranularity, "ptc");
+  }
+  ~TraceThread() {
+    if (isMine)
+      timeTraceProfilerFinishThread();
+  }
+  bool isMine;
+};
+} // namespace
 
 Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &request, ThreadPoolInterface &pool,
                                                           size_t &failed) {
@@ -15,10 +31,14 @@ Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &r
   ThreadPoolTaskGroup group(pool);
   for (size_t i = 0; i < total; ++i)
     group.async([&, i] {
+      TraceThread trace(request.isTraced);
       CrashRecoveryContext crash;
       bool survived = crash.RunSafely([&] {
+        loop::KernelOp kernel = request.kernels[i / levels];
+        TimeTraceScope scope("kernel",
+                             [&] { return (kernel.getSymName() + " for " + request.levels[i % levels].name).str(); });
         slots[i].emplace(request.target.generateKernel(request.kernels[i / levels], request.levels[i % levels].name,
-                                                       request.wantsText));
+                                                       request.options));
       });
       if (!survived)
         slots[i].emplace(createStringError(inconvertibleErrorCode(), "the code generator crashed"));

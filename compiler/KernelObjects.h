@@ -10,11 +10,15 @@ class ThreadPoolInterface;
 
 namespace ptc {
 
+/// Shorter spans are left out of a time trace, in microseconds.
+constexpr unsigned timeTraceGranularity = 100;
+
 struct KernelRequest {
   const codegen::Target &target;
   llvm::ArrayRef<loop::KernelOp> kernels; // planned
   llvm::ArrayRef<codegen::Level> levels;
-  bool wantsText = false;
+  codegen::CodeOptions options;
+  bool isTraced = false; // the caller has begun a time trace
   std::function<void(size_t done, size_t total)> progress;
 };
 

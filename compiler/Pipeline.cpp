@@ -13,6 +13,7 @@
 // that goes wrong is a defect of ptc and leaves a reproducer, which holds no weights because the module never does.
 #include "compiler/Pipeline.h"
 #include "compiler/Artefact.h"
+#include "compiler/KernelObjects.h"
 #include "compiler/Registration.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/Stages.h"
@@ -27,13 +28,37 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/TimeProfiler.h"
 #include <chrono>
 
 using namespace llvm;
 
 namespace ptc {
 
+namespace {
+/// LLVM keeps a trace for the whole process, so that its own passes can add to it.
+struct TimeTrace {
+  explicit TimeTrace(bool isOn) : isOn(isOn) {
+    if (isOn)
+      timeTraceProfilerInitialize(timeTraceGranularity, "ptc");
+  }
+  ~TimeTrace() {
+    if (isOn)
+      timeTraceProfilerCleanup();
+  }
+  bool isOn;
+};
+} // namespace
+
+static std::string takeTimeTrace() {
+  SmallString<0> text;
+  raw_svector_ostream os(text);
+  timeTraceProfilerWrite(os);
+  return text.str().str();
+}
+
 Error compile(const CompileOptions &options, const CompileHooks &hooks) {
+  TimeTrace trace(!options.timeTrace.empty());
   Compilation compilation(options, hooks);
   if (Error error = compilation.checkTarget())
     return error;
@@ -63,6 +88,9 @@ Error compile(const CompileOptions &options, const CompileHooks &hooks) {
   if (!options.stats.empty())
     if (Error error = artefact.writeStats(formatStats(compilation, artefact.getSummary())))
       return error;
+  if (trace.isOn)
+    if (Error error = artefact.writeTimeTrace(takeTimeTrace()))
+      return error;
   return artefact.commit();
 }
 
@@ -74,9 +102,23 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
   return options.jobs ? hardware_concurrency(options.jobs) : hardware_concurrency();
 }
 
+/// What follows, the digest of the flags included, sees a level and not the word.
+static CompileOptions withHostLevel(CompileOptions options, const codegen::Target *target) {
+  std::optional<StringRef> level = target ? target->findHostLevel() : std::nullopt;
+  if (!level)
+    return options;
+  visitOptions(options, [&](option::Role, StringRef, auto &field, StringRef flags, StringRef, StringRef) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
+      if (flags == target->getInfo().levelFlag)
+        llvm::replace(field, std::string("native"), level->str());
+  });
+  return options;
+}
+
 Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
-    : options(options), hooks(hooks), target(codegen::findTarget(hooks.targets, options.target)),
-      pool(strategyOf(options)), weightFiles(options.model) {
+    : options(withHostLevel(options, codegen::findTarget(hooks.targets, options.target))), hooks(hooks),
+      target(codegen::findTarget(hooks.targets, options.target)), pool(strategyOf(options)),
+      weightFiles(options.model) {
   mlir::DialectRegistry registry;
   registerStageDialects(registry);
   context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -199,6 +241,7 @@ static bool isExplained(const Diagnostics &diagnostics, Error &error) {
 Error Compilation::runPhase(Phase phase, function_ref<Error()> body) {
   mlir::OwningOpRef<mlir::ModuleOp> before = module ? module->clone() : mlir::ModuleOp();
   auto start = std::chrono::steady_clock::now();
+  TimeTraceScope scope("stage", getRow(phase).name);
   CrashRecoveryContext crash;
   std::optional<Error> outcome;
   bool survived = crash.RunSafely([&] { outcome.emplace(body()); });

@@ -44,7 +44,7 @@ public:
   mlir::MLIRContext &getContext() { return *context; }
   llvm::ArrayRef<PhaseTime> getTimes() const { return times; }
 
-  const CompileOptions &options;
+  const CompileOptions options; // with this machine's level in the place of "native"
   const CompileHooks &hooks;
   const codegen::Target *const target; // null if there is no such target
   llvm::DefaultThreadPool pool;

@@ -34,6 +34,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createNormalizeNodes());    // equal iteration spaces look equal, which fusion compares
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
+  fusion.disable = options.optLevel == 0;
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final

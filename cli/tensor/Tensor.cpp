@@ -1,4 +1,5 @@
 #include "cli/tensor/Tensor.h"
+#include "compiler/artifact/Header.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -13,35 +14,10 @@ namespace ptc {
 // Names and sizes
 //===----------------------------------------------------------------------===//
 
-static const char *smallFloatName(uint8_t code) {
-  switch (code) {
-  case PTC_FLOAT8_E4M3FN:
-    return "float8_e4m3fn";
-  case PTC_FLOAT8_E4M3FNUZ:
-    return "float8_e4m3fnuz";
-  case PTC_FLOAT8_E5M2:
-    return "float8_e5m2";
-  case PTC_FLOAT8_E5M2FNUZ:
-    return "float8_e5m2fnuz";
-  case PTC_FLOAT8_E8M0FNU:
-    return "float8_e8m0fnu";
-  case PTC_FLOAT4_E2M1FN:
-    return "float4_e2m1fn";
-  }
-  return nullptr;
-}
-
 std::string formatType(ptc_dtype dtype) {
-  if (const char *name = smallFloatName(dtype.code))
-    return name;
-  StringRef stem = dtype.code == PTC_INT       ? "int"
-                   : dtype.code == PTC_UINT    ? "uint"
-                   : dtype.code == PTC_FLOAT   ? "float"
-                   : dtype.code == PTC_BFLOAT  ? "bfloat"
-                   : dtype.code == PTC_COMPLEX ? "complex"
-                   : dtype.code == PTC_BOOL    ? "bool"
-                                               : "void";
-  return dtype.code == PTC_BOOL ? stem.str() : (stem + Twine(unsigned(dtype.bits))).str();
+  if (dtype.code == opaqueCode)
+    return "void" + std::to_string(dtype.bits);
+  return host::DType{dtype.code, dtype.bits}.name();
 }
 
 std::string formatShape(ArrayRef<int64_t> shape) {

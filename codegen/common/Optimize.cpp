@@ -24,18 +24,22 @@
 
 using namespace llvm;
 
-static FunctionPassManager buildPasses() {
+static FunctionPassManager buildPasses(unsigned optLevel) {
   FunctionPassManager passes;
   passes.addPass(SROAPass(SROAOptions::ModifyCFG));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
+  if (optLevel == 0)
+    return passes;
   {
     LoopPassManager loops;
     loops.addPass(LoopRotatePass());
     loops.addPass(LICMPass(LICMOptions()));
     passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
   }
+  if (optLevel == 1)
+    return passes;
   {
     LoopPassManager loops;
     loops.addPass(LoopFullUnrollPass(/*OptLevel=*/2, /*OnlyWhenForced=*/false));
@@ -51,7 +55,7 @@ static FunctionPassManager buildPasses() {
   return passes;
 }
 
-void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine) {
+void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine, unsigned optLevel) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;
@@ -63,6 +67,6 @@ void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   ModulePassManager pipeline;
-  pipeline.addPass(createModuleToFunctionPassAdaptor(buildPasses()));
+  pipeline.addPass(createModuleToFunctionPassAdaptor(buildPasses(optLevel)));
   pipeline.run(module, modules);
 }

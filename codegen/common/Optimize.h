@@ -9,8 +9,9 @@ class TargetMachine;
 
 namespace ptc::codegen {
 
-/// Optimises a module of one kernel that was vectorised by construction.
-void optimizeKernel(llvm::Module &module, llvm::TargetMachine &machine);
+/// Optimises a module of one kernel that was vectorised by construction. optLevel: 0 takes stack slots away and folds,
+/// 1 also moves invariant code, 2 and above do all that is here.
+void optimizeKernel(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel = 2);
 
 } // namespace ptc::codegen
 

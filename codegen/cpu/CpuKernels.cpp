@@ -234,7 +234,19 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
   return success();
 }
 
-static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, StringRef name, const CpuLevel &level) {
+// Emission allows contraction everywhere; here it is taken back.
+static void forbidContraction(Operation *root) {
+  root->walk([](arith::ArithFastMathInterface op) {
+    auto flags = op.getFastMathFlagsAttr();
+    if (!flags)
+      return;
+    auto without = flags.getValue() & ~arith::FastMathFlags::contract;
+    op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), without));
+  });
+}
+
+static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, StringRef name, const CpuLevel &level,
+                                                    const codegen::CodeOptions &code) {
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
   OpBuilder builder(context);
@@ -254,6 +266,8 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
     return failure();
   Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   LLVM::ReturnOp::create(builder, loc, result);
+  if (!code.contracts)
+    forbidContraction(function);
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
@@ -273,13 +287,14 @@ object::TargetLevel cpu::getTargetLevel(const CpuLevel &level) {
 }
 
 llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp kernel, StringRef name,
-                                                                  const CpuLevel &level, llvm::LLVMContext &context) {
+                                                                  const CpuLevel &level, llvm::LLVMContext &context,
+                                                                  const codegen::CodeOptions &options) {
   assert(kernel.getConfigAttr() && "generateKernel wants a planned kernel");
   auto failed = [&](const char *what) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "kernel '" + kernel.getSymName() + "' for " + level.name + ": " + what);
   };
-  FailureOr<OwningOpRef<ModuleOp>> module = buildModule(kernel, name, level);
+  FailureOr<OwningOpRef<ModuleOp>> module = buildModule(kernel, name, level, options);
   if (mlir::failed(module))
     return failed("no code could be emitted");
   if (mlir::failed(codegen::lowerToLLVMDialect(**module)))
@@ -288,10 +303,12 @@ llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp
   if (!result)
     return failed("translation to LLVM failed");
   object::TargetLevel target = getTargetLevel(level);
-  auto machine = object::createTargetMachine(target);
+  auto machine = object::createTargetMachine(target, options.optLevel);
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, target, **machine);
-  codegen::optimizeKernel(*result, **machine);
+  codegen::optimizeKernel(*result, **machine, options.optLevel);
+  if (options.optLevel >= 3)
+    object::optimizeModule(*result, target, **machine, options.optLevel);
   return result;
 }

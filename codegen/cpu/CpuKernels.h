@@ -7,6 +7,7 @@
 #ifndef PTC_CODEGEN_CPU_CPUKERNELS_H
 #define PTC_CODEGEN_CPU_CPUKERNELS_H
 
+#include "codegen/Target.h"
 #include "codegen/cpu/CpuLevels.h"
 #include "codegen/object/EmitObject.h"
 #include "ir/loop/Loop.h"
@@ -36,7 +37,8 @@ mlir::LogicalResult planKernel(loop::KernelOp kernel);
 /// 64-byte aligned and holds the planned number of bytes. The module carries triple and data layout and is optimised.
 /// Safe to call from several threads on kernels of one MLIRContext.
 llvm::Expected<std::unique_ptr<llvm::Module>> generateKernel(loop::KernelOp kernel, llvm::StringRef symbolName,
-                                                             const CpuLevel &level, llvm::LLVMContext &context);
+                                                             const CpuLevel &level, llvm::LLVMContext &context,
+                                                             const codegen::CodeOptions &options = {});
 
 } // namespace ptc::cpu
 

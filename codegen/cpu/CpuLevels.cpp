@@ -1,5 +1,9 @@
 //===- CpuLevels.cpp - the table of CPU levels ----------------------------===//
 #include "codegen/cpu/CpuLevels.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace ptc;
 using namespace ptc::cpu;
@@ -82,5 +86,35 @@ const CpuLevel *cpu::findCpuLevel(llvm::StringRef name) {
   for (const CpuLevel &level : levels)
     if (level.name == name)
       return &level;
+  return nullptr;
+}
+
+/// What the psABI asks of a level beyond the one below it, by LLVM's names.
+static llvm::ArrayRef<llvm::StringRef> featuresOf(llvm::StringRef cpu) {
+  static constexpr llvm::StringRef v2[] = {"cx16", "sahf", "popcnt", "sse4.1", "sse4.2", "ssse3"};
+  static constexpr llvm::StringRef v3[] = {"cx16", "sahf", "popcnt", "sse4.2", "avx",   "avx2",
+                                           "bmi",  "bmi2", "f16c",   "fma",    "lzcnt", "movbe"};
+  static constexpr llvm::StringRef v4[] = {"avx2",    "bmi2",     "f16c",     "fma",      "lzcnt",   "movbe",
+                                           "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+  return cpu == "x86-64-v2"   ? llvm::ArrayRef(v2)
+         : cpu == "x86-64-v3" ? llvm::ArrayRef(v3)
+         : cpu == "x86-64-v4" ? llvm::ArrayRef(v4)
+                              : llvm::ArrayRef<llvm::StringRef>();
+}
+
+const CpuLevel *cpu::findHostLevel() {
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
+  for (const CpuLevel &level : llvm::reverse(levels)) {
+    llvm::SmallVector<llvm::StringRef> wanted;
+    level.features.split(wanted, ',', -1, /*KeepEmpty=*/false);
+    llvm::erase_if(wanted, [](llvm::StringRef feature) { return !feature.consume_front("+"); });
+    for (llvm::StringRef &feature : wanted)
+      feature.consume_front("+");
+    llvm::append_range(wanted, featuresOf(level.cpu));
+    if (llvm::Triple(level.triple).getArch() == host.getArch() &&
+        llvm::all_of(wanted, [&](llvm::StringRef feature) { return has.lookup(feature); }))
+      return &level;
+  }
   return nullptr;
 }

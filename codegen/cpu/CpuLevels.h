@@ -36,6 +36,8 @@ struct CpuLevel {
 llvm::ArrayRef<CpuLevel> getCpuLevels();
 /// The level of this name, or null.
 const CpuLevel *findCpuLevel(llvm::StringRef name);
+/// The highest level that the processor of this machine has all of, or null.
+const CpuLevel *findHostLevel();
 
 } // namespace ptc::cpu
 

@@ -46,10 +46,15 @@ public:
     return codegen::Level{level->name.str(), level->triple.str(), *features};
   }
 
+  std::optional<llvm::StringRef> findHostLevel() const override {
+    const CpuLevel *level = cpu::findHostLevel();
+    return level ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
+  }
+
   void loadDialects(mlir::MLIRContext &context) const override { loadKernelDialects(context); }
   mlir::LogicalResult planKernel(loop::KernelOp kernel) const override { return cpu::planKernel(kernel); }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
-                                                     bool wantsText) const override;
+                                                     const codegen::CodeOptions &options) const override;
 
 private:
   static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "json", "llvm", "asm"};
@@ -60,28 +65,28 @@ private:
 } // namespace
 
 llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
-                                                              bool wantsText) const {
+                                                              const codegen::CodeOptions &options) const {
   const CpuLevel &level = *findCpuLevel(levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = level.name.str()};
   std::string symbol = host::kernelSymbol(kernel.getSymName(), level.name);
-  auto module = cpu::generateKernel(kernel, symbol, level, context);
+  auto module = cpu::generateKernel(kernel, symbol, level, context, options);
   if (!module)
     return module.takeError();
   object::TargetLevel target = getTargetLevel(level);
-  if (wantsText) {
+  if (options.wantsText) {
     code.llvmText = object::printModule(**module);
     // Emission changes the module: the text is made from one of its own.
     llvm::LLVMContext again;
-    auto copy = cpu::generateKernel(kernel, symbol, level, again);
+    auto copy = cpu::generateKernel(kernel, symbol, level, again, options);
     if (!copy)
       return copy.takeError();
-    auto text = object::emitOptimized(**copy, target, object::EmissionKind::Assembly);
+    auto text = object::emitOptimized(**copy, target, object::EmissionKind::Assembly, options.optLevel);
     if (!text)
       return text.takeError();
     code.assembly.assign(text->begin(), text->end());
   }
-  auto object = object::emitOptimized(**module, target);
+  auto object = object::emitOptimized(**module, target, object::EmissionKind::Object, options.optLevel);
   if (!object)
     return object.takeError();
   code.object = std::move(*object);

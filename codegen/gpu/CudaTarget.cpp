@@ -44,7 +44,7 @@ public:
   }
   LogicalResult planKernel(loop::KernelOp kernel) const override { return gpu::planKernel(kernel), success(); }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, StringRef level,
-                                                     bool wantsText) const override;
+                                                     const codegen::CodeOptions &options) const override;
   std::string joinAssembly(ArrayRef<codegen::KernelCode> codes) const override;
 
 private:
@@ -120,7 +120,8 @@ static std::string describeLaunch(loop::KernelOp kernel) {
 }
 
 static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp kernel, const object::TargetLevel &level,
-                                                                llvm::LLVMContext &context) {
+                                                                llvm::LLVMContext &context,
+                                                                const codegen::CodeOptions &options) {
   auto failed = [&](const char *what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); };
   OwningOpRef<ModuleOp> module = buildModule(kernel);
   if (mlir::failed(codegen::lowerToLLVMDialect(*module)))
@@ -128,28 +129,28 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(*module, context);
   if (!result)
     return failed("translation to LLVM failed");
-  auto machine = object::createTargetMachine(level);
+  auto machine = object::createTargetMachine(level, options.optLevel);
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
   GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
   std::string block = std::to_string(config.threads) + "," + std::to_string(config.rows) + ",1";
   result->getFunction(kernel.getSymName())->addFnAttr("nvvm.reqntid", block);
-  codegen::optimizeKernel(*result, **machine);
+  codegen::optimizeKernel(*result, **machine, options.optLevel);
   return result;
 }
 
 llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp kernel, StringRef levelName,
-                                                               bool wantsText) const {
+                                                               const codegen::CodeOptions &options) const {
   object::TargetLevel level = getTargetLevel(levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
-  auto module = makeModule(kernel, level, context);
+  auto module = makeModule(kernel, level, context, options);
   if (!module)
     return module.takeError();
-  if (wantsText)
+  if (options.wantsText)
     code.llvmText = object::printModule(**module);
-  auto text = object::emitOptimized(**module, level, object::EmissionKind::Assembly);
+  auto text = object::emitOptimized(**module, level, object::EmissionKind::Assembly, options.optLevel);
   if (!text)
     return text.takeError();
   code.assembly = describeLaunch(kernel) + std::string(text->begin(), text->end());

@@ -139,8 +139,9 @@ Expected<SmallVector<char, 0>> emitObject(Module &module, const TargetLevel &lev
   return emitModule(module, **machine);
 }
 
-Expected<SmallVector<char, 0>> emitOptimized(Module &module, const TargetLevel &level, EmissionKind kind) {
-  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level);
+Expected<SmallVector<char, 0>> emitOptimized(Module &module, const TargetLevel &level, EmissionKind kind,
+                                             unsigned optLevel) {
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level, optLevel);
   if (!machine)
     return machine.takeError();
   return emitModule(module, **machine, kind);

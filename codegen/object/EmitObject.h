@@ -49,7 +49,8 @@ llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, cons
 
 /// The same for a module that is optimised already.
 llvm::Expected<llvm::SmallVector<char, 0>> emitOptimized(llvm::Module &module, const TargetLevel &level,
-                                                         EmissionKind kind = EmissionKind::Object);
+                                                         EmissionKind kind = EmissionKind::Object,
+                                                         unsigned optLevel = 2);
 
 /// The module as LLVM IR text.
 std::string printModule(const llvm::Module &module);

@@ -193,7 +193,7 @@ public:
     return success();
   }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef level,
-                                                     bool) const override {
+                                                     const codegen::CodeOptions &) const override {
     codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = level.str()};
     code.assembly = Printer(kernel).print();
     return code;

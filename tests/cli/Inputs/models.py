@@ -2,6 +2,7 @@
 
     mlp.onnx      [batch, 8] -> two layers with Relu and Softmax -> [batch, 4]; batch is symbolic
     cumulate.onnx state [4], x [4] -> stateN = state + x (for --alias)
+    axpy.onnx     x [4], a [4] -> y = x * a + x
     unknown.onnx  two operators that nobody has, three nodes
     wide.onnx     [batch, 512] -> one product with a weight of 2 MB
     mlp.npz       inputs of mlp.onnx, and `expected`, its outputs by numpy
@@ -47,6 +48,8 @@ np.savez_compressed(folder / "expected.npz", y=(e / e.sum(axis=1, keepdims=True)
 
 save("cumulate", [helper.make_node("Add", ["state", "x"], ["stateN"], name="add")],
      [value("state", [4]), value("x", [4])], [value("stateN", [4])])
+save("axpy", [helper.make_node("Mul", ["x", "a"], ["m"], name="mul"), helper.make_node("Add", ["m", "x"], ["y"], name="add")],
+     [value("x", [4]), value("a", [4])], [value("y", [4])])
 save("unknown", [helper.make_node("Foo", ["x"], ["a"], name="first", domain="mine"),
                  helper.make_node("Bar", ["a"], ["b"], name="second", domain="mine"),
                  helper.make_node("Foo", ["b"], ["y"], name="third", domain="mine")],
