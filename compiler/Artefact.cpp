@@ -2,6 +2,7 @@
 #include "codegen/object/EmitObject.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/Header.h"
+#include "compiler/artifact/RuntimeObject.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -72,6 +73,12 @@ Error Artefact::chooseLevels() {
                        "compile one library for each");
     levels.push_back(std::move(*level));
   }
+  StringRef processor = artifact::runtimeTriple(Triple(levels.front().triple));
+  if (plan.lastPhase() == Phase::Link && !artifact::runtimeObject(processor))
+    return exitError(exitTarget,
+                     info.levelFlag + "=" + levels.front().name + ": this ptc has no runtime for " + processor +
+                         ", which a library needs",
+                     "--emit=llvm or --emit=asm for the code alone");
   return Error::success();
 }
 
@@ -105,10 +112,7 @@ Error Artefact::checkLibraryOptions() {
   hostInputs.compiler = "ptc " + compilation.hooks.version;
   hostInputs.threading = *threading;
   hostInputs.weightsPlace = *place;
-  if (*place == host::WeightsPlace::File) {
-    weightsPath = plan.beside(".weights");
-    hostInputs.weightsFile = sys::path::filename(weightsPath).str();
-  }
+  hostInputs.weightsFile = sys::path::filename(plan.weights).str();
   return Error::success();
 }
 
@@ -269,8 +273,8 @@ Error Artefact::link() {
   inputs.layout = &weights->getLayout();
   inputs.embedWeights = hostInputs.weightsPlace == host::WeightsPlace::Embedded;
   inputs.jobs = compilation.pool.getMaxConcurrency();
-  if (!weightsPath.empty()) {
-    Expected<std::string> staged = outputs.stage(weightsPath);
+  if (!plan.weights.empty()) {
+    Expected<std::string> staged = outputs.stage(plan.weights);
     if (!staged)
       return staged.takeError();
     Expected<artifact::Digest> digest =
@@ -308,13 +312,12 @@ Error Artefact::link() {
 Error Artefact::writeDepfile() {
   if (plan.depfile.empty())
     return Error::success();
-  std::vector<std::string> made, read = {compilation.options.model};
+  std::vector<std::string> made;
   for (const Output &output : plan.outputs)
     made.push_back(output.path);
-  for (const std::string &path : compilation.weightFiles.getPaths())
-    if (path != compilation.options.model)
-      read.push_back(path);
-  return outputs.write(plan.depfile, artifact::writeDepfile(made, read));
+  if (plan.writesWeights())
+    made.push_back(plan.weights);
+  return outputs.write(plan.depfile, artifact::writeDepfile(made, compilation.filesRead));
 }
 
 Error Artefact::writeStats(StringRef text) { return writeText(compilation.options.stats, text); }

@@ -59,7 +59,6 @@ private:
   llvm::SmallVector<char, 0> hostObject;
   std::string hostText;
   artifact::LinkResult linked;
-  std::string weightsPath; // of --weights=file
 };
 
 } // namespace ptc

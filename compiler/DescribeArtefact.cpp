@@ -115,7 +115,7 @@ Expected<artifact::Manifest> Artefact::describe(const artifact::LinkResult &resu
   manifest.kernels = describeKernels();
   manifest.memory = describeMemory();
   manifest.weights.place = hostInputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"
-                           : weightsPath.empty()                                   ? "absent"
+                           : plan.weights.empty()                                  ? "absent"
                                                                                    : "file";
   manifest.weights.file = hostInputs.weightsFile;
   manifest.weights.bytes = weights->getLayout().bytes;

@@ -2,6 +2,7 @@
 #include "codegen/host/Interface.h"
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -44,11 +45,29 @@ std::string OutputPlan::beside(StringRef suffix) const {
   return path.str().str();
 }
 
+std::vector<std::pair<std::string, std::string>> OutputPlan::files() const {
+  std::vector<std::pair<std::string, std::string>> files;
+  auto add = [&](const Twine &what, StringRef path) {
+    if (!path.empty() && path != "-")
+      files.emplace_back(what.str(), path.str());
+  };
+  for (const Output &output : outputs) {
+    bool isMlir = output.kind == OutputKind::Mlir;
+    add("the output '" + output.name + (isMlir ? ":" + getRow(output.phase).name : "") + "'", output.path);
+  }
+  add("the depfile", depfile);
+  if (writesWeights())
+    add("the file of --weights=file", weights);
+  add("the file of --stats", stats);
+  add("the file of --time-trace", timeTrace);
+  return files;
+}
+
 static Expected<std::pair<Output, StringRef>> parseKind(StringRef text) {
   StringRef stage = text;
   if (stage.consume_front("mlir:")) {
     if (std::optional<Phase> phase = findMlirPhase(stage))
-      return std::pair(Output{OutputKind::Mlir, *phase, text, ""}, getRow(*phase).name);
+      return std::pair(Output{OutputKind::Mlir, *phase, "mlir", ""}, getRow(*phase).name);
     return exitError(exitUsage, "--emit: '" + stage + "' is not a stage with text",
                      "import, prim, loop, schedule or plan-memory");
   }
@@ -70,6 +89,70 @@ static option::List kindsOf(const CompileOptions &options, const TargetInfo &tar
     return {kind.str()};
   suffix.consume_front(".");
   return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "json"};
+}
+
+/// Whether a file of another kind than the suffix says would be written. Suffixes that name no kind are free.
+static Error checkSuffix(const Output &output, const TargetInfo &target) {
+  StringRef suffix = sys::path::extension(output.path);
+  bool isMlir = output.kind == OutputKind::Mlir, isTaken = suffix == ".onnx" || (suffix == ".mlir" && !isMlir);
+  const KindRow *own = nullptr, *named = nullptr;
+  for (const KindRow &row : kinds) {
+    if (row.kind == output.kind && row.name == output.name)
+      own = &row;
+    if (row.suffix == suffix && !named)
+      named = &row;
+  }
+  if (!isTaken && (!named || named->kind == output.kind))
+    return Error::success();
+  std::string help = ("a name that ends in " + (own ? StringRef(own->suffix) : ".mlir")).str();
+  if (named)
+    help += (llvm::is_contained(target.outputs, named->name) ? ", or --emit=" + named->name
+                                                             : ", or a --target that writes '" + named->name + "'")
+                .str();
+  return exitError(exitUsage,
+                   "-o " + output.path + ": '" + suffix + "' is not the suffix of '" + output.name +
+                       "', which would be written there",
+                   help);
+}
+
+/// Equal for equal files, links resolved; of a file that does not exist yet, its folder's with its name.
+static std::string identityOf(StringRef path) {
+  SmallString<256> real, folder(sys::path::parent_path(path));
+  if (!sys::fs::real_path(path, real))
+    return real.str().str();
+  if (sys::fs::real_path(folder.empty() ? "." : folder.str(), real))
+    real = folder;
+  sys::path::append(real, sys::path::filename(path));
+  return real.str().str();
+}
+
+/// A special file, such as /dev/null, takes all.
+static Error checkDistinct(const OutputPlan &plan) {
+  auto files = plan.files();
+  for (auto it = files.begin(); it != files.end(); ++it) {
+    sys::fs::file_status status;
+    if (!sys::fs::status(it->second, status) && status.type() != sys::fs::file_type::regular_file)
+      continue;
+    auto same = std::find_if(files.begin(), it,
+                             [&](const auto &other) { return identityOf(other.second) == identityOf(it->second); });
+    if (same != it)
+      return exitError(exitUsage, same->first + " and " + it->first + " would both be '" + it->second + "'",
+                       "another name for one of them");
+  }
+  return Error::success();
+}
+
+Error checkInputsKept(const OutputPlan &plan, ArrayRef<std::string> inputs) {
+  for (const auto &[what, path] : plan.files())
+    for (const std::string &input : inputs) {
+      sys::fs::file_status status;
+      bool isFile = !sys::fs::status(path, status) && status.type() == sys::fs::file_type::regular_file;
+      if (isFile && sys::fs::equivalent(path, input))
+        return exitError(exitUsage,
+                         what + ", '" + path + "', would replace '" + input + "', which the model is read from",
+                         "another name or folder for it: -o, -MF, --stats, --time-trace");
+    }
+  return Error::success();
 }
 
 Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target) {
@@ -99,6 +182,13 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
     return exitError(exitUsage, "--name=" + options.name + " is not an identifier of C");
   if (options.depfile || !options.depfilePath.empty())
     plan.depfile = options.depfilePath.empty() ? plan.beside(".d") : options.depfilePath;
+  plan.weights = options.weights == "file" ? plan.beside(".weights") : "";
+  plan.stats = options.stats;
+  plan.timeTrace = options.timeTrace;
+  if (Error error = checkSuffix(plan.outputs.front(), target))
+    return std::move(error);
+  if (Error error = checkDistinct(plan))
+    return std::move(error);
   return plan;
 }
 

@@ -14,7 +14,7 @@ enum class OutputKind : uint8_t { SharedLibrary, StaticLibrary, Object, Header, 
 struct Output {
   OutputKind kind;
   Phase phase;          // of OutputKind::Mlir
-  llvm::StringRef name; // the user's word
+  llvm::StringRef name; // the word of --emit; "mlir" for all stages
   std::string path;     // "-": standard output, for text
 };
 
@@ -22,18 +22,27 @@ struct OutputPlan {
   std::vector<Output> outputs; // the main one first
   std::string name;            // of the model in C
   std::string depfile;         // empty: none
-  bool needsHost = false;      // some output holds the entry functions or describes them
+  std::string weights;         // of --weights=file: the file beside the library
+  std::string stats, timeTrace;
+  bool needsHost = false; // some output holds the entry functions or describes them
 
   const Output *find(OutputKind kind) const;
   /// The last stage that any output needs.
   Phase lastPhase() const;
+  bool writesWeights() const { return !weights.empty() && lastPhase() == Phase::Link; }
+  /// Every file that is written: what it is, in words, and its path.
+  std::vector<std::pair<std::string, std::string>> files() const;
   /// The main output with another suffix.
   std::string beside(llvm::StringRef suffix) const;
 };
 
 /// The main output is the first kind of --emit, under exactly the name of -o; without --emit the suffix of -o decides,
 /// and without one that the target writes, its default.
+/// No two outputs share a file, and the suffix of -o does not name a kind that is not written there.
 llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target);
+
+/// An error if an output would take the place of one of `inputs`, under whatever name.
+llvm::Error checkInputsKept(const OutputPlan &plan, llvm::ArrayRef<std::string> inputs);
 
 } // namespace ptc
 

@@ -69,6 +69,10 @@ Error compile(const CompileOptions &options, const CompileHooks &hooks) {
   if (Error error = artefact.checkOptions())
     return error;
 
+  if (Error error = compilation.runTo(Phase::Import))
+    return error;
+  if (Error error = checkInputsKept(*plan, compilation.filesRead))
+    return error;
   Phase last = plan->lastPhase();
   for (const PhaseRow &row : getPhases().take_front(static_cast<size_t>(std::min(last, Phase::PlanMemory)) + 1)) {
     if (Error error = compilation.runTo(row.phase))
@@ -165,7 +169,7 @@ Error Compilation::runTo(Phase last) {
 }
 
 Error Compilation::import() {
-  ImportOptions import{.dims = options.dims, .shapes = options.shapes};
+  ImportOptions import{.dims = options.dims, .shapes = options.shapes, .filesRead = &filesRead};
   for (StringRef alias : options.aliases) {
     auto [input, output] = alias.split('=');
     if (input.empty() || output.empty())

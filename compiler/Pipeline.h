@@ -49,6 +49,7 @@ public:
   const codegen::Target *const target; // null if there is no such target
   llvm::DefaultThreadPool pool;
   WeightFiles weightFiles;
+  std::vector<std::string> filesRead; // the model and its external files, after import
 
   /// Runs a stage's body, timed; a crash or an unexplained failure becomes an internal error with a reproducer.
   llvm::Error runPhase(Phase phase, llvm::function_ref<llvm::Error()> body);

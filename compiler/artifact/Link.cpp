@@ -82,12 +82,18 @@ struct Link {
   }
 };
 
+} // namespace
+
+StringRef runtimeTriple(const Triple &triple) { return triple.isAArch64() ? "aarch64-linux-gnu" : "x86_64-linux-gnu"; }
+
+namespace {
+
 uint64_t embeddedBytes(const LinkInputs &inputs) {
   return inputs.layout && inputs.embedWeights ? inputs.layout->bytes : 0;
 }
 
 Error addObjects(Link &link, const LinkInputs &inputs) {
-  StringRef processor = inputs.triple.isAArch64() ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
+  StringRef processor = runtimeTriple(inputs.triple);
   std::optional<StringRef> runtime = runtimeObject(processor);
   if (!runtime)
     return createStringError(inconvertibleErrorCode(), "this ptc was built without a runtime for " + processor);

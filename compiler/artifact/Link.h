@@ -10,6 +10,9 @@
 
 namespace ptc::artifact {
 
+/// The name under which runtimeObject() has the runtime of a triple's processor, if ptc was built with it.
+llvm::StringRef runtimeTriple(const llvm::Triple &triple);
+
 /// A relocatable ELF object in memory.
 struct ObjectRef {
   std::string name; // for messages of the linker

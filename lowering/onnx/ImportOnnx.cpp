@@ -162,6 +162,8 @@ OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> fi
   for (const auto &[input, path] : options.constants)
     if (!file->bindInput(context, input, path))
       return nullptr;
+  if (options.filesRead)
+    *options.filesRead = file->listFiles();
   context.loadDialect<prim::PrimDialect, func::FuncDialect>();
   try {
     if (check(context, *file, options))

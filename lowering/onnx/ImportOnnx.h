@@ -30,6 +30,8 @@ struct ImportOptions {
   /// Inputs that are constants: name and a file with a TensorProto. They are no arguments of the entry then.
   std::vector<std::pair<std::string, std::string>> constants;
   std::string entryName = "main";
+  /// Gets the paths of all files that the model was read from, itself first.
+  std::vector<std::string> *filesRead = nullptr;
   unsigned maxNodes = 1'000'000; // after functions are expanded
   unsigned maxDepth = 64;        // of nested graphs and functions
 };

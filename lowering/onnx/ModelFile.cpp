@@ -177,12 +177,26 @@ static bool isInsideFolder(StringRef name) {
   return depth > 0;
 }
 
+/// External files are named relative to the folder of the model.
+std::string ModelFile::pathOf(StringRef name) const {
+  SmallString<256> full(path_ns::parent_path(path));
+  path_ns::append(full, name);
+  return full.str().str();
+}
+
+std::vector<std::string> ModelFile::listFiles() const {
+  std::vector<std::string> files = {path};
+  for (StringRef name : externalFiles.keys())
+    files.push_back(pathOf(name));
+  std::sort(files.begin() + 1, files.end());
+  return files;
+}
+
 const MemoryBuffer *ModelFile::externalFile(StringRef name, StringRef tensor, mlir::Location loc) {
   auto [entry, isNew] = externalFiles.try_emplace(name);
   if (!isNew)
     return entry->second.get(); // null: has been reported
-  SmallString<256> full(path_ns::parent_path(path)), folder, target;
-  path_ns::append(full, name);
+  SmallString<256> full(pathOf(name)), folder, target;
   // Symbolic links may not lead out of the folder either.
   StringRef parent = path_ns::parent_path(path);
   bool isResolved = !sys::fs::real_path(parent.empty() ? "." : parent, folder) && !sys::fs::real_path(full, target);

@@ -28,12 +28,15 @@ public:
   /// The bytes of a tensor that has any: its raw data, or what its mark names. Typed data: not here.
   std::optional<llvm::StringRef> rawBytes(const onnx::TensorProto &tensor) const;
   llvm::StringRef getPath() const { return path; }
+  /// Paths of the model and of all its external files, read by now or not; those in the order of their names.
+  std::vector<std::string> listFiles() const;
 
 private:
   bool resolveExternalData(mlir::Location loc);
   bool resolveGraph(onnx::GraphProto &graph, mlir::Location loc);
   bool resolveNode(onnx::NodeProto &node, mlir::Location loc);
   bool resolveTensor(onnx::TensorProto &tensor, mlir::Location loc);
+  std::string pathOf(llvm::StringRef name) const;
   const llvm::MemoryBuffer *externalFile(llvm::StringRef name, llvm::StringRef tensor, mlir::Location loc);
 
   std::string path;
