@@ -163,19 +163,18 @@ Value PrimBuilder::concat(ArrayRef<Value> inputs, int64_t axis) {
     return {};
   Dims to = dims(inputs.front());
   Values parts;
-  for (Value input : inputs) {
+  for (auto [number, input] : llvm::enumerate(inputs)) {
     Dims from = dims(input);
     if (from.size() != to.size())
-      return fail(DiagId::WrongRank, &input - inputs.begin(), from.size(),
-                  "all inputs must have the rank of the first");
+      return fail(DiagId::WrongRank, number, from.size(), "all inputs must have the rank of the first");
     if (elementType(input) != elementType(inputs.front()))
       return fail(DiagId::TypeMismatch, elementType(inputs.front()), elementType(input));
     for (auto [i, dim] : llvm::enumerate(from)) {
       if (int64_t(i) == axis)
         continue;
       if (!shapes.assumeEqual(dim, to[i]))
-        return fail(DiagId::DimMismatch, llvm::formatv("dim {0} of input {1}", i, &input - inputs.begin()).str(), dim,
-                    "that of input 0", to[i]);
+        return fail(DiagId::DimMismatch, llvm::formatv("dim {0} of input {1}", i, number).str(), dim, "that of input 0",
+                    to[i]);
       if (dim.isConstant())
         to[i] = dim;
     }

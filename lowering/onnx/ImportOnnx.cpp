@@ -123,6 +123,14 @@ private:
       diagnose(loc, DiagId::BadShapeOption, option, "the two have different types");
       return false;
     }
+    for (unsigned other = 0; other < entry.getNumArguments(); ++other) {
+      auto taken = entry.getArgAttrOfType<IntegerAttr>(other, prim::aliasAttr);
+      if (taken && (other == argument || taken.getInt() == int64_t(result))) {
+        diagnose(loc, DiagId::BadShapeOption, option,
+                 other == argument ? "the input is in another pair already" : "the output is in another pair already");
+        return false;
+      }
+    }
     entry.setArgAttr(argument, prim::aliasAttr, builder.getI64IntegerAttr(result));
     return true;
   }

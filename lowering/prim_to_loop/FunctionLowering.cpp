@@ -3,6 +3,7 @@
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/Passes.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -194,10 +195,11 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
 
 /// Reading a value several times repeats its work: realize what computes anything
 /// from memory, unless a single user reads it. Fusion takes the buffer away again
-/// where the users run in the same loop.
+/// where the users run in the same loop. Bodies stay of a size that vectorizes well
+/// and compiles in time proportional to the model's.
 static bool shouldRealize(const Tensor &tensor, Value value) {
   if (tensor.buffer || value.hasOneUse() || value.use_empty())
-    return tensor.reads > 32; // bodies stay of a size that vectorizes well
+    return tensor.reads > 32 || tensor.operations > 100;
   return tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 2);
 }
 
@@ -269,6 +271,28 @@ DictionaryAttr collectSymbolSources(func::FuncOp function) {
 
 } // namespace
 
+/// Results that share an argument's memory are computed beside it and copied there when everything else is done:
+/// others may still read the argument.
+void FunctionLowering::storeResults(OperandRange results, ArrayRef<Value> outputs, ArrayRef<int64_t> aliases) {
+  llvm::SmallBitVector isShared(results.size());
+  for (size_t i = 1; i < aliases.size(); i += 2)
+    isShared.set(aliases[i]);
+  SmallVector<Tensor> copies;
+  for (unsigned number : isShared.set_bits()) {
+    Tensor copy = get(results[number]);
+    if (isa_and_nonnull<BlockArgument>(copy.buffer))
+      copy.buffer = {}; // another argument, which its own result may overwrite
+    realize(copy, results[number].getLoc());
+    copies.push_back(copy);
+  }
+  auto whole = [](ArrayRef<Expr> dims) { return SmallVector<Expr>(dims); };
+  for (auto [number, result] : llvm::enumerate(results))
+    if (!isShared[number])
+      store(get(result), outputs[number], whole, result.getLoc());
+  for (auto [number, copy] : llvm::zip(isShared.set_bits(), copies))
+    store(copy, outputs[number], whole, results[number].getLoc());
+}
+
 LogicalResult FunctionLowering::run() {
   auto orEmpty = [&](StringRef name) {
     auto attr = function->getAttrOfType<DictionaryAttr>(name);
@@ -305,14 +329,10 @@ LogicalResult FunctionLowering::run() {
     set(argument, readOf(addArgument(argument.getType()), prim::getElementType(argument)));
   if (failed(lowerBlock(entry)))
     return failure();
-  for (auto [number, result] : llvm::enumerate(entry.getTerminator()->getOperands())) {
-    Value output = addArgument(result.getType());
-    // A result that may share an argument's memory is written by a copy, when all else is done.
-    for (size_t i = 1; i < aliases.size(); i += 2)
-      if (aliases[i] == int64_t(number))
-        realize(get(result), result.getLoc());
-    store(get(result), output, [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, result.getLoc());
-  }
+  SmallVector<Value> outputs;
+  for (Value result : entry.getTerminator()->getOperands())
+    outputs.push_back(addArgument(result.getType()));
+  storeResults(entry.getTerminator()->getOperands(), outputs, aliases);
   return success();
 }
 

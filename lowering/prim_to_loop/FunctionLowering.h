@@ -58,6 +58,7 @@ private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
   void traceOrigins(mlir::Operation *op, mlir::Operation *before);
+  void storeResults(mlir::OperandRange results, llvm::ArrayRef<mlir::Value> outputs, llvm::ArrayRef<int64_t> aliases);
 
   // One function per family; each defines the op's results in `values`.
   void lowerPointwise(mlir::Operation *op);
