@@ -1,8 +1,8 @@
 //===- FuseNodes.cpp - which nodes become one kernel ----------------------===//
 //
 // Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
-// a group. For each consumer in program order, its producers are tried from the
-// one that saves most bytes to the least; a pair is fused if one of the ways of
+// a group. For each consumer in program order, its producers are tried by `scoreFusion`, the
+// best first; a pair is fused if one of the ways of
 // Scheduler.h applies and no third group lies on a path between the two (a cycle).
 // Values that nobody reads any more are dropped with their stores.
 //
@@ -10,6 +10,9 @@
 // follows those that write what it reads, and a writer follows those that read what it
 // overwrites (only scatters overwrite). The order of groups is a topological order of these,
 // by the earliest node.
+//
+// Cost: each fusion starts over at the first consumer, but pairs that were refused are asked again
+// only when one of the two has changed; quadratic in the number of nodes, with a small factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -265,26 +268,46 @@ private:
     }
   }
 
-  /// Fuses the first pair that may be; producers of a consumer by bytes saved.
+  /// How much fusing the two is worth: where it happens (a template's epilogue saves a pass over its result,
+  /// which no later fusion would), then bytes that need not be read again, then how near they are.
+  struct FusionScore {
+    bool isEpilogue = false;
+    int64_t bytes = 0;
+    int64_t distance = 0;
+    bool operator<(const FusionScore &other) const {
+      return std::tuple(isEpilogue, bytes, -distance) < std::tuple(other.isEpilogue, other.bytes, -other.distance);
+    }
+  };
+
+  FusionScore scoreFusion(unsigned producerNumber, unsigned consumerNumber) {
+    const Group &producer = entries[producerNumber].group, &consumer = entries[consumerNumber].group;
+    FusionScore score;
+    for (Value buffer : getSharedBuffers(producer, consumer))
+      score.bytes += getBytes(buffer);
+    score.isEpilogue =
+        isa<ContractionOp, AttentionOp>(producer.nodes.front()) && isa<PointwiseOp>(consumer.nodes.front());
+    score.distance = std::abs(int64_t(consumer.position) - int64_t(producer.position));
+    return score;
+  }
+
+  /// Fuses the first pair that may be; producers of a consumer by their score.
   bool fuseOnce() {
     for (unsigned consumer = 0; consumer < entries.size(); ++consumer) {
       if (entries[consumer].isGone)
         continue;
-      SmallVector<std::pair<int64_t, unsigned>> candidates;
-      for (unsigned producer : entries[consumer].after) {
-        int64_t bytes = 0;
-        for (Value buffer : getSharedBuffers(entries[producer].group, entries[consumer].group))
-          bytes += getBytes(buffer);
-        if (bytes)
-          candidates.push_back({-bytes, producer});
-      }
-      llvm::sort(candidates);
-      for (auto [bytes, producer] : candidates) {
+      SmallVector<std::pair<FusionScore, unsigned>> candidates;
+      for (unsigned producer : entries[consumer].after)
+        if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
+          candidates.push_back({score, producer});
+      llvm::sort(candidates, [](const auto &a, const auto &b) {
+        return b.first < a.first || (!(a.first < b.first) && a.second < b.second);
+      });
+      for (const auto &[score, producer] : candidates) {
         if (!refused.insert({producer, consumer}).second)
           continue;
         FusionPlan plan = canFuse(producer, consumer);
         if (!plan) {
-          explain(producer, consumer, plan.reason);
+          explain(producer, consumer, plan.reason, score.bytes);
           continue;
         }
         apply(producer, consumer, plan);
@@ -300,12 +323,13 @@ private:
     return false;
   }
 
-  void explain(unsigned producer, unsigned consumer, StringRef reason) {
+  void explain(unsigned producer, unsigned consumer, StringRef reason, int64_t bytes) {
     if (!remarks)
       return;
     std::string name = formatLocation(entries[producer].group.nodes[0]->getLoc());
     entries[consumer].group.nodes[0]->emitRemark("not fused with its producer")
-        << (name.empty() ? "" : ", ") << name << ": " << reason;
+        << (name.empty() ? "" : ", ") << name << ": " << reason << "; it would keep " << bytes
+        << " bytes out of memory";
   }
 
   /// Topological order of the groups, the earliest position first.
