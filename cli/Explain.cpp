@@ -64,13 +64,16 @@ static bool matches(StringRef text, StringRef node) { return node.empty() || tex
 
 static Error explainModel(Session &session, const ExplainOptions &options) {
   session.diagnostics.showRemarks(true);
+  bool hasMatch = false;
   StringSet<> told; // fusion tries a pair again after each change
   session.diagnostics.onRemark = [&](const DiagnosticRecord &remark) {
     std::string text;
     raw_string_ostream os(text);
     printText(os, remark, false);
     std::string node = remark.node.empty() ? remark.output : remark.node;
-    if (matches(node, options.node) && told.insert(text).second)
+    bool isAsked = matches(node, options.node);
+    hasMatch |= isAsked;
+    if (isAsked && told.insert(text).second)
       session.out << text;
   };
   CompileOptions compile = options.compile;
@@ -83,11 +86,16 @@ static Error explainModel(Session &session, const ExplainOptions &options) {
     unsigned index = 0;
     program.walk([&](loop::LaunchOp launch) {
       std::string nodes = join(nodesOf(launch.getLoc()), ", ");
-      if (matches(nodes, options.node))
+      if (matches(nodes, options.node)) {
+        hasMatch = true;
         session.out << "launch " << index << ": " << launch.getKernel() << ": " << nodes << '\n';
+      }
       ++index;
     });
   }
+  if (!hasMatch && !options.node.empty())
+    return exitError(exitUsage, "no launch and no remark is about a node whose name contains '" + options.node + "'",
+                     "without --node all are listed; a node that was folded away is in none");
   return Error::success();
 }
 

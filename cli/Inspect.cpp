@@ -240,7 +240,12 @@ Action declareInspect(CLI::App &app) {
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) {
     StringRef suffix = sys::path::extension(options->compile.model);
-    if (suffix == ".so")
+    bool isLibrary = isLibraryFile(options->compile.model);
+    if (!options->graph.empty() && (isLibrary || suffix == ".json"))
+      return exitError(exitUsage,
+                       "--graph is drawn from a model; '" + options->compile.model + "' is what was made of one",
+                       "ptc inspect MODEL.onnx --graph=" + options->graph);
+    if (isLibrary)
       return inspectLibrary(session, *options);
     if (suffix == ".json")
       return printManifest(session, options->compile.model, *options);

@@ -1,11 +1,19 @@
 #include "cli/ModelLibrary.h"
 #include "compiler/artifact/LibraryCheck.h"
+#include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <dlfcn.h>
 
 using namespace llvm;
 
 namespace ptc {
+
+bool isLibraryFile(StringRef path) {
+  file_magic magic;
+  return sys::path::extension(path) == ".so" ||
+         (!identify_magic(path, magic) && magic >= file_magic::elf && magic <= file_magic::elf_core);
+}
 
 int exitCodeOf(ptc_status status) {
   switch (status) {

@@ -56,6 +56,8 @@ private:
   ptc_ctx *context = nullptr;
 };
 
+/// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.
+bool isLibraryFile(llvm::StringRef path);
 /// Exit code for a status of the ABI.
 int exitCodeOf(ptc_status status);
 /// "x float32 [batch, 3, 224, 224]"

@@ -27,7 +27,7 @@ struct VerifyOptions {
   double absolute = -1;
   int64_t ulp = -1;
 
-  bool isLibrary() const { return sys::path::extension(compile.model) == ".so"; }
+  bool isLibrary() const { return isLibraryFile(compile.model); }
 };
 } // namespace
 
@@ -85,7 +85,7 @@ static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_functi
   }
   if (suffix == ".npz")
     return readTensors(against);
-  if (suffix == ".so") {
+  if (isLibraryFile(against)) {
     Expected<ModelLibrary> other = ModelLibrary::open(session, against);
     if (!other)
       return other.takeError();

@@ -326,7 +326,7 @@ Error Artefact::writeTimeTrace(StringRef text) { return writeText(compilation.op
 Error Artefact::commit() {
   if (Error error = writeDepfile())
     return error;
-  if (Error error = outputs.commit())
+  if (Error error = outputs.commit(plan.outputs.front().path))
     return error;
   for (const auto &[path, text] : pipes)
     outs() << text;

@@ -30,7 +30,6 @@ Expected<ArrayRef<char>> WeightFiles::getBytes(prim::WeightRefAttr ref) {
     if (!opened)
       return createStringError(opened.getError(), "cannot read '" + path + "': " + opened.getError().message());
     file = std::move(*opened);
-    paths.push_back(path.str().str());
   }
   StringRef bytes = file->getBuffer();
   uint64_t offset = ref.getOffset(), size = ref.getSize();

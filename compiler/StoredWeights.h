@@ -19,13 +19,10 @@ public:
   explicit WeightFiles(llvm::StringRef modelPath) : modelPath(modelPath) {}
   /// The bytes of a reference, valid as long as this object.
   llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) override;
-  /// All files that were opened, in that order: what a build depends on.
-  llvm::ArrayRef<std::string> getPaths() const { return paths; }
 
 private:
   std::string modelPath;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> files;
-  std::vector<std::string> paths;
 };
 
 /// All weights that a module's programs use, in order of first use. Equal references with equal recipes share a blob.

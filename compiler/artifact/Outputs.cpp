@@ -1,5 +1,6 @@
 #include "compiler/artifact/Outputs.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -106,26 +107,70 @@ static bool sameBytes(StringRef a, StringRef b) {
   return left && right && (*left)->getBuffer() == (*right)->getBuffer();
 }
 
-static std::error_code publish(StringRef temporary, StringRef path) {
+namespace {
+/// What commit() has done to one path.
+struct Published {
+  StringRef path;
+  SmallString<128> old; // another name of the file that was there; empty: there was none
+};
+} // namespace
+
+/// A second name for the file at `path`; empty where the file system has none to give.
+static SmallString<128> keepOld(StringRef path) {
+  SmallString<128> model(sys::path::parent_path(path)), name;
+  sys::path::append(model, "." + sys::path::filename(path) + ".%%%%%%%%");
+  sys::fs::createUniquePath(model, name, /*MakeAbsolute=*/false);
+  sys::RemoveFileOnSignal(name);
+  if (!sys::fs::create_hard_link(path, name))
+    return name;
+  sys::DontRemoveFileOnSignal(name);
+  return {};
+}
+
+static std::error_code publish(StringRef temporary, StringRef path, std::vector<Published> &done) {
   sys::fs::file_status status;
   bool exists = !sys::fs::status(path, status);
   if (exists && status.type() != sys::fs::file_type::regular_file)
     return sys::fs::copy_file(temporary, path);
   if (exists && sameBytes(temporary, path))
     return {};
-  return sys::fs::rename(temporary, path);
+  SmallString<128> old = exists ? keepOld(path) : SmallString<128>();
+  if (std::error_code failed = sys::fs::rename(temporary, path)) {
+    if (!old.empty())
+      discard(old);
+    return failed;
+  }
+  if (!exists || !old.empty()) // otherwise there is no way back
+    done.push_back({path, old});
+  return {};
 }
 
-Error Outputs::commit() {
+static void takeBack(ArrayRef<Published> done) {
+  for (const Published &file : llvm::reverse(done)) {
+    if (file.old.empty())
+      sys::fs::remove(file.path);
+    else
+      sys::fs::rename(file.old, file.path);
+  }
+}
+
+Error Outputs::commit(StringRef main) {
   std::vector<Staged> files;
   std::swap(files, staged);
+  std::stable_partition(files.begin(), files.end(), [&](const Staged &file) { return file.given != main; });
+  std::vector<Published> done;
   Error result = Error::success();
   for (const Staged &file : files) {
     if (!result)
-      if (std::error_code failed = publish(file.temporary, file.final))
+      if (std::error_code failed = publish(file.temporary, file.final, done))
         result = cannotWrite(file.given, failed);
     discard(file.temporary);
   }
+  if (result)
+    takeBack(done);
+  for (const Published &file : done)
+    if (!file.old.empty())
+      discard(file.old);
   return result;
 }
 

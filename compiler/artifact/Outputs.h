@@ -11,7 +11,8 @@ namespace ptc::artifact {
 
 /// Each output is written under a temporary name in its own folder and gets its real name in commit(), by rename. An
 /// Outputs that is destroyed, or a process that is interrupted, before commit leaves what was there before. An output
-/// whose bytes have not changed is left untouched, time stamp included.
+/// whose bytes have not changed is left untouched, time stamp included. A commit that fails in its middle takes back
+/// what it has done, as far as the file system has hard links, which keep the old files until the last rename.
 class Outputs {
 public:
   Outputs() = default;
@@ -30,8 +31,9 @@ public:
   /// name it in their message are errors of that file.
   llvm::Error explain(llvm::Error error) const;
 
-  /// Gives all outputs their names. After an error the remaining ones are discarded.
-  llvm::Error commit();
+  /// Gives all outputs their names, `main` last: whoever sees it new sees the others new. After an error all old files
+  /// are back, new ones are gone, and the remaining ones are discarded.
+  llvm::Error commit(llvm::StringRef main = "");
 
 private:
   struct Staged {

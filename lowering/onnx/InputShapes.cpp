@@ -57,20 +57,41 @@ bool InputShapes::reject(StringRef option, const Twine &reason) {
   return false;
 }
 
-/// `8`, `1..64`, `1..64:8`
-static std::optional<SymbolBounds> parseBounds(StringRef text) {
+/// Takes a number off the front of `text`; false if there is none, with a reason where it says more than the grammar.
+static bool consumeSize(StringRef &text, int64_t &size, std::string &reason) {
+  StringRef digits = text.take_while([](char c) { return isDigit(c); });
+  text = text.drop_front(digits.size());
+  if (digits.empty())
+    reason = text.starts_with("-") ? "a size is not negative" : reason;
+  else if (digits.getAsInteger(10, size))
+    reason = ("the size " + digits + " is more than " + Twine(std::numeric_limits<int64_t>::max())).str();
+  else
+    return true;
+  return false;
+}
+
+/// `8`, `1..64`, `1..64:8`; otherwise nothing, and `reason` may be replaced by a better one.
+static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reason) {
   SymbolBounds bounds;
-  if (text.consumeInteger(10, bounds.min) || bounds.min < 0)
+  if (!consumeSize(text, bounds.min, reason))
     return std::nullopt;
   bounds.max = bounds.hint = bounds.min;
   if (text.empty())
     return bounds;
-  if (!text.consume_front("..") || text.consumeInteger(10, bounds.max) || bounds.max < bounds.min)
+  if (!text.consume_front("..") || !consumeSize(text, bounds.max, reason))
     return std::nullopt;
-  if (text.consume_front(":") &&
-      (text.consumeInteger(10, bounds.hint) || bounds.hint < bounds.min || bounds.hint > bounds.max))
+  if (text.consume_front(":") && !consumeSize(text, bounds.hint, reason))
     return std::nullopt;
-  return text.empty() ? std::optional(bounds) : std::nullopt;
+  if (!text.empty())
+    return std::nullopt;
+  std::string range = std::to_string(bounds.min) + ".." + std::to_string(bounds.max);
+  if (bounds.max < bounds.min)
+    reason = "the range " + range + " is empty: it ends before it begins";
+  else if (bounds.hint < bounds.min || bounds.hint > bounds.max)
+    reason = "the hint " + std::to_string(bounds.hint) + " is not in the range " + range;
+  else
+    return bounds;
+  return std::nullopt;
 }
 
 bool InputShapes::bindKey(StringRef option, StringRef key, SymbolBounds value) {
@@ -97,9 +118,12 @@ static const ValueInfoProto *findInput(Inputs inputs, StringRef name) {
 
 bool InputShapes::readDim(StringRef option, Inputs inputs) {
   auto [name, text] = option.rsplit('=');
-  std::optional<SymbolBounds> value = parseBounds(text);
-  if (name.empty() || !value)
-    return reject(option, "NAME=SIZE, NAME=MIN..MAX or NAME=MIN..MAX:HINT is needed");
+  std::string reason = "NAME=SIZE, NAME=MIN..MAX or NAME=MIN..MAX:HINT is needed";
+  if (name.empty())
+    return reject(option, reason);
+  std::optional<SymbolBounds> value = parseBounds(text, reason);
+  if (!value)
+    return reject(option, reason);
   // x[2]=48
   unsigned axis;
   StringRef base = name;
@@ -134,9 +158,10 @@ bool InputShapes::readShape(StringRef option, Inputs inputs) {
   for (auto [axis, size] : enumerate(sizes)) {
     if (size == "?")
       continue;
-    std::optional<SymbolBounds> value = parseBounds(size);
+    std::string reason = "NAME=1x3x48x320 is needed, where ? leaves a dim as it is";
+    std::optional<SymbolBounds> value = parseBounds(size, reason);
     if (!value)
-      return reject(option, "NAME=1x3x48x320 is needed, where ? leaves a dim as it is");
+      return reject(option, reason);
     if (!bind(option, *input, axis, *value))
       return false;
   }

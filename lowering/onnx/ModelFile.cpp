@@ -222,24 +222,26 @@ bool ModelFile::resolveTensor(onnx::TensorProto &tensor, mlir::Location loc) {
     return true;
   ByteRange range;
   bool hasSize = false, isWellFormed = true;
-  std::string location;
+  std::string location, offset = "0", length;
   for (const onnx::StringStringEntryProto &entry : tensor.external_data()) {
     StringRef value = entry.value();
     if (entry.key() == "location")
       location = entry.value();
     else if (entry.key() == "offset")
-      isWellFormed &= !value.getAsInteger(10, range.offset);
+      offset = entry.value(), isWellFormed &= !value.getAsInteger(10, range.offset);
     else if (entry.key() == "length")
-      hasSize = !value.getAsInteger(10, range.size), isWellFormed &= hasSize;
+      length = entry.value(), hasSize = !value.getAsInteger(10, range.size), isWellFormed &= hasSize;
   }
   const MemoryBuffer *file = externalFile(location, tensor.name(), loc);
   if (!file)
     return false;
   uint64_t fileSize = file->getBufferSize();
-  if (!hasSize)
+  if (length.empty())
     range.size = fileSize - std::min(fileSize, range.offset);
   if (!isWellFormed || range.offset > fileSize || range.size > fileSize - range.offset) {
-    diagnose(loc, DiagId::ExternalRange, tensor.name(), range.size, range.offset, location, fileSize);
+    // As the model has them: they may be no numbers.
+    diagnose(loc, DiagId::ExternalRange, tensor.name(), length.empty() ? std::to_string(range.size) : length, offset,
+             location, fileSize);
     return false;
   }
   range.file = location;

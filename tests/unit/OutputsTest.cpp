@@ -80,3 +80,26 @@ TEST_CASE("an output that cannot be written is named", "[outputs]") {
   cantFail(outputs.write("/dev/null", "x"));
   cantFail(outputs.commit());
 }
+
+TEST_CASE("a commit that fails in its middle takes back what it has done", "[outputs]") {
+  Folder folder;
+  {
+    Outputs outputs;
+    cantFail(outputs.write(folder / "main", "old main"));
+    cantFail(outputs.write(folder / "header", "old header"));
+    cantFail(outputs.commit(folder / "main"));
+  }
+  {
+    Outputs outputs;
+    cantFail(outputs.write(folder / "main", "new main"));
+    cantFail(outputs.write(folder / "header", "new header"));
+    cantFail(outputs.write(folder / "more", "new"));
+    cantFail(outputs.write(folder / "blocked", "new"));
+    REQUIRE(!sys::fs::create_directory(folder / "blocked"));
+    CHECK(toString(outputs.commit(folder / "main")).find("cannot write '" + (folder / "blocked")) == 0);
+  }
+  CHECK(read(folder / "main") == "old main");
+  CHECK(read(folder / "header") == "old header");
+  CHECK(read(folder / "more") == "(none)");
+  CHECK(folder.count() == 3);
+}
