@@ -39,7 +39,8 @@ void Crash::report(void *crash) {
 [[noreturn]] static void endForLack(StringRef what) {
   write("ptc: error: out of memory");
   write(what);
-  write("\n  help: the limits of the process are too low for this model (see `ulimit -a`); -j 1 needs less\n");
+  write("\n  help: the limits of the process are too low for this model (see `ulimit -a`); compiling needs less with "
+        "-j 1\n");
   sys::RunInterruptHandlers();
   ::_exit(exitLimit);
 }

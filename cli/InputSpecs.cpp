@@ -40,11 +40,20 @@ static Expected<Tensor> conform(Tensor tensor, const ptc_value &value) {
   return tensor;
 }
 
-/// Names the dims of a given input, as far as a dim is one symbol.
-static void bindDims(const ptc_function &function, const ptc_value &value, const Tensor &tensor, SymbolDims &dims) {
-  for (int32_t i = 0; i < value.rank && i < static_cast<int32_t>(tensor.shape.size()); ++i)
-    if (value.dims[i].symbol >= 0)
-      dims.try_emplace(function.symbols[value.dims[i].symbol].name, tensor.shape[i]);
+/// Names the dims of a given input, as far as a dim is one symbol. What the user named has to be the same.
+static Error bindDims(const ptc_function &function, const ptc_value &value, const Tensor &tensor,
+                      const SymbolDims &named, SymbolDims &dims) {
+  for (int32_t i = 0; i < value.rank && i < static_cast<int32_t>(tensor.shape.size()); ++i) {
+    if (value.dims[i].symbol < 0)
+      continue;
+    StringRef symbol = function.symbols[value.dims[i].symbol].name;
+    auto wanted = named.find(symbol);
+    if (wanted != named.end() && wanted->second != tensor.shape[i])
+      return exitError(exitUsage, "'" + symbol + "' is to be " + Twine(wanted->second) + ", but dim " + Twine(i) +
+                                      " of the given input '" + value.name + "' is " + Twine(tensor.shape[i]));
+    dims.try_emplace(symbol, tensor.shape[i]);
+  }
+  return Error::success();
 }
 
 static Expected<std::vector<int64_t>> shapeOf(const ptc_value &value, const SymbolDims &dims) {
@@ -61,11 +70,6 @@ static Expected<std::vector<int64_t>> shapeOf(const ptc_value &value, const Symb
                        "give it with --dim, or the input as a file");
     shape.push_back(*known);
   }
-  constexpr int64_t most = int64_t(1) << 40; // elements: more than any machine holds
-  int64_t count = 1;
-  for (int64_t extent : shape)
-    if (__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count) || count > most)
-      return exitError(exitUsage, Twine("input '") + value.name + "' of " + formatShape(shape) + " is too large");
   return shape;
 }
 
@@ -73,7 +77,9 @@ static Expected<Tensor> makeUp(const ptc_value &value, StringRef how, const Symb
   Expected<std::vector<int64_t>> shape = shapeOf(value, dims);
   if (!shape)
     return shape.takeError();
-  Tensor tensor = Tensor::zeros(value.dtype, std::move(*shape));
+  Tensor tensor{value.dtype, std::move(*shape), {}};
+  if (!tensor.allocate())
+    return noMemoryFor(Twine("input '") + value.name + "'", tensor);
   auto [kind, text] = how.split(':');
   uint64_t seed = 0;
   if (kind == "zeros" && text.empty())
@@ -105,7 +111,9 @@ static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<st
           (!named || StringRef(named->name).size() < StringRef(value.name).size()))
         named = &value;
     if (named) {
-      sorted.byName[named->name] = spec.drop_front(StringRef(named->name).size() + 1).str();
+      std::string how = spec.drop_front(StringRef(named->name).size() + 1).str();
+      if (!sorted.byName.try_emplace(named->name, how).second)
+        return exitError(exitUsage, Twine("input '") + named->name + "' is given twice");
     } else if (spec.starts_with("@")) {
       Expected<NamedTensors> archive = readTensors(spec.drop_front());
       if (!archive)
@@ -161,7 +169,8 @@ Expected<std::vector<Tensor>> makeInputs(const ptc_function &function, ArrayRef<
     Expected<Tensor> tensor = conform(std::move(*read), value);
     if (!tensor)
       return tensor.takeError();
-    bindDims(function, value, *tensor, dims);
+    if (Error error = bindDims(function, value, *tensor, named, dims))
+      return std::move(error);
     inputs[i] = std::move(*tensor);
   }
   for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count))

@@ -2,6 +2,7 @@
 #include "compiler/artifact/LibraryCheck.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <dlfcn.h>
 
@@ -42,6 +43,16 @@ std::string formatValue(const ptc_value &value) {
   for (int32_t i = 0; i < value.rank; ++i)
     text += (i ? ", " : "") + std::string(value.dims[i].text);
   return text + "]";
+}
+
+Error noMemoryFor(const Twine &what, const Tensor &tensor) {
+  double bytes = tensor.dtype.bits / 8.0;
+  for (int64_t extent : tensor.shape)
+    bytes *= extent;
+  return exitError(exitLimit,
+                   what + ", " + formatType(tensor.dtype) + " " + formatShape(tensor.shape) + ", needs " +
+                       formatv("{0:f0}", bytes).str() + " bytes: out of memory",
+                   "smaller dims need less");
 }
 
 /// What is known about the file without loading it.
@@ -120,8 +131,10 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
 
 Error ModelInstance::failed(ptc_status status, StringRef what) const {
   StringRef sentence = entry->last_error(context);
+  std::string help =
+      status == PTC_GUARD_FAILED ? "--dim NAME=N (verify: --size NAME=N) sets a size of made-up inputs" : "";
   return exitError(exitCodeOf(status),
-                   what + " failed: " + (sentence.empty() ? "status " + std::to_string(status) : sentence.str()));
+                   what + " failed: " + (sentence.empty() ? "status " + std::to_string(status) : sentence.str()), help);
 }
 
 static std::vector<ptc_tensor> viewsOf(std::vector<Tensor> &tensors) {
@@ -143,8 +156,9 @@ Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std:
   }
   if (ptc_status status = entry->output_shapes(context, function, views.data(), shapes.data()))
     return failed(status, "run");
-  for (Tensor &output : outputs)
-    output.bytes.resize(byteSize(output.dtype, output.elementCount()));
+  for (unsigned i = 0; i < interface.output_count; ++i)
+    if (!outputs[i].allocate())
+      return noMemoryFor(Twine("output '") + interface.outputs[i].name + "'", outputs[i]);
   return outputs;
 }
 

@@ -58,6 +58,8 @@ private:
 
 /// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.
 bool isLibraryFile(llvm::StringRef path);
+/// That `tensor`, which is called `what`, could not be allocated.
+llvm::Error noMemoryFor(const llvm::Twine &what, const Tensor &tensor);
 /// Exit code for a status of the ABI.
 int exitCodeOf(ptc_status status);
 /// "x float32 [batch, 3, 224, 224]"

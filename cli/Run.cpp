@@ -42,6 +42,26 @@ static void summarize(raw_ostream &os, StringRef name, const Tensor &tensor) {
   os << (count > shown ? ", ...]\n" : "]\n");
 }
 
+/// The output that a spec NAME=... is about; what follows the name stays in `spec`. Null if the model has no such
+/// output.
+static const ptc_value *outputOf(const ptc_function &function, StringRef &spec) {
+  for (const ptc_value &output : ArrayRef(function.outputs, function.output_count))
+    if (StringRef rest = spec; rest.consume_front(output.name) && rest.consume_front("=")) {
+      spec = rest;
+      return &output;
+    }
+  return nullptr;
+}
+
+/// A wrong name is found before the model runs.
+static Error checkOutputs(const ptc_function &function, ArrayRef<std::string> specs) {
+  for (StringRef spec : specs)
+    if (StringRef rest = spec; !spec.starts_with("@") && !outputOf(function, rest))
+      return exitError(exitUsage, "the model has no output '" + spec.split('=').first + "'",
+                       "-o NAME=@FILE.npy, or -o @FILE.npz for all outputs");
+  return Error::success();
+}
+
 /// -o y=@y.npy, -o @all.npz
 static Error writeOutputs(const ptc_function &function, const std::vector<Tensor> &outputs,
                           ArrayRef<std::string> specs) {
@@ -54,19 +74,10 @@ static Error writeOutputs(const ptc_function &function, const std::vector<Tensor
         return error;
       continue;
     }
-    bool found = false;
-    for (unsigned i = 0; i < function.output_count && !found; ++i) {
-      StringRef rest = spec;
-      if (!rest.consume_front(function.outputs[i].name) || !rest.consume_front("="))
-        continue;
-      found = true;
-      rest.consume_front("@");
-      if (Error error = writeTensor(rest, function.outputs[i].name, outputs[i]))
-        return error;
-    }
-    if (!found)
-      return exitError(exitUsage, "the model has no output '" + spec.split('=').first + "'",
-                       "-o NAME=@FILE.npy, or -o @FILE.npz for all outputs");
+    const ptc_value *output = outputOf(function, spec);
+    spec.consume_front("@");
+    if (Error error = writeTensor(spec, output->name, outputs[output - function.outputs]))
+      return error;
   }
   return Error::success();
 }
@@ -79,6 +90,8 @@ static Error runModel(Session &session, const RunOptions &options) {
   if (!function)
     return function.takeError();
   const ptc_function &interface = library->table().functions[*function];
+  if (Error error = checkOutputs(interface, options.outputs))
+    return error;
   Expected<SymbolDims> dims = parseDims(options.dims);
   if (!dims)
     return dims.takeError();

@@ -111,7 +111,7 @@ static bool compareOutput(Session &session, StringRef name, const Tensor &actual
     return false;
   }
   const Tensor &wanted = found->second;
-  if (wanted.shape != actual.shape || wanted.dtype.bits != actual.dtype.bits) {
+  if (wanted.shape != actual.shape || !(wanted.dtype == actual.dtype)) {
     os << name << ": " << formatType(actual.dtype) << ' ' << formatShape(actual.shape) << " where "
        << formatType(wanted.dtype) << ' ' << formatShape(wanted.shape) << " is expected\n";
     return false;

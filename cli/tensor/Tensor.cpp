@@ -3,6 +3,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <numbers>
 
@@ -32,6 +33,20 @@ Tensor Tensor::zeros(ptc_dtype dtype, std::vector<int64_t> shape) {
   Tensor tensor{dtype, std::move(shape), {}};
   tensor.bytes.resize(byteSize(dtype, tensor.elementCount()));
   return tensor;
+}
+
+bool Tensor::allocate() {
+  int64_t bits = dtype.bits;
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(bits, std::max<int64_t>(extent, 1), &bits))
+      return false;
+  size_t size = byteSize(dtype, elementCount());
+  void *volatile probe = std::malloc(size); // tried first: what a vector cannot get ends the program
+  if (!probe)
+    return false;
+  std::free(probe);
+  bytes.assign(size, 0);
+  return true;
 }
 
 int64_t Tensor::elementCount() const {

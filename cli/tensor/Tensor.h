@@ -25,6 +25,8 @@ struct Tensor {
   std::vector<char> bytes;
 
   static Tensor zeros(ptc_dtype dtype, std::vector<int64_t> shape);
+  /// Zeros for the dtype and shape; false, and no bytes, where their size overflows or the memory is not to be had.
+  [[nodiscard]] bool allocate();
   int64_t elementCount() const;
   /// The tensor as the ABI passes it. It refers to this object's members.
   ptc_tensor view();

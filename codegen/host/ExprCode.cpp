@@ -7,8 +7,15 @@ using namespace llvm;
 namespace ptc::host {
 
 Value *ExprCode::arithmetic(Instruction::BinaryOps operation, Intrinsic::ID checked, Value *a, Value *b) {
-  if (!checkOverflow || (isa<Constant>(a) && isa<Constant>(b)))
+  if (!checkOverflow)
     return builder.CreateBinOp(operation, a, b);
+  auto *x = dyn_cast<ConstantInt>(a), *y = dyn_cast<ConstantInt>(b);
+  bool isMul = operation == Instruction::Mul, wraps = true;
+  APInt known = !x || !y ? APInt(64, 0)
+                : isMul  ? x->getValue().smul_ov(y->getValue(), wraps)
+                         : x->getValue().sadd_ov(y->getValue(), wraps);
+  if (!wraps)
+    return builder.getInt(known);
   Value *pair = builder.CreateBinaryIntrinsic(checked, a, b);
   Value *carried = builder.CreateExtractValue(pair, 1);
   overflow = overflow ? builder.CreateOr(overflow, carried) : carried;

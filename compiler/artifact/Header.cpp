@@ -9,11 +9,11 @@ using namespace llvm;
 namespace ptc::artifact {
 namespace {
 
-/// A comment cannot be ended by a user's name.
+/// A comment cannot be ended by a user's name, nor begun a second time.
 std::string inComment(StringRef text) {
   std::string result;
   for (char c : text) {
-    if (c == '/' && !result.empty() && result.back() == '*')
+    if (!result.empty() && ((c == '/' && result.back() == '*') || (c == '*' && result.back() == '/')))
       result += ' ';
     result += isPrint(c) ? c : '?';
   }

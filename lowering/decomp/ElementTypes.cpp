@@ -68,5 +68,5 @@ int32_t ptc::decomp::toOnnxType(Type elementType) {
 
 std::string ptc::decomp::onnxTypeName(int32_t dataType) {
   const Row *row = find(dataType);
-  return row ? row->name.str() : "type " + llvm::itostr(dataType);
+  return row ? row->name.str() : llvm::itostr(dataType);
 }

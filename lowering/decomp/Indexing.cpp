@@ -77,7 +77,7 @@ Values oneHot(NodeContext &n) {
   if (!axis || !depth)
     return {};
   if (!(*depth >= 0 && *depth <= INT32_MAX))
-    return {n.fail(DiagId::BadAttribute, "depth", *depth, "a number of classes is needed")};
+    return {n.fail(DiagId::DimMismatch, "input 1 (depth)", *depth, "what is needed", "a number of classes")};
   Expr size = n.expr(int64_t(*depth));
   Value wanted = n.convert(indices, n.si64());
   wanted = n.unsqueeze(n.wrapIndices(wanted, size), *axis);

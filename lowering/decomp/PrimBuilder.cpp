@@ -26,9 +26,17 @@ bool PrimBuilder::isInteger(Value x) const {
   return type && type.getWidth() > 1;
 }
 
-Type PrimBuilder::boolLike(Value x) const { return resultType(dims(x), builder.getI1Type()); }
+Type PrimBuilder::boolLike(Value x) { return resultType(dims(x), builder.getI1Type()); }
 
-Type PrimBuilder::resultType(ArrayRef<Expr> dims, Type elementType) const { return getTensorType(dims, elementType); }
+Type PrimBuilder::resultType(ArrayRef<Expr> dims, Type elementType) {
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim.isConstant() && dim.getValue() < 0)
+      fail(DiagId::NegativeDim, i, dim);
+  if (!ShapeScope::isHoldable(dims, elementType))
+    fail(DiagId::UnsupportedForm, "a tensor of " + describe(dims) + ", which no address space holds,");
+  // A type that nothing can overflow on: `fold` drops the op.
+  return getTensorType(failed ? Dims(dims.size(), expr(1)) : Dims(dims), elementType);
+}
 
 std::string PrimBuilder::describe(ArrayRef<Expr> dims) const {
   std::string text = "[";
@@ -198,6 +206,10 @@ static Value foldConstants(OpBuilder &builder, Operation *op) {
 }
 
 Value PrimBuilder::fold(Operation *op) {
+  if (failed) {
+    op->erase();
+    return {};
+  }
   Value result = op->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());
   if (!type.hasStaticShape() || type.getNumElements() > maxKnownElements)
@@ -251,7 +263,8 @@ std::optional<Dims> PrimBuilder::broadcastDims(ArrayRef<Expr> a, ArrayRef<Expr> 
 Value PrimBuilder::recast(Value x, ArrayRef<Expr> to) {
   if (!x || dims(x) == Dims(to))
     return x;
-  return ReshapeOp::create(builder, loc, resultType(to, elementType(x)), x);
+  Type type = resultType(to, elementType(x));
+  return failed ? Value() : ReshapeOp::create(builder, loc, type, x);
 }
 
 /// The operand dims that become `dims` by adding dims of 1, as positions in `dims`; nothing if that is not all.

@@ -164,7 +164,6 @@ public:
   Value sliceAxis(Value x, int64_t axis, Expr start, Expr size, int64_t step = 1);
   /// Element `index` along `axis`, the axis dropped.
   Value at(Value x, int64_t axis, int64_t index);
-  Value flip(Value x, int64_t axis);
   Value pad(Value x, Value value, llvm::ArrayRef<Expr> low, llvm::ArrayRef<Expr> high,
             PadKind kind = PadKind::Constant);
   Value concat(llvm::ArrayRef<Value> inputs, int64_t axis);
@@ -198,14 +197,15 @@ public:
   Value matmul(Value a, Value b);
   Value softmax(Value x, int64_t axis);
 
-  Type resultType(llvm::ArrayRef<Expr> dims, Type elementType) const;
+  /// Diagnoses constant dims that are negative or that no machine can hold.
+  Type resultType(llvm::ArrayRef<Expr> dims, Type elementType);
 
   ShapeScope &shapes;
 
 protected:
-  /// The op's result, or what it is known to be.
+  /// The op's result, or what it is known to be; null after a diagnostic.
   Value fold(mlir::Operation *op);
-  Type boolLike(Value x) const;
+  Type boolLike(Value x);
   /// Reinterprets dims that a guard made equal.
   Value recast(Value x, llvm::ArrayRef<Expr> dims);
 

@@ -87,8 +87,11 @@ Value PrimBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
     return fail(DiagId::WrongRank, 0, from.size(), "the permutation has another length");
   bool isIdentity = true;
   for (auto [i, axis] : llvm::enumerate(permutation)) {
-    if (axis < 0 || axis >= int64_t(from.size()) || isSeen[axis])
+    if (axis < 0 || axis >= int64_t(from.size()))
       return fail(DiagId::BadAxis, axis, from.size());
+    if (isSeen[axis])
+      return fail(DiagId::BadAttribute, "perm", describe(exprs(permutation)),
+                  "axis " + std::to_string(axis) + " repeats");
     isSeen[axis] = true;
     isIdentity &= axis == int64_t(i);
     to.push_back(from[axis]);
@@ -128,11 +131,6 @@ Value PrimBuilder::sliceAxis(Value x, int64_t axis, Expr start, Expr size, int64
 
 Value PrimBuilder::at(Value x, int64_t axis, int64_t index) {
   return squeeze(sliceAxis(x, axis, expr(index), expr(1)), axis);
-}
-
-Value PrimBuilder::flip(Value x, int64_t axis) {
-  Expr size = dim(x, axis);
-  return size.isConstant(1) ? x : sliceAxis(x, axis, size - 1, size, -1);
 }
 
 Value PrimBuilder::pad(Value x, Value value, ArrayRef<Expr> low, ArrayRef<Expr> high, PadKind kind) {

@@ -373,7 +373,8 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
   for (auto [i, axis] : llvm::enumerate(axes)) {
     std::optional<Expr> out = (*scales)[i] > 0 ? scaledSize(n, n.dim(x, axis), (*scales)[i]) : std::nullopt;
     if (!out)
-      return n.fail(DiagId::BadAttribute, "scales", (*scales)[i], "the size it gives cannot be expressed");
+      return n.fail(DiagId::DimMismatch, n.has("scales") ? "a number of 'scales'" : "a number of the input 'scales'",
+                    (*scales)[i], "the size that it gives", "one that cannot be expressed");
     Axis entry{axis, n.dim(x, axis), *out, (*scales)[i]};
     if (!regions.empty()) {
       entry.start = regions[i];

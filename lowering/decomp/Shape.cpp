@@ -237,7 +237,7 @@ Values slice(NodeContext &n) {
     if (!axis)
       return {};
     if (steps[i] == 0)
-      return {n.fail(DiagId::BadAttribute, "steps", 0, "a step cannot be 0")};
+      return {n.fail(DiagId::DimMismatch, "input 4 (steps)", 0, "the least size of a step", 1)};
     SliceBounds bounds = sliceBounds(n, (*starts)[i], (*ends)[i], steps[i], n.dim(x, *axis));
     first[*axis] = bounds.start;
     dims[*axis] = bounds.size;
@@ -296,7 +296,9 @@ Values tile(NodeContext &n) {
     return {n.fail(DiagId::DimMismatch, "the number of repeats", repeats->size(), "the rank", n.rank(x))};
   Dims wide, joined;
   Ints axes;
-  for (auto [repeat, dim] : llvm::zip(*repeats, n.dims(x))) {
+  for (auto [i, repeat, dim] : llvm::enumerate(*repeats, n.dims(x))) {
+    if (n.shapes.range(repeat).max < 0)
+      return {n.fail(DiagId::NegativeDim, i, repeat * dim)};
     if (!repeat.isConstant(1))
       wide.push_back(repeat);
     axes.push_back(wide.size());
@@ -350,7 +352,7 @@ Values range(NodeContext &n) {
     if (!from || !to || !by)
       return {};
     if (*by == 0 || *by == INT64_MIN)
-      return {n.fail(DiagId::BadAttribute, "delta", *by, "a step cannot be that")};
+      return {n.fail(DiagId::DimMismatch, "input 2 (delta)", *by, "the limit", "out of reach")};
     Expr span = *by > 0 ? *to - *from : *from - *to;
     count = n.shapes.simplify(Expr::max(span.ceilDiv(std::abs(*by)), n.expr(0)));
   } else {
@@ -359,7 +361,7 @@ Values range(NodeContext &n) {
     if (auto from = n.knownFloats(start), to = n.knownFloats(limit), step = n.knownFloats(delta); from && to && step) {
       double size = std::ceil((to->front() - from->front()) / step->front());
       if (!(size < 1e9))
-        return {n.fail(DiagId::BadAttribute, "delta", step->front(), "the range has no end")};
+        return {n.fail(DiagId::DimMismatch, "input 2 (delta)", step->front(), "the limit", "out of reach")};
       count = n.expr(std::max(0.0, size));
     } else if (std::optional<Dims> known = n.knownExprs(n.unary<CeilOp>(steps))) {
       count = n.shapes.simplify(Expr::max(known->front(), n.expr(0)));

@@ -1,5 +1,6 @@
 //===- ShapeScope.cpp - what is known and assumed of shape symbols --------===//
 #include "lowering/decomp/ShapeScope.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -130,12 +131,96 @@ std::optional<int64_t> ShapeScope::atHints(Expr e) const {
 }
 
 //===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// The constant that a dim is, or is a multiple of.
+static int64_t coefficientOf(Expr dim) {
+  if (dim.isConstant())
+    return dim.getValue();
+  if (dim.getKind() == ExprKind::Mul)
+    for (Expr factor : dim.getOperands())
+      if (factor.isConstant())
+        return factor.getValue();
+  return 1;
+}
+
+bool ShapeScope::isHoldable(ArrayRef<Expr> dims, Type elementType) {
+  constexpr int64_t most = int64_t(1) << 48;
+  int64_t bytes = elementType.isIntOrFloat() ? llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8) : 1;
+  for (Expr dim : dims) {
+    int64_t size = coefficientOf(dim);
+    if (size > 0 && (llvm::MulOverflow(bytes, size, bytes) || bytes > most))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Hints
+//===----------------------------------------------------------------------===//
+
+static bool admits(const SymbolBounds &bounds, int64_t value) {
+  return value >= bounds.min && value <= bounds.max && value % bounds.divisor == 0;
+}
+
+/// Of two symbols that are equal: what the user chose, else the larger hint that both can have.
+static bool unifyHints(SymbolBounds &a, SymbolBounds &b) {
+  if (a.hint == b.hint)
+    return false;
+  bool takesA = a.isHintChosen != b.isHintChosen ? a.isHintChosen : a.hint > b.hint;
+  SymbolBounds *from = takesA ? &a : &b, *to = takesA ? &b : &a;
+  if (!admits(*to, from->hint) && !from->isHintChosen)
+    std::swap(from, to);
+  if (!admits(*to, from->hint))
+    return false;
+  to->hint = from->hint;
+  to->isHintChosen |= from->isHintChosen;
+  return true;
+}
+
+ShapeScope::Symbols ShapeScope::withAgreeingHints() const {
+  Symbols result = symbols;
+  auto find = [&](Expr e) -> SymbolBounds * {
+    if (e.getKind() != ExprKind::Symbol)
+      return nullptr;
+    auto *entry = result.find(StringAttr::get(context, e.getSymbol()));
+    return entry == result.end() ? nullptr : &entry->second;
+  };
+  auto setTo = [&](SymbolBounds &bounds, Expr value) {
+    SymbolValues hints;
+    for (auto &[name, other] : result)
+      hints[name.getValue()] = other.hint;
+    std::optional<int64_t> wanted = value.evaluate(hints);
+    if (!wanted || *wanted == bounds.hint || !admits(bounds, *wanted))
+      return false;
+    bounds.hint = *wanted;
+    return true;
+  };
+  bool isChanged = true;
+  for (unsigned round = 0; isChanged && round < 8; ++round) { // a chain of equalities settles in a few
+    isChanged = false;
+    for (Expr guard : guards) {
+      if (guard.getKind() != ExprKind::Eq)
+        continue;
+      Expr left = guard.getOperands()[0], right = guard.getOperands()[1];
+      SymbolBounds *a = find(left), *b = find(right);
+      if (a && b)
+        isChanged |= unifyHints(*a, *b);
+      else if (a || b)
+        isChanged |= setTo(a ? *a : *b, a ? right : left);
+    }
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
 // Attributes of the entry
 //===----------------------------------------------------------------------===//
 
 DictionaryAttr ShapeScope::symbolsAttr() const {
   SmallVector<NamedAttribute> entries;
-  for (auto &[name, bounds] : symbols)
+  for (auto &[name, bounds] : withAgreeingHints())
     entries.push_back({name, prim::SymbolAttr::get(context, bounds.min, bounds.max, bounds.divisor, bounds.hint)});
   return DictionaryAttr::get(context, entries);
 }

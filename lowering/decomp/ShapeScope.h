@@ -18,6 +18,7 @@ struct SymbolBounds {
   int64_t max = int64_t(1) << 31; // keeps products of a few dims within 64 bits
   int64_t divisor = 1;
   int64_t hint = 1;
+  bool isHintChosen = false; // by the user
 };
 
 class ShapeScope {
@@ -55,13 +56,21 @@ public:
   /// The value at the symbols' hints.
   std::optional<int64_t> atHints(Expr e) const;
 
+  /// Whether an address space of 48 bits holds such a tensor as far as its constants tell; dims of 0 count as 1. Below
+  /// that, sizes and sums of sizes that the compiler works out stay within 64 bits.
+  static bool isHoldable(llvm::ArrayRef<Expr> dims, mlir::Type elementType);
+
+  /// Symbols with their bounds, and hints that meet the guards where that is easy to tell.
   mlir::DictionaryAttr symbolsAttr() const;
   mlir::ArrayAttr guardsAttr() const { return prim::getExprArray(context, guards); }
 
 private:
+  using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
+  Symbols withAgreeingHints() const;
+
   mlir::MLIRContext *context;
   SymbolRanges ranges;
-  llvm::MapVector<mlir::StringAttr, SymbolBounds> symbols; // in order of appearance
+  Symbols symbols; // in order of appearance
   llvm::SmallVector<Expr> guards;
 };
 

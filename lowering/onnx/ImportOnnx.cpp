@@ -78,6 +78,10 @@ private:
       Type element = elementTypeOf(*input);
       std::optional<SmallVector<Expr>> dims = element ? inputShapes.dimsOf(*input) : std::nullopt;
       isValid &= dims.has_value();
+      if (dims && !decomp::ShapeScope::isHoldable(*dims, element)) {
+        diagnose(loc, DiagId::UnsupportedForm, "graph input '" + input->name() + "', which no address space holds,");
+        isValid = false;
+      }
       if (dims)
         scope.set(input->name(), block.addArgument(prim::getTensorType(*dims, element), loc));
     }

@@ -80,7 +80,8 @@ static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reas
     return bounds;
   if (!text.consume_front("..") || !consumeSize(text, bounds.max, reason))
     return std::nullopt;
-  if (text.consume_front(":") && !consumeSize(text, bounds.hint, reason))
+  bounds.isHintChosen = text.consume_front(":");
+  if (bounds.isHintChosen && !consumeSize(text, bounds.hint, reason))
     return std::nullopt;
   if (!text.empty())
     return std::nullopt;

@@ -60,6 +60,11 @@ static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *
 }
 
 ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options *given, ptc_model **result) {
+  if (given && given->struct_size < sizeof(given->struct_size)) { /* never set: nothing in it can be relied on */
+    if (result)
+      *result = 0;
+    return PTC_INVALID_ARGUMENT;
+  }
   ptc_options options = complete(given);
   if (!result)
     return fail(&options, PTC_INVALID_ARGUMENT, "the pointer that receives the model is NULL");

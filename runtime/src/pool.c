@@ -131,7 +131,7 @@ static void start(uint32_t workers) {
   /* Signals are the host's: its threads take them. */
   sigset_t all, old;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &old);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK);
@@ -142,7 +142,7 @@ static void start(uint32_t workers) {
     pool.workers++;
   }
   pthread_attr_destroy(&attributes);
-  sigprocmask(SIG_SETMASK, &old, 0);
+  pthread_sigmask(SIG_SETMASK, &old, 0);
 }
 
 static bool take(void) {

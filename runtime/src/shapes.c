@@ -92,7 +92,8 @@ static bool is_dense(const ptc_tensor *tensor) {
       return true;
     if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
       return false;
-    expected *= tensor->shape[d];
+    if (__builtin_mul_overflow(expected, tensor->shape[d], &expected))
+      return false;
   }
   return true;
 }

@@ -64,6 +64,9 @@ static void test_levels(void) {
   options.struct_size = offsetof(ptc_options, cpu_level);
   CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_OK);
   ptc_rt_destroy(model);
+  /* A caller that forgot the size: options that would be ignored are refused. */
+  options.struct_size = 0;
+  CHECK(ptc_rt_create(descriptor, &options, &model) == PTC_INVALID_ARGUMENT && !model);
 }
 
 static void test_typed_run(void) {
