@@ -179,6 +179,23 @@ static bool unifyHints(SymbolBounds &a, SymbolBounds &b) {
   return true;
 }
 
+/// The operand that is a symbol modulo a constant where the guard says that the rest is 0; null otherwise.
+static Expr exactMultiple(Expr left, Expr right) {
+  Expr rest = right.isConstant(0) ? left : left.isConstant(0) ? right : Expr();
+  bool isMultiple = rest && rest.getKind() == ExprKind::Mod && rest.getOperands()[0].getKind() == ExprKind::Symbol &&
+                    rest.getOperands()[1].isConstant() && rest.getOperands()[1].getValue() > 0;
+  return isMultiple ? rest : Expr();
+}
+
+/// The next multiple, if the bounds have it.
+static bool roundHint(SymbolBounds &bounds, int64_t factor) {
+  int64_t wanted = llvm::divideCeilSigned(bounds.hint, factor) * factor;
+  if (wanted == bounds.hint || bounds.isHintChosen || !admits(bounds, wanted))
+    return false;
+  bounds.hint = wanted;
+  return true;
+}
+
 ShapeScope::Symbols ShapeScope::withAgreeingHints() const {
   Symbols result = symbols;
   auto find = [&](Expr e) -> SymbolBounds * {
@@ -205,7 +222,10 @@ ShapeScope::Symbols ShapeScope::withAgreeingHints() const {
         continue;
       Expr left = guard.getOperands()[0], right = guard.getOperands()[1];
       SymbolBounds *a = find(left), *b = find(right);
-      if (a && b)
+      if (Expr multiple = exactMultiple(left, right)) {
+        if (SymbolBounds *symbol = find(multiple.getOperands()[0]))
+          isChanged |= roundHint(*symbol, multiple.getOperands()[1].getValue());
+      } else if (a && b)
         isChanged |= unifyHints(*a, *b);
       else if (a || b)
         isChanged |= setTo(a ? *a : *b, a ? right : left);

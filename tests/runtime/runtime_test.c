@@ -120,6 +120,11 @@ static void test_tensor_run(void) {
   int64_t transposed[] = {1, 100};
   in[0].strides = transposed;
   CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_UNSUPPORTED);
+  int64_t endless[] = {INT64_MAX, FAKE_COLUMNS}, rows[] = {FAKE_COLUMNS, 1}; /* its size is no int64_t */
+  in[0].shape = endless;
+  in[0].strides = rows;
+  CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_UNSUPPORTED);
+  in[0].shape = shape;
   in[0].strides = 0;
   out[1].data = &one;
   CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_INVALID_ARGUMENT);
