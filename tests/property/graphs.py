@@ -19,8 +19,8 @@ class Graph:
         self.inputs = [self._input() for _ in range(self.random.integers(1, 4))]
         for _ in range(self.random.integers(4, 16)):
             self._step()
-        while not self.nodes:  # a step may decline
-            self._step()
+        if not self.nodes:  # every step declined: its input is too large, or a scalar
+            self._unary(self.inputs[0], self.values[self.inputs[0]])
         self.outputs = self._choose_outputs()
 
     def model(self):
