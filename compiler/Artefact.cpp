@@ -47,18 +47,32 @@ static option::List levelsAsked(const CompileOptions &options, const TargetInfo 
   return asked;
 }
 
+/// What to name instead of an unknown level: for a library, those that this ptc has a runtime for.
+static std::string listLevels(const codegen::Target &target, bool isLinked) {
+  std::vector<std::string> names;
+  for (StringRef name : target.getInfo().levels) {
+    Expected<codegen::Level> level = target.describeLevel(name);
+    if (!level)
+      consumeError(level.takeError());
+    else if (!isLinked || artifact::runtimeObject(artifact::runtimeTriple(Triple(level->triple))))
+      names.push_back(level->name);
+  }
+  return join(names, ", ");
+}
+
 Error Artefact::chooseLevels() {
   const TargetInfo &info = target.getInfo();
+  bool isLinked = plan.lastPhase() == Phase::Link;
   SmallVector<const StringRef *> rows;
   for (StringRef name : levelsAsked(compilation.options, info)) {
     const StringRef *row = llvm::find(info.levels, name);
     if (row == info.levels.end())
-      return exitError(exitUsage, info.levelFlag + ": unknown level '" + name + "'", join(info.levels, ", "));
+      return exitError(exitUsage, info.levelFlag + ": unknown level '" + name + "'", listLevels(target, isLinked));
     if (!llvm::is_contained(rows, row))
       rows.push_back(row);
   }
   if (rows.empty())
-    return exitError(exitUsage, info.levelFlag + " names no level", join(info.levels, ", "));
+    return exitError(exitUsage, info.levelFlag + " names no level", listLevels(target, isLinked));
   if (info.oneLevel && rows.size() > 1)
     return exitError(exitUsage, info.levelFlag + ": an output of --target=" + info.name + " is for one level",
                      "compile once for each");
@@ -74,7 +88,7 @@ Error Artefact::chooseLevels() {
     levels.push_back(std::move(*level));
   }
   StringRef processor = artifact::runtimeTriple(Triple(levels.front().triple));
-  if (plan.lastPhase() == Phase::Link && !artifact::runtimeObject(processor))
+  if (isLinked && !artifact::runtimeObject(processor))
     return exitError(exitTarget,
                      info.levelFlag + "=" + levels.front().name + ": this ptc has no runtime for " + processor +
                          ", which a library needs",

@@ -1,5 +1,6 @@
 //===- NodeEmitter.cpp - pointwise, scatter and scan nodes ----------------===//
 #include "codegen/cpu/NodeEmitter.h"
+#include "codegen/common/ScanLoop.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -52,55 +53,10 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
   });
 }
 
-static Value splatConstant(KernelEmitter &e, TypedAttr value, int64_t lanes) {
-  return e.splat(e.invariants.constant(value), lanes);
-}
-
-// One step along the scanned dim: the states, one for each point and loop.running, enter and leave.
-static SmallVector<Value> emitScanStep(KernelEmitter &e, Block &block, const Points &points, ValueRange states) {
-  SmallVector<Value> next(states);
-  size_t slot = 0;
-  for (const EmissionPoint &point : points) {
-    BodyEmitter body(e, point);
-    SmallVector<Operation *> ops; // up to the next loop.running
-    for (Operation &op : block) {
-      auto running = dyn_cast<loop::RunningOp>(op);
-      if (!running) {
-        ops.push_back(&op);
-        continue;
-      }
-      body.emitOps(ops);
-      ops.clear();
-      Value value = e.splat(body.lookup(running.getValue()), point.lanes);
-      Value before = states[slot];
-      Value after = emitCombine(e, running.getKind(), before, value, running.getIsUnsigned());
-      next[slot++] = after;
-      body.bind(running.getResult(), running.getExclusive() ? before : after);
-    }
-    body.emitOps(ops);
-  }
-  return next;
-}
-
 void NodeEmitter::emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim) {
-  Block &block = op.getBody().front();
   int64_t last = int64_t(domain.size()) - 1;
   auto scan = [&](const Points &at, ValueRange) {
-    SmallVector<Value> states;
-    for (const EmissionPoint &point : at)
-      for (auto running : block.getOps<loop::RunningOp>())
-        states.push_back(
-            splatConstant(e, getIdentity(running.getKind(), running.getType(), running.getIsUnsigned()), point.lanes));
-    Value extent = e.emitExpr(domain[size_t(last)], at.front());
-    e.createLoop(e.constant(0), extent, 1, states, [&](Value iv, ValueRange carried) {
-      Value position = iv;
-      if (op.getReverse())
-        position = e.invariants.sub(e.invariants.sub(extent, e.constant(1)), iv);
-      Points here = at;
-      for (EmissionPoint &point : here)
-        point.dims[size_t(last)] = position;
-      return emitScanStep(e, block, here, carried);
-    });
+    codegen::emitScanLoop(e, op, at);
     return SmallVector<Value>();
   };
   emitLoops(e, domain, dimsBetween(shared, last, vectorDim), points, {}, [&](const Points &at, ValueRange) {

@@ -10,6 +10,7 @@
 //   otherwise              one thread for each point: neighbours read neighbours
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/ScanLoop.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuEmitter.h"
 
@@ -206,44 +207,10 @@ void NodeEmitter::emitReduction(loop::ReductionOp op, const EmissionPoint &point
   });
 }
 
-// One step along the scanned dim: the states, one for each loop.running, enter and leave.
-static SmallVector<Value> emitScanStep(GpuEmitter &e, Block &block, const EmissionPoint &point, ValueRange states) {
-  SmallVector<Value> next(states);
-  SmallVector<Operation *> ops; // up to the next loop.running
-  BodyEmitter body(e, point);
-  size_t slot = 0;
-  for (Operation &op : block) {
-    auto running = dyn_cast<loop::RunningOp>(op);
-    if (!running) {
-      ops.push_back(&op);
-      continue;
-    }
-    body.emitOps(ops);
-    ops.clear();
-    Value before = states[slot], value = body.lookup(running.getValue());
-    Value after = codegen::emitCombine(e, running.getKind(), before, value, running.getIsUnsigned());
-    next[slot++] = after;
-    body.bind(running.getResult(), running.getExclusive() ? before : after);
-  }
-  body.emitOps(ops);
-  return next;
-}
-
 void NodeEmitter::emitScan(loop::ScanOp op, const EmissionPoint &point) {
-  Block &block = op.getBody().front();
   int64_t last = int64_t(domain.size()) - 1;
   forPoints(e.row, point, spread, last, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
-    SmallVector<Value> states;
-    for (auto running : block.getOps<loop::RunningOp>())
-      states.push_back(
-          e.invariants.constant(codegen::getIdentity(running.getKind(), running.getType(), running.getIsUnsigned())));
-    Value extent = e.emitExpr(domain[size_t(last)], at);
-    e.createLoop(e.constant(0), extent, 1, states, [&](Value iv, ValueRange carried) {
-      EmissionPoint here = at;
-      Value fromEnd = e.invariants.sub(e.invariants.sub(extent, e.constant(1)), iv);
-      here.dims[size_t(last)] = op.getReverse() ? fromEnd : iv;
-      return emitScanStep(e, block, here, carried);
-    });
+    codegen::emitScanLoop(e, op, at);
     return SmallVector<Value>();
   });
 }
