@@ -261,7 +261,7 @@ Action declareBench(CLI::App &app) {
   app.add_option("-i,--input", options->inputs, inputSpecHelp.str() + " (default: random:0)")
       ->allow_extra_args(false)
       ->type_name("SPEC");
-  app.add_option("--dim", options->dims, "values of a symbol, a row for each: batch=1,8")
+  app.add_option("--dim,--at", options->dims, "values of a symbol, a row for each: batch=1,8")
       ->allow_extra_args(false)
       ->type_name("NAME=N,...");
   app.add_option("--threads", options->threads, "numbers of threads, a row for each (default: all)")

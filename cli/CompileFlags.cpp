@@ -33,6 +33,23 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm:
   });
 }
 
+std::vector<std::string> compileFlagsGiven(const CLI::App &app) {
+  const CompileOptions none;
+  std::vector<std::string> given;
+  visitOptions(none, [&](option::Role, llvm::StringRef group, auto &, llvm::StringRef flags, auto &&...) {
+    std::string name = flags.substr(flags.find("--")).str();
+    const CLI::Option *option = app.get_option_no_throw(name); // in another group: the verb's own flag of this name
+    if (option && option->count() && group == option->get_group() && name != "--jobs")
+      given.push_back(name);
+  });
+  return given;
+}
+
+llvm::Error compiledAlready(llvm::StringRef flag, llvm::StringRef library) {
+  return exitError(exitUsage, flag + " is about compiling; '" + library + "' is compiled already",
+                   "give the ONNX model instead of the library, or leave " + flag + " out");
+}
+
 CLI::Option *addModelOption(CLI::App &app, CompileOptions &options) {
   return app.add_option("model", options.model, "the ONNX file")->required()->type_name("MODEL.onnx");
 }

@@ -238,13 +238,15 @@ Action declareInspect(CLI::App &app) {
       ->check(CLI::IsMember({"dot"}))
       ->type_name("FORM");
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
-  return [options](Session &session) {
+  return [options, &app](Session &session) {
     StringRef suffix = sys::path::extension(options->compile.model);
     bool isLibrary = isLibraryFile(options->compile.model);
     if (!options->graph.empty() && (isLibrary || suffix == ".json"))
       return exitError(exitUsage,
                        "--graph is drawn from a model; '" + options->compile.model + "' is what was made of one",
                        "ptc inspect MODEL.onnx --graph=" + options->graph);
+    if (std::vector<std::string> given = compileFlagsGiven(app); (isLibrary || suffix == ".json") && !given.empty())
+      return compiledAlready(given.front(), options->compile.model);
     if (isLibrary)
       return inspectLibrary(session, *options);
     if (suffix == ".json")

@@ -131,8 +131,7 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
 
 Error ModelInstance::failed(ptc_status status, StringRef what) const {
   StringRef sentence = entry->last_error(context);
-  std::string help =
-      status == PTC_GUARD_FAILED ? "--dim NAME=N (verify: --size NAME=N) sets a size of made-up inputs" : "";
+  std::string help = status == PTC_GUARD_FAILED ? "--at NAME=N sets a size of made-up inputs" : "";
   return exitError(exitCodeOf(status),
                    what + " failed: " + (sentence.empty() ? "status " + std::to_string(status) : sentence.str()), help);
 }

@@ -128,7 +128,7 @@ Action declareRun(CLI::App &app) {
   app.add_option("-o,--output", options->outputs, "where an output goes: y=@y.npy; all of them: @all.npz")
       ->allow_extra_args(false)
       ->type_name("SPEC");
-  app.add_option("--dim", options->dims, "a symbol's value for made-up inputs: batch=8")
+  app.add_option("--dim,--at", options->dims, "a symbol's value for made-up inputs: batch=8")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
   app.add_option("--function", options->function, "which function of the library (default: the first)")

@@ -18,6 +18,10 @@ using Action = std::function<llvm::Error(Session &)>;
 
 /// The flags of all rows of Options.def whose group is in `groups` (empty: all rows).
 void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm::StringRef> groups = {});
+/// The flags of Options.def that stand on the command line, by their long names; --jobs is always allowed.
+std::vector<std::string> compileFlagsGiven(const CLI::App &app);
+/// Such a flag, where the subject is a library.
+llvm::Error compiledAlready(llvm::StringRef flag, llvm::StringRef library);
 /// The positional MODEL.onnx.
 CLI::Option *addModelOption(CLI::App &app, CompileOptions &options);
 

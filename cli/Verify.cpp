@@ -157,13 +157,46 @@ static Error verifyLibrary(Session &session, const VerifyOptions &options, Strin
   return Error::success();
 }
 
-static Error verify(Session &session, VerifyOptions options) {
+/// `--threads=2` is the number of threads of the run; `--threads=pool` the kind that a model is compiled with.
+static void sortThreads(VerifyOptions &options) {
+  if (StringRef(options.compile.threads).getAsInteger(10, options.instance.threads))
+    return;
+  options.compile.threads = CompileOptions().threads;
+}
+
+/// A library is compiled already: --dim, --cpu and --threads are those of `ptc run`; other flags of a compile are
+/// wrong.
+static Error takeFlagsOfRun(VerifyOptions &options, const CLI::App &app) {
+  StringRef library = options.compile.model;
+  for (const std::string &name : compileFlagsGiven(app)) {
+    if (name == "--dim") {
+      append_range(options.dims, options.compile.dims);
+    } else if (name == "--cpu") {
+      if (options.compile.cpu.size() != 1)
+        return exitError(exitUsage, "--cpu: a run has one level",
+                         "one of those that `ptc inspect " + library + "` lists");
+      options.instance.cpuLevel = options.compile.cpu.front();
+    } else if (name != "--threads") {
+      return compiledAlready(name, library);
+    }
+  }
+  StringRef threads = options.compile.threads;
+  if (threads != CompileOptions().threads)
+    return compiledAlready("--threads=" + threads.str(), library);
+  return Error::success();
+}
+
+static Error verify(Session &session, VerifyOptions options, const CLI::App &app) {
   if (options.absolute >= 0)
     options.tolerance.absolute = options.absolute;
   if (options.ulp >= 0)
     options.tolerance.ulp = options.ulp;
-  if (options.isLibrary())
+  sortThreads(options);
+  if (options.isLibrary()) {
+    if (Error error = takeFlagsOfRun(options, app))
+      return error;
     return verifyLibrary(session, options, options.compile.model);
+  }
   SmallString<128> folder;
   if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-verify", folder))
     return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
@@ -190,7 +223,7 @@ Action declareVerify(CLI::App &app) {
   app.add_option("-i,--input", options->inputs, inputSpecHelp.str() + " (default: random:0)")
       ->allow_extra_args(false)
       ->type_name("SPEC");
-  app.add_option("--size", options->dims, "a symbol's value for made-up inputs: batch=8")
+  app.add_option("--at", options->dims, "a symbol's value in this run: batch=8")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
   app.add_option("--rtol", options->tolerance.relative, "tolerated |a - b| as a part of |b| (default: 1e-3)")
@@ -198,9 +231,16 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--atol", options->absolute, "tolerated |a - b| besides (default: 1e-5 of the largest |b|)")
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
-  app.add_option("--run-threads", options->instance.threads, "threads of the run (default: all)")->type_name("N");
+  app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")
+      ->type_name("FILE");
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
-  return [options](Session &session) { return verify(session, *options); };
+  app.get_option("--threads")
+      ->description("N: threads of the run (default: all); pool, openmp or none: what a model is compiled with")
+      ->type_name("N|KIND");
+  for (auto hidden :
+       {app.add_option("--size", options->dims), app.add_option("--run-threads", options->instance.threads)})
+    hidden->group(""); // earlier names of --at and --threads
+  return [options, &app](Session &session) { return verify(session, *options, app); };
 }
 
 } // namespace ptc

@@ -2,6 +2,7 @@
 //
 //   main: expand @files, find the verb, parse its flags, run it, turn what happened into an exit code.
 #include "cli/Crash.h"
+#include "cli/FlagTable.h"
 #include "cli/Verb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -125,6 +126,10 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
   app.footer("\nExamples:\n" + verb.examples.str());
   Action action = verb.declare(app);
   addCommonOptions(app, common);
+  if (arguments.size() == 1 && arguments.front() == "--help=markdown") { // for docs/
+    printFlagTable(outs(), app);
+    return exitOk;
+  }
 
   std::optional<UsageError> wrong;
   std::vector<std::string> given = arguments;
