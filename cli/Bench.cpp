@@ -5,11 +5,11 @@
 //
 // --ab OTHER.so compares two libraries. Clock speed and neighbours drift over seconds, so times from different seconds
 // say little; the two therefore alternate within one process (ABBA: neither is always first), each pair gives one
-// ratio A/B, and the median of the ratios is told with a confidence interval. The interval comes from order statistics:
-// the number of ratios below the true median is binomial(n, 1/2), so that the ranks n/2 -+ 0.98 sqrt(n) enclose it with
-// 95 % probability, whatever the distribution is.
-#include "cli/InputSpecs.h"
+// ratio A/B, and the median of the ratios is told with an interval that encloses the true one with 95 % probability
+// (compiler/gate/PairedTimes.h). For a verdict instead of figures there is `ptc gate check --time`.
+#include "cli/TimedModel.h"
 #include "cli/Verb.h"
+#include "compiler/gate/PairedTimes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -35,31 +35,12 @@ struct BenchOptions {
   bool json = false;
 };
 
-/// One library, ready to run.
-struct Subject {
-  ModelInstance instance;
-  unsigned function;
-  std::vector<Tensor> inputs, outputs;
-
-  /// Seconds of one run.
-  Expected<double> sample() {
-    auto start = Clock::now();
-    if (Error error = instance.run(function, inputs, outputs))
-      return std::move(error);
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-};
-
-struct Ratio {
-  double median, low, high;
-};
-
 struct Row {
   std::string dims;
   unsigned threads;
   std::string level;
   std::vector<double> times, otherTimes; // sorted seconds
-  std::optional<Ratio> ratio;            // library / other
+  std::optional<gate::Interval> ratio;   // library / other
 };
 } // namespace
 
@@ -69,38 +50,14 @@ static double percentile(ArrayRef<double> sorted, double percent) {
   return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
 }
 
-static Ratio medianWithInterval(std::vector<double> ratios) {
-  llvm::sort(ratios);
-  double n = ratios.size(), reach = 0.98 * std::sqrt(n);
-  auto at = [&](double rank) { return ratios[static_cast<size_t>(std::clamp(rank, 0.0, n - 1))]; };
-  return {at((n - 1) / 2), at(std::floor(n / 2 - reach) - 1), at(std::ceil(n / 2 + reach))};
+static Expected<TimedModel> prepare(const ModelLibrary &library, const BenchOptions &options, const SymbolDims &dims,
+                                    unsigned threads) {
+  TimedModelOptions how{options.instance, options.function, options.inputs, dims};
+  how.instance.threads = threads;
+  return TimedModel::prepare(library, how);
 }
 
-static Expected<Subject> prepare(const ModelLibrary &library, const BenchOptions &options, const SymbolDims &dims,
-                                 unsigned threads) {
-  Expected<unsigned> function = library.findFunction(options.function);
-  if (!function)
-    return function.takeError();
-  std::vector<std::string> specs = options.inputs;
-  specs.push_back("random:0");
-  std::rotate(specs.begin(), specs.end() - 1, specs.end()); // so that a spec of the user's wins
-  Expected<std::vector<Tensor>> inputs = makeInputs(library.table().functions[*function], specs, dims);
-  if (!inputs)
-    return inputs.takeError();
-  InstanceOptions how = options.instance;
-  how.threads = threads;
-  Expected<ModelInstance> instance = ModelInstance::create(library, how);
-  if (!instance)
-    return instance.takeError();
-  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(*function, *inputs);
-  if (!outputs)
-    return outputs.takeError();
-  if (Error error = instance->warmUp(*function, *inputs))
-    return std::move(error);
-  return Subject{std::move(*instance), *function, std::move(*inputs), std::move(*outputs)};
-}
-
-static Error measure(Subject &subject, Subject *other, double minTime, Row &row) {
+static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row &row) {
   std::vector<double> ratios;
   auto end = Clock::now() + std::chrono::duration<double>(minTime);
   constexpr size_t warmUps = 3, fewest = 10;
@@ -109,7 +66,7 @@ static Error measure(Subject &subject, Subject *other, double minTime, Row &row)
     double time[2] = {0, 0};
     for (unsigned turn = 0; turn < (other ? 2u : 1u); ++turn) {
       bool isOther = (turn == 1) != otherFirst;
-      Expected<double> seconds = (isOther ? *other : subject).sample();
+      Expected<double> seconds = (isOther ? *other : subject).wallTime();
       if (!seconds)
         return seconds.takeError();
       time[isOther] = *seconds;
@@ -125,7 +82,7 @@ static Error measure(Subject &subject, Subject *other, double minTime, Row &row)
   llvm::sort(row.times);
   llvm::sort(row.otherTimes);
   if (other)
-    row.ratio = medianWithInterval(std::move(ratios));
+    row.ratio = gate::medianWithInterval(std::move(ratios), gate::reach95);
   return Error::success();
 }
 
@@ -225,18 +182,18 @@ static Error bench(Session &session, const BenchOptions &options) {
   for (const SymbolDims &dims : *dimSets)
     for (unsigned threads : options.threads) {
       session.progress.show("measuring", rows.size(), total);
-      Expected<Subject> subject = prepare(*library, options, dims, threads);
+      Expected<TimedModel> subject = prepare(*library, options, dims, threads);
       if (!subject)
         return subject.takeError();
-      std::optional<Subject> rival;
+      std::optional<TimedModel> rival;
       if (other) {
-        Expected<Subject> prepared = prepare(*other, options, dims, threads);
+        Expected<TimedModel> prepared = prepare(*other, options, dims, threads);
         if (!prepared)
           return prepared.takeError();
         rival.emplace(std::move(*prepared));
       }
       const ptc_model_table &table = library->table();
-      const ptc_model *model = subject->instance.getModel();
+      const ptc_model *model = subject->getInstance().getModel();
       Row row{formatDims(dims), table.threads(model), table.cpu_level(model), {}, {}, std::nullopt};
       if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
         return error;

@@ -9,7 +9,9 @@ CompileHooks hooksOf(Session &session, llvm::StringRef verb) {
                                  size_t total) { session.progress.show(what, done, total); },
           .log = [&session](const llvm::Twine &line) { session.log(line); },
           .version = PTC_VERSION,
-          .command = ("ptc " + verb + " " + llvm::join(session.arguments, " ")).str()};
+          .command = ("ptc " + verb + " " + llvm::join(session.arguments, " ")).str(),
+          .targets = session.parts.targets,
+          .changePasses = session.parts.changePasses};
 }
 
 } // namespace ptc

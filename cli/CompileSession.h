@@ -7,6 +7,15 @@
 
 namespace ptc {
 
+/// The parts of the compiler that a program may have of its own; by default they are ptc's.
+struct CompilerParts {
+  codegen::TargetTable targets = codegen::getTargets();
+  std::function<void(Phase, mlir::OpPassManager &)> changePasses = {};
+};
+
+/// The whole of ptc: verb, flags, exit code.
+int runProgram(int argc, char **argv, const CompilerParts &parts);
+
 /// Refers to the session.
 CompileHooks hooksOf(Session &session, llvm::StringRef verb);
 

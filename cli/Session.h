@@ -16,6 +16,8 @@ struct CommonOptions {
   std::string diagnostics = "text"; // json, sarif
 };
 
+struct CompilerParts;
+
 struct Session {
   CommonOptions common;
   Diagnostics &diagnostics;
@@ -24,6 +26,7 @@ struct Session {
   llvm::raw_ostream &out;             // results
   std::string program;                // argv[0]
   std::vector<std::string> arguments; // as given, for reproducers
+  const CompilerParts &parts;         // the compiler that verbs drive
 
   /// A line of -v.
   void log(const llvm::Twine &line) const;

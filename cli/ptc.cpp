@@ -1,6 +1,7 @@
 // ptc: verbs over models and the libraries made from them.
 //
-//   main: expand @files, find the verb, parse its flags, run it, turn what happened into an exit code.
+//   runProgram: expand @files, find the verb, parse its flags, run it, turn what happened into an exit code.
+#include "cli/CompileSession.h"
 #include "cli/Crash.h"
 #include "cli/FlagTable.h"
 #include "cli/Verb.h"
@@ -119,7 +120,8 @@ static Diagnostics::Style styleOf(const CommonOptions &common) {
   return {format, color, false};
 }
 
-static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program, Crash &crash) {
+static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program, Crash &crash,
+                   const CompilerParts &parts) {
   CommonOptions common;
   CLI::App app(verb.summary.str(), "ptc " + verb.name.str());
   app.get_formatter()->column_width(32);
@@ -154,7 +156,7 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
     progress.clear();
     outs().flush(); // so that both streams read in order when they go to one file
   };
-  Session session{common, diagnostics, progress, crash, outs(), program.str(), std::move(given)};
+  Session session{common, diagnostics, progress, crash, outs(), program.str(), std::move(given), parts};
   Error error = action(session);
   Crash::waitIfInterrupted();
   if (error)
@@ -167,7 +169,7 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
   return diagnostics.exitCode();
 }
 
-int main(int argc, char **argv) {
+int ptc::runProgram(int argc, char **argv, const CompilerParts &parts) {
   Crash crash;
   crash.install();
   std::vector<std::string> arguments = expandArguments(argc, argv);
@@ -181,7 +183,7 @@ int main(int argc, char **argv) {
   arguments.erase(arguments.begin());
   for (const VerbRow &verb : verbs)
     if (verb.name == name)
-      return runVerb(verb, std::move(arguments), argv[0], crash);
+      return runVerb(verb, std::move(arguments), argv[0], crash, parts);
 
   std::vector<std::string> names;
   for (const VerbRow &verb : verbs)

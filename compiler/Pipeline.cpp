@@ -22,7 +22,6 @@
 #include "ir/loop/Loop.h"
 #include "lowering/onnx/ImportOnnx.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -183,6 +182,8 @@ Error Compilation::import() {
 Error Compilation::runPasses(Phase phase) {
   mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
   addStage(passes, phase, options, target->getInfo(), weightFiles);
+  if (hooks.changePasses)
+    hooks.changePasses(phase, passes);
   return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/StoredWeights.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/ThreadPool.h"
 
 namespace ptc {
@@ -21,6 +22,8 @@ struct CompileHooks {
   std::string version;                                  // of ptc, for the artefact
   std::string command;                                  // for reproducers
   codegen::TargetTable targets = codegen::getTargets(); // what may be compiled for
+  /// Sees the passes of a stage before they run, and may change them; none: they run as Stages.cpp has them.
+  std::function<void(Phase phase, mlir::OpPassManager &passes)> changePasses = {};
 };
 
 struct PhaseTime {

@@ -1,0 +1,51 @@
+#include "cli/TimedModel.h"
+#include <chrono>
+#include <ctime>
+
+using namespace llvm;
+
+namespace ptc {
+
+Expected<TimedModel> TimedModel::prepare(const ModelLibrary &library, const TimedModelOptions &options) {
+  Expected<unsigned> function = library.findFunction(options.function);
+  if (!function)
+    return function.takeError();
+  std::vector<std::string> specs = {"random:0"}; // first, so that a spec of the user's wins
+  append_range(specs, options.inputs);
+  Expected<std::vector<Tensor>> inputs = makeInputs(library.table().functions[*function], specs, options.dims);
+  if (!inputs)
+    return inputs.takeError();
+  Expected<ModelInstance> instance = ModelInstance::create(library, options.instance);
+  if (!instance)
+    return instance.takeError();
+  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(*function, *inputs);
+  if (!outputs)
+    return outputs.takeError();
+  if (Error error = instance->warmUp(*function, *inputs))
+    return std::move(error);
+  return TimedModel(std::move(*instance), *function, std::move(*inputs), std::move(*outputs));
+}
+
+Expected<double> TimedModel::wallTime() {
+  using Clock = std::chrono::steady_clock;
+  auto start = Clock::now();
+  if (Error error = instance.run(function, inputs, outputs))
+    return std::move(error);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+static double now(clockid_t clock) {
+  timespec time;
+  ::clock_gettime(clock, &time);
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+Expected<double> TimedModel::threadTime(unsigned runs) {
+  double start = now(CLOCK_THREAD_CPUTIME_ID);
+  for (unsigned run = 0; run < runs; ++run)
+    if (Error error = instance.run(function, inputs, outputs))
+      return std::move(error);
+  return now(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+} // namespace ptc

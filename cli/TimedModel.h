@@ -1,0 +1,39 @@
+// A library made ready to be timed: one model, one context, inputs and outputs.
+#ifndef PTC_CLI_TIMEDMODEL_H
+#define PTC_CLI_TIMEDMODEL_H
+
+#include "cli/InputSpecs.h"
+
+namespace ptc {
+
+struct TimedModelOptions {
+  InstanceOptions instance;
+  std::string function;            // empty: the first
+  std::vector<std::string> inputs; // specs; random:0 for inputs without one
+  SymbolDims dims;
+};
+
+class TimedModel {
+public:
+  /// Creates the model and runs its warm-up.
+  static llvm::Expected<TimedModel> prepare(const ModelLibrary &library, const TimedModelOptions &options);
+
+  /// Seconds that one run takes on the wall clock.
+  llvm::Expected<double> wallTime();
+  /// Seconds of processor time that `runs` runs take of the calling thread: all of their time if the model has one
+  /// thread, and free of the times when the thread had no core.
+  llvm::Expected<double> threadTime(unsigned runs);
+
+  const ModelInstance &getInstance() const { return instance; }
+
+private:
+  TimedModel(ModelInstance instance, unsigned function, std::vector<Tensor> inputs, std::vector<Tensor> outputs)
+      : instance(std::move(instance)), function(function), inputs(std::move(inputs)), outputs(std::move(outputs)) {}
+  ModelInstance instance;
+  unsigned function;
+  std::vector<Tensor> inputs, outputs;
+};
+
+} // namespace ptc
+
+#endif // PTC_CLI_TIMEDMODEL_H
