@@ -1,5 +1,12 @@
 #include "compiler/Capabilities.h"
+#include "codegen/Targets.h"
+#include "compiler/Phases.h"
+#include "compiler/artifact/Link.h"
+#include "compiler/artifact/RuntimeObject.h"
 #include "lowering/decomp/OnnxOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include <algorithm>
 #include <map>
 
@@ -15,6 +22,45 @@ std::vector<SupportedOperator> supportedOperators() {
   for (const auto &[name, since] : oldest)
     operators.push_back({name.first, name.second, since});
   return operators;
+}
+
+/// Levels run here up to the best one, if they are of this machine's kind of processor.
+static SupportedTarget describe(const codegen::Target &target) {
+  const TargetInfo &info = target.getInfo();
+  SupportedTarget row{.name = info.name, .levelFlag = info.levelFlag, .levels = {}, .outputs = info.outputs};
+  std::optional<llvm::StringRef> best = target.findHostLevel();
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  bool isAboveBest = !best;
+  for (llvm::StringRef name : info.levels) {
+    llvm::Expected<codegen::Level> level = target.describeLevel(name);
+    if (!level) {
+      llvm::consumeError(level.takeError());
+      continue;
+    }
+    llvm::Triple triple(level->triple);
+    bool isLinked = llvm::is_contained(info.outputs, "so") && artifact::runtimeObject(artifact::runtimeTriple(triple));
+    std::optional<bool> runsHere;
+    if (isLinked || best)
+      runsHere = !isAboveBest && triple.getArch() == host.getArch();
+    row.levels.push_back({level->name, level->triple, isLinked, runsHere});
+    isAboveBest |= best == name;
+  }
+  return row;
+}
+
+std::vector<SupportedTarget> supportedTargets() {
+  std::vector<SupportedTarget> rows;
+  for (const codegen::Target *target : codegen::getTargets())
+    rows.push_back(describe(*target));
+  return rows;
+}
+
+std::vector<llvm::StringRef> printableStages() {
+  std::vector<llvm::StringRef> stages;
+  for (const PhaseRow &row : getPhases())
+    if (findMlirPhase(row.name))
+      stages.push_back(row.name);
+  return stages;
 }
 
 } // namespace ptc

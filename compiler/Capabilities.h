@@ -2,7 +2,10 @@
 #ifndef PTC_COMPILER_CAPABILITIES_H
 #define PTC_COMPILER_CAPABILITIES_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace ptc {
@@ -15,6 +18,24 @@ struct SupportedOperator {
 
 /// By domain and name, each operator once.
 std::vector<SupportedOperator> supportedOperators();
+
+struct SupportedLevel {
+  std::string name, triple;     // "x86-64-v3", "x86_64-unknown-linux-gnu"
+  bool isLinked;                // this ptc has the runtime that a library for it needs
+  std::optional<bool> runsHere; // nothing: this machine's processors of the kind are not known to ptc
+};
+
+struct SupportedTarget {
+  llvm::StringRef name;                    // --target=NAME
+  llvm::StringRef levelFlag;               // the option that names levels
+  std::vector<SupportedLevel> levels;      // of one processor family from low to high
+  llvm::ArrayRef<llvm::StringRef> outputs; // kinds of --emit besides mlir:STAGE
+};
+
+/// The default first.
+std::vector<SupportedTarget> supportedTargets();
+/// The stages that --emit=mlir:STAGE prints, in their order.
+std::vector<llvm::StringRef> printableStages();
 
 } // namespace ptc
 

@@ -1,0 +1,175 @@
+// What not every machine has: OpenMP's runtime, NVIDIA's driver and its tools.
+//
+// A shared library is here if the loader finds it, so the loader is asked, not a list of folders. But a library that is
+// loaded runs code of its own, and a driver that does not fit its kernel module may crash or hang in it: all of that
+// happens in a child process, which has ten seconds and sends what it saw through a pipe. A child that dies has said
+// something too.
+#include "compiler/Machine.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include <csignal>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace ptc {
+
+using State = Finding::State;
+
+[[noreturn]] static void answer(int pipe, function_ref<std::string()> question) {
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM})
+    ::signal(signal, SIG_DFL);
+  alarm(10);
+  if (int nowhere = open("/dev/null", O_RDWR); nowhere >= 0)
+    for (int stream : {0, 1, 2})
+      dup2(nowhere, stream);
+  std::string text = question();
+  for (size_t sent = 0; sent < text.size();) {
+    ssize_t count = write(pipe, text.data() + sent, text.size() - sent);
+    if (count <= 0)
+      _exit(1);
+    sent += count;
+  }
+  _exit(0); // without destructors and exit handlers: they belong to the parent
+}
+
+/// What a child process answers; nothing if it died on the way.
+static std::optional<std::string> askChild(function_ref<std::string()> question) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    return std::nullopt;
+  pid_t child = fork();
+  if (child == 0)
+    answer(ends[1], question);
+  close(ends[1]);
+  auto closed = scope_exit([&] { close(ends[0]); });
+  if (child < 0)
+    return std::nullopt;
+  std::string text;
+  char block[4096];
+  for (ssize_t count; (count = read(ends[0], block, sizeof block)) != 0;) {
+    if (count < 0 && errno != EINTR)
+      break;
+    text.append(block, std::max<ssize_t>(count, 0));
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::optional(text) : std::nullopt;
+}
+
+static std::string pathOf(void *library) {
+  link_map *map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
+}
+
+static Finding openMp() {
+  std::optional<std::string> path = askChild([]() -> std::string {
+    void *library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return library ? pathOf(library) : "";
+  });
+  if (path && !path->empty())
+    return {"OpenMP runtime", State::Ok, *path, ""};
+  return {"OpenMP runtime", State::Absent, path ? "the loader finds no libgomp.so.1" : "libgomp.so.1 fails to load",
+          "libraries of --threads=openmp alone need it: install libgomp1"};
+}
+
+namespace {
+/// The functions of libcuda.so.1 that are asked. All return 0 when they succeed.
+struct CudaDriver {
+  template <typename Function> static Function *find(void *library, const char *name) {
+    return reinterpret_cast<Function *>(dlsym(library, name));
+  }
+  explicit CudaDriver(void *library)
+      : init(find<int(unsigned)>(library, "cuInit")), version(find<int(int *)>(library, "cuDriverGetVersion")),
+        count(find<int(int *)>(library, "cuDeviceGetCount")), get(find<int(int *, int)>(library, "cuDeviceGet")),
+        name(find<int(char *, int, int)>(library, "cuDeviceGetName")),
+        attribute(find<int(int *, int, int)>(library, "cuDeviceGetAttribute")),
+        memory(find<int(size_t *, int)>(library, "cuDeviceTotalMem_v2")) {}
+  bool isWhole() const { return init && version && count && get && name && attribute && memory; }
+
+  int (*init)(unsigned);
+  int (*version)(int *);
+  int (*count)(int *);
+  int (*get)(int *, int);
+  int (*name)(char *, int, int);
+  int (*attribute)(int *, int, int);
+  int (*memory)(size_t *, int);
+};
+} // namespace
+
+static std::string describeDevice(const CudaDriver &cuda, int ordinal) {
+  enum { Major = 75, Minor = 76, Processors = 16 }; // CUdevice_attribute
+  int device = 0, major = 0, minor = 0, processors = 0;
+  char name[256] = "";
+  size_t bytes = 0;
+  if (cuda.get(&device, ordinal) || cuda.name(name, sizeof name, device) || cuda.attribute(&major, Major, device) ||
+      cuda.attribute(&minor, Minor, device) || cuda.attribute(&processors, Processors, device) ||
+      cuda.memory(&bytes, device))
+    return formatv("\n{0}: does not answer", ordinal);
+  return formatv("\n{0}: {1}, sm_{2}{3}, {4} multiprocessors, {5:f1} GB", ordinal, static_cast<const char *>(name),
+                 major, minor, processors, double(bytes) / 1e9);
+}
+
+/// "ok " and what is there, or what is wrong; empty without a driver.
+static std::string askDriver() {
+  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!library)
+    return "";
+  CudaDriver cuda(library);
+  std::string path = pathOf(library);
+  if (!cuda.isWhole())
+    return path + " lacks functions of a CUDA driver";
+  if (int status = cuda.init(0))
+    return formatv("{0} is here, but cuInit fails with error {1}", path, status);
+  int version = 0, count = 0;
+  cuda.version(&version);
+  if (cuda.count(&count) || count == 0)
+    return path + " is here, but shows no device";
+  std::string text = formatv("ok {0}, for CUDA {1}.{2}", path, version / 1000, version % 1000 / 10);
+  for (int ordinal = 0; ordinal < count; ++ordinal)
+    text += describeDevice(cuda, ordinal);
+  return text;
+}
+
+static Finding gpuDriver() {
+  std::optional<std::string> text = askChild(askDriver);
+  if (text && StringRef(*text).starts_with("ok "))
+    return {"GPU driver", State::Ok, text->substr(3), ""};
+  bool hasModule = sys::fs::exists("/proc/driver/nvidia/version");
+  std::string found = !text           ? "libcuda.so.1 crashes or hangs when it is asked"
+                      : text->empty() ? "the loader finds no libcuda.so.1"
+                                      : *text;
+  if (hasModule)
+    return {"GPU driver", State::Absent, found + "; NVIDIA's kernel module is loaded",
+            "in a container: start it with the GPU's devices and the driver's libraries; else: a driver of the kernel "
+            "module's version"};
+  return {"GPU driver", State::Absent, found + "; no kernel module of NVIDIA's",
+          "code of --target=cuda can be made here, but needs a machine with NVIDIA's driver to run"};
+}
+
+static Finding ptxas() {
+  StringRef folders[] = {"/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/cuda/bin"};
+  ErrorOr<std::string> path = sys::findProgramByName("ptxas");
+  if (!path)
+    path = sys::findProgramByName("ptxas", folders);
+  if (path)
+    return {"ptxas", State::Ok, *path, ""};
+  return {"ptxas", State::Absent, "not on PATH, nor in " + join(ArrayRef(folders), ", "),
+          "ptc needs none: the driver compiles PTX when it is loaded; ptxas of the CUDA toolkit does it beforehand"};
+}
+
+std::vector<Finding> examineOptionalParts() { return {openMp(), gpuDriver(), ptxas()}; }
+
+} // namespace ptc
