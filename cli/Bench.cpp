@@ -7,6 +7,10 @@
 // say little; the two therefore alternate within one process (ABBA: neither is always first), each pair gives one
 // ratio A/B, and the median of the ratios is told with an interval that encloses the true one with 95 % probability
 // (compiler/gate/PairedTimes.h). For a verdict instead of figures there is `ptc gate check --time`.
+//
+// --per-kernel and --profile time launches in runs of their own, after a row's: readings of the clock would be part of
+// the row's times.
+#include "cli/Profile.h"
 #include "cli/TimedModel.h"
 #include "cli/Verb.h"
 #include "compiler/gate/PairedTimes.h"
@@ -26,13 +30,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct BenchOptions {
-  std::string library, other, function;
+  std::string library, other, function, profile;
   InstanceOptions instance;
   std::vector<std::string> inputs, dims;
   std::vector<unsigned> threads = {0};
   std::vector<double> percentiles = {50, 90, 99};
   double minTime = 1;
-  bool json = false;
+  bool json = false, perKernel = false;
 };
 
 struct Row {
@@ -41,6 +45,7 @@ struct Row {
   std::string level;
   std::vector<double> times, otherTimes; // sorted seconds
   std::optional<gate::Interval> ratio;   // library / other
+  std::vector<KernelTime> kernels;
 };
 } // namespace
 
@@ -83,6 +88,37 @@ static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row
   llvm::sort(row.otherTimes);
   if (other)
     row.ratio = gate::medianWithInterval(std::move(ratios), gate::reach95);
+  return Error::success();
+}
+
+/// --per-kernel, --profile: the launches of some runs on the same inputs. The trace keeps the last run.
+static Error profileRow(Session &session, const ModelLibrary &library, const BenchOptions &options,
+                        const SymbolDims &dims, Row &row, std::vector<ProfiledRuns> &traces) {
+  Profile profile;
+  TimedModelOptions how{options.instance, options.function, options.inputs, dims};
+  how.instance.threads = row.threads;
+  how.instance.profile = profile.get();
+  Expected<TimedModel> subject = TimedModel::prepare(library, how);
+  if (!subject)
+    return subject.takeError();
+  size_t last = 0;
+  constexpr unsigned fewest = 5;
+  auto end = Clock::now() + std::chrono::duration<double>(options.minTime / 4);
+  for (unsigned i = 0; i < fewest || Clock::now() < end; ++i) {
+    size_t before = profile.getSpans().size();
+    if (Expected<double> seconds = subject->wallTime(); !seconds)
+      return seconds.takeError();
+    if (profile.countLost()) // of a run that is not whole nothing is told, unless it is the first
+      break;
+    last = before;
+  }
+  ArrayRef<ptc_span> spans = profile.getSpans();
+  traces.push_back({(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(last)});
+  if (!options.perKernel)
+    return Error::success();
+  row.kernels = timeKernels(spans);
+  if (Error error = addRates(row.kernels, library.path(), symbolsOf(subject->getInterface(), subject->getInputs())))
+    session.say("no GFLOP/s and GB/s: " + toString(std::move(error)));
   return Error::success();
 }
 
@@ -131,6 +167,8 @@ static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
   object["dims"] = row.dims;
   object["threads"] = row.threads;
   object["cpu_level"] = row.level;
+  if (!row.kernels.empty())
+    object["kernels"] = kernelTimesToJson(row.kernels);
   if (row.ratio) {
     object["other"] = timesOf(row.otherTimes);
     object["ratio"] = json::Object{{"median", row.ratio->median}, {"low", row.ratio->low}, {"high", row.ratio->high}};
@@ -155,11 +193,13 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
   };
   for (const Row &row : rows) {
     print(row.dims, row, row.times);
-    if (!row.ratio)
-      continue;
-    print("other", row, row.otherTimes);
-    os << format("time / other's time: %.3f, between %.3f and %.3f (95 %%)\n", row.ratio->median, row.ratio->low,
-                 row.ratio->high);
+    if (row.ratio) {
+      print("other", row, row.otherTimes);
+      os << format("time / other's time: %.3f, between %.3f and %.3f (95 %%)\n", row.ratio->median, row.ratio->low,
+                   row.ratio->high);
+    }
+    if (!row.kernels.empty())
+      printKernelTimes(os, row.kernels);
   }
 }
 
@@ -178,6 +218,7 @@ static Error bench(Session &session, const BenchOptions &options) {
   if (!dimSets)
     return dimSets.takeError();
   std::vector<Row> rows;
+  std::vector<ProfiledRuns> traces;
   size_t total = dimSets->size() * options.threads.size();
   for (const SymbolDims &dims : *dimSets)
     for (unsigned threads : options.threads) {
@@ -194,12 +235,18 @@ static Error bench(Session &session, const BenchOptions &options) {
       }
       const ptc_model_table &table = library->table();
       const ptc_model *model = subject->getInstance().getModel();
-      Row row{formatDims(dims), table.threads(model), table.cpu_level(model), {}, {}, std::nullopt};
+      Row row{formatDims(dims), table.threads(model), table.cpu_level(model), {}, {}, std::nullopt, {}};
       if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
         return error;
+      if (options.perKernel || !options.profile.empty())
+        if (Error error = profileRow(session, *library, options, dims, row, traces))
+          return error;
       rows.push_back(std::move(row));
     }
   session.progress.clear();
+  if (!options.profile.empty())
+    if (Error error = writeFile(options.profile, formatTrace(traces, library->table())))
+      return error;
   if (!options.json) {
     printTable(session.out, rows, options.percentiles);
     return Error::success();
@@ -235,6 +282,11 @@ Action declareBench(CLI::App &app) {
       ->type_name("P,...");
   app.add_option("--function", options->function, "which function of the library (default: the first)")
       ->type_name("NAME");
+  app.add_flag("--per-kernel", options->perKernel, "also time each kernel, with its share and rates");
+  app.add_option(
+         "--profile", options->profile,
+         "write the launches of a run of each row, and their pieces on threads, for chrome://tracing or Perfetto")
+      ->type_name("FILE");
   app.add_flag("--json", options->json, "print JSON");
   addInstanceOptions(app, options->instance);
   return [options](Session &session) { return bench(session, *options); };

@@ -122,6 +122,7 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.threads = options.threads;
   given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
+  given.profile = options.profile;
   if (ptc_status status = instance.entry->create(&given, &instance.model))
     return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str());
   if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))

@@ -13,6 +13,7 @@ struct InstanceOptions {
   unsigned threads = 0; // 0: all
   std::string cpuLevel; // empty: the best
   std::string weightsPath;
+  ptc_profile *profile = nullptr; // where runs leave what took how long
 };
 
 /// A loaded library. Stays loaded as long as the process: its threads may still be about to end.

@@ -1,5 +1,6 @@
 // ptc run: a library's model on given inputs.
 #include "cli/InputSpecs.h"
+#include "cli/Profile.h"
 #include "cli/Verb.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -11,7 +12,7 @@ namespace ptc {
 
 namespace {
 struct RunOptions {
-  std::string library, function;
+  std::string library, function, profile;
   InstanceOptions instance;
   std::vector<std::string> inputs, outputs, dims;
 };
@@ -82,6 +83,14 @@ static Error writeOutputs(const ptc_function &function, const std::vector<Tensor
   return Error::success();
 }
 
+/// --profile FILE: the spans of the one run, as a trace.
+static Error writeProfile(Session &session, const ModelLibrary &library, const Profile &profile, StringRef path) {
+  if (size_t lost = profile.countLost())
+    session.say(Twine(lost) + " spans were more than the profile holds; the trace ends early");
+  ProfiledRuns runs{library.path().str(), profile.getSpans().vec()};
+  return writeFile(path, formatTrace(runs, library.table()));
+}
+
 static Error runModel(Session &session, const RunOptions &options) {
   Expected<ModelLibrary> library = ModelLibrary::open(session, options.library);
   if (!library)
@@ -98,7 +107,11 @@ static Error runModel(Session &session, const RunOptions &options) {
   Expected<std::vector<Tensor>> inputs = makeInputs(interface, options.inputs, *dims);
   if (!inputs)
     return inputs.takeError();
-  Expected<ModelInstance> instance = ModelInstance::create(*library, options.instance);
+  std::optional<Profile> profile;
+  InstanceOptions how = options.instance;
+  if (!options.profile.empty())
+    how.profile = profile.emplace().get();
+  Expected<ModelInstance> instance = ModelInstance::create(*library, how);
   if (!instance)
     return instance.takeError();
   session.log("CPU level " + Twine(library->table().cpu_level(instance->getModel())) + ", " +
@@ -106,8 +119,14 @@ static Error runModel(Session &session, const RunOptions &options) {
   Expected<std::vector<Tensor>> outputs = instance->makeOutputs(*function, *inputs);
   if (!outputs)
     return outputs.takeError();
+  if (profile) // threads that start and memory that is touched first are no kernel's time
+    if (Error error = instance->warmUp(*function, *inputs))
+      return error;
   if (Error error = instance->run(*function, *inputs, *outputs))
     return error;
+  if (profile)
+    if (Error error = writeProfile(session, *library, *profile, options.profile))
+      return error;
   if (!session.common.quiet)
     for (unsigned i = 0; i < interface.output_count; ++i)
       summarize(session.out, interface.outputs[i].name, (*outputs)[i]);
@@ -134,6 +153,9 @@ Action declareRun(CLI::App &app) {
   app.add_option("--function", options->function, "which function of the library (default: the first)")
       ->type_name("NAME");
   app.add_option("--threads", options->instance.threads, "threads of a run (default: all)")->type_name("N");
+  app.add_option("--profile", options->profile,
+                 "write what took how long, launches and their pieces on threads, for chrome://tracing or Perfetto")
+      ->type_name("FILE");
   addInstanceOptions(app, options->instance);
   return [options](Session &session) { return runModel(session, *options); };
 }

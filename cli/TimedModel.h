@@ -25,6 +25,8 @@ public:
   llvm::Expected<double> threadTime(unsigned runs);
 
   const ModelInstance &getInstance() const { return instance; }
+  const ptc_function &getInterface() const { return instance.table().functions[function]; }
+  llvm::ArrayRef<Tensor> getInputs() const { return inputs; }
 
 private:
   TimedModel(ModelInstance instance, unsigned function, std::vector<Tensor> inputs, std::vector<Tensor> outputs)

@@ -146,13 +146,17 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const i
   ptc_rt_call_state call = {.visible = {.weights = model->weights},
                             .model = model,
                             .ctx = ctx,
+                            .function = function,
                             .variant = variant,
                             .kernels = model->descriptor->levels[model->level].kernels,
                             .scratch = base + needed.arena,
                             .scratch_stride = needed.stride,
                             .site = UINT32_MAX};
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
+  uint64_t start = model->profile ? ptc_rt_now() : 0;
   int32_t fault = variant->program(&call.visible, symbols, arguments, base);
+  if (model->profile)
+    ptc_rt_record_run(&call, start);
   ptc_rt_fpmode_restore(mode);
   return fault == 0 ? PTC_OK : translate_fault(&call, fault);
 }

@@ -17,8 +17,11 @@ void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
   int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
   int64_t begin = piece * share + (piece < rest ? piece : rest);
   int64_t end = begin + share + (piece < rest);
+  uint64_t start = task->profiled ? ptc_rt_now() : 0;
   int32_t fault =
       task->kernel(task->buffers, task->symbols, begin, end, task->scratch + participant * task->scratch_stride);
+  if (task->profiled)
+    ptc_rt_record_piece(task, begin, end, participant, start);
   int none = 0;
   if (fault != 0)
     atomic_compare_exchange_strong_explicit(&task->fault, &none, fault, memory_order_relaxed, memory_order_relaxed);
@@ -58,8 +61,11 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
                       .symbols = symbols,
                       .iterations = iterations,
                       .scratch = state->scratch,
-                      .scratch_stride = state->scratch_stride};
+                      .scratch_stride = state->scratch_stride,
+                      .site = site,
+                      .profiled = state->model->profile ? state : 0};
   const ptc_model *model = state->model;
+  uint64_t start = task.profiled ? ptc_rt_now() : 0;
   int64_t participants = model->threads;
   int64_t most = grain > 1 ? iterations / grain : iterations;
   if (participants > most)
@@ -78,6 +84,8 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
       run_alone(&task);
     }
   }
+  if (task.profiled)
+    ptc_rt_record_launch(&task, start);
   int fault = atomic_load_explicit(&task.fault, memory_order_relaxed);
   if (fault != 0)
     state->site = site;

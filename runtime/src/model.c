@@ -56,6 +56,9 @@ static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *
     return fail(options, PTC_INTERNAL_ERROR, "the runtime inside the library does not match its model");
   if (options->allocator.allocate && !options->allocator.release)
     return fail(options, PTC_INVALID_ARGUMENT, "the allocator has no release function");
+  if (options->profile &&
+      (options->profile->span_size == 0 || (options->profile->capacity && !options->profile->spans)))
+    return fail(options, PTC_INVALID_ARGUMENT, "the profile has no span_size, or no spans");
   return PTC_OK;
 }
 
@@ -80,6 +83,7 @@ ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options 
   model->pool = options.pool;
   model->log = options.log;
   model->log_state = options.log_state;
+  model->profile = options.profile;
   model->threads = options.threads ? options.threads : ptc_rt_cpu_count();
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;

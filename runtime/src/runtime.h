@@ -26,6 +26,7 @@ struct ptc_model {
   ptc_thread_pool pool;
   void (*log)(void *state, int32_t severity, const char *message);
   void *log_state;
+  ptc_profile *profile;
 };
 
 /* A block that only grows. */
@@ -46,6 +47,8 @@ struct ptc_ctx {
   char error[PTC_RT_ERROR_SIZE];
 };
 
+typedef struct ptc_rt_call_state ptc_rt_call_state;
+
 /* One parallel loop: pieces of [0, iterations) that any participant may run. */
 typedef struct ptc_rt_task {
   ptc_rt_kernel *kernel;
@@ -56,6 +59,8 @@ typedef struct ptc_rt_task {
   char *scratch;
   size_t scratch_stride; /* participant p works in scratch + p * scratch_stride */
   atomic_int fault;      /* the first that occurred */
+  uint32_t site;
+  const ptc_rt_call_state *profiled; /* whose pieces are timed; NULL: nobody's */
 } ptc_rt_task;
 
 struct ptc_rt_threading {
@@ -67,16 +72,17 @@ struct ptc_rt_threading {
 };
 
 /* The call as the runtime sees it: generated code knows the first member. */
-typedef struct ptc_rt_call_state {
+struct ptc_rt_call_state {
   ptc_rt_call visible;
   const ptc_model *model;
   ptc_ctx *ctx;
+  const ptc_rt_function *function;
   const ptc_rt_variant *variant;
   ptc_rt_kernel *const *kernels;
   char *scratch;
   size_t scratch_stride;
   uint32_t site; /* of the launch that failed */
-} ptc_rt_call_state;
+};
 
 /* cpu.c */
 uint64_t ptc_rt_cpu_features(void);
@@ -88,6 +94,12 @@ void ptc_rt_prepare(const ptc_model *model);
 /* weights.c */
 ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options);
 void ptc_rt_weights_close(ptc_model *model);
+
+/* profile.c */
+uint64_t ptc_rt_now(void); /* nanoseconds */
+void ptc_rt_record_run(const ptc_rt_call_state *call, uint64_t begin_ns);
+void ptc_rt_record_launch(const ptc_rt_task *task, uint64_t begin_ns);
+void ptc_rt_record_piece(const ptc_rt_task *task, int64_t begin, int64_t end, uint32_t participant, uint64_t begin_ns);
 
 /* launch.c */
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant);

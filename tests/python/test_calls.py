@@ -54,6 +54,18 @@ class Calls(ModelTest):
             loaded(np.zeros((9, 3), np.float32), b)
         self.assertIn(caught.exception.status, (3, 4))
 
+    def test_spans_of_a_profiled_model(self):
+        loaded = ptc.load(self.compile(scaled_sum()), threads=1, profile=100)
+        x, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+        for expected in (2, 1):
+            for _ in range(expected):
+                loaded(x, b)
+            spans = loaded.take_spans()
+            self.assertEqual([span.kind for span in spans].count("run"), expected)
+        launch = next(span for span in spans if span.kind == "launch")
+        self.assertTrue(launch.kernel and launch.nodes and launch.begin_ns <= launch.end_ns <= spans[-1].end_ns)
+        self.assertEqual((spans[-1].kind, spans[-1].kernel, loaded.take_spans()), ("run", None, []))
+
     def test_unknown_level_and_missing_file(self):
         library = self.compile(scaled_sum())
         self.assertRaises(ptc.Error, ptc.load, library, cpu_level="x86-64-v9")

@@ -277,6 +277,55 @@ static void test_fork(void) {
   ptc_rt_destroy(model);
 }
 
+/* Every iteration is in one piece, pieces lie within their launch, launches within their run. */
+static void check_spans(const ptc_span *spans, size_t count, const ptc_ctx *ctx, int64_t iterations) {
+  const ptc_span *run = &spans[count - 1], *launch = &spans[count - 2];
+  CHECK(run->kind == PTC_SPAN_RUN && !run->kernel && run->ctx == ctx && run->begin_ns <= launch->begin_ns);
+  CHECK(launch->kind == PTC_SPAN_LAUNCH && launch->end_ns <= run->end_ns && launch->end == iterations);
+  CHECK(strcmp(launch->kernel, "scale_1") == 0 && strcmp(launch->nodes, "layer1/mul, layer1/add") == 0);
+  int64_t covered = 0;
+  for (const ptc_span *piece = spans; piece < launch; piece++) {
+    CHECK(piece->kind == PTC_SPAN_PIECE && piece->ctx == ctx && piece->thread < 3 && piece->launch == 0);
+    CHECK(launch->begin_ns <= piece->begin_ns && piece->begin_ns <= piece->end_ns && piece->end_ns <= launch->end_ns);
+    covered += piece->end - piece->begin;
+  }
+  CHECK(covered == iterations);
+}
+
+static void test_profile(void) {
+  static ptc_span spans[64];
+  ptc_profile profile = {sizeof(ptc_span), spans, 64, 0};
+  ptc_options options = {.struct_size = sizeof(options), .threads = 3, .profile = &profile};
+  ptc_model *model = 0;
+  ptc_ctx *ctx = 0;
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0;
+  CHECK(ptc_rt_create(fake_descriptor(&ptc_rt_threading_pool, false), &options, &model) == PTC_OK);
+  CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
+  for (int64_t batch = 1; batch <= 1000; batch += 333) {
+    profile.count = 0;
+    CHECK(run_scale(ctx, batch, y, &runs, 0) == PTC_OK && profile.count >= 3 && profile.count <= 14);
+    check_spans(spans, profile.count, ctx, batch);
+  }
+  /* What does not fit is counted, and nothing is written behind the end. */
+  profile = (ptc_profile){sizeof(ptc_span), spans, 2, 0};
+  spans[2].kernel = "untouched";
+  CHECK(run_scale(ctx, 1000, y, &runs, 0) == PTC_OK && profile.count == 14);
+  CHECK(strcmp(spans[2].kernel, "untouched") == 0 && spans[1].kind == PTC_SPAN_PIECE);
+  /* A caller whose spans are shorter. */
+  struct {
+    uint64_t begin_ns, end_ns;
+  } times[14];
+  profile = (ptc_profile){sizeof(times[0]), (ptc_span *)times, 14, 0};
+  CHECK(run_scale(ctx, 1000, y, &runs, 0) == PTC_OK && profile.count == 14);
+  for (int i = 0; i < 14; i++)
+    CHECK(times[i].begin_ns <= times[i].end_ns && times[13].begin_ns <= times[i].begin_ns);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+  profile.span_size = 0;
+  CHECK(ptc_rt_create(fake_descriptor(&ptc_rt_threading_pool, false), &options, &model) == PTC_INVALID_ARGUMENT);
+}
+
 static void test_openmp(void) {
   ptc_model *model = create(fake_descriptor(&ptc_rt_threading_openmp, false), 3);
   many_runs(model);
@@ -297,6 +346,7 @@ int main(void) {
   test_hooks();
   test_concurrent_calls();
   test_fork();
+  test_profile();
   test_openmp();
   CHECK(test_builtins() == 0);
   printf(failures ? "%d failures\n" : "all passed\n", failures);

@@ -101,6 +101,41 @@ typedef uint16_t ptc_bfloat16;
 typedef uint8_t ptc_float8;
 typedef uint8_t ptc_bool;
 
+typedef struct ptc_model ptc_model; /* NAME_model */
+typedef struct ptc_ctx ptc_ctx;     /* NAME_ctx */
+
+/* ---- profiles ------------------------------------------------------------------------------------------------ */
+
+enum {
+  PTC_SPAN_RUN = 0,    /* a whole program: from the first launch's preparation to the last one's end */
+  PTC_SPAN_LAUNCH = 1, /* one launch, as the calling thread sees it: handing out pieces and waiting included */
+  PTC_SPAN_PIECE = 2   /* iterations [begin, end) of a launch on one thread */
+};
+
+/* What took how long. The strings belong to the library. */
+typedef struct ptc_span {
+  uint64_t begin_ns; /* of CLOCK_MONOTONIC */
+  uint64_t end_ns;
+  const ptc_ctx *ctx; /* the call's */
+  const char *kernel; /* as in the manifest; NULL for a run */
+  const char *nodes;  /* the nodes of the source model that the launch computes; NULL for a run */
+  int64_t begin;      /* iterations; 0 for a run */
+  int64_t end;
+  uint32_t kind;     /* PTC_SPAN_... */
+  uint32_t function; /* index into ptc_model_table::functions */
+  uint32_t launch;   /* number in the function's program; 0 for a run */
+  uint32_t thread;   /* 0: the calling thread, else which of its helpers */
+} ptc_span;
+
+/* Where runs leave their spans: memory of the caller, to which all threads of all contexts of a model append in the
+ * order of their ends. It must live as long as the model. Set `count` to 0 to begin anew, while no call runs. */
+typedef struct ptc_profile {
+  size_t span_size; /* sizeof(ptc_span): what a later, longer version of it appends is left out */
+  ptc_span *spans;
+  size_t capacity;
+  size_t count; /* of spans that there were; those beyond the capacity are lost */
+} ptc_profile;
+
 /* ---- options of create -------------------------------------------------------------------------------------- */
 
 /* Memory of contexts. Both functions may be called from any thread that creates, runs or destroys; allocate returns
@@ -134,6 +169,7 @@ typedef struct ptc_options {
   ptc_thread_pool pool;     /* parallel_for == NULL: the library's own pool */
   void (*log)(void *state, int32_t severity, const char *message); /* NULL: silent */
   void *log_state;
+  ptc_profile *profile; /* NULL: nothing is timed, at the cost of a comparison a launch */
 } ptc_options;
 
 /* ---- what a model says about itself --------------------------------------------------------------------------- */
@@ -184,9 +220,6 @@ typedef struct ptc_weight {
   const int64_t *shape;
   uint64_t bytes; /* of the dense row-major tensor that set_weight takes */
 } ptc_weight;
-
-typedef struct ptc_model ptc_model; /* NAME_model */
-typedef struct ptc_ctx ptc_ctx;     /* NAME_ctx */
 
 /* ---- the generic entry ---------------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _abi, _dtypes
 
-__all__ = ["Error", "Function", "Model", "Symbol", "Value", "load"]
+__all__ = ["Error", "Function", "Model", "Span", "Symbol", "Value", "load"]
 
 
 class Error(RuntimeError):
@@ -50,6 +50,22 @@ class Value:
     c_name: str
     alias: int | None
     _type: tuple  # code and bits
+
+
+_SPAN_KINDS = ("run", "launch", "piece")
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a run, a launch or a piece of a launch on one thread took; `kernel` and `nodes` are None for a run."""
+
+    kind: str
+    begin_ns: int
+    end_ns: int
+    kernel: str | None
+    nodes: str | None
+    launch: int
+    thread: int
 
 
 def _value(raw):
@@ -214,7 +230,7 @@ class _Context:
 class Model:
     """A created model. It behaves as its first function; `functions` has all of them by name."""
 
-    def __init__(self, library, threads=0, cpu_level=None, weights=None):
+    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0):
         self._handle = None
         self._library = library
         self._table = table = _abi.ModelTable.in_dll(library, "ptc_model_v1")
@@ -224,6 +240,10 @@ class Model:
         options.error = ctypes.cast(error, ctypes.c_char_p)
         options.cpu_level = cpu_level.encode() if cpu_level else None
         options.weights_path = os.fsencode(weights) if weights else None
+        if profile:
+            self._spans = (_abi.Span * profile)()
+            self._profile = _abi.Profile(ctypes.sizeof(_abi.Span), self._spans, profile, 0)
+            options.profile = ctypes.pointer(self._profile)
         handle = ctypes.c_void_p()
         status = table.create(ctypes.byref(options), ctypes.byref(handle))
         if status != _abi.OK:
@@ -258,6 +278,16 @@ class Model:
     @property
     def threads(self):
         return self._table.threads(self._handle)
+
+    def take_spans(self):
+        """What the runs since the last call took, in the order of their ends; for models loaded with `profile`. Call it
+        while no call runs."""
+        count, self._profile.count = min(self._profile.count, len(self._spans)), 0
+        decode = lambda text: text.decode(errors="replace") if text is not None else None
+        return [
+            Span(_SPAN_KINDS[s.kind], s.begin_ns, s.end_ns, decode(s.kernel), decode(s.nodes), s.launch, s.thread)
+            for s in self._spans[:count]
+        ]
 
     def set_weight(self, name, array):
         """Replaces a weight, while no call runs."""
@@ -298,12 +328,12 @@ class Model:
         self.close()
 
 
-def load(path, threads=0, cpu_level=None, weights=None):
+def load(path, threads=0, cpu_level=None, weights=None, profile=0):
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
-    if it is not beside the library. A path that this process has loaded before gives the same library again, even if
+    if it is not beside the library; profile: how many spans Model.take_spans can give, 0: nothing is timed. A path that this process has loaded before gives the same library again, even if
     the file has changed since: the C library's dlopen works that way.
     """
     library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
-    return Model(library, threads, cpu_level, weights)
+    return Model(library, threads, cpu_level, weights, profile)

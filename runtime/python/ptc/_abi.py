@@ -50,6 +50,31 @@ class ThreadPool(c.Structure):
     _fields_ = [("parallel_for", c.c_void_p), ("state", c.c_void_p)]
 
 
+class Span(c.Structure):
+    _fields_ = [
+        ("begin_ns", c.c_uint64),
+        ("end_ns", c.c_uint64),
+        ("ctx", c.c_void_p),
+        ("kernel", c.c_char_p),
+        ("nodes", c.c_char_p),
+        ("begin", c.c_int64),
+        ("end", c.c_int64),
+        ("kind", c.c_uint32),
+        ("function", c.c_uint32),
+        ("launch", c.c_uint32),
+        ("thread", c.c_uint32),
+    ]
+
+
+class Profile(c.Structure):
+    _fields_ = [
+        ("span_size", c.c_size_t),
+        ("spans", c.POINTER(Span)),
+        ("capacity", c.c_size_t),
+        ("count", c.c_size_t),
+    ]
+
+
 class Options(c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
@@ -63,6 +88,7 @@ class Options(c.Structure):
         ("pool", ThreadPool),
         ("log", c.c_void_p),
         ("log_state", c.c_void_p),
+        ("profile", c.POINTER(Profile)),
     ]
 
 

@@ -1,0 +1,235 @@
+#include "cli/Profile.h"
+#include "ir/prim/Prim.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Object/BuildID.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include <map>
+
+using namespace llvm;
+
+namespace ptc {
+
+Profile::Profile(size_t capacity) : memory(new ptc_span[capacity]), profile(std::make_unique<ptc_profile>()) {
+  *profile = {sizeof(ptc_span), memory.get(), capacity, 0};
+}
+
+ArrayRef<ptc_span> Profile::getSpans() const { return {memory.get(), std::min(profile->count, profile->capacity)}; }
+
+size_t Profile::countLost() const {
+  return profile->count > profile->capacity ? profile->count - profile->capacity : 0;
+}
+
+SymbolDims symbolsOf(const ptc_function &function, ArrayRef<Tensor> inputs) {
+  SymbolDims symbols;
+  for (uint32_t i = 0; i < function.symbol_count; ++i)
+    symbols[function.symbols[i].name] = function.symbols[i].hint;
+  for (auto [input, tensor] : zip(ArrayRef(function.inputs, function.input_count), inputs))
+    for (auto [dim, extent] : zip(ArrayRef(input.dims, input.rank), tensor.shape))
+      if (dim.extent < 0 && dim.symbol >= 0)
+        symbols[function.symbols[dim.symbol].name] = extent;
+  return symbols;
+}
+
+//===----------------------------------------------------------------------===//
+// The trace
+//===----------------------------------------------------------------------===//
+
+static std::string nameOf(const ptc_span &span, const ptc_model_table &table) {
+  if (span.kind == PTC_SPAN_RUN)
+    return std::string("run ") + table.functions[span.function].name;
+  return span.nodes[0] ? span.nodes : span.kernel;
+}
+
+/// A name or a label of a process or thread; viewers show it in the place of its number.
+static json::Object metadata(StringRef what, int64_t process, int64_t thread, StringRef name) {
+  return json::Object{
+      {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", json::Object{{"name", name}}}};
+}
+
+static void writeEvent(json::OStream &json, const ptc_span &span, const ptc_model_table &table, uint64_t start,
+                       int64_t process, int64_t thread) {
+  auto microseconds = [&](StringRef key, uint64_t ns) {
+    json.attributeBegin(key);
+    json.rawValue(std::to_string(ns / 1000) + "." + std::to_string(1000 + ns % 1000).substr(1));
+    json.attributeEnd();
+  };
+  static const char *const kinds[] = {"run", "launch", "piece"};
+  json.object([&] {
+    json.attribute("ph", "X");
+    json.attribute("name", json::fixUTF8(nameOf(span, table)));
+    json.attribute("cat", kinds[std::min<uint32_t>(span.kind, PTC_SPAN_PIECE)]);
+    microseconds("ts", span.begin_ns - start);
+    microseconds("dur", span.end_ns - span.begin_ns);
+    json.attribute("pid", process);
+    json.attribute("tid", thread);
+    if (span.kind == PTC_SPAN_RUN)
+      return;
+    json.attributeObject("args", [&] {
+      json.attribute("kernel", span.kernel);
+      json.attribute("nodes", json::fixUTF8(span.nodes));
+      json.attribute("launch", span.launch);
+      json.attribute("iterations", (Twine(span.begin) + ".." + Twine(span.end)).str());
+    });
+  });
+}
+
+std::string formatTrace(ArrayRef<ProfiledRuns> runs, const ptc_model_table &table) {
+  uint64_t start = UINT64_MAX;
+  for (const ProfiledRuns &run : runs)
+    for (const ptc_span &span : run.spans)
+      start = std::min(start, span.begin_ns);
+  std::string text;
+  raw_string_ostream stream(text);
+  json::OStream json(stream);
+  json.objectBegin();
+  json.attribute("displayTimeUnit", "ns");
+  json.attributeBegin("traceEvents");
+  json.arrayBegin();
+  for (auto [index, run] : enumerate(runs)) {
+    int64_t process = int64_t(index) + 1;
+    json.value(metadata("process_name", process, 0, run.title));
+    std::map<std::pair<const ptc_ctx *, uint32_t>, int64_t> threads; // in the order of their first spans
+    for (const ptc_span &span : run.spans) {
+      auto [thread, isNew] = threads.try_emplace({span.ctx, span.thread}, int64_t(threads.size()));
+      if (isNew)
+        json.value(metadata("thread_name", process, thread->second,
+                            span.thread ? "worker " + std::to_string(span.thread) : "caller"));
+      writeEvent(json, span, table, start, process, thread->second);
+    }
+  }
+  json.arrayEnd();
+  json.attributeEnd();
+  json.objectEnd();
+  return text + "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static double median(std::vector<double> values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<KernelTime> timeKernels(ArrayRef<ptc_span> spans) {
+  std::map<uint32_t, std::pair<const ptc_span *, std::vector<double>>> launches;
+  for (const ptc_span &span : spans)
+    if (span.kind == PTC_SPAN_LAUNCH) {
+      auto &[first, times] = launches[span.launch];
+      first = &span;
+      times.push_back(double(span.end_ns - span.begin_ns) * 1e-9);
+    }
+  MapVector<StringRef, KernelTime> kernels;
+  double total = 0;
+  for (auto &[number, launch] : launches) {
+    KernelTime &time = kernels[launch.first->kernel];
+    double seconds = median(launch.second);
+    if (time.launches++ == 0) {
+      time.kernel = launch.first->kernel;
+      time.nodes = launch.first->nodes;
+      time.firstSeconds = seconds;
+    }
+    time.seconds += seconds;
+    total += seconds;
+  }
+  std::vector<KernelTime> result;
+  for (auto &[name, time] : kernels) {
+    time.share = total > 0 ? time.seconds / total : 0;
+    result.push_back(std::move(time));
+  }
+  llvm::stable_sort(result, [](const KernelTime &a, const KernelTime &b) { return a.seconds > b.seconds; });
+  return result;
+}
+
+/// The manifest beside the library, if it was written with it.
+static Expected<json::Value> readManifest(StringRef library) {
+  SmallString<128> path(library);
+  sys::path::replace_extension(path, ".json");
+  if (!sys::fs::exists(path))
+    return exitError(exitFile, "the manifest '" + path + "' is missing");
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> manifest = json::parse(*text);
+  if (!manifest)
+    return exitError(exitUsage, "'" + path + "' is not JSON: " + toString(manifest.takeError()));
+  auto file = object::ObjectFile::createObjectFile(library);
+  if (!file)
+    return file.takeError();
+  std::string id = toHex(object::getBuildID(file->getBinary()), /*LowerCase=*/true);
+  const json::Object *root = manifest->getAsObject();
+  if (!root || !root->getArray("kernels") || root->getString("build_id") != StringRef(id))
+    return exitError(exitUsage, "'" + path + "' was not written with '" + library + "'");
+  return manifest;
+}
+
+Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDims &symbols) {
+  Expected<json::Value> manifest = readManifest(library);
+  if (!manifest)
+    return manifest.takeError();
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<prim::PrimDialect>(); // expressions belong to it
+  StringMap<const json::Object *> kernels;
+  for (const json::Value &kernel : *manifest->getAsObject()->getArray("kernels"))
+    if (const json::Object *object = kernel.getAsObject())
+      kernels[object->getString("name").value_or("")] = object;
+  for (KernelTime &time : times) {
+    const json::Object *kernel = kernels.lookup(time.kernel);
+    auto amountOf = [&](StringRef key) -> std::optional<double> {
+      const json::Object *amount = kernel ? kernel->getObject(key) : nullptr;
+      Expr expr = amount ? Expr::parse(&context, amount->getString("expression").value_or("")) : Expr();
+      std::optional<int64_t> value = expr ? expr.evaluate(symbols) : std::nullopt;
+      return value ? std::optional<double>(*value) : std::nullopt;
+    };
+    std::optional<double> flops = amountOf("flops"), read = amountOf("bytes_read"), written = amountOf("bytes_written");
+    if (time.firstSeconds <= 0)
+      continue;
+    if (flops)
+      time.flopsPerSecond = *flops / time.firstSeconds;
+    if (read && written)
+      time.bytesPerSecond = (*read + *written) / time.firstSeconds;
+  }
+  return Error::success();
+}
+
+void printKernelTimes(raw_ostream &os, ArrayRef<KernelTime> times) {
+  os << "  share   time us  launches   GFLOP/s      GB/s  kernel: nodes of its first launch\n";
+  auto rate = [&](std::optional<double> perSecond) {
+    if (perSecond)
+      os << format("%10.2f", *perSecond * 1e-9);
+    else
+      os << "         -";
+  };
+  for (const KernelTime &time : times) {
+    os << format("%6.1f%% %9.1f %9lld", time.share * 100, time.seconds * 1e6, static_cast<long long>(time.launches));
+    rate(time.flopsPerSecond);
+    rate(time.bytesPerSecond);
+    os << "  " << time.kernel << ": " << time.nodes << '\n';
+  }
+}
+
+json::Array kernelTimesToJson(ArrayRef<KernelTime> times) {
+  json::Array list;
+  for (const KernelTime &time : times) {
+    json::Object object{{"kernel", time.kernel},
+                        {"nodes", json::fixUTF8(time.nodes)},
+                        {"launches", time.launches},
+                        {"share", time.share},
+                        {"time_us", time.seconds * 1e6}};
+    if (time.flopsPerSecond)
+      object["gflops_per_second"] = *time.flopsPerSecond * 1e-9;
+    if (time.bytesPerSecond)
+      object["gbytes_per_second"] = *time.bytesPerSecond * 1e-9;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+} // namespace ptc
