@@ -26,7 +26,7 @@ DTYPES = ["float", "double", "float16", "bfloat16", "int8", "int16", "int32", "i
           "uint64", "bool", "float8e4m3fn", "float8e5m2", "int4", "uint4"]
 
 COMMANDS = {"stats": [["compile", "mlp.onnx", "-q", "--stats=-"], ["compile", "mlp.onnx", "-q", "--emit=mlir:loop", "-o", "x.mlir", "--stats=-"]],
-            "bench": [["bench", "mlp.so", "--json", "--min-time=0.01", "--dim", "batch=1,2"],
+            "bench": [["bench", "mlp.so", "--json", "--min-time=0.01", "--dim", "batch=1,2", "--per-kernel"],
                       ["bench", "mlp.so", "--json", "--min-time=0.01", "--ab", "mlp.so", "--percentile=50,99.9"]],
             "ops": [["ops", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
             "diagnostics": [["check", "unknown.onnx", "--diag=json"], ["check", "missing.onnx", "--diag=json"],
