@@ -113,7 +113,8 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
     last = before;
   }
   ArrayRef<ptc_span> spans = profile.getSpans();
-  traces.push_back({(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(last)});
+  traces.push_back(
+      {(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(last)});
   if (!options.perKernel)
     return Error::success();
   row.kernels = timeKernels(spans);
