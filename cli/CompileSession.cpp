@@ -10,6 +10,7 @@ CompileHooks hooksOf(Session &session, llvm::StringRef verb) {
           .log = [&session](const llvm::Twine &line) { session.log(line); },
           .version = PTC_VERSION,
           .command = ("ptc " + verb + " " + llvm::join(session.arguments, " ")).str(),
+          .argumentFiles = session.argumentFiles,
           .targets = session.parts.targets,
           .changePasses = session.parts.changePasses};
 }

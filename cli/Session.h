@@ -23,10 +23,11 @@ struct Session {
   Diagnostics &diagnostics;
   Progress &progress;
   Crash &crash;
-  llvm::raw_ostream &out;             // results
-  std::string program;                // argv[0]
-  std::vector<std::string> arguments; // as given, for reproducers
-  const CompilerParts &parts;         // the compiler that verbs drive
+  llvm::raw_ostream &out;                 // results
+  std::string program;                    // argv[0]
+  std::vector<std::string> arguments;     // as given, for reproducers
+  std::vector<std::string> argumentFiles; // @FILE, that some of them were read from
+  const CompilerParts &parts;             // the compiler that verbs drive
 
   /// A line of -v.
   void log(const llvm::Twine &line) const;

@@ -5,6 +5,7 @@
 #include "cli/Crash.h"
 #include "cli/FlagTable.h"
 #include "cli/Verb.h"
+#include "cli/integration/IntegrationFiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,6 +19,10 @@ namespace {
 struct VerbRow {
   StringLiteral name, summary, examples;
   Action (*declare)(CLI::App &);
+};
+
+struct Arguments {
+  std::vector<std::string> words, files; // files: that words were read from
 };
 
 struct UsageError {
@@ -35,7 +40,8 @@ static void printVerbs(raw_ostream &os) {
   os << "ptc: an ahead-of-time compiler from ONNX models to shared libraries\n\nUsage: ptc VERB [FLAGS]\n\nVerbs:\n";
   for (const VerbRow &verb : verbs)
     os << "  " << left_justify(verb.name, 10) << verb.summary << '\n';
-  os << "\n`ptc VERB --help` lists a verb's flags. `ptc VERB @FILE` reads arguments from FILE.\n";
+  os << "\n`ptc VERB --help` lists a verb's flags. `ptc VERB @FILE` reads arguments from FILE.\n"
+        "`ptc --mk` prints the file to include in a Makefile, `ptc --cmake` the folder of the CMake package.\n";
 }
 
 /// The candidate that is the fewest edits away, if it is near.
@@ -68,22 +74,24 @@ static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error
 
 /// Flags that are spelled as other compilers spell them, in the form that the parser knows.
 static std::string canonicalSpelling(StringRef argument) {
-  for (StringRef flag : {"-MD", "-MF"})
+  for (StringRef flag : {"-MD", "-MF", "-MT"})
     if (argument == flag)
       return ("-" + argument).str();
   return argument.str();
 }
 
 /// `@FILE` stands for the arguments in FILE, but not as the value of a flag: `-i @inputs.npz` is an archive.
-static void expand(StringRef argument, unsigned depth, std::vector<std::string> &arguments) {
-  bool isValue = !arguments.empty() && is_contained({"-i", "-o", "--input", "--output"}, arguments.back());
+static void expand(StringRef argument, unsigned depth, Arguments &arguments) {
+  std::vector<std::string> &given = arguments.words;
+  bool isValue = !given.empty() && is_contained({"-i", "-o", "--input", "--output"}, given.back());
   ErrorOr<std::unique_ptr<MemoryBuffer>> file = std::make_error_code(std::errc::invalid_argument);
   if (argument.starts_with("@") && !isValue && depth < 8)
     file = MemoryBuffer::getFile(argument.drop_front());
   if (!file) { // a file that is missing stays as it is written
-    arguments.push_back(canonicalSpelling(argument));
+    given.push_back(canonicalSpelling(argument));
     return;
   }
+  arguments.files.push_back(argument.drop_front().str());
   BumpPtrAllocator allocator;
   StringSaver saver(allocator);
   SmallVector<const char *> words;
@@ -92,8 +100,8 @@ static void expand(StringRef argument, unsigned depth, std::vector<std::string> 
     expand(word, depth + 1, arguments);
 }
 
-static std::vector<std::string> expandArguments(int argc, char **argv) {
-  std::vector<std::string> arguments;
+static Arguments expandArguments(int argc, char **argv) {
+  Arguments arguments;
   for (const char *argument : ArrayRef(argv, argc).drop_front())
     expand(argument, 0, arguments);
   return arguments;
@@ -120,8 +128,9 @@ static Diagnostics::Style styleOf(const CommonOptions &common) {
   return {format, color, false};
 }
 
-static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, StringRef program, Crash &crash,
+static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, Crash &crash,
                    const CompilerParts &parts) {
+  std::vector<std::string> &arguments = expanded.words;
   CommonOptions common;
   CLI::App app(verb.summary.str(), "ptc " + verb.name.str());
   app.get_formatter()->column_width(32);
@@ -156,7 +165,15 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
     progress.clear();
     outs().flush(); // so that both streams read in order when they go to one file
   };
-  Session session{common, diagnostics, progress, crash, outs(), program.str(), std::move(given), parts};
+  Session session{common,
+                  diagnostics,
+                  progress,
+                  crash,
+                  outs(),
+                  program.str(),
+                  std::move(given),
+                  std::move(expanded.files),
+                  parts};
   Error error = action(session);
   Crash::waitIfInterrupted();
   if (error)
@@ -169,21 +186,38 @@ static int runVerb(const VerbRow &verb, std::vector<std::string> arguments, Stri
   return diagnostics.exitCode();
 }
 
+/// `ptc --mk` and `ptc --cmake`: what to include in a Makefile, and the folder of the CMake package (ptc_DIR).
+static int printIntegration(StringRef path, StringRef program) {
+  Expected<std::string> found = findIntegration(path, program);
+  if (found) {
+    outs() << *found << '\n';
+    return exitOk;
+  }
+  Diagnostics diagnostics(errs(), {DiagnosticFormat::Text, sys::Process::StandardErrHasColors(), false}, "ptc");
+  diagnostics.report(found.takeError());
+  return diagnostics.exitCode();
+}
+
 int ptc::runProgram(int argc, char **argv, const CompilerParts &parts) {
   Crash crash;
   crash.install();
-  std::vector<std::string> arguments = expandArguments(argc, argv);
+  Arguments expanded = expandArguments(argc, argv);
+  std::vector<std::string> &arguments = expanded.words;
   if (arguments.empty() || is_contained({"--help", "-h", "help"}, arguments.front())) {
     printVerbs(arguments.empty() ? errs() : outs());
     return arguments.empty() ? exitUsage : exitOk;
   }
+  if (arguments.front() == "--mk")
+    return printIntegration("share/ptc/ptc.mk", argv[0]);
+  if (arguments.front() == "--cmake")
+    return printIntegration("share/cmake/ptc", argv[0]);
   if (arguments.front() == "--version")
     arguments.front() = "version";
   std::string name = arguments.front();
   arguments.erase(arguments.begin());
   for (const VerbRow &verb : verbs)
     if (verb.name == name)
-      return runVerb(verb, std::move(arguments), argv[0], crash, parts);
+      return runVerb(verb, std::move(expanded), argv[0], crash, parts);
 
   std::vector<std::string> names;
   for (const VerbRow &verb : verbs)

@@ -1,7 +1,6 @@
 #include "compiler/Artefact.h"
 #include "codegen/object/EmitObject.h"
 #include "compiler/SaveTemps.h"
-#include "compiler/artifact/Header.h"
 #include "compiler/artifact/RuntimeObject.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
@@ -276,6 +275,14 @@ Expected<artifact::LinkResult> Artefact::linkOutput(const Output &output, artifa
   }
 }
 
+artifact::HeaderOptions Artefact::headerOptions(const Output &output) const {
+  const Output *cHeader = plan.find(OutputKind::Header);
+  return {.fileName = sys::path::filename(output.path).str(),
+          .source = sys::path::filename(compilation.options.model).str(),
+          .staticLibrary = !plan.find(OutputKind::SharedLibrary),
+          .cHeader = sys::path::filename(cHeader ? cHeader->path : plan.beside(".h")).str()};
+}
+
 Error Artefact::link() {
   artifact::LinkInputs inputs{.triple = Triple(levels.front().triple), .name = plan.name};
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
@@ -306,9 +313,9 @@ Error Artefact::link() {
   for (const Output &output : plan.outputs) {
     std::string text;
     if (output.kind == OutputKind::Header) {
-      text = artifact::writeHeader(interface, {.fileName = sys::path::filename(output.path).str(),
-                                               .source = sys::path::filename(compilation.options.model).str(),
-                                               .staticLibrary = !plan.find(OutputKind::SharedLibrary)});
+      text = artifact::writeHeader(interface, headerOptions(output));
+    } else if (output.kind == OutputKind::CppHeader) {
+      text = artifact::writeCppHeader(interface, headerOptions(output));
     } else if (output.kind == OutputKind::Manifest) {
       Expected<artifact::Manifest> manifest = describe(linked);
       if (!manifest)
@@ -327,10 +334,14 @@ Error Artefact::writeDepfile() {
   if (plan.depfile.empty())
     return Error::success();
   std::vector<std::string> made;
-  for (const Output &output : plan.outputs)
-    made.push_back(output.path);
-  if (plan.writesWeights())
-    made.push_back(plan.weights);
+  if (!compilation.options.depfileTarget.empty()) {
+    made.push_back(compilation.options.depfileTarget);
+  } else {
+    for (const Output &output : plan.outputs)
+      made.push_back(output.path);
+    if (plan.writesWeights())
+      made.push_back(plan.weights);
+  }
   return outputs.write(plan.depfile, artifact::writeDepfile(made, compilation.filesRead));
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/Stats.h"
 #include "compiler/StoredWeights.h"
+#include "compiler/artifact/Header.h"
 #include "compiler/artifact/Link.h"
 #include "compiler/artifact/Manifest.h"
 
@@ -40,6 +41,7 @@ private:
   llvm::Error writeCodeTexts();
   llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
   llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);
+  artifact::HeaderOptions headerOptions(const Output &output) const;
   llvm::Expected<artifact::Manifest> describe(const artifact::LinkResult &linked);
   std::vector<artifact::KernelEntry> describeKernels();
   std::vector<artifact::MemoryEntry> describeMemory();

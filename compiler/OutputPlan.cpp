@@ -20,8 +20,9 @@ struct KindRow {
 static constexpr KindRow kinds[] = {
     {OutputKind::SharedLibrary, "so", ".so", false}, {OutputKind::StaticLibrary, "a", ".a", false},
     {OutputKind::Object, "o", ".o", false},          {OutputKind::Header, "h", ".h", true},
-    {OutputKind::Manifest, "json", ".json", true},   {OutputKind::Llvm, "llvm", ".ll", true},
-    {OutputKind::Assembly, "asm", ".s", true},       {OutputKind::Assembly, "ptx", ".ptx", true},
+    {OutputKind::CppHeader, "hpp", ".hpp", true},    {OutputKind::Manifest, "json", ".json", true},
+    {OutputKind::Llvm, "llvm", ".ll", true},         {OutputKind::Assembly, "asm", ".s", true},
+    {OutputKind::Assembly, "ptx", ".ptx", true},
 };
 
 const Output *OutputPlan::find(OutputKind kind) const {
@@ -74,12 +75,13 @@ static Expected<std::pair<Output, StringRef>> parseKind(StringRef text) {
   for (const KindRow &row : kinds)
     if (row.name == text)
       return std::pair(Output{row.kind, Phase::Link, row.name, ""}, StringRef(row.suffix));
-  return exitError(exitUsage, "--emit: unknown kind '" + text + "'", "so, a, o, h, json, llvm, asm, ptx, mlir:STAGE");
+  return exitError(exitUsage, "--emit: unknown kind '" + text + "'",
+                   "so, a, o, h, hpp, json, llvm, asm, ptx, mlir:STAGE");
 }
 
 static bool isLibrary(StringRef kind) { return kind == "so" || kind == "a" || kind == "o"; }
 
-/// Without --emit: a library of the kind that -o's suffix says, with header and manifest; of targets without libraries
+/// Without --emit: a library of the kind that -o's suffix says, with headers and manifest; of targets without libraries
 /// their default.
 static option::List kindsOf(const CompileOptions &options, const TargetInfo &target) {
   if (!options.emit.empty())
@@ -88,7 +90,7 @@ static option::List kindsOf(const CompileOptions &options, const TargetInfo &tar
   if (!isLibrary(kind))
     return {kind.str()};
   suffix.consume_front(".");
-  return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "json"};
+  return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "hpp", "json"};
 }
 
 /// Whether a file of another kind than the suffix says would be written. Suffixes that name no kind are free.
@@ -176,7 +178,8 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
   bool isPipe = plan.outputs.front().path == "-";
   const KindRow *row = llvm::find_if(kinds, [&](const KindRow &r) { return r.kind == plan.outputs.front().kind; });
   if (isPipe && (plan.outputs.size() > 1 || (row != std::end(kinds) && !row->isText)))
-    return exitError(exitUsage, "-o - is for one output that is text", "--emit=mlir:STAGE, llvm, asm, ptx, h or json");
+    return exitError(exitUsage, "-o - is for one output that is text",
+                     "--emit=mlir:STAGE, llvm, asm, ptx, h, hpp or json");
   plan.name = host::cIdentifier(options.name.empty() ? stem : options.name);
   if (!options.name.empty() && plan.name != options.name)
     return exitError(exitUsage, "--name=" + options.name + " is not an identifier of C");

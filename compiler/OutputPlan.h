@@ -9,7 +9,17 @@
 
 namespace ptc {
 
-enum class OutputKind : uint8_t { SharedLibrary, StaticLibrary, Object, Header, Manifest, Llvm, Assembly, Mlir };
+enum class OutputKind : uint8_t {
+  SharedLibrary,
+  StaticLibrary,
+  Object,
+  Header,
+  CppHeader,
+  Manifest,
+  Llvm,
+  Assembly,
+  Mlir
+};
 
 struct Output {
   OutputKind kind;

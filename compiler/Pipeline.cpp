@@ -176,6 +176,7 @@ Error Compilation::import() {
     import.aliases.emplace_back(input, output);
   }
   module = importOnnx(*context, options.model, import);
+  llvm::append_range(filesRead, hooks.argumentFiles);
   return module ? Error::success() : reported();
 }
 

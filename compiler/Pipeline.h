@@ -21,6 +21,7 @@ struct CompileHooks {
   std::function<void(const llvm::Twine &line)> log;
   std::string version;                                  // of ptc, for the artefact
   std::string command;                                  // for reproducers
+  std::vector<std::string> argumentFiles;               // that the command was read from
   codegen::TargetTable targets = codegen::getTargets(); // what may be compiled for
   /// Sees the passes of a stage before they run, and may change them; none: they run as Stages.cpp has them.
   std::function<void(Phase phase, mlir::OpPassManager &passes)> changePasses = {};
@@ -52,7 +53,7 @@ public:
   const codegen::Target *const target; // null if there is no such target
   llvm::DefaultThreadPool pool;
   WeightFiles weightFiles;
-  std::vector<std::string> filesRead; // the model and its external files, after import
+  std::vector<std::string> filesRead; // the model, its external files, those of the command; after import
 
   /// Runs a stage's body, timed; a crash or an unexplained failure becomes an internal error with a reproducer.
   llvm::Error runPhase(Phase phase, llvm::function_ref<llvm::Error()> body);

@@ -57,7 +57,7 @@ public:
                                                      const codegen::CodeOptions &options) const override;
 
 private:
-  static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "json", "llvm", "asm"};
+  static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "hpp", "json", "llvm", "asm"};
   llvm::SmallVector<llvm::StringRef> levels;
   TargetInfo info;
 };

@@ -110,7 +110,7 @@ static std::string claim(StringSet<> &taken, const std::string &wanted) {
 }
 
 static void assignCNames(Function &function) {
-  StringSet<> parameters = {"ctx", "model", "dims", "workspace", "stream"}, members;
+  StringSet<> parameters = {"ctx", "model", "dims", "workspace", "stream", "status", "shapes"}, members;
   for (std::vector<Value> *values : {&function.inputs, &function.outputs})
     for (Value &value : *values)
       value.cName = claim(parameters, cIdentifier(value.name));

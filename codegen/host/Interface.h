@@ -90,8 +90,9 @@ struct ModelInterface {
 /// gets a '_' before it, a keyword of C or C++ one behind it; nothing becomes "unnamed".
 std::string cIdentifier(llvm::StringRef name);
 
-/// Sets every cName and cPrefix: identifiers that are unique within a function, none of them a name that the header
-/// uses for its own parameters. Equal identifiers get _2, _3, ... in order: inputs, outputs; symbols among themselves.
+/// Sets every cName and cPrefix: identifiers that are unique within a function, none of them a name that the headers
+/// use for parameters and variables of their own. Equal identifiers get _2, _3, ... in order: inputs, outputs; symbols
+/// among themselves.
 void assignCNames(ModelInterface &model);
 
 /// All names that the library exports, "ptc_model_v1" and NAME_model_v1 left out.

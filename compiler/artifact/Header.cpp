@@ -1,50 +1,13 @@
 #include "compiler/artifact/Header.h"
+#include "compiler/artifact/HeaderText.h"
 #include "compiler/artifact/RuntimeObject.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
 namespace ptc::artifact {
 namespace {
-
-/// A comment cannot be ended by a user's name, nor begun a second time.
-std::string inComment(StringRef text) {
-  std::string result;
-  for (char c : text) {
-    if (!result.empty() && ((c == '/' && result.back() == '*') || (c == '*' && result.back() == '/')))
-      result += ' ';
-    result += isPrint(c) ? c : '?';
-  }
-  return result;
-}
-
-std::string dimsText(const host::Value &value) {
-  SmallVector<std::string> dims;
-  for (const host::Dim &dim : value.dims)
-    dims.push_back(dim.text);
-  return "[" + join(dims, ", ") + "]";
-}
-
-/// "x: float32 [batch, 3]", with the source model's name where it differs.
-std::string describe(const host::Value &value) {
-  std::string text = value.cName + ": " + value.dtype.name() + " " + dimsText(value);
-  if (value.name != value.cName)
-    text += ", '" + value.name + "' in the model";
-  return inComment(text);
-}
-
-std::string range(const host::Symbol &symbol) {
-  std::string text = std::to_string(symbol.min) + " <= " + symbol.cName;
-  if (symbol.max != std::numeric_limits<int64_t>::max())
-    text += " <= " + std::to_string(symbol.max);
-  if (symbol.divisor > 1)
-    text += ", a multiple of " + std::to_string(symbol.divisor);
-  if (symbol.name != symbol.cName)
-    text += "; '" + symbol.name + "' in the model";
-  return inComment(text);
-}
 
 struct FunctionWriter {
   raw_ostream &os;
@@ -59,27 +22,13 @@ struct FunctionWriter {
       return;
     os << "/* The sizes that a call is free to choose. */\ntypedef struct " << function.cPrefix << "_dims {\n";
     for (const host::Symbol &symbol : function.symbols)
-      os << "  int64_t " << symbol.cName << "; /* " << range(symbol) << " */\n";
+      os << "  int64_t " << symbol.cName << "; /* " << describeRange(symbol) << " */\n";
     os << "} " << function.cPrefix << "_dims;\n\n";
   }
 
   void values() {
-    os << "/* Function '" << inComment(function.name) << "'.\n *\n * Inputs\n";
-    for (const host::Value &value : function.inputs)
-      os << " *   " << describe(value)
-         << (value.alias >= 0
-                 ? "; read and updated: also output '" + inComment(function.outputs[value.alias].name) + "'"
-                 : "")
-         << "\n";
-    os << " * Outputs\n";
-    for (const host::Value &value : function.outputs)
-      os << " *   " << describe(value)
-         << (value.alias >= 0 ? "; in the buffer of input " + function.inputs[value.alias].cName : "") << "\n";
-    if (!function.guards.empty()) {
-      os << " * Guards: a call whose sizes fail one of these returns PTC_GUARD_FAILED\n";
-      for (const host::Guard &guard : function.guards)
-        os << " *   " << inComment(guard.text) << "\n";
-    }
+    os << "/* Function '" << inComment(function.name) << "'.\n *\n";
+    describeValues(os, function, " * ");
     os << " *\n * run checks the sizes; it cannot check the pointers. It touches no output if a check fails.\n"
           " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL. */\n";
   }
@@ -124,7 +73,7 @@ std::string writeHeader(const host::ModelInterface &model, const HeaderOptions &
   std::string text;
   raw_string_ostream os(text);
   const std::string &name = model.name;
-  std::string guard = StringRef(host::cIdentifier(model.name + "_" + options.fileName)).upper();
+  std::string guard = includeGuard(model, options.fileName);
   os << "/* " << inComment(name) << ": compiled by " << inComment(model.compiler)
      << (options.source.empty() ? "" : " from " + inComment(options.source)) << ". */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n"

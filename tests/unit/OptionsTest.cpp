@@ -43,14 +43,15 @@ TEST_CASE("each option has help and a flag of its own", "[options]") {
   });
 }
 
-TEST_CASE("a library's header and manifest lie beside it", "[options]") {
+TEST_CASE("a library's headers and manifest lie beside it", "[options]") {
   CompileOptions options{.model = "models/net.onnx"};
   options.output = "out/lib.so";
   OutputPlan plan = planOf(options);
-  REQUIRE(plan.outputs.size() == 3);
+  REQUIRE(plan.outputs.size() == 4);
   CHECK(plan.outputs[0].path == "out/lib.so");
   CHECK(plan.outputs[1].path == "out/lib.h");
-  CHECK(plan.outputs[2].path == "out/lib.json");
+  CHECK(plan.outputs[2].path == "out/lib.hpp");
+  CHECK(plan.outputs[3].path == "out/lib.json");
   CHECK(plan.name == "lib");
   CHECK(plan.lastPhase() == Phase::Link);
 }
