@@ -1,9 +1,9 @@
 // model.hpp: the C header's functions as a class for the model and one for its contexts.
 //
 // Only the C header's names are called, so a program may mix both. Names of tensors become parameters and members; the
-// words that are used here beside them (status, shapes, dims, workspace, stream) are kept free by host::assignCNames,
-// members are reached through `this`, and every other name is qualified from the outside, so that a tensor may be
-// called "std" or "owner". All names lie in ptc::NAME: several models go into one program.
+// words that are used here beside them (model, ctx, dims, status, shapes, workspace, stream) are kept free by
+// host::assignCNames, members are reached through `this`, and every other name is qualified from the outside, so that a
+// tensor may be called "std" or "run". All names lie in ptc::NAME: several models go into one program.
 #include "compiler/artifact/Header.h"
 #include "compiler/artifact/HeaderText.h"
 #include "compiler/artifact/RuntimeObject.h"
@@ -71,12 +71,12 @@ struct CppFunctionWriter {
                ? "    ::std::int64_t unused = 0;\n"
                : "")
        << "    if (const ptc_status status = ";
-    shapesCall("this->owner.get()");
+    shapesCall("this->model.get()");
     os << "; status != PTC_OK)\n      return ::ptc::Status(status, \"the model has no output shapes for these "
           "sizes\");\n    return shapes;\n  }\n\n"
        << "  /// Bytes for `workspace`; PTC_NO_SIZE if the sizes are out of range.\n  ::std::size_t " << prefix()
        << "workspace_size(" << dims() << ") const noexcept {\n    return ::" << function.cPrefix
-       << "_workspace_size(this->owner.get()" << passedDims() << ");\n  }\n";
+       << "_workspace_size(this->model.get()" << passedDims() << ");\n  }\n";
   }
 
   void check(const host::Value &value) {
@@ -104,7 +104,7 @@ struct CppFunctionWriter {
   /// Members of Context.
   void calls() {
     os << "\n  /// Makes every later run with no larger sizes free of allocations.\n  ::ptc::Status " << prefix()
-       << "warmup(" << dims() << ") {\n    return this->result(::" << function.cPrefix << "_warmup(this->owner.get()"
+       << "warmup(" << dims() << ") {\n    return this->result(::" << function.cPrefix << "_warmup(this->ctx.get()"
        << passedDims() << "));\n  }\n\n  /// Runs function '" << inComment(function.name) << "'.\n";
     describeValues(os, function, "  /// ");
     os << "  /// Memory stays the caller's, dense and row-major; its size is checked where it is known. workspace: at "
@@ -118,7 +118,7 @@ struct CppFunctionWriter {
       if (value.alias < 0)
         check(value);
     os << "    if (!status)\n      return status;\n    return this->result(::" << function.cPrefix
-       << "_run(this->owner.get()" << passedDims();
+       << "_run(this->ctx.get()" << passedDims();
     for (const host::Value &value : function.inputs)
       os << ", " << value.cName << ".data()";
     for (const host::Value &value : function.outputs)
@@ -156,17 +156,17 @@ public:
 
   /// Replaces a weight by a dense row-major tensor of exactly `bytes` bytes, while no call runs.
   ::ptc::Status set_weight(const char *name, const void *data, ::std::size_t bytes) {
-    const ptc_status status = ::$N_set_weight(this->owner.get(), name, data, bytes);
+    const ptc_status status = ::$N_set_weight(this->model.get(), name, data, bytes);
     return status == PTC_OK ? ::ptc::Status() : ::ptc::Status(status, ::std::string("cannot set weight ") + name);
   }
 )";
 
 constexpr char modelEnd[] = R"(
-  ::$N_model *get() const noexcept { return this->owner.get(); }
+  ::$N_model *get() const noexcept { return this->model.get(); }
 
 private:
-  explicit Model(::$N_model *made) noexcept : owner(made) {}
-  ::ptc::detail::Owner<::$N_model, ::$N_destroy> owner;
+  explicit Model(::$N_model *made) noexcept : model(made) {}
+  ::ptc::detail::Owner<::$N_model, ::$N_destroy> model;
 };
 
 /// What one call at a time needs: one context per concurrent call.
@@ -184,14 +184,14 @@ public:
 )";
 
 constexpr char contextEnd[] = R"(
-  ::$N_ctx *get() const noexcept { return this->owner.get(); }
+  ::$N_ctx *get() const noexcept { return this->ctx.get(); }
 
 private:
-  explicit Context(::$N_ctx *made) noexcept : owner(made) {}
+  explicit Context(::$N_ctx *made) noexcept : ctx(made) {}
   ::ptc::Status result(ptc_status code) const {
-    return code == PTC_OK ? ::ptc::Status() : ::ptc::Status(code, ::$N_last_error(this->owner.get()));
+    return code == PTC_OK ? ::ptc::Status() : ::ptc::Status(code, ::$N_last_error(this->ctx.get()));
   }
-  ::ptc::detail::Owner<::$N_ctx, ::$N_ctx_destroy> owner;
+  ::ptc::detail::Owner<::$N_ctx, ::$N_ctx_destroy> ctx;
 };
 )";
 

@@ -1,6 +1,7 @@
 """A folder with a user's project, and commands in it."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,18 +30,13 @@ class Project(unittest.TestCase):
         for name in ("MAKEFLAGS", "MAKELEVEL", "CMAKE_PREFIX_PATH", "CXXFLAGS", "LDFLAGS", "DESTDIR"):
             self.environment.pop(name, None)
 
-    def run_in(self, folder, *command):
-        """Standard output and error of the command; Failed if it fails."""
-        done = subprocess.run([str(word) for word in command], cwd=folder, env=self.environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def sh(self, *command, cwd=None):
+        """Standard output and error of the command, in `cwd` or the project; Failed if it fails."""
+        done = subprocess.run([str(word) for word in command], cwd=cwd or self.folder, env=self.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
-            raise Failed(f"{command} in {folder}: exit code {done.returncode}\n{done.stdout}")
+            raise Failed(f"{command}: exit code {done.returncode}\n{done.stdout}")
         return done.stdout
-
-    def run(self, *command, **keywords):  # unittest's own run takes a result
-        if command and isinstance(command[0], (str, Path)):
-            return self.run_in(self.folder, *command)
-        return super().run(*command, **keywords)
 
     def write(self, **files):
         """Files by name, `_` for the dot before a suffix: main_cpp="...", CMakeLists_txt="..."."""
@@ -48,11 +44,35 @@ class Project(unittest.TestCase):
             path = self.folder / ".".join(name.rsplit("_", 1))
             path.write_text(text)
 
+    def configure(self, *arguments, generator="Ninja", prefix=None):
+        """A build folder `build` of the CMake project."""
+        return self.sh("cmake", "-G", generator, "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix or BUILD}", *arguments)
+
+    def build(self):
+        """What the build prints; the names of models that were compiled are in `self.compiled`."""
+        text = self.sh("cmake", "--build", "build", "-j", JOBS)
+        self.compiled = sorted(re.findall(r"with ptc: (\S+)\.\w+", text))
+        return text
+
+    def install_ptc(self, prefix):
+        """ptc as an installed prefix holds it, its program and the files for builds."""
+        link_or_copy(BUILD / "bin" / "ptc", prefix / "bin" / "ptc")
+        shutil.copytree(BUILD / "share", prefix / "share")
+
     def fails(self, *command):
         """What a command prints that must fail."""
         with self.assertRaises(Failed) as caught:
-            self.run(*command)
+            self.sh(*command)
         return str(caught.exception)
+
+
+def link_or_copy(source, target):
+    """A second name for a large file, a copy where the two are on different disks."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def stamp(path):
@@ -60,7 +80,6 @@ def stamp(path):
 
 
 def touch(path):
-    """A time stamp later than anything that has been built."""
-    time.sleep(0.02)  # make compares time stamps
+    """A time stamp later than of anything that has been built."""
     now = time.time_ns()
     os.utime(path, ns=(now, now))
