@@ -6,6 +6,8 @@
 #   PTC_TYPE     so, a or o: with which of the three .h, .hpp and .json are written; set before the include (so)
 #   PTCFLAGS     flags of `ptc compile` for all models, PTCFLAGS_NAME for NAME.onnx
 #   PTC          the program
+#   gate         checks the kernels of the models PTC_GATED (*.onnx) against baselines in PTC_GATES (gates), NAME.json
+#   gate-update  records those baselines, or updates them
 #
 # How it works. One stamp, .NAME.KIND.ptc, stands for a compile, whose files are made from it without a command: ptc
 # leaves files alone whose bytes have not changed, so nothing that uses them is rebuilt then, and no two jobs write the
@@ -34,6 +36,19 @@ define ptc_rules
 	@test -e $$@ || { echo "$$@ is missing"; $$(call ptc_compile,$(1),$$<); }
 endef
 $(foreach kind,so a o,$(eval $(call ptc_rules,$(kind))))
+
+PTC_GATES ?= gates
+PTC_GATED ?= $(wildcard *.onnx)
+ptc_gate_flags = $(filter-out --weights=% --stats=% --time-trace=% --save-temps=% --remarks,$(PTCFLAGS) $(PTCFLAGS_$(*F)))
+.PHONY: gate gate-update $(PTC_GATED:%.onnx=gate@%) $(PTC_GATED:%.onnx=gate-update@%)
+gate: $(PTC_GATED:%.onnx=gate@%)
+gate-update: $(PTC_GATED:%.onnx=gate-update@%)
+$(PTC_GATED:%.onnx=gate@%): gate@%: %.onnx
+	$(PTC) gate check $(PTC_GATES)/$(*F).json --model=$< $(ptc_gate_flags)
+$(PTC_GATED:%.onnx=gate-update@%): gate-update@%: %.onnx
+	@mkdir -p $(PTC_GATES)
+	if test -e $(PTC_GATES)/$(*F).json; then $(PTC) gate update $(PTC_GATES)/$(*F).json --model=$< $(ptc_gate_flags); \
+	  else $(PTC) gate record $< -o $(PTC_GATES)/$(*F).json $(ptc_gate_flags); fi
 
 -include $(wildcard .ptc/*.d)
 .DEFAULT_GOAL := $(ptc_goal)

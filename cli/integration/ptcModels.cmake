@@ -8,6 +8,10 @@
 #     [OPTIONS FLAG...] [DEPENDS FILE...])    any other flag of `ptc compile`; what the model is made from
 #   ptc_add_verify_test(NAME [DATA DIR...] [OPTIONS FLAG...])   tests NAME.verify: results against a reference
 #   ptc_add_bench(NAME [OPTIONS FLAG...])                       a target NAME.bench that measures
+#   ptc_add_gate(NAME [BASELINE FILE] [OPTIONS FLAG...])        a test NAME.gate: its kernels are as FILE, which is
+#                                                               gates/NAME.json, says
+#   ptc_add_gate_update(NAME [BASELINE FILE] [OPTIONS FLAG...]) a target NAME.gate-update, part of gate-update, that
+#                                                               records FILE, or updates it
 #
 # How a model becomes a target. One custom command compiles it into the folder NAME.ptc; its OUTPUT is a stamp, and the
 # files are by-products: ptc leaves files alone whose bytes have not changed, so nothing that uses them is rebuilt then,
@@ -243,4 +247,36 @@ function(ptc_add_bench name)
   endif()
   add_custom_target(${name}.bench COMMAND "${program}" bench $<TARGET_FILE:${name}> ${arg_OPTIONS} DEPENDS ${name}
     USES_TERMINAL VERBATIM COMMAND_EXPAND_LISTS)
+endfunction()
+
+# `baseline`: the file that BASELINE names.
+macro(_ptc_read_baseline)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "BASELINE" "OPTIONS")
+  _ptc_check_arguments("BASELINE and OPTIONS")
+  _ptc_read_model()
+  if(NOT arg_BASELINE)
+    set(arg_BASELINE gates/${name}.json)
+  endif()
+  get_filename_component(baseline "${arg_BASELINE}" ABSOLUTE)
+endmacro()
+
+function(ptc_add_gate name)
+  set(PTC_FUNCTION "ptc_add_gate(${name})")
+  _ptc_read_baseline()
+  add_test(NAME ${name}.gate COMMAND "${program}" gate check "${baseline}" "--model=${model}" ${flags} ${arg_OPTIONS}
+    COMMAND_EXPAND_LISTS)
+endfunction()
+
+function(ptc_add_gate_update name)
+  set(PTC_FUNCTION "ptc_add_gate_update(${name})")
+  _ptc_read_baseline()
+  string(CONCAT script [[ptc=$1 && model=$2 && shift 2 && ]]
+    [[if test -e "$0"; then exec "$ptc" gate update "$0" --model="$model" "$@"; fi && ]]
+    [[mkdir -p "${0%/*}" && exec "$ptc" gate record "$model" -o "$0" "$@"]])
+  add_custom_target(${name}.gate-update VERBATIM COMMAND_EXPAND_LISTS
+    COMMAND sh -c "${script}" "${baseline}" "${program}" "${model}" ${flags} ${arg_OPTIONS})
+  if(NOT TARGET gate-update)
+    add_custom_target(gate-update)
+  endif()
+  add_dependencies(gate-update ${name}.gate-update)
 endfunction()
