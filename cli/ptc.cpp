@@ -165,15 +165,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
     progress.clear();
     outs().flush(); // so that both streams read in order when they go to one file
   };
-  Session session{common,
-                  diagnostics,
-                  progress,
-                  crash,
-                  outs(),
-                  program.str(),
-                  std::move(given),
-                  std::move(expanded.files),
-                  parts};
+  Session session{
+      common, diagnostics, progress, crash, outs(), program.str(), std::move(given), std::move(expanded.files), parts};
   Error error = action(session);
   Crash::waitIfInterrupted();
   if (error)
