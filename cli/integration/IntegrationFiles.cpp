@@ -6,6 +6,7 @@
 #include "cli/integration/IntegrationFiles.h"
 #include "compiler/DiagnosticRendering.h"
 #include "compiler/artifact/Outputs.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
@@ -41,6 +42,12 @@ static std::string digestOf(StringRef program) {
   return toHex(hash.final<8>(), /*LowerCase=*/true);
 }
 
+/// A file that is there is whole, and the folder's name says that it is the right one.
+static bool isWritten(StringRef prefix) {
+  return sys::fs::exists(below(prefix, "bin/ptc")) &&
+         all_of(texts, [&](const IntegrationText &text) { return sys::fs::exists(below(prefix, text.path)); });
+}
+
 static Error writeTexts(StringRef prefix, StringRef program) {
   std::string link = below(prefix, "bin/ptc");
   if (std::error_code failed = sys::fs::create_directories(below(prefix, "bin")))
@@ -71,8 +78,9 @@ Expected<std::string> findIntegration(StringRef path, StringRef program) {
     return exitError(exitFile, "there is no folder for the build files of a ptc that is not installed",
                      "set HOME or XDG_CACHE_HOME, or install ptc with its share folder");
   sys::path::append(cache, "ptc", digestOf(file));
-  if (Error error = writeTexts(cache, file))
-    return std::move(error);
+  if (!isWritten(cache))
+    if (Error error = writeTexts(cache, file))
+      return std::move(error);
   return below(cache, path);
 }
 

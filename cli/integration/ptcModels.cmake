@@ -131,7 +131,11 @@ function(_ptc_add_library name type folder weights)
       set_target_properties(${name} PROPERTIES RESOURCE "${weights}")
     endif()
   endif()
-  target_include_directories(${name} INTERFACE "$<BUILD_INTERFACE:${folder}>" "$<INSTALL_INTERFACE:include>")
+  set(include include) # where install() puts PUBLIC_HEADER
+  if(CMAKE_INSTALL_INCLUDEDIR)
+    set(include "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
+  target_include_directories(${name} INTERFACE "$<BUILD_INTERFACE:${folder}>" "$<INSTALL_INTERFACE:${include}>")
 endfunction()
 
 function(ptc_add_model name)

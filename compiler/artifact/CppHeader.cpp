@@ -141,7 +141,7 @@ class Model {
 public:
   static ::ptc::Result<Model> create(::ptc_options options = ::ptc::default_options()) {
     char sentence[512] = "";
-    if (options.error == nullptr) {
+    if (options.error == nullptr || options.error_size == 0) {
       options.error = sentence;
       options.error_size = sizeof sentence;
     }

@@ -26,7 +26,7 @@ class Project(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="integration "))  # a space in every path
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.environment = os.environ | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
+        self.environment = os.environ | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}:/usr/lib/llvm-22/bin", "LC_ALL": "C"}
         for name in ("MAKEFLAGS", "MAKELEVEL", "CMAKE_PREFIX_PATH", "CXXFLAGS", "LDFLAGS", "DESTDIR"):
             self.environment.pop(name, None)
 
@@ -58,6 +58,10 @@ class Project(unittest.TestCase):
         """ptc as an installed prefix holds it, its program and the files for builds."""
         link_or_copy(BUILD / "bin" / "ptc", prefix / "bin" / "ptc")
         shutil.copytree(BUILD / "share", prefix / "share")
+
+    def need_gate(self):
+        if not re.search(r"^  gate\b", self.sh("ptc", "--help"), re.M):
+            self.skipTest("this ptc has no gate")
 
     def fails(self, *command):
         """What a command prints that must fail."""

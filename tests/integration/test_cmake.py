@@ -151,6 +151,34 @@ ptc_add_bench(net OPTIONS --min-time=0.01)
         self.assertRegex(self.sh("cmake", "--build", "build", "--target", "net.bench"), "threads")
 
 
+class Gates(Project):
+    def test_gate_of_a_project(self):
+        """gate-update records baselines and updates them; the tests fail when kernels change and say how to keep that."""
+        self.need_gate()
+        (self.folder / "gates").mkdir()
+        models.scale(self.folder / "net.onnx", 2)
+        text = HEAD + """
+enable_testing()
+ptc_add_model(net MODEL net.onnx CPU x86-64-v3)
+ptc_add_gate(net)
+ptc_add_gate_update(net)
+"""
+        for generator in ("Ninja", "Unix Makefiles"):
+            shutil.rmtree(self.folder / "build", ignore_errors=True)
+            shutil.rmtree(self.folder / "gates")
+            models.scale(self.folder / "net.onnx", 2)
+            self.write(CMakeLists_txt=text)
+            self.configure(generator=generator)
+            self.sh("cmake", "--build", "build", "--target", "gate-update")
+            self.assertTrue((self.folder / "gates" / "net.json").exists())
+            self.assertIn("100% tests passed", self.sh("ctest", cwd=self.folder / "build"))
+        models.large(self.folder / "net.onnx", 2)
+        with self.assertRaisesRegex(Failed, "net.gate"):
+            self.sh("ctest", "--output-on-failure", cwd=self.folder / "build")
+        self.sh("cmake", "--build", "build", "--target", "net.gate-update")
+        self.sh("ctest", cwd=self.folder / "build")
+
+
 class CrossCompiling(Project):
     def set_up(self, processor):
         """A toolchain file that keeps CMake away from all files of this machine; its compilers are this machine's."""

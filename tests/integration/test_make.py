@@ -72,6 +72,23 @@ two: two.cpp nets/two.o nets/two.hpp
         self.assertEqual(self.make("-j", 8), 0)
 
 
+class Gates(Project):
+    def test_gate_goals(self):
+        """gate-update records the baselines of all models and updates them, gate fails when kernels have changed."""
+        self.need_gate()
+        models.scale(self.folder / "one.onnx", 2)
+        models.scale(self.folder / "two.onnx", 3)
+        self.write(Makefile="include $(shell ptc --mk)\nPTCFLAGS = --cpu=x86-64-v3 --weights=file\nnothing:\n")
+        self.fails("make", "gate")
+        self.sh("make", "-j", 2, "gate-update")
+        self.assertEqual(sorted(path.name for path in (self.folder / "gates").iterdir()), ["one.json", "two.json"])
+        self.sh("make", "-j", 2, "gate")
+        models.large(self.folder / "two.onnx", 2)
+        self.assertIn("gate@two", self.fails("make", "gate"))
+        self.sh("make", "gate-update")
+        self.sh("make", "gate")
+
+
 class Locations(Project):
     def test_installed_and_moved(self):
         self.install_ptc(self.folder / "first")

@@ -59,6 +59,21 @@ TEST_CASE("the header declares typed functions and no name of the user's can bre
   CHECK(has("extern const ptc_model_table ptc_model_v1;"));
 }
 
+TEST_CASE("the C++ header has a call for each function, with what it can check", "[interface]") {
+  std::string header = artifact::writeCppHeader(sample(), {.fileName = "m.hpp", .cHeader = "m.h"});
+  auto has = [&](const char *text) { return header.find(text) != std::string::npos; };
+  CHECK(has("#include \"m.h\""));
+  CHECK(has("namespace ptc::m {"));
+  CHECK(has("using decode_Dims = ::m_decode_dims;"));
+  CHECK(has("::ptc::Result<decode_Shapes> decode_output_shapes(const decode_Dims &dims) const"));
+  CHECK(has("::ptc::Status decode_run(const decode_Dims &dims, ::ptc::Span<const float> x_0, "
+            "::ptc::Span<const ptc_bfloat16> x_0_2, ::ptc::Span<const ptc_bool> dims_2, ::ptc::Span<int64_t> past, "
+            "::ptc::Span<ptc_float16> ___end, void *workspace"));
+  CHECK(has("check(status, \"x_0\", x_0, ::std::array<::std::int64_t, 2>{{dims.batch, 3}}, 32, 1);"));
+  CHECK(has("check(status, \"past\", past, ::std::array<::std::int64_t, 0>{}, 64, 1);"));
+  CHECK(!has("check(status, \"dims_2\""));
+}
+
 TEST_CASE("the manifest is canonical JSON and survives any name", "[interface]") {
   artifact::Manifest manifest{.interface = sample(), .target = "cpu", .levels = {"x86-64-v3"}};
   manifest.interface.functions[0].inputs[0].name = "bad \xff";
