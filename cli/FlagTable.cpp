@@ -27,7 +27,7 @@ static std::string spellingOf(const CLI::Option &option) {
   return join(names, ", ");
 }
 
-void printFlagTable(raw_ostream &os, const CLI::App &app) {
+static void printGroups(raw_ostream &os, const CLI::App &app) {
   std::vector<std::string> groups;
   for (const CLI::Option *option : app.get_options())
     if (const std::string &group = option->get_group(); !group.empty() && !is_contained(groups, group))
@@ -46,6 +46,15 @@ void printFlagTable(raw_ostream &os, const CLI::App &app) {
             (option->get_positional() && option->get_lnames().empty()) == positional)
           row(*option);
   }
+}
+
+void printFlagTable(raw_ostream &os, const CLI::App &app) {
+  for (const CLI::App *verb : app.get_subcommands([](const CLI::App *) { return true; })) {
+    os << "**" << app.get_name() << ' ' << verb->get_name() << "**: " << verb->get_description() << "\n\n";
+    printGroups(os, *verb);
+    os << '\n';
+  }
+  printGroups(os, app);
 }
 
 } // namespace ptc

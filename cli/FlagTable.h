@@ -7,7 +7,8 @@
 
 namespace ptc {
 
-/// One table for each group of flags, in the order of --help; the arguments without a name come first.
+/// One table for each group of flags, in the order of --help; the arguments without a name come first. A verb's own
+/// verbs come before what is common to them.
 void printFlagTable(llvm::raw_ostream &os, const CLI::App &app);
 
 } // namespace ptc

@@ -60,13 +60,20 @@ static std::string suggest(StringRef word, ArrayRef<std::string> candidates, con
 }
 
 static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error, StringRef verb) {
-  std::string extra = app.remaining().empty() ? error.what() : app.remaining().front();
+  std::vector<std::string> remaining = app.remaining(/*recurse=*/true), names;
+  std::string extra = remaining.empty() ? error.what() : remaining.front(), command = verb.str();
   StringRef flag = StringRef(extra).split('=').first;
-  std::vector<std::string> names;
-  for (const CLI::Option *option : app.get_options())
-    for (const std::string &name : option->get_lnames())
-      names.push_back("--" + name);
-  std::string help = "`ptc " + verb.str() + " --help` lists what there is";
+  auto addNames = [&](const CLI::App &part) {
+    for (const CLI::Option *option : part.get_options())
+      for (const std::string &name : option->get_lnames())
+        names.push_back("--" + name);
+  };
+  addNames(app);
+  for (const CLI::App *part : app.get_subcommands()) { // those that were given
+    addNames(*part);
+    command += " " + part->get_name();
+  }
+  std::string help = "`ptc " + command + " --help` lists what there is";
   if (!flag.starts_with("-"))
     return {"unexpected argument '" + extra + "'", help};
   return {"unknown flag '" + flag.str() + "'", suggest(flag, names, help)};

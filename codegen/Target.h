@@ -8,6 +8,7 @@
 #ifndef PTC_CODEGEN_TARGET_H
 #define PTC_CODEGEN_TARGET_H
 
+#include "codegen/object/CodeFacts.h"
 #include "ir/loop/Loop.h"
 #include "ir/target/TargetInfo.h"
 #include "llvm/Support/Error.h"
@@ -27,6 +28,7 @@ struct KernelCode {
   llvm::SmallVector<char, 0> object; // of targets whose kernels are linked
   std::string llvmText, assembly;    // if text was asked for
   uint64_t codeBytes = 0;            // of executable sections
+  object::CodeFacts facts;
 };
 
 /// What a user asks of all kernels.

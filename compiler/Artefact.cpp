@@ -181,6 +181,7 @@ Error Artefact::generateCode() {
     return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
   }
   codes = std::move(*compiled);
+  interface = host::describeInterface(hostInputs);
   if (plan.needsHost)
     if (Error error = generateHost())
       return error;
@@ -197,7 +198,6 @@ Error Artefact::planKernels() {
 }
 
 Error Artefact::generateHost() {
-  interface = host::describeInterface(hostInputs);
   auto offsetOf = [&](loop::WeightOp weight) { return weights->offsetOf(weight); };
   hostInputs.weightOffset = offsetOf;
   LLVMContext context;
@@ -317,7 +317,7 @@ Error Artefact::link() {
     } else if (output.kind == OutputKind::CppHeader) {
       text = artifact::writeCppHeader(interface, headerOptions(output));
     } else if (output.kind == OutputKind::Manifest) {
-      Expected<artifact::Manifest> manifest = describe(linked);
+      Expected<artifact::Manifest> manifest = describe();
       if (!manifest)
         return manifest.takeError();
       text = artifact::writeManifest(*manifest);

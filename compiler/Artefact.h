@@ -14,6 +14,13 @@
 
 namespace ptc {
 
+/// The user's nodes that a location stems from, each once.
+std::vector<std::string> nodeNames(mlir::Location location);
+artifact::Amount amountOf(Expr expr, const SymbolValues &hints);
+inline Expr exprOf(std::optional<Expr> attr) { return attr ? *attr : Expr(); }
+/// Adds the arena of a planned program and its buffers.
+void describeMemory(llvm::StringRef function, loop::ProgramOp program, artifact::Manifest &manifest);
+
 /// One compile's results on their way into files. Nothing appears under its name before commit().
 class Artefact {
 public:
@@ -29,6 +36,8 @@ public:
   llvm::Error link();
   llvm::Error writeStats(llvm::StringRef text);
   llvm::Error writeTimeTrace(llvm::StringRef text);
+  /// After generateCode, and after link where there is one.
+  llvm::Error fill(CompileRecord &record);
   llvm::Error commit();
   ArtefactSummary getSummary() const;
 
@@ -42,9 +51,8 @@ private:
   llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
   llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);
   artifact::HeaderOptions headerOptions(const Output &output) const;
-  llvm::Expected<artifact::Manifest> describe(const artifact::LinkResult &linked);
+  llvm::Expected<artifact::Manifest> describe();
   std::vector<artifact::KernelEntry> describeKernels();
-  std::vector<artifact::MemoryEntry> describeMemory();
   llvm::Error writeDepfile();
 
   Compilation &compilation;

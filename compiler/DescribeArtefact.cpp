@@ -9,7 +9,7 @@ using namespace llvm;
 
 namespace ptc {
 
-static artifact::Amount amountOf(Expr expr, const SymbolValues &hints) {
+artifact::Amount amountOf(Expr expr, const SymbolValues &hints) {
   if (!expr)
     return {"0", 0};
   return {expr.str(), expr.evaluate(hints).value_or(0)};
@@ -28,8 +28,6 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
-static Expr exprOf(std::optional<Expr> attr) { return attr ? *attr : Expr(); }
-
 /// The kinds of its nodes in order, each once: "contraction", "reduction+pointwise".
 static std::string kindOf(loop::KernelOp kernel) {
   SmallSetVector<StringRef, 4> kinds;
@@ -39,7 +37,7 @@ static std::string kindOf(loop::KernelOp kernel) {
   return join(kinds, "+");
 }
 
-static std::vector<std::string> nodesOf(mlir::Location location) {
+std::vector<std::string> nodeNames(mlir::Location location) {
   SmallSetVector<StringRef, 8> names;
   location->walk([&](mlir::Location part) {
     if (std::optional<NodeLocation> node = describeLocation(part))
@@ -74,34 +72,25 @@ std::vector<artifact::KernelEntry> Artefact::describeKernels() {
       loop::ProgramOp program = function.variants.back();
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());
       program.walk([&](loop::LaunchOp launch) {
-        if (launch.getKernel() != kernel.getSymName() || entry.launches++)
+        if (launch.getKernel() != kernel.getSymName())
           return;
-        entry.nodes = nodesOf(launch.getLoc());
+        entry.launches.push_back(nodeNames(launch.getLoc()));
+        if (entry.launches.size() > 1)
+          return;
         entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
         entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
         entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
         entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
       });
     }
-    for (size_t level = 0; level < levels.size(); ++level)
-      entry.codeBytes.emplace_back(levels[level].name, codes[i * levels.size() + level].codeBytes);
+    for (const codegen::KernelCode &code : ArrayRef(codes).slice(i * levels.size(), levels.size()))
+      entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-std::vector<artifact::MemoryEntry> Artefact::describeMemory() {
-  std::vector<artifact::MemoryEntry> entries;
-  for (const host::HostFunction &function : hostInputs.functions) {
-    loop::ProgramOp program = function.variants.back();
-    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-    entries.push_back(
-        {function.name, amountOf(exprOf(program.getArena()), hints), amountOf(exprOf(program.getLowerBound()), hints)});
-  }
-  return entries;
-}
-
-Expected<artifact::Manifest> Artefact::describe(const artifact::LinkResult &result) {
+Expected<artifact::Manifest> Artefact::describe() {
   artifact::Manifest manifest{
       .interface = interface, .flags = canonicalFlags(compilation.options), .target = target.getInfo().name.str()};
   auto model = MemoryBuffer::getFile(compilation.options.model, false, false);
@@ -113,17 +102,34 @@ Expected<artifact::Manifest> Artefact::describe(const artifact::LinkResult &resu
   for (const codegen::Level &level : levels)
     manifest.levels.push_back(level.name);
   manifest.kernels = describeKernels();
-  manifest.memory = describeMemory();
+  for (const host::HostFunction &function : hostInputs.functions)
+    describeMemory(function.name, function.variants.back(), manifest);
   manifest.weights.place = hostInputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"
                            : plan.weights.empty()                                  ? "absent"
                                                                                    : "file";
   manifest.weights.file = hostInputs.weightsFile;
   manifest.weights.bytes = weights->getLayout().bytes;
-  manifest.weights.digest = toHex(result.weightsDigest, /*LowerCase=*/true);
-  manifest.buildId = result.buildId;
-  manifest.fileBytes = result.fileBytes;
-  manifest.codeBytes = result.codeBytes;
+  manifest.weights.digest = toHex(linked.weightsDigest, /*LowerCase=*/true);
+  manifest.buildId = linked.buildId;
+  manifest.fileBytes = linked.fileBytes;
+  manifest.codeBytes = linked.codeBytes;
   return manifest;
+}
+
+Error Artefact::fill(CompileRecord &record) {
+  Expected<artifact::Manifest> manifest = describe();
+  if (!manifest)
+    return manifest.takeError();
+  record.manifest = std::move(*manifest);
+  record.code.clear();
+  auto add = [&](const Twine &name, ArrayRef<char> bytes) {
+    record.code.emplace_back(name.str(), toHex(artifact::digestOf(bytes, /*jobs=*/1), /*LowerCase=*/true));
+  };
+  for (const codegen::KernelCode &code : codes)
+    add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
+  if (plan.needsHost)
+    add("host", hostObject);
+  return Error::success();
 }
 
 ArtefactSummary Artefact::getSummary() const {

@@ -1,4 +1,5 @@
 #include "compiler/DiagnosticRendering.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -191,6 +192,10 @@ void Diagnostics::report(mlir::Diagnostic &diagnostic) {
   }
   if (std::optional<NodeLocation> node = describeLocation(diagnostic.getLocation()))
     std::tie(record.node, record.op, record.output) = std::tuple(node->node.str(), node->op.str(), node->output.str());
+  for (const mlir::DiagnosticArgument &part : diagnostic.getMetadata())
+    if (part.getKind() == mlir::DiagnosticArgument::DiagnosticArgumentKind::Attribute)
+      if (auto text = dyn_cast<mlir::StringAttr>(part.getAsAttribute()))
+        record.parts.push_back(text.str());
   for (mlir::Diagnostic &note : diagnostic.getNotes()) {
     std::string text = note.str();
     bool isHelp = StringRef(text).starts_with("help: ");

@@ -37,6 +37,7 @@ struct DiagnosticRecord {
   std::string node, op, output; // of the model's node, if any
   std::string message;
   std::vector<std::string> notes, helps;
+  std::vector<std::string> parts; // for programs: what kind of remark it is, then what it is made of
   int exitCode = exitInternal;
 };
 

@@ -56,7 +56,7 @@ static std::string takeTimeTrace() {
   return text.str().str();
 }
 
-Error compile(const CompileOptions &options, const CompileHooks &hooks) {
+Error compile(const CompileOptions &options, const CompileHooks &hooks, CompileRecord *record) {
   TimeTrace trace(!options.timeTrace.empty());
   Compilation compilation(options, hooks);
   if (Error error = compilation.checkTarget())
@@ -93,6 +93,9 @@ Error compile(const CompileOptions &options, const CompileHooks &hooks) {
       return error;
   if (trace.isOn)
     if (Error error = artefact.writeTimeTrace(takeTimeTrace()))
+      return error;
+  if (record && last >= Phase::Codegen)
+    if (Error error = artefact.fill(*record))
       return error;
   return artefact.commit();
 }

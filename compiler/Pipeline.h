@@ -7,6 +7,7 @@
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
 #include "compiler/StoredWeights.h"
+#include "compiler/artifact/Manifest.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
@@ -71,8 +72,15 @@ private:
   std::optional<Phase> reached;
 };
 
-/// Model to artefact: everything that options ask for is written, or nothing.
-llvm::Error compile(const CompileOptions &options, const CompileHooks &hooks);
+/// What a compile made, for whoever compares two.
+struct CompileRecord {
+  artifact::Manifest manifest;
+  std::vector<std::pair<std::string, std::string>> code; // kernel and level, or "host": a digest of the object
+};
+
+/// Model to artefact: everything that options ask for is written, or nothing. `record`, if any, is filled where code
+/// was generated.
+llvm::Error compile(const CompileOptions &options, const CompileHooks &hooks, CompileRecord *record = nullptr);
 
 /// The module as text that ptc-opt reads back.
 std::string printModule(mlir::ModuleOp module);

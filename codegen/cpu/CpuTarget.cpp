@@ -86,7 +86,7 @@ llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp ker
       return text.takeError();
     code.assembly.assign(text->begin(), text->end());
   }
-  auto object = object::emitOptimized(**module, target, object::EmissionKind::Object, options.optLevel);
+  auto object = object::emitOptimized(**module, target, object::EmissionKind::Object, options.optLevel, &code.facts);
   if (!object)
     return object.takeError();
   code.object = std::move(*object);

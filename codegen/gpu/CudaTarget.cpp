@@ -150,7 +150,7 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
     return module.takeError();
   if (options.wantsText)
     code.llvmText = object::printModule(**module);
-  auto text = object::emitOptimized(**module, level, object::EmissionKind::Assembly, options.optLevel);
+  auto text = object::emitOptimized(**module, level, object::EmissionKind::Assembly, options.optLevel, &code.facts);
   if (!text)
     return text.takeError();
   code.assembly = describeLaunch(kernel) + std::string(text->begin(), text->end());

@@ -4,6 +4,11 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -119,12 +124,35 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   builder.buildPerModuleDefaultPipeline(level_).run(module, modules);
 }
 
-Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine, EmissionKind kind) {
+/// What TargetMachine::addPassesToEmitFile does, with a look at the machine code before it is printed. True on failure.
+static bool addCountedEmission(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &stream,
+                               CodeGenFileType type, CodeFacts &facts) {
+  auto &generator = static_cast<CodeGenTargetMachineImpl &>(machine); // the one class of machines that generate code
+  TargetPassConfig *config = generator.createPassConfig(passes);
+  config->setDisableVerify(true);
+  auto *functions = new MachineModuleInfoWrapperPass(&machine);
+  passes.add(config);
+  passes.add(functions);
+  if (config->addISelPasses())
+    return true;
+  config->addMachinePasses();
+  config->setInitialized();
+  passes.add(createCountRegistersPass(facts));
+  if (generator.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext()))
+    return true;
+  passes.add(createFreeMachineFunctionPass());
+  return false;
+}
+
+Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine, EmissionKind kind, CodeFacts *facts) {
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
   CodeGenFileType type = kind == EmissionKind::Object ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+  if (facts)
+    countLoops(module, *facts);
+  if (facts ? addCountedEmission(machine, passes, stream, type, *facts)
+            : machine.addPassesToEmitFile(passes, stream, nullptr, type))
     return createStringError(inconvertibleErrorCode(), "cannot emit code for " + machine.getTargetTriple().str());
   passes.run(module);
   return bytes;
@@ -140,11 +168,11 @@ Expected<SmallVector<char, 0>> emitObject(Module &module, const TargetLevel &lev
 }
 
 Expected<SmallVector<char, 0>> emitOptimized(Module &module, const TargetLevel &level, EmissionKind kind,
-                                             unsigned optLevel) {
+                                             unsigned optLevel, CodeFacts *facts) {
   Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level, optLevel);
   if (!machine)
     return machine.takeError();
-  return emitModule(module, **machine, kind);
+  return emitModule(module, **machine, kind, facts);
 }
 
 std::string printModule(const Module &module) {

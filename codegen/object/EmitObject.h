@@ -3,6 +3,7 @@
 #ifndef PTC_CODEGEN_OBJECT_EMITOBJECT_H
 #define PTC_CODEGEN_OBJECT_EMITOBJECT_H
 
+#include "codegen/object/CodeFacts.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -39,9 +40,10 @@ void optimizeModule(llvm::Module &module, const TargetLevel &level, llvm::Target
 
 enum class EmissionKind { Object, Assembly };
 
-/// Machine code of a prepared (and optimised) module. The module is changed.
+/// Machine code of a prepared (and optimised) module. The module is changed. `facts`, if any, gets what it is like.
 llvm::Expected<llvm::SmallVector<char, 0>> emitModule(llvm::Module &module, llvm::TargetMachine &machine,
-                                                      EmissionKind kind = EmissionKind::Object);
+                                                      EmissionKind kind = EmissionKind::Object,
+                                                      CodeFacts *facts = nullptr);
 
 /// prepareModule, optimizeModule and emitModule with a machine of the level; for the optLevel 0 nothing is optimised.
 llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const TargetLevel &level,
@@ -50,7 +52,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, cons
 /// The same for a module that is optimised already.
 llvm::Expected<llvm::SmallVector<char, 0>> emitOptimized(llvm::Module &module, const TargetLevel &level,
                                                          EmissionKind kind = EmissionKind::Object,
-                                                         unsigned optLevel = 2);
+                                                         unsigned optLevel = 2, CodeFacts *facts = nullptr);
 
 /// The module as LLVM IR text.
 std::string printModule(const llvm::Module &module);

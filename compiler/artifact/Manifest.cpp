@@ -38,7 +38,9 @@ json::Value symbolOf(const host::Symbol &symbol) {
   return object;
 }
 
-json::Value functionOf(const host::Function &function) {
+} // namespace
+
+json::Value describeFunction(const host::Function &function) {
   return json::Object{{"c_prefix", function.cPrefix},
                       {"guards", listOf(function.guards, [](const host::Guard &guard) { return text(guard.text); })},
                       {"inputs", listOf(function.inputs, valueOf)},
@@ -47,29 +49,58 @@ json::Value functionOf(const host::Function &function) {
                       {"symbols", listOf(function.symbols, symbolOf)}};
 }
 
+namespace {
+
 json::Value amountOf(const Amount &amount) {
   return json::Object{{"at_hint", amount.atHint}, {"expression", text(amount.text)}};
 }
 
+json::Value factsOf(const object::CodeFacts &facts) {
+  json::Object object;
+#define CODE_FACT(field, name, words, better) object[name] = facts.field;
+#include "codegen/object/CodeFacts.def"
+#undef CODE_FACT
+  return object;
+}
+
+json::Value nodesOf(const std::vector<std::string> &nodes) {
+  return listOf(nodes, [](const std::string &node) { return text(node); });
+}
+
 json::Value kernelOf(const KernelEntry &kernel) {
-  json::Object code;
-  for (const auto &[level, bytes] : kernel.codeBytes)
-    code[level] = int64_t(bytes);
+  json::Object bytes, code;
+  for (const CodeEntry &entry : kernel.code) {
+    bytes[entry.level] = entry.bytes;
+    code[entry.level] = factsOf(entry.facts);
+  }
   return json::Object{{"bytes_read", amountOf(kernel.bytesRead)},
                       {"bytes_written", amountOf(kernel.bytesWritten)},
-                      {"code_bytes", std::move(code)},
+                      {"code", std::move(code)},
+                      {"code_bytes", std::move(bytes)},
                       {"flops", amountOf(kernel.flops)},
                       {"kind", kernel.kind},
-                      {"launches", kernel.launches},
+                      {"launch_nodes", listOf(kernel.launches, nodesOf)},
+                      {"launches", int64_t(kernel.launches.size())},
                       {"name", kernel.name},
-                      {"nodes", listOf(kernel.nodes, [](const std::string &node) { return text(node); })},
+                      {"nodes", kernel.launches.empty() ? json::Array() : nodesOf(kernel.launches.front())},
                       {"weight_bytes_read", kernel.weightBytesRead}};
 }
 
 json::Value memoryOf(const MemoryEntry &memory) {
   return json::Object{{"function", text(memory.function)},
+                      {"host_syncs", memory.hostSyncs},
                       {"lower_bound", amountOf(memory.lowerBound)},
                       {"peak", amountOf(memory.peak)}};
+}
+
+json::Value bufferOf(const BufferEntry &buffer) {
+  json::Object object{{"alignment", buffer.alignment},     {"bytes", amountOf(buffer.bytes)},
+                      {"function", text(buffer.function)}, {"kept_until", buffer.keptUntil},
+                      {"last_read", buffer.lastRead},      {"node", text(buffer.node)},
+                      {"offset", amountOf(buffer.offset)}, {"written", buffer.written}};
+  if (!buffer.reuses.empty())
+    object["reuses"] = text(buffer.reuses);
+  return object;
 }
 
 json::Value weightsOf(const WeightsEntry &weights) {
@@ -96,12 +127,13 @@ std::string escapeMake(StringRef path) {
 std::string writeManifest(const Manifest &manifest) {
   json::Value root =
       json::Object{{"abi", PTC_ABI_VERSION},
+                   {"buffers", listOf(manifest.buffers, bufferOf)},
                    {"build_id", manifest.buildId},
                    {"code_bytes", int64_t(manifest.codeBytes)},
                    {"compiler", manifest.interface.compiler},
                    {"file_bytes", int64_t(manifest.fileBytes)},
                    {"flags", listOf(manifest.flags, [](const std::string &flag) { return text(flag); })},
-                   {"functions", listOf(manifest.interface.functions, functionOf)},
+                   {"functions", listOf(manifest.interface.functions, describeFunction)},
                    {"kernels", listOf(manifest.kernels, kernelOf)},
                    {"levels", listOf(manifest.levels, [](const std::string &level) { return text(level); })},
                    {"memory", listOf(manifest.memory, memoryOf)},

@@ -3,6 +3,7 @@
 #define PTC_COMPILER_ARTIFACT_MANIFEST_H
 
 #include "codegen/host/Interface.h"
+#include "codegen/object/CodeFacts.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -14,18 +15,34 @@ struct Amount {
   int64_t atHint = 0;
 };
 
+/// What a kernel became for one level.
+struct CodeEntry {
+  std::string level;
+  int64_t bytes = 0; // of executable sections; 0 where an assembler comes after
+  object::CodeFacts facts;
+};
+
 struct KernelEntry {
-  std::string name, kind;         // "pointwise", "reduction", "contraction", ...
-  std::vector<std::string> nodes; // fused nodes of the first launch, as the user named them
-  unsigned launches = 0;
-  Amount flops, bytesRead, bytesWritten;
-  int64_t weightBytesRead = 0;                             // of bytesRead, at the hint
-  std::vector<std::pair<std::string, uint64_t>> codeBytes; // per CPU level
+  std::string name, kind;                         // "pointwise", "reduction", "contraction", ...
+  std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them
+  Amount flops, bytesRead, bytesWritten;          // of the first launch
+  int64_t weightBytesRead = 0;                    // of bytesRead, at the hint
+  std::vector<CodeEntry> code;
 };
 
 struct MemoryEntry {
   std::string function;
   Amount peak, lowerBound; // bytes of the arena; the largest live set
+  int64_t hostSyncs = 0;   // places where the host waits for a value before it goes on
+};
+
+/// A buffer of the arena. Launches are numbered in a function's order.
+struct BufferEntry {
+  std::string function, node; // the node whose result it holds
+  Amount bytes, offset;
+  int64_t alignment = 0;                              // a power of two that the offset is a multiple of at any dims
+  int64_t written = 0, lastRead = 0, keptUntil = 0;   // launches: first and last use, and for how long it is reserved
+  std::string writtenBy, lastReadBy, keptFor, reuses; // nodes of these; the buffer that it replaces in place
 };
 
 struct WeightsEntry {
@@ -43,6 +60,7 @@ struct Manifest {
   std::vector<std::string> levels;
   std::vector<KernelEntry> kernels;
   std::vector<MemoryEntry> memory;
+  std::vector<BufferEntry> buffers;
   WeightsEntry weights;
   std::string buildId;
   uint64_t fileBytes = 0, codeBytes = 0;
@@ -50,6 +68,9 @@ struct Manifest {
 
 /// Canonical: keys in alphabetical order, two spaces a level, integers only, one trailing newline.
 std::string writeManifest(const Manifest &manifest);
+
+/// The interface of one function, as it stands in the manifest.
+llvm::json::Value describeFunction(const host::Function &function);
 
 /// Makefile syntax: `outputs` depend on `inputs`; every input is also a target without prerequisites, so that a removed
 /// file does not stop make.

@@ -72,8 +72,11 @@ public:
 
 private:
   void numberOps() {
-    unsigned time = 0;
-    program.walk<WalkOrder::PreOrder>([&](Operation *op) { times[op] = time++; });
+    program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      times[op] = unsigned(launchesBefore.size());
+      launchesBefore.push_back(launches);
+      launches += isa<LaunchOp>(op);
+    });
   }
 
   void collectBlocks() {
@@ -91,6 +94,7 @@ private:
       auto [units, scale] = splitSize(type.getElementCount() * type.getElementBytes());
       Expr size = scale * units;
       blockOf[buffer] = blocks.size();
+      endOf[buffer] = life.end;
       blocks.push_back({{buffer}, life, size, scale, units, size.evaluate(hints).value_or(0), Expr()});
     });
   }
@@ -224,6 +228,8 @@ private:
       for (BufferOp buffer : block.buffers) {
         OpBuilder b(buffer);
         auto at = AtOp::create(b, buffer.getLoc(), buffer.getResult().getType(), ExprAttr(block.offset));
+        unsigned end = buffer == block.buffers.back() ? block.life.end : endOf.at(buffer);
+        at->setAttr(keptUntilAttr, b.getI64IntegerAttr(launchesBefore[end]));
         buffer.replaceAllUsesWith(at.getResult());
         buffer.erase();
       }
@@ -239,6 +245,9 @@ private:
   Expr arena;             // bytes
   int64_t lowerBound = 0; // bytes
   llvm::DenseMap<Operation *, unsigned> times;
+  int64_t launches = 0;
+  SmallVector<int64_t> launchesBefore;         // each time
+  llvm::DenseMap<Operation *, unsigned> endOf; // the last use of each buffer
   std::vector<MemoryBlock> blocks;
   llvm::DenseMap<Operation *, unsigned> blockOf;
   SmallVector<BufferOp> unused;

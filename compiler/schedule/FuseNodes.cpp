@@ -45,9 +45,10 @@ public:
     hoistDeclarations();
     collectGroups();
     collectDependencies();
-    if (!disable)
-      while (fuseOnce())
-        ;
+    while (!disable && fuseOnce())
+      ;
+    if (disable)
+      explainDisabled();
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
@@ -326,10 +327,24 @@ private:
   void explain(unsigned producer, unsigned consumer, StringRef reason, int64_t bytes) {
     if (!remarks)
       return;
-    std::string name = formatLocation(entries[producer].group.nodes[0]->getLoc());
-    entries[consumer].group.nodes[0]->emitRemark("not fused with its producer")
-        << (name.empty() ? "" : ", ") << name << ": " << reason << "; it would keep " << bytes
-        << " bytes out of memory";
+    Location location = entries[producer].group.nodes[0]->getLoc();
+    std::string name = formatLocation(location);
+    InFlightDiagnostic remark = entries[consumer].group.nodes[0]->emitRemark("not fused with its producer");
+    remark << (name.empty() ? "" : ", ") << name << ": " << reason << "; it would keep " << bytes
+           << " bytes out of memory";
+    // The same for programs.
+    NodeLocation node = describeLocation(location).value_or(NodeLocation());
+    auto &parts = remark.getUnderlyingDiagnostic()->getMetadata();
+    for (StringRef part : {StringRef(refusedFusion), node.node.empty() ? node.output : node.node, reason})
+      parts.push_back(DiagnosticArgument(StringAttr::get(location.getContext(), part)));
+  }
+
+  void explainDisabled() {
+    for (unsigned consumer = 0; consumer < entries.size(); ++consumer)
+      for (unsigned producer = 0; producer < consumer; ++producer)
+        if (entries[consumer].after.contains(producer))
+          if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
+            explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
   }
 
   /// Topological order of the groups, the earliest position first.

@@ -7,6 +7,10 @@
 #include "mlir/Pass/Pass.h"
 
 namespace ptc {
+/// The first part of the metadata of a remark about two nodes that were not fused; the producer's name and the reason
+/// follow.
+constexpr llvm::StringLiteral refusedFusion = "refused-fusion";
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "compiler/schedule/Passes.h.inc"

@@ -4,9 +4,9 @@
 
 // CHECK: arena = #prim.expr<128>
 // CHECK: lower_bound = #prim.expr<128>
-// CHECK: %[[A:.*]] = loop.at [[AT:[0-9]+]] : <[16] x f32, <[0]>>
-// CHECK: %[[B:.*]] = loop.at {{[0-9]+}} : <[16] x f32, <[0]>>
-// CHECK: %[[C:.*]] = loop.at [[AT]] : <[16] x f32, <[0]>>
+// CHECK: %[[A:.*]] = loop.at [[AT:[0-9]+]] {loop.kept_until = 2 : i64} : <[16] x f32, <[0]>>
+// CHECK: %[[B:.*]] = loop.at {{[0-9]+ .*}} : <[16] x f32, <[0]>>
+// CHECK: %[[C:.*]] = loop.at [[AT]] {{.*}} : <[16] x f32, <[0]>>
 loop.kernel @copy(%a: !loop.buffer<[16] x f32, <[0]>>, %b: !loop.buffer<[16] x f32, <[0]>>) attributes {symbols = [], parallel = 1, arguments_written = array<i64: 1>} {
   loop.pointwise [16] {
     %0 = loop.load %a [d0] : <[16] x f32, <[0]>>

@@ -1,8 +1,8 @@
 // An output does not take the place of an operand that the body loads after it stores that output.
 // RUN: ptc-opt %s --ptc-plan-memory | FileCheck %s
 
-// CHECK: %[[IN:.*]] = loop.at [[AT:[0-9]+]] : <[16] x f32, <[0]>>
-// CHECK-NOT: loop.at [[AT]] :
+// CHECK: %[[IN:.*]] = loop.at [[AT:[0-9]+]] {{.*}} : <[16] x f32, <[0]>>
+// CHECK-NOT: loop.at [[AT]] {
 // CHECK: loop.launch @early
 loop.kernel @copy(%a: !loop.buffer<[16] x f32, <[0]>>, %b: !loop.buffer<[16] x f32, <[0]>>) attributes {symbols = [], parallel = 1, arguments_written = array<i64: 1>} {
   loop.pointwise [16] {

@@ -4,9 +4,9 @@
 
 // CHECK: arena = #prim.expr<192*batch>
 // CHECK: lower_bound = #prim.expr<768>
-// CHECK-DAG: loop.at 0 : <[32*batch] x f32, <[0]>>
-// CHECK-DAG: loop.at 128*batch : <[16*batch] x f32, <[0]>>
-// CHECK-DAG: loop.at 0 : <[31*batch] x f32, <[0]>>
+// CHECK-DAG: loop.at 0 {{.*}} : <[32*batch] x f32, <[0]>>
+// CHECK-DAG: loop.at 128*batch {{.*}} : <[16*batch] x f32, <[0]>>
+// CHECK-DAG: loop.at 0 {{.*}} : <[31*batch] x f32, <[0]>>
 loop.kernel @step(%a: !loop.buffer<[s0] x f32, <[0]>>, %b: !loop.buffer<[s0] x f32, <[0]>>) attributes {symbols = ["s0"], parallel = 1, arguments_written = array<i64: 1>} {
   loop.pointwise [s0] {
     %0 = loop.load %a [s0 - d0 - 1] : <[s0] x f32, <[0]>>
