@@ -278,6 +278,28 @@ static ScalarProgram::Step conversionStep(Operation *op, const Place &p) {
       .Default([](Operation *) { return Result(); });
 }
 
+/// The bits that a float has in memory, and back. Elements of float types are doubles here.
+static ScalarProgram::Step bitcastStep(Operation *op, const Place &p) {
+  if (!isa<arith::BitcastOp>(op))
+    return {};
+  auto from = dyn_cast<FloatType>(op->getOperand(0).getType()), to = dyn_cast<FloatType>(op->getResult(0).getType());
+  if (from)
+    return unary(p, [=](uint64_t x) {
+      llvm::APFloat value(asFloat(x));
+      bool losesInfo;
+      value.convert(from.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      return value.bitcastToAPInt().getZExtValue();
+    });
+  if (to)
+    return unary(p, [=, width = p.toWidth](uint64_t x) {
+      llvm::APFloat value(to.getFloatSemantics(), llvm::APInt(width, x));
+      bool losesInfo;
+      value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      return fromFloat(value.convertToDouble());
+    });
+  return unary(p, [](uint64_t x) { return x; });
+}
+
 static ScalarProgram::Step choiceStep(Operation *op, const Place &p) {
   using Result = ScalarProgram::Step;
   unsigned width = p.width;
@@ -342,7 +364,7 @@ llvm::Expected<ScalarProgram> ScalarProgram::create(Block &block, Value result) 
     place.width = from.getIntOrFloatBitWidth();
     place.toWidth = type.getIntOrFloatBitWidth();
     Step step;
-    for (auto rule : {floatStep, integerStep, conversionStep, choiceStep})
+    for (auto rule : {floatStep, integerStep, conversionStep, bitcastStep, choiceStep})
       if (!step)
         step = rule(&op, place);
     if (!step)

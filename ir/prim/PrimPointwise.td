@@ -20,6 +20,7 @@ def Float   : TypeClass<"float", TensorOf<[AnyFloat]>>;
 def Integer : TypeClass<"integer", TensorOf<[AnySignedInteger, AnyUnsignedInteger]>>;
 def Bool    : TypeClass<"bool", TensorOf<[I1]>>;
 def Bits    : TypeClass<"bits", TensorOf<[I1, AnySignedInteger, AnyUnsignedInteger]>>;
+def Word    : TypeClass<"word", TensorOf<[UI64]>>;
 def Any     : TypeClass<"any", TensorOf<[AnyType]>>;
 
 class Prim_Pointwise<string mnemonic, int operandCount, TypeClass types,
@@ -128,6 +129,8 @@ def Prim_AndOp : Prim_Binary<"and", Bits, "return s.bitAnd(x[0], x[1]);">;
 def Prim_OrOp : Prim_Binary<"or", Bits, "return s.bitOr(x[0], x[1]);">;
 def Prim_XorOp : Prim_Binary<"xor", Bits, "return s.bitXor(x[0], x[1]);">;
 def Prim_NotOp : Prim_Unary<"not", Bits, "return s.bitNot(x[0]);">;
+// 64 random bits: words 0 and 1 of Philox 4x32-10 with the counter (a, 0) and the key b.
+def Prim_PhiloxOp : Prim_Binary<"philox", Word, "return s.philox(x[0], x[1]);", "0, 1e18">;
 // A shift of the width or more yields 0; a signed shift to the right leaves the sign.
 def Prim_ShiftLeftOp : Prim_Binary<"shift_left", Integer, "return s.shiftLeft(x[0], x[1]);", "0, 7">;
 def Prim_ShiftRightOp : Prim_Binary<"shift_right", Integer, "return s.shiftRight(x[0], x[1]);", "0, 7">;
@@ -165,6 +168,17 @@ def Prim_ConvertOp : Prim_Op<"convert", [Pure, Elementwise, SameOperandsAndResul
   let arguments = (ins Prim_Tensor:$x);
   let results = (outs Prim_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($y)";
+  let extraClassDeclaration = [{
+    ::mlir::Value emitScalar(::ptc::prim::ScalarBuilder &s, ::llvm::ArrayRef<::mlir::Value> x);
+  }];
+}
+
+def Prim_BitcastOp : Prim_Op<"bitcast", [Pure, Elementwise, SameOperandsAndResultShape, Prim_PointwiseInterface]> {
+  let summary = "the bits of an element as another type of the same width; a boolean is a byte of 0 or 1";
+  let arguments = (ins Prim_Tensor:$x);
+  let results = (outs Prim_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($y)";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Value emitScalar(::ptc::prim::ScalarBuilder &s, ::llvm::ArrayRef<::mlir::Value> x);
   }];

@@ -55,6 +55,16 @@ Value ConvertOp::emitScalar(ScalarBuilder &s, ArrayRef<Value> x) {
   return s.convert(x[0], getScalarType(to), to.isUnsignedInteger());
 }
 
+Value BitcastOp::emitScalar(ScalarBuilder &s, ArrayRef<Value> x) {
+  return s.bitcast(x[0], getScalarType(getElementType(getY())));
+}
+
+LogicalResult BitcastOp::verify() {
+  auto storedBits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  Type from = getElementType(getX()), to = getElementType(getY());
+  return storedBits(from) == storedBits(to) ? success() : emitOpError("takes ") << from << " to another width: " << to;
+}
+
 //===----------------------------------------------------------------------===//
 // Sources and views
 //===----------------------------------------------------------------------===//

@@ -256,3 +256,35 @@ Value ScalarBuilder::convert(Value a, Type to, bool toUnsigned) {
     return arith::TruncIOp::create(b, loc, to, a);
   return zeroExtend ? Value(arith::ExtUIOp::create(b, loc, to, a)) : Value(arith::ExtSIOp::create(b, loc, to, a));
 }
+
+Value ScalarBuilder::bitcast(Value a, Type to) {
+  Type from = a.getType();
+  if (from == to)
+    return a;
+  if (from.isInteger(1) || to.isInteger(1))
+    return convert(a, to, /*toUnsigned=*/true);
+  if (isFloat(a) && isa<FloatType>(to))
+    a = arith::BitcastOp::create(b, loc, b.getIntegerType(from.getIntOrFloatBitWidth()), a);
+  return arith::BitcastOp::create(b, loc, to, a);
+}
+
+// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3; SC 2011). A word of 32 bits
+// lies in the low half of an i64, so that a product holds both of its halves.
+Value ScalarBuilder::philox(Value counter, Value key) {
+  constexpr double multipliers[] = {0xD2511F53, 0xCD9E8D57}, bumps[] = {0x9E3779B9, 0xBB67AE85};
+  Type type = counter.getType();
+  Value low = constant(type, 0xFFFFFFFF), half = constant(type, 32);
+  auto highOf = [&](Value v) -> Value { return arith::ShRUIOp::create(b, loc, v, half); };
+  auto lowOf = [&](Value v) { return bitAnd(v, low); };
+  Value x[4] = {lowOf(counter), highOf(counter), zero(counter), zero(counter)};
+  Value keys[2] = {lowOf(key), highOf(key)};
+  for (int round = 0; round < 10; ++round) {
+    Value first = mul(x[0], constant(type, multipliers[0])), second = mul(x[2], constant(type, multipliers[1]));
+    Value next[4] = {bitXor(bitXor(highOf(second), x[1]), keys[0]), lowOf(second),
+                     bitXor(bitXor(highOf(first), x[3]), keys[1]), lowOf(first)};
+    llvm::copy(next, x);
+    for (int i = 0; i < 2; ++i)
+      keys[i] = lowOf(add(keys[i], constant(type, bumps[i])));
+  }
+  return bitOr(x[0], arith::ShLIOp::create(b, loc, x[1], half));
+}

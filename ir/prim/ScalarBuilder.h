@@ -51,6 +51,11 @@ public:
   /// the result, the builder's own signedness the operand.
   mlir::Value convert(mlir::Value a, mlir::Type to, bool toUnsigned);
 
+  /// The bits of `a` as another type of the same width; a boolean is a byte of 0 or 1.
+  mlir::Value bitcast(mlir::Value a, mlir::Type to);
+  /// 64 random bits for two words of 64 bits; the row in PrimPointwise.td says which.
+  mlir::Value philox(mlir::Value counter, mlir::Value key);
+
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value zero(mlir::Value like) { return constant(like.getType(), 0); }
   mlir::Value one(mlir::Value like) { return constant(like.getType(), 1); }

@@ -1,4 +1,5 @@
 //===- Activation.cpp - activation functions and softmax ------------------===//
+#include "lowering/decomp/Activations.h"
 #include "lowering/decomp/OnnxOps.h"
 #include <cmath>
 
@@ -115,6 +116,36 @@ Values fastGelu(NodeContext &n) {
 Values quickGelu(NodeContext &n) {
   Value x = n.input(0);
   return {n.mul(x, n.sigmoid(n.mul(x, n.real("alpha", 1.702))))};
+}
+
+Value activate(NodeContext &n, Value x, llvm::StringRef name, const ActivationParameters &p) {
+  if (name.empty())
+    return x;
+  if (name == "Relu")
+    return n.relu(x);
+  if (name == "Tanh")
+    return n.tanh(x);
+  if (name == "Sigmoid")
+    return n.sigmoid(x);
+  if (name == "LeakyRelu")
+    return leaky(n, x, n.scalarLike(p.alpha.value_or(0.01), x));
+  if (name == "Elu")
+    return elu(n, x, p.alpha.value_or(1.0));
+  if (name == "HardSigmoid")
+    return hardSigmoid(n, x, p.alpha.value_or(0.2), p.beta.value_or(0.5));
+  if (name == "HardSwish")
+    return n.mul(x, hardSigmoid(n, x, 1.0 / 6, 0.5));
+  if (name == "Clip")
+    return n.clamp(x, p.alpha.value_or(-INFINITY), p.beta.value_or(INFINITY));
+  if (name == "Softplus")
+    return softplus(n, x);
+  if (name == "Softsign")
+    return n.div(x, n.add(n.abs(x), 1.0));
+  if (name == "Gelu")
+    return geluByErf(n, x);
+  if (name == "FastGelu")
+    return geluByTanh(n, x);
+  return n.fail(DiagId::UnsupportedAttribute, "activation", name);
 }
 
 //===----------------------------------------------------------------------===//

@@ -135,6 +135,52 @@ Values scan(NodeContext &n) {
   return outputs;
 }
 
+/// Version 8: every element of a batch is scanned for itself, along the second dim.
+Values scanBatch(NodeContext &n) {
+  int64_t scanned = n.integer("num_scan_inputs", 0), states = int64_t(n.inputCount()) - 1 - scanned;
+  int64_t stacked = int64_t(n.outputCount()) - states;
+  if (scanned < 1 || states < 0 || stacked < 0)
+    return {n.fail(DiagId::BadAttribute, "num_scan_inputs", scanned, "it must be one of the inputs at least")};
+  if (n.hasInput(0))
+    return {n.fail(DiagId::UnsupportedForm, "a Scan of sequences of several lengths (input 0)")};
+  std::optional<Ints> isReversed = perValue(n, "directions", scanned);
+  if (!isReversed)
+    return {};
+  Value first = n.input(1 + states);
+  Expr batch = n.dim(first, 0), rounds = n.dim(first, 1);
+  for (int64_t i = 0; i < states + scanned; ++i)
+    if (Value x = n.input(1 + i); n.rank(x) < (i < states ? 1 : 2) || !n.shapes.assumeEqual(n.dim(x, 0), batch) ||
+                                  (i >= states && !n.shapes.assumeEqual(n.dim(x, 1), rounds)))
+      return {n.fail(DiagId::WrongRank, 1 + i, n.rank(x), "the dims of the batch and of the sequences are needed")};
+  if (!batch.isConstant() || !rounds.isConstant())
+    return {n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape, "the number of rounds")};
+  int64_t total = batch.getValue() * rounds.getValue();
+  if (batch.getValue() > maxRounds || rounds.getValue() > maxRounds || total > maxRounds || total < 1)
+    return {n.fail(DiagId::TooLongToUnroll, total, maxRounds)};
+  SmallVector<Values> results(states + stacked); // an element of the batch each
+  for (int64_t b = 0; b < batch.getValue(); ++b) {
+    Values state;
+    SmallVector<Values> rows(stacked);
+    for (int64_t i = 0; i < states; ++i)
+      state.push_back(n.at(n.input(1 + i), 0, b));
+    for (int64_t t = 0; t < rounds.getValue(); ++t) {
+      Values arguments = state;
+      for (int64_t i = 0; i < scanned; ++i)
+        arguments.push_back(
+            n.at(n.at(n.input(1 + states + i), 0, b), 0, (*isReversed)[i] ? rounds.getValue() - 1 - t : t));
+      std::optional<Values> outputs = n.subgraph("body", arguments);
+      if (!outputs || int64_t(outputs->size()) != states + stacked)
+        return {n.fail(DiagId::BodyResults, outputs ? outputs->size() : 0, states + stacked)};
+      state.assign(outputs->begin(), outputs->begin() + states);
+      for (int64_t i = 0; i < stacked; ++i)
+        rows[i].push_back((*outputs)[states + i]);
+    }
+    for (int64_t i = 0; i < states + stacked; ++i)
+      results[i].push_back(i < states ? state[i] : n.stack(rows[i - states], 0));
+  }
+  return llvm::map_to_vector<2>(results, [&](const Values &elements) { return n.stack(elements, 0); });
+}
+
 /// Rounds go on for `trip count` times, while the condition that the body gives holds.
 Values loop(NodeContext &n) {
   int64_t states = std::max<int64_t>(0, int64_t(n.inputCount()) - 2);

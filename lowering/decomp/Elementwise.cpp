@@ -204,6 +204,7 @@ static Value castTo(NodeContext &n, Value x, Type to) {
   return n.convert(x, to);
 }
 Values cast(NodeContext &n) { return {castTo(n, n.input(0), n.typeAttribute("to"))}; }
+Values bitCast(NodeContext &n) { return {n.bitcast(n.input(0), n.typeAttribute("to"))}; }
 Values castLike(NodeContext &n) { return {castTo(n, n.input(0), n.elementType(n.input(1)))}; }
 
 } // namespace ptc::decomp

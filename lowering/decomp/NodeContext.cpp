@@ -124,6 +124,47 @@ Value NodeContext::tensor(StringRef name) {
   return value;
 }
 
+DenseElementsAttr NodeContext::constantAttribute(StringRef name) {
+  const AttributeProto *attribute = has(name) ? find(name, AttributeProto::TENSOR) : nullptr;
+  if (!attribute)
+    return {};
+  Value value = hooks.constant(attribute->t(), loc);
+  failed |= !value;
+  auto op = value ? value.getDefiningOp<prim::ConstantOp>() : prim::ConstantOp();
+  return op ? dyn_cast<DenseElementsAttr>(op.getValue()) : DenseElementsAttr();
+}
+
+std::optional<SmallVector<double>> NodeContext::tensorReals(StringRef name) {
+  DenseElementsAttr elements = constantAttribute(name);
+  if (elements && isa<IntegerType>(elements.getElementType())) {
+    Ints integers = *tensorIntegers(name);
+    return SmallVector<double>(integers.begin(), integers.end());
+  }
+  if (!elements || !isa<FloatType>(elements.getElementType()))
+    return std::nullopt;
+  return llvm::map_to_vector(elements.getValues<APFloat>(), [](APFloat value) {
+    bool losesInfo;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return value.convertToDouble();
+  });
+}
+
+std::optional<Ints> NodeContext::tensorIntegers(StringRef name) {
+  DenseElementsAttr elements = constantAttribute(name);
+  auto type = elements ? dyn_cast<IntegerType>(elements.getElementType()) : IntegerType();
+  if (!type)
+    return std::nullopt;
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  return llvm::map_to_vector<6>(elements.getValues<APInt>(), [&](const APInt &value) {
+    return isUnsigned ? int64_t(value.getZExtValue()) : value.getSExtValue();
+  });
+}
+
+Type NodeContext::tensorType(StringRef name) {
+  const AttributeProto *attribute = has(name) ? find(name, AttributeProto::TENSOR) : nullptr;
+  return attribute ? fromOnnxType(getContext(), attribute->t().data_type()) : Type();
+}
+
 Type NodeContext::typeAttribute(StringRef name) {
   const AttributeProto *attribute = find(name, AttributeProto::INT);
   if (!attribute)

@@ -24,6 +24,10 @@ namespace ptc::decomp {
 struct ImportHooks {
   /// A constant or weight for a tensor in an attribute; null after a diagnostic.
   std::function<Value(const onnx::TensorProto &, mlir::Location)> tensor;
+  /// The same, but never a weight.
+  std::function<Value(const onnx::TensorProto &, mlir::Location)> constant;
+  /// Numbers the nodes that draw random numbers, in the order of import.
+  std::function<uint64_t()> nextStream;
   /// Imports the nodes of a subgraph at the insertion point, its inputs being these values; its outputs, or nothing
   /// after a diagnostic.
   std::function<std::optional<Values>(const onnx::GraphProto &, llvm::ArrayRef<Value>)> subgraph;
@@ -66,9 +70,15 @@ public:
   std::optional<llvm::SmallVector<double>> reals(llvm::StringRef name);
   llvm::SmallVector<std::string> texts(llvm::StringRef name);
   Value tensor(llvm::StringRef name);
+  /// All elements of a tensor in an attribute of numbers; nothing if it is absent, or after a diagnostic.
+  std::optional<llvm::SmallVector<double>> tensorReals(llvm::StringRef name);
+  std::optional<Ints> tensorIntegers(llvm::StringRef name);
+  /// The element type of a tensor in an attribute.
+  Type tensorType(llvm::StringRef name);
   /// The element type named by an attribute such as `to`; null if absent, or after a diagnostic.
   Type typeAttribute(llvm::StringRef name);
   std::optional<Values> subgraph(llvm::StringRef name, llvm::ArrayRef<Value> inputs = {});
+  uint64_t nextStream() { return hooks.nextStream(); }
 
   /// The attribute `axis`, non-negative, of `rank` dims.
   std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");
@@ -77,6 +87,7 @@ public:
   std::optional<Ints> axes(size_t i, int64_t rank);
 
 private:
+  mlir::DenseElementsAttr constantAttribute(llvm::StringRef name);
   const onnx::AttributeProto *find(llvm::StringRef name, int type);
   const onnx::NodeProto &node;
   int64_t version;

@@ -149,21 +149,4 @@ Values lrn(NodeContext &n) {
   return {n.div(x, n.binary<PowOp>(base, n.scalarLike(n.real("beta", 0.75), x)))};
 }
 
-/// Inference: the identity; the mask is all true.
-Values dropout(NodeContext &n) {
-  Value x = n.input(0);
-  if (n.hasInput(2)) {
-    std::optional<int64_t> training = n.inputInt(2, "training_mode");
-    if (!training)
-      return {};
-    std::optional<double> ratio;
-    if (*training && n.hasInput(1) && !(ratio = n.inputReal(1, "ratio")))
-      return {};
-    if (*training && (!ratio || *ratio != 0))
-      return {n.fail(DiagId::UnsupportedForm, "Dropout in training mode")};
-  }
-  Type maskType = n.opset() >= 10 ? n.i1() : n.elementType(x);
-  return {x, n.hasOutput(1) ? n.fill(n.scalar(1, maskType), n.dims(x)) : Value()};
-}
-
 } // namespace ptc::decomp

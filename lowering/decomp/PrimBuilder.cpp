@@ -377,3 +377,12 @@ Value PrimBuilder::convert(Value x, Type to) {
     return x;
   return fold(ConvertOp::create(builder, loc, resultType(dims(x), to), x));
 }
+
+Value PrimBuilder::bitcast(Value x, Type to) {
+  if (!x || !to || elementType(x) == to)
+    return x;
+  auto storedBits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  if (storedBits(elementType(x)) != storedBits(to))
+    return fail(DiagId::WrongInputType, 0, elementType(x), "a type of the result's width is needed");
+  return fold(BitcastOp::create(builder, loc, resultType(dims(x), to), x));
+}

@@ -82,11 +82,13 @@ public:
 
   //===--- Types and constants ---===//
   Type f32() { return builder.getF32Type(); }
+  Type f64() { return builder.getF64Type(); }
   Type i1() { return builder.getI1Type(); }
   Type si64() { return builder.getIntegerType(64, /*isSigned=*/true); }
   Type si32() { return builder.getIntegerType(32, true); }
   Type si8() { return builder.getIntegerType(8, true); }
   Type ui8() { return builder.getIntegerType(8, false); }
+  Type ui64() { return builder.getIntegerType(64, false); }
   Expr expr(int64_t value) const { return shapes.constant(value); }
   Dims exprs(llvm::ArrayRef<int64_t> values) const;
   Value constant(mlir::DenseElementsAttr value);
@@ -143,6 +145,8 @@ public:
   Value isNan(Value x) { return test<prim::IsNanOp>(x); }
   Value select(Value condition, Value a, Value b);
   Value convert(Value x, Type elementType);
+  /// The same bits as another type of the same width.
+  Value bitcast(Value x, Type elementType);
   Value convertLike(Value x, Value like) { return like ? convert(x, elementType(like)) : Value(); }
 
   //===--- Views ---===//

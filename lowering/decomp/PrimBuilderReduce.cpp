@@ -42,8 +42,10 @@ Value PrimBuilder::argReduce(ArgKind kind, Value x, int64_t axis, bool selectLas
   if (!hasAxis(x, axis))
     return {};
   Dims to = dims(x), kept = to;
-  to.erase(to.begin() + axis);
   kept[axis] = expr(1);
+  to.erase(to.begin() + axis);
+  if (dim(x, axis).isConstant(1)) // a loop over nothing has no index to give
+    return fill(scalar(0, si64()), keepDims ? kept : to);
   Value result = fold(ArgReduceOp::create(builder, loc, resultType(to, si64()), x, kind, axis, selectLast));
   return keepDims ? reshape(result, kept) : result;
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Quantized.h"
 #include "lowering/decomp/Windows.h"
 
 using namespace ptc::prim;
@@ -42,8 +43,7 @@ static Value spread(NodeContext &n, Value v, Value x, int64_t blockSize) {
   return n.sliceAxis(repeated, *axis, n.expr(0), n.dim(x, *axis)); // the last block may be short
 }
 
-/// Rounds half to even, shifts, saturates.
-static Value quantize(NodeContext &n, Value x, Value scale, Value zeroPoint, Type to) {
+Value quantize(NodeContext &n, Value x, Value scale, Value zeroPoint, Type to) {
   Value scaled = n.div(x, n.convertLike(scale, x));
   if (llvm::isa<mlir::FloatType>(to)) {
     if (zeroPoint)
@@ -74,7 +74,7 @@ Values quantizeLinear(NodeContext &n) {
   return {quantize(n, wide, spread(n, scale, x, blockSize), spread(n, zeroPoint, x, blockSize), to)};
 }
 
-static Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
+Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
   Value y;
   if (zeroPoint && n.isInteger(x))
     y = n.convertLike(n.sub(n.convert(x, n.si32()), n.convert(zeroPoint, n.si32())), scale);
@@ -108,8 +108,7 @@ Values dynamicQuantizeLinear(NodeContext &n) {
 // Integer products
 //===----------------------------------------------------------------------===//
 
-/// x - zero point in 32-bit integers; a vector of zero points belongs to the dim `axis`.
-static Value centered(NodeContext &n, Value x, Value zeroPoint, int64_t axis) {
+Value centered(NodeContext &n, Value x, Value zeroPoint, int64_t axis) {
   Value wide = n.convert(x, n.si32());
   if (!zeroPoint)
     return wide;
@@ -135,8 +134,7 @@ static Value requantize(NodeContext &n, Value product, Value scale, Value outSca
   return quantize(n, n.mul(n.convert(product, n.f32()), scale), outScale, outZero, n.elementType(outZero));
 }
 
-/// A vector of scales along `axis` of x.
-static Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis) {
+Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis) {
   if (n.rank(scale) == 0 || n.dim(scale, 0).isConstant(1))
     return n.convert(n.reshape(scale, {}), n.f32());
   return n.rank(scale) == 1 ? n.convert(n.broadcast(scale, axis, n.dims(x)), n.f32()) : n.convert(scale, n.f32());

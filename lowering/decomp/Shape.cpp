@@ -344,11 +344,13 @@ Values constantOfShape(NodeContext &n) {
 
 /// start + i * delta for i < ceil((limit - start) / delta)
 Values range(NodeContext &n) {
-  Value start = n.reshape(n.input(0), {}), limit = n.reshape(n.input(1), {}), delta = n.reshape(n.input(2), {});
+  Value start = n.reshape(n.input(0), {}), limit = n.reshape(n.input(1), {});
+  bool hasDelta = n.hasInput(2) || n.opset() >= 11; // onnxruntime's own operator may leave it out
+  Value delta = hasDelta ? n.reshape(n.input(2), {}) : n.scalarLike(1, start);
   Expr count;
   if (n.isInteger(start)) {
     std::optional<Expr> from = n.inputExpr(0, "start"), to = n.inputExpr(1, "limit");
-    std::optional<int64_t> by = n.inputInt(2, "delta");
+    std::optional<int64_t> by = hasDelta ? n.inputInt(2, "delta") : 1;
     if (!from || !to || !by)
       return {};
     if (*by == 0 || *by == INT64_MIN)

@@ -181,4 +181,34 @@ Values col2Im(NodeContext &n) {
   return {n.slice(n.reshape(summed, dims), starts, Ints(dims.size(), 1), cropped)};
 }
 
+//===----------------------------------------------------------------------===//
+// Mel filters
+//===----------------------------------------------------------------------===//
+
+/// Triangles over the bins of a spectrum, between three neighbouring ones of num_mel_bins + 2 edges that are equally
+/// far apart on the mel scale, 2595 log10(1 + f / 700). Rows are bins of the spectrum, columns triangles.
+Values melWeightMatrix(NodeContext &n) {
+  std::optional<int64_t> filters = n.inputInt(0, "num_mel_bins"), length = n.inputInt(1, "dft_length");
+  if (!filters || !length)
+    return {};
+  if (*filters < 1 || *length < 1)
+    return {n.fail(DiagId::DimMismatch, "input 0 (num_mel_bins)", *filters, "what is needed", "a positive number")};
+  Type type = n.f64();
+  auto input = [&](size_t i) { return n.convert(n.reshape(n.input(i), {}), type); };
+  auto toMel = [&](Value f) { return n.mul(n.log(n.add(n.div(f, 700.0), 1.0)), 2595 / std::log(10.0)); };
+  Value low = toMel(input(3)), step = n.div(n.sub(toMel(input(4)), low), double(*filters + 2));
+  Value mel = n.add(n.mul(n.iota(0, n.expr(*filters + 2), type), step), low);
+  Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(10, type), n.div(mel, 2595.0)), -1.0), 700.0);
+  Value edges = n.unary<FloorOp>(n.div(n.mul(hertz, double(*length + 1)), input(2)));
+  auto edge = [&](int64_t i) { return n.sliceAxis(edges, 0, n.expr(i), n.expr(*filters)); };
+  Value left = edge(0), top = edge(1), right = edge(2);
+  Value bin = n.iota(0, n.exprs({*length / 2 + 1, *filters}), type), zero = n.scalar(0, type), one = n.scalar(1, type);
+  Value rise = n.sub(top, left), fall = n.sub(right, top);
+  Value rising = n.select(n.equal(rise, zero), one, n.div(n.sub(bin, left), rise));
+  Value isRising = n.logicalAnd(n.lessEqual(left, bin), n.lessEqual(bin, top));
+  Value isFalling = n.logicalAnd(n.lessEqual(top, bin), n.less(bin, right));
+  Value weight = n.select(isFalling, n.div(n.sub(right, bin), fall), n.select(isRising, rising, zero));
+  return {n.convert(weight, n.has("output_datatype") ? n.typeAttribute("output_datatype") : n.f32())};
+}
+
 } // namespace ptc::decomp

@@ -292,6 +292,8 @@ bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &mo
 /// The checker compares dims with bytes, which marked tensors do not have: in its copy of the model they are empty.
 static void emptyMarkedTensors(GraphProto &graph);
 
+static constexpr char foreignDomain[] = "com.microsoft";
+
 static void emptyIfMarked(onnx::TensorProto &tensor) {
   ByteRange range;
   if (!readMark(tensor.doc_string(), range))
@@ -316,6 +318,29 @@ static void emptyMarkedTensors(GraphProto &graph) {
   emptyMarkedTensorsOf(*graph.mutable_node());
 }
 
+/// Nodes that onnxruntime's tools put into ONNX's own domain, which the checker does not know there, move to theirs.
+template <typename Nodes> static void moveForeignNodes(Nodes &nodes, const Opsets &opsets) {
+  for (NodeProto &node : nodes) {
+    bool isForeign = Opsets::normalize(node.domain()).empty() && !opsets.schema(node) &&
+                     decomp::findOnnxOp("", node.op_type(), opsets.operatorVersion(node));
+    if (isForeign)
+      node.set_domain(foreignDomain);
+    for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+      if (attribute.has_g())
+        moveForeignNodes(*attribute.mutable_g()->mutable_node(), opsets);
+  }
+}
+
+template <typename Owner, typename Nodes> static void moveForeignNodesOf(Owner &owner, Nodes &nodes) {
+  Opsets opsets(owner.opset_import());
+  moveForeignNodes(nodes, opsets);
+  if (!opsets.has(foreignDomain)) {
+    onnx::OperatorSetIdProto *import = owner.add_opset_import();
+    import->set_domain(foreignDomain);
+    import->set_version(1);
+  }
+}
+
 bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &model) {
   try {
     ModelProto copy = model;
@@ -323,8 +348,11 @@ bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &mod
     for (onnx::ValueInfoProto &input : *copy.mutable_graph()->mutable_input())
       if (input.type().has_tensor_type()) // --shape may give what is missing
         input.mutable_type()->mutable_tensor_type()->mutable_shape();
-    for (onnx::FunctionProto &function : *copy.mutable_functions())
+    moveForeignNodesOf(copy, *copy.mutable_graph()->mutable_node());
+    for (onnx::FunctionProto &function : *copy.mutable_functions()) {
       emptyMarkedTensorsOf(*function.mutable_node());
+      moveForeignNodesOf(function, *function.mutable_node());
+    }
     onnx::checker::check_model(copy);
     return true;
   } catch (const std::exception &e) {

@@ -18,6 +18,7 @@
 #include "lowering/onnx/CheckGraph.h"
 #include "lowering/onnx/FunctionBody.h"
 #include "lowering/onnx/Tensors.h"
+#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -166,12 +167,35 @@ static bool checkTypes(decomp::NodeContext &node, const onnx::OpSchema &schema, 
   return true;
 }
 
+/// Without a schema nothing says which element types an operator takes: those with which its prim ops are sound.
+static bool fitTypes(decomp::NodeContext &context, const NodeProto &node, ArrayRef<Value> inputs, Operation *first) {
+  bool isSound = true;
+  {
+    ScopedDiagnosticHandler silence(context.getContext(), [](Diagnostic &) {});
+    for (Operation *op = first; op; op = op->getNextNode())
+      isSound &= succeeded(mlir::verify(op));
+  }
+  if (isSound)
+    return true;
+  std::string types;
+  for (Value input : inputs)
+    types += (types.empty() ? "" : ", ") +
+             (input ? decomp::onnxTypeName(decomp::toOnnxType(prim::getElementType(input))) : std::string("none"));
+  context.fail(DiagId::UnsupportedForm, node.op_type() + " of inputs of types (" + types + ")");
+  return false;
+}
+
 bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc,
                               decomp::Decomposition function) {
   decomp::ImportHooks hooks;
   hooks.tensor = [&](const onnx::TensorProto &tensor, Location where) {
     return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name());
   };
+  hooks.constant = [&](const onnx::TensorProto &tensor, Location where) {
+    return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name(),
+                        /*isInline=*/true);
+  };
+  hooks.nextStream = [&] { return streamCount++; };
   hooks.subgraph = [&](const onnx::GraphProto &graph, ArrayRef<Value> values) {
     return importSubgraph(graph, values, frame);
   };
@@ -186,8 +210,15 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
   }
   if (schema && !checkTypes(context, *schema, inputs))
     return false;
+  Block *block = builder.getInsertionBlock();
+  Operation *before = block->empty() ? nullptr : &block->back();
   Values outputs = function(context);
   if (context.hasFailed())
+    return false;
+  if (!schema && !fitTypes(context, node, inputs,
+                           before           ? before->getNextNode()
+                           : block->empty() ? nullptr
+                                            : &block->front()))
     return false;
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty())

@@ -73,6 +73,7 @@ private:
   LocalFunctions functions;
   mlir::Block *entry; // weights and constants of all graphs stand at its beginning
   unsigned nodeCount = 0;
+  uint64_t streamCount = 0; // of random numbers
 };
 
 } // namespace ptc::onnx_import

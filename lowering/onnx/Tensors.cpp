@@ -88,7 +88,7 @@ DenseElementsAttr makeDense(RankedTensorType type, ArrayRef<char> bytes) {
 } // namespace
 
 Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const ModelFile &file, const TensorProto &tensor,
-                                     StringRef name) {
+                                     StringRef name, bool isInline) {
   std::string what = ("tensor '" + name + "'").str();
   Type element = decomp::fromOnnxType(builder.getContext(), tensor.data_type());
   if (!element) {
@@ -121,7 +121,7 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
     return {};
   }
   ByteRange range;
-  if (needed > maxInlineBytes && readMark(tensor.doc_string(), range)) {
+  if (!isInline && needed > maxInlineBytes && readMark(tensor.doc_string(), range)) {
     auto ref = prim::WeightRefAttr::get(builder.getContext(), name, range.file, range.offset, range.size);
     return prim::WeightOp::create(builder, loc, type, ref);
   }

@@ -8,9 +8,9 @@
 namespace ptc::onnx_import {
 
 /// `prim.constant` for small tensors and for those whose bytes do not lie in a file as they are; `prim.weight` for the
-/// others. Null after a diagnostic.
+/// others, unless `isInline`. Null after a diagnostic.
 mlir::Value importTensor(mlir::OpBuilder &builder, mlir::Location loc, const ModelFile &file,
-                         const onnx::TensorProto &tensor, llvm::StringRef name);
+                         const onnx::TensorProto &tensor, llvm::StringRef name, bool isInline = false);
 
 } // namespace ptc::onnx_import
 

@@ -23,8 +23,8 @@ void FunctionLowering::lowerPointwise(Operation *op) {
   Type from = prim::getElementType(op->getOperand(op->getNumOperands() - 1));
   result.dims = prim::getDims(op->getResult(0));
   result.elementType = to;
-  result.operations += isa<prim::ConvertOp>(op) ? 0 : 1;
-  bool isConversion = isa<prim::ConvertOp>(op);
+  bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op);
+  result.operations += isConversion ? 0 : 1;
   result.element = [=](Body &body, const Index &index) mutable -> Value {
     SmallVector<Value> x;
     for (const ElementFn &element : elements) {

@@ -40,6 +40,7 @@ class Case:
     rtol: float
     atol: float
     tier1: bool  # only tier-1 operators on plain types
+    is_free: bool = False  # dims that the model leaves open stay open
 
     @property
     def suite(self):

@@ -71,3 +71,23 @@ func.func @stays() -> (tensor<1xf32>, tensor<?xf32, #prim.dims<[batch]>>) {
   %b = prim.broadcast %s, [] : tensor<f32> -> tensor<?xf32, #prim.dims<[batch]>>
   return %g, %b : tensor<1xf32>, tensor<?xf32, #prim.dims<[batch]>>
 }
+
+// Words 0 and 1 of the vector that the authors of Philox 4x32-10 published for counter 0 and key 0.
+// CHECK-LABEL: @philox
+// CHECK: prim.constant dense<16242730742183356629> : tensor<ui64>
+func.func @philox() -> tensor<ui64> {
+  %zero = prim.constant dense<0> : tensor<ui64>
+  %r = prim.philox %zero, %zero : tensor<ui64>
+  return %r : tensor<ui64>
+}
+
+// CHECK-LABEL: @bitcast
+// CHECK-DAG: prim.constant dense<[1065353216, -1073741824]> : tensor<2xsi32>
+// CHECK-DAG: prim.constant dense<[0, 1]> : tensor<2xui8>
+func.func @bitcast() -> (tensor<2xsi32>, tensor<2xui8>) {
+  %x = prim.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %b = prim.constant dense<[false, true]> : tensor<2xi1>
+  %r = prim.bitcast %x : tensor<2xf32> -> tensor<2xsi32>
+  %s = prim.bitcast %b : tensor<2xi1> -> tensor<2xui8>
+  return %r, %s : tensor<2xsi32>, tensor<2xui8>
+}

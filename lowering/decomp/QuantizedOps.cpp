@@ -1,0 +1,250 @@
+//===- QuantizedOps.cpp - onnxruntime's operators on quantised tensors ----===//
+//
+// com.microsoft. Pointwise ones and their kind dequantise, compute, quantise: fusion
+// makes one kernel of it. Products are of integers.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Quantized.h"
+#include "lowering/decomp/Windows.h"
+
+using namespace ptc::prim;
+
+namespace ptc::decomp {
+
+/// A scale or zero point of one element, as a scalar; null where the input is absent.
+static Value single(NodeContext &n, size_t i) {
+  Value x = n.optionalInput(i);
+  return x ? n.reshape(x, {}) : Value();
+}
+
+/// Input i, whose scale and zero point follow, as real numbers.
+static Value real(NodeContext &n, size_t i) {
+  Value scale = n.input(i + 1);
+  return dequantize(n, n.input(i), n.reshape(scale, {}), single(n, i + 2));
+}
+
+/// Quantised to the type of input `like`, with scale and zero point from input i on.
+static Value quantized(NodeContext &n, Value x, size_t i, Value like) {
+  Value scale = n.input(i);
+  return like ? quantize(n, x, n.reshape(scale, {}), single(n, i + 1), n.elementType(like)) : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// Pointwise operators and their kind
+//===----------------------------------------------------------------------===//
+
+Values qlinearAdd(NodeContext &n) { return {quantized(n, n.add(real(n, 0), real(n, 3)), 6, n.input(0))}; }
+Values qlinearMul(NodeContext &n) { return {quantized(n, n.mul(real(n, 0), real(n, 3)), 6, n.input(0))}; }
+Values qlinearSigmoid(NodeContext &n) { return {quantized(n, n.sigmoid(real(n, 0)), 3, n.input(0))}; }
+
+Values qlinearLeakyRelu(NodeContext &n) {
+  Value x = real(n, 0), zero = n.scalarLike(0, x);
+  Value y = n.select(n.less(x, zero), n.mul(x, n.real("alpha", 0.01)), x);
+  return {quantized(n, y, 3, n.input(0))};
+}
+
+/// `opset` tells which Softmax is meant: before 13 the dims from `axis` on are one.
+Values qlinearSoftmax(NodeContext &n) {
+  Value x = real(n, 0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), -1);
+  if (!axis)
+    return {};
+  if (n.integer("opset", 13) >= 13)
+    return {quantized(n, n.softmax(x, *axis), 3, n.input(0))};
+  Dims dims = n.dims(x);
+  Expr rows = product(n.getContext(), llvm::ArrayRef(dims).take_front(*axis));
+  Expr columns = product(n.getContext(), llvm::ArrayRef(dims).drop_front(*axis));
+  Value y = n.reshape(n.softmax(n.reshape(x, {rows, columns}), 1), dims);
+  return {quantized(n, y, 3, n.input(0))};
+}
+
+/// The result's scale and zero point come first, then tensor, scale and zero point of each input.
+Values qlinearConcat(NodeContext &n) {
+  Values parts;
+  if (n.inputCount() < 5 || n.inputCount() % 3 != 2)
+    return {n.fail(DiagId::DimMismatch, "the number of inputs", n.inputCount(), "what is needed", "2 and 3 a tensor")};
+  for (size_t i = 2; i < n.inputCount(); i += 3)
+    parts.push_back(real(n, i));
+  std::optional<int64_t> axis = n.axis(n.rank(parts.front()), 1);
+  return {axis ? quantized(n, n.concat(parts, *axis), 0, n.input(2)) : Value()};
+}
+
+Values qlinearWhere(NodeContext &n) {
+  return {quantized(n, n.select(n.input(0), real(n, 1), real(n, 4)), 7, n.input(1))};
+}
+
+Values qlinearReduceMean(NodeContext &n) {
+  Value x = real(n, 0);
+  Ints axes = n.integers("axes", llvm::to_vector(llvm::seq<int64_t>(n.rank(x))));
+  for (int64_t &axis : axes) {
+    std::optional<int64_t> place = n.normalizeAxis(axis, n.rank(x));
+    if (!place)
+      return {};
+    axis = *place;
+  }
+  return {quantized(n, n.mean(x, axes, n.flag("keepdims", true)), 3, n.input(0))};
+}
+
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+/// Dims with the channels in front, and back.
+static std::pair<Ints, Ints> channelOrders(int64_t rank) {
+  Ints toFirst = {0, rank - 1}, toLast = {0};
+  for (int64_t i = 1; i + 1 < rank; ++i) {
+    toFirst.push_back(i);
+    toLast.push_back(i + 1);
+  }
+  toLast.push_back(1);
+  return {toFirst, toLast};
+}
+
+template <typename Pool> static Values pooled(NodeContext &n, Pool pool) {
+  Value x = real(n, 0);
+  if (n.rank(x) < 3)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "images are needed")};
+  auto [toFirst, toLast] = channelOrders(n.rank(x));
+  bool isLast = n.flag("channels_last");
+  Value y = pool(isLast ? n.transpose(x, toFirst) : x);
+  return {quantized(n, isLast ? n.transpose(y, toLast) : y, 3, n.input(0))};
+}
+
+Values qlinearAveragePool(NodeContext &n) {
+  return pooled(n, [&](Value x) -> Value {
+    std::optional<Ints> size = windowSize(n, x);
+    std::optional<PlacedWindow> window = size ? placeWindow(n, x, *size) : std::nullopt;
+    if (!window)
+      return {};
+    Dims ones(n.rank(x), n.expr(1));
+    for (int64_t i = 2; i < n.rank(x); ++i)
+      ones[i] = n.dim(x, i);
+    Value sum = n.windowReduce(ReduceKind::Sum, x, *window);
+    if (n.flag("count_include_pad") && !window->hasOverhang) {
+      double count = 1;
+      for (int64_t k : window->size)
+        count *= k;
+      return n.div(sum, count);
+    }
+    if (n.flag("count_include_pad"))
+      return n.fail(DiagId::UnsupportedAttribute, "ceil_mode", 1);
+    return n.div(sum, n.windowReduce(ReduceKind::Sum, n.fill(n.scalarLike(1, x), ones), *window));
+  });
+}
+
+Values qlinearGlobalAveragePool(NodeContext &n) {
+  return pooled(n, [&](Value x) {
+    Ints axes = llvm::to_vector(llvm::seq<int64_t>(2, n.rank(x)));
+    return n.mean(x, axes, /*keepDims=*/true);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Integers a and b multiplied, as real numbers: scales are scalars or belong to the columns.
+static Value realProduct(NodeContext &n, Value a, Value aZero, Value aScale, Value b, Value bZero, Value bScale) {
+  int64_t rows = std::max<int64_t>(0, n.rank(a) - 2), columns = std::max<int64_t>(0, n.rank(b) - 1);
+  Value product = n.matmul(centered(n, a, aZero, rows), centered(n, b, bZero, columns));
+  if (!product)
+    return {};
+  Value scale =
+      n.mul(scaleAlong(n, aScale, product, n.rank(product) - 2), scaleAlong(n, bScale, product, n.rank(product) - 1));
+  return n.mul(n.convert(product, n.f32()), scale);
+}
+
+Values matMulIntegerToFloat(NodeContext &n) {
+  Value y = realProduct(n, n.input(0), n.optionalInput(4), n.input(2), n.input(1), n.optionalInput(5), n.input(3));
+  return {n.convertLike(n.hasInput(6) ? n.add(y, n.input(6)) : y, n.input(2))};
+}
+
+/// The left operand is quantised to 8 bits by its own range first.
+Values dynamicQuantizeMatMul(NodeContext &n) {
+  Values a = dynamicQuantizeLinear(n); // of input 0
+  Value y = realProduct(n, a[0], a[2], a[1], n.input(1), n.optionalInput(3), n.input(2));
+  return {n.hasInput(4) ? n.add(y, n.input(4)) : y};
+}
+
+/// alpha * A B + C, C in units of the product's scale; quantised where a scale for the result is given.
+Values qgemm(NodeContext &n) {
+  Value a = n.input(0), b = n.input(3), bZero = n.input(5), bScale = n.input(4);
+  if (n.rank(a) != 2 || n.rank(b) != 2)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(a), "matrices are needed")};
+  if (n.flag("transA"))
+    a = n.swapAxes(a, 0, 1);
+  if (n.flag("transB"))
+    b = n.swapAxes(b, 0, 1);
+  Value product = n.matmul(centered(n, a, n.input(2), 0), centered(n, b, bZero, 1));
+  if (n.hasInput(6))
+    product = n.add(product, n.broadcastTo(n.input(6), n.dims(product)));
+  if (!product)
+    return {};
+  Value scale = n.mul(n.mul(n.reshape(n.input(1), {}), n.real("alpha", 1.0)), scaleAlong(n, bScale, product, 1));
+  Value y = n.mul(n.convert(product, n.f32()), scale);
+  if (!n.hasInput(7))
+    return {y};
+  Type to = n.hasInput(8) ? n.elementType(n.input(8)) : n.elementType(a);
+  return {quantize(n, y, n.reshape(n.input(7), {}), single(n, 8), to)};
+}
+
+//===----------------------------------------------------------------------===//
+// Weights of few bits
+//===----------------------------------------------------------------------===//
+
+/// The numbers of `bits` bits in bytes, the lowest bits first: [..., bytes] becomes [..., bytes * 8 / bits].
+static Value unpackBits(NodeContext &n, Value bytes, int64_t bits) {
+  if (bits == 8 || !bytes)
+    return bytes;
+  Values parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    Value moved = n.binary<ShiftRightOp>(bytes, n.scalarLike(double(shift), bytes));
+    parts.push_back(n.logicalAnd(moved, n.scalarLike(double((1 << bits) - 1), bytes)));
+  }
+  Dims dims = n.dims(bytes);
+  dims.back() = dims.back() * (8 / bits);
+  return n.reshape(n.stack(parts, n.rank(bytes)), dims);
+}
+
+/// A W^T: W [N, K] is (q - zero) * scale, in blocks along K. q is packed as [N, blocks, bytes].
+Values matMulNBits(NodeContext &n) {
+  Value a = n.input(0), packed = n.input(1), scales = n.input(2), zeros = n.optionalInput(3);
+  int64_t rows = n.integer("N", 0), width = n.integer("K", 0), block = n.integer("block_size", 0);
+  int64_t bits = n.integer("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8)
+    return {n.fail(DiagId::UnsupportedAttribute, "bits", bits)};
+  if (n.integer("weight_prepacked", 0) != 0)
+    return {n.fail(DiagId::UnsupportedAttribute, "weight_prepacked", n.integer("weight_prepacked", 0))};
+  if (n.hasInput(4))
+    return {n.fail(DiagId::UnsupportedForm, "input 4 (g_idx)")};
+  if (rows < 1 || width < 1 || block < 1)
+    return {n.fail(DiagId::BadAttribute,
+                   rows < 1    ? "N"
+                   : width < 1 ? "K"
+                               : "block_size",
+                   rows < 1    ? rows
+                   : width < 1 ? width
+                               : block,
+                   "a positive number is needed")};
+  int64_t blocks = (width + block - 1) / block;
+  if (packed && n.elementType(packed) != n.ui8())
+    return {n.fail(DiagId::WrongInputType, 1, n.elementType(packed), "uint8 is needed")};
+  Value q = n.convertLike(unpackBits(n, n.reshape(packed, n.exprs({rows, blocks, block * bits / 8})), bits), a);
+  Value scale = n.unsqueeze(n.reshape(scales, n.exprs({rows, blocks})), 2);
+  Value zero = n.scalarLike(double(1 << (bits - 1)), a);
+  if (zeros && n.isFloat(zeros)) {
+    zero = n.unsqueeze(n.reshape(zeros, n.exprs({rows, blocks})), 2);
+  } else if (zeros) {
+    int64_t bytes = (blocks * bits + 7) / 8;
+    Value all = unpackBits(n, n.reshape(zeros, n.exprs({rows, bytes})), bits);
+    zero = n.unsqueeze(n.convertLike(n.sliceAxis(all, 1, n.expr(0), n.expr(blocks)), a), 2);
+  }
+  Value w =
+      n.reshape(n.mul(n.sub(q, n.convertLike(zero, a)), n.convertLike(scale, a)), n.exprs({rows, blocks * block}));
+  w = n.sliceAxis(w, 1, n.expr(0), n.expr(width));
+  Value y = n.matmul(a, n.swapAxes(w, 0, 1));
+  return {n.hasInput(5) ? n.add(y, n.input(5)) : y};
+}
+
+} // namespace ptc::decomp
