@@ -128,6 +128,39 @@ Values biasSplitGelu(NodeContext &n) {
   return {n.mul(n.sliceAxis(x, last, n.expr(0), half), activate(n, b, "Gelu", {}))};
 }
 
+/// Distances of all rows of A from all rows of B: |a - b|, or its square.
+Values cdist(NodeContext &n) {
+  std::string metric = n.text("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    return {n.fail(DiagId::UnsupportedAttribute, "metric", metric)};
+  Value difference = n.sub(n.unsqueeze(n.input(0), 1), n.unsqueeze(n.input(1), 0));
+  if (n.rank(difference) != 3)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(n.input(0)), "matrices are needed")};
+  Value squares = n.sum(n.mul(difference, difference), 2, false);
+  return {metric == "euclidean" ? n.sqrt(squares) : squares};
+}
+
+/// Slices of `size` elements along a dim, `step` apart; the elements of a slice stand in a dim at the end.
+Values unfoldTensor(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<int64_t> axis = n.axis(n.rank(x), -1, "dim");
+  int64_t size = n.integer("size", 0), step = n.integer("step", 1);
+  if (!axis)
+    return {};
+  if (size < 1 || step < 1)
+    return {n.fail(DiagId::BadAttribute, size < 1 ? "size" : "step", size < 1 ? size : step,
+                   "a positive number is needed")};
+  Expr count = n.shapes.simplify((n.dim(x, *axis) - size).floorDiv(step) + 1);
+  Dims index = {count, n.expr(size)};
+  Value positions = n.add(n.mul(n.iota(0, index, n.si64()), double(step)), n.iota(1, index, n.si64()));
+  Ints order;
+  for (int64_t i = 0; i <= n.rank(x); ++i)
+    if (i != *axis + 1)
+      order.push_back(i);
+  order.push_back(*axis + 1);
+  return {n.transpose(n.gather(x, positions, *axis), order)};
+}
+
 /// A dim of 1 at `axis`.
 Values expandDims(NodeContext &n) {
   Value x = n.input(0);

@@ -140,6 +140,44 @@ Values qlinearGlobalAveragePool(NodeContext &n) {
   });
 }
 
+/// The largest element of each window; channels stand last.
+Values nhwcMaxPool(NodeContext &n) {
+  Value x = n.input(0);
+  if (n.rank(x) < 3)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "images are needed")};
+  auto [toFirst, toLast] = channelOrders(n.rank(x));
+  Value image = n.transpose(x, toFirst);
+  std::optional<Ints> size = windowSize(n, image);
+  std::optional<PlacedWindow> window = size ? placeWindow(n, image, *size) : std::nullopt;
+  return {window ? n.transpose(n.windowReduce(ReduceKind::Max, image, *window), toLast) : Value()};
+}
+
+/// Convolution of integers with the channels first, or last as `channels_last` says.
+Values qlinearConvAnyLayout(NodeContext &n) {
+  Value x = n.input(0), w = n.input(3), outScale = n.input(6), outZero = n.input(7);
+  if (n.rank(x) < 3)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "images are needed")};
+  auto [toFirst, toLast] = channelOrders(n.rank(x));
+  bool isLast = n.flag("channels_last");
+  Value image = isLast ? n.transpose(x, toFirst) : x;
+  std::optional<Ints> size = windowSize(n, image, w);
+  std::optional<PlacedWindow> window = size ? placeWindow(n, image, *size) : std::nullopt;
+  int64_t groups = n.integer("group", 1);
+  if (!window)
+    return {};
+  if (groups < 1 || !n.shapes.assumeEqual(n.dim(w, 0).mod(groups), n.expr(0)))
+    return {n.fail(DiagId::BadAttribute, "group", groups, "it must divide the channels")};
+  Value sum = n.convolution(centered(n, image, n.input(2), 1), centered(n, w, n.input(5), 0), *window, groups);
+  if (Value bias = n.optionalInput(8); bias && sum)
+    sum = n.add(sum, n.broadcast(bias, 1, n.dims(sum)));
+  if (!sum)
+    return {};
+  Value scale = n.mul(n.reshape(n.input(1), {}), scaleAlong(n, n.input(4), sum, 1));
+  Value y = quantize(n, n.mul(n.convert(sum, n.f32()), scale), n.reshape(outScale, {}), n.reshape(outZero, {}),
+                     n.elementType(outZero));
+  return {isLast ? n.transpose(y, toLast) : y};
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -245,6 +283,50 @@ Values matMulNBits(NodeContext &n) {
   w = n.sliceAxis(w, 1, n.expr(0), n.expr(width));
   Value y = n.matmul(a, n.swapAxes(w, 0, 1));
   return {n.hasInput(5) ? n.add(y, n.input(5)) : y};
+}
+
+/// Rows of a table of quantised numbers, dequantised: one scale a block of the last dim. Numbers below 8 bits come as
+/// such, or packed in bytes.
+Values gatherBlockQuantized(NodeContext &n) {
+  Value table = n.input(0), indices = n.input(1), scales = n.input(2), zeros = n.optionalInput(3);
+  int64_t block = n.integer("block_size", 128), bits = n.integer("bits", 4);
+  std::optional<int64_t> gatherAxis = n.axis(n.rank(table), 0, "gather_axis");
+  std::optional<int64_t> blockAxis = n.axis(n.rank(table), 1, "quantize_axis");
+  if (!gatherAxis || !blockAxis)
+    return {};
+  bool isLast = *blockAxis + 1 == n.rank(table) && *gatherAxis != *blockAxis;
+  if (!isLast)
+    return {n.fail(DiagId::UnsupportedAttribute, "quantize_axis", *blockAxis)};
+  bool isPacked = table && n.elementType(table) == n.ui8() && bits < 8;
+  if ((bits != 2 && bits != 4 && bits != 8) || block < 1)
+    return {n.fail(DiagId::UnsupportedAttribute, block < 1 ? "block_size" : "bits", block < 1 ? block : bits)};
+  auto rows = [&](Value x) { return n.gather(x, indices, *gatherAxis); };
+  Value q = rows(table), scale = rows(scales), zero = zeros ? rows(zeros) : Value();
+  if (isPacked) {
+    q = unpackBits(n, q, bits);
+    zero = zero ? unpackBits(n, zero, bits) : n.scalar(double(1 << (bits - 1)), n.ui8());
+  }
+  if (!q || !scale)
+    return {};
+  Dims dims = n.dims(q), perBlock = n.dims(scale);
+  Expr width = dims.back(), blocks = perBlock.back();
+  // [..., blocks] -> [..., blocks, block] -> [..., width]
+  auto spread = [&](Value x) {
+    if (!x || n.rank(x) == 0)
+      return x;
+    x = n.sliceAxis(x, n.rank(x) - 1, n.expr(0), blocks); // bytes may hold one zero point more
+    Dims wide = perBlock, joined = perBlock;
+    wide.push_back(n.expr(block));
+    joined.back() = blocks * block;
+    Ints axes = llvm::to_vector<6>(llvm::seq<int64_t>(n.rank(x)));
+    return n.sliceAxis(n.reshape(n.broadcast(x, axes, wide), joined), n.rank(x) - 1, n.expr(0), width);
+  };
+  return {dequantize(n, q, spread(scale), spread(zero))};
+}
+
+/// Products of 16-bit integers in 32 bits
+Values matMulInteger16(NodeContext &n) {
+  return {n.matmul(n.convert(n.input(0), n.si32()), n.convert(n.input(1), n.si32()))};
 }
 
 } // namespace ptc::decomp

@@ -107,6 +107,46 @@ Values dft(NodeContext &n) {
   return {n.stack(Values{back(y.re), back(y.im)}, last)};
 }
 
+/// onnxruntime's own forms: one dim, half of the frequencies.
+static bool isPlainTransform(NodeContext &n) {
+  for (auto [name, value] : {std::pair("signal_ndim", 1), std::pair("onesided", 1), std::pair("normalized", 0)})
+    if (int64_t given = n.integer(name, value); given != value) {
+      n.fail(DiagId::UnsupportedAttribute, name, given);
+      return false;
+    }
+  return true;
+}
+
+static bool isTransformable(NodeContext &n, Expr length) {
+  if (length.isConstant() && length.getValue() >= 1 && length.getValue() <= maxTransformLength)
+    return true;
+  n.fail(DiagId::UnsupportedForm, "a transform of " + length.str() + " elements");
+  return false;
+}
+
+/// [..., length] real to [..., length / 2 + 1, 2]
+Values rfft(NodeContext &n) {
+  Value x = n.input(0);
+  Expr length = n.dim(x, n.rank(x) - 1);
+  if (!isPlainTransform(n) || !isTransformable(n, length))
+    return {};
+  Complex y = transform(n, {x, {}}, length.getValue(), /*isInverse=*/false, /*isOnesided=*/true);
+  return {n.stack({y.re, y.im}, n.rank(x))};
+}
+
+/// [..., frequencies, 2] to [..., 2 * (frequencies - 1)] real
+Values irfft(NodeContext &n) {
+  Value x = n.input(0);
+  int64_t last = n.rank(x) - 1;
+  if (last < 1 || !n.shapes.assumeEqual(n.dim(x, last), n.expr(2)))
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "[..., frequencies, 2] is needed")};
+  Expr length = n.shapes.simplify((n.dim(x, last - 1) - 1) * 2);
+  if (!isPlainTransform(n) || !isTransformable(n, length))
+    return {};
+  Complex parts{n.at(x, last, 0), n.at(x, last, 1)};
+  return {transform(n, parts, length.getValue(), /*isInverse=*/true, /*isOnesided=*/true).re};
+}
+
 /// Transforms of windows that begin `frame_step` apart: [batch, frames, frequencies, 2].
 Values stft(NodeContext &n) {
   Value signal = n.input(0), window = n.optionalInput(2);

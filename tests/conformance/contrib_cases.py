@@ -123,6 +123,9 @@ def _grouped(rng):
     yield row("softcap", 2, 0, rows, softcap=5.0)
     yield row("smooth", 2, 0, rows, smooth_softmax=1)
     yield row("scale", 2, 0, rows, scale=0.7)
+    symbols = {"free": {0: SEQUENCE, 1: SEQUENCE, 2: SEQUENCE, 3: {0: "batch", 2: "past"}, 4: {0: "batch", 2: "past"}, 5: {0: "batch"}}}
+    fixed = row("symbolic", 2, 6, 1, do_rotary=1)  # a dim that a model leaves open is at least 1: no prompt
+    yield Row(fixed.name, fixed.operator, fixed.inputs, fixed.attributes, outputs=3, constants=(6,), **symbols)
     packed = _floats(rng, 2, rows, (heads + 2 * shared) * size)
     lengths = (np.full(2, rows - 1, np.int32), _scalar(rows, np.int32))
     empty = np.zeros((2, shared, 0, size), np.float32)
@@ -255,6 +258,15 @@ def _fused(rng):
               reference=lambda x, b: [((x + b)[..., :4] * _gelu_erf((x + b)[..., 4:])).astype(np.float32)])
     yield Row("front", "ExpandDims", (rows, _scalar(-1, np.int32)), constants=(1,))
     yield Row("last", "ExpandDims", (rows, _scalar(1, np.int32)), constants=(1,))
+    signal = _floats(rng, 2, 3, 16)
+    yield Row("plain", "Rfft", (signal,), {"signal_ndim": 1, "onesided": 1, "normalized": 0}, free={0: {0: "n"}}, atol=1e-4,
+              reference=lambda x: [np.stack([np.fft.rfft(x).real, np.fft.rfft(x).imag], -1).astype(np.float32)])
+    yield Row("plain", "Irfft", (_floats(rng, 2, 9, 2),), {"signal_ndim": 1, "onesided": 1, "normalized": 0},
+              reference=lambda x: [np.fft.irfft(x[..., 0] + 1j * x[..., 1]).astype(np.float32)])
+    for metric in ("euclidean", "sqeuclidean"):
+        yield Row(metric, "CDist", (_floats(rng, 3, 8), _floats(rng, 5, 8)), {"metric": metric})
+    yield Row("plain", "UnfoldTensor", (_floats(rng, 2, 9, 3),), {"dim": 1, "size": 4, "step": 2},
+              reference=lambda x: [np.stack([x[:, i : i + 4] for i in (0, 2, 4)], 1).swapaxes(2, 3)])
     yield Row("three", "Inverse", (_floats(rng, 2, 3, 3),), atol=1e-4)
     yield Row("six", "Inverse", (_floats(rng, 6, 6) + np.eye(6, dtype=np.float32)[::-1] * 3,), free={}, atol=1e-4)
     yield Row("upper", "Trilu", (_floats(rng, 4, 5),))
@@ -298,6 +310,19 @@ def _quantised(rng):
     yield Row("plain", "QLinearReduceMean", (*tensor(2, 3, 4), *into()), {"axes": [1], "keepdims": 1},
               reference=lambda x, s, z, ys, yz: [np.clip(np.rint((x.astype(np.float32) - z).mean(1, keepdims=True) * s / ys) + yz, 0, 255)
                                                  .astype(np.uint8)], **near)
+    for last in (0, 1):
+        x = tensor(1, 5, 5, 4) if last else tensor(1, 4, 5, 5)
+        w = _bytes(rng, 6, 2, 3, 3, signed=True), np.linspace(0.01, 0.02, 6, dtype=np.float32), np.zeros(6, np.int8)
+        yield Row(f"last{last}", "QLinearConv", (*x, *w, *into(), np.arange(6).astype(np.int32)), {"group": 2, "channels_last": last},
+                  constants=(3, 4, 5, 8), **near)
+    yield Row("plain", "NhwcMaxPool", (_bytes(rng, 2, 6, 6, 3),), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]})
+    yield Row("plain", "MatMulInteger16", tuple(rng.integers(-3000, 3000, s).astype(np.int16) for s in ((3, 4), (4, 5))))
+    for bits in (4, 8):
+        table, scales = _bytes(rng, 7, 64 * bits // 8), _floats(rng, 7, 4, scale=0.1)
+        zeros, at = _bytes(rng, 7, 4 * bits // 8), rng.integers(0, 7, (2, 3)).astype(np.int64)
+        base = {"block_size": 16, "bits": bits, "quantize_axis": 1, "gather_axis": 0}
+        yield Row(f"zeros{bits}", "GatherBlockQuantized", (table, at, scales, zeros), base, constants=(0, 2, 3), free={1: SEQUENCE})
+    yield Row("plain", "GatherBlockQuantized", (_bytes(rng, 7, 16), at, _floats(rng, 7, 2)), {"block_size": 16, "bits": 4}, constants=(0, 2))
     a, b = _bytes(rng, 4, 8), _bytes(rng, 8, 6, signed=True)
     columns = (np.full(6, 0.01, np.float32) * np.arange(1, 7, dtype=np.float32)), np.arange(6).astype(np.int8)
     bias, zero = _floats(rng, 6), _scalar(100, np.uint8)
