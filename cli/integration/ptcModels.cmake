@@ -171,7 +171,12 @@ function(ptc_add_model name)
   endif()
   if(NOT arg_C_NAME)
     string(MAKE_C_IDENTIFIER "${name}" arg_C_NAME)
+    get_property(other GLOBAL PROPERTY PTC_C_NAME_${arg_C_NAME})
+    if(other)
+      _ptc_fail("its C names would be those of '${other}', ${arg_C_NAME}_...; C_NAME gives it others")
+    endif()
   endif()
+  set_property(GLOBAL PROPERTY PTC_C_NAME_${arg_C_NAME} ${name})
   _ptc_code_flags(code)
   _ptc_absolute_options(options)
   set(flags ${code} ${options})
@@ -275,8 +280,8 @@ function(ptc_add_gate_update name)
   set(PTC_FUNCTION "ptc_add_gate_update(${name})")
   _ptc_read_baseline()
   string(CONCAT script [[ptc=$1 && model=$2 && shift 2 && ]]
-    [[if test -e "$0"; then exec "$ptc" gate update "$0" --model="$model" "$@"; fi && ]]
-    [[mkdir -p "${0%/*}" && exec "$ptc" gate record "$model" -o "$0" "$@"]])
+    [[test -e "$0" && exec "$ptc" gate update "$0" --model="$model" "$@" || ]]
+    [[mkdir -p "${0%/*}" && exec "$ptc" gate record "$model" -o "$0" "$@"]]) # no ';': it would end a list's element
   add_custom_target(${name}.gate-update VERBATIM COMMAND_EXPAND_LISTS
     COMMAND sh -c "${script}" "${baseline}" "${program}" "${model}" ${flags} ${arg_OPTIONS})
   if(NOT TARGET gate-update)

@@ -225,6 +225,8 @@ class Mistakes(Project):
             ("ptc_add_model(net)", "MODEL is missing"),
             ("ptc_add_model(net MODEL net.onnx TYPE MODULE)", "unknown TYPE 'MODULE'"),
             ("ptc_add_model(net MODEL)", "no value behind MODEL"),
+            ("ptc_add_model(net MODEL a.onnx)\nptc_add_model(net MODEL b.onnx)", "there is a target of this name already"),
+            ("ptc_add_model(a-b MODEL a.onnx)\nptc_add_model(a_b MODEL b.onnx)", "its C names would be those of 'a-b'"),
             ("ptc_add_verify_test(none)", "no such target; ptc_add_model makes it"),
         ]:
             self.write(wrong_cmake=call)
