@@ -105,6 +105,7 @@ Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
 ModelInstance::ModelInstance(ModelInstance &&other) : entry(other.entry) {
   std::swap(model, other.model);
   std::swap(context, other.context);
+  std::swap(tap, other.tap);
 }
 
 ModelInstance::~ModelInstance() {
@@ -123,6 +124,13 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
   given.profile = options.profile;
+  if (options.tap) {
+    instance.tap = std::make_unique<std::function<void(const ptc_tap &)>>(options.tap);
+    given.tap_state = instance.tap.get();
+    given.tap = [](void *state, const ptc_tap *tap) {
+      (*static_cast<std::function<void(const ptc_tap &)> *>(state))(*tap);
+    };
+  }
   if (ptc_status status = instance.entry->create(&given, &instance.model))
     return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str());
   if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))

@@ -5,6 +5,8 @@
 #include "cli/Session.h"
 #include "cli/tensor/TensorFiles.h"
 #include "llvm/ADT/StringMap.h"
+#include <functional>
+#include <memory>
 
 namespace ptc {
 
@@ -13,7 +15,8 @@ struct InstanceOptions {
   unsigned threads = 0; // 0: all
   std::string cpuLevel; // empty: the best
   std::string weightsPath;
-  ptc_profile *profile = nullptr; // where runs leave what took how long
+  ptc_profile *profile = nullptr;           // where runs leave what took how long
+  std::function<void(const ptc_tap &)> tap; // what is shown of each run
 };
 
 /// A loaded library. Stays loaded as long as the process: its threads may still be about to end.
@@ -55,6 +58,7 @@ private:
   const ptc_model_table *entry;
   ptc_model *model = nullptr;
   ptc_ctx *context = nullptr;
+  std::unique_ptr<std::function<void(const ptc_tap &)>> tap; // at an address that stays
 };
 
 /// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.

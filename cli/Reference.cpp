@@ -25,8 +25,7 @@ static uint8_t codeOf(mlir::Type type) {
   return type.isUnsignedInteger() ? PTC_UINT : PTC_INT;
 }
 
-/// The interpreter keeps one element in whole bytes, the ABI packs those below 8 bits.
-static Tensor fromReference(const eval::Tensor &value) {
+Tensor fromReference(const eval::Tensor &value) {
   unsigned bits = value.getElementType().getIntOrFloatBitWidth();
   ptc_dtype dtype{codeOf(value.getElementType()), static_cast<uint8_t>(bits == 1 ? 8 : bits), 1};
   Tensor tensor = Tensor::zeros(dtype, value.getShape().vec());
@@ -39,7 +38,7 @@ static Tensor fromReference(const eval::Tensor &value) {
   return tensor;
 }
 
-static Expected<std::vector<eval::Tensor>> toReference(mlir::func::FuncOp function, const std::vector<Tensor> &inputs) {
+Expected<std::vector<eval::Tensor>> toReference(mlir::func::FuncOp function, const std::vector<Tensor> &inputs) {
   std::vector<eval::Tensor> values;
   if (function.getNumArguments() != inputs.size())
     return exitError(exitUsage, "the model has " + Twine(function.getNumArguments()) + " inputs; the library has " +

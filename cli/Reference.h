@@ -5,12 +5,18 @@
 #include "cli/Session.h"
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/Options.h"
+#include "ir/eval/ReferenceEval.h"
 
 namespace ptc {
 
 /// Outputs, by name and in the model's order, of the imported graph before any pass, on these inputs in its order.
 llvm::Expected<NamedTensors> evaluateReference(Session &session, const CompileOptions &options,
                                                const std::vector<Tensor> &inputs);
+
+/// The interpreter keeps one element in whole bytes, the ABI packs those below 8 bits.
+Tensor fromReference(const eval::Tensor &value);
+/// Inputs of the imported function; an error if there are too few or too many.
+llvm::Expected<std::vector<eval::Tensor>> toReference(mlir::func::FuncOp function, const std::vector<Tensor> &inputs);
 
 } // namespace ptc
 

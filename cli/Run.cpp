@@ -1,6 +1,7 @@
 // ptc run: a library's model on given inputs.
 #include "cli/InputSpecs.h"
 #include "cli/Profile.h"
+#include "cli/Taps.h"
 #include "cli/Verb.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -12,7 +13,7 @@ namespace ptc {
 
 namespace {
 struct RunOptions {
-  std::string library, function, profile;
+  std::string library, function, profile, tapFolder;
   InstanceOptions instance;
   std::vector<std::string> inputs, outputs, dims;
 };
@@ -111,6 +112,9 @@ static Error runModel(Session &session, const RunOptions &options) {
   InstanceOptions how = options.instance;
   if (!options.profile.empty())
     how.profile = profile.emplace().get();
+  std::vector<TappedValue> taps;
+  if (!options.tapFolder.empty())
+    how.tap = [&](const ptc_tap &tap) { taps.push_back(copyTap(tap)); };
   Expected<ModelInstance> instance = ModelInstance::create(*library, how);
   if (!instance)
     return instance.takeError();
@@ -127,6 +131,13 @@ static Error runModel(Session &session, const RunOptions &options) {
   if (profile)
     if (Error error = writeProfile(session, *library, *profile, options.profile))
       return error;
+  if (!options.tapFolder.empty()) {
+    if (taps.empty())
+      return exitError(exitUsage, "--tap-dir: '" + options.library + "' shows no values",
+                       "compile the model with --tap NODE, or --tap all");
+    if (Error error = writeTaps(options.tapFolder, taps))
+      return error;
+  }
   if (!session.common.quiet)
     for (unsigned i = 0; i < interface.output_count; ++i)
       summarize(session.out, interface.outputs[i].name, (*outputs)[i]);
@@ -152,6 +163,8 @@ Action declareRun(CLI::App &app) {
       ->type_name("NAME=N");
   app.add_option("--function", options->function, "which function of the library (default: the first)")
       ->type_name("NAME");
+  app.add_option("--tap-dir", options->tapFolder, "write each tapped value (ptc compile --tap) to DIR/NAME.npy")
+      ->type_name("DIR");
   app.add_option("--threads", options->instance.threads, "threads of a run (default: all)")->type_name("N");
   app.add_option("--profile", options->profile,
                  "write what took how long, launches and their pieces on threads, for chrome://tracing or Perfetto")

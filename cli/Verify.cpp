@@ -2,10 +2,11 @@
 //
 // The library is MODEL.so, or what MODEL.onnx compiles to with the given flags. The expected values come from the
 // built-in interpreter (a model alone), from another library, or from files. A difference out of tolerance is exit
-// code 1, with the element that is furthest out.
+// code 1, with the element that is furthest out. With --per-node it is the node that makes it (PerNode.cpp).
 #include "cli/Comparison.h"
 #include "cli/CompileSession.h"
 #include "cli/InputSpecs.h"
+#include "cli/PerNode.h"
 #include "cli/Reference.h"
 #include "cli/Verb.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -26,6 +27,7 @@ struct VerifyOptions {
   Tolerance tolerance;
   double absolute = -1;
   int64_t ulp = -1;
+  bool perNode = false;
 
   bool isLibrary() const { return isLibraryFile(compile.model); }
 };
@@ -135,6 +137,20 @@ static bool compareOutput(Session &session, StringRef name, const Tensor &actual
   return isOk;
 }
 
+/// The graph is that of the model which was compiled, or of --against=MODEL.onnx.
+static Error verifyNodes(Session &session, const VerifyOptions &options, const ModelLibrary &library,
+                         std::vector<Tensor> inputs) {
+  CompileOptions model = options.compile;
+  if (options.isLibrary())
+    model.model = options.against;
+  return verifyPerNode(session, {.model = model,
+                                 .library = library,
+                                 .instance = options.instance,
+                                 .inputs = std::move(inputs),
+                                 .tolerance = options.tolerance,
+                                 .isOwnLibrary = !options.isLibrary()});
+}
+
 static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
   Expected<ModelLibrary> library = ModelLibrary::open(session, path);
   if (!library)
@@ -143,6 +159,8 @@ static Error verifyLibrary(Session &session, const VerifyOptions &options, Strin
   Expected<std::vector<Tensor>> inputs = inputsOf(function, options);
   if (!inputs)
     return inputs.takeError();
+  if (options.perNode)
+    return verifyNodes(session, options, *library, std::move(*inputs));
   Expected<std::vector<Tensor>> actual = runLibrary(*library, options.instance, *inputs);
   if (!actual)
     return actual.takeError();
@@ -191,6 +209,11 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
     options.tolerance.absolute = options.absolute;
   if (options.ulp >= 0)
     options.tolerance.ulp = options.ulp;
+  if (options.perNode && options.isLibrary() && (options.against == "ref" || isLibraryFile(options.against)))
+    return exitError(exitUsage, "--per-node needs the model's graph", "--against=MODEL.onnx, or the model as subject");
+  if (options.perNode && !options.isLibrary() && options.against != "ref")
+    return exitError(exitUsage,
+                     "--per-node compares with the built-in interpreter alone, not --against=" + options.against);
   sortThreads(options);
   if (options.isLibrary()) {
     if (Error error = takeFlagsOfRun(options, app))
@@ -205,6 +228,8 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
   sys::path::append(folder, "model.so");
   compileOptions.output = folder.str().str();
   compileOptions.emit = {"so"};
+  if (options.perNode)
+    compileOptions.taps = {"all"};
   sys::path::remove_filename(folder);
   CompileHooks hooks = hooksOf(session, "verify");
   if (Error error = compile(compileOptions, hooks))
@@ -217,8 +242,12 @@ Action declareVerify(CLI::App &app) {
   app.add_option("subject", options->compile.model, "an ONNX file or a library made by ptc")
       ->required()
       ->type_name("MODEL.onnx|MODEL.so");
-  app.add_option("--against", options->against, "ref (the built-in interpreter), another library, or a .npz of outputs")
+  app.add_option("--against", options->against,
+                 "ref (the built-in interpreter), another library, or a .npz of outputs; --per-node: the model")
       ->type_name("WHAT");
+  app.add_flag("--per-node", options->perNode,
+               "name the first node that differs from the interpreter on the library's own values of its operands; a "
+               "library needs `ptc compile --tap all` and --against=MODEL.onnx");
   app.add_option("--data", options->folder, "a folder with input_N.pb and output_N.pb")->type_name("DIR");
   app.add_option("-i,--input", options->inputs, inputSpecHelp.str() + " (default: random:0)")
       ->allow_extra_args(false)

@@ -1,8 +1,10 @@
 #include "compiler/Artefact.h"
 #include "codegen/object/EmitObject.h"
+#include "compiler/KernelBenchmark.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/RuntimeObject.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Path.h"
@@ -217,6 +219,24 @@ Error Artefact::generateHost() {
   return Error::success();
 }
 
+/// DIR/kernels/NAME/bench.c, for the first launch of each kernel.
+Error Artefact::saveBenchmarks() {
+  llvm::StringSet<> seen;
+  for (auto program : compilation.getModule().getOps<loop::ProgramOp>()) {
+    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+    std::vector<std::pair<std::string, std::string>> texts;
+    program.walk([&](loop::LaunchOp launch) {
+      loop::KernelOp kernel = *llvm::find_if(kernels, [&](auto k) { return k.getSymName() == launch.getKernel(); });
+      if (seen.insert(launch.getKernel()).second)
+        texts.emplace_back(launch.getKernel(), writeKernelBenchmark(kernel, launch, hints, hostInputs.levels));
+    });
+    for (const auto &[kernel, text] : texts)
+      if (Error error = saveText(compilation.options.saveTemps, "kernels/" + kernel + "/bench.c", text))
+        return error;
+  }
+  return Error::success();
+}
+
 /// DIR/kernels/NAME/: the kernel's loop text, and its LLVM and assembly text per level.
 Error Artefact::saveKernels() {
   const std::string &folder = compilation.options.saveTemps;
@@ -235,7 +255,11 @@ Error Artefact::saveKernels() {
     if (Error error = saveText(folder, stem + target.getInfo().assemblySuffix, code.assembly))
       return error;
   }
-  return plan.needsHost ? saveText(folder, "host.ll", hostText) : Error::success();
+  if (!plan.needsHost)
+    return Error::success();
+  if (Error error = saveBenchmarks())
+    return error;
+  return saveText(folder, "host.ll", hostText);
 }
 
 /// --emit=llvm: all modules, one after the other, each under a line that names it. --emit=asm: as the target joins

@@ -47,6 +47,7 @@ private:
   llvm::Error planKernels();
   llvm::Error generateHost();
   llvm::Error saveKernels();
+  llvm::Error saveBenchmarks();
   llvm::Error writeCodeTexts();
   llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
   llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);

@@ -171,7 +171,7 @@ Error Compilation::runTo(Phase last) {
 }
 
 Error Compilation::import() {
-  ImportOptions import{.dims = options.dims, .shapes = options.shapes, .filesRead = &filesRead};
+  ImportOptions import{.dims = options.dims, .shapes = options.shapes, .taps = options.taps, .filesRead = &filesRead};
   for (StringRef alias : options.aliases) {
     auto [input, output] = alias.split('=');
     if (input.empty() || output.empty())

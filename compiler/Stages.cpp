@@ -18,6 +18,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   RecognizeAttentionOptions attention;
   attention.remarks = options.remarks;
   passes.addNestedPass<mlir::func::FuncOp>(createRecognizeAttention(attention)); // masks and scales are folded by now
+  passes.addNestedPass<mlir::func::FuncOp>(createDropDeadTaps()); // last: what the graph computes is final
 }
 
 static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
@@ -38,6 +39,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
+  passes.addPass(createPlaceTaps());      // the order of launches is final
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels
 }
 

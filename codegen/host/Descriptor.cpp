@@ -157,9 +157,15 @@ public:
     auto site = [&](const LaunchSite &site) {
       return c.record({c.i32(site.kernel), c.i32(0), c.string(site.nodes)}, sizeof(ptc_rt_launch_site));
     };
+    auto tap = [&](const TapSite &tap) {
+      return c.record({c.string(tap.node), c.string(tap.op), c.string(tap.output), dtype(tap.dtype), c.i32(tap.rank),
+                       c.i32(tap.number), c.i32(tap.launch)},
+                      sizeof(ptc_rt_tap_site));
+    };
     return c.record({c.string(code.name), code.program, code.arenaBytes, c.orNull(code.scratchBytes),
                      c.orNull(code.guard), list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
-                     list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size())},
+                     list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size()),
+                     list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(0)},
                     sizeof(ptc_rt_variant));
   }
 

@@ -54,12 +54,22 @@ struct LaunchSite {
   std::string nodes;
 };
 
+/// A value shown to an observer; `launch` indexes the launch sites, or is UINT32_MAX.
+struct TapSite {
+  std::string node, op, output;
+  DType dtype;
+  unsigned rank;
+  unsigned number;
+  unsigned launch;
+};
+
 /// A program's functions, as the descriptor names them. `guard` and `scratchBytes` may be null.
 struct VariantCode {
   std::string name;
   llvm::Function *program, *arenaBytes, *scratchBytes, *guard;
   std::vector<Guard> guards;
   std::vector<LaunchSite> launches;
+  std::vector<TapSite> taps;
 };
 
 struct FunctionCode {

@@ -5,6 +5,8 @@
 // is equal is shared afterwards. Since nothing but the call's arguments is needed anywhere, a long program is cut into
 // functions of a few hundred launches: compile time stays linear and stack frames small.
 //
+// A tap calls ptc_rt_tap with the address, the extents and the strides of a value that is complete.
+//
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
 // are.
 #include "codegen/host/HostBuilder.h"
@@ -72,6 +74,8 @@ private:
   Error emitBlock(mlir::Block &block);
   Error emitOps(ArrayRef<mlir::Operation *> ops);
   Error emitLaunch(loop::LaunchOp launch);
+  Error emitTap(loop::TapOp tap);
+  unsigned siteBefore(loop::TapOp tap);
   Error emitIf(loop::IfOp branch);
   Error callPart(ArrayRef<mlir::Operation *> ops);
   Error checkBound(Expr expr, StringRef kernel);
@@ -85,7 +89,7 @@ private:
   IRBuilder<> &builder;
   BasicBlock *failed = nullptr;
   PHINode *fault = nullptr;
-  Value *bufferArray = nullptr, *symbolArray = nullptr;
+  Value *bufferArray = nullptr, *symbolArray = nullptr, *shapeArray = nullptr;
 };
 
 bool isPacked(DType type) { return type.bits < 8; }
@@ -98,6 +102,8 @@ struct ProgramEmitter {
   const StringMap<unsigned> &kernels;
   std::string name;
   std::vector<LaunchSite> sites;
+  std::map<mlir::Operation *, unsigned> siteOf;
+  std::vector<TapSite> taps;
   SmallVector<Expr> scratch; // of each launch
   unsigned parts = 0;
   loop::ProgramOp program;
@@ -161,6 +167,11 @@ void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
     });
   bufferArray = builder.CreateAlloca(constants.pointer, builder.getInt32(buffers), "buffers");
   symbolArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(symbols), "launch_symbols");
+  size_t extents = 0;
+  for (mlir::Operation *op : ops)
+    op->walk([&](loop::TapOp tap) { extents = std::max<size_t>(extents, 1 + 2 * tap.getDomain().size()); });
+  if (extents)
+    shapeArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(extents), "tap_shape");
 }
 
 /// Consecutive ops with at most so many launches, those inside of branches counted.
@@ -237,6 +248,8 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
     Error error = Error::success();
     if (auto launch = mlir::dyn_cast<loop::LaunchOp>(op))
       error = emitLaunch(launch);
+    else if (auto tap = mlir::dyn_cast<loop::TapOp>(op))
+      error = emitTap(tap);
     else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
       error = emitIf(branch);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
@@ -276,8 +289,59 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
   Value *result = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.sites.size()),
                                               bufferArray, symbolArray, evaluate(kernel.getIterations(), 1),
                                               evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
+  whole.siteOf[launch] = whole.sites.size();
   whole.sites.push_back({whole.kernels.lookup(launch.getKernel()), nodesOf(launch.getLoc())});
   leaveOnFault(result);
+  return Error::success();
+}
+
+/// The launch that completes the tapped buffer. PlaceTaps has put the tap behind it.
+unsigned PartEmitter::siteBefore(loop::TapOp tap) {
+  for (mlir::Operation *op = tap->getPrevNode(); op; op = op->getPrevNode()) {
+    auto launch = mlir::dyn_cast<loop::LaunchOp>(op);
+    if (launch && llvm::is_contained(launch.getBuffers(), tap.getBuffer()))
+      return whole.siteOf.at(launch);
+    if (launch || mlir::isa<loop::IfOp>(op))
+      break;
+  }
+  return UINT32_MAX;
+}
+
+/// Extents, strides and the first element's place follow from the expression of an element's position.
+Error PartEmitter::emitTap(loop::TapOp tap) {
+  if (!tap.getBuffer())
+    return Error::success();
+  Expr first = prim::getExprs(tap.getIndices())[0];
+  SmallVector<Expr> shape = prim::getExprs(tap.getDomain());
+  size_t rank = shape.size();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    Expr rest;
+    shape.push_back(first.coefficientOf("d" + std::to_string(dim), &rest));
+    first = rest;
+  }
+  shape.push_back(first);
+  for (Expr value : shape)
+    if (Error error = checkBound(value, tap.getOutput()))
+      return error;
+  shape.pop_back();
+  for (auto [index, value] : llvm::enumerate(shape))
+    builder.CreateStore(code.exprs.emit(value),
+                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shapeArray, index));
+  Expected<Value *> buffer = address(tap.getBuffer());
+  if (!buffer)
+    return buffer.takeError();
+  int64_t bytes = tap.getBuffer().getType().getElementBytes();
+  Type *pointer = constants.pointer;
+  FunctionCallee callee = runtimeFunction(constants.module, "ptc_rt_tap", builder.getVoidTy(),
+                                          {pointer, builder.getInt32Ty(), pointer, pointer});
+  builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.taps.size()),
+                              offset(*buffer, code.exprs.emit(first * bytes)), shapeArray});
+  DType dtype = dtypeOf(tap.getType());
+  if (isPacked(dtype))
+    dtype.bits = 8;
+  NodeLocation node = describeLocation(tap.getLoc()).value_or(NodeLocation());
+  whole.taps.push_back({node.node.str(), node.op.str(), tap.getOutput().str(), dtype, unsigned(rank),
+                        unsigned(tap.getNumber()), siteBefore(tap)});
   return Error::success();
 }
 
@@ -393,6 +457,7 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
   result.guard = emitGuard(constants, function, prim::getExprs(program.getGuards()), name + "_guard");
   result.guards = guardsOf(program, function.symbols);
   result.launches = std::move(emitter.sites);
+  result.taps = std::move(emitter.taps);
   return result;
 }
 

@@ -34,6 +34,30 @@ BufferType getFlatType(BufferType type) {
                          LayoutAttr::getRowMajor(context, 1));
 }
 
+void dropTap(TapOp tap, StringRef reason) {
+  tap.getBufferMutable().clear();
+  tap.setIndicesAttr(ArrayAttr::get(tap.getContext(), {}));
+  tap.setReason(reason);
+}
+
+/// An observer is told strides: a view that has none is not shown.
+void linearizeTap(TapOp tap, const SymbolRanges &symbols) {
+  if (!tap.getBuffer())
+    return;
+  ArrayAttr position = linearize(tap.getIndices(), tap.getBuffer().getType(), getNodeRanges(tap, symbols));
+  Expr rest = prim::getExprs(position)[0];
+  auto usesDims = [](Expr expr) { return expr.usesAny(isDimSymbol); };
+  for (size_t dim = 0; dim < tap.getDomain().size(); ++dim) {
+    Expr next, step = rest.coefficientOf(("d" + Twine(dim)).str(), &next);
+    if (!step || usesDims(step))
+      return dropTap(tap, "a view whose elements have no strides in memory");
+    rest = next;
+  }
+  if (usesDims(rest))
+    return dropTap(tap, "a view whose elements have no strides in memory");
+  tap.setIndicesAttr(position);
+}
+
 struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>())
@@ -43,6 +67,8 @@ struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
   void linearizeProgram(ProgramOp program) {
     SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
     program.walk([&](Operation *op) {
+      if (auto tap = dyn_cast<TapOp>(op))
+        return linearizeTap(tap, symbols);
       if (!isa<LoadOp, StoreOp>(op))
         return;
       SymbolRanges ranges = getNodeRanges(getEnclosingNode(op), symbols);

@@ -43,7 +43,7 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto launch = dyn_cast<LaunchOp>(op)) {
         launches.push_back(launch);
-      } else if (!isa<BufferOp>(op) && !isMemoryEffectFree(&op)) {
+      } else if (!isa<BufferOp, TapOp>(op) && !isMemoryEffectFree(&op)) {
         order(launches);
         launches.clear();
         for (Region &region : op.getRegions())
@@ -130,7 +130,7 @@ private:
         }
     SmallVector<int64_t> change(launches.size() + 1);
     for (auto &[buffer, life] : lives) {
-      bool isOwn = llvm::range_size(buffer.getUsers()) == life.users;
+      bool isOwn = llvm::count_if(buffer.getUsers(), [](Operation *user) { return !isa<TapOp>(user); }) == life.users;
       change[isOwn ? life.begin : 0] += getBytes(buffer);
       change[isOwn ? life.end + 1 : launches.size()] -= getBytes(buffer);
     }

@@ -28,6 +28,11 @@ def OrderLaunches : Pass<"ptc-order-launches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def PlaceTaps : Pass<"ptc-place-taps", "::mlir::ModuleOp"> {
+  let summary = "moves each tap behind the launch that completes its value";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def CountWork : Pass<"ptc-count-work", "::mlir::ModuleOp"> {
   let summary = "states each kernel's floating-point operations and bytes moved";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

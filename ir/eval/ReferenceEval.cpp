@@ -86,11 +86,13 @@ public:
       : symbols(std::move(symbols)), weights(weights), observer(observer) {}
 
   void define(mlir::Value value, Tensor tensor) { values.insert_or_assign(value, std::move(tensor)); }
+  bool isDefined(mlir::Value value) const { return values.contains(value); }
+  const Tensor &get(mlir::Value value) const { return values.find(value)->second; }
   /// The values that the block's terminator hands out.
   Results run(mlir::Block &block);
+  llvm::Error runOp(mlir::Operation &op);
 
 private:
-  llvm::Error runOp(mlir::Operation &op);
   Results runIf(prim::IfOp op);
   llvm::Expected<std::vector<const Tensor *>> lookup(mlir::OperandRange operands);
 
@@ -124,6 +126,8 @@ Results Interpreter::runIf(prim::IfOp op) {
 
 llvm::Error Interpreter::runOp(mlir::Operation &op) {
   Results results = std::vector<Tensor>();
+  if (mlir::isa<prim::TapOp>(op)) // shows a value that is there
+    return observer ? observer(&op, *results) : llvm::Error::success();
   if (auto choice = mlir::dyn_cast<prim::IfOp>(op)) {
     results = runIf(choice);
   } else {
@@ -222,19 +226,69 @@ static llvm::Error checkGuards(mlir::func::FuncOp function, const SymbolValues &
   return llvm::Error::success();
 }
 
-Results eval::evaluate(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const SymbolValues &symbols,
-                       WeightSource &weights, Observer observer) {
-  if (!llvm::hasSingleElement(function.getBody()))
-    return error("the function does not consist of one block");
+llvm::Expected<SymbolValues> eval::bindSymbols(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
+                                               const SymbolValues &symbols) {
   SymbolValues bound = symbols;
   if (llvm::Error failure = bindInputs(function, inputs, bound))
     return failure;
   if (llvm::Error failure = checkGuards(function, bound))
     return failure;
-  Interpreter interpreter(std::move(bound), weights, observer);
+  return bound;
+}
+
+Results eval::evaluate(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const SymbolValues &symbols,
+                       WeightSource &weights, Observer observer) {
+  if (!llvm::hasSingleElement(function.getBody()))
+    return error("the function does not consist of one block");
+  llvm::Expected<SymbolValues> bound = bindSymbols(function, inputs, symbols);
+  if (!bound)
+    return bound.takeError();
+  Interpreter interpreter(std::move(*bound), weights, observer);
   for (auto [argument, input] : llvm::zip(function.getArguments(), inputs))
     interpreter.define(argument, input);
   return interpreter.run(function.getBody().front());
+}
+
+//===----------------------------------------------------------------------===//
+// Single values
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` for each value from outside that the op, or one inside of its regions, uses.
+static void walkUsedValues(mlir::Operation *op, llvm::function_ref<void(mlir::Value)> visit) {
+  op->walk([&](mlir::Operation *inner) {
+    for (mlir::Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+        visit(operand);
+  });
+}
+
+llvm::Expected<Tensor> eval::evaluateValue(mlir::Value wanted, llvm::ArrayRef<Tensor> inputs, GivenValues given,
+                                           const SymbolValues &symbols, WeightSource &weights) {
+  Interpreter interpreter(symbols, weights, nullptr);
+  llvm::SmallVector<std::pair<mlir::Operation *, bool>> open; // true: what it needs is defined
+  auto need = [&](mlir::Value value) {
+    if (interpreter.isDefined(value))
+      return;
+    const Tensor *tensor = value == wanted ? nullptr : given(value);
+    if (tensor)
+      interpreter.define(value, *tensor);
+    else if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value))
+      interpreter.define(value, inputs[argument.getArgNumber()]);
+    else
+      open.push_back({value.getDefiningOp(), false});
+  };
+  need(wanted);
+  while (!open.empty()) {
+    auto [op, isReady] = open.pop_back_val();
+    if (isReady) {
+      if (llvm::Error failure = interpreter.runOp(*op))
+        return failure;
+    } else if (!interpreter.isDefined(op->getResult(0))) {
+      open.push_back({op, true});
+      walkUsedValues(op, need);
+    }
+  }
+  return interpreter.get(wanted);
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,18 @@ llvm::Expected<std::vector<Tensor>> evaluate(mlir::func::FuncOp function, llvm::
                                              const SymbolValues &symbols, WeightSource &weights,
                                              Observer observer = nullptr);
 
+/// The symbols' values for these inputs, and those given; an error if they do not fit or a guard fails.
+llvm::Expected<SymbolValues> bindSymbols(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
+                                         const SymbolValues &symbols = {});
+
+/// Values that are given instead of computed; null for others.
+using GivenValues = llvm::function_ref<const Tensor *(mlir::Value)>;
+
+/// What the ops that define `wanted` make of the nearest given values and the function's inputs. Values of the
+/// function may be computed at once on several threads, if `weights` allows that.
+llvm::Expected<Tensor> evaluateValue(mlir::Value wanted, llvm::ArrayRef<Tensor> inputs, GivenValues given,
+                                     const SymbolValues &symbols, WeightSource &weights);
+
 /// Runs one op of the prim dialect on the values of its operands.
 llvm::Expected<std::vector<Tensor>> evaluate(mlir::Operation *op, llvm::ArrayRef<const Tensor *> operands,
                                              const SymbolValues &symbols, WeightSource &weights);

@@ -197,6 +197,21 @@ def Loop_LaunchOp : Loop_Op<"launch", []> {
   let assemblyFormat = "$kernel `(` $buffers `)` `symbols` custom<ExprList>($symbols) attr-dict `:` type($buffers)";
 }
 
+def Loop_TapOp : Loop_Op<"tap", []> {
+  let summary = "shows a value to the observer of a run, right after the launch that wrote it";
+  let description = [{
+    Element (d0, d1, ...) of a value with the dims `domain` lies in the buffer at `indices` , which is one
+    affine position once accesses are linear. `type` has the value's signedness. prim.tap says the rest;
+    a tap without a buffer sees nothing and says why.
+  }];
+  let arguments = (ins Optional<Loop_Buffer>:$buffer, Prim_ExprArrayAttr:$domain, Prim_ExprArrayAttr:$indices,
+                       TypeAttr:$type, StrAttr:$output, I64Attr:$number, OptionalAttr<StrAttr>:$reason);
+  let assemblyFormat = [{
+    $number $output $type custom<ExprList>($domain) ($buffer^ `:` type($buffer))? `at` custom<ExprList>($indices)
+    (`because` $reason^)? attr-dict
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//

@@ -49,6 +49,10 @@ inline void printExprList(mlir::AsmPrinter &printer, mlir::Operation *, mlir::Ar
   printExprList(printer, exprs);
 }
 
+/// Uses of a value other than by optional taps: what patterns that want a value for themselves ask, so that observing
+/// a program changes it as little as can be.
+unsigned countReaders(mlir::Value value);
+
 /// Names of attributes on the entry `func.func` of a prim module.
 ///   prim.symbols   dictionary: symbol name -> #prim.symbol
 ///   prim.guards    list of expressions that must not be 0

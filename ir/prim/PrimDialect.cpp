@@ -51,6 +51,13 @@ void PrimDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) con
   (void)generatedAttributePrinter(attr, printer);
 }
 
+unsigned prim::countReaders(Value value) {
+  return llvm::count_if(value.getUses(), [](OpOperand &use) {
+    auto tap = dyn_cast<TapOp>(use.getOwner());
+    return !tap || !tap.getOptional();
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Lists of expressions
 //===----------------------------------------------------------------------===//

@@ -251,4 +251,20 @@ def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<[
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
+//===----------------------------------------------------------------------===//
+// Observation
+//===----------------------------------------------------------------------===//
+
+def Prim_TapOp : Prim_Op<"tap"> {
+  let summary = "shows a value to the observer of a run; its location names the node";
+  let description = [{
+    `output` is the value's name in the model, `number` the tap's place in the order of the
+    model's graph. An `optional` tap (one of many that a pattern asked for) sees what the
+    program computes anyway; where that is nothing it loses its operand and says why.
+  }];
+  let arguments = (ins Optional<Prim_Tensor>:$x, StrAttr:$output, I64Attr:$number, UnitAttr:$optional,
+                       OptionalAttr<StrAttr>:$reason);
+  let assemblyFormat = "$number $output ($x^ `:` type($x))? (`optional` $optional^)? (`because` $reason^)? attr-dict";
+}
+
 #endif // PTC_IR_PRIM_PRIMOPS

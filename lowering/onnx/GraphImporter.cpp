@@ -61,8 +61,8 @@ Value GraphImporter::valueOf(NameScope::Entry &slot) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, decomp::ShapeScope &shapes, const ModelFile &file,
                              const ImportOptions &options)
-    : builder(builder), shapes(shapes), file(file), options(options), opsets(file.proto().opset_import()),
-      functions(file.proto()), entry(builder.getInsertionBlock()) {}
+    : taps(options.taps), builder(builder), shapes(shapes), file(file), options(options),
+      opsets(file.proto().opset_import()), functions(file.proto()), entry(builder.getInsertionBlock()) {}
 
 bool GraphImporter::importGraph(const onnx::GraphProto &graph, NameScope &scope) {
   for (const onnx::TensorProto &tensor : graph.initializer())
@@ -133,9 +133,9 @@ bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
     }
     inputs.push_back(value);
   }
-  bool isComplete;
+  bool isComplete, isCall = false;
   if (const onnx::FunctionProto *function = functions.find(node))
-    isComplete = expand(node, frame, inputs, loc, *function);
+    isComplete = expand(node, frame, inputs, loc, *function), isCall = true;
   else if (const decomp::OnnxOp *op =
                decomp::findOnnxOp(node.domain(), node.op_type(), frame.opsets.operatorVersion(node)))
     isComplete = decompose(node, frame, inputs, loc, op->decompose);
@@ -143,7 +143,26 @@ bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
     isComplete = expandSchema(node, frame, inputs, loc);
   if (!isComplete)
     fail(node, frame);
+  else if (!taps.empty() && schemaDepth == 0)
+    tapOutputs(node, frame, loc, isCall);
   return isComplete;
+}
+
+/// Taps of the node's outputs, as far as --tap asks for them. Those of a call have been met by a pattern inside.
+void GraphImporter::tapOutputs(const NodeProto &node, const Frame &frame, Location loc, bool isCall) {
+  std::optional<NodeLocation> place = describeLocation(loc);
+  for (const std::string &output : node.output()) {
+    NameScope::Entry *slot = output.empty() ? nullptr : frame.scope.find(output);
+    if (!slot || !slot->value)
+      continue;
+    TapSelection::Kind kind = taps.find(place ? place->node : "", output);
+    bool isPattern = kind == TapSelection::Kind::Pattern;
+    if (kind == TapSelection::Kind::None || (isPattern && isCall))
+      continue;
+    prim::TapOp::create(builder, loc, slot->value, builder.getStringAttr(output),
+                        builder.getI64IntegerAttr(taps.nextNumber()), isPattern ? builder.getUnitAttr() : UnitAttr(),
+                        StringAttr());
+  }
 }
 
 /// Element types as the schema has them, so that decompositions need not ask.
@@ -273,8 +292,12 @@ bool GraphImporter::expand(const NodeProto &node, const Frame &frame, ArrayRef<V
 
 bool GraphImporter::expandSchema(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc) {
   std::string error;
-  if (std::optional<onnx::FunctionProto> body = schemaBody(node, frame.opsets, inputs, error))
-    return expand(node, frame, inputs, loc, *body);
+  if (std::optional<onnx::FunctionProto> body = schemaBody(node, frame.opsets, inputs, error)) {
+    ++schemaDepth;
+    bool isComplete = expand(node, frame, inputs, loc, *body);
+    --schemaDepth;
+    return isComplete;
+  }
   if (!error.empty())
     diagnose(loc, DiagId::OnnxFailure, error);
   else

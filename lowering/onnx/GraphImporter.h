@@ -6,6 +6,7 @@
 #include "lowering/onnx/ImportOnnx.h"
 #include "lowering/onnx/ModelFile.h"
 #include "lowering/onnx/Opsets.h"
+#include "lowering/onnx/TapSelection.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ptc::onnx_import {
@@ -42,6 +43,7 @@ public:
   bool importGraph(const onnx::GraphProto &graph, NameScope &scope);
   /// The values of the graph's outputs; nothing if one failed.
   std::optional<decomp::Values> outputsOf(const onnx::GraphProto &graph, NameScope &scope);
+  TapSelection taps;
 
 private:
   /// Where a node stands: its names, its operator versions, and the path of calls around it.
@@ -64,6 +66,7 @@ private:
                                                const Frame &frame);
   mlir::Value valueOf(NameScope::Entry &entry);
   void fail(const onnx::NodeProto &node, const Frame &frame);
+  void tapOutputs(const onnx::NodeProto &node, const Frame &frame, mlir::Location loc, bool isCall);
 
   mlir::OpBuilder &builder;
   decomp::ShapeScope &shapes;
@@ -74,6 +77,7 @@ private:
   mlir::Block *entry; // weights and constants of all graphs stand at its beginning
   unsigned nodeCount = 0;
   uint64_t streamCount = 0; // of random numbers
+  unsigned schemaDepth = 0; // of operators that their schemas' bodies define: the nodes inside are not the user's
 };
 
 } // namespace ptc::onnx_import

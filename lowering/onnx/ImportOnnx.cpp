@@ -59,6 +59,7 @@ public:
       return nullptr;
     GraphImporter importer(builder, shapes, file, options);
     bool isComplete = importer.importGraph(graph, scope);
+    isComplete = isComplete && importer.taps.reportUnmatched(loc);
     std::optional<decomp::Values> outputs = importer.outputsOf(graph, scope);
     if (!isComplete || !outputs)
       return nullptr;

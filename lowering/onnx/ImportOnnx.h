@@ -29,6 +29,8 @@ struct ImportOptions {
   std::vector<std::pair<std::string, std::string>> aliases;
   /// Inputs that are constants: name and a file with a TensorProto. They are no arguments of the entry then.
   std::vector<std::pair<std::string, std::string>> constants;
+  /// Values to show to an observer: names of nodes or values, patterns (`layer1/*`), `all`.
+  std::vector<std::string> taps;
   std::string entryName = "main";
   /// Gets the paths of all files that the model was read from, itself first.
   std::vector<std::string> *filesRead = nullptr;

@@ -1,6 +1,10 @@
 //===- Passes.td - passes from prim to prim -------------------------------===//
 include "mlir/Pass/PassBase.td"
 
+def DropDeadTaps : Pass<"ptc-drop-dead-taps", "::mlir::func::FuncOp"> {
+  let summary = "optional taps of values that nothing else computes lose their operand";
+}
+
 def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let summary = "computes what depends on constants alone, and removes branches that are never taken";
   let options = [Option<"maxBytes", "max-bytes", "int64_t", "1 << 20", "no operand or result of a folded op is larger">];

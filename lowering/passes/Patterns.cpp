@@ -26,9 +26,7 @@ std::optional<double> prim::getSplat(Value value) {
   return type.isUnsigned() ? integer.roundToDouble() : integer.signedRoundToDouble();
 }
 
-bool prim::hasUses(Value value, unsigned count) {
-  return size_t(std::distance(value.use_begin(), value.use_end())) == count;
-}
+bool prim::hasUses(Value value, unsigned count) { return countReaders(value) == count; }
 
 void prim::eraseDeadOps(Operation *root) {
   root->walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {

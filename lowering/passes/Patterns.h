@@ -13,7 +13,7 @@ mlir::DenseElementsAttr getConstant(mlir::Value value);
 /// The one value that all elements have, seen through views; nothing for booleans.
 std::optional<double> getSplat(mlir::Value value);
 
-/// Whether exactly `count` operands are `value`.
+/// Whether exactly `count` operands are `value`, those of optional taps aside.
 bool hasUses(mlir::Value value, unsigned count);
 
 /// Erases ops without users or effects below `root`, last first.

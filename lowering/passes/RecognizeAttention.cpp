@@ -131,8 +131,8 @@ bool AttentionMatch::findSoftmax() {
     return false;
   logits = difference.getA();
   // The guard reads the weights twice, the softmax the scores and the exponentials.
-  bool isPrivate = last.getLhs().hasOneUse() && hasUses(weights, guarded ? 2 : 1) && hasUses(exp.getY(), 2) &&
-                   hasUses(logits, 2) && (!guarded || guarded.hasOneUse());
+  bool isPrivate = hasUses(last.getLhs(), 1) && hasUses(weights, guarded ? 2 : 1) && hasUses(exp.getY(), 2) &&
+                   hasUses(logits, 2) && (!guarded || hasUses(guarded, 1));
   if (!isPrivate)
     return reason = "the weights or scores are read elsewhere too", true;
   Type type = getElementType(logits);
@@ -183,9 +183,9 @@ bool AttentionMatch::peelReshape(ReshapeOp op, Scores &scores) {
 bool AttentionMatch::peel(Value value, Scores &scores) {
   if (auto product = value.getDefiningOp<MatmulOp>()) {
     scores.product = product;
-    return value == logits || value.hasOneUse() || refuse("the scores are read elsewhere too");
+    return value == logits || hasUses(value, 1) || refuse("the scores are read elsewhere too");
   }
-  if (value != logits && !value.hasOneUse())
+  if (value != logits && !hasUses(value, 1))
     return refuse("the scores are read elsewhere too");
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -239,7 +239,7 @@ bool AttentionMatch::findScores() {
 /// x without multiplications by constants below views; the constants go to `scale`.
 static Value stripScale(OpBuilder &b, Value x, double &scale) {
   Operation *op = x.getDefiningOp();
-  if (!op || !x.hasOneUse())
+  if (!op || !hasUses(x, 1))
     return x;
   if (isa<ReshapeOp, TransposeOp>(op)) {
     Value inner = stripScale(b, op->getOperand(0), scale);

@@ -113,6 +113,9 @@ void redirectAccess(Operation *user, const Copy &copy) {
   if (auto load = dyn_cast<LoadOp>(user)) {
     load.setIndicesAttr(mapped(load.getIndices()));
     load.getBufferMutable().assign(copy.to);
+  } else if (auto tap = dyn_cast<TapOp>(user)) { // a read by the observer, when all is written
+    tap.setIndicesAttr(mapped(tap.getIndices()));
+    tap.getBufferMutable().assign(copy.to);
   } else {
     auto store = cast<StoreOp>(user);
     store.setIndicesAttr(mapped(store.getIndices()));
@@ -144,7 +147,7 @@ bool elide(PointwiseOp node) {
   if (node->getBlock() != block || !isWrittenOnce(from))
     return false;
   for (Operation *user : from.getUsers())
-    if (!isa<LoadOp, StoreOp>(user))
+    if (!isa<LoadOp, StoreOp, TapOp>(user))
       return false; // read by the host (the condition of an if)
   if (Operation *maker = copy->to.getDefiningOp()) {
     if (maker->getBlock() != block)

@@ -224,6 +224,10 @@ void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
 
 LogicalResult FunctionLowering::lowerBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
+    if (auto tap = dyn_cast<prim::TapOp>(op)) {
+      lowerTap(tap);
+      continue;
+    }
     Block *target = builder.getInsertionBlock();
     Operation *before = target->empty() ? nullptr : &target->back();
     if (failed(lowerOp(&op)))

@@ -71,6 +71,7 @@ private:
   void lowerSort(prim::SortOp op);
   void lowerScatter(mlir::Operation *op);
   void lowerAttention(prim::AttentionOp op);
+  void lowerTap(prim::TapOp op);
 
 public:
   /// Defines the result of a view anew, from its operand as it is now; false if `op` is none.

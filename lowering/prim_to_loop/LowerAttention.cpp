@@ -41,7 +41,10 @@ static Value emitScore(FunctionLowering &lowering, prim::AttentionOp op, Body &b
 /// The transpose that alone reads the result and leaves its last dim in place.
 static prim::TransposeOp getOnlyTranspose(prim::AttentionOp op) {
   Value result = op.getResult();
-  auto transpose = result.hasOneUse() ? dyn_cast<prim::TransposeOp>(*result.user_begin()) : prim::TransposeOp();
+  if (prim::countReaders(result) != 1)
+    return {};
+  auto user = llvm::find_if(result.getUsers(), [](Operation *user) { return isa<prim::TransposeOp>(user); });
+  auto transpose = user == result.user_end() ? prim::TransposeOp() : cast<prim::TransposeOp>(*user);
   bool keepsLast = transpose && transpose.getPermutation().back() == prim::getRank(result) - 1;
   return keepsLast ? transpose : prim::TransposeOp();
 }

@@ -154,6 +154,7 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const i
                             .site = UINT32_MAX};
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
   uint64_t start = model->profile ? ptc_rt_now() : 0;
+  call.caller_mode = &mode;
   int32_t fault = variant->program(&call.visible, symbols, arguments, base);
   if (model->profile)
     ptc_rt_record_run(&call, start);

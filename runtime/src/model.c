@@ -84,6 +84,8 @@ ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options 
   model->log = options.log;
   model->log_state = options.log_state;
   model->profile = options.profile;
+  model->tap = options.tap;
+  model->tap_state = options.tap_state;
   model->threads = options.threads ? options.threads : ptc_rt_cpu_count();
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;

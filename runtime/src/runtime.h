@@ -2,6 +2,7 @@
 #ifndef PTC_RUNTIME_H
 #define PTC_RUNTIME_H
 
+#include "fpmode.h"
 #include "ptc/descriptor.h"
 
 #include <stdatomic.h>
@@ -27,6 +28,8 @@ struct ptc_model {
   void (*log)(void *state, int32_t severity, const char *message);
   void *log_state;
   ptc_profile *profile;
+  void (*tap)(void *state, const ptc_tap *tap);
+  void *tap_state;
 };
 
 /* A block that only grows. */
@@ -82,6 +85,7 @@ struct ptc_rt_call_state {
   char *scratch;
   size_t scratch_stride;
   uint32_t site; /* of the launch that failed */
+  const ptc_rt_fpmode *caller_mode;
 };
 
 /* cpu.c */

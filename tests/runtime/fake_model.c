@@ -62,6 +62,8 @@ static int32_t scale_program(ptc_rt_call *call, const int64_t *symbols, void *co
   int32_t fault = ptc_rt_launch(call, 0, buffers, symbols, symbols[0], 4, FAKE_COLUMNS * sizeof(float));
   if (fault)
     return fault;
+  int64_t shape[] = {FAKE_COLUMNS, symbols[0], 1, FAKE_COLUMNS}; /* transposed */
+  ptc_rt_tap(call, 0, arena, shape);
   ptc_rt_copy(arguments[3], arena, symbols[0] * FAKE_COLUMNS * (int64_t)sizeof(float));
   ++*(int64_t *)arguments[4];
   return 0;
@@ -93,12 +95,14 @@ static const uint32_t guard_symbols[] = {0};
 static const ptc_rt_guard guards[] = {{"batch <= 64", 1, 0, guard_symbols}};
 static const ptc_rt_launch_site scale_sites[] = {{0, 0, "layer1/mul, layer1/add"}};
 static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup"}};
+static const ptc_rt_tap_site taps[] = {{"layer1/add", "Add", "sum", {PTC_FLOAT, 32, 1}, 2, 3, 0}};
 static const ptc_rt_variant guarded_variant[] = {
-    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1}};
+    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0}};
 static const ptc_rt_variant open_variants[] = {
-    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1},
-    {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1}};
-static const ptc_rt_variant gather_variant[] = {{"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1}};
+    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0},
+    {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1, taps, 1, 0}};
+static const ptc_rt_variant gather_variant[] = {
+    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1, 0, 0, 0}};
 
 static const ptc_rt_function guarded_functions[] = {
     {&functions[0], guarded_variant, 1, 0, scale_input_shapes, scale_shapes},

@@ -94,6 +94,47 @@ static void test_typed_run(void) {
   ptc_rt_destroy(model);
 }
 
+typedef struct seen_taps {
+  int count;
+  bool right;
+} seen_taps;
+
+static void observe(void *state, const ptc_tap *tap) {
+  seen_taps *seen = state;
+  const ptc_tensor *value = tap->tensor;
+  const float *sum = value->data;
+  seen->count++;
+  seen->right = strcmp(tap->node, "layer1/add") == 0 && strcmp(tap->op, "Add") == 0 &&
+                strcmp(tap->output, "sum") == 0 && strcmp(tap->kernel, "scale_1") == 0 &&
+                strcmp(tap->nodes, "layer1/mul, layer1/add") == 0 && tap->launch == 0 && tap->number == 3 &&
+                tap->struct_size == sizeof(*tap) && value->rank == 2 && value->shape[0] == FAKE_COLUMNS &&
+                value->shape[1] == 9 && value->strides[0] == 1 &&
+                sum[value->strides[1] * 8 + 1] == 2 * x[8 * FAKE_COLUMNS + 1] + 0.5f &&
+                (_mm_getcsr() & _MM_FLUSH_ZERO_ON) != 0; /* the caller's floating-point mode */
+}
+
+static void test_taps(void) {
+  static float y[MOST * FAKE_COLUMNS];
+  seen_taps seen = {0};
+  ptc_options options = {.struct_size = sizeof(options), .threads = 2, .tap = observe, .tap_state = &seen};
+  for (int known = 0; known < 2; known++) { /* a caller whose options end before `tap` sees nothing */
+    options.struct_size = known ? sizeof(options) : offsetof(ptc_options, tap);
+    ptc_model *model = 0;
+    ptc_ctx *ctx = 0;
+    int64_t runs = 0;
+    CHECK(ptc_rt_create(fake_descriptor(&ptc_rt_threading_pool, false), &options, &model) == PTC_OK);
+    CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
+    unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | _MM_FLUSH_ZERO_ON);
+    CHECK(run_scale(ctx, 9, y, &runs, 0) == PTC_OK && right(y, 9));
+    CHECK(_mm_getcsr() == (mode | _MM_FLUSH_ZERO_ON));
+    _mm_setcsr(mode);
+    CHECK(seen.count == known && seen.right == (known == 1));
+    ptc_rt_ctx_destroy(ctx);
+    ptc_rt_destroy(model);
+  }
+}
+
 static ptc_tensor tensor(void *data, uint8_t code, uint8_t bits, int32_t rank, int64_t *shape) {
   return (ptc_tensor){data, {PTC_CPU, 0}, rank, {code, bits, 1}, shape, 0, 0};
 }
@@ -339,6 +380,7 @@ int main(void) {
     x[i] = (float)(i % 977) / 7;
   test_levels();
   test_typed_run();
+  test_taps();
   test_tensor_run();
   test_index_fault();
   test_floating_point_mode();

@@ -372,3 +372,42 @@ TEST_CASE("ops with constant operands fold within a limit", "[eval]") {
   CHECK_FALSE(fold(adds[1]));
   function.walk([&](prim::GatherOp op) { CHECK_FALSE(fold(op)); });
 }
+
+TEST_CASE("one value is computed from given ones, through branches", "[eval]") {
+  Fixture f;
+  mlir::func::FuncOp function = f.parse(R"(
+    func.func @f(%x: tensor<2xf32>, %c: tensor<i1>) -> tensor<2xf32> {
+      %a = prim.neg %x : tensor<2xf32>
+      %b = prim.add %a, %x : tensor<2xf32>
+      %y = prim.if %c then {
+        %n = prim.mul %b, %a : tensor<2xf32>
+        prim.tap 0 "n" %n : tensor<2xf32>
+        prim.yield %n : tensor<2xf32>
+      } else {
+        prim.yield %x : tensor<2xf32>
+      } : (tensor<i1>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    })");
+  mlir::Builder b(&f.context);
+  std::vector<Tensor> inputs = {f.tensor(b.getF32Type(), {2}, {1, 2}), f.tensor(b.getI1Type(), {}, {1})};
+  std::vector<mlir::Operation *> ops;
+  for (mlir::Operation &op : function.getBody().front())
+    ops.push_back(&op);
+  mlir::Value a = ops[0]->getResult(0), sum = ops[1]->getResult(0), y = ops[2]->getResult(0);
+  mlir::Value inside;
+  function.walk([&](prim::MulOp op) { inside = op->getResult(0); });
+  Tensor wrong = f.tensor(b.getF32Type(), {2}, {10, 20});
+  NoWeights weights;
+  auto compute = [&](mlir::Value wanted, mlir::Value given) {
+    auto known = [&](mlir::Value value) { return value == given ? &wrong : nullptr; };
+    llvm::Expected<Tensor> value = evaluateValue(wanted, inputs, known, {}, weights);
+    if (!value)
+      FAIL(llvm::toString(value.takeError()));
+    return f.values(*value);
+  };
+  CHECK(compute(sum, {}) == Values{0, 0});
+  CHECK(compute(sum, a) == Values{11, 22});
+  CHECK(compute(a, a) == Values{-1, -2}); // the wanted value itself is computed
+  CHECK(compute(y, sum) == Values{-10, -40});
+  CHECK(compute(inside, a) == Values{110, 440});
+}

@@ -155,6 +155,20 @@ typedef struct ptc_thread_pool {
 
 enum { PTC_LOG_WARNING = 1, PTC_LOG_INFO = 2 };
 
+/* A value inside the model, as `ptc compile --tap` asked for it. Everything here is valid during the call alone. */
+typedef struct ptc_tap {
+  size_t struct_size;       /* of this struct: later versions append members */
+  const char *node;         /* "layer3/conv2", "" if the node has no name */
+  const char *op;           /* its operator, "Conv" */
+  const char *output;       /* the value's name in the model */
+  const char *kernel;       /* the kernel that wrote it, "" for what no kernel wrote (an input passed through) */
+  const char *nodes;        /* all nodes of that launch, with commas: what the kernel was fused from */
+  uint32_t launch;          /* which launch of the program, so that equal kernels are told apart; UINT32_MAX: none */
+  uint32_t number;          /* place of the value in the order of the model's graph; rounds of a loop differ in it */
+  const ptc_tensor *tensor; /* a view into the model's memory, read only. `strides` may be set, and negative; elements
+                               below 8 bits lie one a byte and have the type int8 or uint8 */
+} ptc_tap;
+
 /* Zero-initialise it and set struct_size = sizeof(ptc_options); a later, longer version stays compatible with that.
  * NULL instead of an options pointer means all defaults. */
 typedef struct ptc_options {
@@ -170,6 +184,11 @@ typedef struct ptc_options {
   void (*log)(void *state, int32_t severity, const char *message); /* NULL: silent */
   void *log_state;
   ptc_profile *profile; /* NULL: nothing is timed, at the cost of a comparison a launch */
+  /* Called by each run, on its thread and in the caller's floating-point mode, once for every tapped value, right after
+   * the launch that wrote it: another kernel may reuse the memory next. NULL: taps cost the stores alone. It must not
+   * use the run's context. */
+  void (*tap)(void *state, const ptc_tap *tap);
+  void *tap_state;
 } ptc_options;
 
 /* ---- what a model says about itself --------------------------------------------------------------------------- */

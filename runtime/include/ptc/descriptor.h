@@ -64,6 +64,15 @@ typedef struct ptc_rt_launch_site {
   const char *nodes;
 } ptc_rt_launch_site;
 
+/* A value that the program shows to an observer. */
+typedef struct ptc_rt_tap_site {
+  const char *node, *op, *output;
+  ptc_dtype dtype;
+  uint32_t rank;
+  uint32_t number;
+  uint32_t launch; /* the launch site that wrote it; UINT32_MAX: none */
+} ptc_rt_tap_site;
+
 typedef struct ptc_rt_guard {
   const char *text; /* "batch <= 64" */
   uint32_t symbol_count;
@@ -86,6 +95,9 @@ typedef struct ptc_rt_variant {
   const ptc_rt_launch_site *launches;
   uint32_t guard_count;
   uint32_t launch_count;
+  const ptc_rt_tap_site *taps;
+  uint32_t tap_count;
+  uint32_t tap_reserved;
 } ptc_rt_variant;
 
 typedef struct ptc_rt_function {
@@ -178,6 +190,10 @@ typedef struct ptc_rt_descriptor {
  * threads of the call; scratch_bytes is what each thread's scratch must hold. Returns the first fault, or 0. */
 int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                       int64_t iterations, int64_t grain, int64_t scratch_bytes);
+
+/* Shows the value of tap `tap` of the variant to the model's observer, if there is one. `shape` has its extents, then
+ * its strides in elements; `value` is its first element. */
+void ptc_rt_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);
 
 /* Copies between buffers that do not overlap (or are the same). */
 void ptc_rt_copy(void *target, const void *source, int64_t bytes);

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _abi, _dtypes
 
-__all__ = ["Error", "Function", "Model", "Span", "Symbol", "Value", "load"]
+__all__ = ["Error", "Function", "Model", "Span", "Symbol", "Tap", "Value", "load"]
 
 
 class Error(RuntimeError):
@@ -66,6 +66,37 @@ class Span:
     nodes: str | None
     launch: int
     thread: int
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A value inside the model, as `ptc compile --tap` asked for it. `array` is a copy; `kernel` wrote it in launch
+    `launch` of the run, which does the work of `nodes`; `number` is its place in the order of the model's graph."""
+
+    node: str
+    op: str
+    output: str
+    kernel: str
+    nodes: str
+    launch: int | None
+    number: int
+    array: np.ndarray
+
+
+def _tap(raw):
+    tensor = raw.tensor.contents
+    kind = _dtypes.numpy_type(tensor.dtype.code, tensor.dtype.bits)
+    shape, steps = tensor.shape[: tensor.rank], tensor.strides[: tensor.rank]
+    if 0 in shape:
+        array = np.zeros(shape, kind)
+    else:  # strides may be negative: the memory begins before the first element then
+        low = sum((size - 1) * step for size, step in zip(shape, steps) if step < 0)
+        count = 1 + sum((size - 1) * abs(step) for size, step in zip(shape, steps))
+        start = tensor.data + tensor.byte_offset + low * kind.itemsize
+        memory = np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(start), kind)[-low:]
+        array = np.lib.stride_tricks.as_strided(memory, shape, [step * kind.itemsize for step in steps]).copy()
+    texts = [text.decode() for text in (raw.node, raw.op, raw.output, raw.kernel, raw.nodes)]
+    return Tap(*texts, None if raw.launch == 2**32 - 1 else raw.launch, raw.number, array)
 
 
 def _value(raw):
@@ -230,7 +261,7 @@ class _Context:
 class Model:
     """A created model. It behaves as its first function; `functions` has all of them by name."""
 
-    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0):
+    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None):
         self._handle = None
         self._library = library
         self._table = table = _abi.ModelTable.in_dll(library, "ptc_model_v1")
@@ -244,6 +275,8 @@ class Model:
             self._spans = (_abi.Span * profile)()
             self._profile = _abi.Profile(ctypes.sizeof(_abi.Span), self._spans, profile, 0)
             options.profile = ctypes.pointer(self._profile)
+        if tap:
+            options.tap = self._observer = _abi.Observer(lambda _, raw: tap(_tap(raw.contents)))
         handle = ctypes.c_void_p()
         status = table.create(ctypes.byref(options), ctypes.byref(handle))
         if status != _abi.OK:
@@ -328,12 +361,13 @@ class Model:
         self.close()
 
 
-def load(path, threads=0, cpu_level=None, weights=None, profile=0):
+def load(path, threads=0, cpu_level=None, weights=None, profile=0, tap=None):
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
-    if it is not beside the library; profile: how many spans Model.take_spans can give, 0: nothing is timed. A path that this process has loaded before gives the same library again, even if
-    the file has changed since: the C library's dlopen works that way.
+    if it is not beside the library; profile: how many spans Model.take_spans can give, 0: nothing is timed; tap: called
+    with a Tap for each tapped value of each run. A path that this process has loaded before gives the same library
+    again, even if the file has changed since: the C library's dlopen works that way.
     """
     library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
-    return Model(library, threads, cpu_level, weights, profile)
+    return Model(library, threads, cpu_level, weights, profile, tap)

@@ -75,6 +75,23 @@ class Profile(c.Structure):
     ]
 
 
+class Tap(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("node", c.c_char_p),
+        ("op", c.c_char_p),
+        ("output", c.c_char_p),
+        ("kernel", c.c_char_p),
+        ("nodes", c.c_char_p),
+        ("launch", c.c_uint32),
+        ("number", c.c_uint32),
+        ("tensor", c.POINTER(Tensor)),
+    ]
+
+
+Observer = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Tap))
+
+
 class Options(c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
@@ -89,6 +106,8 @@ class Options(c.Structure):
         ("log", c.c_void_p),
         ("log_state", c.c_void_p),
         ("profile", c.POINTER(Profile)),
+        ("tap", Observer),
+        ("tap_state", c.c_void_p),
     ]
 
 

@@ -1,0 +1,75 @@
+//===- PlaceTaps.cpp - an observer sees a value as soon as it is there ----===//
+//
+// While nodes are fused and launches ordered, a tap is no part of the order: it stands somewhere in its block and says
+// only that its buffer is read. Now it takes its place, right after the last launch (or branch) that writes the
+// buffer: there the value is complete, and the buffer's memory is free for others as early as can be. What nothing
+// writes, an argument, is shown first of all. Taps behind one launch keep the order of the model's graph.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/Passes.h"
+#include "ir/loop/Loop.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_PLACETAPS
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+class TapPlaces {
+public:
+  explicit TapPlaces(const SymbolTable &kernels) : kernels(kernels) {}
+
+  void run(Block &block) {
+    SmallVector<TapOp> taps;
+    llvm::DenseMap<Value, Operation *> lastWriters;
+    Operation *lastDeclaration = nullptr;
+    for (Operation &op : block) {
+      if (auto tap = dyn_cast<TapOp>(op))
+        taps.push_back(tap);
+      else if (op.getNumResults())
+        lastDeclaration = &op;
+      op.walk([&](LaunchOp launch) { noteWrites(launch, &op, lastWriters); });
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          run(inner);
+    }
+    for (TapOp tap : llvm::reverse(taps)) {
+      Operation *place = tap.getBuffer() ? lastWriters.lookup(getRoot(tap.getBuffer())) : nullptr;
+      if (!place)
+        place = lastDeclaration;
+      if (place)
+        tap->moveAfter(place);
+    }
+  }
+
+private:
+  void noteWrites(LaunchOp launch, Operation *place, llvm::DenseMap<Value, Operation *> &writers) {
+    for (int64_t written : kernels.lookup<KernelOp>(launch.getKernel()).getArgumentsWritten())
+      writers[getRoot(launch.getBuffers()[written])] = place;
+  }
+
+  static Value getRoot(Value buffer) {
+    while (auto flatten = buffer.getDefiningOp<FlattenOp>())
+      buffer = flatten.getBuffer();
+    return buffer;
+  }
+
+  const SymbolTable &kernels;
+};
+
+struct PlaceTaps : ptc::impl::PlaceTapsBase<PlaceTaps> {
+  void runOnOperation() override {
+    SymbolTable kernels(getOperation());
+    for (auto program : getOperation().getOps<ProgramOp>())
+      TapPlaces(kernels).run(program.getBlock());
+  }
+};
+
+} // namespace

@@ -1,0 +1,60 @@
+//===- TapSelection.cpp - which values --tap asks for ---------------------===//
+#include "lowering/onnx/TapSelection.h"
+#include "ir/Diagnostics.h"
+
+using namespace ptc;
+using namespace ptc::onnx_import;
+using llvm::StringRef;
+
+TapSelection::TapSelection(llvm::ArrayRef<std::string> texts) {
+  for (StringRef text : texts) {
+    Asked &entry = asked.emplace_back(Asked{text.str(), std::nullopt, false});
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text == "all" ? "*" : text);
+    if (!pattern)
+      llvm::consumeError(pattern.takeError()); // a name with a bracket in it
+    else if (text == "all" || text.find_first_of("*?[") != StringRef::npos)
+      entry.pattern = std::move(*pattern);
+  }
+}
+
+TapSelection::Kind TapSelection::find(StringRef node, StringRef output) {
+  if (empty())
+    return Kind::None;
+  names.push_back(output.str());
+  if (!node.empty())
+    names.push_back(node.str());
+  Kind kind = Kind::None;
+  for (Asked &entry : asked) {
+    bool isName = entry.text == output || (!node.empty() && entry.text == node);
+    if (!isName && !(entry.pattern && (entry.pattern->match(output) || entry.pattern->match(node))))
+      continue;
+    entry.isMatched = true;
+    kind = isName ? Kind::Name : std::max(kind, Kind::Pattern);
+    if (isName)
+      return kind;
+  }
+  return kind;
+}
+
+bool TapSelection::reportUnmatched(mlir::Location loc) const {
+  bool isComplete = true;
+  for (const Asked &entry : asked) {
+    if (entry.isMatched || entry.text == "all")
+      continue;
+    isComplete = false;
+    auto diagnostic = diagnose(loc, DiagId::BadShapeOption, "--tap " + entry.text,
+                               "the model has no such node, and no value of this name");
+    const std::string *nearest = nullptr;
+    unsigned best = ~0u;
+    for (const std::string &name : names)
+      if (unsigned distance = StringRef(entry.text).edit_distance(name, true, best); distance < best) {
+        best = distance;
+        nearest = &name;
+      }
+    if (nearest && !entry.pattern)
+      addHelp(diagnostic, "did you mean '" + *nearest + "'?");
+    else
+      addHelp(diagnostic, "`ptc inspect MODEL.onnx` lists the nodes; 'all' taps every one");
+  }
+  return isComplete;
+}
