@@ -6,13 +6,15 @@
 // --ab OTHER.so compares two libraries. Clock speed and neighbours drift over seconds, so times from different seconds
 // say little; the two therefore alternate within one process (ABBA: neither is always first), each pair gives one
 // ratio A/B, and the median of the ratios is told with an interval that encloses the true one with 95 % probability
-// (compiler/gate/PairedTimes.h). For a verdict instead of figures there is `ptc gate check --time`.
+// (compiler/gate/PairedTimes.h). With --tolerance there is a verdict instead of figures, made as the gate makes it:
+// measured until it is clear, and repeated.
 //
 // --per-kernel and --profile time launches in runs of their own, after a row's: readings of the clock would be part of
 // the row's times.
 #include "cli/Profile.h"
 #include "cli/TimedModel.h"
 #include "cli/Verb.h"
+#include "cli/gate/TimeTier.h"
 #include "compiler/gate/PairedTimes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -33,9 +35,10 @@ struct BenchOptions {
   std::string library, other, function, profile;
   InstanceOptions instance;
   std::vector<std::string> inputs, dims;
-  std::vector<unsigned> threads = {0};
+  std::vector<unsigned> threads;
   std::vector<double> percentiles = {50, 90, 99};
   double minTime = 1;
+  double tolerance = -1; // percent; negative: figures are wanted, no verdict
   bool json = false, perKernel = false;
 };
 
@@ -204,7 +207,65 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
   }
 }
 
+static StringRef nameOf(gate::TimeVerdict verdict) {
+  switch (verdict) {
+  case gate::TimeVerdict::Same:
+    return "same";
+  case gate::TimeVerdict::Slower:
+    return "slower";
+  case gate::TimeVerdict::Faster:
+    return "faster";
+  case gate::TimeVerdict::Undecided:
+    return "undecided";
+  }
+  llvm_unreachable("a verdict");
+}
+
+/// One verdict a row; an error if the library is slower in any.
+static Error judge(Session &session, const BenchOptions &options, ArrayRef<SymbolDims> dimSets,
+                   ArrayRef<unsigned> threads) {
+  unsigned slower = 0;
+  json::Array list;
+  for (const SymbolDims &dims : dimSets)
+    for (unsigned count : threads) {
+      TimeTierOptions how{.model = {options.instance, options.function, options.inputs, dims}};
+      how.model.instance.threads = count;
+      how.rule.tolerance = options.tolerance / 100;
+      Expected<gate::TimeResult> result = compareLibraries(session, options.library, options.other, how);
+      if (!result)
+        return result.takeError();
+      slower += result->verdict == gate::TimeVerdict::Slower;
+      std::string where = dims.empty() ? "" : formatDims(dims) + ": ";
+      if (!options.json)
+        session.out << where << nameOf(result->verdict) << ", " << describeTimes(*result) << '\n';
+      const gate::Interval &ratio = result->ratio;
+      list.push_back(
+          json::Object{{"dims", formatDims(dims)},
+                       {"threads", count},
+                       {"verdict", nameOf(result->verdict)},
+                       {"ratio", json::Object{{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}},
+                       {"measurements", result->measurements}});
+    }
+  if (options.json)
+    session.out << formatv("{0:2}\n",
+                           json::Value(json::Object{{"library", options.library}, {"verdicts", std::move(list)}}));
+  if (!slower)
+    return Error::success();
+  return exitError(exitDifference, "'" + options.library + "' is slower than '" + options.other + "' by more than " +
+                                       formatPercent(options.tolerance) + " %");
+}
+
 static Error bench(Session &session, const BenchOptions &options) {
+  bool isJudged = options.tolerance >= 0;
+  if (isJudged && options.other.empty())
+    return exitError(exitUsage, "--tolerance says by how much a library may be slower than another",
+                     "--ab=OTHER.so names that one");
+  if (isJudged && (options.perKernel || !options.profile.empty()))
+    return exitError(exitUsage, "--tolerance gives a verdict alone",
+                     "--per-kernel and --profile in a call of their own");
+  std::vector<unsigned> threads = options.threads;
+  if (threads.empty())
+    threads = {isJudged ? 1u : 0u}; // one thread is judged by its processor time, which noise hardly touches
   Expected<ModelLibrary> library = ModelLibrary::open(session, options.library);
   if (!library)
     return library.takeError();
@@ -218,18 +279,20 @@ static Error bench(Session &session, const BenchOptions &options) {
   Expected<std::vector<SymbolDims>> dimSets = combinations(options.dims);
   if (!dimSets)
     return dimSets.takeError();
+  if (isJudged)
+    return judge(session, options, *dimSets, threads);
   std::vector<Row> rows;
   std::vector<ProfiledRuns> traces;
-  size_t total = dimSets->size() * options.threads.size();
+  size_t total = dimSets->size() * threads.size();
   for (const SymbolDims &dims : *dimSets)
-    for (unsigned threads : options.threads) {
+    for (unsigned count : threads) {
       session.progress.show("measuring", rows.size(), total);
-      Expected<TimedModel> subject = prepare(*library, options, dims, threads);
+      Expected<TimedModel> subject = prepare(*library, options, dims, count);
       if (!subject)
         return subject.takeError();
       std::optional<TimedModel> rival;
       if (other) {
-        Expected<TimedModel> prepared = prepare(*other, options, dims, threads);
+        Expected<TimedModel> prepared = prepare(*other, options, dims, count);
         if (!prepared)
           return prepared.takeError();
         rival.emplace(std::move(*prepared));
@@ -269,7 +332,7 @@ Action declareBench(CLI::App &app) {
   app.add_option("--dim,--at", options->dims, "values of a symbol, a row for each: batch=1,8")
       ->allow_extra_args(false)
       ->type_name("NAME=N,...");
-  app.add_option("--threads", options->threads, "numbers of threads, a row for each (default: all)")
+  app.add_option("--threads", options->threads, "numbers of threads, a row for each (default: all; 1 with --tolerance)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,...");
@@ -281,6 +344,9 @@ Action declareBench(CLI::App &app) {
       ->allow_extra_args(false)
       ->check(CLI::Range(0.0, 100.0))
       ->type_name("P,...");
+  app.add_option("--tolerance", options->tolerance, "with --ab: a verdict; exit code 1 if slower by more than this")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->type_name("PERCENT");
   app.add_option("--function", options->function, "which function of the library (default: the first)")
       ->type_name("NAME");
   app.add_flag("--per-kernel", options->perKernel, "also time each kernel, with its share and rates");

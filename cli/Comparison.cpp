@@ -1,4 +1,5 @@
 #include "cli/Comparison.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -23,6 +24,28 @@ static double largestMagnitude(const Tensor &tensor) {
     if (double value = std::fabs(tensor.at(i)); std::isfinite(value))
       largest = std::fmax(largest, value);
   return largest;
+}
+
+UlpSummary summarizeUlps(const Tensor &actual, const Tensor &expected) {
+  UlpSummary summary;
+  std::vector<uint64_t> distances;
+  bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
+  for (int64_t i = 0, count = actual.elementCount(); i < count; ++i) {
+    double a = actual.at(i), b = expected.at(i);
+    summary.nans += std::isnan(a);
+    summary.nansExpected += std::isnan(b);
+    summary.infinities += std::isinf(a);
+    summary.infinitiesExpected += std::isinf(b);
+    if (std::isfinite(a) && std::isfinite(b))
+      distances.push_back(a == b ? 0 : hasUlps ? ulpsApart(actual, expected, i) : 1);
+  }
+  if (distances.empty())
+    return summary;
+  summary.max = *std::max_element(distances.begin(), distances.end());
+  auto rank = distances.begin() + (distances.size() * 99 + 99) / 100 - 1; // the nearest rank
+  std::nth_element(distances.begin(), rank, distances.end());
+  summary.p99 = *rank;
+  return summary;
 }
 
 Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance) {

@@ -23,6 +23,15 @@ struct Difference {
   bool sameBits = true;
 };
 
+/// Distances of a tensor's elements from the expected ones, where both are finite: in units in the last place for
+/// floats, 1 for other values that differ.
+struct UlpSummary {
+  uint64_t max = 0, p99 = 0;
+  int64_t nans = 0, infinities = 0; // of the tensor
+  int64_t nansExpected = 0, infinitiesExpected = 0;
+};
+UlpSummary summarizeUlps(const Tensor &actual, const Tensor &expected);
+
 /// Both have the same type and shape. Integers and booleans have to be equal.
 Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance);
 

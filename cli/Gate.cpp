@@ -9,7 +9,7 @@
 // (--allow-improvements: they do not), because a gain that nobody records can be lost again unnoticed.
 #include "cli/CompileSession.h"
 #include "cli/Verb.h"
-#include "cli/gate/NumericTier.h"
+#include "cli/gate/LibraryTiers.h"
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/artifact/Outputs.h"
 #include "compiler/gate/FindModel.h"
@@ -33,7 +33,7 @@ struct GateOptions {
   gate::ModelPlaces places;
   std::string output, format = "text";
   bool allowImprovements = false, once = false;
-  MeasureNumerics measure; // null: the numeric tier is not asked for
+  LibraryTiers tiers;
 };
 
 /// A folder for what is compiled, gone at the end.
@@ -105,22 +105,27 @@ static Expected<CompileOptions> optionsOf(const gate::Baseline &baseline, String
   return options;
 }
 
+/// `recorded` is null where a baseline is made.
 static Expected<gate::Observed> observe(Session &session, const GateOptions &asked, CompileOptions options,
-                                        StringRef folder, StringRef prefix) {
+                                        const gate::Baseline *recorded, StringRef folder, StringRef prefix) {
   CompileHooks hooks = hooksOf(session, "gate");
   if (!prefix.empty())
     hooks.progress = [&session, prefix](StringRef what, size_t done, size_t total) {
       session.progress.show((prefix + ": " + what).str(), done, total);
     };
-  gate::ObserveRequest request{
-      .options = std::move(options), .folder = folder.str(), .wantsLibrary = bool(asked.measure), .twice = !asked.once};
+  gate::ObserveRequest request{.options = std::move(options),
+                               .folder = folder.str(),
+                               .wantsLibrary = asked.tiers.runsLibrary(recorded),
+                               .twice = !asked.once};
   Expected<gate::Observed> observed = gate::observe(request, hooks);
+  if (observed && recorded) { // what is not measured is taken to be as it was
+    observed->baseline.inputs = recorded->inputs;
+    observed->baseline.numerics = recorded->numerics;
+  }
   if (!observed || observed->library.empty())
     return observed;
-  Expected<std::vector<gate::NumericRow>> rows = asked.measure(session, request.options, observed->library);
-  if (!rows)
-    return rows.takeError();
-  observed->baseline.numerics = std::move(*rows);
+  if (Error error = measureLibrary(session, asked.tiers, request.options, recorded, *observed))
+    return std::move(error);
   return observed;
 }
 
@@ -154,7 +159,7 @@ static Expected<gate::Observed> repeat(Session &session, const GateOptions &aske
   if (!options)
     return options.takeError();
   options->model = *model;
-  return observe(session, asked, std::move(*options), scratch.path, prefix);
+  return observe(session, asked, std::move(*options), &baseline, scratch.path, prefix);
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,7 +275,7 @@ static Error record(Session &session, GateOptions options) {
   ScratchFolder scratch;
   if (Error error = scratch.create())
     return error;
-  Expected<gate::Observed> observed = observe(session, options, options.compile, scratch.path, "");
+  Expected<gate::Observed> observed = observe(session, options, options.compile, nullptr, scratch.path, "");
   if (!observed)
     return observed.takeError();
   if (Error error = reportUnstable(observed->unstable))
@@ -355,9 +360,35 @@ static void addPlaces(CLI::App &app, GateOptions &options) {
   app.add_flag("--once", options.once, "do not compile twice to see whether the same bytes come out");
 }
 
+static void addNumerics(CLI::App &app, GateOptions &options) {
+  app.add_flag("--no-numerics", options.tiers.skipsNumerics, "run nothing: the static facts alone");
+}
+
+static void addTimes(CLI::App &app, GateOptions &options) {
+  app.add_option("--against", options.tiers.against,
+                 "compare times too, in turns with this library, or with that of the model's name in a folder")
+      ->type_name("OTHER.so|DIR");
+  app.add_option("--time-tolerance", options.tiers.tolerance, "slower by so much is no regression (default: 5)")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->type_name("PERCENT");
+}
+
+static void addInputs(CLI::App &app, GateOptions &options) {
+  app.add_option("--seed", options.tiers.seeds, "of the random inputs that results are measured on (default: 0)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...");
+  app.add_option("-i,--input", options.tiers.inputs,
+                 "inputs that random numbers do not suit: x=ones, x=zeros, x=random:SEED")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
+}
+
 static void declareCheck(CLI::App &app, GateOptions &options) {
   addBaselines(app, options);
   addPlaces(app, options);
+  addNumerics(app, options);
+  addTimes(app, options);
   std::vector<std::string> formats;
   for (StringRef format : gate::getFormats())
     formats.push_back(format.str());
@@ -385,6 +416,8 @@ Action declareGate(CLI::App &app) {
   addModelOption(recording, options->compile);
   recording.add_option("-o,--output", options->output, "the baseline (default: MODEL.gate.json)")->type_name("FILE");
   recording.add_flag("--once", options->once, "do not compile twice to see whether the same bytes come out");
+  addNumerics(recording, *options);
+  addInputs(recording, *options);
   addCompileFlags(recording, *options);
 
   declareCheck(add("check", "compile again and compare with baselines", check), *options);
@@ -392,6 +425,7 @@ Action declareGate(CLI::App &app) {
   CLI::App &updating = add("update", "compile again and write the baselines anew, waivers and tolerances kept", update);
   addBaselines(updating, *options);
   addPlaces(updating, *options);
+  addNumerics(updating, *options);
   addCompileFlags(updating, *options);
 
   CLI::App &diffing = add("diff", "what lies between two baselines, as Markdown", diff);

@@ -129,6 +129,7 @@ std::string writeBaseline(const Baseline &baseline) {
   json::Object root{{"buffers", listOf(baseline.buffers, bufferOf)},
                     {"flags", textsOf(baseline.flags)},
                     {"format", baselineFormat},
+                    {"inputs", textsOf(baseline.inputs)},
                     {"interface", json::Array(baseline.interface)},
                     {"kernels", listOf(baseline.kernels, kernelOf)},
                     {"levels", textsOf(baseline.levels)},
@@ -362,6 +363,8 @@ Expected<Baseline> parseBaseline(StringRef source, StringRef path) {
   baseline.buffers = fields.list("buffers", with(parseBuffer));
   baseline.refusals = fields.list("refusals", with(parseRefusal));
   baseline.weightBytes = fields.number("weight_bytes");
+  if (root->getArray("inputs"))
+    baseline.inputs = fields.texts("inputs");
   for (const json::Value &element : root->getArray("numerics") ? *root->getArray("numerics") : json::Array()) {
     Expected<NumericRow> row = parseNumericRow(element);
     if (!row)

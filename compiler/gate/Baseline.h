@@ -45,6 +45,7 @@ struct Baseline {
   std::vector<artifact::BufferEntry> buffers; // of the arena
   std::vector<Refusal> refusals;
   int64_t weightBytes = 0;
+  std::vector<std::string> inputs;  // specs of what numerics were measured on, besides random numbers
   std::vector<NumericRow> numerics; // empty: not measured
 };
 

@@ -1,30 +1,44 @@
+// Rows of figures, compared where level, seed, function and output are the same. A figure within its tolerance is no
+// finding, in either direction: the tolerance of what is measured now says whether what was recorded has become better
+// by more than noise of the kind.
 #include "compiler/gate/Numerics.h"
 
 using namespace llvm;
 
 namespace ptc::gate {
 
+int64_t defaultUlpTolerance(int64_t ulp) {
+  constexpr int64_t few = 2;
+  return ulp > (INT64_MAX - few) / 2 ? INT64_MAX : 2 * ulp + few;
+}
+
 json::Value toJson(const NumericRow &row) {
-  return json::Object{{"function", row.function},
+  return json::Object{{"digest", row.digest},
+                      {"function", json::fixUTF8(row.function)},
                       {"infinities", row.infinities},
+                      {"level", row.level},
                       {"max_ulp", row.maxUlp},
                       {"max_ulp_tolerance", row.maxUlpTolerance},
                       {"nans", row.nans},
-                      {"output", row.output},
+                      {"output", json::fixUTF8(row.output)},
                       {"p99_ulp", row.p99Ulp},
                       {"p99_ulp_tolerance", row.p99UlpTolerance},
-                      {"threads_equal", row.threadsEqual}};
+                      {"seed", row.seed}};
 }
 
 Expected<NumericRow> parseNumericRow(const json::Value &value) {
   json::Path::Root root("numerics");
   json::ObjectMapper map(value, root);
   NumericRow row;
-  if (map && map.map("function", row.function) && map.map("infinities", row.infinities) &&
-      map.map("max_ulp", row.maxUlp) && map.map("max_ulp_tolerance", row.maxUlpTolerance) &&
-      map.map("nans", row.nans) && map.map("output", row.output) && map.map("p99_ulp", row.p99Ulp) &&
-      map.map("p99_ulp_tolerance", row.p99UlpTolerance) && map.map("threads_equal", row.threadsEqual))
+  if (map && map.map("digest", row.digest) && map.map("function", row.function) &&
+      map.map("infinities", row.infinities) && map.map("level", row.level) && map.map("max_ulp", row.maxUlp) &&
+      map.map("max_ulp_tolerance", row.maxUlpTolerance) && map.map("nans", row.nans) && map.map("output", row.output) &&
+      map.map("p99_ulp", row.p99Ulp) && map.map("p99_ulp_tolerance", row.p99UlpTolerance) &&
+      map.map("seed", row.seed)) {
+    row.nansExpected = row.nans;
+    row.infinitiesExpected = row.infinities;
     return row;
+  }
   return root.getError();
 }
 
@@ -32,34 +46,64 @@ static Finding findingOf(FindingKind kind, const NumericRow &row, StringRef what
   return {.kind = kind,
           .direction = after > before ? Direction::Regression : Direction::Improvement,
           .subject = "output " + row.output,
-          .what = what.str(),
+          .what = (what + " at " + row.level).str(),
           .before = std::to_string(before),
           .after = std::to_string(after)};
 }
 
-static void compareRow(const NumericRow &before, const NumericRow &after, std::vector<Finding> &findings) {
-  auto compareUlp = [&](StringRef what, int64_t recorded, int64_t tolerance, int64_t measured) {
-    if (measured <= tolerance)
-      return;
-    findings.push_back(findingOf(FindingKind::Accuracy, before, what, recorded, measured));
+static void compareDistance(const NumericRow &row, StringRef what, int64_t recorded, int64_t tolerance,
+                            int64_t measured, std::vector<Finding> &findings) {
+  bool isWorse = measured > tolerance, isBetter = defaultUlpTolerance(measured) < recorded;
+  if (!isWorse && !isBetter)
+    return;
+  findings.push_back(findingOf(FindingKind::Accuracy, row, what, recorded, measured));
+  if (isWorse)
     findings.back().tolerance = std::to_string(tolerance);
+}
+
+static void compareRow(const NumericRow &before, const NumericRow &after, std::vector<Finding> &findings) {
+  compareDistance(after, "largest distance to the reference in ulp", before.maxUlp, before.maxUlpTolerance,
+                  after.maxUlp, findings);
+  compareDistance(after, "99th percentile of the distance to the reference in ulp", before.p99Ulp,
+                  before.p99UlpTolerance, after.p99Ulp, findings);
+  auto compareCount = [&](StringRef what, int64_t recorded, int64_t measured, int64_t expected) {
+    if (recorded == measured || measured != expected) // the latter is checkNumerics' to tell
+      return;
+    findings.push_back(findingOf(FindingKind::NonFinite, after, what, recorded, measured));
+    findings.back().direction = Direction::Change; // the reference has them too: the model is another one
   };
-  compareUlp("largest distance to the reference in ulp", before.maxUlp, before.maxUlpTolerance, after.maxUlp);
-  compareUlp("99th percentile of the distance in ulp", before.p99Ulp, before.p99UlpTolerance, after.p99Ulp);
-  if (before.nans != after.nans)
-    findings.push_back(findingOf(FindingKind::NonFinite, before, "NaN", before.nans, after.nans));
-  if (before.infinities != after.infinities)
-    findings.push_back(findingOf(FindingKind::NonFinite, before, "infinities", before.infinities, after.infinities));
-  if (before.threadsEqual != after.threadsEqual)
-    findings.push_back(findingOf(FindingKind::Threads, before, "outputs whose bits depend on the number of threads",
-                                 !before.threadsEqual, !after.threadsEqual));
+  compareCount("NaN", before.nans, after.nans, after.nansExpected);
+  compareCount("infinities", before.infinities, after.infinities, after.infinitiesExpected);
 }
 
 void compareNumerics(ArrayRef<NumericRow> before, ArrayRef<NumericRow> after, std::vector<Finding> &findings) {
   for (const NumericRow &row : before)
     for (const NumericRow &other : after)
-      if (row.function == other.function && row.output == other.output)
+      if (row.function == other.function && row.output == other.output && row.level == other.level &&
+          row.seed == other.seed)
         compareRow(row, other, findings);
+}
+
+void checkNumerics(ArrayRef<NumericRow> rows, std::vector<Finding> &findings) {
+  for (const NumericRow &row : rows) {
+    auto compareCount = [&](StringRef what, int64_t expected, int64_t measured) {
+      if (expected == measured)
+        return;
+      findings.push_back(findingOf(FindingKind::NonFinite, row, what, expected, measured));
+      findings.back().direction = Direction::Regression;
+      findings.back().reason = "the reference has " + std::to_string(expected);
+    };
+    compareCount("NaN", row.nansExpected, row.nans);
+    compareCount("infinities", row.infinitiesExpected, row.infinities);
+    if (row.threadsEqual)
+      continue;
+    findings.push_back({.kind = FindingKind::Threads,
+                        .direction = Direction::Regression,
+                        .subject = "output " + row.output,
+                        .what = "its bits with several threads at " + row.level,
+                        .before = "those with one thread",
+                        .after = "other ones"});
+  }
 }
 
 } // namespace ptc::gate

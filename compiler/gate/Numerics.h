@@ -8,21 +8,30 @@
 
 namespace ptc::gate {
 
-/// One output of one function, its tolerances beside it.
+/// One output of one function at one CPU level, on the inputs of one seed. Its tolerances stand beside it.
 struct NumericRow {
-  std::string function, output;
+  std::string function, output, level;
+  int64_t seed = 0;
   int64_t maxUlp = 0, p99Ulp = 0;                   // distance to the reference, in units in the last place
   int64_t maxUlpTolerance = 0, p99UlpTolerance = 0; // the largest accepted
-  int64_t nans = 0, infinities = 0;                 // exact
-  bool threadsEqual = true;                         // one thread gives the bits that all threads give
+  int64_t nans = 0, infinities = 0;                 // of the output; the reference has as many
+  std::string digest;                               // of the output's bytes, whose distances these are
+  // Of this measurement alone; recorded rows have none of it.
+  int64_t nansExpected = 0, infinitiesExpected = 0; // what the reference has
+  bool threadsEqual = true;                         // one thread gives the bits that several give
 };
+
+/// Room for a change that leaves the order of errors as it is (a sum in another order), not for a wrong constant.
+int64_t defaultUlpTolerance(int64_t ulp);
 
 llvm::json::Value toJson(const NumericRow &row);
 llvm::Expected<NumericRow> parseNumericRow(const llvm::json::Value &value);
 
-/// Appends what differs. `after` holds no rows if nothing was measured; then nothing is compared.
+/// Appends what differs, of the rows that both have: a machine does not run every level.
 void compareNumerics(llvm::ArrayRef<NumericRow> before, llvm::ArrayRef<NumericRow> after,
                      std::vector<Finding> &findings);
+/// Appends what is wrong with a measurement whatever was recorded.
+void checkNumerics(llvm::ArrayRef<NumericRow> rows, std::vector<Finding> &findings);
 
 } // namespace ptc::gate
 

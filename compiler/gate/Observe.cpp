@@ -146,7 +146,8 @@ Expected<Observed> observe(const ObserveRequest &request, const CompileHooks &ho
   options.jobs = options.jobs == 1 ? 2 : 1;
   if (makesLibrary) { // code alone: a library with its weights need not be written again
     options.emit = {"json"};
-    options.output += ".json";
+    sys::path::replace_extension(output, "json"); // the same stem: symbols are named after it
+    options.output = output.str().str();
   }
   if (Error again = compile(options, quiet, &second))
     return std::move(again);

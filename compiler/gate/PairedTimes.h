@@ -51,7 +51,8 @@ struct TimeResult {
   unsigned pairs = 0, measurements = 0;
 };
 
-/// Begins measurement `number` anew: the programs are set up again, so that where their memory happens to lie differs.
+/// Begins measurement `number` anew: the programs are loaded and set up again, so that where their memory happens to
+/// lie differs.
 using StartMeasurement = std::function<llvm::Expected<Measurement>(unsigned number)>;
 
 /// Measures until the rule has an answer.

@@ -27,7 +27,8 @@ DTYPES = ["float", "double", "float16", "bfloat16", "int8", "int16", "int32", "i
 
 COMMANDS = {"stats": [["compile", "mlp.onnx", "-q", "--stats=-"], ["compile", "mlp.onnx", "-q", "--emit=mlir:loop", "-o", "x.mlir", "--stats=-"]],
             "bench": [["bench", "mlp.so", "--json", "--min-time=0.01", "--dim", "batch=1,2", "--per-kernel"],
-                      ["bench", "mlp.so", "--json", "--min-time=0.01", "--ab", "mlp.so", "--percentile=50,99.9"]],
+                      ["bench", "mlp.so", "--json", "--min-time=0.01", "--ab", "mlp.so", "--percentile=50,99.9"],
+                      ["bench", "mlp.so", "--json", "--ab", "mlp.so", "--tolerance=900", "--dim", "batch=64"]],
             "ops": [["ops", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
             "diagnostics": [["check", "unknown.onnx", "--diag=json"], ["check", "missing.onnx", "--diag=json"],
                             ["check", "mlp.onnx", "--dim", "batch=0..a", "--diag=json"], ["check", "mlp.onnx", "--diag=json"],

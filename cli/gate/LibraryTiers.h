@@ -1,0 +1,30 @@
+// What `ptc gate` does with a freshly compiled library besides reading its manifest: the numeric and the time tier.
+#ifndef PTC_CLI_GATE_LIBRARYTIERS_H
+#define PTC_CLI_GATE_LIBRARYTIERS_H
+
+#include "cli/gate/NumericTier.h"
+#include "cli/gate/TimeTier.h"
+#include "compiler/gate/Observe.h"
+
+namespace ptc {
+
+struct LibraryTiers {
+  bool skipsNumerics = false;
+  std::vector<uint64_t> seeds = {0}; // of a recording; a check takes those that were recorded
+  std::vector<std::string> inputs;   // likewise: specs for inputs that random numbers do not suit
+  std::string against;               // a library, or a folder of them; empty: no time tier
+  double tolerance = 5;              // percent of time
+
+  bool runsLibrary(const gate::Baseline *recorded) const {
+    return !against.empty() || (!skipsNumerics && (!recorded || !recorded->numerics.empty()));
+  }
+};
+
+/// Fills in `observed`: the rows of its numerics, and what is wrong whatever was recorded. `recorded` is null when a
+/// baseline is made.
+llvm::Error measureLibrary(Session &session, const LibraryTiers &tiers, const CompileOptions &options,
+                           const gate::Baseline *recorded, gate::Observed &observed);
+
+} // namespace ptc
+
+#endif // PTC_CLI_GATE_LIBRARYTIERS_H
