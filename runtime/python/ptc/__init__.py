@@ -5,26 +5,30 @@
     print(model.inputs)                       # [Value(name='x', dtype='float32', shape=('batch', 3, 224, 224))]
     logits = model(x=numpy.zeros((1, 3, 224, 224), numpy.float32))["logits"]
 
-It needs numpy and the library, nothing of the compiler. Calls may come from several threads at once; each uses a context
-of its own. Inputs are never changed: the array of an alias pair is copied, and the output is the updated copy.
+It needs numpy and the library, nothing of the compiler; `compile` alone calls the program ptc. Inputs are arrays, or any
+tensors on the CPU that speak DLPack (torch, jax, ...), whose memory is read in place. Outputs are numpy arrays, which speak
+it too: torch.from_dlpack(logits). Calls may come from several threads at once; each uses a context of its own. Inputs are never
+changed: the array of an alias pair is copied, and the output is the updated copy.
 """
 
 import ctypes
 import os
 import threading
 from dataclasses import dataclass
+from typing import Any, Callable
 
 import numpy as np
 
-from . import _abi, _dtypes
+from . import _abi, _dlpack, _dtypes
+from ._program import CompileError, compile, program
 
-__all__ = ["Error", "Function", "Model", "Span", "Symbol", "Tap", "Value", "load"]
+__all__ = ["CompileError", "Error", "Function", "Model", "Span", "Symbol", "Tap", "Value", "compile", "load", "program"]
 
 
 class Error(RuntimeError):
     """A call that the library refused. `status` is the number of abi.h."""
 
-    def __init__(self, status, sentence):
+    def __init__(self, status: int, sentence: str):
         super().__init__(sentence or _abi.STATUS.get(status, f"status {status}"))
         self.status = status
 
@@ -131,8 +135,15 @@ def _memory(value, array, copy):
     return np.array(array, order="C", copy=True) if copy else np.ascontiguousarray(array)
 
 
+def _array(value, given):
+    """The input as an array: itself, a view of another library's tensor, or made of numbers."""
+    if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__"):
+        return _dlpack.to_array(given, f"input '{value.name}'")
+    return np.asarray(given)
+
+
 def _input(value, array):
-    array = np.asarray(array)
+    array = _array(value, array)
     if not _dtypes.accepts(*value._type, array.dtype):
         raise TypeError(f"input '{value.name}' must be an array of {value.dtype}, not {array.dtype}")
     if not array.dtype.isnative:
@@ -203,7 +214,7 @@ class Function:
             return _dtypes.unpack(buffer.data, code, bits, shape)
         return buffer.data.reshape(shape)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
         inputs = self._arguments(args, kwargs)
         tensors = _tensors(inputs)
@@ -213,7 +224,7 @@ class Function:
             self._check(ctx, self._model._table.run(ctx, self._index, tensors, _tensors(outputs), None, None))
         return {value.name: self._result(value, buffer) for value, buffer in zip(self.outputs, outputs)}
 
-    def prepare(self, *args, **kwargs):
+    def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
         same dict of arrays each time, with the results of the last run. Alias pairs go on from their last state."""
         inputs = self._arguments(args, kwargs)
@@ -234,7 +245,7 @@ class Function:
 
         return run
 
-    def workspace_size(self, *args, **kwargs):
+    def workspace_size(self, *args: Any, **kwargs: Any) -> int:
         """Bytes of memory that a call on inputs of these shapes needs."""
         inputs = self._arguments(args, kwargs)
         with self._model._context() as ctx:
@@ -295,24 +306,29 @@ class Model:
         self.inputs, self.outputs, self.symbols, self.guards = main.inputs, main.outputs, main.symbols, main.guards
         self._main = main
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Runs the first function."""
         return self._main(*args, **kwargs)
 
-    def prepare(self, *args, **kwargs):
+    def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
+        """The first function's prepare."""
         return self._main.prepare(*args, **kwargs)
 
-    def workspace_size(self, *args, **kwargs):
+    def workspace_size(self, *args: Any, **kwargs: Any) -> int:
+        """The first function's workspace_size."""
         return self._main.workspace_size(*args, **kwargs)
 
     @property
-    def cpu_level(self):
+    def cpu_level(self) -> str:
+        """The CPU level that was chosen."""
         return self._table.cpu_level(self._handle).decode()
 
     @property
-    def threads(self):
+    def threads(self) -> int:
+        """The number of threads that a run may use."""
         return self._table.threads(self._handle)
 
-    def take_spans(self):
+    def take_spans(self) -> list[Span]:
         """What the runs since the last call took, in the order of their ends; for models loaded with `profile`. Call it
         while no call runs."""
         count, self._profile.count = min(self._profile.count, len(self._spans)), 0
@@ -322,7 +338,7 @@ class Model:
             for s in self._spans[:count]
         ]
 
-    def set_weight(self, name, array):
+    def set_weight(self, name: str, array: Any) -> None:
         """Replaces a weight, while no call runs."""
         array = np.ascontiguousarray(array)
         status = self._table.set_weight(self._handle, name.encode(), array.ctypes.data, array.nbytes)
@@ -348,7 +364,7 @@ class Model:
         with self._lock:
             self._idle.append(ctx)
 
-    def close(self):
+    def close(self) -> None:
         """Frees the model; also done when it is collected. The library stays loaded."""
         if self._handle is None:
             return
@@ -361,7 +377,14 @@ class Model:
         self.close()
 
 
-def load(path, threads=0, cpu_level=None, weights=None, profile=0, tap=None):
+def load(
+    path: str | os.PathLike,
+    threads: int = 0,
+    cpu_level: str | None = None,
+    weights: str | os.PathLike | None = None,
+    profile: int = 0,
+    tap: Callable | None = None,
+) -> Model:
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file

@@ -1,0 +1,84 @@
+"""Tensors of other libraries go in through DLPack, in place where their layout allows it; outputs come out as exporters."""
+
+import gc
+import weakref
+
+import numpy as np
+import ptc
+from models import ModelTest, model, value
+from onnx import TensorProto, helper
+from ptc import _dlpack
+
+
+class Tensor:
+    """A tensor of another library, as far as DLPack shows it."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__()
+
+
+class Owned(np.ndarray):
+    """An array that can be referred to weakly."""
+
+
+class DlpackTest(ModelTest):
+    def double(self, kind=TensorProto.FLOAT):
+        proto = model([helper.make_node("Add", ["x", "x"], ["y"])], [value("x", ["n", 3], kind)], [value("y", ["n", 3], kind)])
+        return ptc.load(self.compile(proto))
+
+    def test_memory_is_read_in_place(self):
+        array = np.arange(6, dtype=np.float32).reshape(2, 3)
+        seen = _dlpack.to_array(Tensor(array), "input 'x'")
+        self.assertEqual(seen.ctypes.data, array.ctypes.data)
+        self.assertFalse(seen.flags.writeable)
+        np.testing.assert_array_equal(self.double()(Tensor(array))["y"], 2 * array)
+
+    def test_strides_offsets_and_empty_tensors(self):
+        double, whole = self.double(), np.arange(48, dtype=np.float32).reshape(6, 8)
+        for array in (whole.T[2:5].T, whole[::2, 1:7:2], whole[:, 2:5], whole[::-1, 2::-1]):
+            np.testing.assert_array_equal(double(Tensor(array))["y"], 2 * array)
+        self.assertEqual(_dlpack.to_array(Tensor(whole[:0]), "input 'x'").shape, (0, 8))
+
+    def test_read_only_arrays(self):
+        array = np.arange(6, dtype=np.float32).reshape(2, 3)
+        array.flags.writeable = False
+        np.testing.assert_array_equal(self.double()(array)["y"], 2 * array)
+
+    def test_types_are_checked(self):
+        with self.assertRaisesRegex(TypeError, "input 'x' must be an array of float32, not float64"):
+            self.double()(Tensor(np.zeros((2, 3))))
+
+    def test_other_devices_are_refused(self):
+        with self.assertRaisesRegex(TypeError, "input 'x' is in the memory of CUDA, number 1; ptc runs on the CPU"):
+            self.double()(Tensor(np.zeros((2, 3), np.float32), device=(2, 1)))
+
+    def test_outputs_export(self):
+        array = np.ones((2, 3), np.float32)
+        output = self.double()(Tensor(array))["y"]
+        shared = np.from_dlpack(output)
+        self.assertEqual(shared.ctypes.data, output.ctypes.data)
+
+    def test_the_exporter_is_released(self):
+        array = np.zeros(100, np.float32).view(Owned)
+        gone = weakref.ref(array)
+        seen = _dlpack.to_array(Tensor(array), "input 'x'")
+        part = seen[10:20]
+        del array, seen
+        gc.collect()
+        self.assertIsNotNone(gone())
+        del part
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_aliases_are_copied(self):
+        proto = model([helper.make_node("Add", ["x", "s"], ["t"])], [value("x", [3]), value("s", [3])], [value("t", [3])])
+        add = ptc.load(self.compile(proto, "--alias", "s=t"))
+        state = np.ones(3, np.float32)
+        np.testing.assert_array_equal(add(np.ones(3, np.float32), Tensor(state))["t"], [2, 2, 2])
+        np.testing.assert_array_equal(state, [1, 1, 1])
