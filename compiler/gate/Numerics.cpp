@@ -57,8 +57,11 @@ static void compareDistance(const NumericRow &row, StringRef what, int64_t recor
   if (!isWorse && !isBetter)
     return;
   findings.push_back(findingOf(FindingKind::Accuracy, row, what, recorded, measured));
-  if (isWorse)
-    findings.back().tolerance = std::to_string(tolerance);
+  if (!isWorse)
+    return;
+  findings.back().tolerance = std::to_string(tolerance);
+  findings.back().reason =
+      "ptc verify MODEL.onnx --per-node, with the flags of the baseline, names the node that it begins at";
 }
 
 static void compareRow(const NumericRow &before, const NumericRow &after, std::vector<Finding> &findings) {
