@@ -3,6 +3,7 @@
 #include "compiler/KernelBenchmark.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/RuntimeObject.h"
+#include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LLVMContext.h"
@@ -108,6 +109,8 @@ Error Artefact::checkOptions() {
   if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
     return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
                      "--fp=strict or contract");
+  if (compilation.options.debugInfo && !llvm::is_contained(info.outputs, "so"))
+    return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "a target that makes libraries");
   if (Error error = chooseLevels())
     return error;
   return checkLibraryOptions();
@@ -167,11 +170,15 @@ Error Artefact::generateCode() {
   kernels = host::launchedKernels(hostInputs);
   if (Error error = planKernels())
     return error;
+  if (compilation.options.debugInfo)
+    if (Error error = writeListing())
+      return error;
 
   const CompileOptions &asked = compilation.options;
   KernelRequest request{.target = target, .kernels = kernels, .levels = levels, .isTraced = !asked.timeTrace.empty()};
   request.options.optLevel = asked.optLevel;
   request.options.contracts = asked.fp != "strict";
+  request.options.listing = asked.debugInfo ? listingName() : "";
   request.options.wantsText =
       !asked.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
@@ -197,6 +204,28 @@ Error Artefact::planKernels() {
     if (mlir::failed(target.planKernel(kernel)))
       return createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " cannot be planned");
   return Error::success();
+}
+
+std::string Artefact::listingName() const {
+  return plan.listing.empty() ? plan.name + ".debug.mlir" : sys::path::filename(plan.listing).str();
+}
+
+/// --debug-info: the planned module as text, whose lines are the kernels' locations from here on.
+Error Artefact::writeListing() {
+  hostInputs.namesLaunches = true;
+  mlir::AsmState::LocationMap places;
+  mlir::AsmState state(compilation.getModule(), mlir::OpPrintingFlags(), &places);
+  std::string text;
+  raw_string_ostream os(text);
+  compilation.getModule().print(os, state);
+  mlir::StringAttr file = mlir::StringAttr::get(&compilation.getContext(), listingName());
+  for (loop::KernelOp kernel : kernels)
+    kernel->walk([&](mlir::Operation *op) {
+      auto place = places.find(op);
+      if (place != places.end())
+        op->setLoc(mlir::FileLineColLoc::get(file, place->second.first, place->second.second));
+    });
+  return plan.listing.empty() ? Error::success() : outputs.write(plan.listing, text + "\n");
 }
 
 Error Artefact::generateHost() {
@@ -307,11 +336,36 @@ artifact::HeaderOptions Artefact::headerOptions(const Output &output) const {
           .cHeader = sys::path::filename(cHeader ? cHeader->path : plan.beside(".h")).str()};
 }
 
+/// The object of each function that launches call; `named` holds those that are copies under the names of launches.
+Error Artefact::addKernels(artifact::LinkInputs &inputs, std::deque<SmallVector<char, 0>> &named) {
+  inputs.keepsSymbols = hostInputs.namesLaunches;
+  DenseMap<mlir::Operation *, size_t> rows;
+  for (auto [row, kernel] : llvm::enumerate(kernels))
+    rows[kernel] = row;
+  host::KernelTable table = host::tabulateKernels(hostInputs);
+  for (const host::KernelEntry &entry : table.entries)
+    for (size_t level = 0; level < levels.size(); ++level) {
+      const codegen::KernelCode &code = codes[rows.lookup(entry.kernel) * levels.size() + level];
+      StringRef object(code.object.data(), code.object.size());
+      std::string symbol = entry.symbol(code.level), shared = host::kernelSymbol(code.kernel, code.level);
+      if (symbol != shared) {
+        Expected<SmallVector<char, 0>> copy = artifact::renameSymbol(object, shared, symbol);
+        if (!copy)
+          return copy.takeError();
+        named.push_back(std::move(*copy));
+        object = {named.back().data(), named.back().size()};
+      }
+      inputs.objects.push_back({symbol, object});
+    }
+  return Error::success();
+}
+
 Error Artefact::link() {
   artifact::LinkInputs inputs{.triple = Triple(levels.front().triple), .name = plan.name};
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
-  for (const codegen::KernelCode &code : codes)
-    inputs.objects.push_back({code.kernel + "." + code.level, StringRef(code.object.data(), code.object.size())});
+  std::deque<SmallVector<char, 0>> named;
+  if (Error error = addKernels(inputs, named))
+    return error;
   inputs.exported = host::typedNames(interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = weights->getBlobs();
@@ -365,6 +419,8 @@ Error Artefact::writeDepfile() {
       made.push_back(output.path);
     if (plan.writesWeights())
       made.push_back(plan.weights);
+    if (!plan.listing.empty())
+      made.push_back(plan.listing);
   }
   return outputs.write(plan.depfile, artifact::writeDepfile(made, compilation.filesRead));
 }

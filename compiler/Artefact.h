@@ -11,6 +11,7 @@
 #include "compiler/artifact/Header.h"
 #include "compiler/artifact/Link.h"
 #include "compiler/artifact/Manifest.h"
+#include <deque>
 
 namespace ptc {
 
@@ -45,7 +46,10 @@ private:
   llvm::Error chooseLevels();
   llvm::Error checkLibraryOptions();
   llvm::Error planKernels();
+  std::string listingName() const;
+  llvm::Error writeListing();
   llvm::Error generateHost();
+  llvm::Error addKernels(artifact::LinkInputs &inputs, std::deque<llvm::SmallVector<char, 0>> &named);
   llvm::Error saveKernels();
   llvm::Error saveBenchmarks();
   llvm::Error writeCodeTexts();

@@ -59,6 +59,7 @@ std::vector<std::pair<std::string, std::string>> OutputPlan::files() const {
   add("the depfile", depfile);
   if (writesWeights())
     add("the file of --weights=file", weights);
+  add("the listing of --debug-info", listing);
   add("the file of --stats", stats);
   add("the file of --time-trace", timeTrace);
   return files;
@@ -186,6 +187,8 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
   if (options.depfile || !options.depfilePath.empty())
     plan.depfile = options.depfilePath.empty() ? plan.beside(".d") : options.depfilePath;
   plan.weights = options.weights == "file" ? plan.beside(".weights") : "";
+  if (options.debugInfo && plan.lastPhase() == Phase::Link && plan.outputs.front().path != "-")
+    plan.listing = plan.beside(".debug.mlir");
   plan.stats = options.stats;
   plan.timeTrace = options.timeTrace;
   if (Error error = checkSuffix(plan.outputs.front(), target))

@@ -33,6 +33,7 @@ struct OutputPlan {
   std::string name;            // of the model in C
   std::string depfile;         // empty: none
   std::string weights;         // of --weights=file: the file beside the library
+  std::string listing;         // of --debug-info: the file that line tables are about
   std::string stats, timeTrace;
   bool needsHost = false; // some output holds the entry functions or describes them
 

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -66,7 +67,10 @@ void codegen::emitStoresLast(ArrayRef<Operation *> ops, llvm::function_ref<void(
 }
 
 void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
-  emitStoresLast(ops, [&](Operation *op) { emitOp(op); });
+  emitStoresLast(ops, [&](Operation *op) {
+    llvm::SaveAndRestore place(e.loc, op->getLoc());
+    emitOp(op);
+  });
 }
 
 void BodyEmitter::emitOp(Operation *op) {

@@ -22,7 +22,7 @@ std::optional<unsigned> codegen::parseOperand(StringRef name) {
 static LLVM::LLVMPointerType pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
 
 KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, EmissionTraits traits, Value errorFlag)
-    : builder(builder), kernel(kernel), traits(traits), loc(UnknownLoc::get(builder.getContext())),
+    : builder(builder), kernel(kernel), traits(traits), loc(kernel.getLoc()),
       invariants(builder.getInsertionBlock(), loc), entry(builder.getInsertionBlock()), errorFlag(errorFlag) {
   prologue = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
 }

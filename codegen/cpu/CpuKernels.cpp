@@ -20,6 +20,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -226,6 +227,8 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
   for (Operation &op : e.kernel.getBlock())
     if (!first && loop::isNode(&op))
       first = &op;
+  if (first)
+    e.loc = first->getLoc();
   if (auto contraction = dyn_cast_or_null<loop::ContractionOp>(first))
     return emitContraction(e, contraction, begin, end);
   if (auto attention = dyn_cast_or_null<loop::AttentionOp>(first))
@@ -245,6 +248,24 @@ static void forbidContraction(Operation *root) {
   });
 }
 
+// Line tables alone: what a debugger or profiler calls the function is its symbol, of which every launch has its own
+// (codegen/host/KernelTable.cpp).
+static Location withLines(loop::KernelOp kernel, StringRef name, StringRef listing) {
+  MLIRContext *context = kernel.getContext();
+  auto file = LLVM::DIFileAttr::get(context, listing, "");
+  auto unit = LLVM::DICompileUnitAttr::get(
+      DistinctAttr::create(UnitAttr::get(context)), llvm::dwarf::DW_LANG_C99, file, StringAttr::get(context, "ptc"),
+      /*isOptimized=*/true, LLVM::DIEmissionKind::LineTablesOnly, LLVM::DINameTableKind::None);
+  unsigned line = 0;
+  if (auto place = dyn_cast<FileLineColLoc>(kernel.getLoc()))
+    line = place.getLine();
+  auto type = LLVM::DISubroutineTypeAttr::get(context, llvm::dwarf::DW_CC_normal, {});
+  auto function = LLVM::DISubprogramAttr::get(
+      context, DistinctAttr::create(UnitAttr::get(context)), unit, file, StringAttr::get(context, name), StringAttr(),
+      file, line, line, LLVM::DISubprogramFlags::Definition | LLVM::DISubprogramFlags::Optimized, type, {}, {});
+  return FusedLoc::get(context, {kernel.getLoc()}, function);
+}
+
 static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, StringRef name, const CpuLevel &level,
                                                     const codegen::CodeOptions &code) {
   MLIRContext *context = kernel.getContext();
@@ -254,7 +275,11 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   builder.setInsertionPointToStart(module->getBody());
   Type ptr = LLVM::LLVMPointerType::get(context), i64 = builder.getI64Type(), i32 = builder.getI32Type();
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, ptr, i64, i64, ptr});
-  auto function = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Location place = code.listing.empty() ? loc : withLines(kernel, name, code.listing);
+  auto function = LLVM::LLVMFuncOp::create(builder, place, name, type);
+  if (!code.listing.empty())
+    function.setFramePointerAttr(
+        LLVM::FramePointerKindAttr::get(context, LLVM::framePointerKind::FramePointerKind::All));
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);

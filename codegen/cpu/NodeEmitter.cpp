@@ -24,6 +24,7 @@ static Points resized(const Points &points, size_t rank) {
 
 void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorDim) {
   Points points = resized(shared, domain.size());
+  e.loc = node->getLoc();
   if (auto reduction = dyn_cast<loop::ReductionOp>(node))
     return emitReduction(reduction, points, sharedDims, vectorDim);
   if (auto scan = dyn_cast<loop::ScanOp>(node))

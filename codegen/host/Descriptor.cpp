@@ -138,10 +138,10 @@ public:
 
   // ---- the runtime's tables ----
 
-  Constant *level(const Level &level, ArrayRef<loop::KernelOp> kernels) {
+  Constant *level(const Level &level, ArrayRef<KernelEntry> kernels) {
     SmallVector<Constant *> functions;
-    for (loop::KernelOp kernel : kernels)
-      functions.push_back(entry(kernelSymbol(kernel.getSymName(), level.name)));
+    for (const KernelEntry &kernel : kernels)
+      functions.push_back(entry(kernel.symbol(level.name)));
     for (Constant *function : functions)
       cast<llvm::Function>(function)->setVisibility(GlobalValue::HiddenVisibility);
     return c.record({c.string(level.name), c.i64(level.features), c.array(functions, "kernels")}, sizeof(ptc_rt_level));
@@ -229,7 +229,7 @@ public:
   }
 
   /// `descriptor` is declared beforehand, as NAME_create refers to it and the table to NAME_create.
-  void emit(GlobalVariable *descriptor, ArrayRef<FunctionCode> functions, ArrayRef<loop::KernelOp> kernels) {
+  void emit(GlobalVariable *descriptor, ArrayRef<FunctionCode> functions, ArrayRef<KernelEntry> kernels) {
     Constant *publicFunctions = list(interface.functions, "functions", [&](const Function &f) { return function(f); });
     Constant *tableValue = publicTable(publicFunctions);
     auto *table = new GlobalVariable(c.module, tableValue->getType(), true, GlobalValue::ExternalLinkage, tableValue,
@@ -243,7 +243,7 @@ public:
         c.record({c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()),
                   table, c.array(codes, "function_code"),
                   list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
-                  list(kernels, "kernel_names", [&](loop::KernelOp kernel) { return c.string(kernel.getSymName()); }),
+                  list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
                   threading(), required(), weights()},
                  sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
@@ -260,7 +260,7 @@ private:
 } // namespace
 
 void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
-                    ArrayRef<FunctionCode> functions, ArrayRef<loop::KernelOp> kernels) {
+                    ArrayRef<FunctionCode> functions, ArrayRef<KernelEntry> kernels) {
   auto *descriptor = new GlobalVariable(constants.module, Type::getInt8Ty(constants.context), true,
                                         GlobalValue::ExternalLinkage, nullptr, "declared_descriptor");
   emitEntryPoints(constants, interface, descriptor);

@@ -46,9 +46,6 @@ private:
 llvm::FunctionCallee runtimeFunction(llvm::Module &module, llvm::StringRef name, llvm::Type *result,
                                      llvm::ArrayRef<llvm::Type *> parameters);
 
-/// The kernel that a launch names; null if there is none.
-loop::KernelOp kernelOf(loop::LaunchOp launch);
-
 struct LaunchSite {
   unsigned kernel;
   std::string nodes;
@@ -79,7 +76,7 @@ struct FunctionCode {
 
 /// ProgramEmitter.cpp: the functions of one loop.program.
 llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
-                                        loop::ProgramOp program, const llvm::StringMap<unsigned> &kernels,
+                                        loop::ProgramOp program, const KernelTable &kernels,
                                         const llvm::Twine &name);
 
 /// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values.
@@ -88,7 +85,7 @@ llvm::Function *emitShapes(Constants &constants, const Function &function, mlir:
 
 /// Descriptor.cpp: the tables, then the typed functions; returns the descriptor.
 void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
-                    llvm::ArrayRef<FunctionCode> functions, llvm::ArrayRef<loop::KernelOp> kernels);
+                    llvm::ArrayRef<FunctionCode> functions, llvm::ArrayRef<KernelEntry> kernels);
 
 /// EntryPoints.cpp: NAME_create, NAME_run, ...; all of them call the runtime.
 void emitEntryPoints(Constants &constants, const ModelInterface &interface, llvm::GlobalVariable *descriptor);

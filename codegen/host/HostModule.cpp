@@ -41,23 +41,27 @@ static void shareCommonCode(Module &module) {
       passes.run(function, functions);
 }
 
+/// For walks of the stack, which come through these functions on their way up from a kernel.
+static void keepFrames(Module &module) {
+  for (llvm::Function &function : module) {
+    function.addFnAttr("frame-pointer", "all");
+    function.setUWTableKind(UWTableKind::Async);
+  }
+}
+
 Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
                                                  LLVMContext &context) {
   auto module = std::make_unique<Module>(inputs.name, context);
   // Both supported processors lay out the tables alike: 64-bit little-endian with natural alignment.
   module->setDataLayout("e-m:e-i64:64-n8:16:32:64-S128");
   Constants constants(*module);
-  SmallVector<loop::KernelOp> kernels = launchedKernels(inputs);
-  StringMap<unsigned> kernelIndex;
-  for (auto [index, kernel] : llvm::enumerate(kernels))
-    kernelIndex[kernel.getSymName()] = index;
-
+  KernelTable kernels = tabulateKernels(inputs);
   std::vector<FunctionCode> codes;
   for (auto [host, function] : llvm::zip_equal(inputs.functions, interface.functions)) {
     FunctionCode code = {};
     for (auto [index, variant] : llvm::enumerate(host.variants)) {
       Expected<VariantCode> emitted =
-          emitProgram(constants, inputs, function, variant, kernelIndex, Twine(function.cPrefix) + "_" + Twine(index));
+          emitProgram(constants, inputs, function, variant, kernels, Twine(function.cPrefix) + "_" + Twine(index));
       if (!emitted)
         return emitted.takeError();
       code.variants.push_back(std::move(*emitted));
@@ -70,7 +74,9 @@ Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const
     code.outputShapes = emitShapes(constants, function, program.getOutputArgs(), Twine(function.cPrefix) + "_shapes");
     codes.push_back(std::move(code));
   }
-  emitDescriptor(constants, inputs, interface, codes, kernels);
+  emitDescriptor(constants, inputs, interface, codes, kernels.entries);
+  if (inputs.namesLaunches)
+    keepFrames(*module);
   shareCommonCode(*module);
   return module;
 }

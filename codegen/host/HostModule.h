@@ -43,6 +43,7 @@ struct HostInputs {
   std::string weightsFile; // without folder, for WeightsPlace::File
   uint64_t weightBytes = 0;
   std::vector<Weight> weights; // what set_weight may replace
+  bool namesLaunches = false;  // for debuggers and profilers: see KernelTable
   /// Offset of a weight in the weights section.
   llvm::function_ref<uint64_t(loop::WeightOp)> weightOffset;
 };
@@ -59,6 +60,28 @@ std::vector<Guard> guardsOf(loop::ProgramOp program, llvm::ArrayRef<Symbol> symb
 
 /// The function that a kernel has in the object of a level: generateKernel must give it this name.
 std::string kernelSymbol(llvm::StringRef kernel, llvm::StringRef level);
+
+/// The kernel that a launch names; null if there is none.
+loop::KernelOp kernelOf(loop::LaunchOp launch);
+
+/// Names of the user's nodes behind a launch, at most so many characters.
+std::string nodesOf(mlir::Location location);
+
+/// A function that launches call: a kernel's or, with names, that of one launch of it.
+struct KernelEntry {
+  loop::KernelOp kernel;
+  std::string nodes; // empty: the kernel's, for all its launches
+  std::string symbol(llvm::StringRef level) const;
+  llvm::StringRef launchedKernel() const;
+};
+
+/// What each level's table of functions holds, in the order of first use.
+struct KernelTable {
+  std::vector<KernelEntry> entries;
+  llvm::DenseMap<mlir::Operation *, unsigned> ofLaunch;
+};
+
+KernelTable tabulateKernels(const HostInputs &inputs);
 
 /// Kernels that the programs launch, in the order of the descriptor (first use).
 llvm::SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs);

@@ -35,26 +35,6 @@ Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
-/// Names of the user's nodes behind a launch, at most so many characters.
-std::string nodesOf(mlir::Location location) {
-  constexpr size_t most = 200;
-  SmallSetVector<StringRef, 8> names;
-  location->walk([&](mlir::Location part) {
-    if (std::optional<NodeLocation> node = describeLocation(part))
-      names.insert(node->node.empty() ? node->output : node->node);
-    else if (auto name = mlir::dyn_cast<mlir::NameLoc>(part))
-      names.insert(name.getName().getValue());
-    return mlir::WalkResult::advance();
-  });
-  std::string text;
-  for (StringRef name : names) {
-    if (text.size() + name.size() > most)
-      return text + ", ...";
-    text += (text.empty() ? "" : ", ") + name.str();
-  }
-  return text;
-}
-
 struct ProgramEmitter;
 
 /// One function of the program: launches and branches in a row.
@@ -99,7 +79,7 @@ struct ProgramEmitter {
   Constants &constants;
   const HostInputs &inputs;
   const Function &interface;
-  const StringMap<unsigned> &kernels;
+  const KernelTable &kernels;
   std::string name;
   std::vector<LaunchSite> sites;
   std::map<mlir::Operation *, unsigned> siteOf;
@@ -290,7 +270,7 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
                                               bufferArray, symbolArray, evaluate(kernel.getIterations(), 1),
                                               evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
   whole.siteOf[launch] = whole.sites.size();
-  whole.sites.push_back({whole.kernels.lookup(launch.getKernel()), nodesOf(launch.getLoc())});
+  whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
   leaveOnFault(result);
   return Error::success();
 }
@@ -437,7 +417,7 @@ Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp c
 } // namespace
 
 Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
-                                  loop::ProgramOp program, const StringMap<unsigned> &kernels, const Twine &name) {
+                                  loop::ProgramOp program, const KernelTable &kernels, const Twine &name) {
   ProgramEmitter emitter{.constants = constants,
                          .inputs = inputs,
                          .interface = function,

@@ -150,10 +150,11 @@ Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &in
                          "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes),
                          "--gc-sections",
                          "--as-needed",
-                         "--strip-all",
                          "-soname",
                          sys::path::filename(path).str(),
                          "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
+  if (!inputs.keepsSymbols)
+    link.arguments.push_back("--strip-all");
   // An OpenMP runtime cannot be unloaded: its threads would run on in memory that is gone.
   if (usesOpenMP(inputs))
     link.arguments.insert(link.arguments.end(), {"-z", "nodelete"});
@@ -252,23 +253,27 @@ Expected<LinkResult> writeArtifact(StringRef path, const Bytes &linked, const Li
   return result;
 }
 
-/// Hidden symbols become local.
-Expected<Bytes> localizeHidden(const Bytes &linked) {
-  MemoryBufferRef buffer({linked.data(), linked.size()}, "model.o");
-  auto object = object::ObjectFile::createELFObjectFile(buffer);
+Expected<Bytes> copyObject(StringRef bytes, objcopy::ConfigManager &config) {
+  auto object = object::ObjectFile::createELFObjectFile({bytes, "model.o"});
   if (!object)
     return object.takeError();
-  objcopy::ConfigManager config;
   config.Common.InputFilename = config.Common.OutputFilename = "model.o";
-  config.ELF.LocalizeHidden = true;
-  // Several models may be linked into one program, which tells them apart by NAME_model_v1.
-  cantFail(config.Common.SymbolsToLocalize.addMatcher(
-      objcopy::NameOrPattern::create("ptc_model_v1", objcopy::MatchStyle::Literal, [](Error error) { return error; })));
   Bytes result;
   raw_svector_ostream stream(result);
   if (Error error = objcopy::executeObjcopyOnBinary(config, **object, stream))
     return error;
   return result;
+}
+
+/// Hidden symbols become local.
+Expected<Bytes> localizeHidden(const Bytes &linked, bool keepsDebugInfo) {
+  objcopy::ConfigManager config;
+  config.Common.StripDebug = !keepsDebugInfo;
+  config.ELF.LocalizeHidden = true;
+  // Several models may be linked into one program, which tells them apart by NAME_model_v1.
+  cantFail(config.Common.SymbolsToLocalize.addMatcher(
+      objcopy::NameOrPattern::create("ptc_model_v1", objcopy::MatchStyle::Literal, [](Error error) { return error; })));
+  return copyObject({linked.data(), linked.size()}, config);
 }
 
 Expected<Bytes> linkShared(StringRef path, const LinkInputs &inputs) {
@@ -284,7 +289,7 @@ Expected<Bytes> linkRelocatable(const LinkInputs &inputs) {
   if (Error error = addObjects(link, inputs))
     return error;
   Expected<Bytes> linked = runLld(link.arguments);
-  return linked ? localizeHidden(*linked) : std::move(linked);
+  return linked ? localizeHidden(*linked, inputs.keepsSymbols) : std::move(linked);
 }
 
 /// Stages `path`, and lets `write` write it.
@@ -308,6 +313,12 @@ void makeExecutable(StringRef path) {
 }
 
 } // namespace
+
+Expected<SmallVector<char, 0>> renameSymbol(StringRef object, StringRef from, StringRef to) {
+  objcopy::ConfigManager config;
+  config.Common.SymbolsToRename[from] = to;
+  return copyObject(object, config);
+}
 
 Expected<LinkResult> linkSharedLibrary(Outputs &outputs, StringRef path, const LinkInputs &inputs) {
   auto write = [&](const std::string &temporary, const Bytes &linked) {

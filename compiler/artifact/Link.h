@@ -28,6 +28,7 @@ struct LinkInputs {
   const WeightLayout *layout = nullptr;
   bool embedWeights = true;  // into the file; otherwise beside it: see writeWeightsFile
   Digest weightsDigest = {}; // of that other file
+  bool keepsSymbols = false; // local symbols and debug info stay in a shared library
   unsigned jobs = 1;
 };
 
@@ -38,6 +39,10 @@ struct LinkResult {
   uint64_t codeBytes = 0; // executable sections
   std::string buildId;    // hexadecimal
 };
+
+/// The object with its symbol `from` under the name `to`.
+llvm::Expected<llvm::SmallVector<char, 0>> renameSymbol(llvm::StringRef object, llvm::StringRef from,
+                                                        llvm::StringRef to);
 
 /// Stages `path` as a shared library. Its soname is the file name of `path`.
 llvm::Expected<LinkResult> linkSharedLibrary(Outputs &outputs, llvm::StringRef path, const LinkInputs &inputs);
