@@ -36,7 +36,8 @@ struct CodeOptions {
   unsigned optLevel = 2;  // 0: as emitted, 1: cheap passes, 2: what pays, 3: LLVM's own pipeline besides
   bool contracts = true;  // a product and the sum it enters may be rounded once
   bool wantsText = false; // LLVM and assembly text beside the object
-  std::string listing;    // the file, without folder, that locations of the kernel's ops are in, for debug info; empty: none
+  std::string
+      listing; // the file, without folder, that locations of the kernel's ops are in, for debug info; empty: none
 };
 
 class Target {

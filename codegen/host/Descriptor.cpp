@@ -239,13 +239,13 @@ public:
     SmallVector<Constant *> codes;
     for (auto [index, code] : llvm::enumerate(functions))
       codes.push_back(functionCode(code, publicFunctions, index));
-    Constant *value =
-        c.record({c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()),
-                  table, c.array(codes, "function_code"),
-                  list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
-                  list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
-                  threading(), required(), weights()},
-                 sizeof(ptc_rt_descriptor));
+    Constant *value = c.record(
+        {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
+         c.array(codes, "function_code"),
+         list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
+         list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
+         threading(), required(), weights()},
+        sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
     descriptor->replaceAllUsesWith(definition);
     descriptor->eraseFromParent();

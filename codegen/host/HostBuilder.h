@@ -76,8 +76,7 @@ struct FunctionCode {
 
 /// ProgramEmitter.cpp: the functions of one loop.program.
 llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
-                                        loop::ProgramOp program, const KernelTable &kernels,
-                                        const llvm::Twine &name);
+                                        loop::ProgramOp program, const KernelTable &kernels, const llvm::Twine &name);
 
 /// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values.
 llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,

@@ -133,26 +133,11 @@ bool usesOpenMP(const LinkInputs &inputs) {
 }
 
 Error addSharedLibraryArguments(Link &link, StringRef path, const LinkInputs &inputs) {
-  link.arguments.insert(link.arguments.end(),
-                        {"-shared",
-                         "--hash-style=gnu",
-                         "-z",
-                         "relro",
-                         "-z",
-                         "now",
-                         "-z",
-                         "noexecstack",
-                         "-z",
-                         "text",
-                         "-z",
-                         "defs",
-                         "-z",
-                         "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes),
-                         "--gc-sections",
-                         "--as-needed",
-                         "-soname",
-                         sys::path::filename(path).str(),
-                         "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
+  link.arguments.insert(
+      link.arguments.end(),
+      {"-shared", "--hash-style=gnu", "-z", "relro", "-z", "now", "-z", "noexecstack", "-z", "text", "-z", "defs", "-z",
+       "max-page-size=" + std::to_string(inputs.triple.isAArch64() ? 65536 : pageBytes), "--gc-sections", "--as-needed",
+       "-soname", sys::path::filename(path).str(), "--build-id=0x" + std::string(2 * buildIdBytes, '0')});
   if (!inputs.keepsSymbols)
     link.arguments.push_back("--strip-all");
   // An OpenMP runtime cannot be unloaded: its threads would run on in memory that is gone.

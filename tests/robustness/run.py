@@ -2,6 +2,8 @@
 import argparse
 import ctypes.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,8 @@ ROOT = elf.ROOT
 HERE = Path(__file__).resolve().parent
 # Files that ptc writes: name, kind of threads, other flags.
 SHARED = [("pool", "pool", []), ("none", "none", []), ("openmp", "openmp", []), ("file", "pool", ["--weights=file"]),
-          ("later", "none", ["--weights=none"])]
-STATIC = [("pool.a", "pool", []), ("none.o", "none", []), ("openmp.a", "openmp", [])]
+          ("later", "none", ["--weights=none"]), ("named", "pool", ["--debug-info"])]
+STATIC = [("pool.a", "pool", []), ("none.o", "none", []), ("openmp.a", "openmp", ["--debug-info"])]
 SANITIZERS = {"thread": "-fsanitize=thread", "address and undefined": "-fsanitize=address,undefined"}
 
 
@@ -90,6 +92,42 @@ def check_sanitizers(results, folder):
         results.add(f"10^5 calls, {name}", "" if good else done.stdout + done.stderr[-4000:])
 
 
+def gdb(folder, mode, *commands):
+    words = [word for command in commands for word in ("-ex", command)]
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), "DEBUGINFOD_URLS": ""}
+    return subprocess.run(["gdb", "-nx", "-batch", *words, "--args", "./crash", mode], cwd=folder, env=environment,
+                          capture_output=True, text=True).stdout
+
+
+def missing(text, patterns):
+    """The first of `patterns` that does not follow the others in `text`."""
+    at = 0
+    for pattern in patterns:
+        if not (found := re.compile(pattern, re.M).search(text, at)):
+            return f"no {pattern!r} in\n{text[-3000:]}"
+        at = found.end()
+    return None
+
+
+def check_debugger(results, folder):
+    if not shutil.which("gdb"):
+        return results.skip("gdb", "it is not installed")
+    if failure := compile_c(folder, "crash", [HERE / "crash.c", "./named.so"], ["-I."]):
+        return results.add("gdb", failure)
+    text = gdb(folder, "crash", "run", "bt", "list")
+    if "SIGSEGV" not in text:
+        return results.skip("gdb", "it cannot run programs here")
+    stack = [r"^#0 .* in fc1, bias1, relu \[matmul_add_relu_\w+\.[\w-]+\] \(\) at named\.debug\.mlir:\d+$", r"ptc_rt_launch \(\)",
+             r"net_0_program \(\)", r"net_run \(\)", r" main \(", r"^\d+\s+loop\.contraction"]
+    results.add("gdb: the stack of a crash and its lines", missing(text, stack))
+    lines = (folder / "named.debug.mlir").read_text().splitlines()
+    place = next(number for number, line in enumerate(lines, 1) if "loop.reduction" in line)
+    text = gdb(folder, "spin", "break main", "run", f"break named.debug.mlir:{place} if $_thread == 2", "continue", "bt")
+    stack = [r"\(2 locations\)", r'Thread 2 "ptc-worker" hit Breakpoint', r"^#0 .*fc2 \[gemm_\w+\.[\w-]+\] \(\)",
+             r"worker \(\)", r"start_thread"]
+    results.add("gdb: a breakpoint on a line, in a thread of the pool", missing(text, stack))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
@@ -102,6 +140,7 @@ def main():
         subprocess.run([sys.executable, ROOT / "tests/cli/Inputs/models.py", folder], check=True)
         check_files(results, (arguments.build / "bin/ptc").resolve(), folder, arguments.j)
         check_promises(results, folder)
+        check_debugger(results, folder)
         check_sanitizers(results, folder)
     print(f"{results.passed} passed, {results.failed} failed, {results.skipped} skipped")
     return results.failed != 0
