@@ -1,6 +1,7 @@
 // ptc explain: how a model's nodes were lowered and fused, and why not otherwise; also what a diagnostic's code means.
 #include "cli/CompileSession.h"
 #include "cli/Verb.h"
+#include "compiler/DiagnosticAdvice.h"
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,33 +17,25 @@ struct ExplainOptions {
 };
 } // namespace
 
-static StringRef exitClassName(ExitClass exitClass) {
-  switch (exitClass) {
-  case ExitClass::None:
-    return "a warning";
-  case ExitClass::Usage:
-    return "an error in the flags (exit code 2)";
-  case ExitClass::InvalidModel:
-    return "an error in the model (exit code 3)";
-  case ExitClass::Unsupported:
-    return "the model is valid, but not supported (exit code 4)";
-  case ExitClass::Target:
-    return "a problem of the target or device (exit code 5)";
-  case ExitClass::File:
-    return "a problem with a file or the disk (exit code 6)";
-  case ExitClass::Limit:
-    return "a limit of resources (exit code 8)";
-  }
-  llvm_unreachable("all exit classes have a name");
+static void printCode(raw_ostream &os, DiagId id) {
+  const DiagRow &row = getDiagRow(id);
+  const DiagnosticAdvice &advice = getAdvice(id);
+  os << getCode(id) << " (" << row.name << "): " << describe(row.exitClass) << "\n  " << row.format << "\n  "
+     << advice.meaning << "\n  help: " << advice.remedy << '\n';
 }
 
 static Error explainCode(Session &session, StringRef code) {
   std::optional<DiagId> id = parseCode(("[" + code.upper() + "]"));
   if (!id)
-    return exitError(exitUsage, "there is no diagnostic " + code, "codes look like PTC0301");
-  const DiagRow &row = getDiagRow(*id);
-  session.out << getCode(*id) << " (" << row.name << "): " << exitClassName(row.exitClass) << "\n  " << row.format
-              << "\n  {0}, {1}, ... stand for what was found in the model\n";
+    return exitError(exitUsage, "there is no diagnostic " + code, "`ptc explain codes` lists them");
+  printCode(session.out, *id);
+  session.out << "  {0}, {1}, ... stand for what was found in the model\n";
+  return Error::success();
+}
+
+static Error listCodes(Session &session) {
+  for (auto [i, row] : llvm::enumerate(getDiagRows()))
+    session.out << getCode(static_cast<DiagId>(i)) << "  " << row.format << '\n';
   return Error::success();
 }
 
@@ -101,13 +94,15 @@ static Error explainModel(Session &session, const ExplainOptions &options) {
 
 Action declareExplain(CLI::App &app) {
   auto options = std::make_shared<ExplainOptions>();
-  app.add_option("subject", options->compile.model, "an ONNX file, or the code of a diagnostic")
+  app.add_option("subject", options->compile.model, "an ONNX file, the code of a diagnostic, or `codes`: all of them")
       ->required()
-      ->type_name("MODEL.onnx|CODE");
+      ->type_name("MODEL.onnx|CODE|codes");
   app.add_option("--node", options->node, "only what concerns nodes whose name contains this")->type_name("NAME");
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
   return [options](Session &session) {
     StringRef subject = options->compile.model;
+    if (subject == "codes")
+      return listCodes(session);
     bool isCode = subject.starts_with_insensitive("PTC") && subject.size() == 7 && all_of(subject.substr(3), isDigit);
     return isCode ? explainCode(session, subject) : explainModel(session, *options);
   };

@@ -35,8 +35,10 @@ static Expected<Tensor> conform(Tensor tensor, const ptc_value &value) {
   if (sameBits && isBits && lacksNumpyType)
     tensor.dtype = value.dtype;
   if (!(tensor.dtype == value.dtype))
-    return exitError(exitUsage, Twine("input '") + value.name + "' is given as " + formatType(tensor.dtype) +
-                                    "; the model takes " + formatType(value.dtype));
+    return exitError(exitUsage,
+                     Twine("input '") + value.name + "' is given as " + formatType(tensor.dtype) +
+                         "; the model takes " + formatType(value.dtype),
+                     "write the array with that type: numpy's astype");
   return tensor;
 }
 

@@ -5,7 +5,9 @@
 //   MODEL.json   the manifest
 #include "cli/CompileSession.h"
 #include "cli/ModelLibrary.h"
+#include "cli/Reference.h"
 #include "cli/Verb.h"
+#include "compiler/memory/ArenaUse.h"
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -164,16 +166,45 @@ static void printGraph(raw_ostream &os, loop::ProgramOp program) {
   os << "}\n";
 }
 
-static void printProgram(raw_ostream &os, loop::ProgramOp program, const InspectOptions &options) {
+/// "x float32 [batch, 8]", as for libraries.
+static void printValues(raw_ostream &os, StringRef what, ArrayRef<mlir::BlockArgument> arguments, mlir::ArrayAttr names,
+                        mlir::ArrayAttr types) {
+  for (auto [argument, name, type] :
+       llvm::zip_equal(arguments, names.getAsRange<mlir::StringAttr>(), types.getAsRange<mlir::TypeAttr>())) {
+    auto buffer = cast<loop::BufferType>(argument.getType());
+    os << what << name.getValue() << ' ' << formatType(dtypeOf(type.getValue())) << " ["
+       << join(map_range(buffer.getShape(), [](Expr dim) { return dim.str(); }), ", ") << "]\n";
+  }
+}
+
+/// The arena's size, its lower bound, and each value in it.
+static void printArena(raw_ostream &os, loop::ProgramOp program, bool listsBuffers) {
   SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-  auto values = [&](ArrayRef<mlir::BlockArgument> arguments, mlir::ArrayAttr names, StringRef what) {
-    for (auto [argument, name] : llvm::zip_equal(arguments, names.getAsRange<mlir::StringAttr>()))
-      os << what << name.getValue() << ' ' << argument.getType() << '\n';
+  auto show = [&](StringRef what, std::optional<Expr> expr) {
+    if (expr)
+      os << what << expr->evaluate(hints).value_or(0) << " bytes at the hint (" << *expr << ")\n";
   };
+  show("arena: ", program.getArena());
+  show("lower bound: ", program.getLowerBound());
+  if (!listsBuffers)
+    return;
+  loop::ArenaUse use = loop::getArenaUse(program);
+  if (use.buffers.empty())
+    return;
+  os << "values in it: offset and bytes at the hint, first and last launch that use it, written by\n";
+  for (const loop::ArenaBuffer &buffer : use.buffers)
+    os << (buffer.isAliveAt(use.fullest) ? " *" : "  ")
+       << format("%12lld %12lld %6u %6u  ", static_cast<long long>(buffer.offset.evaluate(hints).value_or(0)),
+                 static_cast<long long>(buffer.bytes.evaluate(hints).value_or(0)), buffer.first, buffer.last)
+       << nodesOf(buffer.location) << '\n';
+  os << "* alive at launch " << use.fullest << ", when most is in use: " << use.aliveBytes << " bytes\n";
+}
+
+static void printProgram(raw_ostream &os, loop::ProgramOp program, const InspectOptions &options) {
   if (options.showsAll()) {
     os << "function " << program.getSymName() << '\n';
-    values(program.getInputArgs(), program.getInputNames(), "  input  ");
-    values(program.getOutputArgs(), program.getOutputNames(), "  output ");
+    printValues(os, "  input  ", program.getInputArgs(), program.getInputNames(), program.getInputTypes());
+    printValues(os, "  output ", program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes());
   }
   if (options.showsAll() || options.kernels) {
     MapVector<StringRef, unsigned> launches;
@@ -187,14 +218,8 @@ static void printProgram(raw_ostream &os, loop::ProgramOp program, const Inspect
       total += count;
     os << total << " launches of " << launches.size() << " kernels\n";
   }
-  if (options.showsAll() || options.memory) {
-    auto show = [&](StringRef what, std::optional<Expr> expr) {
-      if (expr)
-        os << what << expr->evaluate(hints).value_or(0) << " bytes at the hint (" << *expr << ")\n";
-    };
-    show("arena: ", program.getArena());
-    show("lower bound: ", program.getLowerBound());
-  }
+  if (options.showsAll() || options.memory)
+    printArena(os, program, options.memory);
 }
 
 static void countOps(raw_ostream &os, mlir::ModuleOp module) {

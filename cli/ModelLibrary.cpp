@@ -3,6 +3,8 @@
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <dlfcn.h>
 
@@ -60,7 +62,9 @@ static Error checkFile(Session &session, StringRef path) {
   Expected<artifact::LibraryState> state = artifact::checkLibrary(path);
   if (!state)
     return exitError(exitFile, "cannot load '" + path + "': " + toString(state.takeError()),
-                     "a library that `ptc compile` has written is needed");
+                     sys::path::extension(path) == ".ptx"
+                         ? "it holds kernels for a GPU as text, which ptc does not run; --target=cpu makes a library"
+                         : "a library that `ptc compile` has written is needed");
   if (*state != artifact::LibraryState::Changed)
     return Error::success();
   DiagnosticRecord changed{.severity = DiagnosticRecord::Severity::Warning, .subject = path.str()};
@@ -70,11 +74,30 @@ static Error checkFile(Session &session, StringRef path) {
   return Error::success();
 }
 
+/// A library that was compiled without weights runs, and computes nothing of use.
+static void warnIfWeightless(Session &session, StringRef path) {
+  SmallString<128> beside(path);
+  sys::path::replace_extension(beside, ".json");
+  auto text = MemoryBuffer::getFile(beside);
+  if (!text)
+    return;
+  Expected<json::Value> manifest = json::parse((*text)->getBuffer());
+  if (!manifest)
+    return consumeError(manifest.takeError());
+  const json::Object *root = manifest->getAsObject(), *weights = root ? root->getObject("weights") : nullptr;
+  if (!weights || weights->getString("place") != "absent" || !weights->getInteger("bytes").value_or(0))
+    return;
+  DiagnosticRecord absent{.severity = DiagnosticRecord::Severity::Warning, .subject = path.str()};
+  absent.message = "the library has no weights (--weights=none): all of them are zero";
+  absent.helps.push_back("a program sets them with set_weight; for tools, compile with --weights=embed or file");
+  session.diagnostics.report(std::move(absent));
+}
+
 Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
   // A name without a slash would be looked for in the system's folders.
   std::string file = path.contains('/') ? path.str() : "./" + path.str();
   if (!sys::fs::exists(file))
-    return exitError(exitFile, "cannot read '" + path + "': no such file");
+    return exitError(exitFile, "cannot read '" + path + "': no such file", "`ptc compile MODEL.onnx` writes a library");
   if (Error error = checkFile(session, path))
     return std::move(error);
   session.crash.suspect(path);
@@ -87,6 +110,7 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
   if (table->abi_version != PTC_ABI_VERSION || table->struct_size < sizeof(ptc_model_table))
     return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
                                     " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
+  warnIfWeightless(session, path);
   return ModelLibrary(path.str(), table);
 }
 
@@ -113,6 +137,18 @@ ModelInstance::~ModelInstance() {
   entry->destroy(model);
 }
 
+static std::string remedyOf(ptc_status status, const ptc_model_table &table, const InstanceOptions &options) {
+  if (status == PTC_WEIGHTS_UNAVAILABLE)
+    return "`ptc compile --weights=file` has written it beside the library: keep the two together, or say where it is "
+           "with --weights FILE";
+  std::string levels;
+  for (uint32_t i = 0; i < table.level_count; ++i)
+    levels += (i ? ", " : "") + std::string(table.levels[i]);
+  if (status == PTC_CPU_UNSUPPORTED || (status == PTC_INVALID_ARGUMENT && !options.cpuLevel.empty()))
+    return "the library has code for " + levels + "; `ptc compile --cpu=LEVEL,...` makes one with other levels";
+  return "";
+}
+
 Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const InstanceOptions &options) {
   ModelInstance instance(&library.table());
   std::string error(512, '\0');
@@ -132,7 +168,8 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
     };
   }
   if (ptc_status status = instance.entry->create(&given, &instance.model))
-    return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str());
+    return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str(),
+                     remedyOf(status, library.table(), options));
   if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))
     return exitError(exitCodeOf(status), "'" + library.path() + "': no context: out of memory");
   return instance;

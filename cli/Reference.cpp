@@ -25,9 +25,14 @@ static uint8_t codeOf(mlir::Type type) {
   return type.isUnsignedInteger() ? PTC_UINT : PTC_INT;
 }
 
+ptc_dtype dtypeOf(mlir::Type elementType) {
+  unsigned bits = elementType.getIntOrFloatBitWidth();
+  return {codeOf(elementType), static_cast<uint8_t>(bits == 1 ? 8 : bits), 1};
+}
+
 Tensor fromReference(const eval::Tensor &value) {
   unsigned bits = value.getElementType().getIntOrFloatBitWidth();
-  ptc_dtype dtype{codeOf(value.getElementType()), static_cast<uint8_t>(bits == 1 ? 8 : bits), 1};
+  ptc_dtype dtype = dtypeOf(value.getElementType());
   Tensor tensor = Tensor::zeros(dtype, value.getShape().vec());
   if (dtype.bits >= 8) {
     tensor.bytes.assign(value.getBytes().begin(), value.getBytes().end());

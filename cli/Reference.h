@@ -6,8 +6,12 @@
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/Options.h"
 #include "ir/eval/ReferenceEval.h"
+#include "mlir/IR/Types.h"
 
 namespace ptc {
+
+/// The ABI's name of an element type.
+ptc_dtype dtypeOf(mlir::Type elementType);
 
 /// Outputs, by name and in the model's order, of the imported graph before any pass, on these inputs in its order.
 llvm::Expected<NamedTensors> evaluateReference(Session &session, const CompileOptions &options,

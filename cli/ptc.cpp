@@ -79,6 +79,16 @@ static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error
   return {"unknown flag '" + flag.str() + "'", suggest(flag, names, help)};
 }
 
+/// The first argument that is required and not there, as the usage line spells it.
+static UsageError missingArgument(const CLI::App &app, StringRef verb) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->get_required() && !option->count())
+      return {option->get_type_name() + " is missing: " + option->get_description(),
+              "ptc " + verb.str() + " " + option->get_type_name() + "; `ptc " + verb.str() +
+                  " --help` lists the flags"};
+  return {"an argument is missing", "`ptc " + verb.str() + " --help` lists what there is"};
+}
+
 /// Flags that are spelled as other compilers spell them, in the form that the parser knows.
 static std::string canonicalSpelling(StringRef argument) {
   for (StringRef flag : {"-MD", "-MF", "-MT"})
@@ -159,6 +169,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
     return exitOk;
   } catch (const CLI::ExtrasError &error) {
     wrong = unknownFlag(app, error, verb.name);
+  } catch (const CLI::RequiredError &) {
+    wrong = missingArgument(app, verb.name);
   } catch (const CLI::ParseError &error) {
     wrong = {error.what(), "`ptc " + verb.name.str() + " --help` lists what there is"};
   }

@@ -1,5 +1,7 @@
 #include "compiler/DiagnosticRendering.h"
+#include "compiler/DiagnosticAdvice.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -118,10 +120,14 @@ static json::Value toSarif(const DiagnosticRecord &record) {
 
 static json::Value sarifLog(ArrayRef<DiagnosticRecord> records) {
   json::Array rules, results;
-  for (const DiagRow &row : getDiagRows())
-    rules.push_back(json::Object{{"id", formatv("PTC{0,0+4}", row.code).str()},
+  for (auto [i, row] : llvm::enumerate(getDiagRows())) {
+    const DiagnosticAdvice &advice = getAdvice(static_cast<DiagId>(i));
+    rules.push_back(json::Object{{"id", getCode(static_cast<DiagId>(i))},
                                  {"name", row.name},
-                                 {"shortDescription", json::Object{{"text", row.format}}}});
+                                 {"shortDescription", json::Object{{"text", row.format}}},
+                                 {"fullDescription", json::Object{{"text", advice.meaning}}},
+                                 {"help", json::Object{{"text", advice.remedy}}}});
+  }
   for (const DiagnosticRecord &record : records)
     results.push_back(toSarif(record));
   json::Object driver{{"name", "ptc"}, {"rules", std::move(rules)}};

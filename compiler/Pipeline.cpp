@@ -147,10 +147,13 @@ Compilation::~Compilation() {
 }
 
 Error Compilation::checkTarget() const {
-  if (target)
-    return Error::success();
-  return exitError(exitUsage, "unknown target '" + options.target + "'",
-                   "--target=" + codegen::targetNames(hooks.targets));
+  if (!target)
+    return exitError(exitUsage, "unknown target '" + options.target + "'",
+                     "--target=" + codegen::targetNames(hooks.targets));
+  if (target->getInfo().levelFlag != "--gpu" && options.gpu != CompileOptions().gpu)
+    return exitError(exitUsage, "--gpu is for GPUs; the target is " + target->getInfo().name,
+                     "add --target=cuda, or leave --gpu out");
+  return Error::success();
 }
 
 Error Compilation::runTo(Phase last) {
@@ -213,10 +216,12 @@ Error Compilation::checkKernels() {
           names.insert(node->node.empty() ? node->output : node->node);
         return mlir::WalkResult::advance();
       });
-    diagnose(loop::LaunchOp(launches.front()).getLoc(), DiagId::UnsupportedForm,
-             formatv("code of {0} for --target={1}, which {2} kernel(s) of the node(s) {3} need,", reason,
-                     target->getInfo().name, launches.size(), join(names, ", "))
-                 .str());
+    mlir::InFlightDiagnostic diag =
+        diagnose(loop::LaunchOp(launches.front()).getLoc(), DiagId::UnsupportedForm,
+                 formatv("code of {0} for --target={1}, which {2} kernel(s) of the node(s) {3} need,", reason,
+                         target->getInfo().name, launches.size(), join(names, ", "))
+                     .str());
+    addHelp(diag, "--target=cpu has code of all kinds");
   }
   return refused.empty() ? Error::success() : reported();
 }

@@ -77,6 +77,8 @@ std::string writeHeader(const host::ModelInterface &model, const HeaderOptions &
   os << "/* " << inComment(name) << ": compiled by " << inComment(model.compiler)
      << (options.source.empty() ? "" : " from " + inComment(options.source)) << ". */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n"
+     << "#ifdef PTC_PREFIX_" << name << "\n#error \"two models have the C prefix '" << name
+     << "': compile one of them with another --name\"\n#endif\n#define PTC_PREFIX_" << name << "\n\n"
      << runtimeHeader("abi.h").value_or("") << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   os << "typedef ptc_status " << name << "_status;\n"
      << "typedef struct " << name << "_model " << name << "_model;\n"

@@ -1,4 +1,5 @@
 #include "compiler/artifact/Outputs.h"
+#include "compiler/DiagnosticRendering.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -13,8 +14,20 @@ using namespace llvm;
 
 namespace ptc::artifact {
 
+/// What a user can do about it; empty where the reason says it all.
+static std::string remedyOf(StringRef path, std::error_code reason) {
+  StringRef folder = sys::path::parent_path(path);
+  if (reason == std::errc::no_such_file_or_directory && !folder.empty())
+    return ("the folder '" + folder + "' has to be there: mkdir -p " + folder).str();
+  if (reason == std::errc::permission_denied || reason == std::errc::read_only_file_system)
+    return "choose a folder that you may write to with -o";
+  if (reason == std::errc::no_space_on_device)
+    return "free some space there, or choose another disk with -o; what was there before is as it was";
+  return "";
+}
+
 Error cannotWrite(StringRef path, std::error_code reason) {
-  return createStringError(reason, "cannot write '" + path + "': " + reason.message());
+  return exitError(exitFile, "cannot write '" + path + "': " + reason.message(), remedyOf(path, reason));
 }
 
 static void discard(StringRef temporary) {
@@ -84,18 +97,21 @@ Error Outputs::write(StringRef path, StringRef contents) {
 }
 
 Error Outputs::explain(Error error) const {
-  auto rename = [&](const ErrorInfoBase &info) -> Error {
-    std::string text = info.message();
-    std::error_code code = info.convertToErrorCode();
+  auto rename = [&](std::string text) {
     for (const Staged &file : staged)
-      for (size_t at; (at = text.find(file.temporary)) != std::string::npos;) {
+      for (size_t at; (at = text.find(file.temporary)) != std::string::npos;)
         text.replace(at, file.temporary.size(), file.given);
-        if (code == inconvertibleErrorCode())
-          code = std::make_error_code(std::errc::io_error);
-      }
-    return createStringError(code, text);
+    return text;
   };
-  return handleErrors(std::move(error), rename);
+  return handleErrors(
+      std::move(error), [&](const ExitError &told) { return exitError(told.code, rename(told.message), told.help); },
+      [&](const ErrorInfoBase &other) -> Error {
+        std::string text = rename(other.message());
+        std::error_code code = other.convertToErrorCode();
+        if (code == inconvertibleErrorCode() && text != other.message())
+          code = std::make_error_code(std::errc::io_error);
+        return createStringError(code, text);
+      });
 }
 
 /// By blocks that the page cache holds; neither file is read into memory.

@@ -1,5 +1,6 @@
 //===- ElementTypes.cpp - ONNX element types and ours ---------------------===//
 #include "lowering/decomp/ElementTypes.h"
+#include "ir/prim/Prim.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -69,4 +70,13 @@ int32_t ptc::decomp::toOnnxType(Type elementType) {
 std::string ptc::decomp::onnxTypeName(int32_t dataType) {
   const Row *row = find(dataType);
   return row ? row->name.str() : llvm::itostr(dataType);
+}
+
+std::string ptc::decomp::describeType(Type type) {
+  auto tensor = llvm::dyn_cast_if_present<RankedTensorType>(type);
+  if (!tensor)
+    return onnxTypeName(type ? toOnnxType(type) : 0);
+  llvm::SmallVector<ptc::Expr> dims = prim::getDims(tensor);
+  auto texts = llvm::map_range(dims, [](Expr dim) { return dim.str(); });
+  return describeType(tensor.getElementType()) + " [" + llvm::join(texts, ", ") + "]";
 }

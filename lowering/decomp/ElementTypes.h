@@ -13,6 +13,8 @@ mlir::Type fromOnnxType(mlir::MLIRContext *context, int32_t dataType);
 int32_t toOnnxType(mlir::Type elementType);
 /// "float16" and the like, as ONNX's documentation writes them.
 std::string onnxTypeName(int32_t dataType);
+/// A type in a sentence: "float16" of an element type, "float16 [2, n]" of a tensor.
+std::string describeType(mlir::Type type);
 
 } // namespace ptc::decomp
 

@@ -19,6 +19,7 @@
 
 #include "ir/Diagnostics.h"
 #include "ir/prim/Prim.h"
+#include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/ShapeScope.h"
 
 namespace ptc::decomp {
@@ -41,19 +42,26 @@ public:
   //===--- Errors ---===//
   template <typename... Args> Value fail(DiagId id, Args &&...args) {
     if (!failed)
-      diagnose(loc, id, std::forward<Args>(args)...);
+      diagnose(loc, id, inSentence(std::forward<Args>(args))...);
     failed = true;
     return {};
   }
   template <typename... Args> Value failWithHelp(llvm::StringRef help, DiagId id, Args &&...args) {
     if (!failed) {
-      mlir::InFlightDiagnostic diag = diagnose(loc, id, std::forward<Args>(args)...);
+      mlir::InFlightDiagnostic diag = diagnose(loc, id, inSentence(std::forward<Args>(args))...);
       addHelp(diag, help);
     }
     failed = true;
     return {};
   }
   bool hasFailed() const { return failed; }
+  /// Types as ONNX writes them; all else as it is.
+  template <typename T> static decltype(auto) inSentence(T &&value) {
+    if constexpr (std::is_convertible_v<T, Type>)
+      return describeType(value);
+    else
+      return std::forward<T>(value);
+  }
 
   //===--- Looking at values ---===//
   mlir::MLIRContext *getContext() const { return shapes.getContext(); }

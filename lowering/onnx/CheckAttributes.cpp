@@ -27,8 +27,34 @@ static std::string typeName(int type) {
   return (StringRef("aeiou").contains(word.front()) ? "an " : "a ") + word;
 }
 
+/// An attribute that the operator does not have, with the one that may be meant. Names that begin with two underscores
+/// are for tools.
+static bool checkIsKnown(const AttributeProto &attribute, const onnx::OpSchema &schema, Location loc) {
+  StringRef name = attribute.name();
+  if (schema.attributes().count(attribute.name()) || name.starts_with("__"))
+    return true;
+  std::vector<std::string> known;
+  std::string nearest;
+  unsigned least = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const auto &[other, declared] : schema.attributes()) {
+    known.push_back(other);
+    if (unsigned distance = name.edit_distance(other, true, least); distance < least)
+      std::tie(nearest, least) = std::tuple(other, distance);
+  }
+  InFlightDiagnostic diag = diagnose(loc, DiagId::UnknownAttribute, name, schema.Name());
+  if (!nearest.empty())
+    addHelp(diag, "did you mean '" + nearest + "'?");
+  else if (!known.empty())
+    addHelp(diag, "in this opset it has: " + llvm::join(known, ", "));
+  else
+    addHelp(diag, "in this opset it has none: take the attribute out");
+  return false;
+}
+
 static bool checkNode(const NodeProto &node, const onnx::OpSchema &schema, Location loc) {
   bool isSound = true;
+  for (const AttributeProto &attribute : node.attribute())
+    isSound &= checkIsKnown(attribute, schema, loc);
   for (const auto &[name, declared] : schema.attributes()) {
     const AttributeProto *given = nullptr;
     for (const AttributeProto &attribute : node.attribute())

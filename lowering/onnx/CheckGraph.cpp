@@ -341,6 +341,36 @@ template <typename Owner, typename Nodes> static void moveForeignNodesOf(Owner &
   }
 }
 
+/// The one node of the graph that the checker's context is about: "Bad node spec for node. Name: fc OpType: Gemm".
+/// Names need not be unique, nor need there be one.
+static const NodeProto *findNode(const GraphProto &graph, StringRef context) {
+  const NodeProto *found = nullptr;
+  unsigned count = 0;
+  for (const NodeProto &node : graph.node()) {
+    bool isNamed = context.contains("Name: " + node.name() + " OpType: " + node.op_type());
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (const NodeProto *inner = attribute.has_g() ? findNode(attribute.g(), context) : nullptr)
+        return inner;
+    if (isNamed)
+      found = &node, ++count;
+  }
+  return count == 1 ? found : nullptr;
+}
+
+/// The checker stops at its first finding, and it is the library's sentence, which knows the rule that is broken.
+static void reportFinding(MLIRContext *context, const ModelProto &model, StringRef text) {
+  auto [sentence, rest] = text.trim().split("\n\n==> Context: ");
+  rest = rest.trim();
+  const NodeProto *node = findNode(model.graph(), rest);
+  Location loc = node ? nodeLocation(context, *node) : UnknownLoc::get(context);
+  InFlightDiagnostic diag = diagnose(loc, DiagId::CheckerRefused, sentence.trim());
+  if (!node && !rest.empty())
+    diag.attachNote() << rest;
+  addHelp(diag,
+          "the file breaks a rule of ONNX: write it again with a newer exporter, or change this place with the onnx "
+          "package and try `onnx.checker.check_model`");
+}
+
 bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &model) {
   try {
     ModelProto copy = model;
@@ -356,11 +386,7 @@ bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &mod
     onnx::checker::check_model(copy);
     return true;
   } catch (const std::exception &e) {
-    StringRef text = StringRef(e.what()).trim();
-    auto [sentence, rest] = text.split("\n\n==> Context: ");
-    InFlightDiagnostic diag = diagnose(UnknownLoc::get(context), DiagId::CheckerRefused, sentence.trim());
-    if (!rest.empty())
-      diag.attachNote() << rest.trim();
+    reportFinding(context, model, e.what());
     return false;
   }
 }

@@ -172,14 +172,13 @@ static bool checkTypes(decomp::NodeContext &node, const onnx::OpSchema &schema, 
       continue;
     const onnx::OpSchema::FormalParameter &formal = schema.inputs()[std::min(i, schema.inputs().size() - 1)];
     std::string type = decomp::onnxTypeName(decomp::toOnnxType(prim::getElementType(input)));
-    std::string allowed;
-    bool isAllowed = false;
-    for (const auto *candidate : formal.GetTypes()) {
-      isAllowed |= *candidate == "tensor(" + type + ")";
-      allowed += (allowed.empty() ? "" : ", ") + *candidate;
-    }
-    if (!isAllowed) {
-      node.fail(DiagId::WrongInputType, i, type, schema.Name() + " takes " + allowed);
+    std::vector<std::string> allowed;
+    for (const auto *candidate : formal.GetTypes())
+      if (StringRef name = *candidate; name.consume_front("tensor(") && name.consume_back(")"))
+        allowed.push_back(name.str());
+    if (!llvm::is_contained(allowed, type)) {
+      llvm::sort(allowed); // the schema has a set without an order
+      node.fail(DiagId::WrongInputType, i, type, schema.Name() + " takes " + llvm::join(allowed, ", "));
       return false;
     }
   }

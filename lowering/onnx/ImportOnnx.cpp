@@ -6,6 +6,7 @@
 #include "lowering/onnx/GraphImporter.h"
 #include "lowering/onnx/InputShapes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -65,7 +66,7 @@ public:
       return nullptr;
     func::ReturnOp::create(builder, loc, *outputs);
     entry.setType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(*outputs).getTypes()));
-    if (!addAttributes())
+    if (!checkOutputs(*outputs) || !addAttributes())
       return nullptr;
     dropUnused(*block);
     return module;
@@ -99,6 +100,53 @@ private:
     if (!type)
       diagnose(loc, DiagId::UnsupportedType, "the graph input '" + input.name() + "'", decomp::onnxTypeName(dataType));
     return type;
+  }
+
+  /// What the file says about its outputs against what it computes: another element type is an error, as everywhere in
+  /// ONNX; another shape a warning, for exporters write shapes of one example, and pins change them.
+  bool checkOutputs(ValueRange outputs) {
+    bool isValid = true;
+    for (auto [declared, value] : llvm::zip_equal(graph.output(), outputs)) {
+      const onnx::TypeProto::Tensor &type = declared.type().tensor_type();
+      Type element = prim::getElementType(value);
+      if (type.elem_type() && decomp::fromOnnxType(&context, type.elem_type()) != element) {
+        std::string computed = decomp::onnxTypeName(decomp::toOnnxType(element));
+        InFlightDiagnostic diag =
+            diagnose(loc, DiagId::OutputType, declared.name(), decomp::onnxTypeName(type.elem_type()), computed);
+        addHelp(diag, "declare the output as " + computed + ", or add a Cast before it");
+        isValid = false;
+      }
+      SmallVector<Expr> dims = prim::getDims(value);
+      if (type.has_shape() && options.dims.empty() && options.shapes.empty() && contradicts(type.shape(), dims)) {
+        InFlightDiagnostic diag =
+            diagnose(loc, DiagId::OutputShape, declared.name(), shapeText(type.shape()), shapeText(dims));
+        addHelp(diag, "the computed shape is used; declare it, or leave the declared dims open");
+      }
+    }
+    return isValid;
+  }
+
+  static bool contradicts(const onnx::TensorShapeProto &declared, ArrayRef<Expr> dims) {
+    if (declared.dim_size() != int(dims.size()))
+      return true;
+    return llvm::any_of(llvm::zip_equal(declared.dim(), dims), [](auto pair) {
+      auto &[wanted, dim] = pair;
+      std::optional<int64_t> known = dim.asConstant();
+      return wanted.dim_value() > 0 && known && *known != wanted.dim_value();
+    });
+  }
+
+  static std::string shapeText(const onnx::TensorShapeProto &shape) {
+    return listText(shape.dim(), [](const onnx::TensorShapeProto::Dimension &dim) {
+      bool isNamed = !dim.dim_param().empty();
+      return dim.dim_value() > 0 ? std::to_string(dim.dim_value()) : isNamed ? dim.dim_param() : "?";
+    });
+  }
+  static std::string shapeText(ArrayRef<Expr> dims) {
+    return listText(dims, [](Expr dim) { return dim.str(); });
+  }
+  template <typename Range, typename Text> static std::string listText(const Range &dims, Text text) {
+    return "[" + llvm::join(llvm::map_range(dims, text), ", ") + "]";
   }
 
   bool addAttributes() {

@@ -1,6 +1,7 @@
 //===- InputShapes.cpp - dims of a model's inputs as symbols --------------===//
 #include "lowering/onnx/InputShapes.h"
 #include "ir/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -52,8 +53,10 @@ static std::string dimKey(const ValueInfoProto &input, unsigned axis) {
 // Options
 //===----------------------------------------------------------------------===//
 
-bool InputShapes::reject(StringRef option, const Twine &reason) {
-  diagnose(loc, DiagId::BadShapeOption, option, reason.str());
+bool InputShapes::reject(StringRef option, const Twine &reason, const Twine &help) {
+  mlir::InFlightDiagnostic diag = diagnose(loc, DiagId::BadShapeOption, option, reason.str());
+  if (!help.isTriviallyEmpty())
+    addHelp(diag, help);
   return false;
 }
 
@@ -141,7 +144,14 @@ bool InputShapes::readDim(StringRef option, Inputs inputs) {
     for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i)
       if (dimName(*input, i) == name)
         return bindKey(option, name, *value);
-  return reject(option, "no input of the model has a dim '" + name + "'");
+  std::vector<std::string> known;
+  for (const ValueInfoProto *input : inputs)
+    for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i)
+      if (StringRef other = dimName(*input, i); !other.empty() && !llvm::is_contained(known, other))
+        known.push_back(other.str());
+  return reject(option, "no input of the model has a dim '" + name + "'",
+                known.empty() ? "its dims have no names; INPUT[AXIS]=SIZE gives one by its place"
+                              : "its dims: " + llvm::join(known, ", ") + "; INPUT[AXIS]=SIZE gives one by its place");
 }
 
 bool InputShapes::readShape(StringRef option, Inputs inputs) {

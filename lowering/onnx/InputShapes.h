@@ -29,7 +29,7 @@ private:
   bool readShape(llvm::StringRef option, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs);
   bool bind(llvm::StringRef option, const onnx::ValueInfoProto &input, unsigned axis, decomp::SymbolBounds bounds);
   bool bindKey(llvm::StringRef option, llvm::StringRef key, decomp::SymbolBounds bounds);
-  bool reject(llvm::StringRef option, const llvm::Twine &reason);
+  bool reject(llvm::StringRef option, const llvm::Twine &reason, const llvm::Twine &help = "");
 
   decomp::ShapeScope &shapes;
   mlir::Location loc;

@@ -19,6 +19,28 @@ static ErrorOr<std::unique_ptr<MemoryBuffer>> mapFile(StringRef path) {
   return MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
 }
 
+/// The model in the same folder whose name is the fewest edits away; empty if none is near.
+static std::string nearestModel(StringRef path) {
+  StringRef folder = path_ns::parent_path(path), name = path_ns::filename(path);
+  std::string nearest;
+  unsigned least = std::max<size_t>(2, name.size() / 4) + 1;
+  std::error_code failed;
+  for (sys::fs::directory_iterator it(folder.empty() ? "." : folder, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    StringRef other = path_ns::filename(it->path());
+    if (!other.ends_with(".onnx"))
+      continue;
+    unsigned distance = name.edit_distance(other, true, least);
+    if (distance < least || (distance == least && !nearest.empty() && other < path_ns::filename(nearest))) {
+      SmallString<128> found(folder);
+      path_ns::append(found, other);
+      nearest = found.str().str();
+      least = distance;
+    }
+  }
+  return nearest;
+}
+
 std::unique_ptr<ModelFile> ModelFile::open(mlir::MLIRContext &context, StringRef path) {
   mlir::Location loc = mlir::UnknownLoc::get(&context);
   if (sys::fs::is_directory(path)) {
@@ -27,7 +49,9 @@ std::unique_ptr<ModelFile> ModelFile::open(mlir::MLIRContext &context, StringRef
   }
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = mapFile(path);
   if (!buffer) {
-    diagnose(loc, DiagId::FileUnreadable, path, buffer.getError().message());
+    mlir::InFlightDiagnostic diag = diagnose(loc, DiagId::FileUnreadable, path, buffer.getError().message());
+    if (std::string nearest = nearestModel(path); !nearest.empty())
+      addHelp(diag, "did you mean '" + nearest + "'?");
     return nullptr;
   }
   return parse(context, std::move(*buffer), path);

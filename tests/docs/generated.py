@@ -4,6 +4,10 @@
     …
     <!-- end -->
 
+    <!-- ptc explain PTC0301 -->        the same, as Markdown
+    …
+    <!-- end -->
+
     <!-- schema compiler/artifact/manifest.schema.json -->      the fields of a JSON Schema
     …
     <!-- end -->
@@ -50,13 +54,21 @@ def field_tables(path):
     return "\n".join(lines) + "\n"
 
 
+def explained(printed):
+    """A diagnostic's sentence, class, meaning and remedy."""
+    first, sentence, meaning, remedy = (line.strip() for line in printed.splitlines()[:4])
+    kind = first.split("): ", 1)[1]
+    return f"> {sentence}\n\n{kind[0].upper()}{kind[1:]}. {meaning} **What to do:** {remedy.removeprefix('help: ')}\n"
+
+
 def output_of(command, build):
     """What a marker asks for; the commands are of this repository's own pages."""
     if command.startswith("schema "):
         return field_tables(command.split()[1])
     path = os.pathsep.join([str(build / "bin"), os.environ["PATH"]])
-    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True,
-                          env={**os.environ, "PATH": path}).stdout
+    printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True,
+                             env={**os.environ, "PATH": path}).stdout
+    return explained(printed) if re.match(r"ptc explain PTC\d", command) else printed
 
 
 def check(page, build, update):
@@ -75,6 +87,40 @@ def check(page, build, update):
     if update and fresh != text:
         page.write_text(fresh)
     return len(MARKED.findall(text)), stale
+
+
+def anchors_of(page):
+    """The names that a forge gives to a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(pages):
+    """Links to files of the repository that are not there, or to headings that a page does not have."""
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            linked = (page.parent / path).resolve() if path else page
+            if not linked.exists():
+                yield f"{page}: no such file: {target}"
+            elif anchor and linked.suffix == ".md" and anchor not in anchors_of(linked):
+                yield f"{page}: no such heading: {target}"
+
+
+def unexplained(root, build):
+    """Every diagnostic has a section with an example that shows it, or says that there is none."""
+    text = (root / "cli" / "docs" / "diagnostics.md").read_text()
+    sections = {code: body for code, body in re.findall(r"^### (PTC\d{4}) [^\n]*\n(.*?)(?=^##|\Z)", text, re.M | re.S)}
+    for code in re.findall(r"^(PTC\d{4})  ", output_of("ptc explain codes", build), re.M):
+        body = sections.pop(code, None)
+        if body is None or f"<!-- ptc explain {code} -->" not in body:
+            yield f"cli/docs/diagnostics.md: no section about {code}"
+        elif f"[{code}]:" not in body and "No input is known" not in body:
+            yield f"cli/docs/diagnostics.md: no example shows {code}"
+    for code in sections:
+        yield f"cli/docs/diagnostics.md: there is no diagnostic {code}"
 
 
 def missing_pages(root, build):

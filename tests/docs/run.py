@@ -30,7 +30,7 @@ def markdown():
 def environment(build):
     python = Path(sys.executable).parent  # of the environment, where this runs in one
     path = os.pathsep.join([str(build / "bin"), str(python), LLVM, os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PTC_SOURCE": str(ROOT)}
+    return {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT / "runtime" / "python")}
 
 
 def check_page(page, models, build, update):
@@ -71,6 +71,8 @@ def main():
             results.append(("JSON and its schemas", schemas.check(models, build)))
     if not args.pages:
         results.append(("the index", list(generated.missing_pages(ROOT, build))))
+        results.append(("links", list(generated.broken_links(pages))))
+        results.append(("the list of diagnostics", list(generated.unexplained(ROOT, build))))
 
     checked = [(name, problems) for name, problems in results if problems is not None]
     for name, problems in checked:

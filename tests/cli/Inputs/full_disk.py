@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as name:
             break
     else:
         sys.exit(print("skipped: no file system can be mounted"))
-text, code, old, *rest = done.stdout.strip().splitlines()
+text, code, old, *rest = (line for line in done.stdout.strip().splitlines() if not line.startswith("  help:"))
 reason = "No space left on device" if "No space left on device" in text else text
 left = "nothing left" if rest == ["out.so"] else f"left: {rest}"
 print(f"{reason}, {code}, {left}, the old file {'kept' if old == 'old' else 'changed'}")
