@@ -21,6 +21,16 @@ static CLI::Option *addRow(CLI::App &app, const std::string &flags, const std::s
   return app.add_option(flags, values, help)->allow_extra_args(false);
 }
 
+/// "RULE:{contract,strict}" for an option that takes certain words alone, else the name of its value.
+static std::string valueName(llvm::StringRef flags, llvm::StringRef value) {
+#define OPTION_VALUES(name, words)                                                                                     \
+  if (flags.ends_with(name))                                                                                           \
+    return (value + ":{" words "}").str();
+#include "compiler/OptionValues.def"
+#undef OPTION_VALUES
+  return value.str();
+}
+
 void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm::StringRef> groups) {
   visitOptions(options, [&](option::Role, llvm::StringRef group, auto &field, llvm::StringRef flags,
                             llvm::StringRef value, llvm::StringRef help) {
@@ -29,7 +39,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, std::vector<llvm:
     CLI::Option *option = addRow(app, flags.str(), help.str(), field);
     option->group(group.str());
     if (!value.empty())
-      option->type_name(value.str());
+      option->type_name(valueName(flags, value));
   });
 }
 

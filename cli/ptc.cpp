@@ -4,7 +4,7 @@
 #include "cli/CompileSession.h"
 #include "cli/Crash.h"
 #include "cli/FlagTable.h"
-#include "cli/Verb.h"
+#include "cli/VerbTable.h"
 #include "cli/integration/IntegrationFiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -16,11 +16,6 @@ using namespace llvm;
 using namespace ptc;
 
 namespace {
-struct VerbRow {
-  StringLiteral name, summary, examples;
-  Action (*declare)(CLI::App &);
-};
-
 struct Arguments {
   std::vector<std::string> words, files; // files: that words were read from
 };
@@ -30,16 +25,10 @@ struct UsageError {
 };
 } // namespace
 
-static constexpr VerbRow verbs[] = {
-#define VERB(Name, name, summary, examples) {name, summary, examples, declare##Name},
-#include "cli/Verbs.def"
-#undef VERB
-};
-
 static void printVerbs(raw_ostream &os) {
   os << "ptc: an ahead-of-time compiler from ONNX models to shared libraries\n\nUsage: ptc VERB [FLAGS]\n\nVerbs:\n";
-  for (const VerbRow &verb : verbs)
-    os << "  " << left_justify(verb.name, 10) << verb.summary << '\n';
+  for (const VerbRow &verb : getVerbs())
+    os << "  " << left_justify(verb.name, 12) << verb.summary << '\n';
   os << "\n`ptc VERB --help` lists a verb's flags. `ptc VERB @FILE` reads arguments from FILE.\n"
         "`ptc --mk` prints the file to include in a Makefile, `ptc --cmake` the folder of the CMake package.\n";
 }
@@ -124,19 +113,6 @@ static Arguments expandArguments(int argc, char **argv) {
   return arguments;
 }
 
-static void addCommonOptions(CLI::App &app, CommonOptions &common) {
-  app.add_flag("-v,--verbose", common.verbose, "say what is being done")->group("Messages");
-  app.add_flag("-q,--quiet", common.quiet, "print errors alone")->group("Messages");
-  app.add_option("--color", common.color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN")
-      ->group("Messages");
-  app.add_option("--diag", common.diagnostics, "form of errors and warnings: text, json or sarif")
-      ->check(CLI::IsMember({"text", "json", "sarif"}))
-      ->type_name("FORM")
-      ->group("Messages");
-}
-
 static Diagnostics::Style styleOf(const CommonOptions &common) {
   DiagnosticFormat format = common.diagnostics == "json"    ? DiagnosticFormat::Json
                             : common.diagnostics == "sarif" ? DiagnosticFormat::Sarif
@@ -149,11 +125,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
                    const CompilerParts &parts) {
   std::vector<std::string> &arguments = expanded.words;
   CommonOptions common;
-  CLI::App app(verb.summary.str(), "ptc " + verb.name.str());
-  app.get_formatter()->column_width(32);
-  app.footer("\nExamples:\n" + verb.examples.str());
-  Action action = verb.declare(app);
-  addCommonOptions(app, common);
+  auto [parser, action] = declareVerb(verb, common);
+  CLI::App &app = *parser;
   if (arguments.size() == 1 && arguments.front() == "--help=markdown") { // for docs/
     printFlagTable(outs(), app);
     return exitOk;
@@ -227,12 +200,12 @@ int ptc::runProgram(int argc, char **argv, const CompilerParts &parts) {
     arguments.front() = "version";
   std::string name = arguments.front();
   arguments.erase(arguments.begin());
-  for (const VerbRow &verb : verbs)
+  for (const VerbRow &verb : getVerbs())
     if (verb.name == name)
       return runVerb(verb, std::move(expanded), argv[0], crash, parts);
 
   std::vector<std::string> names;
-  for (const VerbRow &verb : verbs)
+  for (const VerbRow &verb : getVerbs())
     names.push_back(verb.name.str());
   Diagnostics diagnostics(errs(), {DiagnosticFormat::Text, sys::Process::StandardErrHasColors(), false}, "ptc");
   diagnostics.error(exitUsage, "unknown verb '" + name + "'", suggest(name, names, "`ptc --help` lists the verbs"));
