@@ -68,6 +68,8 @@ static Values attendProjected(NodeContext &n, Value projected, size_t maskInput,
   auto [q, k, v] = parts;
   Expr past = n.expr(0);
   if (Value before = n.optionalInput(pastInput)) {
+    if (n.rank(before) != 5 || !expectDim(n, "the first dim of the past", n.dim(before, 0), n.expr(2)))
+      return {n.fail(DiagId::WrongRank, pastInput, n.rank(before), "[2, batch, heads, rows, size] is needed")};
     past = n.dim(before, 3);
     k = n.concat({n.at(before, 0, 0), k}, 2);
     v = n.concat({n.at(before, 0, 1), v}, 2);
@@ -112,7 +114,9 @@ Values qattention(NodeContext &n) {
 //===----------------------------------------------------------------------===//
 
 /// [batch, rows, heads, parts, size]: part i as [batch, heads, rows, size].
-static Value packedPart(NodeContext &n, Value packed, int64_t i) {
+static Value packedPart(NodeContext &n, Value packed, int64_t i, int64_t parts) {
+  if (!expectDim(n, "the number of packed parts", n.dim(packed, 3), n.expr(parts)))
+    return {};
   return n.transpose(n.at(packed, 3, i), {0, 2, 1, 3});
 }
 
@@ -124,13 +128,13 @@ Values multiHeadAttention(NodeContext &n) {
   Value q, k, v;
   bool areProjected = true; // keys and values, else those of another node
   if (n.rank(query) == 5) {
-    q = packedPart(n, query, 0);
-    k = packedPart(n, query, 1);
-    v = packedPart(n, query, 2);
+    q = packedPart(n, query, 0, 3);
+    k = packedPart(n, query, 1, 3);
+    v = packedPart(n, query, 2, 3);
   } else if (n.rank(key) == 5) {
     q = splitHeads(n, query, heads);
-    k = packedPart(n, key, 0);
-    v = packedPart(n, key, 1);
+    k = packedPart(n, key, 0, 2);
+    v = packedPart(n, key, 1, 2);
   } else if (n.rank(key) == 4) {
     q = splitHeads(n, query, heads);
     k = key;
@@ -146,7 +150,10 @@ Values multiHeadAttention(NodeContext &n) {
       Expr width = n.shapes.simplify(n.dim(x, 1) * n.dim(x, 3));
       return n.unsqueeze(n.reshape(part(n, bias, begin, width), {n.dim(x, 1), n.dim(x, 3)}), 1); // [heads, 1, size]
     };
-    Expr width = n.shapes.simplify(n.dim(q, 1) * n.dim(q, 3));
+    Expr width = n.shapes.simplify(n.dim(q, 1) * n.dim(q, 3)), values = n.dim(v, 1) * n.dim(v, 3);
+    if (n.rank(bias) != 1 ||
+        !expectDim(n, "the length of the bias", n.dim(bias, 0), n.shapes.simplify(width * 2 + values)))
+      return {n.fail(DiagId::WrongRank, 3, n.rank(bias), "a vector is needed")};
     q = n.add(q, perHead(q, n.expr(0)));
     k = areProjected ? n.add(k, perHead(k, width)) : k;
     v = areProjected ? n.add(v, perHead(v, n.shapes.simplify(width * 2))) : v;

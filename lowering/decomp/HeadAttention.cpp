@@ -6,6 +6,13 @@ using namespace ptc;
 using namespace ptc::decomp;
 using namespace ptc::prim;
 
+bool decomp::expectDim(NodeContext &n, llvm::StringRef what, Expr dim, Expr needed) {
+  bool holds = n.shapes.assumeEqual(dim, needed);
+  if (!holds)
+    n.fail(DiagId::DimMismatch, what, dim, "what is needed", needed);
+  return holds;
+}
+
 Value decomp::splitHeads(NodeContext &n, Value x, int64_t heads) {
   if (n.rank(x) != 3)
     return n.fail(DiagId::WrongRank, 0, n.rank(x), "[batch, rows, heads * size] is needed");
@@ -75,6 +82,8 @@ Value decomp::rotatePairs(NodeContext &n, Value x, Value cos, Value sin, bool ar
     return {};
   int64_t last = n.rank(x) - 1;
   Expr pairs = n.dim(cos, n.rank(cos) - 1), rotated = n.shapes.simplify(pairs * 2), size = n.dim(x, last);
+  if (!n.shapes.assume(Expr::lt(rotated, size + 1)))
+    return n.fail(DiagId::DimMismatch, "twice the width of the cosines", rotated, "the size of a head", size);
   Value head = n.sliceAxis(x, last, n.expr(0), rotated);
   Dims split = n.dims(head);
   if (!head)

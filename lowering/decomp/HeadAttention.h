@@ -11,6 +11,9 @@
 
 namespace ptc::decomp {
 
+/// Makes a dim have the size that is needed; false after a diagnostic.
+bool expectDim(NodeContext &n, llvm::StringRef what, Expr dim, Expr needed);
+
 /// [batch, rows, heads * size] as [batch, heads, rows, size]; null after a diagnostic.
 Value splitHeads(NodeContext &n, Value x, int64_t heads);
 /// The inverse.

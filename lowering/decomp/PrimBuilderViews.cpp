@@ -103,7 +103,7 @@ Value PrimBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
 
 Value PrimBuilder::swapAxes(Value x, int64_t a, int64_t b) {
   Ints permutation = llvm::to_vector(llvm::seq<int64_t>(rank(x)));
-  if (std::max(a, b) < rank(x))
+  if (std::min(a, b) >= 0 && std::max(a, b) < rank(x))
     std::swap(permutation[a], permutation[b]);
   return transpose(x, permutation);
 }
@@ -123,6 +123,10 @@ Value PrimBuilder::sliceAxis(Value x, int64_t axis, Expr start, Expr size, int64
     return {};
   Dims to = dims(x), starts(to.size(), expr(0));
   Ints steps(to.size(), 1);
+  Expr last = shapes.simplify(start + (size - 1) * step), whole = to[axis];
+  bool isKnown = last.isConstant() && whole.isConstant() && size.isConstant() && size.getValue() > 0;
+  if (isKnown && (last.getValue() < 0 || last.getValue() >= whole.getValue()))
+    return fail(DiagId::IndexOutOfRange, last, axis, whole);
   starts[axis] = start;
   steps[axis] = step;
   to[axis] = size;

@@ -256,15 +256,9 @@ Values matMulNBits(NodeContext &n) {
     return {n.fail(DiagId::UnsupportedAttribute, "weight_prepacked", n.integer("weight_prepacked", 0))};
   if (n.hasInput(4))
     return {n.fail(DiagId::UnsupportedForm, "input 4 (g_idx)")};
-  if (rows < 1 || width < 1 || block < 1)
-    return {n.fail(DiagId::BadAttribute,
-                   rows < 1    ? "N"
-                   : width < 1 ? "K"
-                               : "block_size",
-                   rows < 1    ? rows
-                   : width < 1 ? width
-                               : block,
-                   "a positive number is needed")};
+  for (auto [name, value] : {std::pair("N", rows), std::pair("K", width), std::pair("block_size", block)})
+    if (value < 1 || value > INT32_MAX)
+      return {n.fail(DiagId::BadAttribute, name, value, "a positive number of 31 bits is needed")};
   int64_t blocks = (width + block - 1) / block;
   if (packed && n.elementType(packed) != n.ui8())
     return {n.fail(DiagId::WrongInputType, 1, n.elementType(packed), "uint8 is needed")};

@@ -76,14 +76,14 @@ static Type floatType(NodeContext &n, Type otherwise) {
 }
 
 static Values drawUniform(NodeContext &n, llvm::ArrayRef<Expr> dims, Type type) {
-  if (!type)
+  if (!type || !n.resultType(dims, type) || n.hasFailed())
     return {};
   double low = n.real("low", 0.0), high = n.real("high", 1.0);
   return {n.convert(n.add(n.mul(Stream(n).uniform(dims, drawnType(type)), high - low), low), type)};
 }
 
 static Values drawNormal(NodeContext &n, llvm::ArrayRef<Expr> dims, Type type) {
-  if (!type)
+  if (!type || !n.resultType(dims, type) || n.hasFailed())
     return {};
   double mean = n.real("mean", 0.0), scale = n.real("scale", 1.0);
   return {n.convert(n.add(n.mul(Stream(n).normal(dims, drawnType(type)), scale), mean), type)};

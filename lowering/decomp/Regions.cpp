@@ -78,15 +78,20 @@ Values roiAlign(NodeContext &n) {
       n.text("coordinate_transformation_mode", n.opset() >= 16 ? "half_pixel" : "output_half_pixel");
   int64_t height = n.integer("output_height", 1), width = n.integer("output_width", 1);
   int64_t ratio = n.integer("sampling_ratio", 0);
-  if (n.rank(x) != 4 || n.rank(rois) != 2 || n.rank(batch) != 1)
+  bool fits = n.rank(x) == 4 && n.rank(rois) == 2 && n.rank(batch) == 1 &&
+              n.shapes.assumeEqual(n.dim(rois, 1), n.expr(4)) && n.shapes.assumeEqual(n.dim(rois, 0), n.dim(batch, 0));
+  if (!fits)
     return {n.fail(DiagId::WrongRank, 0, n.rank(x), "images [N, C, H, W] and regions [regions, 4] are needed")};
   if (mode != "avg" && mode != "max")
     return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "avg or max is needed")};
   if (transform != "half_pixel" && transform != "output_half_pixel")
     return {n.fail(DiagId::BadAttribute, "coordinate_transformation_mode", "'" + transform + "'",
                    "half_pixel or output_half_pixel is needed")};
-  if (ratio < 1 || height < 1 || width < 1)
+  constexpr int64_t most = 1 << 16;
+  if (ratio < 1 || ratio > most)
     return {n.fail(DiagId::UnsupportedAttribute, "sampling_ratio", ratio)};
+  if (height < 1 || width < 1 || height > most || width > most)
+    return {n.fail(DiagId::BadAttribute, "output_height or output_width", height, "1 to 65536 is needed")};
   Expr regions = n.dim(rois, 0), channels = n.dim(x, 1), h = n.dim(x, 2), w = n.dim(x, 3);
   bool isHalfPixel = transform == "half_pixel";
   Value ys = samplePositions(n, n.at(rois, 1, 1), n.at(rois, 1, 3), height, ratio, isHalfPixel);
@@ -195,6 +200,9 @@ Values deformConv(NodeContext &n) {
   int64_t groups = n.integer("group", 1), offsetGroups = n.integer("offset_group", 1);
   if (!window)
     return {};
+  if (window->size.size() > 4) // a sample has 2 corners a dim
+    return {n.fail(DiagId::UnsupportedForm,
+                   "a deformable convolution of " + std::to_string(window->size.size()) + " dims")};
   Expr images = n.dim(x, 0), channels = n.dim(x, 1), zero = n.expr(0);
   bool divides = groups > 0 && n.shapes.assumeEqual(n.dim(w, 0).mod(groups), zero) &&
                  n.shapes.assumeEqual(channels, n.dim(w, 1) * groups);

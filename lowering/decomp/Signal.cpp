@@ -231,7 +231,8 @@ Values melWeightMatrix(NodeContext &n) {
   std::optional<int64_t> filters = n.inputInt(0, "num_mel_bins"), length = n.inputInt(1, "dft_length");
   if (!filters || !length)
     return {};
-  if (*filters < 1 || *length < 1)
+  constexpr int64_t most = 1 << 24;
+  if (*filters < 1 || *length < 1 || *filters > most || *length > most)
     return {n.fail(DiagId::DimMismatch, "input 0 (num_mel_bins)", *filters, "what is needed", "a positive number")};
   Type type = n.f64();
   auto input = [&](size_t i) { return n.convert(n.reshape(n.input(i), {}), type); };

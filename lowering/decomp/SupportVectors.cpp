@@ -116,7 +116,7 @@ Values svmClassifier(NodeContext &n) {
   int64_t classes = labels->size(), vectors = 0, pairs = classes * (classes - 1) / 2;
   for (int64_t size : sizes)
     vectors += std::max<int64_t>(0, size);
-  if (vectors == 0)
+  if (vectors == 0 || llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
     return {n.fail(DiagId::UnsupportedForm, "an SVMClassifier without support vectors")};
   if (int64_t(sizes.size()) != classes || classes < 2 || int64_t(coefficients.size()) != (classes - 1) * vectors ||
       int64_t(rho.size()) != pairs)

@@ -184,6 +184,9 @@ static Value aggregate(NodeContext &n, const Forest &forest, Value rows, int64_t
   std::optional<int64_t> depth = findDepth(n, forest);
   if (!depth || !rows)
     return {};
+  constexpr int64_t maxEntries = int64_t(1) << 28; // of the table of weights
+  if (targets > maxEntries / int64_t(std::max<size_t>(1, forest.nodes.size())))
+    return n.fail(DiagId::UnsupportedForm, "an ensemble of " + std::to_string(targets) + " targets");
   double nothing = kind == Aggregate::Min ? INFINITY : kind == Aggregate::Max ? -INFINITY : 0;
   llvm::SmallVector<double> table(forest.nodes.size() * targets, nothing);
   for (const LeafWeight &leaf : forest.weights) {
