@@ -102,7 +102,7 @@ class Program:
             if what == "flatten":
                 self.pointers[value] = self.pointers[rest.split(" ")[0]]
             elif what == "at":
-                self.pointers[value] = self.arena + evaluate(rest.split(" : ")[0], self.symbols)
+                self.pointers[value] = self.arena + evaluate(rest.split(" : ")[0].split(" {")[0], self.symbols)
             elif what == "constant":
                 self.pointers[value] = self.device.upload(constant(rest))
             else:
