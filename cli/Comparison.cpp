@@ -76,4 +76,17 @@ Difference compareTensors(const Tensor &actual, const Tensor &expected, const To
   return difference;
 }
 
+Tolerance toleranceOfRounding(const Tensor &expected) {
+  double ulp = 0; // of a float with fewer than 32 bits, relative
+  if (expected.dtype.code == PTC_BFLOAT)
+    ulp = 0x1p-7;
+  else if (expected.isFloat() && expected.dtype.bits <= 16)
+    ulp = expected.dtype.bits == 16 ? 0x1p-10 : 0x1p-2;
+  double relative = std::max(1e-5, 8 * ulp), largest = 0;
+  for (int64_t i = 0, count = expected.isFloat() ? expected.elementCount() : 0; i < count; ++i)
+    if (double magnitude = std::fabs(expected.at(i)); std::isfinite(magnitude))
+      largest = std::max(largest, magnitude);
+  return {.relative = relative, .absolute = relative * largest, .ulp = std::nullopt};
+}
+
 } // namespace ptc

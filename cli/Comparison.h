@@ -32,6 +32,10 @@ struct UlpSummary {
 };
 UlpSummary summarizeUlps(const Tensor &actual, const Tensor &expected);
 
+/// What rounding may do to one node. A float32 is off by a few ulp, or in a long sum by a few of its largest terms; a
+/// type with fewer bits may be rounded after each step of a node, or once. A wrong constant is off by more.
+Tolerance toleranceOfRounding(const Tensor &expected);
+
 /// Both have the same type and shape. Integers and booleans have to be equal.
 Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance);
 

@@ -224,7 +224,8 @@ static Error writeReport(Session &session, const GateOptions &options, ArrayRef<
   return Error::success();
 }
 
-static Error check(Session &session, const GateOptions &options) {
+static Error check(Session &session, GateOptions options) {
+  options.tiers.namesNodes = true;
   Expected<std::vector<std::string>> baselines = gate::listBaselines(options.baselines);
   if (!baselines)
     return baselines.takeError();
@@ -420,7 +421,9 @@ Action declareGate(CLI::App &app) {
   addInputs(recording, *options);
   addCompileFlags(recording, *options);
 
-  declareCheck(add("check", "compile again and compare with baselines", check), *options);
+  declareCheck(add("check", "compile again and compare with baselines",
+                   [](Session &session, const GateOptions &o) { return check(session, o); }),
+               *options);
 
   CLI::App &updating = add("update", "compile again and write the baselines anew, waivers and tolerances kept", update);
   addBaselines(updating, *options);

@@ -14,16 +14,17 @@
 // those by reason; the node behind it is then computed from the nearest values that are known, so that a fault inside
 // is charged to it.
 //
+// What is computed together with others and never shown stays charged to the node that is shown; WrongNode::inside
+// lists it.
+//
 // Memory: all tapped values at once, since nodes are interpreted in any order. Time: that of interpreting the model
 // once (a few hundred million multiplications a second and thread).
 #include "cli/PerNode.h"
-#include "cli/CompileSession.h"
 #include "cli/Reference.h"
 #include "cli/Taps.h"
 #include "ir/Diagnostics.h"
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/Format.h"
 #include <mutex>
 #include <set>
 
@@ -84,7 +85,8 @@ static Expected<eval::Tensor> toReference(prim::TapOp tap, const Tensor &value) 
 }
 
 static void interpret(NodeValue &value, ArrayRef<eval::Tensor> inputs, eval::GivenValues given,
-                      const SymbolValues &symbols, eval::WeightSource &weights, const Tolerance &tolerance) {
+                      const SymbolValues &symbols, eval::WeightSource &weights,
+                      const std::optional<Tolerance> &tolerance) {
   const eval::Tensor *actual = given(value.tap().getX());
   Expected<eval::Tensor> expected = eval::evaluateValue(value.tap().getX(), inputs, given, symbols, weights);
   if (!expected) {
@@ -97,11 +99,12 @@ static void interpret(NodeValue &value, ArrayRef<eval::Tensor> inputs, eval::Giv
     return;
   }
   value.expected = fromReference(*expected);
-  value.difference = compareTensors(fromReference(*actual), value.expected, tolerance);
+  value.difference = compareTensors(fromReference(*actual), value.expected,
+                                    tolerance ? *tolerance : toleranceOfRounding(value.expected));
 }
 
 /// Interprets every value that the library has shown, from the library's own.
-static Error interpretAll(Session &session, Compilation &compilation, mlir::func::FuncOp function,
+static Error interpretAll(const CompileHooks &hooks, Compilation &compilation, mlir::func::FuncOp function,
                           std::vector<NodeValue> &values, const PerNodeRequest &request) {
   Expected<std::vector<eval::Tensor>> inputs = toReference(function, request.inputs);
   if (!inputs)
@@ -131,100 +134,116 @@ static Error interpretAll(Session &session, Compilation &compilation, mlir::func
       group.async([&] {
         interpret(value, *inputs, given, *symbols, weights, request.tolerance);
         std::lock_guard<std::mutex> lock(mutex);
-        session.progress.show("interpreting nodes", ++done, values.size());
+        hooks.progress("interpreting nodes", ++done, values.size());
       });
   group.wait();
   return Error::success();
 }
 
 //===----------------------------------------------------------------------===//
-// Report
+// What came out
 //===----------------------------------------------------------------------===//
 
-static std::string nameOf(const NodeValue &value) {
-  std::string name = formatLocation(value.tap().getLoc());
-  return name.empty() ? "'" + value.tap().getOutput().str() + "'" : name;
+static NodeName nameOf(const NodeValue &value) {
+  std::optional<NodeLocation> node = describeLocation(value.tap().getLoc());
+  return {node ? node->node.str() : "", value.tap().getOutput().str()};
 }
 
-/// "[0, 3, 1]" for a row-major position.
-static std::string formatIndex(ArrayRef<int64_t> shape, int64_t position) {
-  std::string text;
-  for (int64_t extent : llvm::reverse(shape)) {
-    text = std::to_string(position % extent) + (text.empty() ? "" : ", ") + text;
-    position /= extent;
+namespace {
+/// Tapped values that the library has not shown and that `wanted` is computed from, back to the nearest that it has.
+/// Those that depend on no data are none of them.
+class InsideSearch {
+public:
+  InsideSearch(ArrayRef<NodeValue> values) {
+    for (const NodeValue &value : values)
+      tapped[value.tap().getX()].push_back(&value);
   }
-  return "[" + text + "]";
-}
 
-static void reportDifference(raw_ostream &os, const NodeValue &value) {
-  const Difference &difference = *value.difference;
+  std::vector<NodeName> run(const NodeValue &wanted) {
+    found.clear();
+    visited.clear();
+    visitOperands(wanted.tap().getX());
+    return found;
+  }
+
+private:
+  bool visitOperands(mlir::Value value) {
+    mlir::Operation *op = value.getDefiningOp();
+    if (!op)
+      return true; // an argument
+    bool dependsOnData = false;
+    for (mlir::Value operand : op->getOperands())
+      dependsOnData |= visit(operand);
+    return dependsOnData;
+  }
+
+  bool visit(mlir::Value value) {
+    ArrayRef<const NodeValue *> taps;
+    if (auto known = tapped.find(value); known != tapped.end())
+      taps = known->second;
+    if (llvm::any_of(taps, [](const NodeValue *tap) { return tap->seen; }))
+      return true;
+    auto [entry, isNew] = visited.try_emplace(value, false);
+    if (!isNew)
+      return entry->second;
+    bool dependsOnData = visitOperands(value);
+    visited[value] = dependsOnData;
+    if (dependsOnData)
+      for (const NodeValue *tap : taps)
+        found.push_back(nameOf(*tap));
+    return dependsOnData;
+  }
+
+  DenseMap<mlir::Value, SmallVector<const NodeValue *, 1>> tapped;
+  DenseMap<mlir::Value, bool> visited;
+  std::vector<NodeName> found;
+};
+} // namespace
+
+static WrongNode describe(const NodeValue &value) {
+  WrongNode wrong;
+  wrong.name = nameOf(value);
+  wrong.title = formatLocation(value.tap().getLoc());
+  if (wrong.title.empty())
+    wrong.title = "'" + wrong.name.value + "'";
+  wrong.kernel = value.seen->kernel;
+  wrong.nodesOfKernel = value.seen->nodes;
+  wrong.launch = value.seen->launch;
+  wrong.failure = value.failure;
+  if (!value.failure.empty())
+    return wrong;
   const Tensor &actual = value.seen->value;
-  os << nameOf(value) << ", value '" << value.tap().getOutput() << "': " << difference.count << " of "
-     << actual.elementCount() << " elements differ; " << format("largest difference %.3g", difference.largest);
-  if (actual.isFloat())
-    os << ", " << difference.largestUlp << " ulp";
-  if (difference.worst >= 0)
-    os << "; at " << formatIndex(actual.shape, difference.worst)
-       << format(": %.9g, expected %.9g", actual.at(difference.worst), value.expected.at(difference.worst));
-  os << '\n';
+  wrong.difference = *value.difference;
+  wrong.shape = actual.shape;
+  wrong.isFloat = actual.isFloat();
+  if (wrong.difference.worst >= 0) {
+    wrong.actual = actual.at(wrong.difference.worst);
+    wrong.expected = value.expected.at(wrong.difference.worst);
+  }
+  return wrong;
 }
 
-static void reportFirst(raw_ostream &os, const NodeValue &value) {
-  os << "first node that differs: ";
-  if (value.failure.empty())
-    reportDifference(os, value);
-  else
-    os << nameOf(value) << ": " << value.failure << '\n';
-  os << "  expected from the library's own values of what the node reads, which agree: the error is made here\n";
-  if (value.seen->kernel.empty())
-    return;
-  os << "  kernel " << value.seen->kernel << ", launch " << value.seen->launch << ", of " << value.seen->nodes << '\n';
-}
-
-/// How many values have no tap, by reason, with the first few names.
-static void reportUnseen(raw_ostream &os, ArrayRef<NodeValue> values, const DenseMap<int64_t, std::string> &reasons) {
-  MapVector<StringRef, SmallVector<const NodeValue *>> byReason;
-  for (const NodeValue &value : values)
+static NodeComparison summarize(ArrayRef<NodeValue> values, const DenseMap<int64_t, std::string> &reasons) {
+  NodeComparison result;
+  result.values = values.size();
+  InsideSearch inside(values);
+  MapVector<StringRef, std::vector<std::string>> unseen;
+  for (const NodeValue &value : values) {
     if (!value.seen) {
       auto found = reasons.find(value.tap().getNumber());
       StringRef reason = found == reasons.end() ? StringRef("not shown by the library") : StringRef(found->second);
-      byReason[reason].push_back(&value);
+      unseen[reason].push_back(value.tap().getOutput().str());
+      continue;
     }
-  constexpr size_t shown = 3;
-  for (const auto &[reason, list] : byReason) {
-    os << list.size() << " not compared, " << reason << ": ";
-    for (const NodeValue *value : ArrayRef(list).take_front(shown))
-      os << (value == list.front() ? "" : ", ") << '\'' << value->tap().getOutput() << '\'';
-    os << (list.size() > shown ? ", ...\n" : "\n");
+    ++result.compared;
+    if (!value.differs() && value.failure.empty())
+      continue;
+    result.wrong.push_back(describe(value));
+    result.wrong.back().inside = inside.run(value);
   }
-}
-
-static Error report(Session &session, ArrayRef<NodeValue> values, const DenseMap<int64_t, std::string> &reasons) {
-  raw_ostream &os = session.out;
-  size_t compared = 0, wrong = 0;
-  uint64_t largest = 0;
-  for (const NodeValue &value : values) {
-    compared += value.seen != nullptr;
-    if (value.seen && (value.differs() || !value.failure.empty())) {
-      if (++wrong == 1)
-        reportFirst(os, value);
-      else if (session.common.verbose && value.failure.empty())
-        reportDifference(os << "also: ", value);
-    } else if (value.difference) {
-      largest = std::max(largest, value.difference->largestUlp);
-    }
-  }
-  if (wrong > 1)
-    os << wrong - 1 << " later value(s) differ too, each from what it is computed from\n";
-  os << compared << " of " << values.size() << " values compared, ";
-  if (wrong)
-    os << compared - wrong << " agree\n";
-  else
-    os << "all agree\n";
-  reportUnseen(os, values, reasons);
-  if (wrong)
-    return exitError(exitDifference, Twine(wrong) + " of " + Twine(compared) + " values differ");
-  return Error::success();
+  for (auto &[reason, names] : unseen)
+    result.unseen.push_back({reason.str(), std::move(names)});
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -250,29 +269,25 @@ static std::vector<std::string> listLaunches(mlir::ModuleOp module) {
   return launches;
 }
 
-/// Says how many launches of the library as compiled without taps are not there with them.
-static Error reportFusion(Session &session, const CompileOptions &options, mlir::ModuleOp tapped) {
+/// How many launches of the library as compiled without taps are not there with them.
+static Expected<FusionChange> compareFusion(const CompileHooks &hooks, const CompileOptions &options,
+                                            mlir::ModuleOp tapped) {
   CompileOptions plain = options;
   plain.taps.clear();
-  CompileHooks hooks = hooksOf(session, "verify");
   Compilation compilation(plain, hooks);
   if (Error error = compilation.runTo(Phase::Schedule))
-    return error;
+    return std::move(error);
   std::vector<std::string> with = listLaunches(tapped), without = listLaunches(compilation.getModule()), lost;
   std::set_difference(without.begin(), without.end(), with.begin(), with.end(), std::back_inserter(lost));
-  if (lost.empty())
-    session.out << "taps changed no kernel's nodes: all " << without.size() << " launches are those without taps\n";
-  else
-    session.out << "taps changed which nodes are fused in " << lost.size() << " of " << without.size()
-                << " launches; `ptc verify` without --per-node checks the library as it is without taps\n";
-  return Error::success();
+  return FusionChange{without.size(), lost.size()};
 }
 
-Error verifyPerNode(Session &session, PerNodeRequest request) {
+/// What the library shows in one run.
+static Expected<std::vector<TappedValue>> collectTaps(const PerNodeRequest &request) {
   std::vector<TappedValue> taps;
-  InstanceOptions instanceOptions = request.instance;
-  instanceOptions.tap = [&](const ptc_tap &tap) { taps.push_back(copyTap(tap)); };
-  Expected<ModelInstance> instance = ModelInstance::create(request.library, instanceOptions);
+  InstanceOptions options = request.instance;
+  options.tap = [&](const ptc_tap &tap) { taps.push_back(copyTap(tap)); };
+  Expected<ModelInstance> instance = ModelInstance::create(request.library, options);
   if (!instance)
     return instance.takeError();
   std::vector<Tensor> inputs = request.inputs; // those of alias pairs are updated
@@ -280,20 +295,25 @@ Error verifyPerNode(Session &session, PerNodeRequest request) {
   if (!outputs)
     return outputs.takeError();
   if (Error error = instance->run(0, inputs, *outputs))
-    return error;
+    return std::move(error);
   if (taps.empty())
     return exitError(exitUsage, "'" + request.library.path() + "' shows no values of its nodes",
                      "compile it with --tap all");
+  return taps;
+}
 
+Expected<NodeComparison> compareNodes(const CompileHooks &hooks, const PerNodeRequest &request) {
+  Expected<std::vector<TappedValue>> taps = collectTaps(request);
+  if (!taps)
+    return taps.takeError();
   CompileOptions options = request.model;
   options.taps = {"all"};
-  CompileHooks hooks = hooksOf(session, "verify");
   Compilation compilation(options, hooks);
   if (Error error = compilation.runTo(Phase::Import))
-    return error;
+    return std::move(error);
   mlir::OwningOpRef<mlir::ModuleOp> imported = compilation.getModule().clone();
   if (Error error = compilation.runTo(Phase::Schedule))
-    return error;
+    return std::move(error);
   DenseMap<int64_t, std::string> reasons;
   compilation.getModule().walk([&](loop::TapOp tap) {
     if (tap.getReason())
@@ -302,13 +322,17 @@ Error verifyPerNode(Session &session, PerNodeRequest request) {
   mlir::func::FuncOp function = *imported->getOps<mlir::func::FuncOp>().begin();
   std::vector<NodeValue> values;
   function.walk([&](prim::TapOp tap) { values.push_back({tap, nullptr, std::nullopt, {}, {}}); });
-  matchTaps(values, taps);
-  if (Error error = interpretAll(session, compilation, function, values, request))
-    return error;
-  Error outcome = report(session, values, reasons);
-  if (request.isOwnLibrary)
-    outcome = joinErrors(std::move(outcome), reportFusion(session, options, compilation.getModule()));
-  return outcome;
+  matchTaps(values, *taps);
+  if (Error error = interpretAll(hooks, compilation, function, values, request))
+    return std::move(error);
+  NodeComparison result = summarize(values, reasons);
+  if (request.isOwnLibrary) {
+    Expected<FusionChange> fusion = compareFusion(hooks, options, compilation.getModule());
+    if (!fusion)
+      return fusion.takeError();
+    result.fusion = *fusion;
+  }
+  return result;
 }
 
 } // namespace ptc

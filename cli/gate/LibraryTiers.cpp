@@ -77,7 +77,8 @@ static Expected<MeasuredNumerics> recordNumerics(Session &session, const Compile
 static Error measureOutputs(Session &session, const LibraryTiers &tiers, const CompileOptions &options,
                             const gate::Baseline *recorded, gate::Observed &observed) {
   gate::Baseline &baseline = observed.baseline;
-  NumericTierOptions how{.levels = baseline.levels, .seeds = tiers.seeds, .inputs = tiers.inputs};
+  NumericTierOptions how{
+      .levels = baseline.levels, .seeds = tiers.seeds, .inputs = tiers.inputs, .namesNodes = tiers.namesNodes};
   if (Error error = checkSpecs(how.inputs))
     return error;
   if (recorded) {

@@ -10,6 +10,7 @@ namespace ptc {
 
 struct LibraryTiers {
   bool skipsNumerics = false;
+  bool namesNodes = false;           // that make results worse than recorded
   std::vector<uint64_t> seeds = {0}; // of a recording; a check takes those that were recorded
   std::vector<std::string> inputs;   // likewise: specs for inputs that random numbers do not suit
   std::string against;               // a library, or a folder of them; empty: no time tier

@@ -10,9 +10,11 @@
 #include "cli/gate/NumericTier.h"
 #include "cli/Comparison.h"
 #include "cli/Reference.h"
+#include "cli/gate/NodeSearch.h"
 #include "compiler/artifact/Weights.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
@@ -153,6 +155,33 @@ static Error measureLevel(const Subject &subject, StringRef level, uint64_t seed
   return Error::success();
 }
 
+namespace {
+/// Names the nodes of rows that are worse than recorded, once a level: seeds differ in their inputs alone.
+class RowBlame {
+public:
+  RowBlame(Session &session, const CompileOptions &options, StringRef library, ArrayRef<gate::NumericRow> recorded)
+      : search(session, options, sys::path::parent_path(library)), recorded(recorded) {}
+
+  void name(MutableArrayRef<gate::NumericRow> rows, const std::vector<Tensor> &inputs) {
+    for (gate::NumericRow &row : rows) {
+      const gate::NumericRow *before = gate::findRow(recorded, row);
+      if (!before || !gate::isWorse(*before, row))
+        continue;
+      auto [known, isNew] = byLevel.try_emplace(row.level);
+      if (isNew)
+        known->second = search.run(row.level, inputs);
+      row.nodes = known->second.nodes;
+      row.cause = known->second.cause;
+    }
+  }
+
+private:
+  NodeSearch search;
+  ArrayRef<gate::NumericRow> recorded;
+  StringMap<NodeBlame> byLevel;
+};
+} // namespace
+
 Expected<MeasuredNumerics> measureNumerics(Session &session, const CompileOptions &options, StringRef path,
                                            const NumericTierOptions &how, ArrayRef<gate::NumericRow> recorded) {
   Expected<ModelLibrary> library = ModelLibrary::open(session, path);
@@ -164,6 +193,7 @@ Expected<MeasuredNumerics> measureNumerics(Session &session, const CompileOption
   std::vector<std::string> levels;
   for (const std::string &level : how.levels)
     (isRunnable(*library, level) ? levels : measured.skipped).push_back(level);
+  RowBlame blame(session, options, path, recorded);
   for (uint64_t seed : how.seeds) {
     std::vector<std::string> specs = {"random:" + std::to_string(seed)};
     append_range(specs, how.inputs);
@@ -171,9 +201,13 @@ Expected<MeasuredNumerics> measureNumerics(Session &session, const CompileOption
     if (!inputs)
       return inputs.takeError();
     Reference reference(session, options, *inputs);
-    for (const std::string &level : levels)
+    for (const std::string &level : levels) {
+      size_t first = measured.rows.size();
       if (Error error = measureLevel(subject, level, seed, *inputs, reference, measured.rows))
         return std::move(error);
+      if (how.namesNodes)
+        blame.name(MutableArrayRef(measured.rows).drop_front(first), *inputs);
+    }
   }
   return measured;
 }

@@ -12,6 +12,7 @@ struct NumericTierOptions {
   std::vector<std::string> levels; // of the library
   std::vector<uint64_t> seeds = {0};
   std::vector<std::string> inputs; // specs for inputs that random numbers do not suit; they win over the seeds
+  bool namesNodes = false;         // of rows that are worse than recorded, say which nodes make them so
 };
 
 struct MeasuredNumerics {

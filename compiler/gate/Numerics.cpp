@@ -12,6 +12,20 @@ int64_t defaultUlpTolerance(int64_t ulp) {
   return ulp > (INT64_MAX - few) / 2 ? INT64_MAX : 2 * ulp + few;
 }
 
+static bool isSameOutput(const NumericRow &a, const NumericRow &b) {
+  return a.function == b.function && a.output == b.output && a.level == b.level && a.seed == b.seed;
+}
+
+bool isWorse(const NumericRow &recorded, const NumericRow &measured) {
+  return measured.maxUlp > recorded.maxUlpTolerance || measured.p99Ulp > recorded.p99UlpTolerance ||
+         measured.nans != measured.nansExpected || measured.infinities != measured.infinitiesExpected;
+}
+
+const NumericRow *findRow(ArrayRef<NumericRow> recorded, const NumericRow &measured) {
+  auto found = find_if(recorded, [&](const NumericRow &row) { return isSameOutput(row, measured); });
+  return found == recorded.end() ? nullptr : &*found;
+}
+
 json::Value toJson(const NumericRow &row) {
   return json::Object{{"digest", row.digest},
                       {"function", json::fixUTF8(row.function)},
@@ -60,8 +74,12 @@ static void compareDistance(const NumericRow &row, StringRef what, int64_t recor
   if (!isWorse)
     return;
   findings.back().tolerance = std::to_string(tolerance);
-  findings.back().reason =
-      "ptc verify MODEL.onnx --per-node, with the flags of the baseline, names the node that it begins at";
+  findings.back().nodes = row.nodes;
+  findings.back().reason = row.cause;
+  if (row.nodes.empty())
+    findings.back().reason +=
+        (row.cause.empty() ? "" : "; ") +
+        std::string("ptc verify MODEL.onnx --per-node, with the flags of the baseline, compares node by node");
 }
 
 static void compareRow(const NumericRow &before, const NumericRow &after, std::vector<Finding> &findings) {
@@ -82,8 +100,7 @@ static void compareRow(const NumericRow &before, const NumericRow &after, std::v
 void compareNumerics(ArrayRef<NumericRow> before, ArrayRef<NumericRow> after, std::vector<Finding> &findings) {
   for (const NumericRow &row : before)
     for (const NumericRow &other : after)
-      if (row.function == other.function && row.output == other.output && row.level == other.level &&
-          row.seed == other.seed)
+      if (isSameOutput(row, other))
         compareRow(row, other, findings);
 }
 
@@ -94,7 +111,10 @@ void checkNumerics(ArrayRef<NumericRow> rows, std::vector<Finding> &findings) {
         return;
       findings.push_back(findingOf(FindingKind::NonFinite, row, what, expected, measured));
       findings.back().direction = Direction::Regression;
+      findings.back().nodes = row.nodes;
       findings.back().reason = "the reference has " + std::to_string(expected);
+      if (!row.cause.empty())
+        findings.back().reason += "; " + row.cause;
     };
     compareCount("NaN", row.nansExpected, row.nans);
     compareCount("infinities", row.infinitiesExpected, row.infinities);

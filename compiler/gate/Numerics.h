@@ -19,10 +19,18 @@ struct NumericRow {
   // Of this measurement alone; recorded rows have none of it.
   int64_t nansExpected = 0, infinitiesExpected = 0; // what the reference has
   bool threadsEqual = true;                         // one thread gives the bits that several give
+  std::vector<std::string> nodes; // if it is worse than recorded: the nodes that make it so, as far as they are known
+  std::string cause;              // and how they differ, in words
 };
 
 /// Room for a change that leaves the order of errors as it is (a sum in another order), not for a wrong constant.
 int64_t defaultUlpTolerance(int64_t ulp);
+
+/// Whether the output is further off than the recorded tolerances allow, or has other NaN or infinities than the
+/// reference.
+bool isWorse(const NumericRow &recorded, const NumericRow &measured);
+/// The recorded row of the same output, level and seed; null if there is none.
+const NumericRow *findRow(llvm::ArrayRef<NumericRow> recorded, const NumericRow &measured);
 
 llvm::json::Value toJson(const NumericRow &row);
 llvm::Expected<NumericRow> parseNumericRow(const llvm::json::Value &value);

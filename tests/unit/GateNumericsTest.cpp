@@ -38,6 +38,17 @@ TEST_CASE("A distance beyond its tolerance is a regression of that output") {
   CHECK(findings[0].tolerance == "202");
 }
 
+TEST_CASE("A regression names the nodes that a search has found, or says how to search") {
+  NumericRow worse = row(203, 5);
+  CHECK_THAT(compareRows(row(100, 4), worse)[0].reason,
+             Catch::Matchers::StartsWith("ptc verify MODEL.onnx --per-node"));
+  worse.nodes = {"soft"};
+  worse.cause = "first differs at node 'soft'";
+  std::vector<Finding> findings = compareRows(row(100, 4), worse);
+  CHECK(findings[0].nodes == worse.nodes);
+  CHECK(findings[0].reason == worse.cause);
+}
+
 TEST_CASE("A distance that is less by more than the tolerance is an improvement") {
   std::vector<Finding> findings = compareRows(row(100, 40), row(100, 4));
   REQUIRE(findings.size() == 1);
