@@ -236,10 +236,14 @@ static NodeComparison summarize(ArrayRef<NodeValue> values, const DenseMap<int64
       continue;
     }
     ++result.compared;
-    if (!value.differs() && value.failure.empty())
+    std::vector<NodeName> within = inside.run(value);
+    if (value.differs() || !value.failure.empty()) {
+      result.wrong.push_back(describe(value));
+      result.wrong.back().inside = std::move(within);
       continue;
-    result.wrong.push_back(describe(value));
-    result.wrong.back().inside = inside.run(value);
+    }
+    for (NodeName &name : within)
+      result.hidden.push_back({std::move(name), value.seen->kernel});
   }
   for (auto &[reason, names] : unseen)
     result.unseen.push_back({reason.str(), std::move(names)});

@@ -40,6 +40,12 @@ struct WrongNode {
   std::vector<NodeName> inside;
 };
 
+/// A value that the library does not show, inside the computation of one that it shows and that is in tolerance.
+struct HiddenValue {
+  NodeName name;
+  std::string kernel; // of the value that is shown
+};
+
 struct FusionChange {
   size_t launches = 0, changed = 0; // of the library without taps; with taps they hold other nodes
 };
@@ -53,6 +59,7 @@ struct NodeComparison {
   std::vector<WrongNode> wrong;     // in the order of the graph
   size_t values = 0, compared = 0;  // of the graph; that the library shows
   std::vector<UnseenValues> unseen; // the others
+  std::vector<HiddenValue> hidden;  // of the others, those that may still be wrong without its being seen
   std::optional<FusionChange> fusion;
 };
 

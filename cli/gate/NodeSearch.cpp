@@ -6,6 +6,9 @@
 // them, and all that can be seen is the last product. If that is wrong, a second compile names the values inside as
 // taps, which makes the compiler compute each on its own, and the node inside that is wrong then is the one to blame.
 // If none is, the fault is in how they are computed together, and all of them are named.
+//
+// A fault inside may also be lost in the rounding of what is seen. So where no node is wrong at first, the second
+// compile shows all values that are inside any other.
 #include "cli/gate/NodeSearch.h"
 #include "cli/CompileSession.h"
 #include "llvm/Support/Format.h"
@@ -71,6 +74,16 @@ static std::vector<WrongNode> lookInside(const WrongNode &outer, const NodeCompa
   return found.empty() ? std::vector{outer} : found;
 }
 
+/// What is wrong now that hidden values are computed on their own.
+static std::vector<WrongNode> lookAtHidden(ArrayRef<HiddenValue> hidden, const NodeComparison &split) {
+  std::vector<WrongNode> found = split.wrong;
+  for (WrongNode &node : found)
+    if (auto known = find_if(hidden, [&](const HiddenValue &value) { return value.name.value == node.name.value; });
+        known != hidden.end())
+      node.kernel = known->kernel; // the one that is at fault in the library as it is
+  return found;
+}
+
 static std::string describeFirst(const WrongNode &node) {
   std::string text = "first differs at " + node.title;
   if (!node.kernel.empty())
@@ -114,11 +127,16 @@ NodeBlame NodeSearch::run(StringRef level, const std::vector<Tensor> &inputs) {
   for (const WrongNode &node : whole->wrong)
     for (const NodeName &name : node.inside)
       taps.push_back(name.value);
+  if (whole->wrong.empty())
+    for (const HiddenValue &value : whole->hidden)
+      taps.push_back(value.name.value);
   if (taps.size() == 1)
     return blame(whole->wrong);
   Expected<NodeComparison> split = compareWith(taps, level, inputs);
   if (!split)
     return failed(split.takeError());
+  if (whole->wrong.empty())
+    return blame(lookAtHidden(whole->hidden, *split));
   std::vector<WrongNode> wrong;
   for (const WrongNode &node : whole->wrong)
     append_range(wrong, node.inside.empty() ? std::vector{node} : lookInside(node, *split));
