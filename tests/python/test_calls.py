@@ -54,6 +54,21 @@ class Calls(ModelTest):
             loaded(np.zeros((9, 3), np.float32), b)
         self.assertIn(caught.exception.status, (3, 4))
 
+    def test_a_closed_model_refuses_every_call(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        x, b = np.zeros((2, 3), np.float32), np.zeros(3, np.float32)
+        prepared = loaded.prepare(x, b)
+        loaded(x, b)
+        loaded.close()
+        loaded.close()
+        for call in (lambda: loaded(x, b), prepared, lambda: loaded.prepare(x, b), lambda: loaded.workspace_size(x, b),
+                     lambda: loaded.set_weight("b", b), lambda: loaded.threads, lambda: loaded.cpu_level):
+            self.assertRaisesRegex(ValueError, "closed", call)
+
+    def test_another_kind_of_library_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "is no library of a model"):
+            ptc.load(ml_dtypes._ml_dtypes_ext.__file__)
+
     def test_spans_of_a_profiled_model(self):
         loaded = ptc.load(self.compile(scaled_sum()), threads=1, profile=100)
         x, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)

@@ -240,6 +240,7 @@ class Function:
         table, index = self._model._table, self._index
 
         def run(_keep=(inputs, outputs, context)):
+            self._model._open()  # a closed model has freed the context
             self._check(ctx, table.run(ctx, index, tensors, out, None, None))
             return results
 
@@ -275,7 +276,10 @@ class Model:
     def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None):
         self._handle = None
         self._library = library
-        self._table = table = _abi.ModelTable.in_dll(library, "ptc_model_v1")
+        try:
+            self._table = table = _abi.ModelTable.in_dll(library, "ptc_model_v1")
+        except ValueError:
+            raise ValueError(f"'{library._name}' is no library of a model: it does not have the symbol ptc_model_v1") from None
         _abi.check(table)
         error = ctypes.create_string_buffer(1024)
         options = _abi.Options(struct_size=ctypes.sizeof(_abi.Options), error_size=len(error), threads=threads)
@@ -321,12 +325,12 @@ class Model:
     @property
     def cpu_level(self) -> str:
         """The CPU level that was chosen."""
-        return self._table.cpu_level(self._handle).decode()
+        return self._table.cpu_level(self._open()).decode()
 
     @property
     def threads(self) -> int:
         """The number of threads that a run may use."""
-        return self._table.threads(self._handle)
+        return self._table.threads(self._open())
 
     def take_spans(self) -> list[Span]:
         """What the runs since the last call took, in the order of their ends; for models loaded with `profile`. Call it
@@ -341,19 +345,26 @@ class Model:
     def set_weight(self, name: str, array: Any) -> None:
         """Replaces a weight, while no call runs."""
         array = np.ascontiguousarray(array)
-        status = self._table.set_weight(self._handle, name.encode(), array.ctypes.data, array.nbytes)
+        status = self._table.set_weight(self._open(), name.encode(), array.ctypes.data, array.nbytes)
         if status != _abi.OK:
             raise Error(status, f"weight '{name}' cannot be set to {array.nbytes} bytes")
 
     def _context(self):
         return _Context(self)
 
+    def _open(self):
+        """What the library knows the model by, which it must not be given any more once that is freed."""
+        if self._handle is None:
+            raise ValueError(f"model '{self.name}' is closed")
+        return self._handle
+
     def _take(self):
+        handle = self._open()
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         ctx = ctypes.c_void_p()
-        status = self._table.ctx_create(self._handle, ctypes.byref(ctx))
+        status = self._table.ctx_create(handle, ctypes.byref(ctx))
         if status != _abi.OK:
             raise Error(status, "")
         with self._lock:
@@ -365,7 +376,8 @@ class Model:
             self._idle.append(ctx)
 
     def close(self) -> None:
-        """Frees the model; also done when it is collected. The library stays loaded."""
+        """Frees the model, while no call runs; also done when it is collected. Later calls are a ValueError. The library
+        stays loaded."""
         if self._handle is None:
             return
         for ctx in self._contexts:
