@@ -81,9 +81,10 @@ static Finding threads() {
   double quota = groupQuota();
   if (quota > 0)
     text += formatv("; its control group gets the time of {0:f1}", quota);
-  if (quota > 0 && quota + 0.5 < usable)
+  unsigned share = std::max(1u, unsigned(quota + 0.5));
+  if (quota > 0 && share < usable)
     return {"threads", State::Ok, text,
-            formatv("a run on more threads than that is slower: threads = {0} in ptc_options", unsigned(quota + 0.5))};
+            formatv("a run on more threads than that is slower: threads = {0} in ptc_options", share)};
   return {"threads", State::Ok, text, ""};
 }
 
