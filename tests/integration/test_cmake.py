@@ -90,6 +90,16 @@ class Kinds(Project):
     def test_makefiles(self):
         self.check_rebuilding("Unix Makefiles")
 
+    def test_several_configurations(self):
+        """One build folder for Debug and Release, whose programs use the same compiled models."""
+        self.KINDS = ("shared", "static")
+        self.make_project()
+        self.configure(generator="Ninja Multi-Config")
+        for name, compiled in (("Debug", self.KINDS), ("Release", ())):
+            text = self.sh("cmake", "--build", "build", "--config", name, "-j", project.JOBS)
+            self.assertEqual(text.count("with ptc: "), len(compiled), text)
+            self.assertEqual([self.sh(f"build/{name}/{kind}") for kind in self.KINDS], [scaled(3)] * len(self.KINDS))
+
 
 class Installing(Project):
     def test_export_sets_and_weights_files(self):
