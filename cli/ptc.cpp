@@ -68,8 +68,21 @@ static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error
   return {"unknown flag '" + flag.str() + "'", suggest(flag, names, help)};
 }
 
-/// The first argument that is required and not there, as the usage line spells it.
+/// The first argument that is required and not there, as the usage line spells it; or which of its own verbs `verb` is
+/// to do.
 static UsageError missingArgument(const CLI::App &app, StringRef verb) {
+  std::vector<const CLI::App *> parts = app.get_subcommands([](const CLI::App *) { return true; });
+  if (std::vector<CLI::App *> given = app.get_subcommands(); !given.empty())
+    return missingArgument(*given.front(), verb.str() + " " + given.front()->get_name());
+  if (!parts.empty()) {
+    std::vector<std::string> names, rest = app.remaining();
+    for (const CLI::App *part : parts)
+      names.push_back(part->get_name());
+    std::string help = "`ptc " + verb.str() + " --help` lists what there is";
+    if (rest.empty())
+      return {"one of " + join(names, ", ") + " is missing", help};
+    return {"'" + rest.front() + "' is none of " + join(names, ", "), suggest(rest.front(), names, help)};
+  }
   for (const CLI::Option *option : app.get_options())
     if (option->get_required() && !option->count())
       return {option->get_type_name() + " is missing: " + option->get_description(),
