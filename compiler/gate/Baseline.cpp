@@ -304,9 +304,16 @@ static Refusal parseRefusal(const json::Value &value, std::string &mistake) {
   return refusal;
 }
 
+/// YYYY-MM-DD. A month 13 would sort after its year, and what it ends would not end.
 static bool isDay(StringRef text) {
-  return text.size() == 10 && text[4] == '-' && text[7] == '-' &&
-         all_of(text, [](char c) { return isDigit(c) || c == '-'; });
+  auto isWithin = [](StringRef digits, size_t length, unsigned least, unsigned most) {
+    unsigned number = 0;
+    return digits.size() == length && all_of(digits, isDigit) && !digits.getAsInteger(10, number) && number >= least &&
+           number <= most;
+  };
+  auto [year, rest] = text.split('-');
+  auto [month, day] = rest.split('-');
+  return isWithin(year, 4, 1, 9999) && isWithin(month, 2, 1, 12) && isWithin(day, 2, 1, 31);
 }
 
 static Waiver parseWaiver(const json::Value &value, std::string &mistake) {
@@ -318,6 +325,9 @@ static Waiver parseWaiver(const json::Value &value, std::string &mistake) {
   if (!isKnown)
     fields.complain("names the finding '" + waiver.finding + "', which there is not: " +
                     join(map_range(getFindingRows(), [](const FindingRow &row) { return row.name.str(); }), ", "));
+  for (const auto &[key, ignored] : value.getAsObject() ? *value.getAsObject() : json::Object())
+    if (!is_contained({"finding", "node", "reason", "until"}, StringRef(key)))
+      fields.complain("has '" + key.str() + "', which is none of finding, node, reason, until");
   if (waiver.finding.empty() && waiver.node.empty())
     fields.complain("needs 'finding', 'node' or both: one for everything would be no gate");
   if (!isDay(waiver.until))
@@ -328,6 +338,22 @@ static Waiver parseWaiver(const json::Value &value, std::string &mistake) {
 static Error notABaseline(StringRef path, const Twine &why) {
   return exitError(exitUsage, "'" + path + "' is not a baseline that this ptc reads: " + why,
                    "record it anew: ptc gate record MODEL.onnx -o " + path);
+}
+
+static Error isMistaken(StringRef path, const Twine &mistake) {
+  return exitError(exitUsage, "'" + path + "' is not a baseline that this ptc reads: " + mistake,
+                   "mend it there; or record it anew, without waivers: ptc gate record MODEL.onnx -o " + path);
+}
+
+/// Shares ("1%") and numbers of bytes.
+static void parseTolerances(const json::Value &value, Tolerances &tolerances, std::string &mistake) {
+  Fields fields(value, "'tolerances'", mistake);
+  tolerances.codeBytes = fields.text("code_bytes").str();
+  StringRef number = tolerances.codeBytes;
+  number.consume_back("%");
+  double amount = 0;
+  if (number.getAsDouble(amount) || !(amount >= 0))
+    fields.complain("code_bytes", "a share as \"1%\" or a number of bytes as \"64\"");
 }
 
 Expected<Baseline> parseBaseline(StringRef source, StringRef path) {
@@ -349,8 +375,8 @@ Expected<Baseline> parseBaseline(StringRef source, StringRef path) {
                     .target = fields.text("target").str(),
                     .levels = fields.texts("levels"),
                     .flags = fields.texts("flags")};
-  if (const json::Object *tolerances = root->getObject("tolerances"))
-    baseline.tolerances.codeBytes = tolerances->getString("code_bytes").value_or("1%").str();
+  if (const json::Value *tolerances = root->get("tolerances"))
+    parseTolerances(*tolerances, baseline.tolerances, mistake);
   baseline.waivers = fields.list("waivers", with(parseWaiver));
   if (const json::Array *interface = root->getArray("interface"))
     baseline.interface = *interface;
@@ -363,16 +389,18 @@ Expected<Baseline> parseBaseline(StringRef source, StringRef path) {
   baseline.buffers = fields.list("buffers", with(parseBuffer));
   baseline.refusals = fields.list("refusals", with(parseRefusal));
   baseline.weightBytes = fields.number("weight_bytes");
-  if (root->getArray("inputs"))
+  if (root->get("inputs"))
     baseline.inputs = fields.texts("inputs");
+  if (root->get("numerics") && !root->getArray("numerics"))
+    fields.complain("numerics", "a list");
   for (const json::Value &element : root->getArray("numerics") ? *root->getArray("numerics") : json::Array()) {
     Expected<NumericRow> row = parseNumericRow(element);
     if (!row)
-      return notABaseline(path, toString(row.takeError()));
+      return isMistaken(path, toString(row.takeError()));
     baseline.numerics.push_back(std::move(*row));
   }
   if (!mistake.empty())
-    return notABaseline(path, mistake);
+    return isMistaken(path, mistake);
   return baseline;
 }
 

@@ -71,6 +71,9 @@ static void compareBuffers(const Baseline &before, const Baseline &after, std::v
   for (const Finding &finding : findings)
     if (finding.kind == FindingKind::Fusion || finding.kind == FindingKind::Kernel)
       explained.insert(finding.nodes.begin(), finding.nodes.end());
+  auto isExplained = [&](const BufferEntry &buffer) {
+    return explained.count(buffer.node) || explained.count(buffer.writtenBy);
+  };
   std::vector<const BufferEntry *> open;
   for (const BufferEntry &buffer : before.buffers)
     open.push_back(&buffer);
@@ -81,31 +84,38 @@ static void compareBuffers(const Baseline &before, const Baseline &after, std::v
     if (found != open.end()) {
       compareBuffer(**found, buffer, findings);
       open.erase(found);
-    } else if (!explained.count(buffer.node)) {
+    } else if (!isExplained(buffer)) {
       findings.push_back(about(buffer, FindingKind::PeakMemory, Direction::Regression, "a buffer that was not there"));
       findings.back().after = std::to_string(buffer.bytes.atHint) + " bytes";
     }
   }
   for (const BufferEntry *buffer : open)
-    if (!explained.count(buffer->node)) {
+    if (!isExplained(*buffer)) {
       findings.push_back(about(*buffer, FindingKind::PeakMemory, Direction::Improvement, "a buffer that is gone"));
       findings.back().before = std::to_string(buffer->bytes.atHint) + " bytes";
     }
 }
 
 void compareMemory(const Baseline &before, const Baseline &after, std::vector<Finding> &findings) {
-  for (const artifact::MemoryEntry &memory : after.memory)
-    for (const artifact::MemoryEntry &old : before.memory) {
-      if (old.function != memory.function)
-        continue;
-      std::string subject = "function " + memory.function;
-      compareAmounts(FindingKind::PeakMemory, subject, "bytes of the arena", old.peak, memory.peak, findings);
-      compareAmounts(FindingKind::PeakMemory, subject, "bytes of the largest live set", old.lowerBound,
-                     memory.lowerBound, findings);
-      if (old.hostSyncs != memory.hostSyncs)
-        findings.push_back(findingOf(FindingKind::HostSync, subject, "places where the host waits for a value",
-                                     old.hostSyncs, memory.hostSyncs));
+  for (const artifact::MemoryEntry &memory : after.memory) {
+    std::string subject = "function " + memory.function;
+    auto old = find_if(before.memory, [&](const auto &entry) { return entry.function == memory.function; });
+    if (old == before.memory.end()) {
+      findings.push_back({.kind = FindingKind::PeakMemory,
+                          .direction = Direction::Change,
+                          .subject = subject,
+                          .what = "bytes of the arena",
+                          .before = "not recorded",
+                          .after = std::to_string(memory.peak.atHint)});
+      continue;
     }
+    compareAmounts(FindingKind::PeakMemory, subject, "bytes of the arena", old->peak, memory.peak, findings);
+    compareAmounts(FindingKind::PeakMemory, subject, "bytes of the largest live set", old->lowerBound,
+                   memory.lowerBound, findings);
+    if (old->hostSyncs != memory.hostSyncs)
+      findings.push_back(findingOf(FindingKind::HostSync, subject, "places where the host waits for a value",
+                                   old->hostSyncs, memory.hostSyncs));
+  }
   compareBuffers(before, after, findings);
 }
 

@@ -70,8 +70,9 @@ static std::string withoutDigest(StringRef name) {
   return (isDigest ? stem : name).str();
 }
 
-static Baseline baselineOf(const CompileOptions &options, const artifact::Manifest &manifest,
-                           const RefusedPairs &refused) {
+/// As it would be read back: a check compares with what was read, where names that are no UTF-8 have been mended.
+static Expected<Baseline> baselineOf(const CompileOptions &options, const artifact::Manifest &manifest,
+                                     const RefusedPairs &refused) {
   Baseline baseline{.model = sys::path::filename(options.model).str(),
                     .modelDigest = manifest.modelDigest,
                     .target = manifest.target,
@@ -90,7 +91,7 @@ static Baseline baselineOf(const CompileOptions &options, const artifact::Manife
     llvm::sort(kernel.code, [](const auto &a, const auto &b) { return a.level < b.level; });
   }
   baseline.refusals = refusalsOf(refused, baseline.kernels);
-  return baseline;
+  return parseBaseline(writeBaseline(baseline), options.model);
 }
 
 static std::vector<Finding> compareObjects(const CompileRecord &first, const CompileRecord &second) {
@@ -138,7 +139,10 @@ Expected<Observed> observe(const ObserveRequest &request, const CompileHooks &ho
     hooks.diagnostics.report(record);
   if (error)
     return std::move(error);
-  Observed observed{.baseline = baselineOf(options, first.manifest, refused)};
+  Expected<Baseline> baseline = baselineOf(options, first.manifest, refused);
+  if (!baseline)
+    return baseline.takeError();
+  Observed observed{.baseline = std::move(*baseline)};
   if (makesLibrary)
     observed.library = options.output;
   if (!request.twice)
