@@ -122,6 +122,9 @@ static Expected<gate::Observed> observe(Session &session, const GateOptions &ask
     observed->baseline.inputs = recorded->inputs;
     observed->baseline.numerics = recorded->numerics;
   }
+  if (observed && observed->library.empty() && !asked.tiers.against.empty())
+    return exitError(exitUsage, "--against: the target '" + request.options.target + "' writes no library to time",
+                     "leave --against out for this baseline");
   if (!observed || observed->library.empty())
     return observed;
   if (Error error = measureLibrary(session, asked.tiers, request.options, recorded, *observed))
@@ -129,8 +132,18 @@ static Expected<gate::Observed> observe(Session &session, const GateOptions &ask
   return observed;
 }
 
-static Expected<gate::Baseline> readBaseline(StringRef path) {
+static Expected<std::string> readBaselineFile(StringRef path) {
+  if (path.ends_with(".onnx"))
+    return exitError(exitUsage, "'" + path + "' is a model, where a baseline is meant",
+                     "ptc gate record " + path + " makes " + stemOf(path) + ".gate.json");
   Expected<std::string> text = readFile(path);
+  if (text)
+    return text;
+  return exitError(exitFile, toString(text.takeError()), "ptc gate record MODEL.onnx -o " + path + " makes it");
+}
+
+static Expected<gate::Baseline> readBaseline(StringRef path) {
+  Expected<std::string> text = readBaselineFile(path);
   if (!text)
     return text.takeError();
   return gate::parseBaseline(*text, path);
@@ -189,7 +202,7 @@ static int checkOne(Session &session, const GateOptions &options, const std::str
   result.baseline = path;
   auto timed = make_scope_exit(
       [&] { result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); });
-  Expected<std::string> text = readFile(path);
+  Expected<std::string> text = readBaselineFile(path);
   if (!text)
     return explain(session, text.takeError(), result);
   SmallVector<StringRef> lines;
@@ -203,8 +216,7 @@ static int checkOne(Session &session, const GateOptions &options, const std::str
   Expected<gate::Observed> observed = repeat(session, options, *baseline, path, prefix, /*mayChange=*/false);
   if (!observed)
     return explain(session, observed.takeError(), result);
-  result.findings = gate::compare(*baseline, observed->baseline, today());
-  append_range(result.findings, observed->unstable);
+  result.findings = gate::compare(*baseline, observed->baseline, today(), std::move(observed->unstable));
   return result.verdict().passes(options.allowImprovements) ? exitOk : exitDifference;
 }
 
@@ -224,6 +236,15 @@ static Error writeReport(Session &session, const GateOptions &options, ArrayRef<
   return Error::success();
 }
 
+static std::string updateCommandFor(ArrayRef<std::string> baselines, const GateOptions &options) {
+  std::string command = "ptc gate update " + join(baselines, " ");
+  if (!options.places.folder.empty())
+    command += " --models=" + options.places.folder;
+  if (!options.places.model.empty())
+    command += " --model=" + options.places.model;
+  return command;
+}
+
 static Error check(Session &session, GateOptions options) {
   options.tiers.namesNodes = true;
   Expected<std::vector<std::string>> baselines = gate::listBaselines(options.baselines);
@@ -239,16 +260,13 @@ static Error check(Session &session, GateOptions options) {
     std::string prefix = (Twine(number + 1) + "/" + Twine(baselines->size()) + " " + stemOf(path)).str();
     int code = checkOne(session, options, path, prefix, results[number]);
     worst = std::max(worst, code);
-    if (code == exitDifference && results[number].problem.empty())
+    if (code == exitDifference && any_of(results[number].findings, gate::isOfRecord))
       differing.push_back(path);
   }
   session.progress.clear();
   gate::ReportStyle style{.allowImprovements = options.allowImprovements, .version = PTC_VERSION};
-  style.updateCommand = "ptc gate update " + join(differing, " ");
-  if (!options.places.folder.empty())
-    style.updateCommand += " --models=" + options.places.folder;
-  if (!options.places.model.empty())
-    style.updateCommand += " --model=" + options.places.model;
+  if (!differing.empty())
+    style.updateCommand = updateCommandFor(differing, options);
   if (Error error = writeReport(session, options, results, style))
     return error;
   if (worst == exitOk)
@@ -290,6 +308,7 @@ static void keepDecisions(const gate::Baseline &before, gate::Baseline &after) {
   after.model = before.model;
   after.tolerances = before.tolerances;
   after.waivers = before.waivers;
+  gate::keepTolerances(before.numerics, after.numerics);
 }
 
 static Error update(Session &session, const GateOptions &options) {
@@ -374,8 +393,9 @@ static void addTimes(CLI::App &app, GateOptions &options) {
       ->type_name("PERCENT");
 }
 
-static void addInputs(CLI::App &app, GateOptions &options) {
-  app.add_option("--seed", options.tiers.seeds, "of the random inputs that results are measured on (default: 0)")
+static void addInputs(CLI::App &app, GateOptions &options, const std::string &otherwise) {
+  app.add_option("--seed", options.tiers.seeds,
+                 "of the random inputs that results are measured on (default: " + otherwise + ")")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,...");
@@ -418,7 +438,7 @@ Action declareGate(CLI::App &app) {
   recording.add_option("-o,--output", options->output, "the baseline (default: MODEL.gate.json)")->type_name("FILE");
   recording.add_flag("--once", options->once, "do not compile twice to see whether the same bytes come out");
   addNumerics(recording, *options);
-  addInputs(recording, *options);
+  addInputs(recording, *options, "0");
   addCompileFlags(recording, *options);
 
   declareCheck(add("check", "compile again and compare with baselines",
@@ -429,6 +449,7 @@ Action declareGate(CLI::App &app) {
   addBaselines(updating, *options);
   addPlaces(updating, *options);
   addNumerics(updating, *options);
+  addInputs(updating, *options, "as recorded");
   addCompileFlags(updating, *options);
 
   CLI::App &diffing = add("diff", "what lies between two baselines, as Markdown", diff);

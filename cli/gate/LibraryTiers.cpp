@@ -81,25 +81,30 @@ static Error measureOutputs(Session &session, const LibraryTiers &tiers, const C
       .levels = baseline.levels, .seeds = tiers.seeds, .inputs = tiers.inputs, .namesNodes = tiers.namesNodes};
   if (Error error = checkSpecs(how.inputs))
     return error;
-  if (recorded) {
+  bool isAnew = tiers.measuresAnew(recorded);
+  if (isAnew && how.seeds.empty())
+    how.seeds = {0};
+  ArrayRef<gate::NumericRow> known;
+  if (!isAnew) {
+    known = recorded->numerics;
     SmallSetVector<uint64_t, 4> seeds;
-    for (const gate::NumericRow &row : recorded->numerics)
+    for (const gate::NumericRow &row : known)
       seeds.insert(static_cast<uint64_t>(row.seed));
     how.seeds.assign(seeds.begin(), seeds.end());
     how.inputs = recorded->inputs;
   }
-  ArrayRef<gate::NumericRow> known;
-  if (recorded)
-    known = recorded->numerics;
-  Expected<MeasuredNumerics> measured = recorded ? measureNumerics(session, options, observed.library, how, known)
-                                                 : recordNumerics(session, options, observed.library, how);
+  Expected<MeasuredNumerics> measured = isAnew ? recordNumerics(session, options, observed.library, how)
+                                               : measureNumerics(session, options, observed.library, how, known);
   if (!measured)
     return measured.takeError();
   if (!measured->skipped.empty())
     warn(session, options.model,
          "this machine does not run " + join(measured->skipped, ", ") + "; results of these levels are not measured",
-         recorded ? "what was recorded of them is neither confirmed nor refuted"
-                  : "to have them in the baseline, record on a machine that runs them");
+         !isAnew ? "what was recorded of them is neither confirmed nor refuted"
+                 : "to have them in the baseline, record on a machine that runs them");
+  for (gate::NumericRow &row : measured->rows) // names as a baseline spells them
+    for (std::string *name : {&row.function, &row.output})
+      *name = json::fixUTF8(*name);
   gate::checkNumerics(measured->rows, observed.unstable);
   baseline.inputs = how.inputs;
   baseline.numerics = std::move(measured->rows);
@@ -160,7 +165,7 @@ static Error compareTimes(Session &session, const LibraryTiers &tiers, gate::Obs
 
 Error measureLibrary(Session &session, const LibraryTiers &tiers, const CompileOptions &options,
                      const gate::Baseline *recorded, gate::Observed &observed) {
-  if (!tiers.skipsNumerics && (!recorded || !recorded->numerics.empty()))
+  if (tiers.measuresResults(recorded))
     if (Error error = measureOutputs(session, tiers, options, recorded, observed))
       return error;
   return tiers.against.empty() ? Error::success() : compareTimes(session, tiers, observed);

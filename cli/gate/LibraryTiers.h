@@ -10,15 +10,18 @@ namespace ptc {
 
 struct LibraryTiers {
   bool skipsNumerics = false;
-  bool namesNodes = false;           // that make results worse than recorded
-  std::vector<uint64_t> seeds = {0}; // of a recording; a check takes those that were recorded
-  std::vector<std::string> inputs;   // likewise: specs for inputs that random numbers do not suit
-  std::string against;               // a library, or a folder of them; empty: no time tier
-  double tolerance = 5;              // percent of time
+  bool namesNodes = false;         // that make results worse than recorded
+  std::vector<uint64_t> seeds;     // none: those that were recorded, of a new recording 0
+  std::vector<std::string> inputs; // likewise: specs for inputs that random numbers do not suit
+  std::string against;             // a library, or a folder of them; empty: no time tier
+  double tolerance = 5;            // percent of time
 
-  bool runsLibrary(const gate::Baseline *recorded) const {
-    return !against.empty() || (!skipsNumerics && (!recorded || !recorded->numerics.empty()));
+  /// Whether results are measured on other inputs than were recorded, or for the first time.
+  bool measuresAnew(const gate::Baseline *recorded) const { return !recorded || !seeds.empty() || !inputs.empty(); }
+  bool measuresResults(const gate::Baseline *recorded) const {
+    return !skipsNumerics && (measuresAnew(recorded) || !recorded->numerics.empty());
   }
+  bool runsLibrary(const gate::Baseline *recorded) const { return !against.empty() || measuresResults(recorded); }
 };
 
 /// Fills in `observed`: the rows of its numerics, and what is wrong whatever was recorded. `recorded` is null when a

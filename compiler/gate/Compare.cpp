@@ -56,12 +56,14 @@ static std::vector<Finding> merged(std::vector<Finding> findings) {
   return result;
 }
 
-std::vector<Finding> compare(const Baseline &before, const Baseline &after, StringRef today) {
+std::vector<Finding> compare(const Baseline &before, const Baseline &after, StringRef today,
+                             std::vector<Finding> measured) {
   std::vector<Finding> findings;
   compareKernels(before, after, findings);
   compareMemory(before, after, findings);
   compareInterface(before, after, findings);
   compareNumerics(before.numerics, after.numerics, findings);
+  append_range(findings, measured);
   applyWaivers(before.waivers, today, findings);
   return merged(std::move(findings));
 }

@@ -7,14 +7,15 @@
 namespace ptc::gate {
 
 /// All differences in the order of FindingKinds.def, equal ones merged. Tolerances and waivers are those of `before`;
-/// `today` (YYYY-MM-DD) ends waivers.
-std::vector<Finding> compare(const Baseline &before, const Baseline &after, llvm::StringRef today);
+/// `today` (YYYY-MM-DD) ends waivers. `measured` are findings that no two recordings tell (times, threads, ...).
+std::vector<Finding> compare(const Baseline &before, const Baseline &after, llvm::StringRef today,
+                             std::vector<Finding> measured = {});
 
 /// The parts of compare(); each appends.
 void compareKernels(const Baseline &before, const Baseline &after, std::vector<Finding> &findings);
 void compareCode(const artifact::KernelEntry &before, const artifact::KernelEntry &after, const Tolerances &tolerances,
                  std::vector<Finding> &findings);
-/// Buffers of nodes that `findings` says are fused otherwise are left out: that explains them.
+/// Buffers of nodes that `findings` says are fused otherwise, or that these write, are left out: that explains them.
 void compareMemory(const Baseline &before, const Baseline &after, std::vector<Finding> &findings);
 void compareInterface(const Baseline &before, const Baseline &after, std::vector<Finding> &findings);
 void applyWaivers(llvm::ArrayRef<Waiver> waivers, llvm::StringRef today, std::vector<Finding> &findings);

@@ -26,6 +26,20 @@ StringRef getName(Direction direction) {
   llvm_unreachable("all directions have a name");
 }
 
+bool isOfRecord(const Finding &finding) {
+  switch (finding.kind) {
+  case FindingKind::Reproducibility:
+  case FindingKind::Threads:
+  case FindingKind::Time:
+  case FindingKind::Waiver:
+    return false;
+  case FindingKind::NonFinite:
+    return finding.direction == Direction::Change; // else the reference has another number
+  default:
+    return true;
+  }
+}
+
 std::string describe(const Finding &finding) {
   std::string text = finding.what;
   if (!finding.before.empty() && !finding.after.empty())

@@ -43,6 +43,9 @@ llvm::ArrayRef<FindingRow> getFindingRows();
 const FindingRow &getRow(FindingKind kind);
 llvm::StringRef getName(Direction direction);
 
+/// Whether it is about what a baseline holds, so that an update makes it go away.
+bool isOfRecord(const Finding &finding);
+
 /// The finding as one sentence without its subject: "bytes written at the hint: 4096, was 2048; reason".
 std::string describe(const Finding &finding);
 /// "kernel conv_relu (nodes a, b, c and 4 more)".

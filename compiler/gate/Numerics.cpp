@@ -73,6 +73,7 @@ static void compareDistance(const NumericRow &row, StringRef what, int64_t recor
   findings.push_back(findingOf(FindingKind::Accuracy, row, what, recorded, measured));
   if (!isWorse)
     return;
+  findings.back().direction = Direction::Regression; // also of a tolerance that is stricter than what was recorded
   findings.back().tolerance = std::to_string(tolerance);
   findings.back().nodes = row.nodes;
   findings.back().reason = row.cause;
@@ -97,11 +98,33 @@ static void compareRow(const NumericRow &before, const NumericRow &after, std::v
   compareCount("infinities", before.infinities, after.infinities, after.infinitiesExpected);
 }
 
+static bool isOneRun(const NumericRow &a, const NumericRow &b) { return a.level == b.level && a.seed == b.seed; }
+
+void keepTolerances(ArrayRef<NumericRow> before, MutableArrayRef<NumericRow> after) {
+  for (const NumericRow &old : before)
+    for (NumericRow &row : after) {
+      if (!isSameOutput(old, row))
+        continue;
+      if (old.maxUlpTolerance != defaultUlpTolerance(old.maxUlp))
+        row.maxUlpTolerance = old.maxUlpTolerance;
+      if (old.p99UlpTolerance != defaultUlpTolerance(old.p99Ulp))
+        row.p99UlpTolerance = old.p99UlpTolerance;
+    }
+}
+
 void compareNumerics(ArrayRef<NumericRow> before, ArrayRef<NumericRow> after, std::vector<Finding> &findings) {
-  for (const NumericRow &row : before)
-    for (const NumericRow &other : after)
-      if (isSameOutput(row, other))
-        compareRow(row, other, findings);
+  for (const NumericRow &row : after) {
+    auto old = find_if(before, [&](const NumericRow &other) { return isSameOutput(row, other); });
+    if (old != before.end())
+      compareRow(*old, row, findings);
+    else if (any_of(before, [&](const NumericRow &other) { return isOneRun(row, other); })) // a line that got lost
+      findings.push_back({.kind = FindingKind::Accuracy,
+                          .direction = Direction::Change,
+                          .subject = "output " + row.output,
+                          .what = "its distance to the reference at " + row.level,
+                          .before = "not recorded",
+                          .after = std::to_string(row.maxUlp) + " ulp"});
+  }
 }
 
 void checkNumerics(ArrayRef<NumericRow> rows, std::vector<Finding> &findings) {

@@ -35,7 +35,10 @@ const NumericRow *findRow(llvm::ArrayRef<NumericRow> recorded, const NumericRow 
 llvm::json::Value toJson(const NumericRow &row);
 llvm::Expected<NumericRow> parseNumericRow(const llvm::json::Value &value);
 
-/// Appends what differs, of the rows that both have: a machine does not run every level.
+/// Tolerances that a person wrote stay: those that are not the default of their figure.
+void keepTolerances(llvm::ArrayRef<NumericRow> before, llvm::MutableArrayRef<NumericRow> after);
+
+/// Appends what differs, of the levels and seeds that both have: a machine does not run every level.
 void compareNumerics(llvm::ArrayRef<NumericRow> before, llvm::ArrayRef<NumericRow> after,
                      std::vector<Finding> &findings);
 /// Appends what is wrong with a measurement whatever was recorded.

@@ -35,9 +35,14 @@ bool passes(const CheckResult &result, const ReportStyle &style) {
 unsigned lineOf(const CheckResult &result, const Finding &finding) {
   auto [kind, name] = StringRef(finding.subject).split(' ');
   std::string node = finding.nodes.empty() ? "" : formatv("{0}", json::Value(finding.nodes.front())).str();
-  std::string key = kind == "kernel"   ? "\"code\":"
-                    : kind == "buffer" ? "\"alignment\":"
-                                       : formatv("\"name\":{0}", json::Value(name)).str();
+  StringRef field = getRow(finding.kind).tier == Tier::Numeric                                     ? "output"
+                    : is_contained({FindingKind::PeakMemory, FindingKind::HostSync}, finding.kind) ? "host_syncs"
+                                                                                                   : "name";
+  std::string key = kind == "kernel"        ? "\"code\":"
+                    : kind == "buffer"      ? "\"alignment\":"
+                    : kind == "waiver"      ? "\"until\":"
+                    : field == "host_syncs" ? formatv("\"function\":{0},\"host_syncs\":", json::Value(name)).str()
+                                            : formatv("\"{0}\":{1}", field, json::Value(name)).str();
   for (auto [number, line] : llvm::enumerate(result.lines))
     if (StringRef(line).contains(key) && StringRef(line).contains(node))
       return unsigned(number) + 1;

@@ -20,6 +20,10 @@ namespace ptc::gate {
 
 static std::string sentenceOf(const Finding &finding) { return describeSubject(finding) + ": " + describe(finding); }
 
+static std::string problemOf(const CheckResult &result) {
+  return result.problem + (result.help.empty() ? "" : "; help: " + result.help);
+}
+
 static bool counts(const Finding &finding, const ReportStyle &style) {
   return finding.waiver.empty() && !(style.allowImprovements && finding.direction == Direction::Improvement);
 }
@@ -134,7 +138,7 @@ void writeSarif(raw_ostream &os, ArrayRef<CheckResult> results, const ReportStyl
   json::Array list;
   for (const CheckResult &result : results) {
     if (!result.problem.empty())
-      list.push_back(sarifResult(result, notChecked, "error", result.problem + "; help: " + result.help, 1, {}));
+      list.push_back(sarifResult(result, notChecked, "error", problemOf(result), 1, {}));
     for (const Finding &finding : result.findings) {
       json::Value value = sarifResult(result, getRow(finding.kind).name, levelOf(finding, style), sentenceOf(finding),
                                       lineOf(result, finding), finding.nodes);
@@ -179,7 +183,7 @@ static void writeCommand(raw_ostream &os, StringRef command, const CheckResult &
 void writeGithub(raw_ostream &os, ArrayRef<CheckResult> results, const ReportStyle &style) {
   for (const CheckResult &result : results) {
     if (!result.problem.empty())
-      writeCommand(os, "error", result, 1, "ptc gate", result.problem + "; help: " + result.help);
+      writeCommand(os, "error", result, 1, "ptc gate", problemOf(result));
     for (const Finding &finding : result.findings)
       writeCommand(os, counts(finding, style) ? "error" : "notice", result, lineOf(result, finding),
                    ("ptc gate: " + getName(finding.direction) + " of " + getRow(finding.kind).name).str(),
@@ -202,7 +206,7 @@ void writeGitlab(raw_ostream &os, ArrayRef<CheckResult> results, const ReportSty
   json::Array issues;
   for (const CheckResult &result : results) {
     if (!result.problem.empty())
-      issues.push_back(issueOf(result, notChecked, "blocker", result.problem + "; help: " + result.help, 1));
+      issues.push_back(issueOf(result, notChecked, "blocker", problemOf(result), 1));
     for (const Finding &finding : result.findings)
       issues.push_back(issueOf(result, getRow(finding.kind).name, counts(finding, style) ? "major" : "info",
                                sentenceOf(finding), lineOf(result, finding)));

@@ -177,6 +177,39 @@ TEST_CASE("gate: a waiver holds up to its day, and is a finding after it") {
   CHECK(only(findings, FindingKind::Waiver).what == "ended on 2026-06-14");
 }
 
+TEST_CASE("gate: what is measured is waived as what is compared is, and no update makes it go away") {
+  Finding slow{.kind = FindingKind::Time, .direction = Direction::Regression, .subject = "model", .what = "time"};
+  Baseline before = sample();
+  CHECK_FALSE(judge(compare(before, sample(), day, {slow})).passes(false));
+  before.waivers = {{.finding = "time", .reason = "issue 12", .until = day.str()}};
+  CHECK(judge(compare(before, sample(), day, {slow})).passes(false));
+  CHECK_FALSE(isOfRecord(slow));
+  CHECK(isOfRecord({.kind = FindingKind::CodeSize}));
+}
+
+TEST_CASE("gate: lines that got lost from a baseline are found") {
+  Baseline before = sample(), after = sample();
+  for (const char *output : {"y", "z"})
+    after.numerics.push_back({.function = "main", .output = output, .level = "x86-64-v3"});
+  CHECK(compare(before, after, day).empty()); // recorded without results
+  before.numerics = {after.numerics[0]};
+  CHECK(only(compare(before, after, day), FindingKind::Accuracy).subject == "output z");
+  before = sample();
+  before.memory.clear();
+  CHECK(only(compare(before, sample(), day), FindingKind::PeakMemory).before == "not recorded");
+}
+
+TEST_CASE("gate: an update keeps tolerances that a person wrote, and no others") {
+  std::vector<NumericRow> before = {{.output = "y", .maxUlp = 10, .p99Ulp = 4}},
+                          after = {{.output = "y", .maxUlp = 20}};
+  before[0].maxUlpTolerance = defaultUlpTolerance(10);
+  before[0].p99UlpTolerance = 5;
+  after[0].maxUlpTolerance = defaultUlpTolerance(20);
+  keepTolerances(before, after);
+  CHECK(after[0].maxUlpTolerance == defaultUlpTolerance(20));
+  CHECK(after[0].p99UlpTolerance == 5);
+}
+
 TEST_CASE("gate: a tolerance is a share or a number") {
   CHECK_FALSE(exceeds(1000, 1010, "1%"));
   CHECK(exceeds(1000, 1011, "1%"));
@@ -209,5 +242,9 @@ TEST_CASE("gate: a baseline reads back as it was written, and mistakes are told"
     return mistakeOf(changed);
   };
   CHECK(llvm::StringRef(with("\"spills\":0", "\"spills\":\"none\"")).contains("needs 'spills', an integer"));
-  CHECK(llvm::StringRef(with("2030-01-31", "soon")).contains("YYYY-MM-DD"));
+  for (const char *day : {"soon", "2030-13-31", "2030-00-31", "2030-1--31", "2030-01-31-"})
+    CHECK(llvm::StringRef(with("2030-01-31", day)).contains("YYYY-MM-DD"));
+  CHECK(llvm::StringRef(with("\"node\":\"add\"", "\"nodes\":\"add\"")).contains("has 'nodes', which is none of"));
+  CHECK(llvm::StringRef(with("\"1%\"", "\"a bit\"")).contains("needs 'code_bytes'"));
+  CHECK(llvm::StringRef(with("\"1%\"", "1")).contains("needs 'code_bytes'"));
 }
