@@ -55,6 +55,14 @@ TEST_CASE("A distance that is less by more than the tolerance is an improvement"
   CHECK(findings[0].direction == Direction::Improvement);
 }
 
+TEST_CASE("A tolerance that is stricter than the recorded figure is no improvement") {
+  NumericRow before = row(100, 4);
+  before.maxUlpTolerance = 30;
+  std::vector<Finding> findings = compareRows(before, row(90, 4));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].direction == Direction::Regression);
+}
+
 TEST_CASE("A tolerance that a person wrote holds") {
   NumericRow before = row(100, 4);
   before.maxUlpTolerance = 1000;

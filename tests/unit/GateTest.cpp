@@ -244,7 +244,8 @@ TEST_CASE("gate: a baseline reads back as it was written, and mistakes are told"
   CHECK(llvm::StringRef(with("\"spills\":0", "\"spills\":\"none\"")).contains("needs 'spills', an integer"));
   for (const char *day : {"soon", "2030-13-31", "2030-00-31", "2030-1--31", "2030-01-31-"})
     CHECK(llvm::StringRef(with("2030-01-31", day)).contains("YYYY-MM-DD"));
-  CHECK(llvm::StringRef(with("\"node\":\"add\"", "\"nodes\":\"add\"")).contains("has 'nodes', which is none of"));
+  CHECK(llvm::StringRef(with("\"node\":\"add\",\"reason\"", "\"nodes\":\"add\",\"reason\""))
+            .contains("has 'nodes', which is none of"));
   CHECK(llvm::StringRef(with("\"1%\"", "\"a bit\"")).contains("needs 'code_bytes'"));
   CHECK(llvm::StringRef(with("\"1%\"", "1")).contains("needs 'code_bytes'"));
 }
