@@ -213,7 +213,8 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
     return exitError(exitUsage, "--per-node needs the model's graph", "--against=MODEL.onnx, or the model as subject");
   if (options.perNode && !options.isLibrary() && options.against != "ref")
     return exitError(exitUsage,
-                     "--per-node compares with the built-in interpreter alone, not --against=" + options.against);
+                     "--per-node compares with the built-in interpreter alone, not --against=" + options.against,
+                     "leave --against out");
   sortThreads(options);
   if (options.isLibrary()) {
     if (Error error = takeFlagsOfRun(options, app))

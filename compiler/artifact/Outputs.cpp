@@ -19,10 +19,11 @@ static std::string remedyOf(StringRef path, std::error_code reason) {
   StringRef folder = sys::path::parent_path(path);
   if (reason == std::errc::no_such_file_or_directory && !folder.empty())
     return ("the folder '" + folder + "' has to be there: mkdir -p " + folder).str();
-  if (reason == std::errc::permission_denied || reason == std::errc::read_only_file_system)
-    return "choose a folder that you may write to with -o";
+  if (reason == std::errc::permission_denied || reason == std::errc::read_only_file_system ||
+      reason == std::errc::operation_not_permitted)
+    return "choose a folder that you may write to";
   if (reason == std::errc::no_space_on_device)
-    return "free some space there, or choose another disk with -o; what was there before is as it was";
+    return "free some space there, or choose another disk; what was there before is as it was";
   return "";
 }
 

@@ -335,8 +335,16 @@ static Waiver parseWaiver(const json::Value &value, std::string &mistake) {
   return waiver;
 }
 
+/// Only what says that it is a baseline may be advised to be written over: the path may be the model's by mistake.
 static Error notABaseline(StringRef path, const Twine &why) {
-  return exitError(exitUsage, "'" + path + "' is not a baseline that this ptc reads: " + why,
+  return exitError(exitUsage, "'" + path + "' is not a baseline: " + why,
+                   "a baseline is a .json file that `ptc gate record MODEL.onnx` has written");
+}
+
+static Error otherFormat(StringRef path, int64_t format) {
+  return exitError(exitUsage,
+                   "'" + path + "' is not a baseline that this ptc reads: it is of format " + Twine(format) +
+                       ", this ptc has format " + Twine(baselineFormat),
                    "record it anew: ptc gate record MODEL.onnx -o " + path);
 }
 
@@ -365,7 +373,7 @@ Expected<Baseline> parseBaseline(StringRef source, StringRef path) {
   if (!format)
     return notABaseline(path, "it has no 'format'");
   if (*format != baselineFormat)
-    return notABaseline(path, "it is of format " + Twine(*format) + ", this ptc has format " + Twine(baselineFormat));
+    return otherFormat(path, *format);
 
   std::string mistake;
   Fields fields(*value, "the file", mistake);
