@@ -1,7 +1,7 @@
 #include "cli/Taps.h"
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cstring>
@@ -36,16 +36,17 @@ TappedValue copyTap(const ptc_tap &tap) {
 Error writeTaps(StringRef folder, ArrayRef<TappedValue> taps) {
   if (std::error_code failed = sys::fs::create_directories(folder))
     return exitError(exitFile, "cannot make the folder '" + folder + "': " + failed.message());
-  StringMap<unsigned> seen;
+  StringSet<> written;
   for (const TappedValue &tap : taps) {
     std::string name = tap.output;
     for (char &c : name)
       if (!isAlnum(c) && !StringRef("-_.").contains(c))
         c = '_';
-    if (unsigned count = seen[name]++)
-      name += "." + std::to_string(count);
+    std::string own = name;
+    for (unsigned count = 1; !written.insert(own).second; ++count)
+      own = name + "." + std::to_string(count);
     SmallString<128> path(folder);
-    sys::path::append(path, name + ".npy");
+    sys::path::append(path, own + ".npy");
     if (Error error = writeTensor(path, tap.output, tap.value))
       return error;
   }

@@ -45,7 +45,8 @@ bool TapSelection::reportUnmatched(mlir::Location loc) const {
     auto diagnostic = diagnose(loc, DiagId::BadShapeOption, "--tap " + entry.text,
                                "the model has no such node, and no value of this name");
     const std::string *nearest = nullptr;
-    unsigned best = ~0u;
+    size_t size = entry.text.size();
+    unsigned best = std::min(std::max<size_t>(2, size / 3) + 1, size); // with all letters changed it is another name
     for (const std::string &name : names)
       if (unsigned distance = StringRef(entry.text).edit_distance(name, true, best); distance < best) {
         best = distance;

@@ -73,6 +73,12 @@ def layers(count=12, wrong=None):
     return _model(nodes, [_value("x", ["batch", 32])], [_value(f"h{count - 1}", ["batch", 32])], weights)
 
 
+def chain(*names):
+    """Tanh of Tanh of ..., with these names of values."""
+    nodes = [helper.make_node("Tanh", [before], [name]) for before, name in zip(("x", *names), names)]
+    return _model(nodes, [_value("x", [4])], [_value(names[-1], [4])])
+
+
 def attention():
     """Heads split by reshape and transpose, softmax of scaled products, heads joined again; free batch and length."""
     nodes = []

@@ -101,6 +101,9 @@ class Observer(unittest.TestCase):
         path = models.write(models.layers(3), self.folder / "model.onnx")
         report = models.ptc("compile", path, "-o", self.folder / "x.so", "--tap", "layer1/tahn", code=2)
         self.assertIn("did you mean 'layer1/tanh'?", report)
+        for far in ("x", "another name altogether"):
+            report = models.ptc("compile", path, "-o", self.folder / "x.so", "--tap", far, code=2)
+            self.assertIn("`ptc inspect MODEL.onnx` lists the nodes", report)
 
     def test_run_writes_files(self):
         library = self.compile(models.layers(2), "--tap", "all")
@@ -112,3 +115,9 @@ class Observer(unittest.TestCase):
         plain = self.compile(models.layers(2), name="plain")
         report = models.ptc("run", plain, "-i", "x=ones", "--tap-dir", self.folder / "none", code=2)
         self.assertIn("--tap", report)
+
+    def test_no_file_is_written_over_another(self):
+        library = self.compile(models.chain("v/a", "v_a", "v_a.1"), "--tap", "all")
+        models.ptc("run", library, "-i", "x=ones", "--tap-dir", self.folder / "taps")
+        first = [np.load(path).flat[0] for path in (self.folder / "taps").iterdir()]
+        np.testing.assert_allclose(sorted(first), [np.tanh(1), np.tanh(np.tanh(1)), np.tanh(np.tanh(np.tanh(1)))][::-1], rtol=1e-4)
