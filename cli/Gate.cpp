@@ -236,6 +236,14 @@ static Error writeReport(Session &session, const GateOptions &options, ArrayRef<
   return Error::success();
 }
 
+static Expected<std::vector<std::string>> listBaselines(const GateOptions &options) {
+  Expected<std::vector<std::string>> baselines = gate::listBaselines(options.baselines);
+  if (baselines && !options.places.model.empty() && baselines->size() > 1)
+    return exitError(exitUsage, "--model is for one baseline, and there are " + Twine(baselines->size()),
+                     "--models=DIR, a folder with all models");
+  return baselines;
+}
+
 static std::string updateCommandFor(ArrayRef<std::string> baselines, const GateOptions &options) {
   std::string command = "ptc gate update " + join(baselines, " ");
   if (!options.places.folder.empty())
@@ -247,12 +255,9 @@ static std::string updateCommandFor(ArrayRef<std::string> baselines, const GateO
 
 static Error check(Session &session, GateOptions options) {
   options.tiers.namesNodes = true;
-  Expected<std::vector<std::string>> baselines = gate::listBaselines(options.baselines);
+  Expected<std::vector<std::string>> baselines = listBaselines(options);
   if (!baselines)
     return baselines.takeError();
-  if (!options.places.model.empty() && baselines->size() > 1)
-    return exitError(exitUsage, "--model is for one baseline, and there are " + Twine(baselines->size()),
-                     "--models=DIR, a folder with all models");
   std::vector<gate::CheckResult> results(baselines->size());
   std::vector<std::string> differing;
   int worst = exitOk;
@@ -312,12 +317,9 @@ static void keepDecisions(const gate::Baseline &before, gate::Baseline &after) {
 }
 
 static Error update(Session &session, const GateOptions &options) {
-  Expected<std::vector<std::string>> baselines = gate::listBaselines(options.baselines);
+  Expected<std::vector<std::string>> baselines = listBaselines(options);
   if (!baselines)
     return baselines.takeError();
-  if (!options.places.model.empty() && baselines->size() > 1)
-    return exitError(exitUsage, "--model is for one baseline, and there are " + Twine(baselines->size()),
-                     "--models=DIR, a folder with all models");
   for (auto [number, path] : llvm::enumerate(*baselines)) {
     Expected<gate::Baseline> baseline = readBaseline(path);
     if (!baseline)

@@ -227,4 +227,17 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
   return Error::success();
 }
 
+Expected<std::vector<Tensor>> runOnce(const ModelLibrary &library, const InstanceOptions &options,
+                                      std::vector<Tensor> inputs) {
+  Expected<ModelInstance> instance = ModelInstance::create(library, options);
+  if (!instance)
+    return instance.takeError();
+  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(0, inputs);
+  if (!outputs)
+    return outputs.takeError();
+  if (Error error = instance->run(0, inputs, *outputs))
+    return std::move(error);
+  return outputs;
+}
+
 } // namespace ptc

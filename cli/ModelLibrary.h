@@ -61,6 +61,10 @@ private:
   std::unique_ptr<std::function<void(const ptc_tap &)>> tap; // at an address that stays
 };
 
+/// The outputs of one run of the library's main function, on an instance of its own.
+llvm::Expected<std::vector<Tensor>> runOnce(const ModelLibrary &library, const InstanceOptions &options,
+                                            std::vector<Tensor> inputs);
+
 /// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.
 bool isLibraryFile(llvm::StringRef path);
 /// That `tensor`, which is called `what`, could not be allocated.

@@ -291,15 +291,9 @@ static Expected<std::vector<TappedValue>> collectTaps(const PerNodeRequest &requ
   std::vector<TappedValue> taps;
   InstanceOptions options = request.instance;
   options.tap = [&](const ptc_tap &tap) { taps.push_back(copyTap(tap)); };
-  Expected<ModelInstance> instance = ModelInstance::create(request.library, options);
-  if (!instance)
-    return instance.takeError();
-  std::vector<Tensor> inputs = request.inputs; // those of alias pairs are updated
-  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(0, inputs);
+  Expected<std::vector<Tensor>> outputs = runOnce(request.library, options, request.inputs);
   if (!outputs)
     return outputs.takeError();
-  if (Error error = instance->run(0, inputs, *outputs))
-    return std::move(error);
   if (taps.empty())
     return exitError(exitUsage, "'" + request.library.path() + "' shows no values of its nodes",
                      "compile it with --tap all");

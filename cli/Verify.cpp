@@ -58,19 +58,6 @@ static Expected<std::vector<Tensor>> inputsOf(const ptc_function &function, cons
   return makeInputs(function, specs, *dims);
 }
 
-static Expected<std::vector<Tensor>> runLibrary(const ModelLibrary &library, const InstanceOptions &options,
-                                                std::vector<Tensor> inputs) {
-  Expected<ModelInstance> instance = ModelInstance::create(library, options);
-  if (!instance)
-    return instance.takeError();
-  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(0, inputs);
-  if (!outputs)
-    return outputs.takeError();
-  if (Error error = instance->run(0, inputs, *outputs))
-    return std::move(error);
-  return outputs;
-}
-
 static NamedTensors withNames(const ptc_function &function, std::vector<Tensor> tensors) {
   NamedTensors named;
   for (auto [i, tensor] : llvm::enumerate(tensors))
@@ -91,7 +78,7 @@ static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_functi
     Expected<ModelLibrary> other = ModelLibrary::open(session, against);
     if (!other)
       return other.takeError();
-    Expected<std::vector<Tensor>> outputs = runLibrary(*other, options.instance, inputs);
+    Expected<std::vector<Tensor>> outputs = runOnce(*other, options.instance, inputs);
     return outputs ? Expected<NamedTensors>(withNames(other->table().functions[0], std::move(*outputs)))
                    : outputs.takeError();
   }
@@ -161,7 +148,7 @@ static Error verifyLibrary(Session &session, const VerifyOptions &options, Strin
     return inputs.takeError();
   if (options.perNode)
     return verifyNodes(session, options, *library, std::move(*inputs));
-  Expected<std::vector<Tensor>> actual = runLibrary(*library, options.instance, *inputs);
+  Expected<std::vector<Tensor>> actual = runOnce(*library, options.instance, *inputs);
   if (!actual)
     return actual.takeError();
   Expected<NamedTensors> expected = expectedOutputs(session, function, options, *inputs);

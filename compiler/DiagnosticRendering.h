@@ -13,7 +13,7 @@
 
 namespace ptc {
 
-/// Exit codes of interface.md that do not stem from a diagnostic's row.
+/// Exit codes that do not stem from a diagnostic's row.
 enum ExitCode : int {
   exitOk = 0,
   exitDifference = 1,

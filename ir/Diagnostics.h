@@ -25,7 +25,7 @@
 
 namespace ptc {
 
-/// What the process exits with; the values are interface.md's exit codes.
+/// What the process exits with; cli/README.md lists the values.
 enum class ExitClass : uint8_t {
   None = 0,
   Usage = 2,

@@ -70,15 +70,7 @@ static Expected<std::vector<Tensor>> run(const ModelLibrary &library, StringRef 
   InstanceOptions how;
   how.threads = threads;
   how.cpuLevel = level.str();
-  Expected<ModelInstance> instance = ModelInstance::create(library, how);
-  if (!instance)
-    return instance.takeError();
-  Expected<std::vector<Tensor>> outputs = instance->makeOutputs(0, inputs);
-  if (!outputs)
-    return outputs.takeError();
-  if (Error error = instance->run(0, inputs, *outputs))
-    return std::move(error);
-  return outputs;
+  return runOnce(library, how, std::move(inputs));
 }
 
 /// Whether the machine runs the level. Any other failure stays an error of the runs.

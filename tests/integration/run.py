@@ -1,32 +1,20 @@
 """Runs the tests of this folder; see README.md."""
 
-import argparse
 import sys
-import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "models")]
+
+import project  # noqa: E402
+import unittests  # noqa: E402
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default="build", type=Path)
-    parser.add_argument("-k", default="", help="only tests with this in their names")
-    parser.add_argument("-j", type=int, default=1, help="jobs of one build")
-    parser.add_argument("--models", action="store_true", help="accepted, without effect")
-    arguments = parser.parse_args()
-    sys.path[:0] = [str(HERE), str(HERE.parents[1] / "models")]
-    import project
-
-    project.BUILD = arguments.build.resolve()
+    arguments = unittests.parse(__doc__)
+    project.BUILD = arguments.build
     project.JOBS = arguments.j
-    loader = unittest.TestLoader()
-    if arguments.k:
-        loader.testNamePatterns = [f"*{arguments.k}*"]
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(loader.discover(str(HERE)))
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    return failed != 0
+    return unittests.run(arguments, lambda loader: loader.discover(str(HERE)))
 
 
 if __name__ == "__main__":

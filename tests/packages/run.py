@@ -1,6 +1,5 @@
 """Uses ptc as it is installed, from folders outside of the source tree; see README.md."""
 
-import argparse
 import json
 import os
 import re
@@ -17,6 +16,9 @@ import onnx.parser
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+import unittests  # noqa: E402
+
 BUILD = None
 WORK = None  # a folder for this run
 
@@ -248,23 +250,11 @@ else:
 
 def main():
     global BUILD, WORK
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    parser.add_argument("-k", default="", help="only tests with this in their names")
-    parser.add_argument("-j", type=int, default=1, help="accepted, without effect")
-    parser.add_argument("--models", action="store_true", help="accepted, without effect")
-    arguments = parser.parse_args()
-    BUILD = arguments.build.resolve()
-    loader = unittest.TestLoader()
-    if arguments.k:
-        loader.testNamePatterns = [f"*{arguments.k}*"]
+    arguments = unittests.parse(__doc__)
+    BUILD = arguments.build
     with tempfile.TemporaryDirectory(prefix="ptc-packages-") as name:
         WORK = Path(name).resolve()
-        tests = loader.loadTestsFromModule(sys.modules[__name__])
-        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(tests)
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    return failed != 0
+        return unittests.run(arguments, lambda loader: loader.loadTestsFromModule(sys.modules[__name__]))
 
 
 if __name__ == "__main__":

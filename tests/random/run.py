@@ -1,6 +1,5 @@
 """Tests the operators that draw numbers; see README.md."""
 
-import argparse
 import math
 import subprocess
 import sys
@@ -13,8 +12,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "runtime" / "python"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python")]
 import ptc  # noqa: E402
+import unittests  # noqa: E402
 
 PROGRAM = None  # the command; main sets it
 FLOAT, DOUBLE, INT32, BOOL = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.BOOL
@@ -130,20 +130,9 @@ class RandomTest(unittest.TestCase):
 
 def main():
     global PROGRAM
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    parser.add_argument("-k", default="", help="only tests with this in their names")
-    parser.add_argument("-j", type=int, default=1, help="accepted, without effect")
-    parser.add_argument("--models", action="store_true", help="accepted, without effect")
-    arguments = parser.parse_args()
-    PROGRAM = arguments.build.resolve() / "bin" / "ptc"
-    loader = unittest.TestLoader()
-    if arguments.k:
-        loader.testNamePatterns = [f"*{arguments.k}*"]
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(loader.loadTestsFromTestCase(RandomTest))
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    return failed != 0
+    arguments = unittests.parse(__doc__)
+    PROGRAM = arguments.build / "bin" / "ptc"
+    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(RandomTest))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,31 @@
+"""What the run.py of a suite of unittest cases shares: its flags, and the closing line that suites.py counts."""
+
+import argparse
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def parse(description):
+    """The flags of every suite; `build` is absolute, `j` is the number of jobs of what a test starts."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("-k", default="", help="only tests with this in their names")
+    parser.add_argument("-j", type=int, default=1, help="jobs of one build, where a test has any")
+    parser.add_argument("--models", action="store_true", help="accepted, without effect")
+    arguments = parser.parse_args()
+    arguments.build = arguments.build.resolve()
+    return arguments
+
+
+def run(arguments, load):
+    """Runs what `load(loader)` finds and prints the counts; whether a test failed."""
+    loader = unittest.TestLoader()
+    if arguments.k:
+        loader.testNamePatterns = [f"*{arguments.k}*"]
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(load(loader))
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    return failed != 0
