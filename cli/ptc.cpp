@@ -205,10 +205,13 @@ int ptc::runProgram(int argc, char **argv, const CompilerParts &parts) {
     printVerbs(arguments.empty() ? errs() : outs());
     return arguments.empty() ? exitUsage : exitOk;
   }
-  if (arguments.front() == "--mk")
-    return printIntegration("share/ptc/ptc.mk", argv[0]);
-  if (arguments.front() == "--cmake")
-    return printIntegration("share/cmake/ptc", argv[0]);
+  if (is_contained({"--mk", "--cmake"}, arguments.front())) {
+    if (arguments.size() == 1)
+      return printIntegration(arguments.front() == "--mk" ? "share/ptc/ptc.mk" : "share/cmake/ptc", argv[0]);
+    Diagnostics diagnostics(errs(), {DiagnosticFormat::Text, sys::Process::StandardErrHasColors(), false}, "ptc");
+    diagnostics.error(exitUsage, "unexpected argument '" + arguments[1] + "'", arguments.front() + " stands alone");
+    return exitUsage;
+  }
   if (arguments.front() == "--version")
     arguments.front() = "version";
   std::string name = arguments.front();

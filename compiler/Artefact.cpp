@@ -111,6 +111,8 @@ Error Artefact::checkOptions() {
                      "--fp=strict or contract");
   if (compilation.options.debugInfo && !llvm::is_contained(info.outputs, "so"))
     return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "a target that makes libraries");
+  if (!compilation.options.taps.empty() && !llvm::is_contained(info.outputs, "so"))
+    return exitError(exitUsage, "--target=" + info.name + " has no --tap", "a target that makes libraries");
   if (Error error = chooseLevels())
     return error;
   return checkLibraryOptions();
