@@ -54,8 +54,7 @@ std::vector<std::string> nodeNames(mlir::Location location) {
 static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
   int64_t bytes = 0;
   for (mlir::Value buffer : launch.getBuffers()) {
-    while (auto flatten = buffer.getDefiningOp<loop::FlattenOp>())
-      buffer = flatten.getBuffer();
+    buffer = loop::skipViews(buffer);
     if (isa_and_nonnull<loop::WeightOp, loop::ConstantOp>(buffer.getDefiningOp())) {
       auto type = cast<loop::BufferType>(buffer.getType());
       bytes += type.getElementCount().asConstant().value_or(0) * type.getElementBytes();

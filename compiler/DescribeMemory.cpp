@@ -3,6 +3,7 @@
 // First and last use are read off the launches; for how long the plan reserves the bytes is the planner's own word
 // (`keptUntilAttr` of a loop.at). The two differ where the planner is not exact, and a gate tells so.
 #include "compiler/Artefact.h"
+#include "compiler/memory/BufferUses.h"
 #include "compiler/memory/Passes.h"
 #include "llvm/ADT/bit.h"
 
@@ -11,12 +12,12 @@ using namespace llvm;
 namespace ptc {
 
 namespace {
-/// The launches of a program in order. An `if` stands for the launch after its condition was read.
+/// The launches of a program in order. An `if` or a loop stands for the launch after its condition was read.
 class LaunchOrder {
 public:
   explicit LaunchOrder(loop::ProgramOp program) {
     program.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
-      if (isa<loop::IfOp>(op))
+      if (loop::isControlFlow(op))
         numbers[op] = int64_t(nodes.size());
       if (!isa<loop::LaunchOp>(op))
         return;
@@ -28,6 +29,12 @@ public:
   std::optional<int64_t> numberOf(mlir::Operation *op) const {
     auto found = numbers.find(op);
     return found == numbers.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The last launch inside of a loop.
+  std::optional<int64_t> lastIn(mlir::Operation *loop) const {
+    std::optional<int64_t> last;
+    loop->walk([&](loop::LaunchOp launch) { last = numberOf(launch); });
+    return last;
   }
   /// The first node of a launch.
   std::string nodeOf(int64_t launch) const {
@@ -41,11 +48,12 @@ private:
 } // namespace
 
 static void addUses(mlir::Value buffer, const LaunchOrder &order, SmallVectorImpl<int64_t> &uses) {
-  for (mlir::Operation *user : buffer.getUsers()) {
-    if (std::optional<int64_t> number = order.numberOf(user))
+  for (loop::UseSpan span : loop::getUses(buffer)) {
+    if (std::optional<int64_t> number = order.numberOf(span.first))
       uses.push_back(*number);
-    if (auto flatten = dyn_cast<loop::FlattenOp>(user))
-      addUses(flatten.getResult(), order, uses);
+    if (isa<loop::RepeatOp>(span.first))
+      if (std::optional<int64_t> last = order.lastIn(span.first))
+        uses.push_back(*last);
   }
 }
 
@@ -65,7 +73,7 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
   artifact::MemoryEntry memory{.function = function.str(),
                                .peak = amountOf(exprOf(program.getArena()), hints),
                                .lowerBound = amountOf(exprOf(program.getLowerBound()), hints)};
-  program.walk([&](loop::IfOp) { ++memory.hostSyncs; });
+  program.walk([&](mlir::Operation *op) { memory.hostSyncs += loop::isControlFlow(op) && op->getNumOperands() > 0; });
   manifest.memory.push_back(std::move(memory));
 
   std::vector<artifact::BufferEntry> buffers;

@@ -1,16 +1,11 @@
 #include "compiler/memory/ArenaUse.h"
-#include "llvm/ADT/MapVector.h"
+#include "compiler/memory/BufferUses.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
 namespace ptc::loop {
-
-static Value skipViews(Value buffer) {
-  while (auto flatten = buffer.getDefiningOp<FlattenOp>())
-    buffer = flatten.getBuffer();
-  return buffer;
-}
 
 /// Bytes of each slot are counted once: buffers that were joined by reuse in place lie at one offset.
 static int64_t countAlive(llvm::ArrayRef<ArenaBuffer> buffers, unsigned launch, const SymbolValues &hints) {
@@ -29,22 +24,25 @@ static int64_t countAlive(llvm::ArrayRef<ArenaBuffer> buffers, unsigned launch, 
 ArenaUse getArenaUse(ProgramOp program) {
   ArenaUse use;
   SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-  llvm::MapVector<Value, unsigned> indices;
+  llvm::DenseMap<Operation *, unsigned> next; // the first launch that is not before an operation
   unsigned launches = 0;
-  program.walk([&](LaunchOp launch) {
-    for (Value argument : launch.getBuffers()) {
-      Value buffer = skipViews(argument);
-      auto at = buffer.getDefiningOp<AtOp>();
-      if (!at)
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    next[op] = launches;
+    launches += isa<LaunchOp>(op);
+  });
+  program.walk<WalkOrder::PreOrder>([&](AtOp at) {
+    auto type = cast<BufferType>(at.getResult().getType());
+    ArenaBuffer buffer{at.getOffset(), type.getElementCount() * type.getElementBytes(), ~0u, 0, at.getLoc()};
+    for (UseSpan span : getUses(at.getResult())) {
+      if (isa<TapOp>(span.first))
         continue;
-      auto [found, isNew] = indices.insert({buffer, use.buffers.size()});
-      auto type = cast<BufferType>(buffer.getType());
-      if (isNew)
-        use.buffers.push_back(
-            {at.getOffset(), type.getElementCount() * type.getElementBytes(), launches, launches, launch.getLoc()});
-      use.buffers[found->second].last = launches;
+      if (next.at(span.first) < buffer.first)
+        std::tie(buffer.first, buffer.location) = std::pair(next.at(span.first), span.first->getLoc());
+      unsigned last = next.at(span.last);
+      buffer.last = std::max(buffer.last, isa<LaunchOp>(span.last) || last == 0 ? last : last - 1);
     }
-    ++launches;
+    if (buffer.first <= buffer.last)
+      use.buffers.push_back(buffer);
   });
   auto offsetOf = [&](const ArenaBuffer &buffer) { return buffer.offset.evaluate(hints).value_or(0); };
   llvm::stable_sort(use.buffers, [&](const ArenaBuffer &a, const ArenaBuffer &b) {

@@ -1,8 +1,9 @@
 //===- PlanMemory.cpp - offsets in one arena ------------------------------===//
 //
 // Every intermediate buffer lives from the launch that first writes it to the one that
-// last reads it. Two buffers may share bytes if their lives do not overlap; the
-// problem is then to pack rectangles (life x size) into a strip of least height.
+// last reads it; one that a loop uses and that is declared outside of it for the whole loop (BufferUses.h). Two buffers
+// may share bytes if their lives do not overlap; the problem is then to pack rectangles (life x size) into a strip of
+// least height.
 //
 // 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
 //    touches each element of A only before it writes the same element of B (InPlaceReuse.cpp), the two are
@@ -21,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/memory/BufferUses.h"
 #include "compiler/memory/InPlaceReuse.h"
 #include "compiler/memory/Passes.h"
 #include "compiler/memory/PlaceBlocks.h"
@@ -81,14 +83,14 @@ private:
 
   void collectBlocks() {
     program.walk<WalkOrder::PreOrder>([&](BufferOp buffer) {
-      if (buffer->use_empty()) {
+      Life life{~0u, 0};
+      for (UseSpan use : getUses(buffer.getResult())) {
+        life.begin = std::min(life.begin, times.at(use.first));
+        life.end = std::max(life.end, times.at(use.last));
+      }
+      if (life.begin > life.end) {
         unused.push_back(buffer);
         return;
-      }
-      Life life{~0u, 0};
-      for (Operation *user : buffer->getUsers()) {
-        life.begin = std::min(life.begin, times.at(user));
-        life.end = std::max(life.end, times.at(user));
       }
       BufferType type = buffer.getResult().getType();
       auto [units, scale] = splitSize(type.getElementCount() * type.getElementBytes());
@@ -234,7 +236,13 @@ private:
         buffer.erase();
       }
     for (BufferOp buffer : unused)
-      buffer.erase();
+      eraseWithViews(buffer);
+  }
+
+  static void eraseWithViews(Operation *view) {
+    for (Operation *user : llvm::make_early_inc_range(view->getUsers()))
+      eraseWithViews(user);
+    view->erase();
   }
 
   ProgramOp program;

@@ -68,7 +68,7 @@ private:
   void hoistDeclarations() {
     Operation *last = nullptr;
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (isa<BufferOp, WeightOp, ConstantOp, FlattenOp>(op)) {
+      if (isa<BufferOp, WeightOp, ConstantOp, FlattenOp, PartOp>(op)) {
         if (last)
           op.moveAfter(last);
         else
@@ -89,43 +89,65 @@ private:
 
   void collectGroups() {
     for (Operation &op : block) {
-      if (!isNode(&op) && !isa<IfOp>(op))
+      if (!isNode(&op) && !isControlFlow(&op))
         continue;
       Entry entry;
       entry.group.nodes = {&op};
       entry.group.position = entries.size();
-      entry.group.isOpaque = isa<IfOp>(op);
+      entry.group.isOpaque = isControlFlow(&op);
       updateAccesses(entry.group);
       entries.push_back(std::move(entry));
     }
+  }
+
+  static Value getWhole(Value buffer) {
+    while (auto part = buffer.getDefiningOp<PartOp>())
+      buffer = part.getBuffer();
+    return buffer;
+  }
+
+  /// Parts of one buffer do not overlap, but what control flow does with parts of its own concerns all others.
+  llvm::SmallDenseSet<Value> getSharedWholes() {
+    llvm::SmallDenseSet<Value> wholes;
+    for (Entry &entry : entries)
+      if (entry.group.isOpaque)
+        for (Value buffer : llvm::concat<Value>(entry.group.read, entry.group.written))
+          if (buffer.getDefiningOp<PartOp>())
+            wholes.insert(getWhole(buffer));
+    return wholes;
   }
 
   void collectDependencies() {
     struct Accesses {
       SmallVector<unsigned> writers, readers;
     };
-    llvm::MapVector<Value, Accesses> accesses;
+    llvm::MapVector<Value, Accesses> byMemory;
+    llvm::SmallDenseSet<Value> wholes = getSharedWholes();
+    auto accessesOf = [&](Value buffer) -> Accesses & {
+      Value whole = getWhole(buffer);
+      return byMemory[wholes.contains(whole) ? whole : buffer];
+    };
     for (unsigned number = 0; number < entries.size(); ++number) {
       Entry &entry = entries[number];
       bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
       for (Value buffer : entry.group.read) {
-        Accesses &a = accesses[buffer];
+        Accesses &a = accessesOf(buffer);
         entry.after.insert(a.writers.begin(), a.writers.end());
       }
       for (Value buffer : entry.group.written) {
         if (Value argument = context.aliases.lookup(buffer)) {
-          Accesses &shared = accesses[argument];
+          Accesses &shared = accessesOf(argument);
           entry.after.insert(shared.readers.begin(), shared.readers.end());
         }
-        Accesses &a = accesses[buffer];
+        Accesses &a = accessesOf(buffer);
         entry.after.insert(a.readers.begin(), a.readers.end());
         if (overwrite)
           entry.after.insert(a.writers.begin(), a.writers.end());
       }
       for (Value buffer : entry.group.read)
-        accesses[buffer].readers.push_back(number);
+        accessesOf(buffer).readers.push_back(number);
       for (Value buffer : entry.group.written)
-        accesses[buffer].writers.push_back(number);
+        accessesOf(buffer).writers.push_back(number);
       entry.after.erase(number);
     }
   }
@@ -457,9 +479,10 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
       for (size_t i = 0; i + 1 < pairs.size(); i += 2)
         context.aliases[getMemory(program.getOutputArgs()[pairs[i + 1]])] = getMemory(program.getInputArgs()[pairs[i]]);
       SmallVector<Block *> blocks;
-      program.walk([&](IfOp op) {
-        blocks.push_back(&op.getThenRegion().front());
-        blocks.push_back(&op.getElseRegion().front());
+      program.walk([&](Operation *op) {
+        if (isControlFlow(op))
+          for (Region &region : op->getRegions())
+            blocks.push_back(&region.front());
       });
       blocks.push_back(&program.getBlock());
       for (Block *block : blocks) {

@@ -86,7 +86,7 @@ struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
         flat.erase();
     }
     program.walk([](Operation *op) {
-      if (isa<BufferOp, WeightOp, ConstantOp>(op))
+      if (isa<BufferOp, WeightOp, ConstantOp, PartOp>(op))
         op->getResult(0).setType(getFlatType(cast<BufferType>(op->getResult(0).getType())));
     });
   }

@@ -7,7 +7,7 @@
 // rise. One pass from first to last: what moves up makes room for what depends on it.
 // A result that may lie over an operand read for the last time counts once, as memory planning will have it.
 //
-// Everything that is no launch (an if, say) keeps its place, and nothing moves across it.
+// Everything that is no launch (an if, a loop) keeps its place, and nothing moves across it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,8 +101,7 @@ private:
 
   /// The buffer behind views; of an aliased pair the input stands for both.
   Value getRoot(Value buffer) {
-    while (auto flatten = buffer.getDefiningOp<FlattenOp>())
-      buffer = flatten.getBuffer();
+    buffer = skipViews(buffer);
     ArrayRef<int64_t> aliases = program.getAliases();
     for (size_t i = 0; i + 1 < aliases.size(); i += 2)
       if (buffer == program.getOutputArgs()[aliases[i + 1]])

@@ -41,7 +41,7 @@ public:
           run(inner);
     }
     for (TapOp tap : llvm::reverse(taps)) {
-      Operation *place = tap.getBuffer() ? lastWriters.lookup(getRoot(tap.getBuffer())) : nullptr;
+      Operation *place = tap.getBuffer() ? lastWriters.lookup(skipViews(tap.getBuffer())) : nullptr;
       if (!place)
         place = lastDeclaration;
       if (place)
@@ -52,13 +52,7 @@ public:
 private:
   void noteWrites(LaunchOp launch, Operation *place, llvm::DenseMap<Value, Operation *> &writers) {
     for (int64_t written : kernels.lookup<KernelOp>(launch.getKernel()).getArgumentsWritten())
-      writers[getRoot(launch.getBuffers()[written])] = place;
-  }
-
-  static Value getRoot(Value buffer) {
-    while (auto flatten = buffer.getDefiningOp<FlattenOp>())
-      buffer = flatten.getBuffer();
-    return buffer;
+      writers[skipViews(launch.getBuffers()[written])] = place;
   }
 
   const SymbolTable &kernels;

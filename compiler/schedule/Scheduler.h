@@ -25,7 +25,7 @@ struct Group {
   llvm::SmallVector<mlir::Operation *> nodes; // in order of execution
   llvm::SmallVector<Expr> outer;              // extents of shared dims, once there are several nodes
   unsigned position = 0;                      // in the block's order
-  bool isOpaque = false;                      // an if: never fused
+  bool isOpaque = false;                      // control flow: never fused
   llvm::SmallVector<mlir::Value> read, written;
   bool reads(mlir::Value buffer) const { return llvm::is_contained(read, buffer); }
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }

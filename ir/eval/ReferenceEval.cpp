@@ -94,6 +94,8 @@ public:
 
 private:
   Results runIf(prim::IfOp op);
+  Results runLoop(prim::LoopOp op);
+  llvm::Expected<bool> isTrue(const Tensor &condition);
   llvm::Expected<std::vector<const Tensor *>> lookup(mlir::OperandRange operands);
 
   SymbolValues symbols;
@@ -114,14 +116,124 @@ llvm::Expected<std::vector<const Tensor *>> Interpreter::lookup(mlir::OperandRan
   return found;
 }
 
+llvm::Expected<bool> Interpreter::isTrue(const Tensor &condition) {
+  if (condition.getNumElements() != 1)
+    return error("the condition has " + llvm::Twine(condition.getNumElements()) + " elements");
+  return condition.getInt(0) != 0;
+}
+
 Results Interpreter::runIf(prim::IfOp op) {
   auto condition = lookup(op->getOperands());
   if (!condition)
     return condition.takeError();
-  const Tensor &value = *condition->front();
-  if (value.getNumElements() != 1)
-    return error("the condition has " + llvm::Twine(value.getNumElements()) + " elements");
-  return run((value.getInt(0) ? op.getThenRegion() : op.getElseRegion()).front());
+  llvm::Expected<bool> isTaken = isTrue(*condition->front());
+  if (!isTaken)
+    return isTaken.takeError();
+  return run((*isTaken ? op.getThenRegion() : op.getElseRegion()).front());
+}
+
+/// Element `index` along dim 0.
+static llvm::Expected<Tensor> takeRow(const Tensor &x, int64_t index) {
+  if (index >= x.getDim(0))
+    return error("round " + llvm::Twine(index) + " of a loop over " + llvm::Twine(x.getDim(0)) + " elements");
+  llvm::Expected<Tensor> row = Tensor::create(x.getElementType(), x.getShape().drop_front());
+  if (row)
+    for (int64_t i = 0; i < row->getNumElements(); ++i)
+      row->copyElement(i, x, index * row->getNumElements() + i);
+  return row;
+}
+
+/// Rows of the type of `stacked` as one tensor.
+static llvm::Expected<Tensor> stackRows(mlir::Value stacked, llvm::ArrayRef<Tensor> rows, const Scope &scope) {
+  llvm::Expected<Tensor> result = allocate(stacked, scope);
+  if (!result)
+    return result;
+  int64_t position = 0;
+  for (const Tensor &row : rows) {
+    if (row.getShape() != result->getShape().drop_front())
+      return error("the rows of a loop differ in their dims");
+    for (int64_t i = 0; i < row.getNumElements(); ++i)
+      result->copyElement(position++, row, i);
+  }
+  return result;
+}
+
+Results Interpreter::runLoop(prim::LoopOp op) {
+  auto operands = lookup(op->getOperands());
+  if (!operands)
+    return operands.takeError();
+  Scope scope{symbols, weights};
+  llvm::Expected<int64_t> trips = op.getTrips() ? evaluateExpr(*op.getTrips(), scope) : INT64_MAX;
+  if (!trips)
+    return trips.takeError();
+  llvm::ArrayRef<const Tensor *> given = *operands;
+  int64_t rounds = *trips;
+  bool isLive = true;
+  if (op.getLimit())
+    rounds = std::min(rounds, given.consume_front()->getInt(0));
+  if (op.getCondition()) {
+    llvm::Expected<bool> holds = isTrue(*given.consume_front());
+    if (!holds)
+      return holds.takeError();
+    isLive = *holds;
+  }
+  unsigned states = op.getStateCount(), kinds = op.getStacks().size();
+  std::vector<Tensor> values; // the states
+  for (const Tensor *initial : given.take_front(states))
+    values.push_back(*initial);
+  std::vector<Tensor> scanned;
+  for (const Tensor *operand : given.drop_front(states))
+    scanned.push_back(*operand); // the region may use up what it captures
+  std::vector<std::vector<Tensor>> rows(kinds);
+  auto carried = op.getCarriedAttr() ? op.getCarriedAttr() : mlir::ArrayAttr::get(op.getContext(), {});
+  for (auto size : carried.getAsRange<prim::CarriedAttr>()) {
+    llvm::Expected<int64_t> initial = evaluateExpr(size.getInitial(), scope);
+    if (!initial)
+      return initial.takeError();
+    symbols[size.getName()] = *initial;
+  }
+  int64_t round = 0;
+  for (; isLive && round < rounds; ++round) {
+    symbols[op.getCounter()] = round;
+    for (auto [argument, state] : llvm::zip_equal(op.getStateArgs(), values))
+      define(argument, std::move(state));
+    for (auto [argument, whole] : llvm::zip_equal(op.getElementArgs(), scanned)) {
+      llvm::Expected<Tensor> row = takeRow(whole, round);
+      if (!row)
+        return row.takeError();
+      define(argument, std::move(*row));
+    }
+    Results yielded = run(op.getBlock());
+    if (!yielded)
+      return yielded;
+    auto next = yielded->begin();
+    if (op.getCondition())
+      isLive = (next++)->getInt(0) != 0;
+    for (Tensor &state : values)
+      state = std::move(*next++);
+    for (std::vector<Tensor> &kind : rows)
+      kind.push_back(std::move(*next++));
+    llvm::SmallVector<std::pair<llvm::StringRef, int64_t>> sizes;
+    for (auto size : carried.getAsRange<prim::CarriedAttr>()) {
+      llvm::Expected<int64_t> value = evaluateExpr(size.getNext(), scope);
+      if (!value)
+        return value.takeError();
+      sizes.push_back({size.getName(), *value});
+    }
+    for (auto [name, value] : sizes)
+      symbols[name] = value;
+  }
+  if (op.getRounds())
+    symbols[*op.getRounds()] = round;
+  for (auto size : carried.getAsRange<prim::CarriedAttr>())
+    symbols[size.getFinal()] = symbols.lookup(size.getName());
+  for (auto [stack, kind] : llvm::zip_equal(op.getStacks(), rows)) {
+    llvm::Expected<Tensor> stacked = stackRows(stack, kind, scope);
+    if (!stacked)
+      return stacked.takeError();
+    values.push_back(std::move(*stacked));
+  }
+  return values;
 }
 
 llvm::Error Interpreter::runOp(mlir::Operation &op) {
@@ -130,6 +242,8 @@ llvm::Error Interpreter::runOp(mlir::Operation &op) {
     return observer ? observer(&op, *results) : llvm::Error::success();
   if (auto choice = mlir::dyn_cast<prim::IfOp>(op)) {
     results = runIf(choice);
+  } else if (auto loop = mlir::dyn_cast<prim::LoopOp>(op)) {
+    results = runLoop(loop);
   } else {
     auto operands = lookup(op.getOperands());
     if (!operands)

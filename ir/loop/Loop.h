@@ -16,7 +16,9 @@
 namespace ptc::loop {
 
 using prim::parseExprList;
+using prim::parseTrips;
 using prim::printExprList;
+using prim::printTrips;
 
 mlir::ParseResult parseOneExpr(mlir::AsmParser &parser, ExprAttr &expr);
 void printOneExpr(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr expr);
@@ -26,6 +28,10 @@ int64_t getElementBytes(mlir::Type elementType);
 
 /// True for pointwise, reduction, scan, scatter, sort, contraction, attention.
 bool isNode(mlir::Operation *op);
+/// The buffer that a view (loop.flatten, loop.part) shows, or the buffer itself.
+mlir::Value skipViews(mlir::Value buffer);
+/// An op with regions of launches: loop.if, loop.repeat.
+bool isControlFlow(mlir::Operation *op);
 /// Extents of the node's iteration domain.
 llvm::SmallVector<Expr> getDomain(mlir::Operation *node);
 void setDomain(mlir::Operation *node, llvm::ArrayRef<Expr> domain);

@@ -121,6 +121,17 @@ bool loop::isNode(Operation *op) {
   return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, ContractionOp, AttentionOp>(op);
 }
 
+Value loop::skipViews(Value buffer) {
+  while (Operation *view = buffer.getDefiningOp()) {
+    if (!isa<FlattenOp, PartOp>(view))
+      break;
+    buffer = view->getOperand(0);
+  }
+  return buffer;
+}
+
+bool loop::isControlFlow(Operation *op) { return isa<IfOp, RepeatOp>(op); }
+
 SmallVector<Expr> loop::getDomain(Operation *node) { return prim::getExprs(node->getAttrOfType<ArrayAttr>("domain")); }
 
 void loop::setDomain(Operation *node, ArrayRef<Expr> domain) {
@@ -159,8 +170,9 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
       add(read, load.getBuffer());
     else if (auto panels = dyn_cast<PanelsOp>(op))
       add(read, panels.getBuffer());
-    else if (auto branch = dyn_cast<IfOp>(op))
-      add(read, branch.getCondition());
+    else if (isControlFlow(op)) // the host reads it
+      for (Value operand : op->getOperands())
+        add(read, operand);
     else if (auto store = dyn_cast<StoreOp>(op)) {
       add(written, store.getBuffer());
       if (store.getCombine())

@@ -134,6 +134,17 @@ def Loop_FlattenOp : Loop_Op<"flatten", [Pure]> {
   let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
 }
 
+def Loop_PartOp : Loop_Op<"part", [Pure]> {
+  let summary = "a buffer within another one, from an element on";
+  let description = [{
+    A view like loop.flatten: both are row-major. Parts of one buffer that are in use at one time do not overlap. The
+    offset is evaluated where the part is used: its symbols need to be bound there only.
+  }];
+  let arguments = (ins Loop_Buffer:$buffer, Prim_ExprAttr:$offset);
+  let results = (outs Loop_Buffer:$result);
+  let assemblyFormat = "$buffer `from` custom<OneExpr>($offset) attr-dict `:` type($buffer) `->` type($result)";
+}
+
 def Loop_AtOp : Loop_Op<"at", [Pure]> {
   let summary = "a buffer at a byte offset of the arena";
   let arguments = (ins Prim_ExprAttr:$offset);
@@ -161,6 +172,27 @@ def Loop_IfOp : Loop_Op<"if", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let arguments = (ins Loop_Buffer:$condition);
   let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
   let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` type($condition)";
+}
+
+def Loop_RepeatOp : Loop_Op<"repeat", [SingleBlock, NoTerminator, NoRegionArguments, AttrSizedOperandSegments]> {
+  let summary = "runs its region round after round";
+  let description = [{
+    Round i, counted from 0, runs if i < `trips`, i < the si64 in `limit` and the i1 in `condition` is not 0, as far as
+    these are given. The host reads the buffers before each round; the region writes a new condition. Inside,
+    the symbol `counter` is i; behind the op the symbol `rounds` is the number of rounds.
+
+    A buffer that is declared inside holds a value of one round. One that is declared outside and used inside keeps its
+    bytes for itself from the first round to the last one.
+  }];
+  let arguments = (ins StrAttr:$counter, OptionalAttr<Prim_ExprAttr>:$trips, OptionalAttr<StrAttr>:$rounds,
+                       OptionalAttr<Prim_CarriedArrayAttr>:$carried,
+                       Optional<Loop_Buffer>:$limit, Optional<Loop_Buffer>:$condition);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $counter custom<Trips>($trips) (`limit` $limit^ `:` type($limit))? (`while` $condition^ `:` type($condition))?
+    (`binds` $rounds^)? (`carries` $carried^)? $body attr-dict
+  }];
+  let extraClassDeclaration = [{ ::mlir::Block &getBlock() { return getBody().front(); } }];
 }
 
 def Loop_FusedOp : Loop_Op<"fused", [SingleBlock, NoTerminator, NoRegionArguments]> {

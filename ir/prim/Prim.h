@@ -49,6 +49,10 @@ inline void printExprList(mlir::AsmPrinter &printer, mlir::Operation *, mlir::Ar
   printExprList(printer, exprs);
 }
 
+/// ` below EXPR`, or nothing.
+mlir::ParseResult parseTrips(mlir::AsmParser &parser, ExprAttr &trips);
+void printTrips(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr trips);
+
 /// Uses of a value other than by optional taps: what patterns that want a value for themselves ask, so that observing
 /// a program changes it as little as can be.
 unsigned countReaders(mlir::Value value);

@@ -81,6 +81,20 @@ void prim::printExprList(AsmPrinter &printer, ArrayAttr exprs) {
   printer << ']';
 }
 
+ParseResult prim::parseTrips(AsmParser &parser, ExprAttr &trips) {
+  if (failed(parser.parseOptionalKeyword("below")))
+    return success();
+  Expr expr = Expr::parse(parser);
+  if (expr)
+    trips = expr;
+  return success(bool(expr));
+}
+
+void prim::printTrips(AsmPrinter &printer, Operation *, ExprAttr trips) {
+  if (trips)
+    printer << "below " << Expr(trips).str();
+}
+
 ArrayAttr prim::getExprArray(MLIRContext *context, ArrayRef<Expr> exprs) {
   SmallVector<Attribute> list(exprs.begin(), exprs.end());
   return ArrayAttr::get(context, list);

@@ -87,6 +87,14 @@ def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {
   let assemblyFormat = "`<` $name `,` $file `,` $offset `,` $size `>`";
 }
 
+def Prim_CarriedAttr : Prim_Attr<"Carried", "carried"> {
+  let summary = "a size that a loop carries from round to round";
+  let parameters = (ins StringRefParameter<>:$name, "::ptc::ExprAttr":$initial, "::ptc::ExprAttr":$next,
+                        StringRefParameter<>:$final);
+  let assemblyFormat = "`<` $name `=` $initial `then` $next `,` `finally` $final `>`";
+}
+def Prim_CarriedArrayAttr : TypedArrayAttrBase<Prim_CarriedAttr, "sizes that a loop carries">;
+
 //===----------------------------------------------------------------------===//
 // Enums
 //===----------------------------------------------------------------------===//

@@ -245,7 +245,56 @@ def Prim_IfOp : Prim_Op<"if", [RecursiveMemoryEffects, SingleBlockImplicitTermin
   let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` functional-type(operands, results)";
 }
 
-def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["IfOp"]>]> {
+def Prim_LoopOp : Prim_Op<"loop", [RecursiveMemoryEffects, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "runs its region round after round; states are carried on, rows are stacked";
+  let description = [{
+    Round i, counted from 0, runs if i < `trips` (never negative), i < `limit` (a si64 scalar) and the condition holds,
+    as far as these are given; one of them is. The condition of round 0 is the operand, that of the next ones the first
+    value that the region yields (there is none without the operand).
+
+    Region arguments: the states, then element i along dim 0 of each scanned value, which has at least `trips` of them.
+    Inside, the symbol `counter` is i. Values from outside are used directly. Yields: [condition,] the next states, rows.
+    Results: the last states (without a round the initial ones), then the rows of each kind stacked along a new dim 0
+    of as many elements as there were rounds: `trips` if nothing else limits them, else the symbol `rounds`,
+    which the op binds for what comes after it.
+
+    `carried` are sizes that change from round to round: a symbol of the region that is `initial` in round 0 and
+    takes the value `next` after each round; behind the op the symbol `final` is the value after the last round.
+    The dims of states are written with these.
+  }];
+  let arguments = (ins StrAttr:$counter, OptionalAttr<Prim_ExprAttr>:$trips, OptionalAttr<StrAttr>:$rounds,
+                       OptionalAttr<Prim_CarriedArrayAttr>:$carried,
+                       Optional<Prim_IntTensor>:$limit, Optional<Prim_BoolTensor>:$condition,
+                       Variadic<Prim_Tensor>:$initial, Variadic<Prim_Tensor>:$scanned);
+  let results = (outs Variadic<Prim_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $counter custom<Trips>($trips) (`limit` $limit^)? (`while` $condition^)? (`binds` $rounds^)? (`carries` $carried^)?
+    `states` `(` $initial `)` `over` `(` $scanned `)` $body attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    unsigned getStateCount() { return getInitial().size(); }
+    ::mlir::ArrayRef<::mlir::BlockArgument> getStateArgs() { return getBlock().getArguments().take_front(getStateCount()); }
+    ::mlir::ArrayRef<::mlir::BlockArgument> getElementArgs() { return getBlock().getArguments().drop_front(getStateCount()); }
+    /// What a round yields.
+    ::mlir::Value getNextCondition() { return getCondition() ? getBlock().getTerminator()->getOperand(0) : ::mlir::Value(); }
+    ::mlir::OperandRange getNextStates() {
+      return getBlock().getTerminator()->getOperands().slice(getCondition() ? 1 : 0, getStateCount());
+    }
+    ::mlir::OperandRange getRows() {
+      return getBlock().getTerminator()->getOperands().drop_front((getCondition() ? 1 : 0) + getStateCount());
+    }
+    ::mlir::ResultRange getFinalStates() { return getResults().take_front(getStateCount()); }
+    ::mlir::ResultRange getStacks() { return getResults().drop_front(getStateCount()); }
+    /// The number of rounds behind the op: an expression; null if no symbol stands for it.
+    ::ptc::Expr getRoundCount();
+  }];
+}
+
+def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["IfOp", "LoopOp"]>]> {
   let arguments = (ins Variadic<Prim_Tensor>:$values);
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

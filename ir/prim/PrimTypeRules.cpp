@@ -191,3 +191,81 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   results.push_back(getTensorType(lhs, getElementType(adaptor.getLhs())));
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+Expr LoopOp::getRoundCount() {
+  if (std::optional<StringRef> symbol = getRounds())
+    return Expr::symbol(getContext(), *symbol);
+  return !getCondition() && !getLimit() && getTrips() ? *getTrips() : Expr();
+}
+
+/// The type with sizes that the loop carries at one of their values.
+static Type atCarried(Type type, LoopOp loop, function_ref<Expr(CarriedAttr)> value) {
+  auto carried = loop.getCarriedAttr();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!carried || !tensor)
+    return type;
+  SmallVector<Expr> dims = getDims(type);
+  for (Expr &dim : dims)
+    dim = dim.substitute([&](StringRef name) -> Expr {
+      for (auto size : carried.getAsRange<CarriedAttr>())
+        if (size.getName() == name)
+          return value(size);
+      return {};
+    });
+  return getTensorType(dims, tensor.getElementType());
+}
+
+LogicalResult LoopOp::verify() {
+  if (!getTrips() && !getLimit() && !getCondition())
+    return emitOpError("never ends: it has no trips, no limit and no condition");
+  if (!getScanned().empty() && !getTrips())
+    return emitOpError("scans values without trips");
+  if (getTrips() && getTrips()->isConstant() && getTrips()->getValue() < 0)
+    return emitOpError("has fewer than no trips");
+  for (Value operand : {getLimit(), getCondition()})
+    if (operand && getRank(operand) != 0)
+      return emitOpError("takes scalars for its limit and its condition, not ") << operand.getType();
+  return success();
+}
+
+LogicalResult LoopOp::verifyRegions() {
+  Operation *yield = getBlock().getTerminator();
+  size_t states = getInitial().size(), leading = getCondition() ? 1 : 0;
+  if (getResults().size() < states || getBlock().getNumArguments() != states + getScanned().size() ||
+      yield->getNumOperands() != leading + getResults().size())
+    return emitOpError("has ") << states << " states, " << getScanned().size() << " scanned values and "
+                               << getResults().size() << " results, its region " << getBlock().getNumArguments()
+                               << " arguments and " << yield->getNumOperands() << " values";
+  if (getCondition() && getNextCondition().getType() != getCondition().getType())
+    return emitOpError("yields a condition of type ") << getNextCondition().getType();
+  for (size_t i = 0; i < states; ++i) {
+    Type state = getStateArgs()[i].getType();
+    Type initial = atCarried(state, *this, [](CarriedAttr size) { return Expr(size.getInitial()); });
+    Type next = atCarried(state, *this, [](CarriedAttr size) { return Expr(size.getNext()); });
+    Type last = atCarried(state, *this, [&](CarriedAttr size) { return Expr::symbol(getContext(), size.getFinal()); });
+    if (initial != getInitial()[i].getType() || next != getNextStates()[i].getType() ||
+        last != getResults()[i].getType())
+      return emitOpError("carries state ")
+             << i << " of type " << state << " from " << getInitial()[i].getType() << " over "
+             << getNextStates()[i].getType() << " to " << getResults()[i].getType();
+  }
+  for (auto [scanned, element] : llvm::zip_equal(getScanned(), getElementArgs())) {
+    SmallVector<Expr> dims = getDims(scanned);
+    if (dims.empty() || element.getType() != getTensorType(ArrayRef<Expr>(dims).drop_front(), getElementType(scanned)))
+      return emitOpError("scans ") << scanned.getType() << " as " << element.getType();
+  }
+  for (auto [row, stack] : llvm::zip_equal(getRows(), getStacks())) {
+    SmallVector<Expr> dims = getDims(row);
+    Expr rounds = getRoundCount();
+    if (!rounds)
+      return emitOpError("stacks rows, but no symbol is bound to the number of rounds");
+    dims.insert(dims.begin(), rounds);
+    if (stack.getType() != getTensorType(dims, getElementType(row)))
+      return emitOpError("stacks rows of type ") << row.getType() << " as " << stack.getType();
+  }
+  return success();
+}

@@ -37,7 +37,7 @@ llvm::DenseSet<Operation *> findNeeded(Operation *function) {
       open.push_back(op);
   };
   function->walk([&](Operation *op) {
-    bool isOfRegion = isa_and_nonnull<IfOp>(op->getParentOp()); // needed with its If
+    bool isOfRegion = isa_and_nonnull<IfOp, LoopOp>(op->getParentOp()); // needed with its If or Loop
     if (!isOfRegion && op != function && (op->hasTrait<OpTrait::IsTerminator>() || isa<TapOp>(op)))
       need(op);
     if (isOfRegion && isa<TapOp>(op) && !isOptionalTap(op))

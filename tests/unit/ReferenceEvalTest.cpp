@@ -373,6 +373,61 @@ TEST_CASE("ops with constant operands fold within a limit", "[eval]") {
   function.walk([&](prim::GatherOp op) { CHECK_FALSE(fold(op)); });
 }
 
+TEST_CASE("loops run while their bounds and their condition let them", "[eval]") {
+  Fixture f;
+  // Running sums of the rows of x, with the number of the round; limited by the trips and by a condition.
+  const std::string text = R"(
+    func.func @f(%x: tensor<?x2xf32, #prim.dims<[n, 2]>>, %go: tensor<i1>, %limit: tensor<si64>, %most: tensor<f32>)
+        -> (tensor<2xf32>, tensor<?x2xf32, #prim.dims<[rounds, 2]>>, tensor<?xsi64, #prim.dims<[rounds]>>, tensor<si64>) {
+      %zero = prim.constant dense<0.0> : tensor<2xf32>
+      %last, %rows, %numbers = prim.loop "i" below n limit %limit while %go binds "rounds" states(%zero) over(%x) {
+      ^bb0(%state: tensor<2xf32>, %element: tensor<2xf32>):
+        %sum = prim.add %state, %element : tensor<2xf32>
+        %i = prim.exprs [i] : tensor<si64>
+        %all = prim.reduce sum %sum, [0] : tensor<2xf32> -> tensor<f32>
+        %less = prim.lt %all, %most : tensor<f32>
+        prim.yield %less, %sum, %sum, %i : tensor<i1>, tensor<2xf32>, tensor<2xf32>, tensor<si64>
+      } : (tensor<si64>, tensor<i1>, tensor<2xf32>, tensor<?x2xf32, #prim.dims<[n, 2]>>)
+        -> (tensor<2xf32>, tensor<?x2xf32, #prim.dims<[rounds, 2]>>, tensor<?xsi64, #prim.dims<[rounds]>>)
+      %count = prim.exprs [rounds] : tensor<si64>
+      return %last, %rows, %numbers, %count : tensor<2xf32>, tensor<?x2xf32, #prim.dims<[rounds, 2]>>,
+        tensor<?xsi64, #prim.dims<[rounds]>>, tensor<si64>
+    })";
+  SymbolValues symbols;
+  symbols["n"] = 3;
+  const Values x = {1, 2, 10, 20, 100, 200};
+  auto run = [&](bool go, double limit, double most) {
+    auto results = f.run(text, {x, {double(go)}, {limit}, {most}}, symbols);
+    if (!results)
+      FAIL(llvm::toString(results.takeError()));
+    std::vector<Values> values;
+    for (const Tensor &result : *results)
+      values.push_back(f.values(result));
+    return values;
+  };
+  const Values sums = {1, 2, 11, 22, 111, 222};
+  CHECK(run(true, 9, 1e9) == std::vector<Values>{{111, 222}, sums, {0, 1, 2}, {3}});
+  CHECK(run(true, 9, 30) == std::vector<Values>{{11, 22}, {1, 2, 11, 22}, {0, 1}, {2}});
+  CHECK(run(true, 1, 1e9) == std::vector<Values>{{1, 2}, {1, 2}, {0}, {1}});
+  CHECK(run(true, -5, 1e9) == std::vector<Values>{{0, 0}, {}, {}, {0}});
+  CHECK(run(false, 9, 1e9) == std::vector<Values>{{0, 0}, {}, {}, {0}});
+
+  auto grown = f.run(R"(
+    func.func @f(%x: tensor<1x2xf32>) -> tensor<?x2xf32, #prim.dims<[m, 2]>> {
+      %y = prim.loop "i" below 3 carries [#prim.carried<"n" = <1> then <n + 1>, finally "m">] states(%x) over() {
+      ^bb0(%state: tensor<?x2xf32, #prim.dims<[n, 2]>>):
+        %next = prim.concat %state, %x axis 0
+          : (tensor<?x2xf32, #prim.dims<[n, 2]>>, tensor<1x2xf32>) -> tensor<?x2xf32, #prim.dims<[n + 1, 2]>>
+        prim.yield %next : tensor<?x2xf32, #prim.dims<[n + 1, 2]>>
+      } : (tensor<1x2xf32>) -> tensor<?x2xf32, #prim.dims<[m, 2]>>
+      return %y : tensor<?x2xf32, #prim.dims<[m, 2]>>
+    })",
+                     {{1, 2}});
+  if (!grown)
+    FAIL(llvm::toString(grown.takeError()));
+  CHECK(f.values(grown->front()) == Values{1, 2, 1, 2, 1, 2, 1, 2});
+}
+
 TEST_CASE("one value is computed from given ones, through branches", "[eval]") {
   Fixture f;
   mlir::func::FuncOp function = f.parse(R"(
