@@ -99,7 +99,7 @@ static void printInterface(raw_ostream &os, const ptc_model_table &table) {
     for (const ptc_value &value : ArrayRef(function.inputs, function.input_count))
       os << "  input  " << formatValue(value) << (value.alias >= 0 ? " (updated in place)" : "") << '\n';
     for (const ptc_value &value : ArrayRef(function.outputs, function.output_count))
-      os << "  output " << formatValue(value) << '\n';
+      os << "  output " << formatValue(value) << (isFound(value) ? " (its size is found by the run)" : "") << '\n';
     for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count)) {
       os << "  symbol " << symbol.name << " from " << symbol.min;
       if (symbol.max != INT64_MAX)

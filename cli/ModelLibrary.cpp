@@ -189,6 +189,10 @@ static std::vector<ptc_tensor> viewsOf(std::vector<Tensor> &tensors) {
   return views;
 }
 
+bool isFound(const ptc_value &value) {
+  return std::any_of(value.dims, value.dims + value.rank, [](const ptc_dim &dim) { return dim.flags & PTC_DIM_FOUND; });
+}
+
 Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std::vector<Tensor> &inputs) {
   const ptc_function &interface = entry->functions[function];
   std::vector<ptc_tensor> views = viewsOf(inputs);
@@ -202,7 +206,7 @@ Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std:
   if (ptc_status status = entry->output_shapes(context, function, views.data(), shapes.data()))
     return failed(status, "run");
   for (unsigned i = 0; i < interface.output_count; ++i)
-    if (!outputs[i].allocate())
+    if (!isFound(interface.outputs[i]) && !outputs[i].allocate())
       return noMemoryFor(Twine("output '") + interface.outputs[i].name + "'", outputs[i]);
   return outputs;
 }
@@ -217,13 +221,18 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
   const ptc_function &interface = entry->functions[function];
   std::vector<ptc_tensor> in = viewsOf(inputs), out = viewsOf(outputs);
   for (unsigned i = 0; i < interface.output_count; ++i)
-    if (interface.outputs[i].alias >= 0)
+    if (interface.outputs[i].alias >= 0 || isFound(interface.outputs[i]))
       out[i].data = nullptr;
   if (ptc_status status = entry->run(context, function, in.data(), out.data(), nullptr, nullptr))
     return failed(status, "run");
   for (unsigned i = 0; i < interface.output_count; ++i)
-    if (interface.outputs[i].alias >= 0)
+    if (interface.outputs[i].alias >= 0) {
       outputs[i].bytes = inputs[interface.outputs[i].alias].bytes;
+    } else if (isFound(interface.outputs[i])) { // its shape is there already
+      auto *bytes = static_cast<const char *>(out[i].data);
+      outputs[i].bytes.assign(bytes, bytes + byteSize(outputs[i].dtype, outputs[i].elementCount()));
+      std::free(out[i].data); // the instance has no allocator of its own
+    }
   return Error::success();
 }
 

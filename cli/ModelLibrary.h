@@ -46,7 +46,8 @@ public:
   const ptc_model_table &table() const { return *entry; }
   const ptc_model *getModel() const { return model; }
 
-  /// Zeroed outputs of the shapes that these inputs give. The output of an alias pair has no bytes: see run.
+  /// Zeroed outputs of the shapes that these inputs give. The output of an alias pair has no bytes: see run; nor has
+  /// one whose shape only a run knows.
   llvm::Expected<std::vector<Tensor>> makeOutputs(unsigned function, std::vector<Tensor> &inputs);
   llvm::Error warmUp(unsigned function, std::vector<Tensor> &inputs);
   /// Outputs that share an input's buffer are updated there, and copied to `outputs` afterwards.
@@ -71,6 +72,8 @@ bool isLibraryFile(llvm::StringRef path);
 llvm::Error noMemoryFor(const llvm::Twine &what, const Tensor &tensor);
 /// Exit code for a status of the ABI.
 int exitCodeOf(ptc_status status);
+/// Whether only a run knows the output's shape.
+bool isFound(const ptc_value &value);
 /// "x float32 [batch, 3, 224, 224]"
 std::string formatValue(const ptc_value &value);
 

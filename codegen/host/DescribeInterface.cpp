@@ -65,7 +65,8 @@ int indexOf(ArrayRef<Symbol> symbols, StringRef name) {
   return found == symbols.end() ? -1 : found - symbols.begin();
 }
 
-Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef<Symbol> symbols) {
+Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef<Symbol> symbols,
+              const loop::BoundSymbols &bound) {
   Value value{.name = name.str(), .dtype = dtypeOf(elementType)};
   for (Expr extent : cast<loop::BufferType>(argument.getType()).getShape()) {
     Dim dim{.text = extent.str()};
@@ -73,27 +74,35 @@ Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef
       dim.extent = extent.getValue();
     else if (extent.isSymbol())
       dim.symbol = indexOf(symbols, extent.getSymbol());
+    dim.isFound = bound.uses(extent);
     value.dims.push_back(std::move(dim));
   }
   return value;
 }
 
 std::vector<Value> valuesOf(ArrayRef<BlockArgument> arguments, ArrayAttr names, ArrayAttr types,
-                            ArrayRef<Symbol> symbols) {
+                            ArrayRef<Symbol> symbols, const loop::BoundSymbols &bound) {
   std::vector<Value> values;
   for (auto [argument, name, type] : llvm::zip_equal(arguments, names, types))
-    values.push_back(valueOf(argument, cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue(), symbols));
+    values.push_back(
+        valueOf(argument, cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue(), symbols, bound));
   return values;
 }
 
 Function functionOf(const HostFunction &host) {
   loop::ProgramOp program = host.variants.back();
   Function function{.name = host.name};
+  loop::BoundSymbols bound(program);
   function.symbols = symbolsOf(program);
   function.inputs =
-      valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols);
+      valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols, bound);
   function.outputs =
-      valuesOf(program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes(), function.symbols);
+      valuesOf(program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes(), function.symbols, bound);
+  for (const loop::BoundSymbol &symbol : bound.getAll())
+    if (llvm::any_of(program.getOutputArgs(), [&](BlockArgument output) {
+          return cast<loop::BufferType>(output.getType()).getElementCount().uses(symbol.name);
+        }))
+      function.found.push_back({symbol.name, symbol.atMost ? symbol.atMost.str() : ""});
   ArrayRef<int64_t> aliases = program.getAliases();
   for (size_t i = 0; i + 1 < aliases.size(); i += 2) {
     function.inputs[aliases[i]].alias = aliases[i + 1];
@@ -122,16 +131,19 @@ std::string guardText(Expr guard) {
 
 std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
   std::vector<Guard> guards;
-  for (Expr expr : prim::getExprs(program.getGuards())) {
-    Guard guard{.text = guardText(expr)};
-    expr.walkSymbols([&](StringRef name) {
-      int index = indexOf(symbols, name);
-      if (index >= 0 && !llvm::is_contained(guard.symbols, unsigned(index)))
-        guard.symbols.push_back(index);
-    });
-    guards.push_back(std::move(guard));
-  }
+  for (Expr expr : prim::getExprs(program.getGuards()))
+    guards.push_back(guardOf(expr, [&](StringRef name) { return indexOf(symbols, name); }));
   return guards;
+}
+
+Guard guardOf(Expr condition, llvm::function_ref<int(StringRef)> indexOf) {
+  Guard guard{.text = guardText(condition)};
+  condition.walkSymbols([&](StringRef name) {
+    int index = indexOf(name);
+    if (index >= 0 && !llvm::is_contained(guard.symbols, unsigned(index)))
+      guard.symbols.push_back(index);
+  });
+  return guard;
 }
 
 ModelInterface describeInterface(const HostInputs &inputs) {

@@ -67,7 +67,8 @@ public:
   Constant *dtype(DType type) { return c.record({c.i8(type.code), c.i8(type.bits), c.i16(1)}, sizeof(ptc_dtype)); }
 
   Constant *dim(const Dim &dim) {
-    return c.record({c.i64(dim.extent), c.i32(dim.symbol), c.i32(0), c.string(dim.text)}, sizeof(ptc_dim));
+    return c.record({c.i64(dim.extent), c.i32(dim.symbol), c.i32(dim.isFound ? PTC_DIM_FOUND : 0), c.string(dim.text)},
+                    sizeof(ptc_dim));
   }
 
   Constant *symbol(const Symbol &symbol) {
@@ -148,7 +149,8 @@ public:
   }
 
   Constant *guard(const Guard &guard) {
-    return c.record({c.string(guard.text), c.i32(guard.symbols.size()), c.i32(0),
+    return c.record({c.string(guard.text), guard.nodes.empty() ? c.null() : c.string(guard.nodes),
+                     c.i32(guard.symbols.size()), c.i32(0),
                      list(guard.symbols, "guard_symbols", [&](unsigned symbol) { return c.i32(symbol); })},
                     sizeof(ptc_rt_guard));
   }
@@ -162,10 +164,14 @@ public:
                        c.i32(tap.number), c.i32(tap.launch)},
                       sizeof(ptc_rt_tap_site));
     };
+    auto bound = [&](const BoundSite &site) {
+      return c.record({c.string(site.symbol), c.string(site.nodes)}, sizeof(ptc_rt_bound_symbol));
+    };
     return c.record({c.string(code.name), code.program, code.arenaBytes, c.orNull(code.scratchBytes),
                      c.orNull(code.guard), list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
                      list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size()),
-                     list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(0)},
+                     list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(code.blocks),
+                     list(code.bound, "bound_symbols", bound), c.i32(code.bound.size()), c.i32(code.innerGuards)},
                     sizeof(ptc_rt_variant));
   }
 

@@ -41,7 +41,7 @@ public:
 
     unsigned values = function.inputs.size();
     for (const host::Value &value : function.outputs)
-      values += value.alias < 0;
+      values += value.alias >= 0 ? 0 : value.isFound() ? 2 : 1;
     begin(function.cPrefix + "_run", i32, first + values + 2);
     finish(call(
         "ptc_rt_run", i32,

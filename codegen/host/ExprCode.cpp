@@ -59,7 +59,9 @@ Value *ExprCode::emit(Expr expr) {
   case ExprKind::Constant:
     return builder.getInt64(expr.getValue());
   case ExprKind::Symbol: {
-    Value *value = symbols.lookup(expr.getSymbol());
+    if (Value *address = symbols.addresses.lookup(expr.getSymbol()))
+      return builder.CreateLoad(builder.getInt64Ty(), address);
+    Value *value = symbols.values.lookup(expr.getSymbol());
     assert(value && "a host expression uses a symbol that is not bound");
     return value;
   }

@@ -9,7 +9,11 @@
 
 namespace ptc::host {
 
-using SymbolCode = llvm::StringMap<llvm::Value *>;
+/// Values of symbols, or where they are read anew at every use: those that get theirs while the program runs.
+struct SymbolCode {
+  llvm::StringMap<llvm::Value *> values, addresses;
+  bool contains(llvm::StringRef name) const { return values.contains(name) || addresses.contains(name); }
+};
 
 /// Emits expressions at the builder's insertion point. Division and modulo are floor division and total, as in ir/expr.
 class ExprCode {

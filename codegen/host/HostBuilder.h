@@ -60,6 +60,11 @@ struct TapSite {
   unsigned launch;
 };
 
+/// A symbol that the program binds, and the nodes whose size it is.
+struct BoundSite {
+  std::string symbol, nodes;
+};
+
 /// A program's functions, as the descriptor names them. `guard` and `scratchBytes` may be null.
 struct VariantCode {
   std::string name;
@@ -67,6 +72,8 @@ struct VariantCode {
   std::vector<Guard> guards;
   std::vector<LaunchSite> launches;
   std::vector<TapSite> taps;
+  std::vector<BoundSite> bound;
+  unsigned innerGuards = 0, blocks = 0;
 };
 
 struct FunctionCode {
@@ -78,9 +85,9 @@ struct FunctionCode {
 llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
                                         loop::ProgramOp program, const KernelTable &kernels, const llvm::Twine &name);
 
-/// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values.
+/// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values, or the most that they can be.
 llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,
-                           const llvm::Twine &name);
+                           const loop::BoundSymbols &bound, const llvm::Twine &name);
 
 /// Descriptor.cpp: the tables, then the typed functions; returns the descriptor.
 void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,

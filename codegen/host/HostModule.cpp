@@ -67,11 +67,13 @@ Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const
       code.variants.push_back(std::move(*emitted));
     }
     loop::ProgramOp program = host.variants.back();
+    loop::BoundSymbols bound(program);
     auto isDerived = [](const Dim &dim) { return dim.extent < 0 && dim.symbol < 0; };
     if (llvm::any_of(function.inputs, [&](const Value &value) { return llvm::any_of(value.dims, isDerived); }))
       code.inputShapes =
-          emitShapes(constants, function, program.getInputArgs(), Twine(function.cPrefix) + "_input_shapes");
-    code.outputShapes = emitShapes(constants, function, program.getOutputArgs(), Twine(function.cPrefix) + "_shapes");
+          emitShapes(constants, function, program.getInputArgs(), bound, Twine(function.cPrefix) + "_input_shapes");
+    code.outputShapes =
+        emitShapes(constants, function, program.getOutputArgs(), bound, Twine(function.cPrefix) + "_shapes");
     codes.push_back(std::move(code));
   }
   emitDescriptor(constants, inputs, interface, codes, kernels.entries);

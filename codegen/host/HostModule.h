@@ -58,6 +58,9 @@ ModelInterface describeInterface(const HostInputs &inputs);
 /// The guards of a program as the descriptor and the header show them.
 std::vector<Guard> guardsOf(loop::ProgramOp program, llvm::ArrayRef<Symbol> symbols);
 
+/// A condition as a sentence shows it; `indexOf` numbers the symbols, -1 for those that are not shown.
+Guard guardOf(Expr condition, llvm::function_ref<int(llvm::StringRef)> indexOf);
+
 /// The function that a kernel has in the object of a level: generateKernel must give it this name.
 std::string kernelSymbol(llvm::StringRef kernel, llvm::StringRef level);
 

@@ -60,6 +60,10 @@ StringRef DType::cType() const {
       .Default("uint8_t");
 }
 
+bool Value::isFound() const {
+  return llvm::any_of(dims, [](const Dim &dim) { return dim.isFound; });
+}
+
 uint64_t Weight::bytes() const {
   uint64_t bits = dtype.bits;
   for (int64_t extent : shape)
@@ -114,6 +118,9 @@ static void assignCNames(Function &function) {
   for (std::vector<Value> *values : {&function.inputs, &function.outputs})
     for (Value &value : *values)
       value.cName = claim(parameters, cIdentifier(value.name));
+  for (Value &value : function.outputs)
+    if (value.isFound())
+      value.shapeName = claim(parameters, value.cName + "_shape");
   for (Symbol &symbol : function.symbols)
     symbol.cName = claim(members, cIdentifier(symbol.name));
 }

@@ -28,13 +28,16 @@ struct Dim {
   int64_t extent = -1; // >= 0: constant
   int symbol = -1;     // >= 0: exactly this symbol; both negative: an expression of symbols
   std::string text;
+  bool isFound = false; // by the run: uses a symbol that the program binds
 };
 
 struct Value {
   std::string name, cName;
+  std::string shapeName; // of a found output: the parameter that its dims go to
   DType dtype;
   std::vector<Dim> dims;
-  int alias = -1; // index of the output (for an input; and reverse) with the same buffer
+  bool isFound() const; // one of its dims is
+  int alias = -1;       // index of the output (for an input; and reverse) with the same buffer
 };
 
 struct Symbol {
@@ -45,6 +48,12 @@ struct Symbol {
 struct Guard {
   std::string text;
   std::vector<unsigned> symbols; // that occur in it
+  std::string nodes;             // that check it while the program runs; empty: checked on entry
+};
+
+/// A size that a run finds, and the most that it can be, as text; empty: nothing bounds it.
+struct FoundSize {
+  std::string name, atMost;
 };
 
 struct Function {
@@ -53,6 +62,7 @@ struct Function {
   std::vector<Value> inputs, outputs;
   std::vector<Symbol> symbols;
   std::vector<Guard> guards;
+  std::vector<FoundSize> found; // that dims of outputs are made of
 };
 
 /// How a stored form is gathered from a weight's dense tensor (ptc_rt_recipe in runtime/include/ptc/descriptor.h).

@@ -5,6 +5,9 @@
 // is equal is shared afterwards. Since nothing but the call's arguments is needed anywhere, a long program is cut into
 // functions of a few hundred launches: compile time stays linear and stack frames small.
 //
+// A symbol that the program binds is read from the call's array wherever it is used; it is written once, by the
+// runtime, when its value has been checked.
+//
 // A tap calls ptc_rt_tap with the address, the extents and the strides of a value that is complete.
 //
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
@@ -57,6 +60,10 @@ private:
   Error emitTap(loop::TapOp tap);
   unsigned siteBefore(loop::TapOp tap);
   Error emitIf(loop::IfOp branch);
+  Error emitBind(loop::BindOp bind);
+  Error emitGuard(loop::GuardOp guard);
+  Error emitGrow(loop::GrowOp grow);
+  Error emitOutput(loop::OutputOp output);
   Error callPart(ArrayRef<mlir::Operation *> ops);
   Error checkBound(Expr expr, StringRef kernel);
   void leaveOnFault(Value *result);
@@ -87,6 +94,9 @@ struct ProgramEmitter {
   SmallVector<Expr> scratch; // of each launch
   unsigned parts = 0;
   loop::ProgramOp program;
+  loop::BoundSymbols bound;  // their places are behind the interface's symbols, in this order
+  std::vector<Guard> guards; // that the program checks itself
+  unsigned blocks = 0;       // slots of memory that grows
   /// Arguments that are packed at the ABI: where in the arena, behind what was planned, they lie one element a byte.
   std::map<unsigned, Expr> unpacked;
   Expr arenaBytes;
@@ -110,7 +120,8 @@ struct ProgramEmitter {
     arenaBytes = planned ? Expr(*planned) : Expr::constant(context, 0);
     for (mlir::BlockArgument argument : program.getBlock().getArguments())
       if (isPacked(valueOf(argument.getArgNumber()).dtype)) {
-        Expr count = mlir::cast<loop::BufferType>(argument.getType()).getElementCount();
+        Expr count = bound.getMost(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
+        assert(count && "a packed value that nothing bounds is refused at import");
         unpacked[argument.getArgNumber()] = arenaBytes;
         arenaBytes = arenaBytes + count.ceilDiv(64) * 64;
       }
@@ -121,7 +132,9 @@ PartEmitter::PartEmitter(ProgramEmitter &whole, const Twine &name)
     : whole(whole), constants(whole.constants),
       code(constants, whole.interface, name, Type::getInt32Ty(constants.context),
            {constants.pointer, constants.pointer, constants.pointer, constants.pointer}, 1),
-      builder(code.builder) {}
+      builder(code.builder) {
+  code.addBoundSymbols(whole.interface, whole.bound, 1);
+}
 
 Error PartEmitter::emit(ArrayRef<mlir::Operation *> ops) {
   reserveArrays(ops);
@@ -150,8 +163,12 @@ void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
   size_t extents = 0;
   for (mlir::Operation *op : ops)
     op->walk([&](loop::TapOp tap) { extents = std::max<size_t>(extents, 1 + 2 * tap.getDomain().size()); });
+  for (mlir::Operation *op : ops)
+    op->walk([&](loop::OutputOp output) {
+      extents = std::max<size_t>(extents, 1 + output.getBuffer().getType().getRank());
+    });
   if (extents)
-    shapeArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(extents), "tap_shape");
+    shapeArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(extents), "shape");
 }
 
 /// Consecutive ops with at most so many launches, those inside of branches counted.
@@ -232,6 +249,14 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = emitTap(tap);
     else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
       error = emitIf(branch);
+    else if (auto bind = mlir::dyn_cast<loop::BindOp>(op))
+      error = emitBind(bind);
+    else if (auto guard = mlir::dyn_cast<loop::GuardOp>(op))
+      error = emitGuard(guard);
+    else if (auto grow = mlir::dyn_cast<loop::GrowOp>(op))
+      error = emitGrow(grow);
+    else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
+      error = emitOutput(output);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
       error = emitProgram(program);
     else if (!mlir::isa<loop::AtOp, loop::FlattenOp, loop::WeightOp, loop::ConstantOp>(op))
@@ -262,7 +287,8 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
     return attr ? code.exprs.emit(atLaunch(*attr, kernel, launch)) : builder.getInt64(otherwise);
   };
   if (std::optional<ExprAttr> bytes = kernel.getScratch())
-    whole.scratch.push_back(atLaunch(*bytes, kernel, launch));
+    if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch))) // else ptc_rt_launch finds room
+      whole.scratch.push_back(most);
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
   FunctionCallee callee =
       runtimeFunction(constants.module, "ptc_rt_launch", i32, {pointer, i32, pointer, pointer, i64, i64, i64});
@@ -364,6 +390,91 @@ Error PartEmitter::emitIf(loop::IfOp branch) {
   return Error::success();
 }
 
+/// Reads the value where it lies in memory; the runtime stores it among the symbols, or says why not.
+Error PartEmitter::emitBind(loop::BindOp bind) {
+  auto range = prim::getSymbolRanges(whole.program.getSymbols()).lookup(bind.getSymbol());
+  Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty();
+  Value *value = nullptr, *most = builder.getInt64(range.max);
+  if (!bind.getBuffer()) {
+    if (Error error = checkBound(*bind.getValue(), bind.getSymbol()))
+      return error;
+    value = code.exprs.emit(*bind.getValue());
+  } else if (Expected<Value *> pointer = address(bind.getBuffer())) {
+    value = builder.CreateAlignedLoad(i64, *pointer, Align(1));
+  } else {
+    return pointer.takeError();
+  }
+  if (Expr upper = bind.getUpper()) {
+    if (Error error = checkBound(upper, bind.getSymbol()))
+      return error;
+    Value *bound = code.exprs.emit(upper);
+    most = builder.CreateSelect(builder.CreateICmpSLT(bound, most), bound, most);
+  }
+  auto symbols = whole.bound.getAll();
+  unsigned index = whole.bound.find(bind.getSymbol()) - symbols.begin();
+  FunctionCallee callee =
+      runtimeFunction(constants.module, "ptc_rt_bind_symbol", i32, {constants.pointer, i32, i64, i64, i64});
+  leaveOnFault(builder.CreateCall(
+      callee, {code.function->getArg(0), builder.getInt32(index), value, builder.getInt64(range.min), most}));
+  return Error::success();
+}
+
+Error PartEmitter::emitGuard(loop::GuardOp guard) {
+  if (Error error = checkBound(guard.getCondition(), "guard"))
+    return error;
+  unsigned own = whole.interface.symbols.size();
+  Guard described = guardOf(guard.getCondition(), [&](StringRef name) -> int {
+    for (auto [index, symbol] : llvm::enumerate(whole.interface.symbols))
+      if (symbol.name == name)
+        return index;
+    const loop::BoundSymbol *inner = whole.bound.find(name);
+    return inner ? int(own + (inner - whole.bound.getAll().begin())) : -1;
+  });
+  described.nodes = nodesOf(guard.getLoc());
+  unsigned index = whole.program.getGuards().size() + whole.guards.size();
+  whole.guards.push_back(std::move(described));
+  BasicBlock *fails = BasicBlock::Create(constants.context, "", code.function, failed);
+  BasicBlock *next = BasicBlock::Create(constants.context, "", code.function, failed);
+  builder.CreateCondBr(builder.CreateICmpEQ(code.exprs.emit(guard.getCondition()), builder.getInt64(0)), fails, next);
+  builder.SetInsertPoint(fails);
+  Type *i32 = builder.getInt32Ty();
+  FunctionCallee callee = runtimeFunction(constants.module, "ptc_rt_fail", i32, {constants.pointer, i32});
+  fault->addIncoming(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(index)}), fails);
+  builder.CreateBr(failed);
+  builder.SetInsertPoint(next);
+  return Error::success();
+}
+
+Error PartEmitter::emitGrow(loop::GrowOp grow) {
+  if (Error error = checkBound(grow.getBytes(), "a growing block"))
+    return error;
+  ExprCode sizes(builder, code.symbols);
+  sizes.checkOverflow = true;
+  Value *bytes = sizes.emit(grow.getBytes());
+  bytes = builder.CreateSelect(sizes.overflowed(), builder.getInt64(-1), bytes);
+  whole.blocks = std::max<unsigned>(whole.blocks, grow.getSlot() + 1);
+  Type *i32 = builder.getInt32Ty();
+  FunctionCallee callee =
+      runtimeFunction(constants.module, "ptc_rt_grow", i32, {constants.pointer, i32, builder.getInt64Ty()});
+  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(grow.getSlot()), bytes}));
+  return Error::success();
+}
+
+Error PartEmitter::emitOutput(loop::OutputOp output) {
+  for (auto [index, extent] : llvm::enumerate(output.getBuffer().getType().getShape())) {
+    if (Error error = checkBound(extent, "an output"))
+      return error;
+    builder.CreateStore(code.exprs.emit(extent),
+                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shapeArray, index));
+  }
+  unsigned number = mlir::cast<mlir::BlockArgument>(output.getBuffer()).getArgNumber() - whole.interface.inputs.size();
+  Type *i32 = builder.getInt32Ty();
+  FunctionCallee callee =
+      runtimeFunction(constants.module, "ptc_rt_output", i32, {constants.pointer, i32, constants.pointer});
+  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(number), shapeArray}));
+  return Error::success();
+}
+
 Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant);
 
 /// At the insertion point: an address computed in one branch must not be used in another.
@@ -378,6 +489,12 @@ Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
     return address(flatten.getBuffer());
   if (auto at = mlir::dyn_cast<loop::AtOp>(op))
     return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
+  if (auto grow = mlir::dyn_cast<loop::GrowOp>(op)) { // ptc_rt_call::blocks
+    Value *member = builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(0), 1);
+    Value *blocks = builder.CreateLoad(constants.pointer, member);
+    return builder.CreateLoad(constants.pointer,
+                              builder.CreateConstInBoundsGEP1_64(constants.pointer, blocks, grow.getSlot()));
+  }
   if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {
     Value *base = builder.CreateLoad(constants.pointer, code.function->getArg(0)); // ptc_rt_call::weights
     return offset(base, builder.getInt64(whole.inputs.weightOffset(weight)));
@@ -423,7 +540,8 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
                          .interface = function,
                          .kernels = kernels,
                          .name = (name + "_program").str(),
-                         .program = program};
+                         .program = program,
+                         .bound = loop::BoundSymbols(program)};
   emitter.placeUnpacked();
   Expected<llvm::Function *> whole = emitter.emitPart({program.getOperation()});
   if (!whole)
@@ -436,6 +554,11 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
       emitter.scratch.empty() ? nullptr : emitBytes(constants, function, emitter.scratch, name + "_scratch_bytes");
   result.guard = emitGuard(constants, function, prim::getExprs(program.getGuards()), name + "_guard");
   result.guards = guardsOf(program, function.symbols);
+  llvm::append_range(result.guards, emitter.guards);
+  result.innerGuards = emitter.guards.size();
+  result.blocks = emitter.blocks;
+  for (const loop::BoundSymbol &symbol : emitter.bound.getAll())
+    result.bound.push_back({symbol.name, nodesOf(symbol.binder->getLoc())});
   result.launches = std::move(emitter.sites);
   result.taps = std::move(emitter.taps);
   return result;

@@ -34,16 +34,18 @@ llvm::Function *emitGuard(Constants &constants, const Function &interface, Array
 }
 
 llvm::Function *emitShapes(Constants &constants, const Function &interface, ArrayRef<mlir::BlockArgument> values,
-                           const Twine &name) {
+                           const loop::BoundSymbols &bound, const Twine &name) {
   PointerType *pointer = constants.pointer;
   SymbolFunction code(constants, interface, name, Type::getVoidTy(constants.context), {pointer, pointer}, 0);
   IRBuilder<> &builder = code.builder;
   for (auto [index, value] : llvm::enumerate(values)) {
     llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(pointer, code.function->getArg(1), index);
     llvm::Value *shape = builder.CreateLoad(pointer, slot);
-    for (auto [dim, extent] : llvm::enumerate(mlir::cast<loop::BufferType>(value.getType()).getShape()))
-      builder.CreateStore(code.exprs.emit(extent),
+    for (auto [dim, extent] : llvm::enumerate(mlir::cast<loop::BufferType>(value.getType()).getShape())) {
+      Expr most = bound.getMost(extent);
+      builder.CreateStore(most ? code.exprs.emit(most) : builder.getInt64(-1),
                           builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shape, dim));
+    }
   }
   builder.CreateRetVoid();
   return code.function;

@@ -20,8 +20,15 @@ public:
     for (auto [index, symbol] : llvm::enumerate(interface.symbols)) {
       Value *address =
           builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), function->getArg(symbolsParameter), index);
-      symbols[symbol.name] = builder.CreateLoad(builder.getInt64Ty(), address, symbol.name);
+      symbols.values[symbol.name] = builder.CreateLoad(builder.getInt64Ty(), address, symbol.name);
     }
+  }
+
+  /// Symbols that get their values while the function runs; their places are behind the interface's own.
+  void addBoundSymbols(const Function &interface, const loop::BoundSymbols &bound, unsigned symbolsParameter) {
+    for (auto [index, symbol] : llvm::enumerate(bound.getAll()))
+      symbols.addresses[symbol.name] = builder.CreateConstInBoundsGEP1_64(
+          builder.getInt64Ty(), function->getArg(symbolsParameter), interface.symbols.size() + index);
   }
 
   using Value = llvm::Value;

@@ -95,7 +95,11 @@ struct CppFunctionWriter {
     }
     for (const host::Value &value : function.outputs)
       if (value.alias < 0) {
-        os << separator << "::ptc::Span<" << value.dtype.cType() << "> " << value.cName;
+        if (value.isFound())
+          os << separator << "::ptc::Found<" << value.dtype.cType() << ", " << value.dims.size() << ", "
+             << unsigned(value.dtype.bits) << "> &" << value.cName;
+        else
+          os << separator << "::ptc::Span<" << value.dtype.cType() << "> " << value.cName;
         separator = ", ";
       }
     os << separator << "void *workspace = nullptr, void *stream = nullptr";
@@ -107,6 +111,8 @@ struct CppFunctionWriter {
        << "warmup(" << dims() << ") {\n    return this->result(::" << function.cPrefix << "_warmup(this->ctx.get()"
        << passedDims() << "));\n  }\n\n  /// Runs function '" << inComment(function.name) << "'.\n";
     describeValues(os, function, "  /// ");
+    if (llvm::any_of(function.outputs, [](const host::Value &value) { return value.isFound(); }))
+      os << "  /// Outputs of a size that the run finds are objects that hold what it allocated, and its shape.\n";
     os << "  /// Memory stays the caller's, dense and row-major; its size is checked where it is known. workspace: at "
           "least\n  /// "
        << prefix() << "workspace_size bytes, or null for the context's own.\n  ::ptc::Status " << prefix() << "run(";
@@ -115,14 +121,18 @@ struct CppFunctionWriter {
     for (const host::Value &value : function.inputs)
       check(value);
     for (const host::Value &value : function.outputs)
-      if (value.alias < 0)
+      if (value.isFound())
+        os << "    " << value.cName << ".reset();\n";
+      else if (value.alias < 0)
         check(value);
     os << "    if (!status)\n      return status;\n    return this->result(::" << function.cPrefix
        << "_run(this->ctx.get()" << passedDims();
     for (const host::Value &value : function.inputs)
       os << ", " << value.cName << ".data()";
     for (const host::Value &value : function.outputs)
-      if (value.alias < 0)
+      if (value.isFound())
+        os << ", " << value.cName << ".place(), " << value.cName << ".extents()";
+      else if (value.alias < 0)
         os << ", " << value.cName << ".data()";
     os << ", workspace, stream));\n  }\n";
   }

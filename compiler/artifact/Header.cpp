@@ -2,6 +2,7 @@
 #include "compiler/artifact/HeaderText.h"
 #include "compiler/artifact/RuntimeObject.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -30,7 +31,19 @@ struct FunctionWriter {
     os << "/* Function '" << inComment(function.name) << "'.\n *\n";
     describeValues(os, function, " * ");
     os << " *\n * run checks the sizes; it cannot check the pointers. It touches no output if a check fails.\n"
-          " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL. */\n";
+          " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL.";
+    if (llvm::any_of(function.outputs, [](const host::Value &value) { return value.isFound(); }))
+      os << "\n *\n * Sizes of some outputs are known only when the model has run: output_shapes tells the most that "
+            "they can be,\n"
+            " * -1 where nothing bounds them, and run writes what they are to the _shape behind the output. An "
+            "output's pointer\n"
+            " * is NULL on entry, and run allocates it: 64-byte aligned, the bytes rounded up to a multiple of 64 and "
+            "at least\n"
+            " * 64, from the allocator of the options or else for free(); it is the caller's. Or it points to room for "
+            "the\n"
+            " * most. After a failed run it is what it was. */\n";
+    else
+      os << " */\n";
   }
 
   void queries() {
@@ -53,7 +66,12 @@ struct FunctionWriter {
          << indent << (value.alias < 0 ? "const " : "") << value.dtype.cType() << " *" << value.cName << " /* "
          << inComment(dimsText(value)) << " */";
     for (const host::Value &value : function.outputs)
-      if (value.alias < 0)
+      if (value.isFound())
+        os << ",\n"
+           << indent << value.dtype.cType() << " **" << value.cName << " /* " << inComment(dimsText(value)) << ": *"
+           << value.cName << " NULL, or room for the most */,\n"
+           << indent << "int64_t " << value.shapeName << "[" << std::max<size_t>(value.dims.size(), 1) << "]";
+      else if (value.alias < 0)
         os << ",\n"
            << indent << value.dtype.cType() << " *" << value.cName << " /* " << inComment(dimsText(value)) << " */";
     os << ",\n" << indent << "void *workspace, void *stream);\n\n";

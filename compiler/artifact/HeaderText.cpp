@@ -55,7 +55,8 @@ void describeValues(raw_ostream &os, const host::Function &function, StringRef p
   os << prefix << "Outputs\n";
   for (const host::Value &value : function.outputs)
     os << prefix << "  " << describe(value)
-       << (value.alias >= 0 ? "; in the buffer of input " + function.inputs[value.alias].cName : "") << "\n";
+       << (value.alias >= 0 ? "; in the buffer of input " + function.inputs[value.alias].cName : "")
+       << (value.isFound() ? "; its size is known when the model has run" : "") << "\n";
   if (function.guards.empty())
     return;
   os << prefix << "Guards: a call whose sizes fail one of these returns PTC_GUARD_FAILED\n";

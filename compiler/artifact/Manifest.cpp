@@ -41,7 +41,14 @@ json::Value symbolOf(const host::Symbol &symbol) {
 } // namespace
 
 json::Value describeFunction(const host::Function &function) {
+  auto found = [](const host::FoundSize &size) {
+    json::Object object{{"name", text(size.name)}};
+    if (!size.atMost.empty())
+      object["at_most"] = text(size.atMost);
+    return object;
+  };
   return json::Object{{"c_prefix", function.cPrefix},
+                      {"found", listOf(function.found, found)},
                       {"guards", listOf(function.guards, [](const host::Guard &guard) { return text(guard.text); })},
                       {"inputs", listOf(function.inputs, valueOf)},
                       {"name", text(function.name)},

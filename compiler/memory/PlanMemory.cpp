@@ -18,6 +18,9 @@
 //    its offsets are nested maxima: 74 MB of text for a detector with free height
 //    and width. Sums of flat maxima stay small.)
 //
+// A size that the program learns while it runs is planned at the most it can be (BoundSymbols::getMost); if nothing
+// bounds it the block is no part of the arena but grows in memory of the context (loop.grow).
+//
 // The lower bound is the largest sum of sizes that are live at one moment, at the hint.
 //
 //===----------------------------------------------------------------------===//
@@ -46,11 +49,12 @@ constexpr int64_t alignment = 64;
 struct MemoryBlock {
   SmallVector<BufferOp> buffers;
   Life life;
-  Expr size;  // bytes, a multiple of the alignment: `units` of `scale`
+  Expr size;  // bytes, a multiple of the alignment: `units` of `scale`; of what grows, as many as there are
   Expr scale; // the same in all blocks of a class
   int64_t units = 0;
   int64_t sizeAtHint = 0;
   Expr offset;
+  bool grows = false; // no bound of its size is known before the run
 };
 
 //===----------------------------------------------------------------------===//
@@ -61,14 +65,16 @@ class MemoryPlan {
 public:
   MemoryPlan(ProgramOp program)
       : program(program), context(program.getContext()), symbols(prim::getSymbolRanges(program.getSymbols())),
-        hints(prim::getSymbolHints(program.getSymbols())), kernels(program->getParentOfType<ModuleOp>()),
-        arena(Expr::constant(context, 0)) {}
+        hints(prim::getSymbolHints(program.getSymbols())), boundSymbols(program),
+        kernels(program->getParentOfType<ModuleOp>()), arena(Expr::constant(context, 0)) {}
 
   void run() {
     numberOps();
     collectBlocks();
     reuseInPlace();
     place();
+    placeGrowing();
+    announceOutputs();
     emit();
   }
 
@@ -93,10 +99,17 @@ private:
         return;
       }
       BufferType type = buffer.getResult().getType();
-      auto [units, scale] = splitSize(type.getElementCount() * type.getElementBytes());
-      Expr size = scale * units;
+      Expr bytes = type.getElementCount() * type.getElementBytes(), most = boundSymbols.getMost(bytes);
       blockOf[buffer] = blocks.size();
       endOf[buffer] = life.end;
+      if (!most) {
+        blocks.push_back({.buffers = {buffer}, .life = life, .size = bytes, .grows = true});
+        return;
+      }
+      if (most != bytes) // of a difference: no less than nothing
+        most = Expr::max(most, Expr::constant(context, 0));
+      auto [units, scale] = splitSize(most);
+      Expr size = scale * units;
       blocks.push_back({{buffer}, life, size, scale, units, size.evaluate(hints).value_or(0), Expr()});
     });
   }
@@ -136,8 +149,8 @@ private:
         continue;
       MemoryBlock &source = blocks[blockOf.at(from)];
       // Within one region: a branch that is not taken must not end a life.
-      if (&source == &target || source.life.end != target.life.begin || source.size != target.size ||
-          from->getBlock() != to->getBlock() || launch->getBlock() != from->getBlock())
+      if (&source == &target || source.grows || target.grows || source.life.end != target.life.begin ||
+          source.size != target.size || from->getBlock() != to->getBlock() || launch->getBlock() != from->getBlock())
         continue;
       if (llvm::count(launch.getBuffers(), buffer) != 1 ||
           !mayReuse(kernel.getBlock().getArgument(index), kernel.getBlock().getArgument(written)))
@@ -154,7 +167,7 @@ private:
     SmallVector<MemoryBlock *> order;
     SmallVector<SizedLife> lives;
     for (MemoryBlock &block : blocks)
-      if (!block.buffers.empty()) {
+      if (!block.buffers.empty() && !block.grows) {
         order.push_back(&block);
         lives.push_back({block.life, block.sizeAtHint});
       }
@@ -223,12 +236,61 @@ private:
     return end;
   }
 
+  /// Slots of the context's memory: what is not alive at one time may share one.
+  void placeGrowing() {
+    std::vector<SmallVector<Life>> slots;
+    for (MemoryBlock &block : blocks) {
+      if (!block.grows)
+        continue;
+      auto slot = llvm::find_if(slots, [&](const auto &lives) {
+        return llvm::none_of(lives, [&](const Life &life) { return life.overlaps(block.life); });
+      });
+      if (slot == slots.end())
+        slot = slots.insert(slot, SmallVector<Life>());
+      slot->push_back(block.life);
+      block.units = slot - slots.begin();
+    }
+  }
+
+  /// The first op of `block` that uses the value, by way of views or inside of a region; null if nothing does.
+  static Operation *getFirstUse(Value value, Block *block) {
+    Operation *first = nullptr;
+    for (Operation *user : value.getUsers()) {
+      Operation *use =
+          isa<FlattenOp>(user) ? getFirstUse(user->getResult(0), block) : block->findAncestorOpInBlock(*user);
+      if (use && (!first || use->isBeforeInBlock(first)))
+        first = use;
+    }
+    return first;
+  }
+
+  /// Results whose dims are learned are given memory before they are touched. What touches them stands behind the
+  /// binds.
+  void announceOutputs() {
+    if (boundSymbols.empty())
+      return;
+    for (BlockArgument output : program.getOutputArgs()) {
+      if (!boundSymbols.uses(cast<BufferType>(output.getType()).getElementCount()))
+        continue;
+      Operation *first = getFirstUse(output, &program.getBlock());
+      OpBuilder b = first ? OpBuilder(first) : OpBuilder::atBlockEnd(&program.getBlock());
+      OutputOp::create(b, program.getLoc(), output);
+    }
+  }
+
   void emit() {
     program.setArenaAttr(arena);
     program.setLowerBoundAttr(Expr::constant(context, lowerBound));
     for (MemoryBlock &block : blocks)
       for (BufferOp buffer : block.buffers) {
         OpBuilder b(buffer);
+        if (block.grows) {
+          b.setInsertionPoint(getFirstUse(buffer, buffer->getBlock()));
+          auto grown = GrowOp::create(b, buffer.getLoc(), buffer.getResult().getType(), block.units, block.size);
+          buffer.replaceAllUsesWith(grown.getResult());
+          buffer.erase();
+          continue;
+        }
         auto at = AtOp::create(b, buffer.getLoc(), buffer.getResult().getType(), ExprAttr(block.offset));
         unsigned end = buffer == block.buffers.back() ? block.life.end : endOf.at(buffer);
         at->setAttr(keptUntilAttr, b.getI64IntegerAttr(launchesBefore[end]));
@@ -249,6 +311,7 @@ private:
   MLIRContext *context;
   SymbolRanges symbols;
   SymbolValues hints;
+  BoundSymbols boundSymbols;
   SymbolTable kernels;
   Expr arena;             // bytes
   int64_t lowerBound = 0; // bytes

@@ -8,8 +8,8 @@
 //
 // Dependencies come from the program order before any fusion and never change: a node
 // follows those that write what it reads, and a writer follows those that read what it
-// overwrites (only scatters overwrite). The order of groups is a topological order of these,
-// by the earliest node.
+// overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that is made of it follows.
+// The order of groups is a topological order of these, by the earliest node.
 //
 // Cost: each fusion starts over at the first consumer, but pairs that were refused are asked again
 // only when one of the two has changed; quadratic in the number of nodes, with a small factor.
@@ -89,12 +89,13 @@ private:
 
   void collectGroups() {
     for (Operation &op : block) {
-      if (!isNode(&op) && !isControlFlow(&op))
+      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp>(op);
+      if (!isNode(&op) && !isOpaque)
         continue;
       Entry entry;
       entry.group.nodes = {&op};
       entry.group.position = entries.size();
-      entry.group.isOpaque = isControlFlow(&op);
+      entry.group.isOpaque = isOpaque;
       updateAccesses(entry.group);
       entries.push_back(std::move(entry));
     }
@@ -117,6 +118,34 @@ private:
     return wholes;
   }
 
+  /// A group runs behind the binds of all symbols that it or the buffers that it touches are made of, and behind what
+  /// was found out about them.
+  void dependOnSymbols(Entry &entry, unsigned number, llvm::StringMap<SmallVector<unsigned>> &binders) {
+    Operation *node = entry.group.nodes[0];
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(node))
+      binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
+        if (!isInside)
+          binders[symbol].push_back(number);
+      });
+    if (binders.empty())
+      return;
+    auto depend = [&](StringRef symbol) {
+      if (auto found = binders.find(symbol); found != binders.end()) {
+        entry.after.insert(found->second.begin(), found->second.end());
+        if (isa<GuardOp>(node))
+          found->second.push_back(number);
+      }
+    };
+    node->walk([&](Operation *op) {
+      prim::walkSymbols(op, depend);
+      for (Value operand : op->getOperands())
+        if (auto type = dyn_cast<BufferType>(operand.getType()))
+          for (Expr extent : type.getShape())
+            extent.walkSymbols(depend);
+    });
+    entry.after.erase(number);
+  }
+
   void collectDependencies() {
     struct Accesses {
       SmallVector<unsigned> writers, readers;
@@ -127,8 +156,10 @@ private:
       Value whole = getWhole(buffer);
       return byMemory[wholes.contains(whole) ? whole : buffer];
     };
+    llvm::StringMap<SmallVector<unsigned>> binders; // of each symbol: what binds it, then guards over it
     for (unsigned number = 0; number < entries.size(); ++number) {
       Entry &entry = entries[number];
+      dependOnSymbols(entry, number, binders);
       bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
       for (Value buffer : entry.group.read) {
         Accesses &a = accessesOf(buffer);
@@ -202,8 +233,10 @@ private:
 
   FusionPlan canFuse(unsigned producerNumber, unsigned consumerNumber) {
     Group &producer = entries[producerNumber].group, &consumer = entries[consumerNumber].group;
-    if (producer.isOpaque || consumer.isOpaque)
-      return FusionPlan::no("control flow is not fused");
+    for (const Group *group : {&producer, &consumer})
+      if (group->isOpaque)
+        return FusionPlan::no(isControlFlow(group->nodes[0]) ? "control flow is not fused"
+                                                         : "the host reads it to learn a size");
     for (const Group *group : {&producer, &consumer})
       for (Value buffer : group->written)
         if (context.aliases.contains(buffer))

@@ -3,7 +3,8 @@
 // While nodes are fused and launches ordered, a tap is no part of the order: it stands somewhere in its block and says
 // only that its buffer is read. Now it takes its place, right after the last launch (or branch) that writes the
 // buffer: there the value is complete, and the buffer's memory is free for others as early as can be. What nothing
-// writes, an argument, is shown first of all. Taps behind one launch keep the order of the model's graph.
+// writes, an argument, is shown first of all; what has a size that the program learns, once that is known. Taps behind
+// one launch keep the order of the model's graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +30,14 @@ public:
   void run(Block &block) {
     SmallVector<TapOp> taps;
     llvm::DenseMap<Value, Operation *> lastWriters;
+    llvm::StringMap<Operation *> binders;
     Operation *lastDeclaration = nullptr;
     for (Operation &op : block) {
+      if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+        binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
+          if (!isInside)
+            binders[symbol] = &op;
+        });
       if (auto tap = dyn_cast<TapOp>(op))
         taps.push_back(tap);
       else if (op.getNumResults())
@@ -44,6 +51,11 @@ public:
       Operation *place = tap.getBuffer() ? lastWriters.lookup(skipViews(tap.getBuffer())) : nullptr;
       if (!place)
         place = lastDeclaration;
+      prim::walkSymbols(tap, [&](StringRef symbol) {
+        Operation *binder = binders.lookup(symbol);
+        if (binder && (!place || place->isBeforeInBlock(binder)))
+          place = binder;
+      });
       if (place)
         tap->moveAfter(place);
     }

@@ -91,11 +91,13 @@ public:
   /// The values that the block's terminator hands out.
   Results run(mlir::Block &block);
   llvm::Error runOp(mlir::Operation &op);
+  bool isBound(llvm::StringRef symbol) const { return symbols.contains(symbol); }
 
 private:
   Results runIf(prim::IfOp op);
   Results runLoop(prim::LoopOp op);
   llvm::Expected<bool> isTrue(const Tensor &condition);
+  llvm::Error runBind(prim::BindOp op);
   llvm::Expected<std::vector<const Tensor *>> lookup(mlir::OperandRange operands);
 
   SymbolValues symbols;
@@ -236,8 +238,37 @@ Results Interpreter::runLoop(prim::LoopOp op) {
   return values;
 }
 
+/// The range that the function's symbols give the bound one, and its own bound, as the library checks them.
+llvm::Error Interpreter::runBind(prim::BindOp op) {
+  auto operands = lookup(op->getOperands());
+  if (!operands)
+    return operands.takeError();
+  int64_t value = operands->front()->getInt(0);
+  auto function = op->getParentOfType<mlir::func::FuncOp>();
+  SymbolRanges ranges =
+      prim::getSymbolRanges(function ? function->getAttrOfType<mlir::DictionaryAttr>(prim::symbolsAttr) : nullptr);
+  ExprRange range = ranges.lookup(op.getSymbol());
+  if (Expr upper = op.getUpper())
+    if (std::optional<int64_t> most = upper.evaluate(symbols))
+      range.max = std::min(range.max, *most);
+  if (value < range.min || value > range.max)
+    return error("size " + op.getSymbol() + " is " + llvm::Twine(value) + ", which is not in " +
+                 llvm::Twine(range.min) + ".." + llvm::Twine(range.max));
+  symbols[op.getSymbol()] = value;
+  return llvm::Error::success();
+}
+
 llvm::Error Interpreter::runOp(mlir::Operation &op) {
   Results results = std::vector<Tensor>();
+  if (auto bind = mlir::dyn_cast<prim::BindOp>(op)) {
+    llvm::Error failure = runBind(bind);
+    return failure ? atNode(&op, std::move(failure)) : llvm::Error::success();
+  }
+  if (auto guard = mlir::dyn_cast<prim::GuardOp>(op)) {
+    if (guard.getCondition().evaluate(symbols) == 0)
+      return atNode(&op, error("guard " + guard.getCondition().str() + " failed"));
+    return llvm::Error::success();
+  }
   if (mlir::isa<prim::TapOp>(op)) // shows a value that is there
     return observer ? observer(&op, *results) : llvm::Error::success();
   if (auto choice = mlir::dyn_cast<prim::IfOp>(op)) {
@@ -376,10 +407,22 @@ static void walkUsedValues(mlir::Operation *op, llvm::function_ref<void(mlir::Va
   });
 }
 
+/// The ops that give symbols their values, in the function around `value`.
+static llvm::StringMap<mlir::Operation *> collectBinders(mlir::Value value) {
+  llvm::StringMap<mlir::Operation *> binders;
+  mlir::Operation *op = value.getParentBlock()->getParentOp();
+  while (op && !mlir::isa<mlir::func::FuncOp>(op))
+    op = op->getParentOp();
+  if (op)
+    op->walk([&](prim::BindOp bind) { binders[bind.getSymbol()] = bind; });
+  return binders;
+}
+
 llvm::Expected<Tensor> eval::evaluateValue(mlir::Value wanted, llvm::ArrayRef<Tensor> inputs, GivenValues given,
                                            const SymbolValues &symbols, WeightSource &weights) {
   Interpreter interpreter(symbols, weights, nullptr);
   llvm::SmallVector<std::pair<mlir::Operation *, bool>> open; // true: what it needs is defined
+  llvm::StringMap<mlir::Operation *> binders = collectBinders(wanted);
   auto need = [&](mlir::Value value) {
     if (interpreter.isDefined(value))
       return;
@@ -391,15 +434,29 @@ llvm::Expected<Tensor> eval::evaluateValue(mlir::Value wanted, llvm::ArrayRef<Te
     else
       open.push_back({value.getDefiningOp(), false});
   };
+  auto needSymbols = [&](mlir::Operation *op) {
+    op->walk([&](mlir::Operation *inner) {
+      prim::walkSymbols(inner, [&](llvm::StringRef symbol) {
+        if (mlir::Operation *binder = binders.lookup(symbol); binder && !interpreter.isBound(symbol))
+          open.push_back({binder, false});
+      });
+    });
+  };
+  auto isDone = [&](mlir::Operation *op) {
+    auto bind = mlir::dyn_cast<prim::BindOp>(op);
+    return bind ? interpreter.isBound(bind.getSymbol()) : interpreter.isDefined(op->getResult(0));
+  };
   need(wanted);
   while (!open.empty()) {
     auto [op, isReady] = open.pop_back_val();
     if (isReady) {
       if (llvm::Error failure = interpreter.runOp(*op))
         return failure;
-    } else if (!interpreter.isDefined(op->getResult(0))) {
+    } else if (!isDone(op)) {
       open.push_back({op, true});
       walkUsedValues(op, need);
+      if (!binders.empty())
+        needSymbols(op);
     }
   }
   return interpreter.get(wanted);

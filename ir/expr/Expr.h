@@ -174,6 +174,17 @@ Expr product(mlir::MLIRContext *context, llvm::ArrayRef<Expr> extents);
 inline Expr operator+(int64_t a, Expr b) { return b + a; }
 inline Expr operator*(int64_t a, Expr b) { return b * a; }
 
+/// Two expressions between which a value lies; null where that side is not known.
+struct ExprBounds {
+  Expr lower, upper;
+};
+
+/// What an expression can be at least and at most, given what some of its symbols can be (`of` answers nothing for
+/// the others, which stay). The result is monotone in the bounds given, so an upper bound of a size is enough room
+/// for every value of the symbols. ExprBounds.cpp says how.
+ExprBounds boundExpr(Expr e, const SymbolRanges &ranges,
+                     llvm::function_ref<std::optional<ExprBounds>(llvm::StringRef)> of);
+
 /// Floor division and modulo with the total semantics above, for evaluators.
 int64_t floorDivTotal(int64_t a, int64_t b);
 int64_t floorModTotal(int64_t a, int64_t b);

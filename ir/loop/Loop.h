@@ -5,6 +5,15 @@
 #include "ir/prim/Prim.h"
 #include "mlir/IR/SymbolTable.h"
 
+namespace ptc::loop {
+using prim::parseExprList;
+using prim::parseOneExpr;
+using prim::printExprList;
+using prim::parseTrips;
+using prim::printOneExpr;
+using prim::printTrips;
+} // namespace ptc::loop
+
 #include "ir/loop/LoopDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/loop/LoopAttrs.h.inc"
@@ -14,14 +23,6 @@
 #include "ir/loop/LoopOps.h.inc"
 
 namespace ptc::loop {
-
-using prim::parseExprList;
-using prim::parseTrips;
-using prim::printExprList;
-using prim::printTrips;
-
-mlir::ParseResult parseOneExpr(mlir::AsmParser &parser, ExprAttr &expr);
-void printOneExpr(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr expr);
 
 /// Bytes of one element in memory (i1: 1).
 int64_t getElementBytes(mlir::Type elementType);
@@ -39,6 +40,30 @@ void setDomain(mlir::Operation *node, llvm::ArrayRef<Expr> domain);
 /// Rewrites every expression inside `root` (indices, conditions, index ops and
 /// the domains of nodes) by substituting symbols.
 void substituteExprs(mlir::Operation *root, llvm::function_ref<Expr(llvm::StringRef)> map);
+
+/// A symbol whose value the program learns while it runs.
+struct BoundSymbol {
+  std::string name;
+  Expr atMost; // over the symbols of the entry; null: no bound is known
+  mlir::Operation *binder;
+};
+
+/// What the symbols that ops of a program bind can be: in order, each once.
+class BoundSymbols {
+public:
+  explicit BoundSymbols(ProgramOp program);
+  llvm::ArrayRef<BoundSymbol> getAll() const { return symbols; }
+  bool empty() const { return symbols.empty(); }
+  const BoundSymbol *find(llvm::StringRef name) const;
+  bool uses(Expr expr) const;
+  /// The most that an expression can be, over the symbols of the entry alone; null where no bound is known. The
+  /// expression itself if it uses none of these symbols.
+  Expr getMost(Expr expr) const;
+
+private:
+  SymbolRanges ranges;
+  llvm::SmallVector<BoundSymbol, 2> symbols;
+};
 
 /// Buffers that the node (or everything inside `op`) loads from and stores to.
 void collectAccesses(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &read,

@@ -9,15 +9,6 @@ using namespace ptc::loop;
 #define GET_OP_CLASSES
 #include "ir/loop/LoopOps.cpp.inc"
 
-ParseResult loop::parseOneExpr(AsmParser &parser, ExprAttr &attr) {
-  Expr expr = Expr::parse(parser);
-  if (expr)
-    attr = expr;
-  return success(bool(expr));
-}
-
-void loop::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) { printer << Expr(expr).str(); }
-
 //===----------------------------------------------------------------------===//
 // loop.program @f(%x: type, ... | %y: type, ...) attributes {...} { ... }
 // loop.kernel @k(%x: type, ...) attributes {...} { ... }
@@ -97,6 +88,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 void KernelOp::print(OpAsmPrinter &printer) { printSymbolOp(printer, *this, getBlock(), -1); }
 
+LogicalResult ProgramOp::verifyRegions() { return prim::verifyBoundSymbols(*this); }
+
 //===----------------------------------------------------------------------===//
 // Builders
 //===----------------------------------------------------------------------===//
@@ -138,6 +131,35 @@ void loop::setDomain(Operation *node, ArrayRef<Expr> domain) {
   node->setAttr("domain", prim::getExprArray(node->getContext(), domain));
 }
 
+BoundSymbols::BoundSymbols(ProgramOp program) : ranges(prim::getSymbolRanges(program.getSymbols())) {
+  program.walk<WalkOrder::PreOrder>([&](prim::SymbolBinderOpInterface binder) {
+    binder.forEachBinding([&](StringRef name, Expr most, bool) {
+      if (!find(name))
+        symbols.push_back({name.str(), most ? getMost(most) : most, binder});
+    });
+  });
+}
+
+const BoundSymbol *BoundSymbols::find(StringRef name) const {
+  auto *found = llvm::find_if(symbols, [&](const BoundSymbol &symbol) { return symbol.name == name; });
+  return found == symbols.end() ? nullptr : found;
+}
+
+bool BoundSymbols::uses(Expr expr) const {
+  return expr.usesAny([&](StringRef symbol) { return find(symbol) != nullptr; });
+}
+
+Expr BoundSymbols::getMost(Expr expr) const {
+  return boundExpr(expr, ranges,
+                   [&](StringRef name) -> std::optional<ExprBounds> {
+                     const BoundSymbol *symbol = find(name);
+                     if (!symbol)
+                       return std::nullopt;
+                     return ExprBounds{Expr::constant(expr.getContext(), ranges.lookup(name).min), symbol->atMost};
+                   })
+      .upper;
+}
+
 static Attribute substitute(Attribute attr, function_ref<Expr(StringRef)> map) {
   if (auto expr = dyn_cast<ExprAttr>(attr))
     return Expr(expr).substitute(map);
@@ -173,6 +195,8 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
     else if (isControlFlow(op)) // the host reads it
       for (Value operand : op->getOperands())
         add(read, operand);
+    else if (auto bind = dyn_cast<BindOp>(op); bind && bind.getBuffer())
+      add(read, bind.getBuffer());
     else if (auto store = dyn_cast<StoreOp>(op)) {
       add(written, store.getBuffer());
       if (store.getCombine())

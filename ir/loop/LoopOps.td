@@ -11,13 +11,14 @@
 //   after schedule       nodes live in loop.kernel symbols, loop.launch calls
 //                        them; indices inside kernels are linear (elements from
 //                        the start of rank-1 memory), dims merged
-//   after plan-memory    loop.buffer has become loop.at (offset in the arena)
+//   after plan-memory    loop.buffer has become loop.at (offset in the arena) or,
+//                        where no bound is known, loop.grow
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_IR_LOOP_LOOPOPS
 #define PTC_IR_LOOP_LOOPOPS
 
-include "ir/prim/PrimDialect.td"
+include "ir/prim/PrimInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 
@@ -114,6 +115,7 @@ def Loop_ProgramOp : Loop_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator
                        OptionalAttr<Prim_ExprAttr>:$arena, OptionalAttr<Prim_ExprAttr>:$lower_bound);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
     ::mlir::ArrayRef<::mlir::BlockArgument> getInputArgs() { return getBlock().getArguments().take_front(getInputs()); }
@@ -167,6 +169,46 @@ def Loop_ConstantOp : Loop_Op<"constant", [Pure]> {
   let assemblyFormat = "$value attr-dict `:` type($result)";
 }
 
+def Loop_GrowOp : Loop_Op<"grow", []> {
+  let summary = "a buffer in memory of the context that grows when it must; `slot` numbers it";
+  let description = [{ Stands before all uses and behind the binds of the symbols in `bytes`. What the slot held is lost. }];
+  let arguments = (ins I64Attr:$slot, Prim_ExprAttr:$bytes);
+  let results = (outs Loop_Buffer:$result);
+  let assemblyFormat = "$slot `bytes` custom<OneExpr>($bytes) attr-dict `:` type($result)";
+}
+
+def Loop_OutputOp : Loop_Op<"output", []> {
+  let summary = "tells the caller the dims of a result, and gets its memory where the caller has given none";
+  let description = [{ For results whose dims the program learns while it runs; stands before all other uses. }];
+  let arguments = (ins Loop_Buffer:$buffer);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+
+def Loop_BindOp : Loop_Op<"bind", [Prim_SymbolBinderInterface]> {
+  let summary = "from here on the symbol has the value of a one-element i64 buffer, which the host reads";
+  let description = [{
+    Or that of an expression over symbols bound earlier. prim.bind says the rest. The symbol's range is that in `symbols`
+    of the program.
+  }];
+  let arguments = (ins StrAttr:$symbol, Optional<Loop_Buffer>:$buffer, OptionalAttr<Prim_ExprAttr>:$value,
+                       OptionalAttr<Prim_ExprAttr>:$at_most);
+  let assemblyFormat = [{
+    $symbol `=` ($buffer^ `:` type($buffer))? (`value` custom<OneExpr>($value)^)? (`at_most` custom<OneExpr>($at_most)^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    ::ptc::Expr getUpper() { return getAtMostAttr() ? ::ptc::Expr(getAtMostAttr()) : ::ptc::Expr(); }
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      visit(getSymbol(), getUpper(), /*isInside=*/false);
+    }
+  }];
+}
+
+def Loop_GuardOp : Loop_Op<"guard", []> {
+  let summary = "the run ends here where the condition, over bound symbols, is 0";
+  let arguments = (ins Prim_ExprAttr:$condition);
+  let assemblyFormat = "custom<OneExpr>($condition) attr-dict";
+}
+
 def Loop_IfOp : Loop_Op<"if", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "runs one region, by a one-element i1 buffer read on the host";
   let arguments = (ins Loop_Buffer:$condition);
@@ -174,7 +216,7 @@ def Loop_IfOp : Loop_Op<"if", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` type($condition)";
 }
 
-def Loop_RepeatOp : Loop_Op<"repeat", [SingleBlock, NoTerminator, NoRegionArguments, AttrSizedOperandSegments]> {
+def Loop_RepeatOp : Loop_Op<"repeat", [Prim_SymbolBinderInterface, SingleBlock, NoTerminator, NoRegionArguments, AttrSizedOperandSegments]> {
   let summary = "runs its region round after round";
   let description = [{
     Round i, counted from 0, runs if i < `trips`, i < the si64 in `limit` and the i1 in `condition` is not 0, as far as
@@ -192,7 +234,12 @@ def Loop_RepeatOp : Loop_Op<"repeat", [SingleBlock, NoTerminator, NoRegionArgume
     $counter custom<Trips>($trips) (`limit` $limit^ `:` type($limit))? (`while` $condition^ `:` type($condition))?
     (`binds` $rounds^)? (`carries` $carried^)? $body attr-dict
   }];
-  let extraClassDeclaration = [{ ::mlir::Block &getBlock() { return getBody().front(); } }];
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      ::ptc::prim::forEachLoopBinding(getCounter(), getTripsAttr(), getRoundsAttr(), getCarriedAttr(), visit);
+    }
+  }];
 }
 
 def Loop_FusedOp : Loop_Op<"fused", [SingleBlock, NoTerminator, NoRegionArguments]> {

@@ -18,6 +18,15 @@
 
 #include "ir/prim/PrimEnums.h.inc"
 
+namespace ptc::prim {
+// `custom<OneExpr>` of assembly formats.
+mlir::ParseResult parseOneExpr(mlir::AsmParser &parser, ExprAttr &expr);
+void printOneExpr(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr expr);
+// What prim.loop and loop.repeat bind.
+void forEachLoopBinding(llvm::StringRef counter, ExprAttr trips, mlir::StringAttr rounds, mlir::ArrayAttr carried,
+                        llvm::function_ref<void(llvm::StringRef, Expr, bool)> visit);
+} // namespace ptc::prim
+
 #include "ir/prim/PrimDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/prim/PrimAttrs.h.inc"
@@ -56,6 +65,11 @@ void printTrips(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr trips);
 /// Uses of a value other than by optional taps: what patterns that want a value for themselves ask, so that observing
 /// a program changes it as little as can be.
 unsigned countReaders(mlir::Value value);
+
+/// Every symbol in the op's attributes and in the types of its results; dims of domains and the like included.
+void walkSymbols(mlir::Operation *op, llvm::function_ref<void(llvm::StringRef)> visit);
+/// Reports an op that uses one of the symbols bound inside `root` (prim.bind, loop.bind) where it has no value yet.
+mlir::LogicalResult verifyBoundSymbols(mlir::Operation *root);
 
 /// Names of attributes on the entry `func.func` of a prim module.
 ///   prim.symbols   dictionary: symbol name -> #prim.symbol

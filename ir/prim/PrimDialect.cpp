@@ -75,6 +75,15 @@ ParseResult prim::parseExprList(AsmParser &parser, ArrayAttr &exprs) {
   return success();
 }
 
+ParseResult prim::parseOneExpr(AsmParser &parser, ExprAttr &attr) {
+  Expr expr = Expr::parse(parser);
+  if (expr)
+    attr = expr;
+  return success(bool(expr));
+}
+
+void prim::printOneExpr(AsmPrinter &printer, Operation *, ExprAttr expr) { printer << Expr(expr).str(); }
+
 void prim::printExprList(AsmPrinter &printer, ArrayAttr exprs) {
   printer << '[';
   llvm::interleaveComma(exprs, printer, [&](Attribute attr) { printer << Expr(cast<ExprAttr>(attr)).str(); });

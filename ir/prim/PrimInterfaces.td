@@ -14,4 +14,14 @@ def Prim_PointwiseInterface : OpInterface<"PointwiseOpInterface"> {
            "::llvm::ArrayRef<::mlir::Value>":$x)>];
 }
 
+def Prim_SymbolBinderInterface : OpInterface<"SymbolBinderOpInterface"> {
+  let cppNamespace = "::ptc::prim";
+  let description = "An op that gives a symbol a value while the program runs.";
+  let methods = [
+    InterfaceMethod<[{
+      For each such symbol: its name; the most that it can be, over symbols bound earlier (null: no bound is known); whether
+      it is bound in the op's regions, or else behind the op.
+    }], "void", "forEachBinding", (ins "::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)>":$visit)>];
+}
+
 #endif // PTC_IR_PRIM_PRIMINTERFACES

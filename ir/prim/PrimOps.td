@@ -234,6 +234,34 @@ def Prim_AttentionOp : Prim_Op<"attention", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Sizes that are known only when the program runs
+//===----------------------------------------------------------------------===//
+
+def Prim_BindOp : Prim_Op<"bind", [Prim_SymbolBinderInterface]> {
+  let summary = "from here on the symbol has the scalar's value";
+  let description = [{
+    Dominates every use of the symbol, in types and in attributes. A value outside of
+    the symbol's range (`prim.symbols` of the function), or above `at_most`, ends the run at this node. Memory is
+    planned for `at_most`, an expression over symbols that are bound earlier; where it is absent no bound is known.
+  }];
+  let arguments = (ins StrAttr:$symbol, Prim_Tensor:$x, OptionalAttr<Prim_ExprAttr>:$at_most);
+  let assemblyFormat = "$symbol `=` $x (`at_most` custom<OneExpr>($at_most)^)? attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::ptc::Expr getUpper() { return getAtMostAttr() ? ::ptc::Expr(getAtMostAttr()) : ::ptc::Expr(); }
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      visit(getSymbol(), getUpper(), /*isInside=*/false);
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def Prim_GuardOp : Prim_Op<"guard"> {
+  let summary = "the run ends here where the condition, over bound symbols, is 0";
+  let arguments = (ins Prim_ExprAttr:$condition);
+  let assemblyFormat = "custom<OneExpr>($condition) attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Control flow
 //===----------------------------------------------------------------------===//
 
@@ -245,7 +273,7 @@ def Prim_IfOp : Prim_Op<"if", [RecursiveMemoryEffects, SingleBlockImplicitTermin
   let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` functional-type(operands, results)";
 }
 
-def Prim_LoopOp : Prim_Op<"loop", [RecursiveMemoryEffects, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {
+def Prim_LoopOp : Prim_Op<"loop", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "runs its region round after round; states are carried on, rows are stacked";
   let description = [{
     Round i, counted from 0, runs if i < `trips` (never negative), i < `limit` (a si64 scalar) and the condition holds,
@@ -276,6 +304,9 @@ def Prim_LoopOp : Prim_Op<"loop", [RecursiveMemoryEffects, AttrSizedOperandSegme
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      ::ptc::prim::forEachLoopBinding(getCounter(), getTripsAttr(), getRoundsAttr(), getCarriedAttr(), visit);
+    }
     unsigned getStateCount() { return getInitial().size(); }
     ::mlir::ArrayRef<::mlir::BlockArgument> getStateArgs() { return getBlock().getArguments().take_front(getStateCount()); }
     ::mlir::ArrayRef<::mlir::BlockArgument> getElementArgs() { return getBlock().getArguments().drop_front(getStateCount()); }

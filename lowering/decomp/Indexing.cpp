@@ -90,52 +90,6 @@ Values oneHot(NodeContext &n) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sizes that depend on values: only where the values are known
-//===----------------------------------------------------------------------===//
-
-/// The slices of x along an axis (or the elements of flat x) whose condition is true.
-Values compress(NodeContext &n) {
-  Value x = n.input(0);
-  int64_t axis = 0;
-  if (!n.has("axis")) {
-    x = n.reshape(x, product(n.getContext(), n.dims(x)));
-  } else if (std::optional<int64_t> given = n.axis(n.rank(x), 0)) {
-    axis = *given;
-  } else {
-    return {};
-  }
-  std::optional<Ints> condition = n.inputInts(1, "condition");
-  if (!condition)
-    return {};
-  Ints kept;
-  for (auto [i, isKept] : llvm::enumerate(*condition))
-    if (isKept)
-      kept.push_back(i);
-  return {n.gather(x, n.intVector(kept), axis)};
-}
-
-/// The indices of the elements that are not 0, one column an element.
-Values nonZero(NodeContext &n) {
-  Value x = n.input(0);
-  std::optional<llvm::SmallVector<double>> values = n.inputFloats(0, "X");
-  if (!values)
-    return {};
-  Ints shape, found;
-  for (Expr dim : n.dims(x))
-    shape.push_back(dim.getValue());
-  for (auto [i, value] : llvm::enumerate(*values))
-    if (value != 0)
-      found.push_back(i);
-  Ints indices(shape.size() * found.size());
-  for (auto [column, position] : llvm::enumerate(found)) {
-    int64_t rest = position;
-    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
-      indices[axis * found.size() + column] = rest % shape[axis];
-  }
-  return {n.reshape(n.intVector(indices), n.exprs({int64_t(shape.size()), int64_t(found.size())}))};
-}
-
-//===----------------------------------------------------------------------===//
 // Caches
 //===----------------------------------------------------------------------===//
 

@@ -37,7 +37,9 @@ using Ints = llvm::SmallVector<int64_t>;
 class PrimBuilder {
 public:
   PrimBuilder(mlir::OpBuilder &builder, mlir::Location loc, ShapeScope &shapes)
-      : shapes(shapes), builder(builder), loc(loc) {}
+      : shapes(shapes), builder(builder), loc(loc), outerPlace(shapes.setPlace({&builder, loc})) {}
+  ~PrimBuilder() { shapes.setPlace(outerPlace); }
+  PrimBuilder(const PrimBuilder &) = delete;
 
   //===--- Errors ---===//
   template <typename... Args> Value fail(DiagId id, Args &&...args) {
@@ -113,6 +115,16 @@ public:
   /// An integer tensor of rank 0 (`isScalar`) or 1 whose elements are expressions.
   Value fromExprs(llvm::ArrayRef<Expr> values, Type type, bool isScalar = false);
   Value iota(int64_t axis, llvm::ArrayRef<Expr> dims, Type type);
+
+  //===--- Sizes that are known only when the program runs ---===//
+  /// The value of a scalar integer as an expression: what it is known to be, or a symbol that the program binds here. A
+  /// value below `least` or above `atMost` (null: no bound is known) ends the run.
+  Expr bind(Value scalar, Expr atMost, int64_t least = 0);
+  /// An expression over bound symbols as a symbol of its own, not negative: what dims of results should be.
+  Expr settle(Expr size);
+  Dims settle(llvm::ArrayRef<Expr> sizes);
+  /// The positions, ascending, at which a boolean vector is true.
+  Value findTrue(Value mask);
 
   //===--- Pointwise, with numpy broadcasting ---===//
   template <typename Op> Value unary(Value x) { return x ? fold(Op::create(builder, loc, x.getType(), x)) : Value(); }
@@ -224,6 +236,9 @@ protected:
   mlir::OpBuilder &builder;
   mlir::Location loc;
   bool failed = false;
+
+private:
+  ShapeScope::Place outerPlace;
 };
 
 } // namespace ptc::decomp

@@ -34,7 +34,7 @@ std::string ShapeScope::unusedName(StringRef base) const {
 std::optional<bool> ShapeScope::equal(Expr a, Expr b) const {
   if (a == b)
     return true;
-  if (llvm::is_contained(guards, Expr::eq(a, b)))
+  if (isAssumed(Expr::eq(a, b)))
     return true;
   return knownEqual(a, b, ranges);
 }
@@ -49,9 +49,54 @@ bool ShapeScope::assume(Expr condition) {
   condition = simplify(condition);
   if (condition.isConstant())
     return !condition.isConstant(0);
-  if (!llvm::is_contained(guards, condition))
+  if (isAssumed(condition))
+    return true;
+  if (!isBoundInside(condition)) {
     guards.push_back(condition);
+    return true;
+  }
+  assert(place.builder && "a symbol is bound inside, so there is a node");
+  prim::GuardOp::create(*place.builder, place.loc, ExprAttr(condition));
+  innerGuards.push_back({condition, place.builder->getInsertionBlock()});
   return true;
+}
+
+bool ShapeScope::isAssumed(Expr condition) const {
+  if (llvm::is_contained(guards, condition))
+    return true;
+  for (Block *block = innerGuards.empty() ? nullptr : place.builder->getInsertionBlock(); block;
+       block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+    if (llvm::is_contained(innerGuards, std::pair(condition, block)))
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Symbols that the program binds
+//===----------------------------------------------------------------------===//
+
+Expr ShapeScope::declareBound(SymbolBounds bounds, Expr atMost) {
+  std::string name;
+  for (unsigned number = boundInside.size(); name.empty() || ranges.contains(name); ++number)
+    name = ("u" + Twine(number)).str();
+  if (atMost)
+    bounds.max = std::max(bounds.min, std::min(bounds.max, range(atMost).max));
+  Expr symbol = declare(name, bounds);
+  if (atMost)
+    ranges[name].below = atMost + 1;
+  boundInside[name] = atMost ? mostOf(atMost) : Expr();
+  return symbol;
+}
+
+Expr ShapeScope::mostOf(Expr e) const {
+  return boundExpr(e, ranges,
+                   [&](StringRef symbol) -> std::optional<ExprBounds> {
+                     auto found = boundInside.find(symbol);
+                     if (found == boundInside.end())
+                       return std::nullopt;
+                     return ExprBounds{constant(ranges.lookup(symbol).min), found->second};
+                   })
+      .upper;
 }
 
 //===----------------------------------------------------------------------===//

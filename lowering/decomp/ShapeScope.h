@@ -2,13 +2,16 @@
 //
 // The symbols of a model under import with their ranges, and the guards: what
 // had to be assumed of them so that every shape makes sense. A guard is an
-// expression that must not be 0; the entry function checks all of them.
+// expression that must not be 0; the entry function checks all of them, but for
+// those over symbols that the program binds itself (`bind`): these stand where the
+// assumption was made, as prim.guard, and hold inside of that block.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_LOWERING_DECOMP_SHAPESCOPE_H
 #define PTC_LOWERING_DECOMP_SHAPESCOPE_H
 
 #include "ir/prim/Prim.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace ptc::decomp {
@@ -23,13 +26,30 @@ struct SymbolBounds {
 
 class ShapeScope {
 public:
-  explicit ShapeScope(mlir::MLIRContext *context) : context(context) {}
+  explicit ShapeScope(mlir::MLIRContext *context) : context(context), place{nullptr, mlir::UnknownLoc::get(context)} {}
 
   mlir::MLIRContext *getContext() const { return context; }
   Expr constant(int64_t value) const { return Expr::constant(context, value); }
 
   /// Declares `name`, or returns the symbol that was declared before. Bounds of a known symbol are intersected.
   Expr declare(llvm::StringRef name, SymbolBounds bounds);
+  /// Declares a symbol that the program binds (prim.bind, which the caller makes): u0, u1, ... Never above `atMost`,
+  /// if that is given.
+  Expr declareBound(SymbolBounds bounds, Expr atMost);
+  /// Whether the expression uses a symbol that the program binds.
+  bool isBoundInside(Expr e) const {
+    return e.usesAny([&](llvm::StringRef symbol) { return boundInside.contains(symbol); });
+  }
+  /// The most that `e` can be, over the entry's symbols; null where nothing bounds it.
+  Expr mostOf(Expr e) const;
+
+  /// Where guards inside the program go. Each PrimBuilder says so for its node.
+  struct Place {
+    mlir::OpBuilder *builder = nullptr;
+    mlir::Location loc;
+  };
+  Place setPlace(Place next) { return std::exchange(place, next); }
+
   /// A name that no symbol has yet: `base`, `base_1`, ...
   std::string unusedName(llvm::StringRef base) const;
   bool isDeclared(llvm::StringRef name) const { return ranges.contains(name); }
@@ -67,11 +87,15 @@ public:
 private:
   using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
   Symbols withAgreeingHints() const;
+  bool isAssumed(Expr condition) const;
 
   mlir::MLIRContext *context;
   SymbolRanges ranges;
   Symbols symbols; // in order of appearance
   llvm::SmallVector<Expr> guards;
+  llvm::StringMap<Expr> boundInside; // symbol -> the most it can be, over the entry's symbols, or null
+  llvm::SmallVector<std::pair<Expr, mlir::Block *>> innerGuards;
+  Place place;
 };
 
 } // namespace ptc::decomp

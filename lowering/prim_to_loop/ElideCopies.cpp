@@ -13,7 +13,7 @@
 // Legal because a buffer's element is written before it is read and never again
 // with another value (scatter buffers are excluded: they are written twice), and
 // C's part is written by this copy alone. C must exist where B is first used, so
-// the op that makes C moves up in front of it.
+// the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind).
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,9 +136,27 @@ bool isAliasedResult(Value buffer) {
   return false;
 }
 
-bool elide(PointwiseOp node) {
+/// Whether all that says where C's elements lie has a value wherever B is used. A size that is learned between B's
+/// first use and the copy would be needed before it is known; it may even follow from B.
+bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
+  if (symbols.empty())
+    return true;
+  SmallVector<Expr> exprs = cast<BufferType>(copy.to.getType()).getShape();
+  exprs.append(copy.offsets.begin(), copy.offsets.end());
+  Block *block = copy.from->getBlock();
+  for (const BoundSymbol &symbol : symbols.getAll()) {
+    if (symbol.binder->getBlock() != block || llvm::none_of(exprs, [&](Expr e) { return e.uses(symbol.name); }))
+      continue;
+    for (Operation *user : copy.from->getUsers())
+      if (Operation *outer = block->findAncestorOpInBlock(*user); !symbol.binder->isBeforeInBlock(outer))
+        return false;
+  }
+  return true;
+}
+
+bool elide(PointwiseOp node, const BoundSymbols &symbols) {
   std::optional<Copy> copy = matchCopy(node);
-  if (!copy || isAliasedResult(copy->to))
+  if (!copy || isAliasedResult(copy->to) || !isPlaceKnown(*copy, symbols))
     return false;
   Value from = copy->from.getResult();
   // Within one block only: a branch may not write what the other one also writes
@@ -164,10 +182,13 @@ bool elide(PointwiseOp node) {
 
 struct ElideCopies : ptc::impl::ElideCopiesBase<ElideCopies> {
   void runOnOperation() override {
-    SmallVector<PointwiseOp> nodes;
-    getOperation().walk([&](PointwiseOp node) { nodes.push_back(node); });
-    for (PointwiseOp node : nodes)
-      elide(node);
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      BoundSymbols symbols(program);
+      SmallVector<PointwiseOp> nodes;
+      program.walk([&](PointwiseOp node) { nodes.push_back(node); });
+      for (PointwiseOp node : nodes)
+        elide(node, symbols);
+    }
   }
 };
 

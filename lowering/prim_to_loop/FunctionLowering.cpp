@@ -190,6 +190,21 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
     return success();
   if (auto branch = dyn_cast<prim::IfOp>(op))
     return lowerIf(branch);
+  if (auto bind = dyn_cast<prim::BindOp>(op)) {
+    if (auto exprs = bind.getX().getDefiningOp<prim::ExprsOp>()) {
+      ExprAttr value = prim::getExprs(exprs.getValues())[0];
+      BindOp::create(builder, op->getLoc(), bind.getSymbolAttr(), Value(), value, bind.getAtMostAttr());
+      return success();
+    }
+    realize(get(bind.getX()), op->getLoc());
+    BindOp::create(builder, op->getLoc(), bind.getSymbolAttr(), get(bind.getX()).buffer, ExprAttr(),
+                   bind.getAtMostAttr());
+    return success();
+  }
+  if (auto guard = dyn_cast<prim::GuardOp>(op)) {
+    GuardOp::create(builder, op->getLoc(), guard.getConditionAttr());
+    return success();
+  }
   return op->emitOpError("has no lowering to loop");
 }
 
@@ -346,7 +361,7 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
   void runOnOperation() override {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
-      if (failed(FunctionLowering(function, builder).run()))
+      if (failed(prim::verifyBoundSymbols(function)) || failed(FunctionLowering(function, builder).run()))
         return signalPassFailure();
       function.erase();
     }

@@ -112,6 +112,8 @@ static ptc_status translate_fault(const ptc_rt_call_state *call, int32_t fault) 
     return PTC_INDEX_OUT_OF_RANGE;
   case PTC_RT_FAULT_GUARD:
     return PTC_GUARD_FAILED;
+  case PTC_RT_FAULT_OUTPUT:
+    return PTC_SHAPE_MISMATCH;
   case PTC_RT_FAULT_MEMORY:
     SAY(error, "no memory for a value that grows during the run");
     return PTC_OUT_OF_MEMORY;
@@ -121,16 +123,9 @@ static ptc_status translate_fault(const ptc_rt_call_state *call, int32_t fault) 
   }
 }
 
-int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value) {
-  ptc_rt_call_state *state = (ptc_rt_call_state *)call;
-  const char *text = index < state->variant->guard_count ? state->variant->guards[index].text : "inside the model";
-  SAY(state->ctx->error, "guard %s failed: %lld", text, (long long)value);
-  return PTC_RT_FAULT_GUARD;
-}
-
-ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, void *const *arguments,
-                          void *workspace) {
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace) {
   const ptc_model *model = ctx->model;
+  const int64_t *symbols = ctx->symbols;
   const ptc_rt_variant *variant;
   sizes needed;
   ptc_status status = ptc_rt_pick_variant(function, symbols, &variant, ctx->error);
@@ -143,7 +138,7 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const i
   if (!workspace && needed.total && (status = grow(ctx, needed.total + PTC_RT_PAGE)) != PTC_OK)
     return status;
   char *base = ptc_rt_align(workspace ? workspace : ctx->memory.base, PTC_RT_PAGE);
-  ptc_rt_call_state call = {.visible = {.weights = model->weights},
+  ptc_rt_call_state call = {.visible = {.weights = model->weights, .blocks = ctx->blocks},
                             .model = model,
                             .ctx = ctx,
                             .function = function,
@@ -155,17 +150,41 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const i
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
   uint64_t start = model->profile ? ptc_rt_now() : 0;
   call.caller_mode = &mode;
-  int32_t fault = variant->program(&call.visible, symbols, arguments, base);
+  int32_t fault = variant->program(&call.visible, ctx->symbols, ctx->arguments, base);
   if (model->profile)
     ptc_rt_record_run(&call, start);
   ptc_rt_fpmode_restore(mode);
-  return fault == 0 ? PTC_OK : translate_fault(&call, fault);
+  if (fault == 0)
+    return PTC_OK;
+  ptc_rt_drop_results(ctx, function);
+  return translate_fault(&call, fault);
 }
 
 /* ---- typed entries ---- */
 
 static const ptc_rt_function *function_of(const ptc_model *model, uint32_t index) {
   return &model->descriptor->functions[index];
+}
+
+/* An output of a size that the run finds: memory that the caller gives has room for the most that it can be. */
+static ptc_status take_result(ptc_ctx *ctx, const ptc_rt_function *function, uint32_t index, void **data,
+                              int64_t *shape) {
+  const ptc_function *interface = function->interface;
+  const ptc_value *value = &interface->outputs[index];
+  if (!data || !shape) {
+    SAY(ctx->error, "the pointer or the shape of output '%s' is NULL", value->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  ptc_rt_lay_out_extents(ctx, interface->outputs, interface->output_count);
+  function->output_shapes(ctx->symbols, ctx->shapes);
+  int64_t capacity = ptc_rt_elements(ctx->shapes[index], value->rank);
+  if (*data && capacity < 0) {
+    SAY(ctx->error, "nothing bounds the size of output '%s': let the run allocate it", value->name);
+    return PTC_INVALID_ARGUMENT;
+  }
+  ctx->results[index] = (ptc_rt_result){data, shape, capacity, 0};
+  ctx->arguments[interface->input_count + index] = *data;
+  return PTC_OK;
 }
 
 ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t index, const int64_t *dims, void *const *arguments, void *workspace,
@@ -179,12 +198,21 @@ ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t index, const int64_t *dims, void *c
   uint32_t given = interface->input_count;
   for (uint32_t i = 0; i < interface->input_count; i++)
     ctx->arguments[i] = arguments[i];
-  for (uint32_t i = 0; i < interface->output_count; i++) {
-    int32_t alias = interface->outputs[i].alias;
-    ctx->arguments[interface->input_count + i] = alias >= 0 ? arguments[alias] : arguments[given++];
+  if (status == PTC_OK && interface->symbol_count > 0)
+    memcpy(ctx->symbols, dims, interface->symbol_count * sizeof(int64_t));
+  for (uint32_t i = 0; i < interface->output_count && status == PTC_OK; i++) {
+    const ptc_value *value = &interface->outputs[i];
+    void **place = &ctx->arguments[interface->input_count + i];
+    ctx->results[i].allocated = 0;
+    if (ptc_rt_is_found(value)) {
+      status = take_result(ctx, function, i, arguments[given], arguments[given + 1]);
+      given += 2;
+    } else {
+      *place = value->alias >= 0 ? arguments[value->alias] : arguments[given++];
+    }
   }
   if (status == PTC_OK)
-    status = ptc_rt_execute(ctx, function, dims, ctx->arguments, workspace);
+    status = ptc_rt_execute(ctx, function, workspace);
   ptc_rt_leave(ctx);
   return status;
 }
@@ -237,16 +265,22 @@ ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
   *result = 0;
   if (!model)
     return PTC_INVALID_ARGUMENT;
-  uint32_t symbols = 0, values = 0, arguments = 0, extents = 0;
+  uint32_t symbols = 0, values = 0, arguments = 0, extents = 0, outputs = 0, blocks = 0;
   for (uint32_t i = 0; i < model->descriptor->function_count; i++) {
-    const ptc_function *interface = model->descriptor->functions[i].interface;
-    symbols = larger(symbols, interface->symbol_count);
+    const ptc_rt_function *function = &model->descriptor->functions[i];
+    const ptc_function *interface = function->interface;
+    for (uint32_t v = 0; v < function->variant_count; v++) {
+      symbols = larger(symbols, interface->symbol_count + function->variants[v].bound_count);
+      blocks = larger(blocks, function->variants[v].block_count);
+    }
+    outputs = larger(outputs, interface->output_count);
     arguments = larger(arguments, interface->input_count + interface->output_count);
     values = larger(values, larger(interface->input_count, interface->output_count));
     extents = larger(extents, larger(total_rank(interface->inputs, interface->input_count),
                                      total_rank(interface->outputs, interface->output_count)));
   }
-  size_t bytes = sizeof(ptc_ctx) + 8 * ((size_t)symbols + arguments + extents + values);
+  size_t bytes = sizeof(ptc_ctx) + 8 * ((size_t)symbols + arguments + extents + values + 2 * (size_t)blocks) +
+                 sizeof(ptc_rt_result) * outputs;
   ptc_ctx *ctx = ptc_rt_allocate(model, bytes, PTC_RT_LINE);
   if (!ctx)
     return PTC_OUT_OF_MEMORY;
@@ -256,6 +290,10 @@ ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
   ctx->extents = ctx->symbols + symbols;
   ctx->shapes = (int64_t **)(ctx->extents + extents);
   ctx->arguments = (void **)(ctx->shapes + values);
+  ctx->blocks = (char **)(ctx->arguments + arguments);
+  ctx->block_bytes = (size_t *)(ctx->blocks + blocks);
+  ctx->results = (ptc_rt_result *)(ctx->block_bytes + blocks);
+  ctx->block_count = blocks;
   ctx->bytes = bytes;
   *result = ctx;
   return PTC_OK;
@@ -265,6 +303,9 @@ void ptc_rt_ctx_destroy(ptc_ctx *ctx) {
   if (!ctx)
     return;
   ptc_rt_release(ctx->model, ctx->memory.base, ctx->memory.bytes);
+  ptc_rt_release(ctx->model, ctx->scratch.base, ctx->scratch.bytes);
+  for (uint32_t i = 0; i < ctx->block_count; i++)
+    ptc_rt_release(ctx->model, ctx->blocks[i], ctx->block_bytes[i]);
   ptc_rt_release(ctx->model, ctx, ctx->bytes);
 }
 

@@ -52,9 +52,9 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
   ptc_rt_call_state *state = (ptc_rt_call_state *)call;
   if (iterations <= 0)
     return 0;
-  if (scratch_bytes > (int64_t)state->scratch_stride) {
+  if (scratch_bytes > (int64_t)state->scratch_stride && !ptc_rt_grow_scratch(state, scratch_bytes)) {
     state->site = site;
-    return PTC_RT_FAULT_INTERNAL;
+    return PTC_RT_FAULT_MEMORY;
   }
   ptc_rt_task task = {.kernel = state->kernels[state->variant->launches[site].kernel],
                       .buffers = buffers,

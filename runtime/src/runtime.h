@@ -38,15 +38,28 @@ typedef struct ptc_rt_block {
   size_t bytes;
 } ptc_rt_block;
 
+/* An output whose dims the program finds: where its pointer and its dims go. */
+typedef struct ptc_rt_result {
+  void **data;
+  int64_t *shape;
+  int64_t capacity; /* elements that *data has room for, if it is not NULL */
+  size_t allocated; /* bytes that this run has allocated */
+} ptc_rt_result;
+
 struct ptc_ctx {
   const ptc_model *model;
   atomic_uint busy;
-  ptc_rt_block memory; /* arena, then one scratch per thread */
-  int64_t *symbols;    /* room for the most symbols of any function */
-  void **arguments;    /* room for the most inputs + outputs of any function */
-  int64_t *extents;    /* room for the extents of all inputs, or all outputs, of any function */
-  int64_t **shapes;    /* room for as many pointers as there are inputs, or outputs, of any function */
-  size_t bytes;        /* of this block */
+  ptc_rt_block memory;    /* arena, then one scratch per thread */
+  ptc_rt_block scratch;   /* of kernels whose sizes nothing bounds */
+  int64_t *symbols;       /* room for the most symbols of any function, those that a program binds behind its own */
+  void **arguments;       /* room for the most inputs + outputs of any function */
+  int64_t *extents;       /* room for the extents of all inputs, or all outputs, of any function */
+  int64_t **shapes;       /* room for as many pointers as there are inputs, or outputs, of any function */
+  ptc_rt_result *results; /* room for the most outputs of any function */
+  char **blocks;          /* memory of values whose size nothing bounds, */
+  size_t *block_bytes;    /* and how much of it there is */
+  uint32_t block_count;
+  size_t bytes; /* of this block */
   char error[PTC_RT_ERROR_SIZE];
 };
 
@@ -113,13 +126,24 @@ ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *
 ptc_status ptc_rt_pick_variant(const ptc_rt_function *function, const int64_t *symbols, const ptc_rt_variant **variant,
                                char *error);
 ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *inputs, bool data);
-ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *outputs);
+ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, ptc_tensor *outputs);
 ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t guard,
                                  const int64_t *symbols, char *error);
+/* Points ctx->shapes[i] into ctx->extents. */
+void ptc_rt_lay_out_extents(ptc_ctx *ctx, const ptc_value *values, uint32_t count);
+/* Whether a run finds one of the value's extents. */
+bool ptc_rt_is_found(const ptc_value *value);
+/* Of the dims, -1 if a dim is not known or the number exceeds 63 bits. */
+int64_t ptc_rt_elements(const int64_t *shape, int32_t rank);
 
-/* context.c: the part of run that both entries share; symbols are checked. */
-ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, void *const *arguments,
-                          void *workspace);
+/* found.c: what the program finds out while it runs */
+bool ptc_rt_grow_scratch(ptc_rt_call_state *call, int64_t bytes);
+/* Takes back what a failed run has allocated for the caller. */
+void ptc_rt_drop_results(ptc_ctx *ctx, const ptc_rt_function *function);
+
+/* context.c: the part of run that both entries share; symbols are checked, and lie with the arguments in the context.
+ */
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace);
 size_t ptc_rt_needed_bytes(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
                            char *error);
 ptc_status ptc_rt_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols);

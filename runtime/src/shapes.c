@@ -43,11 +43,13 @@ ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_functi
     return PTC_GUARD_FAILED;
   }
   const ptc_rt_guard *guard = &variant->guards[index];
-  int used = SAY(error, "guard %s failed", guard->text);
+  int used = guard->nodes ? SAY(error, "node '%s': guard %s failed", guard->nodes, guard->text)
+                          : SAY(error, "guard %s failed", guard->text);
   for (uint32_t i = 0; i < guard->symbol_count && used > 0 && used < PTC_RT_ERROR_SIZE; i++) {
-    uint32_t symbol = guard->symbols[i];
-    used += snprintf(error + used, (size_t)(PTC_RT_ERROR_SIZE - used), "%s %s = %" PRId64, i ? "," : ":",
-                     interface->symbols[symbol].name, symbols[symbol]);
+    uint32_t symbol = guard->symbols[i], own = interface->symbol_count;
+    const char *name = symbol < own ? interface->symbols[symbol].name : variant->bound[symbol - own].name;
+    used += snprintf(error + used, (size_t)(PTC_RT_ERROR_SIZE - used), "%s %s = %" PRId64, i ? "," : ":", name,
+                     symbols[symbol]);
   }
   return PTC_GUARD_FAILED;
 }
@@ -143,8 +145,7 @@ static ptc_status shape_mismatch(const char *kind, const ptc_value *value, int32
   return PTC_SHAPE_MISMATCH;
 }
 
-/* Points ctx->shapes[i] into ctx->extents. */
-static void lay_out_extents(ptc_ctx *ctx, const ptc_value *values, uint32_t count) {
+void ptc_rt_lay_out_extents(ptc_ctx *ctx, const ptc_value *values, uint32_t count) {
   int64_t *next = ctx->extents;
   for (uint32_t i = 0; i < count; i++) {
     ctx->shapes[i] = next;
@@ -194,7 +195,7 @@ ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_
   ptc_status status = ptc_rt_check_symbols(function, ctx->symbols, ctx->error);
   if (status != PTC_OK)
     return status;
-  lay_out_extents(ctx, interface->inputs, interface->input_count);
+  ptc_rt_lay_out_extents(ctx, interface->inputs, interface->input_count);
   if (function->input_shapes)
     function->input_shapes(ctx->symbols, ctx->shapes);
   for (uint32_t i = 0; i < interface->input_count && status == PTC_OK; i++)
@@ -202,21 +203,44 @@ ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_
   return status;
 }
 
-ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *outputs) {
+bool ptc_rt_is_found(const ptc_value *value) {
+  for (int32_t d = 0; d < value->rank; d++)
+    if (value->dims[d].flags & PTC_DIM_FOUND)
+      return true;
+  return false;
+}
+
+/* An output of a size that the run finds: NULL, or memory for the shape that the tensor has now. */
+static ptc_status take_result(ptc_ctx *ctx, const ptc_value *value, ptc_tensor *tensor, uint32_t index, char *error) {
+  for (int32_t d = 0; tensor->data && d < value->rank; d++) {
+    bool found = (value->dims[d].flags & PTC_DIM_FOUND) != 0;
+    if (tensor->shape[d] < 0 || (!found && tensor->shape[d] != ctx->shapes[index][d]))
+      return shape_mismatch("output", value, d, tensor->shape[d], ctx->shapes[index][d], error);
+  }
+  int64_t capacity = tensor->data ? ptc_rt_elements(tensor->shape, value->rank) : 0;
+  ctx->results[index] = (ptc_rt_result){&tensor->data, tensor->shape, capacity, 0};
+  return PTC_OK;
+}
+
+ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, ptc_tensor *outputs) {
   const ptc_function *interface = function->interface;
   if (interface->output_count > 0 && !outputs) {
     SAY(ctx->error, "outputs of '%s' are NULL", interface->name);
     return PTC_INVALID_ARGUMENT;
   }
-  lay_out_extents(ctx, interface->outputs, interface->output_count);
+  ptc_rt_lay_out_extents(ctx, interface->outputs, interface->output_count);
   function->output_shapes(ctx->symbols, ctx->shapes);
   for (uint32_t i = 0; i < interface->output_count; i++) {
     const ptc_value *value = &interface->outputs[i];
-    const ptc_tensor *tensor = &outputs[i];
+    ptc_tensor *tensor = &outputs[i];
     ptc_status status = check_tensor("output", value, tensor, true, ctx->error);
+    ctx->results[i].allocated = 0;
+    bool found = ptc_rt_is_found(value);
+    if (status == PTC_OK && found)
+      status = take_result(ctx, value, tensor, i, ctx->error);
     if (status != PTC_OK)
       return status;
-    for (int32_t d = 0; d < value->rank; d++)
+    for (int32_t d = 0; d < value->rank && !found; d++)
       if (tensor->shape[d] != ctx->shapes[i][d])
         return shape_mismatch("output", value, d, tensor->shape[d], ctx->shapes[i][d], ctx->error);
     char *data = tensor->data ? (char *)tensor->data + tensor->byte_offset : 0;
@@ -228,7 +252,7 @@ ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, c
         return PTC_INVALID_ARGUMENT;
       }
       data = shared;
-    } else if (!data && !is_empty(tensor)) {
+    } else if (!data && !found && !is_empty(tensor)) {
       SAY(ctx->error, "output '%s' is NULL", value->name);
       return PTC_INVALID_ARGUMENT;
     }

@@ -48,7 +48,7 @@ ptc_status ptc_rt_tensor_warmup(ptc_ctx *ctx, uint32_t index, const ptc_tensor *
   return status;
 }
 
-ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inputs, const ptc_tensor *outputs,
+ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inputs, ptc_tensor *outputs,
                              void *workspace, void *stream) {
   (void)stream;
   const ptc_rt_function *function = enter(ctx, index);
@@ -58,7 +58,7 @@ ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inp
   if (status == PTC_OK)
     status = ptc_rt_check_outputs(ctx, function, outputs);
   if (status == PTC_OK)
-    status = ptc_rt_execute(ctx, function, ctx->symbols, ctx->arguments, workspace);
+    status = ptc_rt_execute(ctx, function, workspace);
   ptc_rt_leave(ctx);
   return status;
 }

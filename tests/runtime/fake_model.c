@@ -57,7 +57,7 @@ static const ptc_function functions[] = {{"scale", 3, 2, scale_inputs, scale_out
                                          {"gather", 1, 1, gather_inputs, gather_outputs, 1, 0, batch, 0}};
 
 /* The result goes through the arena first, so that a missing arena would show. */
-static int32_t scale_program(ptc_rt_call *call, const int64_t *symbols, void *const *arguments, char *arena) {
+static int32_t scale_program(ptc_rt_call *call, int64_t *symbols, void *const *arguments, char *arena) {
   void *buffers[] = {arguments[0], arena, (void *)call->weights};
   int32_t fault = ptc_rt_launch(call, 0, buffers, symbols, symbols[0], 4, FAKE_COLUMNS * sizeof(float));
   if (fault)
@@ -69,7 +69,7 @@ static int32_t scale_program(ptc_rt_call *call, const int64_t *symbols, void *co
   return 0;
 }
 
-static int32_t gather_program(ptc_rt_call *call, const int64_t *symbols, void *const *arguments, char *arena) {
+static int32_t gather_program(ptc_rt_call *call, int64_t *symbols, void *const *arguments, char *arena) {
   return ptc_rt_launch(call, 0, arguments, symbols, symbols[0], 1, 0);
 }
 
@@ -92,17 +92,17 @@ static void scale_shapes(const int64_t *symbols, int64_t *const *shapes) {
 static void gather_shapes(const int64_t *symbols, int64_t *const *shapes) { shapes[0][0] = symbols[0]; }
 
 static const uint32_t guard_symbols[] = {0};
-static const ptc_rt_guard guards[] = {{"batch <= 64", 1, 0, guard_symbols}};
+static const ptc_rt_guard guards[] = {{"batch <= 64", 0, 1, 0, guard_symbols}};
 static const ptc_rt_launch_site scale_sites[] = {{0, 0, "layer1/mul, layer1/add"}};
 static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup"}};
 static const ptc_rt_tap_site taps[] = {{"layer1/add", "Add", "sum", {PTC_FLOAT, 32, 1}, 2, 3, 0}};
 static const ptc_rt_variant guarded_variant[] = {
-    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0}};
+    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0, 0, 0, 0}};
 static const ptc_rt_variant open_variants[] = {
-    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0},
-    {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1, taps, 1, 0}};
+    {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0, 0, 0, 0},
+    {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1, taps, 1, 0, 0, 0, 0}};
 static const ptc_rt_variant gather_variant[] = {
-    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1, 0, 0, 0}};
+    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1, 0, 0, 0, 0, 0, 0}};
 
 static const ptc_rt_function guarded_functions[] = {
     {&functions[0], guarded_variant, 1, 0, scale_input_shapes, scale_shapes},

@@ -250,6 +250,13 @@ TEST_CASE("random expressions keep their value, range and text", "[expr]") {
     INFO("simplified: " << simple.str());
     ExprRange range = sample.expr.range(ranges);
     REQUIRE(range.divisor >= 1);
+    // As if the first two symbols were learned while a program runs.
+    ExprBounds bounds = boundExpr(sample.expr, ranges, [&](llvm::StringRef name) -> std::optional<ExprBounds> {
+      if (name != generator.names[0] && name != generator.names[1])
+        return std::nullopt;
+      const ExprRange &r = ranges[name];
+      return ExprBounds{Expr::constant(&context, r.min), Expr::constant(&context, r.max)};
+    });
     for (int trial = 0; trial != 10; ++trial) {
       SymbolValues values;
       for (auto &[name, r] : ranges)
@@ -262,6 +269,31 @@ TEST_CASE("random expressions keep their value, range and text", "[expr]") {
       REQUIRE(range.min <= int64_t(expected));
       REQUIRE(range.max >= int64_t(expected));
       REQUIRE(int64_t(expected) % range.divisor == 0);
+      REQUIRE((!bounds.lower || bounds.lower.evaluate(values) <= int64_t(expected)));
+      REQUIRE((!bounds.upper || bounds.upper.evaluate(values) >= int64_t(expected)));
     }
   }
+}
+
+TEST_CASE("the most that a size can be is monotone in what it is made of", "[expr]") {
+  Exprs e;
+  e.range("n", 1, 100);
+  e.range("u", 0, 100);
+  auto most = [&](llvm::StringRef text, llvm::StringRef of) {
+    return boundExpr(e(text), e.ranges,
+                     [&](llvm::StringRef name) -> std::optional<ExprBounds> {
+                       if (name != "u")
+                         return std::nullopt;
+                       return ExprBounds{e("0"), of.empty() ? Expr() : e(of)};
+                     })
+        .upper;
+  };
+  CHECK(most("4*u + n", "n") == e("5*n"));
+  CHECK(most("n - u", "n") == e("n"));
+  CHECK(most("max(0, n - 2*u)", "n") == e("n"));
+  CHECK(most("floordiv(u + 3, 4)", "n") == e("floordiv(n + 3, 4)"));
+  CHECK(most("mod(u, 4)", "") == e("3"));
+  CHECK(most("min(u, n)", "") == e("n"));
+  CHECK_FALSE(most("max(u, n)", ""));
+  CHECK_FALSE(most("u*n", ""));
 }

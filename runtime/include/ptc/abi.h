@@ -16,7 +16,7 @@
  *    alignment of their elements only. Results are written to memory of the caller, which must not overlap an input
  *    unless the two are an alias pair (one buffer that is read and updated).
  *  - run allocates nothing once the context has seen dims as large as the present ones (see warmup), and nothing at
- *    all when a workspace is passed.
+ *    all when a workspace is passed, but for outputs whose size it finds and values whose size nothing bounds.
  *
  * A run keeps the caller's floating-point mode, prints nothing, calls no exit, waits on no other call and needs at most
  * 64 KB of stack. A failed check of arguments touches no output. All functions are safe to call from C and C++.
@@ -193,11 +193,14 @@ typedef struct ptc_options {
 
 /* ---- what a model says about itself --------------------------------------------------------------------------- */
 
+/* The extent is known only when the model has run: how many elements of a tensor are not 0, say. */
+#define PTC_DIM_FOUND 1
+
 /* An extent: a constant (extent >= 0), one symbol (symbol >= 0), or an expression of symbols (both -1). */
 typedef struct ptc_dim {
   int64_t extent;
   int32_t symbol;
-  int32_t reserved;
+  uint32_t flags;   /* PTC_DIM_FOUND or 0 */
   const char *text; /* "3", "batch", "2 * batch + 1" */
 } ptc_dim;
 
@@ -268,17 +271,23 @@ typedef struct ptc_model_table {
    * fit the model, with the sentence in last_error. */
   size_t (*workspace_size)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
 
-  /* Writes the extents of output i to shapes[i], which has room for the output's rank. */
+  /* Writes the extents of output i to shapes[i], which has room for the output's rank. Of an extent that a run finds:
+   * the most that it can be, or -1 where nothing bounds it. */
   ptc_status (*output_shapes)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, int64_t *const *shapes);
 
-  /* Makes every later run with no larger dims free of allocations, thread starts and first touches of weights. */
+  /* Makes every later run with no larger dims free of allocations, thread starts and first touches of weights, but for
+   * outputs that a run allocates and for values inside the model whose size nothing bounds. */
   ptc_status (*warmup)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
 
   /* Outputs must have the shapes that output_shapes tells. The output of an alias pair is the input's buffer: its
-   * `data` is that of the input, or NULL. workspace: at least workspace_size bytes, or NULL for the context's own
-   * memory. stream: of the model's device, NULL for CPUs. */
-  ptc_status (*run)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, const ptc_tensor *outputs,
-                    void *workspace, void *stream);
+   * `data` is that of the input, or NULL.
+   * An output with an extent that the run finds (PTC_DIM_FOUND) may have `data` NULL: the run allocates it from the
+   * options' allocator (64-byte aligned; its elements' bytes rounded up to a multiple of 64, at least 64; without an
+   * allocator: free() it), and it is the caller's. Or `data` has room for `shape`, which must hold what the run finds.
+   * Either way the run writes the extents to `shape`. A run that fails leaves `data` as it was. workspace: at least
+   * workspace_size bytes, or NULL for the context's own memory. stream: of the model's device, NULL for CPUs. */
+  ptc_status (*run)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, ptc_tensor *outputs, void *workspace,
+                    void *stream);
 
   /* Replaces the weight `name` by a dense row-major tensor of exactly its bytes. */
   ptc_status (*set_weight)(ptc_model *model, const char *name, const void *tensor, size_t bytes);

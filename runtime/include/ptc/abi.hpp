@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -103,6 +104,52 @@ public:
 private:
   T *first;
   std::size_t number;
+};
+
+/// An output whose size only the run knows: elements that the run allocated, and their shape. Empty until then. With an
+/// allocator in the model's options it must be given the same one. An element of the tensor has `Bits` bits.
+template <typename T, std::size_t Rank, std::size_t Bits = 8 * sizeof(T)> class Found {
+public:
+  Found() = default;
+  explicit Found(const ptc_allocator &of_options) noexcept : allocator(of_options) {}
+  Found(Found &&other) noexcept
+      : first(std::exchange(other.first, nullptr)), dims(other.dims), allocator(other.allocator) {}
+  Found &operator=(Found &&other) noexcept {
+    std::swap(first, other.first);
+    std::swap(dims, other.dims);
+    std::swap(allocator, other.allocator);
+    return *this;
+  }
+  ~Found() { reset(); }
+
+  T *data() const noexcept { return first; }
+  const std::array<std::int64_t, Rank> &shape() const noexcept { return dims; }
+  /// Elements of the tensor; none before a run.
+  std::size_t size() const noexcept {
+    std::size_t count = first ? 1 : 0;
+    for (std::int64_t extent : dims)
+      count *= static_cast<std::size_t>(extent);
+    return count;
+  }
+  /// Gives the memory back.
+  void reset() noexcept {
+    if (first && allocator.allocate) {
+      const std::size_t bytes = ((size() * Bits + 7) / 8 + 63) / 64 * 64;
+      allocator.release(allocator.state, first, bytes ? bytes : 64);
+    } else {
+      std::free(first);
+    }
+    first = nullptr;
+  }
+
+  /// What the C functions write to.
+  T **place() noexcept { return &first; }
+  std::int64_t *extents() noexcept { return dims.data(); }
+
+private:
+  T *first = nullptr;
+  std::array<std::int64_t, Rank> dims{};
+  ptc_allocator allocator{};
 };
 
 /// Options with all defaults.

@@ -10,11 +10,12 @@
 
 #include "abi.h"
 
-#define PTC_RT_VERSION 1
+#define PTC_RT_VERSION 2
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
   const char *weights; /* base of the weights, 4096-aligned */
+  char *const *blocks; /* memory of the context's that grew to what ptc_rt_grow was asked for, by slot */
 } ptc_rt_call;
 
 /* Iterations [begin, end) of the kernel's flattened parallel space. `buffers` are in the order of the kernel's buffer
@@ -24,10 +25,10 @@ typedef int32_t ptc_rt_kernel(void *const *buffers, const int64_t *symbols, int6
 
 /* Faults: what kernels, launches and programs return when it is not 0. */
 enum {
-  PTC_RT_FAULT_INDEX = 1,    /* an index out of range */
-  PTC_RT_FAULT_GUARD = 2,    /* ptc_rt_fail has written the sentence */
-  PTC_RT_FAULT_MEMORY = 3,   /* memory that grows inside a run could not */
-  PTC_RT_FAULT_INTERNAL = 4, /* scratch smaller than a launch asks for */
+  PTC_RT_FAULT_INDEX = 1,  /* an index out of range */
+  PTC_RT_FAULT_GUARD = 2,  /* ptc_rt_fail has written the sentence */
+  PTC_RT_FAULT_MEMORY = 3, /* memory that grows inside a run could not */
+  PTC_RT_FAULT_OUTPUT = 4, /* an output that the caller gave has no room for what the run found */
 };
 
 /* Processor features that a level needs, beyond the baseline of its architecture. The runtime also requires that the
@@ -74,19 +75,27 @@ typedef struct ptc_rt_tap_site {
 } ptc_rt_tap_site;
 
 typedef struct ptc_rt_guard {
-  const char *text; /* "batch <= 64" */
+  const char *text;  /* "batch <= 64" */
+  const char *nodes; /* whose; NULL: of the entry, checked before the program runs */
   uint32_t symbol_count;
   uint32_t reserved;
   const uint32_t *symbols; /* whose values the sentence shows */
 } ptc_rt_guard;
 
+/* A symbol that the program binds while it runs: its place is behind the function's own symbols. */
+typedef struct ptc_rt_bound_symbol {
+  const char *name;
+  const char *nodes; /* whose size it is */
+} ptc_rt_bound_symbol;
+
 /* A program compiled for dims that satisfy its guards. Symbols are those of the function, in its order. */
 typedef struct ptc_rt_variant {
   const char *name;
 
-  /* Runs the model. `arguments` are the inputs, then the outputs (an alias pair has the same pointer in both places).
-   * `arena` is 4096-aligned and has arena_bytes(symbols) bytes. Returns 0 or a fault. */
-  int32_t (*program)(ptc_rt_call *call, const int64_t *symbols, void *const *arguments, char *arena);
+  /* Runs the model. `arguments` are the inputs, then the outputs (an alias pair has the same pointer in both places; an
+   * output that ptc_rt_output is called for may be NULL until then). `symbols` has room for those that the program
+   * binds. `arena` is 4096-aligned and has arena_bytes(symbols) bytes. Returns 0 or a fault. */
+  int32_t (*program)(ptc_rt_call *call, int64_t *symbols, void *const *arguments, char *arena);
 
   int64_t (*arena_bytes)(const int64_t *symbols);   /* -1: does not fit 63 bits */
   int64_t (*scratch_bytes)(const int64_t *symbols); /* of one thread, the most of all launches; NULL: none */
@@ -97,7 +106,10 @@ typedef struct ptc_rt_variant {
   uint32_t launch_count;
   const ptc_rt_tap_site *taps;
   uint32_t tap_count;
-  uint32_t tap_reserved;
+  uint32_t block_count; /* slots of memory that grows */
+  const ptc_rt_bound_symbol *bound;
+  uint32_t bound_count;
+  uint32_t inner_guard_count; /* the last of `guards`, which the program checks itself */
 } ptc_rt_variant;
 
 typedef struct ptc_rt_function {
@@ -106,7 +118,8 @@ typedef struct ptc_rt_function {
   uint32_t variant_count;
   uint32_t reserved;
   /* All extents of all inputs / outputs as the symbols say; shapes[i] has room for the value's rank. input_shapes is
-   * NULL when every input dim is a constant or one symbol. */
+   * NULL when every input dim is a constant or one symbol. Of an output whose dims the program learns: the most that
+   * each can be, -1 where nothing bounds it. */
   void (*input_shapes)(const int64_t *symbols, int64_t *const *shapes);
   void (*output_shapes)(const int64_t *symbols, int64_t *const *shapes);
 } ptc_rt_function;
@@ -203,8 +216,19 @@ void ptc_rt_copy(void *target, const void *source, int64_t bytes);
 void ptc_rt_unpack(uint8_t *target, const uint8_t *packed, int64_t count, int32_t bits);
 void ptc_rt_pack(uint8_t *packed, const uint8_t *source, int64_t count, int32_t bits);
 
-/* A check inside the program failed: guard `index` of the variant, which saw `value`. Returns PTC_RT_FAULT_GUARD. */
-int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index, int64_t value);
+/* A check inside the program failed: guard `index` of the variant. Returns PTC_RT_FAULT_GUARD. */
+int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index);
+
+/* Gives the variant's bound symbol `index` its value, if that is in [least, most]. Returns 0 or PTC_RT_FAULT_GUARD. */
+int32_t ptc_rt_bind_symbol(ptc_rt_call *call, uint32_t index, int64_t value, int64_t least, int64_t most);
+
+/* Makes block `slot` hold at least so many bytes (-1: more than 63 bits hold); what was in it may be lost. Returns 0 or
+ * PTC_RT_FAULT_MEMORY. */
+int32_t ptc_rt_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
+
+/* Says the dims of output `index`, whose rank `extents` has, and gives it memory if the caller gave none. Returns 0 or
+ * a fault. */
+int32_t ptc_rt_output(ptc_rt_call *call, uint32_t index, const int64_t *extents);
 
 /* ---- called by the typed entry functions; `function` indexes the descriptor's functions ---------------------------
  */
@@ -217,7 +241,9 @@ void ptc_rt_ctx_destroy(ptc_ctx *ctx);
 size_t ptc_rt_workspace_size(const ptc_model *model, uint32_t function, const int64_t *dims);
 ptc_status ptc_rt_output_shapes(const ptc_model *model, uint32_t function, const int64_t *dims, int64_t *const *shapes);
 ptc_status ptc_rt_warmup(ptc_ctx *ctx, uint32_t function, const int64_t *dims);
-/* `arguments`: inputs, then the outputs that are no alias of an input. */
+/* `arguments`: inputs, then the outputs that are no alias of an input; of an output with an extent that the run finds
+ * the address of its pointer (ptc_tensor::data says what may stand there; room for what output_shapes tells), then
+ * its shape. */
 ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t function, const int64_t *dims, void *const *arguments, void *workspace,
                       void *stream);
 ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *tensor, size_t bytes);
@@ -228,7 +254,7 @@ size_t ptc_rt_tensor_workspace_size(ptc_ctx *ctx, uint32_t function, const ptc_t
 ptc_status ptc_rt_tensor_output_shapes(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs,
                                        int64_t *const *shapes);
 ptc_status ptc_rt_tensor_warmup(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
-ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, const ptc_tensor *outputs,
+ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, ptc_tensor *outputs,
                              void *workspace, void *stream);
 const char *ptc_rt_cpu_level(const ptc_model *model);
 uint32_t ptc_rt_threads(const ptc_model *model);

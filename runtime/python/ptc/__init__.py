@@ -46,7 +46,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output. `shape` has numbers, and texts for sizes that depend on symbols."""
+    """An input or output. `shape` has numbers, and texts for sizes that depend on symbols, or that a run finds."""
 
     name: str
     dtype: str
@@ -54,6 +54,7 @@ class Value:
     c_name: str
     alias: int | None
     _type: tuple  # code and bits
+    _found: bool = False  # its shape is known only when the model has run
 
 
 _SPAN_KINDS = ("run", "launch", "piece")
@@ -107,12 +108,17 @@ def _value(raw):
     dims = tuple(d.extent if d.extent >= 0 else d.text.decode() for d in raw.dims[: raw.rank])
     kind = (raw.dtype.code, raw.dtype.bits)
     alias = raw.alias if raw.alias >= 0 else None
-    return Value(raw.name.decode(), _dtypes.name_of(*kind), dims, raw.c_name.decode(), alias, kind)
+    found = any(d.flags & _abi.DIM_FOUND for d in raw.dims[: raw.rank])
+    return Value(raw.name.decode(), _dtypes.name_of(*kind), dims, raw.c_name.decode(), alias, kind, found)
 
 
 def _symbol(raw):
     limit = None if raw.max == 2**63 - 1 else raw.max
     return Symbol(raw.name.decode(), raw.min, limit, raw.divisor, raw.hint)
+
+
+_free = ctypes.CDLL(None).free
+_free.argtypes, _free.restype = [ctypes.c_void_p], None
 
 
 class _Buffer:
@@ -200,6 +206,8 @@ class Function:
 
     def _output(self, value, shape, inputs):
         code, bits = value._type
+        if value._found:
+            return _Buffer(value._type, shape, None)
         if value.alias is not None:
             return _Buffer(value._type, shape, inputs[value.alias].data)
         if bits < 8 and code != _dtypes.BOOL:
@@ -207,9 +215,15 @@ class Function:
             return _Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
         return _Buffer(value._type, shape, np.empty(shape, _dtypes.numpy_type(code, bits)))
 
-    def _result(self, value, buffer):
+    def _result(self, value, buffer, tensor):
         code, bits = value._type
         shape = tuple(buffer.shape[: len(value.shape)])
+        if value._found:  # what the run allocated is copied and freed
+            size = (int(np.prod(shape, dtype=np.int64)) * bits + 7) // 8
+            kind = np.uint8 if bits < 8 and code != _dtypes.BOOL else _dtypes.numpy_type(code, bits)
+            buffer.data = np.frombuffer(ctypes.string_at(tensor.data, size), kind).copy()
+            _free(tensor.data)
+            tensor.data = None
         if bits < 8 and code != _dtypes.BOOL:
             return _dtypes.unpack(buffer.data, code, bits, shape)
         return buffer.data.reshape(shape)
@@ -221,12 +235,14 @@ class Function:
         with self._model._context() as ctx:
             shapes = self._output_shapes(ctx, tensors)
             outputs = [self._output(value, shape, inputs) for value, shape in zip(self.outputs, shapes)]
-            self._check(ctx, self._model._table.run(ctx, self._index, tensors, _tensors(outputs), None, None))
-        return {value.name: self._result(value, buffer) for value, buffer in zip(self.outputs, outputs)}
+            out = _tensors(outputs)
+            self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, None))
+        return {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
 
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
-        same dict of arrays each time, with the results of the last run. Alias pairs go on from their last state."""
+        same dict of arrays each time, with the results of the last run; outputs whose shape only a run knows are new
+        arrays in it. Alias pairs go on from their last state."""
         inputs = self._arguments(args, kwargs)
         tensors = _tensors(inputs)
         context = self._model._context()
@@ -236,12 +252,16 @@ class Function:
             self._output(value, shape, inputs) for value, shape in zip(self.outputs, self._output_shapes(ctx, tensors))
         ]
         out = _tensors(outputs)
-        results = {value.name: self._result(value, buffer) for value, buffer in zip(self.outputs, outputs)}
+        all = list(zip(self.outputs, outputs, out))
+        results = {value.name: None if value._found else self._result(value, *pair) for value, *pair in all}
+        found = [entry for entry in all if entry[0]._found]
         table, index = self._model._table, self._index
 
         def run(_keep=(inputs, outputs, context)):
             self._model._open()  # a closed model has freed the context
             self._check(ctx, table.run(ctx, index, tensors, out, None, None))
+            for value, *pair in found:
+                results[value.name] = self._result(value, *pair)
             return results
 
         return run

@@ -6,6 +6,7 @@ ABI_VERSION = 1
 OK = 0
 NO_SIZE = c.c_size_t(-1).value
 CPU = 1
+DIM_FOUND = 1
 
 STATUS = {
     1: "invalid argument",
@@ -112,7 +113,7 @@ class Options(c.Structure):
 
 
 class Dim(c.Structure):
-    _fields_ = [("extent", c.c_int64), ("symbol", c.c_int32), ("reserved", c.c_int32), ("text", c.c_char_p)]
+    _fields_ = [("extent", c.c_int64), ("symbol", c.c_int32), ("flags", c.c_uint32), ("text", c.c_char_p)]
 
 
 class Symbol(c.Structure):

@@ -1,0 +1,103 @@
+//===- PrimSymbols.cpp - who uses which symbol, and from where on it may ---===//
+
+#include "ir/prim/Prim.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ptc;
+
+void prim::walkSymbols(Operation *op, function_ref<void(StringRef)> visit) {
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      if (auto encoding = dyn_cast_or_null<DimsAttr>(tensor.getEncoding()))
+        for (ExprAttr dim : encoding.getDims())
+          Expr(dim).walkSymbols(visit);
+  for (NamedAttribute entry : op->getAttrs()) {
+    if (auto expr = dyn_cast<ExprAttr>(entry.getValue()))
+      Expr(expr).walkSymbols(visit);
+    else if (auto list = dyn_cast<ArrayAttr>(entry.getValue()))
+      for (Attribute element : list)
+        if (auto expr = dyn_cast<ExprAttr>(element))
+          Expr(expr).walkSymbols(visit);
+  }
+}
+
+namespace {
+/// Walks in order; a region's bindings end with it.
+class ScopeCheck {
+public:
+  explicit ScopeCheck(Operation *root) {
+    root->walk([&](prim::SymbolBinderOpInterface binder) {
+      binder.forEachBinding([&](StringRef symbol, Expr, bool) { isInner.insert(symbol); });
+    });
+  }
+
+  LogicalResult run(Operation *root) {
+    if (isInner.empty())
+      return success();
+    for (Region &region : root->getRegions())
+      for (Block &block : region) {
+        llvm::StringSet<> before = bound;
+        for (Operation &op : block)
+          if (failed(check(op)))
+            return failure();
+        bound = std::move(before);
+      }
+    return success();
+  }
+
+private:
+  LogicalResult check(Operation &op) {
+    std::string missing;
+    llvm::StringSet<> own; // of loops: in their results' types
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op); binder && op.getNumResults())
+      binder.forEachBinding([&](StringRef symbol, Expr, bool) { own.insert(symbol); });
+    prim::walkSymbols(&op, [&](StringRef symbol) {
+      if (isInner.contains(symbol) && !bound.contains(symbol) && !own.contains(symbol))
+        missing = symbol.str();
+    });
+    if (!missing.empty())
+      return op.emitOpError("uses the symbol '") << missing << "' before it is bound";
+    llvm::StringSet<> outer = bound;
+    bind(op, /*isInside=*/true);
+    if (failed(run(&op)))
+      return failure();
+    bound = std::move(outer);
+    bind(op, /*isInside=*/false);
+    return success();
+  }
+
+  void bind(Operation &op, bool isInside) {
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+      binder.forEachBinding([&](StringRef symbol, Expr, bool inside) {
+        if (inside == isInside)
+          bound.insert(symbol);
+      });
+  }
+
+  llvm::StringSet<> isInner, bound;
+};
+} // namespace
+
+void prim::forEachLoopBinding(StringRef counter, ExprAttr trips, StringAttr rounds, ArrayAttr carried,
+                              function_ref<void(StringRef, Expr, bool)> visit) {
+  visit(counter, trips ? Expr(trips) - 1 : Expr(), /*isInside=*/true);
+  if (carried)
+    for (auto size : carried.getAsRange<CarriedAttr>()) {
+      visit(size.getName(), Expr(), true);
+      visit(size.getFinal(), Expr(), false);
+    }
+  if (rounds)
+    visit(rounds.getValue(), Expr(trips), false);
+}
+
+LogicalResult prim::verifyBoundSymbols(Operation *root) { return ScopeCheck(root).run(root); }
+
+LogicalResult prim::BindOp::verify() {
+  auto type = cast<RankedTensorType>(getX().getType());
+  if (type.getRank() != 0 || !type.getElementType().isSignedInteger(64))
+    return emitOpError("needs a scalar of type si64");
+  if (Expr most = getUpper(); most && most.uses(getSymbol()))
+    return emitOpError("bounds the symbol by itself");
+  return success();
+}
