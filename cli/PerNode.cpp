@@ -321,6 +321,11 @@ Expected<NodeComparison> compareNodes(const CompileHooks &hooks, const PerNodeRe
   std::vector<NodeValue> values;
   function.walk([&](prim::TapOp tap) { values.push_back({tap, nullptr, std::nullopt, {}, {}}); });
   matchTaps(values, *taps);
+  for (NodeValue &value : values)
+    if (value.tap()->getParentOfType<prim::LoopOp>()) {
+      value.seen = nullptr; // what a round is computed from, the rounds before it know
+      reasons[value.tap().getNumber()] = "it has another value in each round of a loop";
+    }
   if (Error error = interpretAll(hooks, compilation, function, values, request))
     return std::move(error);
   NodeComparison result = summarize(values, reasons);

@@ -1,12 +1,12 @@
-// A loop.program as host code: straight-line calls of ptc_rt_launch, branches for loop.if.
+// A loop.program as host code: straight-line calls of ptc_rt_launch, branches for loop.if, loops for loop.repeat.
 //
 // A buffer is an address: an argument of the call, the arena plus an offset, the weights plus an offset, or a constant
 // of the module. Addresses are computed where they are used, from expressions over the symbols that the call got; what
 // is equal is shared afterwards. Since nothing but the call's arguments is needed anywhere, a long program is cut into
 // functions of a few hundred launches: compile time stays linear and stack frames small.
 //
-// A symbol that the program binds is read from the call's array wherever it is used; it is written once, by the
-// runtime, when its value has been checked.
+// A symbol that the program binds is read from the call's array wherever it is used; it is written by the runtime, when
+// its value has been checked, or is the number of a loop's round.
 //
 // A tap calls ptc_rt_tap with the address, the extents and the strides of a value that is complete.
 //
@@ -64,6 +64,8 @@ private:
   Error emitGuard(loop::GuardOp guard);
   Error emitGrow(loop::GrowOp grow);
   Error emitOutput(loop::OutputOp output);
+  Error emitRepeat(loop::RepeatOp repeat);
+  Expected<Value *> hasNextRound(loop::RepeatOp repeat, Value *round);
   Error callPart(ArrayRef<mlir::Operation *> ops);
   Error checkBound(Expr expr, StringRef kernel);
   void leaveOnFault(Value *result);
@@ -257,9 +259,11 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = emitGrow(grow);
     else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
       error = emitOutput(output);
+    else if (auto repeat = mlir::dyn_cast<loop::RepeatOp>(op))
+      error = emitRepeat(repeat);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
       error = emitProgram(program);
-    else if (!mlir::isa<loop::AtOp, loop::FlattenOp, loop::WeightOp, loop::ConstantOp>(op))
+    else if (!mlir::isa<loop::AtOp, loop::FlattenOp, loop::PartOp, loop::WeightOp, loop::ConstantOp>(op))
       error = createStringError(inconvertibleErrorCode(), "the host cannot run '" + op->getName().getStringRef() + "'");
     if (error)
       return error;
@@ -307,7 +311,7 @@ unsigned PartEmitter::siteBefore(loop::TapOp tap) {
     auto launch = mlir::dyn_cast<loop::LaunchOp>(op);
     if (launch && llvm::is_contained(launch.getBuffers(), tap.getBuffer()))
       return whole.siteOf.at(launch);
-    if (launch || mlir::isa<loop::IfOp>(op))
+    if (launch || loop::isControlFlow(op))
       break;
   }
   return UINT32_MAX;
@@ -475,6 +479,55 @@ Error PartEmitter::emitOutput(loop::OutputOp output) {
   return Error::success();
 }
 
+/// Whether the round with this number is to run.
+Expected<llvm::Value *> PartEmitter::hasNextRound(loop::RepeatOp repeat, Value *round) {
+  Value *goesOn = builder.getTrue();
+  if (std::optional<Expr> trips = repeat.getTrips()) {
+    if (Error error = checkBound(*trips, repeat.getCounter()))
+      return error;
+    goesOn = builder.CreateICmpSLT(round, code.exprs.emit(*trips));
+  }
+  if (mlir::Value limit = repeat.getLimit()) {
+    Expected<Value *> pointer = address(limit);
+    if (!pointer)
+      return pointer;
+    Value *most = builder.CreateLoad(builder.getInt64Ty(), *pointer);
+    goesOn = builder.CreateAnd(goesOn, builder.CreateICmpSLT(round, most));
+  }
+  if (mlir::Value condition = repeat.getCondition()) {
+    Expected<Value *> pointer = address(condition);
+    if (!pointer)
+      return pointer;
+    Value *holds = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt8Ty(), *pointer));
+    goesOn = builder.CreateAnd(goesOn, holds);
+  }
+  return goesOn;
+}
+
+Error PartEmitter::emitRepeat(loop::RepeatOp repeat) {
+  Value *slot = code.symbols.addresses.lookup(repeat.getCounter());
+  builder.CreateStore(builder.getInt64(0), slot);
+  BasicBlock *head = BasicBlock::Create(constants.context, "round", code.function, failed);
+  BasicBlock *body = BasicBlock::Create(constants.context, "repeat", code.function, failed);
+  BasicBlock *done = BasicBlock::Create(constants.context, "", code.function, failed);
+  builder.CreateBr(head);
+  builder.SetInsertPoint(head);
+  Value *round = builder.CreateLoad(builder.getInt64Ty(), slot, repeat.getCounter());
+  Expected<Value *> goesOn = hasNextRound(repeat, round);
+  if (!goesOn)
+    return goesOn.takeError();
+  builder.CreateCondBr(*goesOn, body, done);
+  builder.SetInsertPoint(body);
+  if (Error error = emitBlock(repeat.getBlock()))
+    return error;
+  builder.CreateStore(builder.CreateAdd(round, builder.getInt64(1)), slot);
+  builder.CreateBr(head);
+  builder.SetInsertPoint(done);
+  if (std::optional<StringRef> rounds = repeat.getRounds())
+    builder.CreateStore(round, code.symbols.addresses.lookup(*rounds));
+  return Error::success();
+}
+
 Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant);
 
 /// At the insertion point: an address computed in one branch must not be used in another.
@@ -487,6 +540,15 @@ Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
   mlir::Operation *op = buffer.getDefiningOp();
   if (auto flatten = mlir::dyn_cast<loop::FlattenOp>(op))
     return address(flatten.getBuffer());
+  if (auto part = mlir::dyn_cast<loop::PartOp>(op)) {
+    if (Error error = checkBound(part.getOffset(), "a part of a buffer"))
+      return error;
+    Expected<Value *> start = address(part.getBuffer());
+    if (!start)
+      return start;
+    Expr bytes = Expr(part.getOffset()) * part.getResult().getType().getElementBytes();
+    return offset(*start, code.exprs.emit(bytes));
+  }
   if (auto at = mlir::dyn_cast<loop::AtOp>(op))
     return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
   if (auto grow = mlir::dyn_cast<loop::GrowOp>(op)) { // ptc_rt_call::blocks

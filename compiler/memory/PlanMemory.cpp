@@ -257,7 +257,7 @@ private:
     Operation *first = nullptr;
     for (Operation *user : value.getUsers()) {
       Operation *use =
-          isa<FlattenOp>(user) ? getFirstUse(user->getResult(0), block) : block->findAncestorOpInBlock(*user);
+          isa<FlattenOp, PartOp>(user) ? getFirstUse(user->getResult(0), block) : block->findAncestorOpInBlock(*user);
       if (use && (!first || use->isBeforeInBlock(first)))
         first = use;
     }

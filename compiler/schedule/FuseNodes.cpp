@@ -21,6 +21,7 @@
 #include "ir/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -56,6 +57,7 @@ public:
           dropUnread(buffer);
       }
     emit();
+    sinkParts();
   }
 
 private:
@@ -437,6 +439,29 @@ private:
       Block &body = fused.getBody().emplaceBlock();
       for (Operation *node : group.nodes)
         node->moveBefore(&body, body.end());
+    }
+  }
+
+  /// A part behind a loop may lie where the number of rounds says: it stands behind the loop, too.
+  void sinkParts() {
+    llvm::StringSet<> bound;
+    for (Operation &op : block)
+      if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+        binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
+          if (!isInside)
+            bound.insert(symbol);
+        });
+    for (PartOp part : llvm::to_vector(block.getOps<PartOp>())) {
+      if (!Expr(part.getOffset()).usesAny([&](StringRef symbol) { return bound.contains(symbol); }))
+        continue;
+      Operation *first = nullptr;
+      for (Operation *user : part->getUsers())
+        if (Operation *use = block.findAncestorOpInBlock(*user); !first || use->isBeforeInBlock(first))
+          first = use;
+      if (first)
+        part->moveBefore(first);
+      else
+        part->erase();
     }
   }
 

@@ -420,6 +420,9 @@ static llvm::StringMap<mlir::Operation *> collectBinders(mlir::Value value) {
 
 llvm::Expected<Tensor> eval::evaluateValue(mlir::Value wanted, llvm::ArrayRef<Tensor> inputs, GivenValues given,
                                            const SymbolValues &symbols, WeightSource &weights) {
+  if (wanted.getParentBlock()->getParentOp()->getParentOfType<prim::LoopOp>() ||
+      mlir::isa<prim::LoopOp>(wanted.getParentBlock()->getParentOp()))
+    return error("a value inside a loop is another one in each round");
   Interpreter interpreter(symbols, weights, nullptr);
   llvm::SmallVector<std::pair<mlir::Operation *, bool>> open; // true: what it needs is defined
   llvm::StringMap<mlir::Operation *> binders = collectBinders(wanted);

@@ -45,7 +45,7 @@ llvm::Expected<SymbolValues> bindSymbols(mlir::func::FuncOp function, llvm::Arra
 using GivenValues = llvm::function_ref<const Tensor *(mlir::Value)>;
 
 /// What the ops that define `wanted` make of the nearest given values and the function's inputs. Values of the
-/// function may be computed at once on several threads, if `weights` allows that.
+/// function, none inside a loop, may be computed at once on several threads, if `weights` allows that.
 llvm::Expected<Tensor> evaluateValue(mlir::Value wanted, llvm::ArrayRef<Tensor> inputs, GivenValues given,
                                      const SymbolValues &symbols, WeightSource &weights);
 

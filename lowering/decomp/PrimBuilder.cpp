@@ -9,6 +9,29 @@ using namespace ptc::decomp;
 using namespace ptc::prim;
 
 //===----------------------------------------------------------------------===//
+// Attempts
+//===----------------------------------------------------------------------===//
+
+bool PrimBuilder::attempt(llvm::function_ref<bool()> build, std::vector<Diagnostic> &reports) {
+  ShapeScope before = shapes;
+  bool hadFailed = failed;
+  {
+    ScopedDiagnosticHandler keep(getContext(), [&](Diagnostic &report) { reports.push_back(std::move(report)); });
+    if (build() && !failed)
+      return true;
+  }
+  shapes = before;
+  failed = hadFailed;
+  return false;
+}
+
+void PrimBuilder::report(std::vector<Diagnostic> reports) {
+  failed = true;
+  for (Diagnostic &report : reports)
+    getContext()->getDiagEngine().emit(std::move(report));
+}
+
+//===----------------------------------------------------------------------===//
 // Looking at values
 //===----------------------------------------------------------------------===//
 

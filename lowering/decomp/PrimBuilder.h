@@ -21,6 +21,7 @@
 #include "ir/prim/Prim.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/ShapeScope.h"
+#include <vector>
 
 namespace ptc::decomp {
 
@@ -57,6 +58,11 @@ public:
     return {};
   }
   bool hasFailed() const { return failed; }
+  /// Runs `build`, which says whether it succeeded. If it did not, nothing of it is reported or assumed, and `reports`
+  /// has what it would have said.
+  bool attempt(llvm::function_ref<bool()> build, std::vector<mlir::Diagnostic> &reports);
+  /// Fails with what an attempt would have said.
+  void report(std::vector<mlir::Diagnostic> reports);
   /// Types as ONNX writes them; all else as it is.
   template <typename T> static decltype(auto) inSentence(T &&value) {
     if constexpr (std::is_convertible_v<T, Type>)

@@ -229,8 +229,10 @@ Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
       if (index < -size.getValue() || index >= size.getValue())
         return fail(DiagId::IndexOutOfRange, index, axis, size);
   indices = wrapIndices(indices, size);
-  // One known index is a slice.
-  if (std::optional<Dims> known = knownExprs(indices); known && known->size() == 1 && rank(indices) == 0)
+  // One known index is a slice; one that the program learns, and that may be out of range, is checked there.
+  std::optional<Dims> known = knownExprs(indices);
+  bool isOne = known && known->size() == 1 && rank(indices) == 0;
+  if (isOne && (!shapes.isBoundInside(known->front()) || shapes.less(known->front(), size).value_or(false)))
     return squeeze(sliceAxis(x, axis, known->front(), expr(1)), axis);
   Dims from = dims(x), to(from.begin(), from.begin() + axis);
   llvm::append_range(to, dims(indices));

@@ -123,6 +123,14 @@ void redirectAccess(Operation *user, const Copy &copy) {
   }
 }
 
+/// Whether a loop writes the memory of a part again: a half of its state.
+bool isRewritten(PartOp part) {
+  for (Operation *user : part.getBuffer().getUsers())
+    if (isa<PartOp>(user) && user->getBlock() != part->getBlock() && part->getBlock()->findAncestorOpInBlock(*user))
+      return true;
+  return false;
+}
+
 /// A result that may share an argument's memory must not be written early.
 bool isAliasedResult(Value buffer) {
   auto argument = dyn_cast<BlockArgument>(buffer);
@@ -166,7 +174,12 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
     return false;
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp, TapOp>(user))
-      return false; // read by the host (the condition of an if)
+      return false; // read by the host (the condition of an if or a loop), or seen in parts
+  auto part = copy->to.getDefiningOp<PartOp>();
+  if (part && isRewritten(part))
+    for (Operation *user : from.getUsers())
+      if (!isa<StoreOp>(user) && user->getParentOp() != node)
+        return false; // read again, perhaps behind the loop
   if (Operation *maker = copy->to.getDefiningOp()) {
     if (maker->getBlock() != block)
       return false;

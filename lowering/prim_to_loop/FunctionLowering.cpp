@@ -190,6 +190,8 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
     return success();
   if (auto branch = dyn_cast<prim::IfOp>(op))
     return lowerIf(branch);
+  if (auto loop = dyn_cast<prim::LoopOp>(op))
+    return lowerLoop(loop);
   if (auto bind = dyn_cast<prim::BindOp>(op)) {
     if (auto exprs = bind.getX().getDefiningOp<prim::ExprsOp>()) {
       ExprAttr value = prim::getExprs(exprs.getValues())[0];

@@ -67,6 +67,10 @@ private:
   bool lowerReduction(mlir::Operation *op);
   bool lowerContraction(mlir::Operation *op);
   mlir::LogicalResult lowerIf(prim::IfOp op);
+  mlir::LogicalResult lowerLoop(prim::LoopOp op);
+  mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &to,
+                                  llvm::function_ref<mlir::LogicalResult(mlir::Operation *yield)> storeYielded);
+  void realizeCaptured(mlir::Region &region, mlir::Location loc);
   void lowerConcat(prim::ConcatOp op);
   void lowerSort(prim::SortOp op);
   void lowerScatter(mlir::Operation *op);
@@ -90,6 +94,9 @@ public:
              llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at, mlir::Location loc);
 
   mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
+  mlir::Value createRowMajorBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
+  /// A row-major view of `dims` from element `offset` of `whole` on.
+  mlir::Value createPart(mlir::Value whole, Expr offset, llvm::ArrayRef<Expr> dims, mlir::Location loc);
   Tensor readOf(mlir::Value buffer, mlir::Type elementType);
   /// A view: same elements, the index goes through `map`.
   Tensor viewOf(const Tensor &tensor, llvm::ArrayRef<Expr> dims,

@@ -1,4 +1,4 @@
-//===- LowerPointwise.cpp - pointwise ops, constants, control flow --------===//
+//===- LowerPointwise.cpp - pointwise ops and constants --------------------===//
 
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
@@ -95,29 +95,4 @@ void FunctionLowering::lowerConstant(Operation *op) {
   } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());
   set(result, readOf(buffer, elementType));
-}
-
-// Both regions write their values to buffers that were made before.
-LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
-  Location loc = op.getLoc();
-  realize(get(op.getCondition()), loc);
-  SmallVector<Value> results;
-  for (Value result : op.getResults())
-    results.push_back(createBuffer(prim::getDims(result), prim::getElementType(result), loc));
-  auto branch = IfOp::create(builder, loc, get(op.getCondition()).buffer);
-  for (auto [from, to] : {std::pair(&op.getThenRegion(), &branch.getThenRegion()),
-                          std::pair(&op.getElseRegion(), &branch.getElseRegion())}) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(&to->emplaceBlock());
-    // What is realized inside a branch must not be seen outside of it.
-    llvm::DenseMap<Value, Tensor> outer = values;
-    if (failed(lowerBlock(from->front())))
-      return failure();
-    for (auto [value, buffer] : llvm::zip(from->front().getTerminator()->getOperands(), results))
-      store(get(value), buffer, [](ArrayRef<Expr> d) { return SmallVector<Expr>(d); }, loc);
-    values = std::move(outer);
-  }
-  for (auto [result, buffer] : llvm::zip(op.getResults(), results))
-    set(result, readOf(buffer, prim::getElementType(result)));
-  return success();
 }

@@ -1,0 +1,165 @@
+"""Models with If, Loop and Scan in ONNX's text form, and the inputs they are run on.
+
+A row: name, options of `ptc compile`, the model, and its feeds (functions of a random generator). A number beside an input's
+name is its shape; scalars are said as they are.
+"""
+
+import numpy as np
+
+HEADER = '<ir_version: 9, opset_import: ["" : 18]>\n'
+
+
+def feed(**inputs):
+    """Tuples are shapes of random floats, other values are themselves."""
+    def draw(rng):
+        return {name: rng.standard_normal(value).astype(np.float32) if isinstance(value, tuple) else np.asarray(value)
+                for name, value in inputs.items()}
+    return draw
+
+
+FLOAT = np.float32
+
+CASES = {
+    "scan over time that is free": (
+        """g (float[3] h, float[time, 3] x) => (float[3] y, float[time, 3] rows) {
+          y, rows = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] t, float[3] r) {
+            a = Add (s, e)
+            t = Tanh (a)
+            r = Identity (t)
+          }> (h, x)
+        }""", [feed(h=(3,), x=(n, 3)) for n in (1, 7, 100)]),
+    "scan with several states, reversed, along other axes, with a captured weight": (
+        """g (float[batch, 4] h, float[batch, 4] c, float[batch, time, 4] x, float[time, batch, 4] z, float[4, 4] w)
+          => (float[batch, 4] y, float[batch, 4] d, float[batch, time, 4] rows) {
+          e = Exp (w)
+          y, d, rows = Scan <num_scan_inputs = 2, scan_input_axes = [1, 0], scan_input_directions = [1, 0],
+                             scan_output_axes = [1], scan_output_directions = [1],
+                             body = b (float[m, 4] s, float[m, 4] k, float[m, 4] xi, float[m, 4] zi)
+                                 => (float[m, 4] s2, float[m, 4] k2, float[m, 4] r) {
+            p = MatMul (s, e)
+            a = Add (p, xi)
+            s2 = Tanh (a)
+            k2 = Add (k, zi)
+            r = Mul (s2, k2)
+          }> (h, c, x, z)
+        }""", [feed(h=(b, 4), c=(b, 4), x=(b, t, 4), z=(t, b, 4), w=(4, 4)) for b, t in ((2, 5), (1, 1), (3, 17))]),
+    "loop that a limit and a condition end": (
+        """g (int64 n, bool go, float[2] v, float most) => (float[2] y) {
+          y = Loop <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] a2)
+                    <float two = {2}> {
+            a2 = Mul (a, two)
+            sum = ReduceSum <keepdims = 0> (a2)
+            d = Less (sum, most)
+          }> (n, go, v)
+        }""", [feed(n=np.int64(n), go=go, v=FLOAT([1, 2]), most=FLOAT(most))
+               for n, go, most in ((5, True, 1e9), (100, True, 50), (0, True, 1e9), (5, False, 1e9), (-3, True, 1))]),
+    "loop that a condition alone ends": (
+        """g (bool go, float[n] v, float most) => (float[n] y) {
+          y = Loop <body = b (int64 i, bool c, float[n] a) => (bool d, float[n] a2) {
+            a2 = Add (a, v)
+            sum = ReduceMax <keepdims = 0> (a2)
+            d = Less (sum, most)
+          }> ( , go, v)
+        }""", [feed(go=go, v=FLOAT([1] * n), most=FLOAT(most)) for n, go, most in ((3, True, 9), (1, True, 0), (2, False, 9))]),
+    "nested loops, the rounds as values": (
+        """g (float[n] x) => (float[n] y, float[n, 6] rows) <int64 six = {6}, float half = {0.5}> {
+          count = Shape (x)
+          y, rows = Loop <body = outer (int64 i, bool c, float[n] v) => (bool d, float[n] v4, float[6] rs) {
+            d = Identity (c)
+            v2, rs = Loop <body = inner (int64 j, bool e, float[n] w) => (bool f, float[n] w2, float r) {
+              f = Identity (e)
+              jf = Cast <to = 1> (j)
+              w1 = Add (w, jf)
+              w2 = Add (w1, x)
+              r = ReduceSum <keepdims = 0> (w2)
+            }> (six, , v)
+            fi = Cast <to = 1> (i)
+            v3 = Mul (v2, half)
+            v4 = Add (v3, fi)
+          }> (count, , x)
+        }""", [feed(x=(n,)) for n in (4, 1, 9)]),
+    "a branch in a loop in a branch": (
+        """g (float[n] x, bool flag) => (float[n] y) <int64 k = {12}, float zero = {0}> {
+          y = If (flag) <then_branch = t () => (float[n] a) {
+            a = Loop <body = b (int64 i, bool c, float[n] v) => (bool d, float[n] v2) {
+              d = Identity (c)
+              top = ReduceMax <keepdims = 0> (v)
+              up = Greater (top, zero)
+              v2 = If (up) <then_branch = tt () => (float[n] q) { q = Sub (v, x) },
+                            else_branch = ee () => (float[n] s) { s0 = Add (v, x)
+                                                                 s = Softmax (s0) }>
+            }> (k, , x)
+          }, else_branch = e () => (float[n] o) { o = Neg (x) }>
+        }""", [feed(x=(n,), flag=flag) for n, flag in ((4, True), (4, False), (1, True), (33, True))]),
+    "rows that the round picks": (
+        """g (float[time, 3] x, float[3] v) => (float[3] y, float[time, 3] rows) <int64 one = {1}> {
+          shape = Shape <start = 0, end = 1> (x)
+          n = Squeeze (shape)
+          last = Sub (n, one)
+          y, rows = Loop <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] s2, float[3] r) {
+            d = Identity (c)
+            xi = Gather <axis = 0> (x, i)
+            s2 = Add (s, xi)
+            back = Sub (last, i)
+            xr = Gather <axis = 0> (x, back)
+            r = Mul (xr, s2)
+          }> (n, , v)
+        }""", [feed(x=(n, 3), v=(3,)) for n in (6, 1, 40)]),
+    "no rounds": (
+        """g (float[3] v) => (float[3] y, float[k, 3] rows) <int64 none = {0}> {
+          y, rows = Loop <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] s2, float[3] r) {
+            d = Identity (c)
+            s2 = Add (s, s)
+            r = Neg (s2)
+          }> (none, , v)
+        }""", [feed(v=(3,))]),
+    "states that change places, read again behind the loop": (
+        """g (float[n] x, float[3] a, float[3] b) => (float[3] ya, float[3] yb, float[n, 3] rows, float[3] z)
+          <float one = {1}> {
+          n = Size (x)
+          ya, yb, rows = Loop <body = l (int64 i, bool c, float[3] p, float[3] q) => (bool d, float[3] p2, float[3] q2, float[3] r) {
+            d = Identity (c)
+            q2 = Identity (p)
+            p2 = Add (q, one)
+            r = Identity (p)
+          }> (n, , a, b)
+          z = Add (a, ya)
+        }""", [feed(x=(n,), a=(3,), b=(3,)) for n in (5, 6, 1)]),
+    "what a loop captures lives as long as the loop": (
+        """g (float[4, 4] x) => (float[4, 4] z, float[20, 1, 4] rows)
+          <int64 k = {20}, int64[1] zero = {0}, int64[1] one = {1}> {
+          e = Exp (x)
+          p = Relu (x)
+          y, rows = Loop <body = b (int64 i, bool c, float[4, 4] v) => (bool d, float[4, 4] v2, float[1, 4] r) {
+            d = Identity (c)
+            m = MatMul (v, e)
+            s = Softmax <axis = -1> (m)
+            t = Sub (s, p)
+            v2 = Softmax <axis = -2> (t)
+            r = Slice (v2, zero, one, zero)
+          }> (k, , p)
+          z = Add (y, p)
+        }""", [feed(x=(4, 4))]),
+    "a condition that compares the round counts": (
+        """g (float[n] x) => (float[n] y, float[k, n] rows) <int64 one = {1}, bool go = {1}> {
+          size = Size (x)
+          y, rows = Loop <body = b (int64 i, bool c, float[n] v) => (bool d, float[n] v2, float[n] r) {
+            next = Add (i, one)
+            d = Less (next, size)
+            v2 = Add (v, x)
+            r = Mul (v, x)
+          }> ( , go, x)
+        }""", [feed(x=(n,)) for n in (5, 1)]),
+    "a state that no round changes, and types other than float": (
+        """g (int32[4] x, uint8[3] u, float16[2] h) => (int32[4] y, uint8[3] v, float16[2] k) <int64 n = {9}, int32 three = {3}, uint8 nine = {9}> {
+          y, v, same, k = Loop <body = b (int64 i, bool c, int32[4] a, uint8[3] m, int32[4] s, float16[2] f)
+                             => (bool d, int32[4] a2, uint8[3] m2, int32[4] s2, float16[2] f2) {
+            d = Identity (c)
+            t = Mul (a, three)
+            a2 = Add (t, s)
+            m2 = Add (m, nine)
+            s2 = Identity (s)
+            f2 = Sqrt (f)
+          }> (n, , x, u, x, h)
+        }""", [feed(x=np.int32([1, -2, 3, 4]), u=np.uint8([1, 200, 3]), h=np.float16([2, 0.5]))]),
+}

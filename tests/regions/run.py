@@ -1,0 +1,66 @@
+"""If, Loop and Scan in compiled libraries against onnxruntime; see README.md."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python"), str(Path(__file__).resolve().parent)]
+import cases  # noqa: E402
+import ptc  # noqa: E402
+import unittests  # noqa: E402
+
+PROGRAM = None  # the command; main sets it
+
+
+class RegionsTest(unittest.TestCase):
+    """One test a row of cases.py."""
+
+    def check(self, name, text, feeds):
+        model = onnx.parser.parse_model(cases.HEADER + text)
+        onnx.checker.check_model(model)
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(model, path)
+            command = [PROGRAM, "compile", path, "-o", path.with_suffix(".so"), "-q"]
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            session = onnxruntime.InferenceSession(model.SerializeToString())
+            library = ptc.load(path.with_suffix(".so"), threads=2)
+            for draw in feeds:
+                inputs = draw(rng)
+                found = library(**inputs)
+                for output, expected in zip(session.get_outputs(), session.run(None, inputs)):
+                    with self.subTest(output=output.name, shapes={k: v.shape for k, v in inputs.items()}):
+                        self.assertEqual(found[output.name].dtype, expected.dtype)
+                        self.assertEqual(found[output.name].shape, expected.shape)
+                        tolerance = 2e-3 if expected.dtype == np.float16 else 1e-5
+                        np.testing.assert_allclose(found[output.name], expected, rtol=tolerance, atol=tolerance)
+
+
+def add(name, text, feeds):
+    setattr(RegionsTest, "test_" + "".join(c if c.isalnum() else "_" for c in name),
+            lambda self: self.check(name, text, feeds))
+
+
+for row, (model_text, model_feeds) in cases.CASES.items():
+    add(row, model_text, model_feeds)
+
+
+def main():
+    global PROGRAM
+    arguments = unittests.parse(__doc__)
+    PROGRAM = arguments.build / "bin" / "ptc"
+    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(RegionsTest))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
