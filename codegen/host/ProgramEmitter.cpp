@@ -60,11 +60,13 @@ private:
   Error emitTap(loop::TapOp tap);
   unsigned siteBefore(loop::TapOp tap);
   Error emitIf(loop::IfOp branch);
+  Error emitJoined(loop::IfOp branch, bool isThen);
   Error emitBind(loop::BindOp bind);
   Error emitGuard(loop::GuardOp guard);
-  Error emitGrow(loop::GrowOp grow);
+  Error growSlot(unsigned slot, Expr bytes);
   Error emitOutput(loop::OutputOp output);
   Error emitRepeat(loop::RepeatOp repeat);
+  Error setCarried(loop::RepeatOp repeat, function_ref<Expr(prim::CarriedAttr)> value);
   Expected<Value *> hasNextRound(loop::RepeatOp repeat, Value *round);
   Error callPart(ArrayRef<mlir::Operation *> ops);
   Error checkBound(Expr expr, StringRef kernel);
@@ -256,7 +258,10 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
     else if (auto guard = mlir::dyn_cast<loop::GuardOp>(op))
       error = emitGuard(guard);
     else if (auto grow = mlir::dyn_cast<loop::GrowOp>(op))
-      error = emitGrow(grow);
+      error = growSlot(grow.getSlot(), grow.getBytes());
+    else if (auto regrow = mlir::dyn_cast<loop::RegrowOp>(op))
+      error = growSlot(mlir::cast<loop::GrowOp>(loop::skipViews(regrow.getBuffer()).getDefiningOp()).getSlot(),
+                       regrow.getBytes());
     else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
       error = emitOutput(output);
     else if (auto repeat = mlir::dyn_cast<loop::RepeatOp>(op))
@@ -388,9 +393,24 @@ Error PartEmitter::emitIf(loop::IfOp branch) {
     builder.SetInsertPoint(block);
     if (Error error = emitBlock(region->front()))
       return error;
+    if (Error error = emitJoined(branch, block == onTrue))
+      return error;
     builder.CreateBr(join);
   }
   builder.SetInsertPoint(join);
+  return Error::success();
+}
+
+/// Sizes that differ between the branches, at the end of one.
+Error PartEmitter::emitJoined(loop::IfOp branch, bool isThen) {
+  if (!branch.getJoinedAttr())
+    return Error::success();
+  for (auto size : branch.getJoinedAttr().getAsRange<prim::JoinedAttr>()) {
+    Expr value = isThen ? size.getThenSize() : size.getElseSize();
+    if (Error error = checkBound(value, size.getName()))
+      return error;
+    builder.CreateStore(code.exprs.emit(value), code.symbols.addresses.lookup(size.getName()));
+  }
   return Error::success();
 }
 
@@ -435,6 +455,8 @@ Error PartEmitter::emitGuard(loop::GuardOp guard) {
     return inner ? int(own + (inner - whole.bound.getAll().begin())) : -1;
   });
   described.nodes = nodesOf(guard.getLoc());
+  if (guard.getBecause())
+    described.text = guard.getBecause()->str();
   unsigned index = whole.program.getGuards().size() + whole.guards.size();
   whole.guards.push_back(std::move(described));
   BasicBlock *fails = BasicBlock::Create(constants.context, "", code.function, failed);
@@ -449,18 +471,18 @@ Error PartEmitter::emitGuard(loop::GuardOp guard) {
   return Error::success();
 }
 
-Error PartEmitter::emitGrow(loop::GrowOp grow) {
-  if (Error error = checkBound(grow.getBytes(), "a growing block"))
+Error PartEmitter::growSlot(unsigned slot, Expr bytes) {
+  if (Error error = checkBound(bytes, "a growing block"))
     return error;
   ExprCode sizes(builder, code.symbols);
   sizes.checkOverflow = true;
-  Value *bytes = sizes.emit(grow.getBytes());
-  bytes = builder.CreateSelect(sizes.overflowed(), builder.getInt64(-1), bytes);
-  whole.blocks = std::max<unsigned>(whole.blocks, grow.getSlot() + 1);
+  Value *wanted = sizes.emit(bytes);
+  wanted = builder.CreateSelect(sizes.overflowed(), builder.getInt64(-1), wanted);
+  whole.blocks = std::max(whole.blocks, slot + 1);
   Type *i32 = builder.getInt32Ty();
   FunctionCallee callee =
       runtimeFunction(constants.module, "ptc_rt_grow", i32, {constants.pointer, i32, builder.getInt64Ty()});
-  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(grow.getSlot()), bytes}));
+  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(slot), wanted}));
   return Error::success();
 }
 
@@ -504,9 +526,27 @@ Expected<llvm::Value *> PartEmitter::hasNextRound(loop::RepeatOp repeat, Value *
   return goesOn;
 }
 
+/// All values first: each may be made of any.
+Error PartEmitter::setCarried(loop::RepeatOp repeat, function_ref<Expr(prim::CarriedAttr)> value) {
+  SmallVector<std::pair<StringRef, Value *>> values;
+  if (repeat.getCarriedAttr())
+    for (auto size : repeat.getCarriedAttr().getAsRange<prim::CarriedAttr>()) {
+      if (Error error = checkBound(value(size), size.getName()))
+        return error;
+      values.push_back({size.getName(), code.exprs.emit(value(size))});
+    }
+  for (auto [name, number] : values)
+    builder.CreateStore(number, code.symbols.addresses.lookup(name));
+  return Error::success();
+}
+
 Error PartEmitter::emitRepeat(loop::RepeatOp repeat) {
   Value *slot = code.symbols.addresses.lookup(repeat.getCounter());
   builder.CreateStore(builder.getInt64(0), slot);
+  auto initial = [](prim::CarriedAttr size) { return Expr(size.getInitial()); };
+  auto next = [](prim::CarriedAttr size) { return Expr(size.getNext()); };
+  if (Error error = setCarried(repeat, initial))
+    return error;
   BasicBlock *head = BasicBlock::Create(constants.context, "round", code.function, failed);
   BasicBlock *body = BasicBlock::Create(constants.context, "repeat", code.function, failed);
   BasicBlock *done = BasicBlock::Create(constants.context, "", code.function, failed);
@@ -520,11 +560,17 @@ Error PartEmitter::emitRepeat(loop::RepeatOp repeat) {
   builder.SetInsertPoint(body);
   if (Error error = emitBlock(repeat.getBlock()))
     return error;
+  if (Error error = setCarried(repeat, next))
+    return error;
   builder.CreateStore(builder.CreateAdd(round, builder.getInt64(1)), slot);
   builder.CreateBr(head);
   builder.SetInsertPoint(done);
   if (std::optional<StringRef> rounds = repeat.getRounds())
     builder.CreateStore(round, code.symbols.addresses.lookup(*rounds));
+  if (repeat.getCarriedAttr())
+    for (auto size : repeat.getCarriedAttr().getAsRange<prim::CarriedAttr>())
+      builder.CreateStore(code.exprs.emit(Expr::symbol(repeat.getContext(), size.getName())),
+                          code.symbols.addresses.lookup(size.getFinal()));
   return Error::success();
 }
 

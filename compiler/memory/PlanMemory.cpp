@@ -102,7 +102,7 @@ private:
       Expr bytes = type.getElementCount() * type.getElementBytes(), most = boundSymbols.getMost(bytes);
       blockOf[buffer] = blocks.size();
       endOf[buffer] = life.end;
-      if (!most) {
+      if (!most || llvm::any_of(buffer->getUsers(), [](Operation *user) { return isa<RegrowOp>(user); })) {
         blocks.push_back({.buffers = {buffer}, .life = life, .size = bytes, .grows = true});
         return;
       }
@@ -288,6 +288,7 @@ private:
           b.setInsertionPoint(getFirstUse(buffer, buffer->getBlock()));
           auto grown = GrowOp::create(b, buffer.getLoc(), buffer.getResult().getType(), block.units, block.size);
           buffer.replaceAllUsesWith(grown.getResult());
+          moveViewsBehind(grown);
           buffer.erase();
           continue;
         }
@@ -299,6 +300,16 @@ private:
       }
     for (BufferOp buffer : unused)
       eraseWithViews(buffer);
+  }
+
+  /// Views in the block of what they show.
+  static void moveViewsBehind(Operation *shown) {
+    for (Operation *user : shown->getUsers())
+      if (isa<FlattenOp, PartOp>(user) && user->getBlock() == shown->getBlock()) {
+        if (user->isBeforeInBlock(shown))
+          user->moveAfter(shown);
+        moveViewsBehind(user);
+      }
   }
 
   static void eraseWithViews(Operation *view) {

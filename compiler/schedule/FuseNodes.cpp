@@ -43,6 +43,7 @@ public:
       : block(block), context(context), remarks(remarks) {}
 
   void run(bool disable) {
+    hoistGuards();
     hoistDeclarations();
     collectGroups();
     collectDependencies();
@@ -66,6 +67,27 @@ private:
     llvm::SmallDenseSet<unsigned> after; // groups that must run earlier (by number)
     bool isGone = false;
   };
+
+  /// Symbols that ops of this block bind for what comes after them.
+  llvm::StringSet<> getSymbolsBoundHere() {
+    llvm::StringSet<> bound;
+    for (Operation &op : block)
+      if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+        binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
+          if (!isInside)
+            bound.insert(symbol);
+        });
+    return bound;
+  }
+
+  /// Guards that can be checked at the block's beginning are: nothing may run before them.
+  void hoistGuards() {
+    llvm::StringSet<> bound = getSymbolsBoundHere();
+    auto isBoundHere = [&](StringRef symbol) { return bound.contains(symbol); };
+    for (GuardOp guard : llvm::reverse(llvm::to_vector(block.getOps<GuardOp>())))
+      if (!Expr(guard.getCondition()).usesAny(isBoundHere))
+        guard->moveBefore(&block, block.begin());
+  }
 
   void hoistDeclarations() {
     Operation *last = nullptr;
@@ -91,7 +113,7 @@ private:
 
   void collectGroups() {
     for (Operation &op : block) {
-      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp>(op);
+      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp>(op);
       if (!isNode(&op) && !isOpaque)
         continue;
       Entry entry;
@@ -115,7 +137,7 @@ private:
     for (Entry &entry : entries)
       if (entry.group.isOpaque)
         for (Value buffer : llvm::concat<Value>(entry.group.read, entry.group.written))
-          if (buffer.getDefiningOp<PartOp>())
+          if (buffer.getDefiningOp<PartOp>() || isa<RegrowOp>(entry.group.nodes[0]))
             wholes.insert(getWhole(buffer));
     return wholes;
   }
@@ -238,7 +260,7 @@ private:
     for (const Group *group : {&producer, &consumer})
       if (group->isOpaque)
         return FusionPlan::no(isControlFlow(group->nodes[0]) ? "control flow is not fused"
-                                                         : "the host reads it to learn a size");
+                                                             : "the host reads it to learn a size");
     for (const Group *group : {&producer, &consumer})
       for (Value buffer : group->written)
         if (context.aliases.contains(buffer))
@@ -444,13 +466,7 @@ private:
 
   /// A part behind a loop may lie where the number of rounds says: it stands behind the loop, too.
   void sinkParts() {
-    llvm::StringSet<> bound;
-    for (Operation &op : block)
-      if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
-        binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
-          if (!isInside)
-            bound.insert(symbol);
-        });
+    llvm::StringSet<> bound = getSymbolsBoundHere();
     for (PartOp part : llvm::to_vector(block.getOps<PartOp>())) {
       if (!Expr(part.getOffset()).usesAny([&](StringRef symbol) { return bound.contains(symbol); }))
         continue;

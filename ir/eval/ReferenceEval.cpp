@@ -131,7 +131,15 @@ Results Interpreter::runIf(prim::IfOp op) {
   llvm::Expected<bool> isTaken = isTrue(*condition->front());
   if (!isTaken)
     return isTaken.takeError();
-  return run((*isTaken ? op.getThenRegion() : op.getElseRegion()).front());
+  Results results = run((*isTaken ? op.getThenRegion() : op.getElseRegion()).front());
+  if (results && op.getJoinedAttr())
+    for (auto size : op.getJoinedAttr().getAsRange<prim::JoinedAttr>()) {
+      auto value = evaluateExpr(*isTaken ? size.getThenSize() : size.getElseSize(), Scope{symbols, weights});
+      if (!value)
+        return value.takeError();
+      symbols[size.getName()] = *value;
+    }
+  return results;
 }
 
 /// Element `index` along dim 0.
@@ -266,7 +274,8 @@ llvm::Error Interpreter::runOp(mlir::Operation &op) {
   }
   if (auto guard = mlir::dyn_cast<prim::GuardOp>(op)) {
     if (guard.getCondition().evaluate(symbols) == 0)
-      return atNode(&op, error("guard " + guard.getCondition().str() + " failed"));
+      return atNode(&op, error(guard.getBecause() ? guard.getBecause()->str()
+                                                  : "guard " + guard.getCondition().str() + " failed"));
     return llvm::Error::success();
   }
   if (mlir::isa<prim::TapOp>(op)) // shows a value that is there

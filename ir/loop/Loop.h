@@ -8,8 +8,8 @@
 namespace ptc::loop {
 using prim::parseExprList;
 using prim::parseOneExpr;
-using prim::printExprList;
 using prim::parseTrips;
+using prim::printExprList;
 using prim::printOneExpr;
 using prim::printTrips;
 } // namespace ptc::loop
@@ -61,6 +61,7 @@ public:
   Expr getMost(Expr expr) const;
 
 private:
+  void collect(mlir::Operation *op);
   SymbolRanges ranges;
   llvm::SmallVector<BoundSymbol, 2> symbols;
 };

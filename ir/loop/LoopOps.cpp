@@ -132,12 +132,24 @@ void loop::setDomain(Operation *node, ArrayRef<Expr> domain) {
 }
 
 BoundSymbols::BoundSymbols(ProgramOp program) : ranges(prim::getSymbolRanges(program.getSymbols())) {
-  program.walk<WalkOrder::PreOrder>([&](prim::SymbolBinderOpInterface binder) {
-    binder.forEachBinding([&](StringRef name, Expr most, bool) {
-      if (!find(name))
-        symbols.push_back({name.str(), most ? getMost(most) : most, binder});
-    });
-  });
+  collect(program);
+}
+
+/// What an op binds inside its regions comes before these, what it binds behind itself after them: its bound may be
+/// over symbols of the regions.
+void BoundSymbols::collect(Operation *op) {
+  auto add = [&](bool wanted) {
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+      binder.forEachBinding([&](StringRef name, Expr most, bool isInside) {
+        if (isInside == wanted && !find(name))
+          symbols.push_back({name.str(), most ? getMost(most) : most, binder});
+      });
+  };
+  add(/*wanted=*/true);
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      collect(&inner);
+  add(/*wanted=*/false);
 }
 
 const BoundSymbol *BoundSymbols::find(StringRef name) const {
@@ -195,7 +207,10 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
     else if (isControlFlow(op)) // the host reads it
       for (Value operand : op->getOperands())
         add(read, operand);
-    else if (auto bind = dyn_cast<BindOp>(op); bind && bind.getBuffer())
+    else if (auto regrow = dyn_cast<RegrowOp>(op)) {
+      add(read, regrow.getBuffer());
+      add(written, regrow.getBuffer());
+    } else if (auto bind = dyn_cast<BindOp>(op); bind && bind.getBuffer())
       add(read, bind.getBuffer());
     else if (auto store = dyn_cast<StoreOp>(op)) {
       add(written, store.getBuffer());

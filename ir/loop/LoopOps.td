@@ -177,6 +177,12 @@ def Loop_GrowOp : Loop_Op<"grow", []> {
   let assemblyFormat = "$slot `bytes` custom<OneExpr>($bytes) attr-dict `:` type($result)";
 }
 
+def Loop_RegrowOp : Loop_Op<"regrow", []> {
+  let summary = "the buffer, which lies in memory that grows, has room for so many bytes now; what it held is lost";
+  let arguments = (ins Loop_Buffer:$buffer, Prim_ExprAttr:$bytes);
+  let assemblyFormat = "$buffer `bytes` custom<OneExpr>($bytes) attr-dict `:` type($buffer)";
+}
+
 def Loop_OutputOp : Loop_Op<"output", []> {
   let summary = "tells the caller the dims of a result, and gets its memory where the caller has given none";
   let description = [{ For results whose dims the program learns while it runs; stands before all other uses. }];
@@ -205,15 +211,23 @@ def Loop_BindOp : Loop_Op<"bind", [Prim_SymbolBinderInterface]> {
 
 def Loop_GuardOp : Loop_Op<"guard", []> {
   let summary = "the run ends here where the condition, over bound symbols, is 0";
-  let arguments = (ins Prim_ExprAttr:$condition);
-  let assemblyFormat = "custom<OneExpr>($condition) attr-dict";
+  let arguments = (ins Prim_ExprAttr:$condition, OptionalAttr<StrAttr>:$because);
+  let assemblyFormat = "custom<OneExpr>($condition) (`because` $because^)? attr-dict";
 }
 
-def Loop_IfOp : Loop_Op<"if", [SingleBlock, NoTerminator, NoRegionArguments]> {
+def Loop_IfOp : Loop_Op<"if", [Prim_SymbolBinderInterface, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "runs one region, by a one-element i1 buffer read on the host";
-  let arguments = (ins Loop_Buffer:$condition);
+  let description = [{ `joined`: as of prim.if; at the end of a region the host gives these symbols their values. }];
+  let arguments = (ins Loop_Buffer:$condition, OptionalAttr<Prim_JoinedArrayAttr>:$joined);
   let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
-  let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` type($condition)";
+  let assemblyFormat = [{
+    $condition (`joins` $joined^)? `then` $then_region `else` $else_region attr-dict `:` type($condition)
+  }];
+  let extraClassDeclaration = [{
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      ::ptc::prim::forEachJoinedBinding(getJoinedAttr(), visit);
+    }
+  }];
 }
 
 def Loop_RepeatOp : Loop_Op<"repeat", [Prim_SymbolBinderInterface, SingleBlock, NoTerminator, NoRegionArguments, AttrSizedOperandSegments]> {

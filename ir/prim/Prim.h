@@ -22,7 +22,8 @@ namespace ptc::prim {
 // `custom<OneExpr>` of assembly formats.
 mlir::ParseResult parseOneExpr(mlir::AsmParser &parser, ExprAttr &expr);
 void printOneExpr(mlir::AsmPrinter &printer, mlir::Operation *, ExprAttr expr);
-// What prim.loop and loop.repeat bind.
+// What prim.if and loop.if bind; what prim.loop and loop.repeat bind.
+void forEachJoinedBinding(mlir::ArrayAttr joined, llvm::function_ref<void(llvm::StringRef, Expr, bool)> visit);
 void forEachLoopBinding(llvm::StringRef counter, ExprAttr trips, mlir::StringAttr rounds, mlir::ArrayAttr carried,
                         llvm::function_ref<void(llvm::StringRef, Expr, bool)> visit);
 } // namespace ptc::prim

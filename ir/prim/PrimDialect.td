@@ -89,10 +89,17 @@ def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {
 
 def Prim_CarriedAttr : Prim_Attr<"Carried", "carried"> {
   let summary = "a size that a loop carries from round to round";
+  let description = [{ No value of it is above `at_most`, an expression over symbols that are bound outside. }];
   let parameters = (ins StringRefParameter<>:$name, "::ptc::ExprAttr":$initial, "::ptc::ExprAttr":$next,
-                        StringRefParameter<>:$final);
-  let assemblyFormat = "`<` $name `=` $initial `then` $next `,` `finally` $final `>`";
+                        StringRefParameter<>:$final, OptionalParameter<"::ptc::ExprAttr">:$at_most);
+  let assemblyFormat = "`<` $name `=` $initial `then` $next `,` `finally` $final (`,` `at_most` $at_most^)? `>`";
 }
+def Prim_JoinedAttr : Prim_Attr<"Joined", "joined"> {
+  let summary = "a size that is one thing behind the one branch and another behind the other";
+  let parameters = (ins StringRefParameter<>:$name, "::ptc::ExprAttr":$then_size, "::ptc::ExprAttr":$else_size);
+  let assemblyFormat = "`<` $name `=` $then_size `or` $else_size `>`";
+}
+def Prim_JoinedArrayAttr : TypedArrayAttrBase<Prim_JoinedAttr, "sizes that differ between branches">;
 def Prim_CarriedArrayAttr : TypedArrayAttrBase<Prim_CarriedAttr, "sizes that a loop carries">;
 
 //===----------------------------------------------------------------------===//

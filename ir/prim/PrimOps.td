@@ -257,20 +257,33 @@ def Prim_BindOp : Prim_Op<"bind", [Prim_SymbolBinderInterface]> {
 
 def Prim_GuardOp : Prim_Op<"guard"> {
   let summary = "the run ends here where the condition, over bound symbols, is 0";
-  let arguments = (ins Prim_ExprAttr:$condition);
-  let assemblyFormat = "custom<OneExpr>($condition) attr-dict";
+  let description = [{ `because` is the sentence for a condition that is never met. }];
+  let arguments = (ins Prim_ExprAttr:$condition, OptionalAttr<StrAttr>:$because);
+  let assemblyFormat = "custom<OneExpr>($condition) (`because` $because^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
 // Control flow
 //===----------------------------------------------------------------------===//
 
-def Prim_IfOp : Prim_Op<"if", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
-  let summary = "one of two regions; both yield the same types";
-  let arguments = (ins Prim_BoolTensor:$condition);
+def Prim_IfOp : Prim_Op<"if", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
+  let summary = "one of two regions; both yield values of the results' types";
+  let description = [{
+    `joined` are sizes that differ: behind the op such a symbol has the value that the branch taken gives it, an expression
+    of what is known at its end. Results' dims are written with these.
+  }];
+  let arguments = (ins Prim_BoolTensor:$condition, OptionalAttr<Prim_JoinedArrayAttr>:$joined);
   let results = (outs Variadic<Prim_Tensor>:$results);
   let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
-  let assemblyFormat = "$condition `then` $then_region `else` $else_region attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $condition (`joins` $joined^)? `then` $then_region `else` $else_region attr-dict `:` functional-type(operands, results)
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    void forEachBinding(::llvm::function_ref<void(::llvm::StringRef, ::ptc::Expr, bool)> visit) {
+      ::ptc::prim::forEachJoinedBinding(getJoinedAttr(), visit);
+    }
+  }];
 }
 
 def Prim_LoopOp : Prim_Op<"loop", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {

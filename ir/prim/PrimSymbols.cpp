@@ -79,13 +79,19 @@ private:
 };
 } // namespace
 
+void prim::forEachJoinedBinding(ArrayAttr joined, function_ref<void(StringRef, Expr, bool)> visit) {
+  if (joined)
+    for (auto size : joined.getAsRange<JoinedAttr>())
+      visit(size.getName(), Expr::max(size.getThenSize(), size.getElseSize()), /*isInside=*/false);
+}
+
 void prim::forEachLoopBinding(StringRef counter, ExprAttr trips, StringAttr rounds, ArrayAttr carried,
                               function_ref<void(StringRef, Expr, bool)> visit) {
   visit(counter, trips ? Expr(trips) - 1 : Expr(), /*isInside=*/true);
   if (carried)
     for (auto size : carried.getAsRange<CarriedAttr>()) {
-      visit(size.getName(), Expr(), true);
-      visit(size.getFinal(), Expr(), false);
+      visit(size.getName(), Expr(size.getAtMost()), true);
+      visit(size.getFinal(), Expr(size.getAtMost()), false);
     }
   if (rounds)
     visit(rounds.getValue(), Expr(trips), false);

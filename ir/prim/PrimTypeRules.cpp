@@ -193,8 +193,38 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 }
 
 //===----------------------------------------------------------------------===//
-// Loops
+// Control flow
 //===----------------------------------------------------------------------===//
+
+/// The type with the symbols that `values` knows replaced.
+static Type substituteDims(Type type, function_ref<Expr(StringRef)> values) {
+  SmallVector<Expr> dims = getDims(type);
+  for (Expr &dim : dims)
+    dim = dim.substitute(values);
+  return getTensorType(dims, cast<RankedTensorType>(type).getElementType());
+}
+
+LogicalResult IfOp::verifyRegions() {
+  auto joined = getJoinedAttr();
+  auto sizeIn = [&](bool isThen) {
+    return [joined, isThen](StringRef name) -> Expr {
+      for (auto size : joined.getAsRange<JoinedAttr>())
+        if (size.getName() == name)
+          return isThen ? size.getThenSize() : size.getElseSize();
+      return {};
+    };
+  };
+  for (auto [region, isThen] : {std::pair(&getThenRegion(), true), std::pair(&getElseRegion(), false)}) {
+    Operation *yield = region->front().getTerminator();
+    if (yield->getNumOperands() != getNumResults())
+      return emitOpError("has ") << getNumResults() << " results; a branch yields " << yield->getNumOperands();
+    for (auto [value, result] : llvm::zip_equal(yield->getOperands(), getResults()))
+      if (Type expected = joined ? substituteDims(result.getType(), sizeIn(isThen)) : result.getType();
+          value.getType() != expected)
+        return emitOpError("yields ") << value.getType() << " for a result of type " << expected;
+  }
+  return success();
+}
 
 Expr LoopOp::getRoundCount() {
   if (std::optional<StringRef> symbol = getRounds())
@@ -205,18 +235,14 @@ Expr LoopOp::getRoundCount() {
 /// The type with sizes that the loop carries at one of their values.
 static Type atCarried(Type type, LoopOp loop, function_ref<Expr(CarriedAttr)> value) {
   auto carried = loop.getCarriedAttr();
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!carried || !tensor)
+  if (!carried)
     return type;
-  SmallVector<Expr> dims = getDims(type);
-  for (Expr &dim : dims)
-    dim = dim.substitute([&](StringRef name) -> Expr {
-      for (auto size : carried.getAsRange<CarriedAttr>())
-        if (size.getName() == name)
-          return value(size);
-      return {};
-    });
-  return getTensorType(dims, tensor.getElementType());
+  return substituteDims(type, [&](StringRef name) -> Expr {
+    for (auto size : carried.getAsRange<CarriedAttr>())
+      if (size.getName() == name)
+        return value(size);
+    return {};
+  });
 }
 
 LogicalResult LoopOp::verify() {

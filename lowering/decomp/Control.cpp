@@ -1,13 +1,16 @@
 //===- Control.cpp - If ---------------------------------------------------===//
 //
 // A condition that is known while importing picks its branch, which is imported in
-// place: exporters wrap shape fixes this way (`if dim == 1: squeeze`). A condition
-// on dims that stay open picks the branch that their hints take, and a guard says
-// so: the branches of such an If mostly differ in rank, which no type could join.
+// place: exporters wrap shape fixes this way (`if dim == 1: squeeze`).
 //
 // Otherwise both branches become regions, which use the surrounding values
-// directly. Both must give the same types, since a symbol that only one branch
-// knows could not be bound outside.
+// directly. What a branch must assume of sizes is checked where it runs, not on entry. Where its shapes can never be
+// right, the branch is a guard that ends a run with the sentence that would have refused the model: exporters leave
+// code for settings that the inputs' shapes exclude.
+//
+// Dims that differ between the branches become symbols, which have the values that the branch taken
+// gives them. Ranks must agree: no type joins two. Where they do not, a condition on sizes alone
+// takes the branch that the sizes' hints take, and a guard says so.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -17,51 +20,181 @@ using namespace ptc::prim;
 
 namespace ptc::decomp {
 
-static bool importBranch(NodeContext &n, Region &region, StringRef name) {
-  OpBuilder &builder = n.getBuilder();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.createBlock(&region);
-  std::optional<Values> outputs = n.subgraph(name);
-  YieldOp::create(builder, n.getLoc(), outputs ? ValueRange(*outputs) : ValueRange());
-  return outputs.has_value();
-}
+namespace {
 
-static bool branchesAgree(NodeContext &n, YieldOp first, YieldOp second) {
-  if (first.getNumOperands() != second.getNumOperands() || first.getNumOperands() < n.outputCount()) {
-    n.fail(DiagId::BranchResults, first.getNumOperands(), second.getNumOperands(), n.outputCount());
-    return false;
+/// A branch as it was imported: what it yields, or why it can never run.
+struct Branch {
+  Region region;
+  Values values;
+  std::string impossible; // empty: the branch can run
+  Location loc;           // of the sentence
+  std::vector<Diagnostic> reports;
+};
+
+class Conditional {
+public:
+  Conditional(NodeContext &n, Value condition) : n(n), condition(condition) {}
+
+  /// The results; nothing if the branches cannot be joined, with what is to be said about it in `reports`.
+  std::optional<Values> build(std::vector<Diagnostic> &reports) {
+    bool isComplete = import(thenBranch, "then_branch");
+    isComplete &= import(elseBranch, "else_branch");
+    bool isNone = !thenBranch.impossible.empty() && !elseBranch.impossible.empty();
+    std::optional<Values> results;
+    if (isComplete && !isNone && n.attempt([&] { return join(results); }, reports))
+      return results;
+    for (Branch *branch : {&thenBranch, &elseBranch})
+      if (!isComplete || isNone)
+        std::move(branch->reports.begin(), branch->reports.end(), std::back_inserter(reports));
+    return std::nullopt;
   }
-  for (auto [i, types] : llvm::enumerate(llvm::zip(first.getOperandTypes(), second.getOperandTypes())))
-    if (auto [a, b] = types; a != b) {
-      n.fail(DiagId::BranchTypes, "output " + std::to_string(i), a, b);
+
+private:
+  /// Whether everything that is wrong is wrong with shapes.
+  static bool isAboutShapes(ArrayRef<Diagnostic> reports) {
+    return llvm::all_of(reports, [](const Diagnostic &report) {
+      if (report.getSeverity() != DiagnosticSeverity::Error)
+        return true;
+      std::optional<DiagId> id = parseCode(report.str());
+      return id && getDiagRow(*id).code / 100 == 4 && getDiagRow(*id).exitClass == ExitClass::InvalidModel;
+    });
+  }
+
+  bool import(Branch &branch, StringRef name) {
+    OpBuilder &builder = n.getBuilder();
+    bool isImported = n.attempt(
+        [&] {
+          OpBuilder::InsertionGuard guard(builder);
+          builder.createBlock(&branch.region);
+          bool was = n.shapes.setConditional(true);
+          std::optional<Values> outputs = n.subgraph(name);
+          n.shapes.setConditional(was);
+          branch.values = outputs.value_or(Values());
+          return outputs.has_value();
+        },
+        branch.reports);
+    if (isImported)
+      return true;
+    auto error = llvm::find_if(
+        branch.reports, [](const Diagnostic &report) { return report.getSeverity() == DiagnosticSeverity::Error; });
+    if (error == branch.reports.end() || !isAboutShapes(branch.reports))
+      return false;
+    branch.impossible = stripCode(error->str()).str();
+    branch.loc = error->getLocation();
+    branch.region.front().dropAllReferences();
+    branch.region.front().clear();
+    return true;
+  }
+
+  /// A branch that ends the run, and then gives values like those of the other one.
+  void endRun(Branch &branch, const Branch &other) {
+    OpBuilder &builder = n.getBuilder();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&branch.region.front());
+    GuardOp::create(builder, branch.loc, ExprAttr(n.expr(0)), builder.getStringAttr(branch.impossible));
+    for (Value like : other.values) {
+      Dims dims = n.dims(like);
+      for (Expr &dim : dims)
+        dim = n.shapes.isBoundInside(dim) ? n.expr(0) : dim;
+      branch.values.push_back(n.fill(n.scalar(0, n.elementType(like)), dims));
+    }
+  }
+
+  bool join(std::optional<Values> &results) {
+    if (!thenBranch.impossible.empty())
+      endRun(thenBranch, elseBranch);
+    if (!elseBranch.impossible.empty())
+      endRun(elseBranch, thenBranch);
+    size_t count = thenBranch.values.size();
+    if (count != elseBranch.values.size() || count < n.outputCount()) {
+      n.fail(DiagId::BranchResults, count, elseBranch.values.size(), n.outputCount());
       return false;
     }
-  return true;
-}
+    SmallVector<Type> types;
+    for (auto [i, pair] : llvm::enumerate(llvm::zip_equal(thenBranch.values, elseBranch.values))) {
+      auto [a, b] = pair;
+      Type joined = joinTypes(a, b);
+      if (!joined) {
+        n.fail(DiagId::BranchTypes, "output " + std::to_string(i), a.getType(), b.getType());
+        return false;
+      }
+      types.push_back(joined);
+    }
+    results = create(types);
+    return !n.hasFailed();
+  }
+
+  Type joinTypes(Value a, Value b) {
+    if (a.getType() == b.getType())
+      return a.getType();
+    if (n.elementType(a) != n.elementType(b) || n.rank(a) != n.rank(b))
+      return {};
+    Dims dims = n.dims(a);
+    for (auto [dim, other] : llvm::zip_equal(dims, n.dims(b)))
+      if (dim != other)
+        dim = joinSizes(dim, other);
+    return llvm::all_of(dims, [](Expr dim) { return bool(dim); }) ? getTensorType(dims, n.elementType(a)) : Type();
+  }
+
+  /// A symbol for what is `a` behind the one branch and `b` behind the other; null if nothing bounds them.
+  Expr joinSizes(Expr a, Expr b) {
+    for (auto size : joined)
+      if (Expr(size.getThenSize()) == a && Expr(size.getElseSize()) == b)
+        return Expr::symbol(n.getContext(), size.getName());
+    Expr most = n.shapes.mostOf(Expr::max(a, b));
+    if (!most)
+      return {};
+    int64_t least = std::max<int64_t>(0, std::min(n.shapes.range(a).min, n.shapes.range(b).min));
+    SymbolBounds bounds{.min = least};
+    bounds.hint = std::clamp<int64_t>(n.shapes.atHints(a).value_or(least), least, bounds.max);
+    Expr symbol = n.shapes.declareBound(bounds, most);
+    joined.push_back(JoinedAttr::get(n.getContext(), symbol.getSymbol(), a, b));
+    return symbol;
+  }
+
+  Values create(ArrayRef<Type> types) {
+    OpBuilder &builder = n.getBuilder();
+    OperationState state(n.getLoc(), IfOp::getOperationName());
+    state.addOperands(condition);
+    state.addTypes(types);
+    if (!joined.empty()) {
+      SmallVector<Attribute> sizes(joined.begin(), joined.end());
+      state.getOrAddProperties<IfOp::Properties>().joined = builder.getArrayAttr(sizes);
+    }
+    for (Branch *branch : {&thenBranch, &elseBranch}) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(&branch->region.front());
+      YieldOp::create(builder, n.getLoc(), branch->values);
+      state.addRegion()->takeBody(branch->region);
+    }
+    return Values(builder.create(state)->getResults());
+  }
+
+  NodeContext &n;
+  Value condition;
+  Branch thenBranch{.loc = n.getLoc()}, elseBranch{.loc = n.getLoc()};
+  SmallVector<JoinedAttr> joined;
+};
+
+} // namespace
 
 Values conditional(NodeContext &n) {
   Value condition = n.reshape(n.input(0), {});
   if (!condition || !n.isBool(condition))
     return {n.fail(DiagId::WrongInputType, 0, n.elementType(condition), "bool is needed")};
-  if (std::optional<Expr> known = n.knownCondition(condition)) {
-    bool isTaken = n.shapes.atHints(*known).value_or(1) != 0;
-    n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
-    std::optional<Values> outputs = n.subgraph(isTaken ? "then_branch" : "else_branch");
-    return outputs ? *outputs : Values();
+  std::optional<Expr> known = n.knownCondition(condition);
+  std::vector<Diagnostic> reports;
+  if (!known || !known->isConstant())
+    if (std::optional<Values> results = Conditional(n, condition).build(reports))
+      return *results;
+  if (!known || n.shapes.isBoundInside(*known)) {
+    n.report(std::move(reports));
+    return {};
   }
-  OpBuilder &builder = n.getBuilder();
-  OperationState state(n.getLoc(), IfOp::getOperationName());
-  state.addOperands(condition);
-  Region *thenRegion = state.addRegion(), *elseRegion = state.addRegion();
-  bool isComplete = importBranch(n, *thenRegion, "then_branch");
-  isComplete &= importBranch(n, *elseRegion, "else_branch");
-  if (!isComplete)
-    return {};
-  auto yield = [](Region *region) { return cast<YieldOp>(region->front().getTerminator()); };
-  if (!branchesAgree(n, yield(thenRegion), yield(elseRegion)))
-    return {};
-  state.addTypes(yield(thenRegion).getOperandTypes());
-  return Values(builder.create(state)->getResults());
+  bool isTaken = n.shapes.atHints(*known).value_or(1) != 0;
+  n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
+  std::optional<Values> outputs = n.subgraph(isTaken ? "then_branch" : "else_branch");
+  return outputs ? *outputs : Values();
 }
 
 } // namespace ptc::decomp

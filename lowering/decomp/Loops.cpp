@@ -4,14 +4,15 @@
 //
 //   the number of the round     the symbol `round`, so that shape arithmetic follows it
 //   the condition of a round    true: a round runs only if it holds
-//   states                      arguments; those that no round changes are the initial values themselves
+//   states                      arguments; those that no round changes are the initial values themselves. Dims that
+//                               rounds change are symbols that the loop carries
 //   scanned tensors             transposed and flipped in front of the loop, so that round i takes element i of dim 0
 //   scanned results             stacked along dim 0, then transposed and flipped
 //
 // If the body's condition is always true the loop counts; if it compares the round with a size it counts, too.
 //
 // A loop of few rounds is unrolled: the body is imported once a round, with the round's values as its inputs. So are
-// loops of a known number of rounds whose states change their shapes: each round has types of its own.
+// loops of a known number of rounds whose states change their ranks: each round has types of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -23,10 +24,13 @@ namespace ptc::decomp {
 
 namespace {
 
-/// Of how many rounds a loop is unrolled in any case: from there on a loop costs less than the code (README.md).
+/// Up to how many rounds a loop is unrolled in any case: README.md has the reason.
 constexpr int64_t fewRounds = 4;
 /// And in the worst case, where a region cannot express what the rounds do.
 constexpr int64_t mostRounds = 64;
+
+/// A trip count above stands for none: exporters write the largest integer where the condition ends the loop.
+constexpr int64_t mostTrips = int64_t(1) << 31;
 
 /// A loop as ONNX has it, before anything is imported.
 struct LoopForm {
@@ -97,115 +101,317 @@ Expr countRounds(Expr condition, Expr round) {
   return Expr::max(one, one - rest);
 }
 
+/// A dim of states that changes from round to round.
+struct CarriedSize {
+  SmallVector<std::pair<unsigned, unsigned>, 2> places; // state and axis, the same in all of them
+  Expr initial, next;
+  Expr most;   // that it can be, over what is known outside; null: nothing bounds it
+  Expr symbol; // in the region
+};
+
+/// Imports the body until nothing new is learned of the loop: how its condition counts the rounds, which sizes its
+/// states carry, how large these can be.
 class RegionLoop {
 public:
-  RegionLoop(NodeContext &n, LoopForm form)
-      : n(n), form(std::move(form)), state(n.getLoc(), LoopOp::getOperationName()) {}
+  RegionLoop(NodeContext &n, LoopForm form) : n(n), form(std::move(form)), outside(n.shapes) {}
 
   /// The loop's results; nothing after a diagnostic.
   std::optional<Values> build(Body body) {
-    round = n.shapes.declareBound({.min = 0, .hint = 0}, form.trips ? form.trips - 1 : Expr());
-    region = state.addRegion();
-    if (!importBody(body) || !checkStates())
-      return std::nullopt;
-    simplifyCondition();
-    dropConstantStates();
-    return create();
+    constexpr unsigned mostImports = 6; // a size, then its bound, then sizes that follow from it
+    for (unsigned number = 0; number < mostImports; ++number) {
+      n.shapes = outside;
+      region = std::make_unique<Region>();
+      declareSymbols();
+      std::vector<Diagnostic> reports;
+      if (!n.attempt([&] { return importBody(body); }, reports)) {
+        if (number == 0 && carryEmptySizes())
+          continue;
+        n.report(std::move(reports));
+        return std::nullopt;
+      }
+      std::optional<bool> isNew = learn();
+      if (!isNew)
+        return std::nullopt;
+      if (*isNew)
+        continue;
+      return create();
+    }
+    n.fail(DiagId::UnsupportedForm, "a loop whose states change their shapes in this way");
+    return std::nullopt;
   }
 
 private:
   Block &block() { return region->front(); }
+  size_t ownStates() const { return form.states.size() - (hasGrowingStacks ? form.stacks : 0); }
+
+  //===--- Import ---===//
+
+  void declareSymbols() {
+    round = n.shapes.declareBound({.min = 0, .hint = 0}, form.trips ? form.trips - 1 : Expr());
+    for (CarriedSize &size : sizes)
+      size.symbol = declareSize(size);
+  }
+
+  Expr declareSize(const CarriedSize &size) {
+    SymbolBounds bounds{.min = 0};
+    bounds.hint =
+        std::clamp<int64_t>(n.shapes.atHints(size.most ? size.most : size.initial).value_or(1), 0, bounds.max);
+    return n.shapes.declareBound(bounds, size.most);
+  }
+
+  CarriedSize *findSize(unsigned state, unsigned axis) {
+    for (CarriedSize &size : sizes)
+      if (llvm::is_contained(size.places, std::pair(state, axis)))
+        return &size;
+    return nullptr;
+  }
+
+  Type stateType(unsigned state, llvm::function_ref<Expr(CarriedSize &)> value) {
+    Dims dims = n.dims(form.states[state]);
+    for (auto [axis, dim] : llvm::enumerate(dims))
+      if (CarriedSize *size = findSize(state, axis))
+        dim = value(*size);
+    return getTensorType(dims, n.elementType(form.states[state]));
+  }
 
   bool importBody(Body body) {
     OpBuilder &builder = n.getBuilder();
     OpBuilder::InsertionGuard guard(builder);
-    builder.createBlock(region);
+    builder.createBlock(region.get());
     Values states, elements;
-    for (Value initial : form.states)
-      states.push_back(block().addArgument(initial.getType(), n.getLoc()));
+    for (unsigned i = 0; i < form.states.size(); ++i)
+      states.push_back(block().addArgument(stateType(i, [](CarriedSize &size) { return size.symbol; }), n.getLoc()));
     for (Value scanned : form.scanned) {
       Dims dims = n.dims(scanned);
       Type type = getTensorType(ArrayRef<Expr>(dims).drop_front(), n.elementType(scanned));
       elements.push_back(block().addArgument(type, n.getLoc()));
     }
-    std::optional<Values> results = body(round, states, elements);
+    std::optional<Values> results = body(round, ArrayRef<Value>(states).take_front(ownStates()), elements);
     if (!results)
       return false;
     ArrayRef<Value> yielded = *results;
     if (form.hasCondition)
       next = n.reshape(yielded.consume_front(), {});
-    nextStates.assign(yielded.begin(), yielded.begin() + form.states.size());
-    rows.assign(yielded.begin() + form.states.size(), yielded.end());
+    nextStates.assign(yielded.begin(), yielded.begin() + ownStates());
+    rows.clear();
+    for (Value row : yielded.drop_front(ownStates()))
+      rows.push_back(likeFirstRow(row));
+    if (hasGrowingStacks) {
+      for (auto [stack, row] : llvm::zip_equal(ArrayRef<Value>(states).drop_front(ownStates()), rows))
+        nextStates.push_back(n.concat({stack, n.unsqueeze(row, 0)}, 0));
+      rows.clear();
+    }
     return !n.hasFailed();
   }
 
-  bool checkStates() {
-    for (auto [i, types] : llvm::enumerate(llvm::zip_equal(form.states, nextStates))) {
-      auto [initial, next] = types;
-      if (initial.getType() == next.getType())
-        continue;
-      n.fail(DiagId::UnsupportedForm, "a loop whose state " + std::to_string(i) + " changes from " +
-                                          describeType(initial.getType()) + " to " + describeType(next.getType()));
-      return false;
+  bool isInside(Expr e) const {
+    return e.usesAny([&](StringRef symbol) { return !outside.isDeclared(symbol); });
+  }
+
+  /// The row, of the size that it has in round 0: rows of several sizes do not stack.
+  Value likeFirstRow(Value row) {
+    Dims dims = n.dims(row);
+    if (llvm::none_of(dims, [&](Expr dim) { return isInside(dim); }))
+      return row;
+    for (Expr &dim : dims) {
+      dim = dim.substitute([&](StringRef name) -> Expr {
+        if (round.isSymbol(name))
+          return n.expr(0);
+        for (const CarriedSize &size : sizes)
+          if (size.symbol.isSymbol(name))
+            return size.initial;
+        return {};
+      });
+      dim = n.shapes.simplify(dim);
+      if (isInside(dim))
+        return n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape, "the size of a loop's rows");
     }
-    return true;
+    return n.broadcastTo(row, dims);
+  }
+
+  //===--- What the rounds are like ---===//
+
+  /// Whether the body is to be imported again, knowing more; nothing after a diagnostic.
+  std::optional<bool> learn() {
+    std::optional<bool> isNew = learnCondition();
+    if (std::optional<bool> more = learnSizes(); more)
+      *isNew |= *more;
+    else
+      return std::nullopt;
+    if (!rows.empty() && !form.trips) {
+      // Stacks that nothing bounds are states that each round makes a row longer.
+      hasGrowingStacks = true;
+      for (Value row : rows) {
+        Dims dims = n.dims(row);
+        dims.insert(dims.begin(), n.expr(0));
+        form.states.push_back(n.fill(n.scalar(0, n.elementType(row)), dims));
+      }
+      isNew = true;
+    }
+    return isNew;
   }
 
   /// What the condition is known to be becomes part of the trips.
-  void simplifyCondition() {
-    if (!form.hasCondition)
-      return;
+  bool learnCondition() {
+    if (!form.hasCondition || isCounted)
+      return false;
     std::optional<Expr> known = n.knownCondition(next);
     std::optional<Ints> first = form.condition ? n.knownInts(form.condition) : Ints{1};
-    Expr count = known && known->isConstant() && !known->isConstant(0) ? Expr()
-                 : known                                               ? countRounds(*known, round)
-                                                                       : Expr();
-    bool isCounted = known && (count || (known->isConstant() && !known->isConstant(0)));
     if (first && !first->front()) {
       form.trips = n.expr(0);
-      isCounted = true;
+      return isCounted = true;
     }
-    if (!first || !isCounted)
-      return;
+    if (!first || !known || known->isConstant(0))
+      return false;
+    Expr count = known->isConstant() ? Expr() : countRounds(*known, round);
+    if (!known->isConstant() && (!count || isInside(count)))
+      return false;
     if (count)
       form.trips = n.shapes.simplify(form.trips ? Expr::min(form.trips, count) : count);
-    if (!form.trips && !form.limit)
-      return; // without end
-    form.condition = next = {};
-    form.hasCondition = false;
+    isCounted = form.trips || form.limit;
+    return count && isCounted;
   }
 
+  std::optional<bool> learnSizes() {
+    bool isNew = false;
+    size_t before = sizes.size();
+    for (auto [i, value] : llvm::enumerate(nextStates)) {
+      Value argument = block().getArgument(i);
+      if (n.elementType(argument) != n.elementType(value) || n.rank(argument) != n.rank(value)) {
+        n.fail(DiagId::UnsupportedForm, "a loop whose state " + std::to_string(i) + " changes from " +
+                                            describeType(form.states[i].getType()) + " to " +
+                                            describeType(value.getType()));
+        return std::nullopt;
+      }
+      for (auto [axis, was] : llvm::enumerate(n.dims(argument)))
+        isNew |= noteDim(i, axis, was, n.dim(value, axis), before);
+    }
+    for (CarriedSize &size : llvm::MutableArrayRef(sizes).take_front(before))
+      if (Expr most = size.most ? Expr() : findMost(size)) {
+        size.most = most;
+        isNew = true;
+      }
+    return isNew;
+  }
+
+  /// Whether the dim turns out to be another size than it was taken for.
+  bool noteDim(unsigned state, unsigned axis, Expr was, Expr now, size_t before) {
+    CarriedSize *size = findSize(state, axis);
+    bool isFirst = size && size->places.front() == std::pair(state, axis);
+    if (isFirst)
+      size->next = now;
+    if (size ? isFirst || size->next == now : was == now)
+      return false;
+    Expr initial = n.dim(form.states[state], axis);
+    if (size)
+      llvm::erase(size->places, std::pair(state, axis));
+    for (CarriedSize &other : llvm::MutableArrayRef(sizes).drop_front(before))
+      if (other.initial == initial && other.next == now) {
+        other.places.push_back({state, axis});
+        return true;
+      }
+    sizes.push_back({{{state, axis}}, initial, now, {}, {}});
+    return true;
+  }
+
+  Expr findMost(const CarriedSize &size) {
+    Expr step = n.shapes.simplify(size.next - size.symbol);
+    bool isSteady = !step.uses(size.symbol.getSymbol());
+    if (!isSteady && size.next.uses(size.symbol.getSymbol()))
+      return {};
+    Expr most = n.shapes.mostOf(isSteady ? step : size.next);
+    if (!most)
+      return {};
+    if (!isSteady)
+      return n.shapes.simplify(Expr::max(size.initial, most));
+    most = n.shapes.simplify(Expr::max(most, n.expr(0)));
+    if (most.isConstant(0))
+      return size.initial;
+    return form.trips ? n.shapes.simplify(size.initial + most * form.trips) : Expr();
+  }
+
+  /// A body may make no sense of the empty states that it begins with.
+  bool carryEmptySizes() {
+    for (auto [i, initial] : llvm::enumerate(form.states))
+      for (auto [axis, dim] : llvm::enumerate(n.dims(initial)))
+        if (dim.isConstant(0))
+          sizes.push_back({{{unsigned(i), unsigned(axis)}}, dim, {}, {}, {}});
+    return !sizes.empty();
+  }
+
+  //===--- The op ---===//
+
   /// States that the body hands on as they are.
-  void dropConstantStates() {
+  void dropConstantStates(SmallVectorImpl<Type> &types) {
     results.assign(form.states.size(), Value());
     for (size_t i = form.states.size(); i-- > 0;) {
       BlockArgument argument = block().getArgument(i);
-      if (nextStates[i] != argument)
+      if (nextStates[i] != argument || argument.getType() != form.states[i].getType())
         continue;
       results[i] = form.states[i];
       argument.replaceAllUsesWith(form.states[i]);
-      for (Value &row : rows)
-        row = row == argument ? form.states[i] : row;
-      for (Value &other : nextStates)
-        other = other == argument ? form.states[i] : other;
+      for (Value *value : others())
+        *value = *value == argument ? form.states[i] : *value;
+      types.erase(types.begin() + i);
       form.states.erase(form.states.begin() + i);
       nextStates.erase(nextStates.begin() + i);
       block().eraseArgument(i);
     }
   }
 
+  SmallVector<Value *> others() {
+    SmallVector<Value *> all{&next};
+    for (Value &value : llvm::concat<Value>(rows, nextStates))
+      all.push_back(&value);
+    return all;
+  }
+
   std::optional<Values> create() {
     OpBuilder &builder = n.getBuilder();
-    bool isCounted = form.trips && !form.condition && !form.limit && !form.hasCondition;
-    if (!rows.empty() && !isCounted) {
-      n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape, "the number of rounds");
-      return std::nullopt;
+    OperationState state(n.getLoc(), LoopOp::getOperationName());
+    if (isCounted)
+      form.condition = next = {};
+    else if (form.hasCondition && !form.condition)
+      form.condition = n.scalar(1, n.i1());
+    auto &properties = state.getOrAddProperties<LoopOp::Properties>();
+    properties.counter = builder.getStringAttr(round.getSymbol());
+    if (form.trips)
+      properties.trips = form.trips;
+    Expr rounds = form.trips;
+    if (!rows.empty() && (form.condition || form.limit)) {
+      rounds = n.shapes.declareBound({.min = 0, .hint = n.shapes.atHints(form.trips).value_or(1)}, form.trips);
+      properties.rounds = builder.getStringAttr(rounds.getSymbol());
+    }
+    SmallVector<Attribute> carried;
+    for (CarriedSize &size : sizes) {
+      Expr last = declareSize(size);
+      carried.push_back(CarriedAttr::get(n.getContext(), size.symbol.getSymbol(), size.initial, size.next,
+                                         last.getSymbol(), size.most ? ExprAttr(size.most) : ExprAttr()));
+      size.symbol = last;
+    }
+    if (!carried.empty())
+      properties.carried = builder.getArrayAttr(carried);
+    SmallVector<Type> finalTypes;
+    for (unsigned i = 0; i < form.states.size(); ++i)
+      finalTypes.push_back(stateType(i, [](CarriedSize &size) { return size.symbol; }));
+    dropConstantStates(finalTypes);
+    for (Value value : {form.limit, form.condition})
+      if (value)
+        state.addOperands(value);
+    state.addOperands(form.states);
+    state.addOperands(form.scanned);
+    properties.operandSegmentSizes = {form.limit ? 1 : 0, form.condition ? 1 : 0, int(form.states.size()),
+                                      int(form.scanned.size())};
+    for (Type type : finalTypes)
+      state.addTypes(type);
+    for (Value row : rows) {
+      Dims dims = n.dims(row);
+      dims.insert(dims.begin(), rounds);
+      state.addTypes(getTensorType(dims, n.elementType(row)));
     }
     Values yielded;
-    if (form.hasCondition) {
+    if (next)
       yielded.push_back(next);
-      form.condition = form.condition ? form.condition : n.scalar(1, n.i1());
-    }
     llvm::append_range(yielded, nextStates);
     llvm::append_range(yielded, rows);
     {
@@ -213,24 +419,7 @@ private:
       builder.setInsertionPointToEnd(&block());
       YieldOp::create(builder, n.getLoc(), yielded);
     }
-    for (Value value : {form.limit, form.condition})
-      if (value)
-        state.addOperands(value);
-    state.addOperands(form.states);
-    state.addOperands(form.scanned);
-    auto &properties = state.getOrAddProperties<LoopOp::Properties>();
-    properties.counter = builder.getStringAttr(round.getSymbol());
-    if (form.trips)
-      properties.trips = form.trips;
-    properties.operandSegmentSizes = {form.limit ? 1 : 0, form.condition ? 1 : 0, int(form.states.size()),
-                                      int(form.scanned.size())};
-    for (Value initial : form.states)
-      state.addTypes(initial.getType());
-    for (Value row : rows) {
-      Dims dims = n.dims(row);
-      dims.insert(dims.begin(), form.trips);
-      state.addTypes(getTensorType(dims, n.elementType(row)));
-    }
+    state.addRegion(std::move(region));
     auto values = builder.create(state)->getResults().begin();
     for (Value &result : results)
       result = result ? result : Value(*values++);
@@ -241,10 +430,13 @@ private:
 
   NodeContext &n;
   LoopForm form;
-  OperationState state;
-  Region *region = nullptr;
+  ShapeScope outside;
+  std::unique_ptr<Region> region;
   Expr round;
-  Value next; // condition
+  std::vector<CarriedSize> sizes;
+  bool isCounted = false;        // the condition holds as long as there are trips
+  bool hasGrowingStacks = false; // the last states are stacks
+  Value next;                    // condition
   Values nextStates, rows, results;
 };
 
@@ -260,8 +452,6 @@ std::optional<Values> build(NodeContext &n, const LoopForm &form, Body body) {
   if (!form.limit && (count || !form.trips))
     if (n.attempt([&] { return bool(results = unroll(n, form, count.value_or(mostRounds + 1), body)); }, ignored))
       return results;
-  if (form.limit && !n.inputInt(0, "trip count"))
-    return std::nullopt; // with it the rounds could be laid out
   n.report(std::move(reports));
   return std::nullopt;
 }
@@ -398,15 +588,19 @@ Values loop(NodeContext &n) {
   form.hasCondition = true;
   for (int64_t i = 0; i < states; ++i)
     form.states.push_back(n.input(2 + i));
-  if (Value count = n.optionalInput(0)) {
-    std::optional<Dims> known = n.knownExprs(n.reshape(count, {}));
-    if (known)
-      form.trips = n.shapes.simplify(Expr::max(known->front(), n.expr(0)));
-    else
-      form.limit = n.reshape(count, {});
-  }
   if (Value condition = n.optionalInput(1))
     form.condition = n.reshape(condition, {});
+  if (Value count = n.optionalInput(0)) {
+    count = n.reshape(count, {});
+    std::optional<Dims> known = n.knownExprs(count);
+    bool isEndless = known && known->front().isConstant() && known->front().getValue() > mostTrips;
+    if (known && !isEndless)
+      form.trips = n.shapes.simplify(Expr::max(known->front(), n.expr(0)));
+    else if (form.stacks && !isEndless)
+      form.trips = n.bind(n.maximum(count, n.scalarLike(0, count)), Expr());
+    else
+      form.limit = count;
+  }
   if (n.hasFailed())
     return {};
   std::optional<Values> results = build(n, form, [&](Expr round, ArrayRef<Value> state, ArrayRef<Value>) {

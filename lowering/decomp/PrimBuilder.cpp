@@ -14,12 +14,18 @@ using namespace ptc::prim;
 
 bool PrimBuilder::attempt(llvm::function_ref<bool()> build, std::vector<Diagnostic> &reports) {
   ShapeScope before = shapes;
-  bool hadFailed = failed;
+  bool hadFailed = failed, isBuilt;
+  std::vector<Diagnostic> said;
   {
-    ScopedDiagnosticHandler keep(getContext(), [&](Diagnostic &report) { reports.push_back(std::move(report)); });
-    if (build() && !failed)
-      return true;
+    ScopedDiagnosticHandler keep(getContext(), [&](Diagnostic &report) { said.push_back(std::move(report)); });
+    isBuilt = build() && !failed;
   }
+  if (isBuilt) {
+    for (Diagnostic &warning : said)
+      getContext()->getDiagEngine().emit(std::move(warning));
+    return true;
+  }
+  std::move(said.begin(), said.end(), std::back_inserter(reports));
   shapes = before;
   failed = hadFailed;
   return false;

@@ -51,12 +51,12 @@ bool ShapeScope::assume(Expr condition) {
     return !condition.isConstant(0);
   if (isAssumed(condition))
     return true;
-  if (!isBoundInside(condition)) {
+  if (!isBoundInside(condition) && !isConditional) {
     guards.push_back(condition);
     return true;
   }
   assert(place.builder && "a symbol is bound inside, so there is a node");
-  prim::GuardOp::create(*place.builder, place.loc, ExprAttr(condition));
+  prim::GuardOp::create(*place.builder, place.loc, ExprAttr(condition), mlir::StringAttr());
   innerGuards.push_back({condition, place.builder->getInsertionBlock()});
   return true;
 }

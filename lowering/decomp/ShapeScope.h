@@ -49,6 +49,8 @@ public:
     mlir::Location loc;
   };
   Place setPlace(Place next) { return std::exchange(place, next); }
+  /// In a branch that may not run, nothing is assumed of the whole run: guards stand in the branch. Returns what was.
+  bool setConditional(bool next) { return std::exchange(isConditional, next); }
 
   /// A name that no symbol has yet: `base`, `base_1`, ...
   std::string unusedName(llvm::StringRef base) const;
@@ -96,6 +98,7 @@ private:
   llvm::StringMap<Expr> boundInside; // symbol -> the most it can be, over the entry's symbols, or null
   llvm::SmallVector<std::pair<Expr, mlir::Block *>> innerGuards;
   Place place;
+  bool isConditional = false;
 };
 
 } // namespace ptc::decomp

@@ -176,6 +176,8 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
     if (!isa<LoadOp, StoreOp, TapOp>(user))
       return false; // read by the host (the condition of an if or a loop), or seen in parts
   auto part = copy->to.getDefiningOp<PartOp>();
+  if (part && llvm::any_of(part.getBuffer().getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))
+    return false; // what lies there is still read before it grows
   if (part && isRewritten(part))
     for (Operation *user : from.getUsers())
       if (!isa<StoreOp>(user) && user->getParentOp() != node)

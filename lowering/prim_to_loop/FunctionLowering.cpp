@@ -204,7 +204,7 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
     return success();
   }
   if (auto guard = dyn_cast<prim::GuardOp>(op)) {
-    GuardOp::create(builder, op->getLoc(), guard.getConditionAttr());
+    GuardOp::create(builder, op->getLoc(), guard.getConditionAttr(), guard.getBecauseAttr());
     return success();
   }
   return op->emitOpError("has no lowering to loop");

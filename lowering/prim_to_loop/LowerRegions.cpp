@@ -9,6 +9,9 @@
 // the end of each round, a launch per state and round; one buffer written in place, right only where every element is
 // read at the point that writes it (recurrence kernels keep such states in registers).
 //
+// A state whose dims change has halves for the most that they can be. Where nothing bounds them, each round writes a
+// buffer of its own; then what holds the state grows (loop.regrow) and the value is copied there.
+//
 // Row i of a stack is a part of the whole stack, so the nodes that compute it write it where it stays. A scanned
 // element is an index rewrite. What the region captures is computed once, in front of the loop.
 //
@@ -38,16 +41,29 @@ LogicalResult FunctionLowering::lowerRegion(Region &from, Region &to,
 LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
   Location loc = op.getLoc();
   realize(get(op.getCondition()), loc);
+  // A result whose dims differ between the branches lies in the order of its dims, which each branch knows for itself.
+  auto isJoined = [&](Value result, unsigned number) {
+    return op.getThenRegion().front().getTerminator()->getOperand(number).getType() != result.getType() ||
+           op.getElseRegion().front().getTerminator()->getOperand(number).getType() != result.getType();
+  };
   SmallVector<Value> results;
-  for (Value result : op.getResults())
-    results.push_back(createBuffer(prim::getDims(result), prim::getElementType(result), loc));
-  auto branch = IfOp::create(builder, loc, get(op.getCondition()).buffer);
+  for (auto [number, result] : llvm::enumerate(op.getResults())) {
+    SmallVector<Expr> dims = prim::getDims(result);
+    Type elementType = prim::getElementType(result);
+    results.push_back(isJoined(result, number) ? createRowMajorBuffer(dims, elementType, loc)
+                                               : createBuffer(dims, elementType, loc));
+  }
+  auto branch = IfOp::create(builder, loc, get(op.getCondition()).buffer, op.getJoinedAttr());
   for (auto [from, to] : {std::pair(&op.getThenRegion(), &branch.getThenRegion()),
                           std::pair(&op.getElseRegion(), &branch.getElseRegion())}) {
     to->emplaceBlock();
     LogicalResult lowered = lowerRegion(*from, *to, [&](Operation *yield) {
-      for (auto [value, buffer] : llvm::zip_equal(yield->getOperands(), results))
+      for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
+        Value buffer = results[number];
+        if (isJoined(op.getResult(number), number))
+          buffer = createPart(buffer, Expr::constant(context, 0), prim::getDims(value), loc);
         store(get(value), buffer, atItself, loc);
+      }
       return success();
     });
     if (failed(lowered))
@@ -89,25 +105,46 @@ Value FunctionLowering::createPart(Value whole, Expr offset, ArrayRef<Expr> dims
 }
 
 namespace {
-/// The two halves of a state's buffer, each of whole cache lines.
+/// Where a state lies: in one of two halves of whole cache lines, or, if it grows without bounds, at the beginning.
 struct StateBuffer {
   Value whole;
-  Expr half; // elements
-  SmallVector<Expr> dims;
+  Expr half; // elements; null: it grows
+};
 
-  static Expr getHalf(ArrayRef<Expr> dims, Type elementType, MLIRContext *context) {
-    Expr count = product(context, dims);
-    int64_t line = std::max<int64_t>(64 / getElementBytes(elementType), 1);
-    return count.ceilDiv(line) * line;
-  }
+/// The dims of a state, with the sizes that its loop carries at their initial values, or the most that they can be.
+struct StateDims {
+  SmallVector<Expr> initial, most;
+  bool isBounded = true; // else `most` says nothing
 };
 } // namespace
+
+static StateDims getStateDims(prim::LoopOp op, BlockArgument state) {
+  StateDims dims;
+  auto at = [&](Expr dim, bool isInitial) {
+    return dim.substitute([&](StringRef name) -> Expr {
+      if (auto carried = op.getCarriedAttr())
+        for (auto size : carried.getAsRange<prim::CarriedAttr>())
+          if (size.getName() == name) {
+            dims.isBounded &= bool(size.getAtMost());
+            return isInitial || !size.getAtMost() ? size.getInitial() : size.getAtMost();
+          }
+      return {};
+    });
+  };
+  for (Expr dim : prim::getDims(state)) {
+    dims.initial.push_back(at(dim, true));
+    dims.most.push_back(at(dim, false));
+  }
+  return dims;
+}
+
+static Expr getBytes(ArrayRef<Expr> dims, Type elementType) {
+  return product(elementType.getContext(), dims) * getElementBytes(prim::getScalarType(elementType));
+}
 
 LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
-  if (op.getCarried() && !op.getCarried()->empty())
-    return op.emitOpError("carries sizes, which has no lowering yet");
   realizeCaptured(op.getBody(), loc);
 
   // What the host reads before each round.
@@ -122,13 +159,17 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
   }
 
   SmallVector<StateBuffer> states;
-  for (Value initial : op.getInitial()) {
+  Expr zero = Expr::constant(context, 0);
+  for (auto [initial, argument] : llvm::zip_equal(op.getInitial(), op.getStateArgs())) {
     StateBuffer state;
-    state.dims = prim::getDims(initial);
+    StateDims dims = getStateDims(op, argument);
     Type elementType = prim::getElementType(initial);
-    state.half = StateBuffer::getHalf(state.dims, prim::getScalarType(elementType), context);
-    state.whole = createRowMajorBuffer({state.half * 2}, elementType, loc);
-    store(get(initial), createPart(state.whole, Expr::constant(context, 0), state.dims, loc), atItself, loc);
+    if (dims.isBounded) {
+      int64_t line = std::max<int64_t>(64 / getElementBytes(prim::getScalarType(elementType)), 1);
+      state.half = product(context, dims.most).ceilDiv(line) * line;
+    }
+    state.whole = createRowMajorBuffer(state.half ? SmallVector<Expr>{state.half * 2} : dims.initial, elementType, loc);
+    store(get(initial), createPart(state.whole, zero, prim::getDims(initial), loc), atItself, loc);
     states.push_back(state);
   }
   SmallVector<Value> stacks;
@@ -148,14 +189,14 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
                                  limit, condition);
   repeat.getBody().emplaceBlock();
   Expr round = Expr::symbol(context, op.getCounter());
-  auto inRound = [&](const StateBuffer &state, Expr number) {
-    return createPart(state.whole, number.mod(2) * state.half, state.dims, loc);
+  auto inRound = [&](const StateBuffer &state, Expr number, Value like) {
+    return createPart(state.whole, state.half ? number.mod(2) * state.half : zero, prim::getDims(like), loc);
   };
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBlock());
     for (auto [argument, state] : llvm::zip_equal(op.getStateArgs(), states))
-      set(argument, readOf(inRound(state, round), prim::getElementType(argument)));
+      set(argument, readOf(inRound(state, round, argument), prim::getElementType(argument)));
     for (auto [argument, scanned] : llvm::zip_equal(op.getElementArgs(), op.getScanned()))
       set(argument, viewOf(get(scanned), prim::getDims(argument), [round](Body &, ArrayRef<Expr> at) {
             SmallVector<Expr> whole{round};
@@ -164,14 +205,27 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
           }));
   }
   LogicalResult lowered = lowerRegion(op.getBody(), repeat.getBody(), [&](Operation *) {
-    for (auto [next, state] : llvm::zip_equal(op.getNextStates(), states))
-      store(get(next), inRound(state, round + 1), atItself, loc);
+    SmallVector<std::pair<Value, Tensor>> grown; // states that wait until no other reads the old ones
+    for (auto [next, state] : llvm::zip_equal(op.getNextStates(), states)) {
+      if (state.half) {
+        store(get(next), inRound(state, round + 1, next), atItself, loc);
+        continue;
+      }
+      Type elementType = prim::getElementType(next);
+      Value own = createRowMajorBuffer(prim::getDims(next), elementType, loc);
+      store(get(next), own, atItself, loc);
+      grown.push_back({state.whole, readOf(own, elementType)});
+    }
     for (auto [row, stack] : llvm::zip_equal(op.getRows(), stacks)) {
       SmallVector<Expr> dims = prim::getDims(row);
       store(get(row), createPart(stack, round * product(context, dims), dims, loc), atItself, loc);
     }
     if (Value next = op.getNextCondition())
       store(get(next), condition, atItself, loc);
+    for (auto &[whole, tensor] : grown) {
+      RegrowOp::create(builder, loc, whole, ExprAttr(getBytes(tensor.dims, tensor.elementType)));
+      store(tensor, createPart(whole, zero, tensor.dims, loc), atItself, loc);
+    }
     return success();
   });
   if (failed(lowered))
@@ -179,12 +233,10 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
 
   Expr count = op.getRoundCount() ? op.getRoundCount() : Expr::symbol(context, rounds.getValue());
   for (auto [result, state] : llvm::zip_equal(op.getFinalStates(), states))
-    set(result, readOf(inRound(state, count), prim::getElementType(result)));
+    set(result, readOf(inRound(state, count, result), prim::getElementType(result)));
   for (auto [result, stack] : llvm::zip_equal(op.getStacks(), stacks)) {
     SmallVector<Expr> dims = prim::getDims(result);
-    Value whole = cast<BufferType>(stack.getType()).getShape() == dims
-                      ? stack
-                      : createPart(stack, Expr::constant(context, 0), dims, loc);
+    Value whole = cast<BufferType>(stack.getType()).getShape() == dims ? stack : createPart(stack, zero, dims, loc);
     set(result, readOf(whole, prim::getElementType(result)));
   }
   return success();

@@ -43,6 +43,10 @@ ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_functi
     return PTC_GUARD_FAILED;
   }
   const ptc_rt_guard *guard = &variant->guards[index];
+  if (guard->nodes && guard->symbol_count == 0) { /* never met: the text is a sentence */
+    SAY(error, "node '%s': %s", guard->nodes, guard->text);
+    return PTC_GUARD_FAILED;
+  }
   int used = guard->nodes ? SAY(error, "node '%s': guard %s failed", guard->nodes, guard->text)
                           : SAY(error, "guard %s failed", guard->text);
   for (uint32_t i = 0; i < guard->symbol_count && used > 0 && used < PTC_RT_ERROR_SIZE; i++) {

@@ -80,7 +80,7 @@ void hideNode(ModuleOp module) {
         BufferType::get(b.getContext(), ArrayRef<Expr>(one), b.getI1Type(), LayoutAttr::get(b.getContext(), {0}));
     auto value = DenseElementsAttr::get(RankedTensorType::get({1}, b.getI1Type()), true);
     auto condition = ConstantOp::create(b, last->getLoc(), type, value);
-    auto branch = IfOp::create(b, last->getLoc(), condition.getResult());
+    auto branch = IfOp::create(b, last->getLoc(), condition.getResult(), ArrayAttr());
     branch->setAttr(plantedName, b.getUnitAttr());
     last->moveBefore(&branch.getThenRegion().emplaceBlock(), branch.getThenRegion().front().end());
     branch.getElseRegion().emplaceBlock();

@@ -162,4 +162,90 @@ CASES = {
             f2 = Sqrt (f)
           }> (n, , x, u, x, h)
         }""", [feed(x=np.int32([1, -2, 3, 4]), u=np.uint8([1, 200, 3]), h=np.float16([2, 0.5]))]),
+    "branches of different sizes": (
+        """g (float[n, 3] x, bool flag, float[5, 3] w) => (float[k, 3] y, float[k] sums) {
+          a = If (flag) <then_branch = t () => (float[i, 3] p) { p = Concat <axis = 0> (x, w) },
+                         else_branch = e () => (float[j, 3] q) { q = Neg (x) }>
+          y = Relu (a)
+          sums = ReduceSum <keepdims = 0> (a, one)
+        }""".replace("=> (float[k, 3] y, float[k] sums) {", "=> (float[k, 3] y, float[k] sums) <int64[1] one = {1}> {"),
+        [feed(x=(n, 3), flag=flag, w=(5, 3)) for n, flag in ((2, True), (2, False), (7, True), (1, False))]),
+    "branches of different sizes in a loop": (
+        """g (float[n] x) => (float s) <int64 k = {7}, int64 two = {2}, int64 zero = {0}, float none = {0}> {
+          s = Loop <body = b (int64 i, bool c, float t) => (bool d, float t2) {
+            d = Identity (c)
+            rest = Mod (i, two)
+            even = Equal (rest, zero)
+            v = If (even) <then_branch = tt () => (float[m] p) { p = Concat <axis = 0> (x, x) },
+                           else_branch = ee () => (float[l] q) { q = Exp (x) }>
+            r = ReduceSum <keepdims = 0> (v)
+            t2 = Add (t, r)
+          }> (k, , none)
+        }""", [feed(x=(n,)) for n in (3, 1)]),
+    "a state that grows by a row": (
+        """g (float[1, 4] x, float[n] z) => (float[m, 4] y) {
+          n = Size (z)
+          y = Loop <body = b (int64 i, bool c, float[k, 4] s) => (bool d, float[l, 4] s2) <int64[1] axis = {0}> {
+            d = Identity (c)
+            top = ReduceMean <keepdims = 1> (s, axis)
+            t = Tanh (top)
+            s2 = Concat <axis = 0> (s, t)
+          }> (n, , x)
+        }""", [feed(x=(1, 4), z=(n,)) for n in (5, 1, 12)]),
+    "a state that grows from nothing, by what a value says": (
+        """g (int64 n, float[2] x) => (float[m] y) {
+          none = Constant <value = float[0] {}> ()
+          y = Loop <body = b (int64 i, bool c, float[k] s) => (bool d, float[l] s2) {
+            d = Identity (c)
+            f = Cast <to = 1> (i)
+            v = Add (x, f)
+            s2 = Concat <axis = 0> (s, v)
+          }> (n, , none)
+        }""", [feed(n=np.int64(n), x=(2,)) for n in (4, 1, 0, 50, 3)]),
+    "rows of as many rounds as a value says": (
+        """g (int64 n, float[2] x) => (float[2] y, float[m, 2] rows) {
+          y, rows = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] s2, float[2] r) {
+            d = Identity (c)
+            s2 = Add (s, x)
+            r = Neg (s2)
+          }> (n, , x)
+        }""", [feed(n=np.int64(n), x=(2,)) for n in (4, 1, 0, 50, 3)]),
+    "rows until a condition ends the loop, of at most so many": (
+        """g (float[2] x, float most) => (float[2] y, float[m, 2] rows) <int64 n = {30}, bool go = {1}> {
+          y, rows = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] s2, float[2] r) {
+            s2 = Add (s, x)
+            t = ReduceMax <keepdims = 0> (s2)
+            d = Less (t, most)
+            r = Neg (s2)
+          }> (n, go, x)
+        }""", [feed(x=FLOAT([1, 2]), most=FLOAT(most)) for most in (9, 0, 1e9)]),
+    "rows until a condition ends the loop": (
+        """g (float[2] x, float most, bool go) => (float[2] y, float[m, 2] rows, float[2] sum) <int64[1] zero = {0}> {
+          y, rows = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] s2, float[2] r) {
+            s2 = Add (s, x)
+            t = ReduceMax <keepdims = 0> (s2)
+            d = Less (t, most)
+            r = Neg (s2)
+          }> ( , go, x)
+          sum = ReduceSum <keepdims = 0> (rows, zero)
+        }""", [feed(x=FLOAT([1, 2]), most=FLOAT(most), go=go) for most, go in ((9, True), (0, True), (200, True), (1, False))]),
+    "a condition on a size": (
+        """g (float[n, 4] x) => (float[n, k] y) <int64 zero = {0}, int64 two = {2}> {
+          shape = Shape (x)
+          n = Gather (shape, zero)
+          many = Greater (n, two)
+          a = If (many) <then_branch = t () => (float[n, 8] p) { p = Concat <axis = 1> (x, x) },
+                         else_branch = e () => (float[n, 4] q) { q = Exp (x) }>
+          y = Neg (a)
+        }""", [feed(x=(n, 4)) for n in (1, 2, 3, 9)]),
+}
+
+# Models of which one branch can never run: the sentence of the run that takes it.
+IMPOSSIBLE = {
+    "a branch whose shapes do not fit": (
+        """g (float[3, 4] x, bool flag) => (float[3, 4] y) <int64[2] wrong = {5, 5}> {
+          y = If (flag) <then_branch = t () => (float[3, 4] p) { p = Neg (x) },
+                         else_branch = e () => (float[5, 5] q) { r = Exp (x)
+                                                                 [elsewhere] q = Reshape (r, wrong) }>
+        }""", feed(x=(3, 4), flag=True), feed(x=(3, 4), flag=False), "node 'elsewhere': "),
 }
