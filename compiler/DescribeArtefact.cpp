@@ -1,5 +1,6 @@
 // What an artefact is made of, for the manifest and --stats: read off the planned module and the objects.
 #include "compiler/Artefact.h"
+#include "ir/loop/Recurrence.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -32,7 +33,7 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
 static std::string kindOf(loop::KernelOp kernel) {
   SmallSetVector<StringRef, 4> kinds;
   for (mlir::Operation &op : kernel.getBlock())
-    if (loop::isNode(&op))
+    if (loop::isNode(&op) || isa<loop::RecurrenceOp>(op))
       kinds.insert(op.getName().stripDialect());
   return join(kinds, "+");
 }

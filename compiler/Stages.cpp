@@ -22,10 +22,12 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
-  passes.addPass(createLowerPrimToLoop()); // views become index expressions, pointwise chains one node
-  passes.addPass(createElideCopies());     // producers write straight into concats and outputs
-  passes.addPass(createAssignLayouts());   // after that: who reads a buffer is final
-  passes.addPass(createSplitSums());       // needs layouts: a sum runs in the order of the memory that it reads
+  LowerPrimToLoopOptions lowering;
+  lowering.recurrences = target.weightPanel > 0;   // a target whose products read packed weights has them, too
+  passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
+  passes.addPass(createElideCopies());             // producers write straight into concats and outputs
+  passes.addPass(createAssignLayouts());           // after that: who reads a buffer is final
+  passes.addPass(createSplitSums());               // needs layouts: a sum runs in the order of the memory that it reads
   // Last: stored forms follow the order of memory, panels that of a contraction's dims.
   passes.addPass(createPackWeights({.panelWidth = target.weightPanel, .fewestColumns = target.fewestPanelColumns}));
 }

@@ -12,6 +12,7 @@
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/object/EmitObject.h"
@@ -36,6 +37,8 @@ void cpu::loadKernelDialects(MLIRContext &context) {
 }
 
 LogicalResult cpu::planKernel(loop::KernelOp kernel) {
+  if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
+    return planRecurrence(kernel, recurrence);
   FailureOr<KernelPlan> plan = failure();
   SmallVector<Operation *> nodes = getNodes(kernel);
   if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
@@ -266,17 +269,54 @@ static Location withLines(loop::KernelOp kernel, StringRef name, StringRef listi
   return FusedLoc::get(context, {kernel.getLoc()}, function);
 }
 
-static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, StringRef name, const CpuLevel &level,
-                                                    const codegen::CodeOptions &code) {
+namespace {
+
+/// The functions of one kernel in one module.
+class ModuleBuilder {
+public:
+  ModuleBuilder(const CpuLevel &level, const codegen::CodeOptions &code, MLIRContext *context)
+      : level(level), code(code), module(ModuleOp::create(UnknownLoc::get(context))) {}
+
+  /// A function of the kernel ABI; those for the groups of a recurrence come first.
+  LogicalResult addFunction(loop::KernelOp kernel, StringRef name, LLVM::Linkage linkage = LLVM::Linkage::External);
+  OwningOpRef<ModuleOp> take() { return std::move(module); }
+
+private:
+  FailureOr<SmallVector<std::string>> addStages(loop::KernelOp kernel, StringRef name);
+  void expand(LLVM::LLVMFuncOp function);
+
+  const CpuLevel &level;
+  const codegen::CodeOptions &code;
+  OwningOpRef<ModuleOp> module;
+};
+
+} // namespace
+
+FailureOr<SmallVector<std::string>> ModuleBuilder::addStages(loop::KernelOp kernel, StringRef name) {
+  SmallVector<std::string> names;
+  loop::RecurrenceOp recurrence = getRecurrence(kernel);
+  if (!recurrence)
+    return names;
+  for (loop::FusedOp stage : getStages(recurrence)) {
+    OwningOpRef<loop::KernelOp> own = createStageKernel(kernel, stage);
+    names.push_back((name + ".stage" + Twine(names.size())).str());
+    if (failed(addFunction(*own, names.back(), LLVM::Linkage::Internal)))
+      return failure();
+  }
+  return names;
+}
+
+LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, LLVM::Linkage linkage) {
+  FailureOr<SmallVector<std::string>> stages = addStages(kernel, name);
+  if (failed(stages))
+    return failure();
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
-  OpBuilder builder(context);
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  builder.setInsertionPointToStart(module->getBody());
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   Type ptr = LLVM::LLVMPointerType::get(context), i64 = builder.getI64Type(), i32 = builder.getI32Type();
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, ptr, i64, i64, ptr});
   Location place = code.listing.empty() ? loc : withLines(kernel, name, code.listing);
-  auto function = LLVM::LLVMFuncOp::create(builder, place, name, type);
+  auto function = LLVM::LLVMFuncOp::create(builder, place, name, type, linkage);
   if (!code.listing.empty())
     function.setFramePointerAttr(
         LLVM::FramePointerKindAttr::get(context, LLVM::framePointerKind::FramePointerKind::All));
@@ -285,12 +325,20 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
   Value errorFlag = LLVM::AllocaOp::create(builder, loc, ptr, i32, one);
   LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i32, 0), errorFlag);
-  KernelEmitter emitter(builder, kernel, level, entry->getArgument(0), entry->getArgument(1), entry->getArgument(4),
-                        errorFlag);
-  if (failed(emitKernel(emitter, entry->getArgument(2), entry->getArgument(3))))
+  KernelFrame frame{entry->getArgument(0), entry->getArgument(1), entry->getArgument(2),
+                    entry->getArgument(3), entry->getArgument(4), errorFlag};
+  KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
+  if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
+    emitRecurrence(emitter, recurrence, *stages, frame);
+  else if (failed(emitKernel(emitter, frame.begin, frame.end)))
     return failure();
   Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   LLVM::ReturnOp::create(builder, loc, result);
+  expand(function);
+  return success();
+}
+
+void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   if (!code.contracts)
     forbidContraction(function);
   codegen::ElementaryOptions options;
@@ -300,7 +348,6 @@ static FailureOr<OwningOpRef<ModuleOp>> buildModule(loop::KernelOp kernel, Strin
   codegen::expandNarrowFloatConversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
     codegen::expandBf16Conversions(function);
-  return module;
 }
 
 object::TargetLevel cpu::getTargetLevel(const CpuLevel &level) {
@@ -319,12 +366,13 @@ llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "kernel '" + kernel.getSymName() + "' for " + level.name + ": " + what);
   };
-  FailureOr<OwningOpRef<ModuleOp>> module = buildModule(kernel, name, level, options);
-  if (mlir::failed(module))
+  ModuleBuilder functions(level, options, kernel.getContext());
+  if (mlir::failed(functions.addFunction(kernel, name)))
     return failed("no code could be emitted");
-  if (mlir::failed(codegen::lowerToLLVMDialect(**module)))
+  OwningOpRef<ModuleOp> module = functions.take();
+  if (mlir::failed(codegen::lowerToLLVMDialect(*module)))
     return failed("lowering to LLVM failed");
-  std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(**module, context);
+  std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(*module, context);
   if (!result)
     return failed("translation to LLVM failed");
   object::TargetLevel target = getTargetLevel(level);

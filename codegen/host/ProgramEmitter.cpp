@@ -14,6 +14,7 @@
 // are.
 #include "codegen/host/HostBuilder.h"
 #include "codegen/host/SizeFunctions.h"
+#include "ir/loop/Recurrence.h"
 
 #include "ir/Diagnostics.h"
 
@@ -299,11 +300,17 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
     if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch))) // else ptc_rt_launch finds room
       whole.scratch.push_back(most);
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
-  FunctionCallee callee =
-      runtimeFunction(constants.module, "ptc_rt_launch", i32, {pointer, i32, pointer, pointer, i64, i64, i64});
-  Value *result = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.sites.size()),
-                                              bufferArray, symbolArray, evaluate(kernel.getIterations(), 1),
-                                              evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
+  SmallVector<Type *> types{pointer, i32, pointer, pointer, i64, i64, i64};
+  SmallVector<Value *> arguments{code.function->getArg(0), builder.getInt32(whole.sites.size()), bufferArray,
+                                 symbolArray, evaluate(kernel.getIterations(), 1)};
+  Expr phase = loop::getPhase(kernel);
+  if (phase) {
+    types.push_back(i64);
+    arguments.push_back(evaluate(ExprAttr(phase), 1));
+  }
+  arguments.append({evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
+  StringRef name = phase ? "ptc_rt_launch_phases" : "ptc_rt_launch";
+  Value *result = builder.CreateCall(runtimeFunction(constants.module, name, i32, types), arguments);
   whole.siteOf[launch] = whole.sites.size();
   whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
   leaveOnFault(result);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/memory/InPlaceReuse.h"
+#include "ir/loop/Recurrence.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -35,7 +36,7 @@ std::optional<SmallVector<ArgumentAccess>> getAccesses(Value argument) {
   for (Operation *user : argument.getUsers()) {
     auto indices = user->getAttrOfType<ArrayAttr>("indices");
     bool isDirect = isa<LoadOp, StoreOp>(user) && indices && indices.size() == 1;
-    if (!isDirect)
+    if (!isDirect || isInRecurrence(user)) // a later step reads again
       return std::nullopt;
     auto load = dyn_cast<LoadOp>(user);
     auto store = dyn_cast<StoreOp>(user);

@@ -10,6 +10,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/loop/Recurrence.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -27,12 +28,15 @@ namespace {
 class WorkCounter {
 public:
   explicit WorkCounter(KernelOp kernel)
-      : kernel(kernel), context(kernel.getContext()), flops(Expr::constant(context, 0)) {}
+      : kernel(kernel), context(kernel.getContext()), flops(Expr::constant(context, 0)),
+        steps(Expr::constant(context, 1)) {}
 
   void run() {
     for (Operation &op : kernel.getBlock())
       if (isNode(&op))
         countNode(&op);
+      else if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+        countRecurrence(recurrence);
     SymbolRanges ranges;
     for (Attribute name : kernel.getSymbols())
       ranges[cast<StringAttr>(name).str()] = {0, std::numeric_limits<int64_t>::max()};
@@ -42,18 +46,26 @@ public:
   }
 
 private:
+  void countRecurrence(RecurrenceOp recurrence) {
+    steps = recurrence.getSteps();
+    recurrence.getBody().walk([&](Operation *op) {
+      if (isNode(op))
+        countNode(op);
+    });
+  }
+
   void countNode(Operation *node) {
     SmallVector<Expr> domain = getDomain(node);
     if (auto contraction = dyn_cast<ContractionOp>(node)) {
-      flops = flops + product(context, domain) * 2;
+      flops = flops + product(context, domain) * steps * 2;
       domain.truncate(domain.size() - contraction.getK());
     } else if (auto attention = dyn_cast<AttentionOp>(node)) {
       // Scores over d, the softmax's maximum, difference, exponential and sum, results over e.
       size_t batch = attention.getBatch();
       Expr scores = product(context, ArrayRef<Expr>(domain).take_front(batch + 2));
-      flops = flops + scores * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
+      flops = flops + scores * steps * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
     }
-    Expr points = product(context, domain);
+    Expr points = product(context, domain) * steps;
     node->walk([&](Operation *op) {
       if (isa<LoadOp, StoreOp>(op))
         countAccess(op, getDomain(node));
@@ -81,6 +93,8 @@ private:
     for (auto [dim, extent] : llvm::enumerate(domain))
       if (isIndirect || index.uses("d" + std::to_string(dim)))
         touched = touched * extent;
+    if (index.uses(RecurrenceOp::stepSymbol))
+      touched = touched * steps;
     add(isa<LoadOp>(op) ? read : written, buffer, touched);
   }
 
@@ -106,6 +120,7 @@ private:
   KernelOp kernel;
   MLIRContext *context;
   Expr flops;
+  Expr steps;                                 // how often a node runs
   llvm::MapVector<Value, Expr> read, written; // elements
 };
 

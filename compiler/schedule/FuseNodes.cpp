@@ -19,6 +19,7 @@
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
+#include "ir/loop/Recurrence.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -113,7 +114,7 @@ private:
 
   void collectGroups() {
     for (Operation &op : block) {
-      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp>(op);
+      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp, RecurrenceOp>(op);
       if (!isNode(&op) && !isOpaque)
         continue;
       Entry entry;
@@ -557,6 +558,11 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
         if (isControlFlow(op))
           for (Region &region : op->getRegions())
             blocks.push_back(&region.front());
+      });
+      program.walk([&](RecurrenceOp op) {
+        for (Region *region : {&op.getBody(), &op.getOtherwise()})
+          if (!region->empty())
+            blocks.push_back(&region->front());
       });
       blocks.push_back(&program.getBlock());
       for (Block *block : blocks) {

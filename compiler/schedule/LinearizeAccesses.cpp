@@ -9,6 +9,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/loop/Recurrence.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -88,6 +89,9 @@ struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
     program.walk([](Operation *op) {
       if (isa<BufferOp, WeightOp, ConstantOp, PartOp>(op))
         op->getResult(0).setType(getFlatType(cast<BufferType>(op->getResult(0).getType())));
+      if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+        for (BlockArgument state : recurrence.getBody().getArguments())
+          state.setType(getFlatType(cast<BufferType>(state.getType())));
     });
   }
 };

@@ -1,6 +1,7 @@
 //===- NodeDims.cpp - rewriting the dims of nodes -------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
+#include "ir/loop/Recurrence.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -21,14 +22,18 @@ Operation *loop::getEnclosingNode(Operation *op) {
 
 SymbolRanges loop::getNodeRanges(Operation *node, const SymbolRanges &symbols) {
   SymbolRanges ranges = symbols;
-  for (auto [index, extent] : llvm::enumerate(getDomain(node))) {
+  auto add = [&](StringRef name, Expr extent) {
     ExprRange known = extent.range(ranges), range;
     range.min = 0;
     if (known.max != std::numeric_limits<int64_t>::max())
       range.max = std::max<int64_t>(known.max - 1, 0);
     range.below = extent;
-    ranges[("d" + Twine(index)).str()] = range;
-  }
+    ranges[name.str()] = range;
+  };
+  if (auto recurrence = node->getParentOfType<RecurrenceOp>())
+    add(RecurrenceOp::stepSymbol, recurrence.getSteps());
+  for (auto [index, extent] : llvm::enumerate(getDomain(node)))
+    add(("d" + Twine(index)).str(), extent);
   return ranges;
 }
 

@@ -10,6 +10,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/loop/Recurrence.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -43,12 +44,16 @@ void collectOperators(Location loc, SmallVectorImpl<std::string> &names) {
 }
 
 /// `conv_relu_add`, at most four operators; the nodes' kinds where the operators are unknown.
-std::string getStem(FusedOp fused) {
+std::string getStem(Operation *op) {
   SmallVector<std::string> names;
-  collectOperators(fused.getLoc(), names);
-  if (names.empty())
-    for (Operation &node : fused.getBody().front())
-      names.push_back(node.getName().stripDialect().str());
+  collectOperators(op->getLoc(), names);
+  if (names.empty() && isa<FusedOp>(op)) {
+    for (Operation &node : op->getRegion(0).front())
+      if (isNode(&node))
+        names.push_back(node.getName().stripDialect().str());
+  } else if (names.empty()) {
+    names.push_back(op->getName().stripDialect().str());
+  }
   if (names.size() > 4)
     names.resize(4);
   std::string stem = llvm::join(names, "_");
@@ -63,32 +68,44 @@ public:
   Outliner(ModuleOp module) : module(module), moduleBuilder(OpBuilder::atBlockBegin(module.getBody())) {}
 
   void outline(FusedOp fused, const SymbolRanges &symbols) {
-    SmallVector<Value> read, written, buffers, locals;
-    collectAccesses(fused, read, written);
-    classify(fused, buffers, locals);
     SmallVector<std::string> names = collectSymbols(fused);
-    localize(fused, locals, symbols);
+    replace(fused, takeLocals(fused, symbols), int64_t(fused.getParallel()), names);
+  }
 
-    OpBuilder b(fused);
-    KernelOp kernel = createKernel(fused, buffers, written, names);
-    for (Value local : locals)
-      if (local.use_empty())
-        local.getDefiningOp()->erase();
-    SmallVector<Expr> values;
-    for (StringRef name : names)
-      values.push_back(Expr::symbol(b.getContext(), name));
-    LaunchOp::create(b, fused.getLoc(), FlatSymbolRefAttr::get(deduplicate(kernel, getStem(fused))), buffers,
-                     prim::getExprArray(b.getContext(), values));
-    fused.erase();
+  /// Its groups are no kernels of their own. What several of them use lies outside.
+  void outline(RecurrenceOp recurrence, const SymbolRanges &symbols) {
+    SmallVector<std::string> names = collectSymbols(recurrence);
+    recurrence.walk([&](FusedOp fused) { takeLocals(fused, symbols); });
+    for (Region &region : recurrence->getRegions())
+      for (Operation &op : llvm::make_early_inc_range(region.getOps()))
+        if (isa<BufferOp>(op))
+          op.moveBefore(recurrence);
+    SmallVector<Value> buffers, locals;
+    classify(recurrence, false, buffers, locals);
+    replace(recurrence, buffers, 0, names);
   }
 
 private:
+  /// Moves what only the group uses into it; returns its other buffers.
+  SmallVector<Value> takeLocals(FusedOp fused, const SymbolRanges &symbols) {
+    SmallVector<Value> buffers, locals;
+    classify(fused, fused.getParallel() > 0, buffers, locals);
+    localize(fused, locals, symbols);
+    Block &body = fused.getBody().front();
+    for (Value local : llvm::reverse(locals))
+      local.getDefiningOp()->moveBefore(&body, body.begin());
+    return buffers;
+  }
+
   /// Buffers that only this group touches are its own.
-  void classify(FusedOp fused, SmallVectorImpl<Value> &buffers, SmallVectorImpl<Value> &locals) {
+  void classify(Operation *fused, bool hasLocals, SmallVectorImpl<Value> &buffers, SmallVectorImpl<Value> &locals) {
     auto add = [&](Value buffer) {
       if (llvm::is_contained(buffers, buffer) || llvm::is_contained(locals, buffer))
         return;
-      bool isLocal = buffer.getDefiningOp<BufferOp>() && fused.getParallel() > 0 &&
+      Region *region = buffer.getParentRegion();
+      if (fused->isAncestor(region->getParentOp())) // its own already
+        return;
+      bool isLocal = buffer.getDefiningOp<BufferOp>() && hasLocals &&
                      llvm::all_of(buffer.getUsers(), [&](Operation *user) { return fused->isProperAncestor(user); });
       (isLocal ? locals : buffers).push_back(buffer);
     };
@@ -101,19 +118,24 @@ private:
   }
 
   /// Shape symbols in the order of use.
-  SmallVector<std::string> collectSymbols(FusedOp fused) {
+  SmallVector<std::string> collectSymbols(Operation *root) {
     SmallVector<std::string> names;
     auto visit = [&](Expr expr) {
       expr.walkSymbols([&](StringRef symbol) {
-        if (!isDimSymbol(symbol) && !isOperandSymbol(symbol) && !llvm::is_contained(names, symbol))
+        bool isFree = !isDimSymbol(symbol) && !isOperandSymbol(symbol) && symbol != RecurrenceOp::stepSymbol;
+        if (isFree && !llvm::is_contained(names, symbol))
           names.push_back(symbol.str());
       });
     };
-    for (Operation &node : fused.getBody().front()) {
-      for (Expr extent : getDomain(&node))
+    if (auto recurrence = dyn_cast<RecurrenceOp>(root))
+      visit(recurrence.getSteps());
+    root->walk<WalkOrder::PreOrder>([&](Operation *node) {
+      if (!isNode(node))
+        return;
+      for (Expr extent : getDomain(node))
         visit(extent);
-      forEachExpr(&node, visit);
-    }
+      forEachExpr(node, visit);
+    });
     return names;
   }
 
@@ -147,8 +169,22 @@ private:
     });
   }
 
-  KernelOp createKernel(FusedOp fused, ArrayRef<Value> buffers, ArrayRef<Value> written, ArrayRef<std::string> names) {
+  /// A launch of a kernel that does what `op`, a group or a recurrence, says.
+  void replace(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names) {
+    OpBuilder b(op);
+    KernelOp kernel = createKernel(op, buffers, parallel, names);
+    SmallVector<Expr> values;
+    for (StringRef name : names)
+      values.push_back(Expr::symbol(b.getContext(), name));
+    LaunchOp::create(b, op->getLoc(), FlatSymbolRefAttr::get(deduplicate(kernel, getStem(op))), buffers,
+                     prim::getExprArray(b.getContext(), values));
+    op->erase();
+  }
+
+  KernelOp createKernel(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names) {
     OpBuilder &b = moduleBuilder;
+    SmallVector<Value> read, written;
+    collectAccesses(op, read, written);
     SmallVector<Attribute> symbolNames;
     for (size_t i = 0; i < names.size(); ++i)
       symbolNames.push_back(b.getStringAttr("s" + Twine(i)));
@@ -156,39 +192,48 @@ private:
     for (auto [i, buffer] : llvm::enumerate(buffers))
       if (llvm::is_contained(written, buffer))
         writtenArguments.push_back(i);
-    auto kernel = KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames),
-                                   int64_t(fused.getParallel()), writtenArguments, DictionaryAttr(), ExprAttr(),
-                                   ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr());
+    auto kernel =
+        KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames), parallel, writtenArguments,
+                         DictionaryAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr());
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
-    auto rename = [&](StringRef symbol) -> Expr {
-      for (auto [i, name] : llvm::enumerate(names))
-        if (name == symbol)
-          return Expr::symbol(b.getContext(), ("s" + Twine(i)).str());
-      return {};
-    };
-    auto renamedType = [&](Value buffer) {
-      auto type = cast<BufferType>(buffer.getType());
-      Expr count = type.getElementCount().substitute(rename);
-      bool isForeign =
-          count.usesAny([&](StringRef s) { return !s.starts_with("s") || !llvm::to_integer(s.drop_front(), ignored); });
-      // The size matters to reports only; symbols that the kernel is not given are left out.
-      if (isForeign)
-        count = Expr::constant(b.getContext(), 0);
-      return BufferType::get(b.getContext(), ArrayRef<Expr>(count), type.getElementType(),
-                             LayoutAttr::getRowMajor(b.getContext(), 1));
-    };
     for (Value buffer : buffers)
-      mapping.map(buffer, block.addArgument(renamedType(buffer), b.getUnknownLoc()));
+      mapping.map(buffer, block.addArgument(renamed(buffer.getType(), names), b.getUnknownLoc()));
     OpBuilder body = OpBuilder::atBlockEnd(&block);
-    fused->walk([&](Operation *op) {
-      for (Value operand : op->getOperands())
-        if (isa<BufferType>(operand.getType()) && !mapping.contains(operand))
-          mapping.map(operand, BufferOp::create(body, b.getUnknownLoc(), renamedType(operand)).getResult());
+    if (isa<FusedOp>(op))
+      for (Operation &node : op->getRegion(0).front())
+        body.clone(node, mapping);
+    else
+      body.clone(*op, mapping);
+    auto rename = [&](StringRef symbol) { return renamed(symbol, names); };
+    for (Operation &node : block)
+      substituteExprs(&node, rename);
+    kernel.walk([&](BufferOp local) { local.getResult().setType(renamed(local.getType(), names)); });
+    kernel.walk([&](RecurrenceOp recurrence) {
+      for (BlockArgument state : recurrence.getBody().getArguments())
+        state.setType(renamed(state.getType(), names));
     });
-    for (Operation &node : fused.getBody().front())
-      substituteExprs(body.clone(node, mapping), rename);
     return kernel;
+  }
+
+  /// The kernel's name of a symbol that it is given; null for others.
+  Expr renamed(StringRef symbol, ArrayRef<std::string> names) {
+    for (auto [i, name] : llvm::enumerate(names))
+      if (name == symbol)
+        return Expr::symbol(module.getContext(), ("s" + Twine(i)).str());
+    return {};
+  }
+
+  /// The size matters to reports only; it is 0 where it needs symbols that the kernel is not given.
+  BufferType renamed(Type type, ArrayRef<std::string> names) {
+    auto buffer = cast<BufferType>(type);
+    MLIRContext *context = type.getContext();
+    Expr count = buffer.getElementCount();
+    bool isForeign = count.usesAny([&](StringRef symbol) { return !llvm::is_contained(names, symbol); });
+    count = isForeign ? Expr::constant(context, 0)
+                      : count.substitute([&](StringRef symbol) { return renamed(symbol, names); });
+    return BufferType::get(context, ArrayRef<Expr>(count), buffer.getElementType(),
+                           LayoutAttr::getRowMajor(context, 1));
   }
 
   /// Names the kernel by content; an equal one that is there already takes its place.
@@ -213,7 +258,6 @@ private:
   ModuleOp module;
   OpBuilder moduleBuilder;
   llvm::StringMap<StringAttr> kernels;
-  unsigned ignored = 0;
 };
 
 struct OutlineKernels : ptc::impl::OutlineKernelsBase<OutlineKernels> {
@@ -221,10 +265,18 @@ struct OutlineKernels : ptc::impl::OutlineKernelsBase<OutlineKernels> {
     Outliner outliner(getOperation());
     for (auto program : llvm::to_vector(getOperation().getOps<ProgramOp>())) {
       SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
-      SmallVector<FusedOp> groups;
-      program.walk<WalkOrder::PreOrder>([&](FusedOp fused) { groups.push_back(fused); });
-      for (FusedOp fused : groups)
-        outliner.outline(fused, symbols);
+      SmallVector<Operation *> groups;
+      program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+        if (!isa<FusedOp, RecurrenceOp>(op))
+          return WalkResult::advance();
+        groups.push_back(op);
+        return WalkResult::skip();
+      });
+      for (Operation *group : groups)
+        if (auto fused = dyn_cast<FusedOp>(group))
+          outliner.outline(fused, symbols);
+        else
+          outliner.outline(cast<RecurrenceOp>(group), symbols);
     }
   }
 };

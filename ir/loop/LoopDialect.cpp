@@ -1,6 +1,6 @@
 //===- LoopDialect.cpp - registration, types, attributes ------------------===//
 
-#include "ir/loop/Loop.h"
+#include "ir/loop/Recurrence.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -21,6 +21,7 @@ void LoopDialect::initialize() {
 #define GET_OP_LIST
 #include "ir/loop/LoopOps.cpp.inc"
       >();
+  addOperations<RecurrenceOp>();
 }
 
 void LoopDialect::registerTypes() {

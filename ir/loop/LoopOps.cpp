@@ -1,6 +1,6 @@
 //===- LoopOps.cpp - syntax of program and kernel; queries over nodes -----===//
 
-#include "ir/loop/Loop.h"
+#include "ir/loop/Recurrence.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -212,7 +212,13 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
       add(written, regrow.getBuffer());
     } else if (auto bind = dyn_cast<BindOp>(op); bind && bind.getBuffer())
       add(read, bind.getBuffer());
-    else if (auto store = dyn_cast<StoreOp>(op)) {
+    else if (auto recurrence = dyn_cast<RecurrenceOp>(op)) {
+      for (Value initial : recurrence.getInitial())
+        add(read, initial);
+      for (ValueRange buffers : {ValueRange(recurrence.getSpare()), ValueRange(recurrence.getFinals())})
+        for (Value buffer : buffers)
+          add(written, buffer);
+    } else if (auto store = dyn_cast<StoreOp>(op)) {
       add(written, store.getBuffer());
       if (store.getCombine())
         add(read, store.getBuffer());

@@ -1,18 +1,19 @@
-//===- Recurrent.cpp - RNN, GRU and LSTM, unrolled ------------------------===//
+//===- Recurrent.cpp - RNN, GRU and LSTM as loops -------------------------===//
 //
 // The three operators share everything but the step: directions, initial states,
-// sequence lengths, layout, clipping, activations. `runDirection` walks the time
-// axis of one direction and calls the step; each step sees x[t] already multiplied
+// sequence lengths, layout, clipping, activations. `run` makes one prim.loop for all
+// directions, which do not know of each other; a round sees x[t] already multiplied
 // by W for all time steps at once (one large product instead of many small ones),
-// and multiplies the state by R itself.
+// and multiplies the state by R itself. A sequence of one step needs no loop.
 //
 // Shapes (layout 0): X [time, batch, input], W [directions, gates*hidden, input],
 // R [directions, gates*hidden, hidden], B [directions, 2*gates*hidden], states
 // [directions, batch, hidden]; Y [time, directions, batch, hidden]. Layout 1 puts
 // the batch first.
 //
-// A sample whose sequence has ended keeps its state and yields zeros. The reverse
-// direction of such a sample begins at its own last element.
+// The reverse direction runs over the products in reverse order, and its rows are
+// turned around again. A sample whose sequence has ended keeps its state and yields
+// zeros. The reverse direction of such a sample begins at its own last element.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -20,8 +21,6 @@
 using namespace ptc::prim;
 
 namespace ptc::decomp {
-
-static constexpr int64_t maxUnrolledSteps = 64;
 
 namespace {
 
@@ -54,21 +53,29 @@ public:
   Value gate(Value product, int64_t index) { return n.sliceAxis(product, 1, n.expr(index * hidden), n.expr(hidden)); }
   Value clipped(Value x) { return clip ? n.clamp(x, -*clip, *clip) : x; }
   Value activate(const Activation &a, Value x);
-  Value recurrenceProduct(const Direction &d, Value h) { return n.matmul(h, d.recurrence); }
+  /// The state times the first `count` gates' part of R.
+  Value recurrenceProduct(const Direction &d, Value h, int64_t count) {
+    return n.matmul(h, count < gates ? n.sliceAxis(d.recurrence, 1, n.expr(0), n.expr(count * hidden)) : d.recurrence);
+  }
   int64_t hidden = 0;
 
 private:
+  bool checkShapes();
   bool readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_t directions);
   Direction direction(size_t index, bool isReverse, bool joinsBiases);
   Value part(Value v, size_t direction) { return v ? n.at(v, 0, direction) : Value(); }
   Value initial(size_t input, size_t direction);
-  Value selectTime(Value steps, int64_t t, bool isReverse);
+  Value flip(Value steps) { return n.sliceAxis(steps, 0, time - 1, time, -1); }
+  Value mirror(Value steps);
+  State runStep(const Direction &d, Expr round, Value inputProduct, State state, Step step, Value &row);
+  Values runLoop(llvm::ArrayRef<Direction> directions, llvm::ArrayRef<State> states, Step step);
+  Values finish(llvm::ArrayRef<Direction> directions, llvm::ArrayRef<Value> results);
 
   NodeContext &n;
   int64_t gates;
-  int64_t time = 0;
+  Expr time;
   std::optional<double> clip;
-  bool isBatchFirst = false;
+  bool isBatchFirst = false, hasCell = false;
   Value x, lengths;
   std::vector<Activation> activations;
 };
@@ -125,7 +132,7 @@ Direction Recurrence::direction(size_t index, bool isReverse, bool joinsBiases) 
   d.isReverse = isReverse;
   d.activations = llvm::ArrayRef(activations).slice(index * count, count);
   d.recurrence = n.swapAxes(part(n.input(2), index), 0, 1);
-  d.inputProducts = n.matmul(x, n.swapAxes(part(n.input(1), index), 0, 1));
+  d.inputProducts = n.matmul(isReverse && lengths ? mirror(x) : x, n.swapAxes(part(n.input(1), index), 0, 1));
   if (Value bias = part(n.optionalInput(3), index)) {
     Value ofInput = n.sliceAxis(bias, 0, n.expr(0), n.expr(gates * hidden));
     d.recurrenceBias = n.sliceAxis(bias, 0, n.expr(gates * hidden), n.expr(gates * hidden));
@@ -139,89 +146,170 @@ Direction Recurrence::direction(size_t index, bool isReverse, bool joinsBiases) 
   return d;
 }
 
+/// [batch, hidden]
 Value Recurrence::initial(size_t input, size_t direction) {
-  if (Value given = n.optionalInput(input))
-    return part(isBatchFirst ? n.swapAxes(given, 0, 1) : given, direction);
-  return n.fill(n.scalarLike(0, x), {n.dim(x, 1), n.expr(hidden)});
+  Dims dims{n.dim(x, 1), n.expr(hidden)};
+  Value given = n.optionalInput(input);
+  if (!given)
+    return n.fill(n.scalarLike(0, x), dims);
+  Value state = part(isBatchFirst ? n.swapAxes(given, 0, 1) : given, direction);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (n.rank(state) != 2 || !n.shapes.assumeEqual(n.dim(state, i), dims[i]))
+      return n.fail(DiagId::DimMismatch, "dim " + std::to_string(i) + " of an initial state", n.dim(state, i),
+                    "X and R", dims[i]);
+  return n.reshape(state, dims);
 }
 
-/// Row `t` of [time, batch, ...]; in reverse, each sample counts from the end of its own sequence.
-Value Recurrence::selectTime(Value steps, int64_t t, bool isReverse) {
-  if (!isReverse)
-    return n.at(steps, 0, t);
-  if (!lengths)
-    return n.at(steps, 0, time - 1 - t);
-  Value row = n.sub(n.sub(lengths, 1.0), double(t)); // [batch]; clamped: rows past the end are not used
-  row = n.maximum(row, n.scalarLike(0, row));
-  Dims one = n.dims(steps);
-  one[0] = n.expr(1);
-  return n.at(n.gatherElements(steps, n.broadcast(row, 1, one), 0), 0, 0);
+/// [time, batch, ...] with each sample's own sequence turned around; what is behind it stays.
+Value Recurrence::mirror(Value steps) {
+  Dims dims = n.dims(steps);
+  Value position = n.iota(0, dims, n.si64()), length = n.broadcast(lengths, 1, dims);
+  Value mirrored = n.sub(n.sub(length, 1.0), position);
+  return n.gatherElements(steps, n.select(n.less(position, length), mirrored, position), 0);
 }
 
-Values Recurrence::run(llvm::ArrayRef<llvm::StringRef> defaultActivations, bool hasCell, bool joinsBiases, Step step) {
+bool Recurrence::checkShapes() {
   x = n.input(0);
   isBatchFirst = n.integer("layout", 0) == 1;
-  if (n.rank(x) != 3 || n.rank(n.input(1)) != 3 || n.rank(n.input(2)) != 3)
-    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "rank 3 is needed of X, W and R")};
+  if (n.rank(x) != 3 || n.rank(n.input(1)) != 3 || n.rank(n.input(2)) != 3) {
+    n.fail(DiagId::WrongRank, 0, n.rank(x), "rank 3 is needed of X, W and R");
+    return false;
+  }
   if (isBatchFirst)
     x = n.swapAxes(x, 0, 1);
-  Expr steps = n.dim(x, 0), size = n.dim(n.input(2), 2), directions = n.dim(n.input(1), 0);
-  if (!steps.isConstant())
-    return {n.failWithHelp("pin it with --dim or --shape", DiagId::DataDependentShape,
-                           "the sequence length " + steps.str())};
-  if (steps.getValue() > maxUnrolledSteps)
-    return {n.fail(DiagId::TooLongToUnroll, steps.getValue(), maxUnrolledSteps)};
+  time = n.dim(x, 0);
+  Expr size = n.dim(n.input(2), 2), directions = n.dim(n.input(1), 0);
   std::string way = n.text("direction", "forward");
-  size_t wanted = way == "bidirectional" ? 2 : 1;
-  if (!size.isConstant() || !directions.isConstant(wanted))
-    return {n.fail(DiagId::DimMismatch, "dim 0 of input 1", directions, "the number of directions", wanted)};
-  time = steps.getValue();
+  int64_t wanted = way == "bidirectional" ? 2 : 1;
+  if (!size.isConstant() || !directions.isConstant(wanted)) {
+    n.fail(DiagId::DimMismatch, "dim 0 of input 1", directions, "the number of directions", wanted);
+    return false;
+  }
   hidden = size.getValue();
   if (n.has("clip"))
     clip = n.real("clip", 0);
   if (Value given = n.optionalInput(4)) {
     // Lengths that are all the whole sequence change nothing.
     std::optional<Ints> known = n.knownInts(given);
-    if (!known || llvm::any_of(*known, [&](int64_t l) { return l != time; }))
+    if (!known || llvm::any_of(*known, [&](int64_t length) { return !time.isConstant(length); }))
       lengths = n.convert(given, n.si64());
   }
-  if (!readActivations(defaultActivations, wanted))
-    return {};
+  return true;
+}
 
-  Values outputs, lastHidden, lastCell; // by direction
-  for (size_t i = 0; i < wanted; ++i) {
-    bool isReverse = way == "reverse" || i == 1;
-    Direction d = direction(i, isReverse, joinsBiases);
-    State state{initial(5, i), hasCell ? initial(6, i) : Value()};
-    Values rows(time);
-    for (int64_t t = 0; t < time; ++t) {
-      State next = step(d, selectTime(d.inputProducts, t, isReverse), state);
-      Value row = next.hidden;
-      if (lengths && row) {
-        Value isLive = n.unsqueeze(n.less(n.fill(n.scalar(t, n.si64()), n.dims(lengths)), lengths), 1);
-        row = n.select(isLive, next.hidden, n.scalarLike(0, next.hidden));
-        next.hidden = n.select(isLive, next.hidden, state.hidden);
-        next.cell = hasCell ? n.select(isLive, next.cell, state.cell) : Value();
-      }
-      state = next;
-      rows[isReverse && !lengths ? time - 1 - t : t] = row;
-    }
-    Value y = n.stack(rows, 0); // [time, batch, hidden]
-    if (isReverse && lengths) { // step t of a sample belongs to its row length-1-t
-      Value position = n.iota(0, n.dims(y), n.si64()), length = n.broadcast(lengths, 1, n.dims(y));
-      Value mirrored = n.sub(n.sub(length, 1.0), position);
-      y = n.gatherElements(y, n.select(n.less(position, length), mirrored, position), 0);
-    }
-    outputs.push_back(y);
-    lastHidden.push_back(state.hidden);
-    if (hasCell)
-      lastCell.push_back(state.cell);
+State Recurrence::runStep(const Direction &d, Expr round, Value inputProduct, State state, Step step, Value &row) {
+  State next = step(d, inputProduct, state);
+  row = next.hidden;
+  if (lengths && row) {
+    Value number = n.fill(n.fromExprs(round, n.si64(), /*isScalar=*/true), n.dims(lengths));
+    Value isLive = n.unsqueeze(n.less(number, lengths), 1);
+    row = n.select(isLive, next.hidden, n.scalarLike(0, next.hidden));
+    next.hidden = n.select(isLive, next.hidden, state.hidden);
+    next.cell = hasCell ? n.select(isLive, next.cell, state.cell) : Value();
   }
+  return next;
+}
+
+/// The last states of all directions, then the rows of each, stacked.
+Values Recurrence::runLoop(llvm::ArrayRef<Direction> directions, llvm::ArrayRef<State> states, Step step) {
+  mlir::OpBuilder &builder = n.getBuilder();
+  mlir::Location loc = n.getLoc();
+  Values initial, scanned, yielded, rows;
+  for (const State &state : states) {
+    initial.push_back(state.hidden);
+    if (hasCell)
+      initial.push_back(state.cell);
+  }
+  for (const Direction &d : directions)
+    scanned.push_back(d.isReverse && !lengths ? flip(d.inputProducts) : d.inputProducts);
+  if (n.hasFailed())
+    return {};
+  Expr round = n.shapes.declareBound({.min = 0, .hint = 0}, time - 1);
+  mlir::OperationState made(loc, LoopOp::getOperationName());
+  mlir::Region *region = made.addRegion();
+  {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    mlir::Block *block = builder.createBlock(region);
+    for (Value value : initial)
+      block->addArgument(value.getType(), loc);
+    for (Value value : scanned)
+      block->addArgument(getTensorType(llvm::ArrayRef<Expr>(n.dims(value)).drop_front(), n.elementType(value)), loc);
+    size_t perState = hasCell ? 2 : 1;
+    for (auto [i, d] : llvm::enumerate(directions)) {
+      State state{block->getArgument(i * perState), hasCell ? block->getArgument(i * perState + 1) : Value()};
+      State next = runStep(d, round, block->getArgument(initial.size() + i), state, step, rows.emplace_back());
+      yielded.push_back(n.reshape(next.hidden, n.dims(state.hidden)));
+      if (hasCell)
+        yielded.push_back(n.reshape(next.cell, n.dims(state.cell)));
+    }
+    if (n.hasFailed())
+      return {};
+    if (!n.hasOutput(0))
+      rows.clear();
+    yielded.append(rows);
+    YieldOp::create(builder, loc, yielded);
+  }
+  made.addOperands(initial);
+  made.addOperands(scanned);
+  auto &properties = made.getOrAddProperties<LoopOp::Properties>();
+  properties.counter = builder.getStringAttr(round.getSymbol());
+  properties.trips = time;
+  properties.operandSegmentSizes = {0, 0, int(initial.size()), int(scanned.size())};
+  for (Value value : initial)
+    made.addTypes(value.getType());
+  for (Value row : rows) {
+    Dims dims = n.dims(row);
+    dims.insert(dims.begin(), time);
+    made.addTypes(getTensorType(dims, n.elementType(row)));
+  }
+  return Values(builder.create(made)->getResults());
+}
+
+/// Y, Y_h and Y_c from what runLoop gives.
+Values Recurrence::finish(llvm::ArrayRef<Direction> directions, llvm::ArrayRef<Value> results) {
+  Values lastHidden, lastCell, outputs;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    lastHidden.push_back(results.consume_front());
+    if (hasCell)
+      lastCell.push_back(results.consume_front());
+  }
+  for (auto [d, y] : llvm::zip(directions, results)) // none if nobody wants Y
+    outputs.push_back(!d.isReverse ? y : lengths ? mirror(y) : flip(y));
   int64_t axis = isBatchFirst ? 1 : 0;
-  Value y = n.stack(outputs, 1); // [time, directions, batch, hidden]
-  if (isBatchFirst)
+  Value y = outputs.empty() ? Value() : n.stack(outputs, 1); // [time, directions, batch, hidden]
+  if (isBatchFirst && y)
     y = n.transpose(y, {2, 0, 1, 3});
   return {y, n.stack(lastHidden, axis), hasCell ? n.stack(lastCell, axis) : Value()};
+}
+
+Values Recurrence::run(llvm::ArrayRef<llvm::StringRef> defaultActivations, bool withCell, bool joinsBiases, Step step) {
+  hasCell = withCell;
+  if (!checkShapes())
+    return {};
+  std::string way = n.text("direction", "forward");
+  size_t count = way == "bidirectional" ? 2 : 1;
+  if (!readActivations(defaultActivations, count))
+    return {};
+  std::vector<Direction> directions;
+  std::vector<State> states;
+  for (size_t i = 0; i < count; ++i) {
+    directions.push_back(direction(i, way == "reverse" || i == 1, joinsBiases));
+    states.push_back({initial(5, i), hasCell ? initial(6, i) : Value()});
+  }
+  if (!time.isConstant(1)) {
+    Values results = runLoop(directions, states, step);
+    return results.empty() ? results : finish(directions, results);
+  }
+  Values results, rows;
+  for (auto [d, state] : llvm::zip(directions, states)) {
+    State next = runStep(d, n.expr(0), n.at(d.inputProducts, 0, 0), state, step, rows.emplace_back());
+    results.push_back(next.hidden);
+    if (hasCell)
+      results.push_back(next.cell);
+  }
+  for (Value row : rows)
+    results.push_back(n.unsqueeze(row, 0));
+  return n.hasFailed() ? Values() : finish(directions, results);
 }
 
 } // namespace
@@ -230,7 +318,7 @@ Values Recurrence::run(llvm::ArrayRef<llvm::StringRef> defaultActivations, bool 
 Values rnn(NodeContext &n) {
   Recurrence r(n, 1);
   return r.run({"Tanh"}, false, /*joinsBiases=*/true, [&](const Direction &d, Value xw, State s) {
-    return State{r.activate(d.activations[0], r.clipped(n.add(xw, r.recurrenceProduct(d, s.hidden)))), {}};
+    return State{r.activate(d.activations[0], r.clipped(n.add(xw, r.recurrenceProduct(d, s.hidden, 1)))), {}};
   });
 }
 
@@ -239,7 +327,7 @@ Values gru(NodeContext &n) {
   Recurrence r(n, 3);
   bool isLinearFirst = n.flag("linear_before_reset");
   return r.run({"Sigmoid", "Tanh"}, false, /*joinsBiases=*/false, [&](const Direction &d, Value xw, State s) {
-    Value hr = r.recurrenceProduct(d, s.hidden);
+    Value hr = r.recurrenceProduct(d, s.hidden, isLinearFirst ? 3 : 2);
     auto biased = [&](Value product, int64_t gate) {
       Value bias = d.recurrenceBias;
       return bias ? n.add(product, n.sliceAxis(bias, 0, n.expr(gate * r.hidden), n.expr(r.hidden))) : product;
@@ -265,7 +353,7 @@ Values lstm(NodeContext &n) {
   Recurrence r(n, 4);
   bool couples = n.flag("input_forget");
   return r.run({"Sigmoid", "Tanh", "Tanh"}, true, /*joinsBiases=*/true, [&](const Direction &d, Value xw, State s) {
-    Value gates = n.add(xw, r.recurrenceProduct(d, s.hidden)); // i, o, f, g
+    Value gates = n.add(xw, r.recurrenceProduct(d, s.hidden, 4)); // i, o, f, g
     auto peep = [&](Value x, int64_t i, Value cell) {
       if (!d.peepholes)
         return x;

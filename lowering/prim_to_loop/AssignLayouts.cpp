@@ -6,6 +6,7 @@
 //   contraction   batch dims, m dims, then n innermost: the register tile stores
 //                 whole vectors (channels last, for a convolution)
 //   attention     row-major: the lowering has put heads where the reader wants them
+//   recurrence    row-major: rows of a step lie behind those of the step before
 //   others        the order of the largest buffer they read, so that nothing is
 //                 transposed on the way (a pooling keeps channels last); row-major
 //                 if they read none
@@ -14,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/loop/Recurrence.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 
@@ -55,7 +57,7 @@ private:
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
     node->walk([&](StoreOp store) {
-      if (isa<AttentionOp>(node))
+      if (isa<AttentionOp>(node) || isInRecurrence(node))
         assignRowMajor(store.getBuffer());
       else if (!cast<BufferType>(store.getBuffer().getType()).getLayout())
         setLayout(store.getBuffer(),

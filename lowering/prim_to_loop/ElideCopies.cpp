@@ -1,7 +1,7 @@
 //===- ElideCopies.cpp - producers write where a copy would --------------===//
 //
 // A copy node reads one whole buffer B and writes each element once to C, at
-// indices that permute B's dims and shift them by constants:
+// indices that permute B's dims, shift them by constants and perhaps turn them around:
 //
 //   pointwise [n0, n1] { store(load B[d0, d1], C[d1, d0 + 64]) }
 //
@@ -13,10 +13,12 @@
 // Legal because a buffer's element is written before it is read and never again
 // with another value (scatter buffers are excluded: they are written twice), and
 // C's part is written by this copy alone. C must exist where B is first used, so
-// the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind).
+// the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind). A recurrence
+// takes its last states' buffers whole, so C must be B's like there.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/loop/Recurrence.h"
 #include "lowering/prim_to_loop/Passes.h"
 
 using namespace mlir;
@@ -30,16 +32,33 @@ namespace ptc {
 
 namespace {
 
-/// B and C of a copy; C's index i is B's index permutation[i] (or none: -1) plus offsets[i].
+/// B and C of a copy; C's index i is B's index permutation[i] (or none: -1) times signs[i] plus offsets[i].
 struct Copy {
   BufferOp from;
   Value to;
-  SmallVector<int64_t> permutation;
+  SmallVector<int64_t> permutation, signs;
   SmallVector<Expr> offsets;
+
+  /// C is as B, but for dims of 1.
+  bool isWhole() const {
+    int64_t last = -1;
+    for (auto [dim, sign, offset] : llvm::zip(permutation, signs, offsets)) {
+      if (!offset.isConstant(0) || sign != 1 || (dim >= 0 && dim < last))
+        return false;
+      last = std::max(last, dim);
+    }
+    auto count = [](Value buffer) { return cast<BufferType>(buffer.getType()).getElementCount(); };
+    return count(to) == count(BufferOp(from).getResult());
+  }
 };
 
-/// `expr` as d<k> + constant part without dims; k is -1 without a dim.
-std::optional<std::pair<int64_t, Expr>> matchShiftedDim(Expr expr, unsigned rank) {
+struct ShiftedDim {
+  int64_t dim, sign; // -1: none
+  Expr offset;
+};
+
+/// `expr` as d<k> or -d<k> + a part without dims.
+std::optional<ShiftedDim> matchShiftedDim(Expr expr, unsigned rank) {
   for (unsigned k = 0; k < rank; ++k) {
     std::string dim = ("d" + Twine(k)).str();
     if (!expr.uses(dim))
@@ -48,11 +67,12 @@ std::optional<std::pair<int64_t, Expr>> matchShiftedDim(Expr expr, unsigned rank
     Expr coefficient = expr.coefficientOf(dim, &rest);
     bool restUsesDims =
         rest && rest.usesAny([](StringRef s) { return s.starts_with("d") && s.size() > 1 && llvm::isDigit(s[1]); });
-    if (!coefficient || !coefficient.isConstant(1) || restUsesDims)
+    bool isUnit = coefficient && (coefficient.isConstant(1) || coefficient.isConstant(-1));
+    if (!isUnit || restUsesDims)
       return std::nullopt;
-    return std::pair<int64_t, Expr>(k, rest);
+    return ShiftedDim{k, coefficient.getValue(), rest};
   }
-  return std::pair<int64_t, Expr>(-1, expr);
+  return ShiftedDim{-1, 1, expr};
 }
 
 std::optional<Copy> matchCopy(PointwiseOp node) {
@@ -64,7 +84,7 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   if (!load || !store || store.getValue() != load.getResult() || store.getCombine() ||
       !load.getIndexOperands().empty() || !store.getIndexOperands().empty())
     return std::nullopt;
-  Copy copy{load.getBuffer().getDefiningOp<BufferOp>(), store.getBuffer(), {}, {}};
+  Copy copy{load.getBuffer().getDefiningOp<BufferOp>(), store.getBuffer(), {}, {}, {}};
   if (!copy.from || copy.from.getResult() == copy.to)
     return std::nullopt;
   SmallVector<Expr> domain = getDomain(node), shape = copy.from.getResult().getType().getShape();
@@ -76,12 +96,13 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   SmallVector<bool> used(domain.size());
   for (Expr index : prim::getExprs(store.getIndices())) {
     auto match = matchShiftedDim(index, domain.size());
-    if (!match || (match->first >= 0 && used[match->first]))
+    if (!match || (match->dim >= 0 && used[match->dim]))
       return std::nullopt;
-    if (match->first >= 0)
-      used[match->first] = true;
-    copy.permutation.push_back(match->first);
-    copy.offsets.push_back(match->second);
+    if (match->dim >= 0)
+      used[match->dim] = true;
+    copy.permutation.push_back(match->dim);
+    copy.signs.push_back(match->sign);
+    copy.offsets.push_back(match->offset);
   }
   for (auto [dim, isUsed] : llvm::zip(domain, used))
     if (!isUsed && !dim.isConstant(1))
@@ -100,8 +121,8 @@ bool isWrittenOnce(Value buffer) {
 
 SmallVector<Expr> mapIndices(const Copy &copy, ArrayRef<Expr> at) {
   SmallVector<Expr> mapped;
-  for (auto [from, offset] : llvm::zip(copy.permutation, copy.offsets))
-    mapped.push_back(from < 0 ? offset : at[from] + offset);
+  for (auto [from, sign, offset] : llvm::zip(copy.permutation, copy.signs, copy.offsets))
+    mapped.push_back(from < 0 ? offset : at[from] * sign + offset);
   return mapped;
 }
 
@@ -110,7 +131,9 @@ void redirectAccess(Operation *user, const Copy &copy) {
   auto mapped = [&](ArrayAttr indices) {
     return prim::getExprArray(context, mapIndices(copy, prim::getExprs(indices)));
   };
-  if (auto load = dyn_cast<LoadOp>(user)) {
+  if (isa<RecurrenceOp>(user)) {
+    user->replaceUsesOfWith(BufferOp(copy.from).getResult(), copy.to);
+  } else if (auto load = dyn_cast<LoadOp>(user)) {
     load.setIndicesAttr(mapped(load.getIndices()));
     load.getBufferMutable().assign(copy.to);
   } else if (auto tap = dyn_cast<TapOp>(user)) { // a read by the observer, when all is written
@@ -121,6 +144,12 @@ void redirectAccess(Operation *user, const Copy &copy) {
     store.setIndicesAttr(mapped(store.getIndices()));
     store.getBufferMutable().assign(copy.to);
   }
+}
+
+/// Whether `user` takes the buffer whole: as the memory of a last state.
+bool takesFinal(Operation *user, Value buffer) {
+  auto recurrence = dyn_cast<RecurrenceOp>(user);
+  return recurrence && llvm::is_contained(recurrence.getFinals(), buffer);
 }
 
 /// Whether a loop writes the memory of a part again: a half of its state.
@@ -173,7 +202,7 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
   if (node->getBlock() != block || !isWrittenOnce(from))
     return false;
   for (Operation *user : from.getUsers())
-    if (!isa<LoadOp, StoreOp, TapOp>(user))
+    if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()))
       return false; // read by the host (the condition of an if or a loop), or seen in parts
   auto part = copy->to.getDefiningOp<PartOp>();
   if (part && llvm::any_of(part.getBuffer().getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))

@@ -172,8 +172,8 @@ void FunctionLowering::realizeBelowViews(Value value, Location loc) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder)
-    : function(function), builder(builder), context(builder.getContext()) {
+FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder, bool recurrences)
+    : function(function), builder(builder), recurrences(recurrences), context(builder.getContext()) {
   symbolRanges = prim::getSymbolRanges(function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
 }
 
@@ -191,7 +191,7 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
   if (auto branch = dyn_cast<prim::IfOp>(op))
     return lowerIf(branch);
   if (auto loop = dyn_cast<prim::LoopOp>(op))
-    return lowerLoop(loop);
+    return recurrences && isRecurrence(loop) ? lowerRecurrence(loop) : lowerLoop(loop);
   if (auto bind = dyn_cast<prim::BindOp>(op)) {
     if (auto exprs = bind.getX().getDefiningOp<prim::ExprsOp>()) {
       ExprAttr value = prim::getExprs(exprs.getValues())[0];
@@ -360,10 +360,11 @@ LogicalResult FunctionLowering::run() {
 namespace {
 
 struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
+  using LowerPrimToLoopBase::LowerPrimToLoopBase;
   void runOnOperation() override {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
-      if (failed(prim::verifyBoundSymbols(function)) || failed(FunctionLowering(function, builder).run()))
+      if (failed(prim::verifyBoundSymbols(function)) || failed(FunctionLowering(function, builder, recurrences).run()))
         return signalPassFailure();
       function.erase();
     }

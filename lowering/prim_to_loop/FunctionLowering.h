@@ -50,7 +50,8 @@ struct Tensor {
 
 class FunctionLowering {
 public:
-  FunctionLowering(mlir::func::FuncOp function, mlir::OpBuilder &builder);
+  /// `recurrences`: the target makes code of loop.recurrence.
+  FunctionLowering(mlir::func::FuncOp function, mlir::OpBuilder &builder, bool recurrences);
   mlir::LogicalResult run();
 
 private:
@@ -71,6 +72,9 @@ private:
   mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &to,
                                   llvm::function_ref<mlir::LogicalResult(mlir::Operation *yield)> storeYielded);
   void realizeCaptured(mlir::Region &region, mlir::Location loc);
+  static bool isRecurrence(prim::LoopOp loop);
+  mlir::LogicalResult lowerRecurrence(prim::LoopOp op);
+  mlir::Value getRowMajor(mlir::Value value, mlir::Location loc);
   void lowerConcat(prim::ConcatOp op);
   void lowerSort(prim::SortOp op);
   void lowerScatter(mlir::Operation *op);
@@ -108,6 +112,7 @@ public:
 
   mlir::func::FuncOp function;
   mlir::OpBuilder &builder;
+  bool recurrences;
   mlir::MLIRContext *context;
   SymbolRanges symbolRanges;
   llvm::DenseMap<mlir::Value, Tensor> values;

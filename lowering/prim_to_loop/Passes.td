@@ -4,6 +4,7 @@ include "mlir/Pass/PassBase.td"
 def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let summary = "turns each entry function of prim ops into a loop.program";
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">];
 }
 
 def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {

@@ -5,17 +5,22 @@
  * runs its own contiguous share in order, which keeps what it wrote in its own cache for the next kernel, and takes
  * pieces of others only when it has nothing left. More pieces even out a late or preempted thread; fewer save calls. A
  * piece never has fewer than `grain` iterations, which the compiler chose to be worth a fork.
+ *
+ * A recurrence runs in phases: iterations of one phase are independent, phases follow each other. Each phase is a loop
+ * of its own: while the threads are awake a fork and join cost less than any other barrier would, and nobody waits for
+ * a thread that the system has taken away, unless it was in the middle of a piece. Phases are short, so that a
+ * participant gets one piece of each.
  */
 #include "fpmode.h"
 #include "runtime.h"
 
 #include <string.h>
 
-enum { PIECES_PER_PARTICIPANT = 4, MAX_PIECES = 1 << 15 };
+enum { PIECES_PER_PARTICIPANT = 4, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
 
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
   int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
-  int64_t begin = piece * share + (piece < rest ? piece : rest);
+  int64_t begin = task->first + piece * share + (piece < rest ? piece : rest);
   int64_t end = begin + share + (piece < rest);
   uint64_t start = task->profiled ? ptc_rt_now() : 0;
   int32_t fault =
@@ -47,8 +52,39 @@ static void run_host_share(void *argument, size_t index) {
   ptc_rt_fpmode_restore(mode);
 }
 
-int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
-                      int64_t iterations, int64_t grain, int64_t scratch_bytes) {
+/* One parallel loop over task->iterations. */
+static void run_loop(ptc_rt_task *task, const ptc_model *model, int64_t participants) {
+  if (model->pool.parallel_for) {
+    host_share share = {task, participants};
+    model->pool.parallel_for(model->pool.state, (size_t)participants, run_host_share, &share);
+  } else if (!model->descriptor->threading->parallel(task, (uint32_t)participants)) {
+    run_alone(task);
+  }
+}
+
+/* All iterations, `phase` of them at a time. */
+static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase, int64_t grain) {
+  int64_t participants = model->threads, iterations = task->iterations;
+  int64_t most = grain > 1 ? phase / grain : phase;
+  if (participants > most)
+    participants = most;
+  if (participants <= 1) {
+    run_alone(task);
+    return;
+  }
+  bool is_whole = phase == iterations;
+  int64_t pieces = participants * (is_whole ? PIECES_PER_PARTICIPANT : PIECES_PER_PHASE);
+  pieces = pieces < most ? pieces : most;
+  pieces = pieces < MAX_PIECES ? pieces : MAX_PIECES;
+  for (task->first = 0; task->first < iterations; task->first += phase) {
+    task->iterations = phase < iterations - task->first ? phase : iterations - task->first;
+    task->pieces = pieces < task->iterations ? pieces : task->iterations;
+    run_loop(task, model, participants);
+  }
+}
+
+int32_t ptc_rt_launch_phases(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                             int64_t iterations, int64_t phase, int64_t grain, int64_t scratch_bytes) {
   ptc_rt_call_state *state = (ptc_rt_call_state *)call;
   if (iterations <= 0)
     return 0;
@@ -64,32 +100,19 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
                       .scratch_stride = state->scratch_stride,
                       .site = site,
                       .profiled = state->model->profile ? state : 0};
-  const ptc_model *model = state->model;
   uint64_t start = task.profiled ? ptc_rt_now() : 0;
-  int64_t participants = model->threads;
-  int64_t most = grain > 1 ? iterations / grain : iterations;
-  if (participants > most)
-    participants = most;
-  if (participants <= 1) {
-    run_alone(&task);
-  } else {
-    int64_t pieces = participants * PIECES_PER_PARTICIPANT;
-    task.pieces = pieces < most ? pieces : most;
-    if (task.pieces > MAX_PIECES)
-      task.pieces = MAX_PIECES;
-    if (model->pool.parallel_for) {
-      host_share share = {&task, participants};
-      model->pool.parallel_for(model->pool.state, (size_t)participants, run_host_share, &share);
-    } else if (!model->descriptor->threading->parallel(&task, (uint32_t)participants)) {
-      run_alone(&task);
-    }
-  }
+  run_phases(&task, state->model, phase, grain);
   if (task.profiled)
     ptc_rt_record_launch(&task, start);
   int fault = atomic_load_explicit(&task.fault, memory_order_relaxed);
   if (fault != 0)
     state->site = site;
   return fault;
+}
+
+int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                      int64_t iterations, int64_t grain, int64_t scratch_bytes) {
+  return ptc_rt_launch_phases(call, site, buffers, symbols, iterations, iterations, grain, scratch_bytes);
 }
 
 void ptc_rt_copy(void *target, const void *source, int64_t bytes) {

@@ -65,12 +65,12 @@ struct ptc_ctx {
 
 typedef struct ptc_rt_call_state ptc_rt_call_state;
 
-/* One parallel loop: pieces of [0, iterations) that any participant may run. */
+/* One parallel loop: pieces of [first, first + iterations) that any participant may run. */
 typedef struct ptc_rt_task {
   ptc_rt_kernel *kernel;
   void *const *buffers;
   const int64_t *symbols;
-  int64_t iterations;
+  int64_t first, iterations;
   int64_t pieces;
   char *scratch;
   size_t scratch_stride; /* participant p works in scratch + p * scratch_stride */

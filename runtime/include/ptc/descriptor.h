@@ -204,6 +204,10 @@ typedef struct ptc_rt_descriptor {
 int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                       int64_t iterations, int64_t grain, int64_t scratch_bytes);
 
+/* The same for iterations of which `phase` at a time are independent: the first `phase` of them, then the next. */
+int32_t ptc_rt_launch_phases(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                             int64_t iterations, int64_t phase, int64_t grain, int64_t scratch_bytes);
+
 /* Shows the value of tap `tap` of the variant to the model's observer, if there is one. `shape` has its extents, then
  * its strides in elements; `value` is its first element. */
 void ptc_rt_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);

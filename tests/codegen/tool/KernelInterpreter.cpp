@@ -1,5 +1,6 @@
 #include "tests/codegen/tool/KernelInterpreter.h"
 #include "ir/eval/Tensor.h"
+#include "ir/loop/Recurrence.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -46,7 +47,42 @@ public:
       : kernel(kernel), values(symbols) {
     for (auto [argument, memory] : llvm::zip_equal(kernel.getBlock().getArguments(), buffers))
       memories[argument] = &memory;
-    for (auto buffer : kernel.getBlock().getOps<loop::BufferOp>()) {
+  }
+
+  void run() {
+    for (auto recurrence : kernel.getBlock().getOps<loop::RecurrenceOp>())
+      return runRecurrence(recurrence);
+    runNodes(kernel.getBlock(), kernel.getParallel());
+  }
+  bool failed = false;
+
+private:
+  /// What a state is now lies in the initial buffer, then in spare and final ones by turns, so that the last is final.
+  void runRecurrence(loop::RecurrenceOp recurrence) {
+    int64_t steps = evaluate(recurrence.getSteps(), none, {});
+    for (int64_t step = 0; step < steps; ++step) {
+      values[loop::RecurrenceOp::stepSymbol] = step;
+      bool isFinal = (steps - step) % 2 == 1;
+      for (unsigned state = 0; state < recurrence.getInitial().size(); ++state) {
+        Memory *last = memories[recurrence.getFinals()[state]], *spare = memories[recurrence.getSpare()[state]];
+        Memory *initial = memories[recurrence.getInitial()[state]];
+        memories[recurrence.getNow(state)] = step == 0 ? initial : isFinal ? spare : last;
+        memories[recurrence.getNext(state)] = isFinal ? last : spare;
+      }
+      for (auto stage : recurrence.getBody().getOps<loop::FusedOp>())
+        runNodes(stage.getBody().front(), stage.getParallel());
+    }
+    if (steps == 0 && !recurrence.getOtherwise().empty())
+      for (auto stage : recurrence.getOtherwise().getOps<loop::FusedOp>())
+        runNodes(stage.getBody().front(), stage.getParallel());
+  }
+
+  /// Nodes of a block that share their first dims.
+  void runNodes(Block &nodes, size_t parallel) {
+    block = &nodes;
+    shared = parallel;
+    first = nullptr;
+    for (auto buffer : nodes.getOps<loop::BufferOp>()) {
       auto type = cast<loop::BufferType>(buffer.getResult().getType());
       auto memory = std::make_unique<Memory>();
       memory->type = type.getElementType();
@@ -54,22 +90,14 @@ public:
       memories[buffer.getResult()] = memory.get();
       locals.push_back(std::move(memory));
     }
-  }
-
-  void run() {
-    for (Operation &op : kernel.getBlock())
-      if (loop::isNode(&op)) {
-        hasNodes = true;
+    for (Operation &op : nodes)
+      if (loop::isNode(&op))
         first = first ? first : &op;
-      }
-    if (!hasNodes)
-      return;
     // Nodes interleave per point of the shared dims: local buffers belong to it.
-    sharedLoops(0);
+    if (first)
+      sharedLoops(0);
   }
-  bool failed = false;
 
-private:
   int64_t evaluate(Expr expr, const Environment &env, ValueRange operands) {
     for (auto [index, operand] : llvm::enumerate(operands))
       values[Expr::operand(kernel.getContext(), unsigned(index)).getSymbol()] = env.lookup(operand).i;
@@ -81,8 +109,8 @@ private:
   void setDim(size_t dim, int64_t value) { values["d" + std::to_string(dim)] = value; }
 
   void sharedLoops(size_t dim) {
-    if (dim == kernel.getParallel()) {
-      for (Operation &op : kernel.getBlock())
+    if (dim == shared) {
+      for (Operation &op : *block)
         if (loop::isNode(&op))
           runNode(&op);
       return;
@@ -106,7 +134,7 @@ private:
 
   void runNode(Operation *op) {
     SmallVector<Expr> domain = loop::getDomain(op);
-    size_t shared = kernel.getParallel(), rank = domain.size();
+    size_t rank = domain.size();
     if (isa<loop::PointwiseOp, loop::ScatterOp>(op)) {
       forDims(domain, shared, rank, [&] {
         Environment env;
@@ -135,8 +163,10 @@ private:
   SymbolValues values;
   llvm::DenseMap<Value, Memory *> memories;
   std::vector<std::unique_ptr<Memory>> locals;
+  // The nodes that run now.
+  Block *block = nullptr;
+  size_t shared = 0;
   Operation *first = nullptr;
-  bool hasNodes = false;
   const Environment none;
 };
 

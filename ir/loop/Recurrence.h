@@ -1,0 +1,23 @@
+//===- Recurrence.h - loops as one kernel -----------------------*- C++ -*-===//
+#ifndef PTC_IR_LOOP_RECURRENCE_H
+#define PTC_IR_LOOP_RECURRENCE_H
+
+#include "ir/loop/Loop.h"
+
+#define GET_OP_CLASSES
+#include "ir/loop/RecurrenceOps.h.inc"
+
+namespace ptc::loop {
+
+/// Whether the op lies inside of a recurrence.
+bool isInRecurrence(mlir::Operation *op);
+
+/// Of a planned kernel: how many of its iterations may run at the same time. Those of a group of nodes in a
+/// recurrence: the groups of one number do not depend on each other.
+inline constexpr llvm::StringLiteral phaseAttr = "phase";
+/// Null if all iterations may.
+Expr getPhase(KernelOp kernel);
+
+} // namespace ptc::loop
+
+#endif // PTC_IR_LOOP_RECURRENCE_H
