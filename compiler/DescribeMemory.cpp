@@ -12,12 +12,12 @@ using namespace llvm;
 namespace ptc {
 
 namespace {
-/// The launches of a program in order. An `if` or a loop stands for the launch after its condition was read.
+/// The launches of a program in order. An `if`, a loop or a bind stands for the launch after its value was read.
 class LaunchOrder {
 public:
   explicit LaunchOrder(loop::ProgramOp program) {
     program.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
-      if (loop::isControlFlow(op))
+      if (loop::isControlFlow(op) || isa<loop::BindOp>(op))
         numbers[op] = int64_t(nodes.size());
       if (!isa<loop::LaunchOp>(op))
         return;
@@ -73,7 +73,9 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
   artifact::MemoryEntry memory{.function = function.str(),
                                .peak = amountOf(exprOf(program.getArena()), hints),
                                .lowerBound = amountOf(exprOf(program.getLowerBound()), hints)};
-  program.walk([&](mlir::Operation *op) { memory.hostSyncs += loop::isControlFlow(op) && op->getNumOperands() > 0; });
+  program.walk([&](mlir::Operation *op) {
+    memory.hostSyncs += (loop::isControlFlow(op) || isa<loop::BindOp>(op)) && op->getNumOperands() > 0;
+  });
   manifest.memory.push_back(std::move(memory));
 
   std::vector<artifact::BufferEntry> buffers;

@@ -119,7 +119,7 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
   double cost = 0;
   for (Region &region : node->getRegions())
     visitAll(region, analysis, dim >= 0, cost);
-  if (isa<loop::SortOp>(node))
+  if (isa<loop::SortOp, loop::GreedyOp>(node))
     cost += 64; // about n log n steps a row
   cost = std::max(cost, 1 / lanes) * 16;
   if (dim < 0)
@@ -143,7 +143,7 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
 
 bool cpu::canVectorize(Operation *node, int64_t dim) {
   int64_t rank = int64_t(loop::getDomain(node).size());
-  if (isa<loop::SortOp>(node))
+  if (isa<loop::SortOp, loop::GreedyOp>(node))
     return false;
   if (isa<loop::ScanOp>(node))
     return dim != rank - 1;

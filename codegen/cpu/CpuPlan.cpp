@@ -67,6 +67,9 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 // A sort keeps two arrays of (key, index) for one row.
 static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() * int64_t(32); }
 
+// The positions of those chosen in a row.
+static Expr greedyBytes(loop::GreedyOp greedy) { return loop::getDomain(greedy).back() * int64_t(8); }
+
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   LocalMemory memory;
@@ -79,6 +82,8 @@ LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
       bytes = type.getElementCount() * type.getElementBytes();
     } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
       bytes = sortBytes(sort);
+    } else if (auto greedy = dyn_cast<loop::GreedyOp>(op)) {
+      bytes = greedyBytes(greedy);
     } else {
       continue;
     }

@@ -31,6 +31,8 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
     return emitScan(scan, points, sharedDims, vectorDim);
   if (auto sort = dyn_cast<loop::SortOp>(node))
     return emitSort(sort, points.front(), sharedDims);
+  if (auto greedy = dyn_cast<loop::GreedyOp>(node))
+    return emitGreedy(greedy, points.front(), sharedDims);
   assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "templates are emitted elsewhere");
   emitPointwise(points, sharedDims, vectorDim);
 }

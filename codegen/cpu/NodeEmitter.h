@@ -30,6 +30,7 @@ private:
   void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitSort(loop::SortOp op, const EmissionPoint &point, int64_t shared);
+  void emitGreedy(loop::GreedyOp op, const EmissionPoint &point, int64_t shared);
 
   KernelEmitter &e;
   mlir::Operation *node;

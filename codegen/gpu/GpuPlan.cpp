@@ -81,6 +81,8 @@ std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
       return "attention";
     if (isa<loop::SortOp>(node))
       return "sorts";
+    if (isa<loop::GreedyOp>(node))
+      return "greedy choices (suppression of boxes)";
     if (auto scatter = dyn_cast<loop::ScatterOp>(node))
       if (nodes.size() > 1 || scatter.getIndependent() == 0)
         return "scatters whose stores may meet";

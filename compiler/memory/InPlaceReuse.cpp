@@ -94,7 +94,7 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
   if (!loads || !stores || loads->empty() || stores->empty())
     return false;
   Operation *node = stores->front().node;
-  if (isa<ScatterOp, SortOp, ScanOp>(node))
+  if (isa<ScatterOp, SortOp, GreedyOp, ScanOp>(node))
     return false;
   Expr address = stores->front().address;
   for (const ArgumentAccess &access : *stores)
@@ -105,7 +105,7 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
       return false;
     if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;
-    if (isa<ScatterOp, SortOp, ScanOp>(access.node))
+    if (isa<ScatterOp, SortOp, GreedyOp, ScanOp>(access.node))
       return false;
   }
   return true;

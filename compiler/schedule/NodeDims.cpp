@@ -75,7 +75,7 @@ SmallVector<unsigned> loop::getDimKinds(Operation *node) {
   if (auto reduction = dyn_cast<ReductionOp>(node)) {
     for (unsigned i = rank - reduction.getReduced(); i < rank; ++i)
       kinds[i] = 1;
-  } else if (isa<ScanOp, SortOp>(node)) {
+  } else if (isa<ScanOp, SortOp, GreedyOp>(node)) {
     kinds.back() = 1;
   } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
     unsigned at = 0;
@@ -110,7 +110,7 @@ unsigned loop::getKeptCount(Operation *node) {
   unsigned rank = getDomain(node).size();
   if (auto reduction = dyn_cast<ReductionOp>(node))
     return rank - reduction.getReduced();
-  if (isa<ScanOp, SortOp>(node))
+  if (isa<ScanOp, SortOp, GreedyOp>(node))
     return rank - 1;
   if (auto scatter = dyn_cast<ScatterOp>(node))
     return scatter.getIndependent();

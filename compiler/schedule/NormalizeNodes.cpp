@@ -64,7 +64,7 @@ private:
     SmallVector<unsigned> kinds = getDimKinds(node), kept;
     for (unsigned dim = 0; dim < domain.size(); ++dim) {
       bool mayDrop = domain[dim].isConstant(1);
-      if (isa<ScanOp, SortOp>(node))
+      if (isa<ScanOp, SortOp, GreedyOp>(node))
         mayDrop &= kinds[dim] == 0;
       else if (isa<AttentionOp>(node))
         mayDrop &= kinds[dim] == 0;

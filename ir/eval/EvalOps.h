@@ -60,6 +60,7 @@ Results evalReduce(prim::ReduceOp op, Operands x, Scope &scope);
 Results evalArgReduce(prim::ArgReduceOp op, Operands x, Scope &scope);
 Results evalScan(prim::ScanOp op, Operands x, Scope &scope);
 Results evalSort(prim::SortOp op, Operands x, Scope &scope);
+Results evalNms(prim::NmsOp op, Operands x, Scope &scope);
 Results evalWindowReduce(prim::WindowReduceOp op, Operands x, Scope &scope);
 // EvalContraction.cpp
 Results evalMatmul(prim::MatmulOp op, Operands x, Scope &scope);

@@ -111,7 +111,7 @@ void StoreOp::build(OpBuilder &builder, OperationState &state, Value value, Valu
 //===----------------------------------------------------------------------===//
 
 bool loop::isNode(Operation *op) {
-  return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, ContractionOp, AttentionOp>(op);
+  return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, GreedyOp, ContractionOp, AttentionOp>(op);
 }
 
 Value loop::skipViews(Value buffer) {
@@ -167,7 +167,9 @@ Expr BoundSymbols::getMost(Expr expr) const {
                      const BoundSymbol *symbol = find(name);
                      if (!symbol)
                        return std::nullopt;
-                     return ExprBounds{Expr::constant(expr.getContext(), ranges.lookup(name).min), symbol->atMost};
+                     int64_t least = ranges.lookup(name).min;
+                     bool isKnown = least != std::numeric_limits<int64_t>::min();
+                     return ExprBounds{isKnown ? Expr::constant(expr.getContext(), least) : Expr(), symbol->atMost};
                    })
       .upper;
 }

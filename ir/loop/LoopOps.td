@@ -359,6 +359,18 @@ def Loop_SortOp : Loop_Op<"sort", [SingleBlock, NoTerminator]> {
   let assemblyFormat = "custom<ExprList>($domain) `kept` custom<OneExpr>($kept) $descending `,` $is_unsigned `key` $key `body` $body attr-dict";
 }
 
+def Loop_GreedyOp : Loop_Op<"greedy", [SingleBlock, NoTerminator]> {
+  let summary = "chooses points of rows in order, each unless it conflicts with one chosen before";
+  let description = [{
+    domain: [outer..., row length]. At a point of a row: `candidate` (argument: how many of the row are chosen so far) says
+    whether it may be chosen at all, `conflict` (argument: the last dim of a chosen point) whether that one excludes it. `body`
+    (argument: whether it is chosen, i1) runs for every point.
+  }];
+  let arguments = (ins Prim_ExprArrayAttr:$domain);
+  let regions = (region SizedRegion<1>:$candidate, SizedRegion<1>:$conflict, SizedRegion<1>:$body);
+  let assemblyFormat = "custom<ExprList>($domain) `candidate` $candidate `conflict` $conflict `body` $body attr-dict";
+}
+
 //===----------------------------------------------------------------------===//
 // Templates: compute-bound nodes with prologue and epilogue regions
 //===----------------------------------------------------------------------===//

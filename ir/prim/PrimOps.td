@@ -168,6 +168,19 @@ def Prim_SortOp : Prim_Op<"sort", [Pure]> {
   let assemblyFormat = "$x `,` $axis `,` $descending attr-dict `:` type($x) `->` type($values) `,` type($indices)";
 }
 
+def Prim_NmsOp : Prim_Op<"nms", [Pure]> {
+  let summary = "greedy non-maximum suppression along the last dim of the result";
+  let description = [{
+    boxes [..., n, 4] are (a0, b0, a1, b1) with a0 <= a1 and b0 <= b1, the best first; counts [...] say how many of a row take part.
+    Row by row a box is kept unless one kept before it overlaps it: area of the intersection
+    over that of the union above `threshold` (a scalar; boxes whose intersection, own or joint area is not positive do not
+    overlap). Once `limit` (a scalar) are kept in a row the others are not.
+  }];
+  let arguments = (ins Prim_Tensor:$boxes, Prim_IntTensor:$counts, Prim_IntTensor:$limit, Prim_Tensor:$threshold);
+  let results = (outs Prim_BoolTensor:$kept);
+  let assemblyFormat = "$boxes `,` $counts `,` $limit `,` $threshold attr-dict `:` functional-type(operands, results)";
+}
+
 //===----------------------------------------------------------------------===//
 // Windows, contractions, attention
 //===----------------------------------------------------------------------===//

@@ -73,12 +73,13 @@ Values scatterNd(NodeContext &n) {
 Values oneHot(NodeContext &n) {
   Value indices = n.input(0), values = n.input(2);
   std::optional<int64_t> axis = n.axis(n.rank(indices) + 1, -1);
-  std::optional<double> depth = n.inputReal(1, "depth");
-  if (!axis || !depth)
+  if (!axis || !n.input(1))
     return {};
-  if (!(*depth >= 0 && *depth <= INT32_MAX))
-    return {n.fail(DiagId::DimMismatch, "input 1 (depth)", *depth, "what is needed", "a number of classes")};
-  Expr size = n.expr(int64_t(*depth));
+  std::optional<llvm::SmallVector<double>> depth = n.knownFloats(n.input(1));
+  if (depth && !(depth->size() == 1 && depth->front() >= 0 && depth->front() <= INT32_MAX))
+    return {n.fail(DiagId::DimMismatch, "input 1 (depth)", depth->empty() ? -1 : depth->front(), "what is needed",
+                   "a number of classes")};
+  Expr size = depth ? n.expr(int64_t(depth->front())) : n.bind(n.input(1), {});
   Value wanted = n.convert(indices, n.si64());
   wanted = n.unsqueeze(n.wrapIndices(wanted, size), *axis);
   Dims dims = n.dims(wanted);

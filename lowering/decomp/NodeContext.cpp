@@ -56,6 +56,50 @@ std::optional<double> NodeContext::inputReal(size_t i, StringRef what) {
   return single<double>(*this, inputFloats(i, what), i, what);
 }
 
+/// Element `index` of a vector, or a scalar: as the op that made it has it, where that is known.
+static Value elementOf(NodeContext &n, Value x, int64_t index) {
+  Operation *op = x.getDefiningOp();
+  if (auto concat = dyn_cast_or_null<prim::ConcatOp>(op); concat && n.rank(x) == 1) {
+    for (Value part : concat.getInputs()) {
+      Expr size = n.dim(part, 0);
+      if (!size.isConstant())
+        break;
+      if (index < size.getValue())
+        return elementOf(n, part, index);
+      index -= size.getValue();
+    }
+    return n.at(x, 0, index);
+  }
+  if (auto view = dyn_cast_or_null<prim::ReshapeOp>(op); view && n.rank(view.getX()) == 0)
+    return view.getX();
+  return n.rank(x) == 0 ? x : n.at(x, 0, index);
+}
+
+std::optional<Values> NodeContext::inputScalars(size_t i, StringRef what) {
+  Value x = optionalInput(i);
+  if (!x || rank(x) > 1 || !isInteger(x) || (rank(x) == 1 && !dim(x, 0).isConstant())) {
+    orNeedsConstant(*this, std::optional<Ints>(), i, what);
+    return std::nullopt;
+  }
+  Values scalars;
+  for (int64_t e = 0, count = rank(x) == 0 ? 1 : dim(x, 0).getValue(); e < count; ++e)
+    scalars.push_back(convert(elementOf(*this, x, e), si64()));
+  return scalars;
+}
+
+std::optional<Dims> NodeContext::runtimeExprs(size_t i, StringRef what) {
+  if (std::optional<Dims> known = knownExprs(optionalInput(i)))
+    return known;
+  std::optional<Values> scalars = inputScalars(i, what);
+  if (!scalars)
+    return std::nullopt;
+  constexpr int64_t least = -(int64_t(1) << 31);
+  Dims exprs;
+  for (Value scalar : *scalars)
+    exprs.push_back(bind(scalar, {}, least));
+  return exprs;
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,12 @@ public:
   std::optional<Expr> inputExpr(size_t i, llvm::StringRef what);
   std::optional<int64_t> inputInt(size_t i, llvm::StringRef what);
   std::optional<double> inputReal(size_t i, llvm::StringRef what);
+  /// Elements of an input of integers as scalars; their number must be known, nothing after a diagnostic.
+  std::optional<Values> inputScalars(size_t i, llvm::StringRef what);
+  /// The same as expressions: what is not known becomes a symbol of any sign that the program binds.
+  std::optional<Dims> runtimeExprs(size_t i, llvm::StringRef what);
+  /// Whether all elements of an input are known when the model is compiled.
+  bool isKnown(size_t i) const { return knownExprs(optionalInput(i)).has_value(); }
 
   //===--- Attributes ---===//
   bool has(llvm::StringRef name) const;

@@ -129,8 +129,8 @@ public:
   /// An expression over bound symbols as a symbol of its own, not negative: what dims of results should be.
   Expr settle(Expr size);
   Dims settle(llvm::ArrayRef<Expr> sizes);
-  /// The positions, ascending, at which a boolean vector is true.
-  Value findTrue(Value mask);
+  /// The positions, ascending, at which a boolean vector is true: never more than `most`, if that is given.
+  Value findTrue(Value mask, Expr most = {});
 
   //===--- Pointwise, with numpy broadcasting ---===//
   template <typename Op> Value unary(Value x) { return x ? fold(Op::create(builder, loc, x.getType(), x)) : Value(); }

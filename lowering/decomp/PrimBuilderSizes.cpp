@@ -48,12 +48,12 @@ Dims PrimBuilder::settle(ArrayRef<Expr> sizes) {
 
 // Each true element learns its place, the number of true ones before it, and writes its position there; the others
 // write to one place more, which is cut off.
-Value PrimBuilder::findTrue(Value mask) {
+Value PrimBuilder::findTrue(Value mask, Expr most) {
   if (!mask)
     return {};
   Expr size = dim(mask, 0);
   Value ones = convert(mask, si64());
-  Expr count = bind(sum(ones, 0, /*keepDims=*/false), size);
+  Expr count = bind(sum(ones, 0, /*keepDims=*/false), most ? most : size);
   Value places = scan(ReduceKind::Sum, ones, 0, /*exclusive=*/true, /*reverse=*/false);
   Value beyond = fromExprs(size, si64(), /*isScalar=*/true);
   Value found = scatterElements(fill(scalar(0, si64()), size + 1), select(mask, places, beyond), iota(0, size, si64()),

@@ -145,7 +145,7 @@ Value PrimBuilder::pad(Value x, Value value, ArrayRef<Expr> low, ArrayRef<Expr> 
     return fail(DiagId::WrongRank, 0, from.size(), "another number of dims is padded");
   bool isNothing = true;
   for (auto [i, dim] : llvm::enumerate(from)) {
-    to.push_back(shapes.simplify(dim + low[i] + high[i]));
+    to.push_back(settle(dim + low[i] + high[i]));
     isNothing &= low[i].isConstant(0) && high[i].isConstant(0);
     if (to.back().isConstant() && to.back().getValue() < 0)
       return fail(DiagId::NegativeDim, i, to.back());

@@ -387,9 +387,10 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
 
 static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<double> regions,
                            const Sampling &s) {
-  std::optional<Dims> sizes = n.inputExprs(3, "sizes");
+  std::optional<Dims> sizes = n.runtimeExprs(3, "sizes");
   if (!sizes)
     return {};
+  *sizes = n.settle(*sizes);
   if (sizes->size() != axes.size())
     return n.fail(DiagId::DimMismatch, "the number of sizes", sizes->size(), "the number of axes", axes.size());
   std::string policy = n.text("keep_aspect_ratio_policy", "stretch");

@@ -27,12 +27,28 @@ Values size(NodeContext &n) {
 // Reshape and its kind
 //===----------------------------------------------------------------------===//
 
+/// Sizes that are known only when the model runs: each may be -1 or 0 then, with their meanings.
+static Value reshapeToRuntime(NodeContext &n, Value x, llvm::ArrayRef<Expr> shape) {
+  Expr zero = n.expr(0), total = product(n.getContext(), n.dims(x)), given = n.expr(1);
+  Dims sizes;
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    bool isCopied = !n.flag("allowzero") && int64_t(i) < n.rank(x);
+    sizes.push_back(isCopied ? Expr::select(Expr::eq(size, zero), n.dim(x, i), size) : size);
+    given = given * Expr::select(Expr::lt(size, zero), n.expr(1), sizes.back());
+  }
+  for (auto [size, asked] : llvm::zip(sizes, shape))
+    size = Expr::select(Expr::lt(asked, zero), total.floorDiv(given), size);
+  return n.reshape(x, n.settle(sizes));
+}
+
 /// 0 copies the input's dim (unless allowzero), -1 is what is left.
 Values reshape(NodeContext &n) {
   Value x = n.input(0);
-  std::optional<Dims> shape = n.inputExprs(1, "shape");
+  std::optional<Dims> shape = n.runtimeExprs(1, "shape");
   if (!shape)
     return {};
+  if (llvm::any_of(*shape, [&](Expr e) { return n.shapes.isBoundInside(e) && !n.shapes.isPositive(e + 1); }))
+    return {reshapeToRuntime(n, x, *shape)};
   Dims to;
   for (auto [i, dim] : llvm::enumerate(*shape)) {
     if (dim.isConstant(-1))
@@ -62,9 +78,72 @@ Values flatten(NodeContext &n) {
                         product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis))})};
 }
 
+/// For each of `rank` dims whether one of the axes names it, as a scalar 0 or 1.
+static Values namedAxes(NodeContext &n, llvm::ArrayRef<Value> axes, int64_t rank) {
+  Values named;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    Value isNamed = n.scalar(0, n.i1());
+    for (Value given : axes)
+      for (int64_t name : {axis, axis - rank})
+        isNamed = n.logicalOr(isNamed, n.equal(given, n.scalar(name, n.si64())));
+    named.push_back(n.convert(isNamed, n.si64()));
+  }
+  return named;
+}
+
+/// Element `number` of those `sizes` for which `chosen` is 1, in order; 1 where there are not so many.
+static Value pick(NodeContext &n, llvm::ArrayRef<Expr> sizes, llvm::ArrayRef<Value> chosen, Value number) {
+  Value before = n.scalar(0, n.si64()), result = n.scalar(1, n.si64()), one = n.scalar(1, n.si64());
+  for (auto [size, isChosen] : llvm::zip_equal(sizes, chosen)) {
+    Value isIt = n.logicalAnd(n.equal(isChosen, one), n.equal(before, number));
+    result = n.select(isIt, n.fromExprs(size, n.si64(), /*isScalar=*/true), result);
+    before = n.add(before, isChosen);
+  }
+  return result;
+}
+
+/// The most that one of the sizes can be, and 1.
+static Expr largest(NodeContext &n, llvm::ArrayRef<Expr> sizes) {
+  Expr most = n.expr(1);
+  for (Expr size : sizes)
+    most = Expr::max(most, size);
+  return n.shapes.simplify(most);
+}
+
+/// Axes that are known only when the model runs: their number says the result's rank, their values its dims.
+static Value squeezeAtRuntime(NodeContext &n, Value x) {
+  std::optional<Values> axes = n.inputScalars(1, "axes");
+  if (!axes || int64_t(axes->size()) > n.rank(x))
+    return {};
+  Dims from = n.dims(x), to;
+  Values kept;
+  for (Value isNamed : namedAxes(n, *axes, n.rank(x)))
+    kept.push_back(n.sub(n.scalar(1, n.si64()), isNamed));
+  for (size_t i = 0; i < from.size() - axes->size(); ++i)
+    to.push_back(n.bind(pick(n, from, kept, n.scalar(i, n.si64())), largest(n, from)));
+  return n.reshape(x, to);
+}
+
+static Value unsqueezeAtRuntime(NodeContext &n, Value x) {
+  std::optional<Values> axes = n.inputScalars(1, "axes");
+  if (!axes)
+    return {};
+  Dims from = n.dims(x), to;
+  Value before = n.scalar(0, n.si64()), one = n.scalar(1, n.si64());
+  Values all(from.size(), one);
+  for (Value isNamed : namedAxes(n, *axes, n.rank(x) + axes->size())) {
+    Value size = n.select(n.equal(isNamed, one), one, pick(n, from, all, before));
+    to.push_back(n.bind(size, largest(n, from)));
+    before = n.add(before, n.sub(one, isNamed));
+  }
+  return n.reshape(x, to);
+}
+
 /// Without axes, all dims of size 1 go.
 Values squeeze(NodeContext &n) {
   Value x = n.input(0);
+  if (n.hasInput(1) && !n.isKnown(1))
+    return {squeezeAtRuntime(n, x)};
   std::optional<Ints> axes = n.axes(1, n.rank(x));
   if (!axes)
     return {};
@@ -78,6 +157,8 @@ Values squeeze(NodeContext &n) {
 /// Axes are those of the result.
 Values unsqueeze(NodeContext &n) {
   Value x = n.input(0);
+  if (n.hasInput(1) && !n.isKnown(1))
+    return {unsqueezeAtRuntime(n, x)};
   std::optional<Ints> given = n.hasInput(1) ? n.inputInts(1, "axes") : n.integers("axes");
   if (!given)
     return {n.fail(DiagId::MissingAttribute, "axes")};
@@ -135,8 +216,17 @@ Values concat(NodeContext &n) {
 
 /// Sizes of the parts: given, or as equal as can be with the last one smaller.
 static std::optional<Dims> splitSizes(NodeContext &n, Expr dim, size_t count) {
-  if (n.hasInput(1))
+  if (n.hasInput(1) && n.isKnown(1))
     return n.inputExprs(1, "split");
+  if (n.hasInput(1)) {
+    std::optional<Values> given = n.inputScalars(1, "split");
+    if (!given)
+      return std::nullopt;
+    Dims sizes;
+    for (Value size : *given)
+      sizes.push_back(n.bind(size, dim));
+    return sizes;
+  }
   if (std::optional<Ints> sizes = n.integers("split"))
     return n.exprs(*sizes);
   Expr part = dim.ceilDiv(int64_t(count));
@@ -201,10 +291,74 @@ static SliceBounds sliceBounds(NodeContext &n, Expr start, Expr end, int64_t ste
   return {start, n.shapes.simplify(Expr::max((start - end).ceilDiv(-step), zero))};
 }
 
+namespace {
+/// Bounds of a slice along one dim that are known only when the model runs: all of it on scalars. Nothing given means
+/// the whole dim, which is what a slice along other dims leaves it.
+struct RuntimeSlice {
+  Value start, end, step;
+};
+} // namespace
+
+/// x[start:end:step] along `axis`: as many elements as there are, from where they begin.
+static Value sliceAtRuntime(NodeContext &n, Value x, int64_t axis, RuntimeSlice s) {
+  Expr size = n.dim(x, axis);
+  auto number = [&](Expr e) { return n.fromExprs(e, n.si64(), /*isScalar=*/true); };
+  Value length = number(size), zero = n.scalar(0, n.si64()), one = n.scalar(1, n.si64());
+  auto fromEnd = [&](Value i) { return n.select(n.less(i, zero), n.add(i, length), i); };
+  auto clamp = [&](Value i, Value low, Value high) { return n.minimum(n.maximum(i, low), high); };
+  Value isForward = n.less(zero, s.step), last = n.sub(length, one);
+  Value low = n.select(isForward, zero, n.neg(one)), high = n.select(isForward, length, last);
+  Value start = clamp(fromEnd(s.start), n.maximum(low, zero), high), end = clamp(fromEnd(s.end), low, high);
+  Value span = n.select(isForward, n.sub(end, start), n.sub(start, end)), stride = n.abs(s.step);
+  Value count = n.maximum(n.div(n.add(span, n.sub(stride, one)), stride), zero);
+  Expr found = n.bind(count, size);
+  if (std::optional<Ints> step = n.knownInts(s.step); step && step->front() == 1)
+    return n.sliceAxis(x, axis, n.bind(n.maximum(start, zero), size), found);
+  return n.gather(x, n.add(n.mul(n.iota(0, found, n.si64()), s.step), start), axis);
+}
+
+static Values sliceAtRuntime(NodeContext &n, Value x) {
+  std::optional<Values> starts = n.inputScalars(1, "starts"), ends = n.inputScalars(2, "ends");
+  std::optional<Values> steps = n.hasInput(4) ? n.inputScalars(4, "steps") : Values();
+  std::optional<Values> axes = n.hasInput(3) ? n.inputScalars(3, "axes") : Values();
+  if (!starts || !ends || !steps || !axes)
+    return {};
+  for (size_t i = axes->size(); i < starts->size() && !n.hasInput(3); ++i)
+    axes->push_back(n.scalar(i, n.si64()));
+  for (size_t i = steps->size(); i < starts->size() && !n.hasInput(4); ++i)
+    steps->push_back(n.scalar(1, n.si64()));
+  if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size())
+    return {
+        n.fail(DiagId::DimMismatch, "the number of starts", starts->size(), "that of ends, axes or steps", "another")};
+  for (int64_t axis = 0, rank = n.rank(x); axis < rank; ++axis) {
+    RuntimeSlice s{n.scalar(0, n.si64()), n.fromExprs(n.dim(x, axis), n.si64(), true), n.scalar(1, n.si64())};
+    bool isSliced = false;
+    for (size_t i = 0; i < axes->size(); ++i) {
+      Value given = (*axes)[i];
+      Value isThis =
+          n.logicalOr(n.equal(given, n.scalar(axis, n.si64())), n.equal(given, n.scalar(axis - rank, n.si64())));
+      std::optional<Ints> known = n.knownInts(isThis);
+      if (known && !known->front())
+        continue;
+      isSliced = true;
+      s = {n.select(isThis, (*starts)[i], s.start), n.select(isThis, (*ends)[i], s.end),
+           n.select(isThis, (*steps)[i], s.step)};
+    }
+    if (isSliced)
+      x = sliceAtRuntime(n, x, axis, s);
+    if (!x)
+      return {};
+  }
+  return {x};
+}
+
 /// Bounds are attributes up to version 1 and inputs from 10.
 Values slice(NodeContext &n) {
   Value x = n.input(0);
   bool hasInputs = n.opset() >= 10;
+  for (size_t i = 1; hasInputs && i < n.inputCount(); ++i)
+    if (n.hasInput(i) && !n.isKnown(i))
+      return sliceAtRuntime(n, x);
   auto given = [&](size_t i, llvm::StringRef name) -> std::optional<Dims> {
     if (hasInputs)
       return n.inputExprs(i, name);
@@ -255,7 +409,7 @@ Values pad(NodeContext &n) {
   Value x = n.input(0);
   std::optional<Dims> pads;
   if (n.hasInput(1))
-    pads = n.inputExprs(1, "pads");
+    pads = n.runtimeExprs(1, "pads");
   else if (std::optional<Ints> values = n.integers("pads"))
     pads = n.exprs(*values);
   if (!pads)
@@ -289,9 +443,10 @@ Values pad(NodeContext &n) {
 /// Each dim is repeated as a whole: [a] -> [1, a] -> [r, a] -> [r*a].
 Values tile(NodeContext &n) {
   Value x = n.input(0);
-  std::optional<Dims> repeats = n.inputExprs(1, "repeats");
+  std::optional<Dims> repeats = n.runtimeExprs(1, "repeats");
   if (!repeats)
     return {};
+  *repeats = n.settle(*repeats);
   if (int64_t(repeats->size()) != n.rank(x))
     return {n.fail(DiagId::DimMismatch, "the number of repeats", repeats->size(), "the rank", n.rank(x))};
   Dims wide, joined;
@@ -310,8 +465,26 @@ Values tile(NodeContext &n) {
 
 Values expand(NodeContext &n) {
   Value x = n.input(0);
-  std::optional<Dims> shape = n.inputExprs(1, "shape");
-  std::optional<Dims> joint = shape ? n.broadcastDims(n.dims(x), *shape) : std::nullopt;
+  std::optional<Dims> shape = n.runtimeExprs(1, "shape");
+  if (!shape)
+    return {};
+  // A size that the run finds decides for dims of 1; others stay, and it must be the same or 1.
+  Dims from = n.dims(x);
+  for (size_t i = 0; i < shape->size(); ++i) {
+    Expr &size = (*shape)[i];
+    size_t missing = shape->size() > from.size() ? shape->size() - from.size() : 0;
+    Expr own = i < missing ? n.expr(1) : from[i + from.size() - shape->size()];
+    if (!n.shapes.isBoundInside(size))
+      continue;
+    if (own.isConstant(1)) {
+      size = n.settle(size);
+      continue;
+    }
+    if (!n.shapes.assume(Expr::eq(size, own) + Expr::eq(size, n.expr(1))))
+      return {n.fail(DiagId::Broadcast, n.describe(from), n.describe(*shape))};
+    size = own;
+  }
+  std::optional<Dims> joint = n.broadcastDims(from, *shape);
   return {joint ? n.broadcastTo(x, *joint) : Value()};
 }
 
@@ -337,7 +510,9 @@ Values constant(NodeContext &n) {
 }
 
 Values constantOfShape(NodeContext &n) {
-  std::optional<Dims> shape = n.inputExprs(0, "shape");
+  std::optional<Dims> shape = n.runtimeExprs(0, "shape");
+  if (shape)
+    *shape = n.settle(*shape);
   Value value = n.has("value") ? n.reshape(n.tensor("value"), {}) : n.scalar(0, n.f32());
   return {shape ? n.fill(value, *shape) : Value()};
 }
@@ -348,7 +523,14 @@ Values range(NodeContext &n) {
   bool hasDelta = n.hasInput(2) || n.opset() >= 11; // onnxruntime's own operator may leave it out
   Value delta = hasDelta ? n.reshape(n.input(2), {}) : n.scalarLike(1, start);
   Expr count;
-  if (n.isInteger(start)) {
+  bool isKnown = true;
+  for (Value bound : {start, limit, delta})
+    isKnown &= n.knownFloats(bound) || n.knownExprs(bound);
+  if (!isKnown) {
+    Value steps = n.div(n.convert(n.sub(limit, start), n.f64()), n.convert(delta, n.f64()));
+    Value found = n.maximum(n.unary<CeilOp>(steps), n.scalar(0, n.f64()));
+    count = n.bind(n.convert(found, n.si64()), {});
+  } else if (n.isInteger(start)) {
     std::optional<Expr> from = n.inputExpr(0, "start"), to = n.inputExpr(1, "limit");
     std::optional<int64_t> by = hasDelta ? n.inputInt(2, "delta") : 1;
     if (!from || !to || !by)

@@ -117,6 +117,12 @@ private:
         isValid = false;
       }
       SmallVector<Expr> dims = prim::getDims(value);
+      bool isPacked = element.isIntOrFloat() && element.getIntOrFloatBitWidth() < 8 && !element.isInteger(1);
+      if (isPacked && !shapes.mostOf(product(&context, dims))) { // it is packed from memory of a size known before
+        diagnose(loc, DiagId::UnsupportedForm,
+                 ("the graph output '" + declared.name() + "' of packed elements, whose size nothing bounds,"));
+        isValid = false;
+      }
       if (type.has_shape() && options.dims.empty() && options.shapes.empty() && contradicts(type.shape(), dims)) {
         InFlightDiagnostic diag =
             diagnose(loc, DiagId::OutputShape, declared.name(), shapeText(type.shape()), shapeText(dims));

@@ -77,6 +77,7 @@ private:
   mlir::Value getRowMajor(mlir::Value value, mlir::Location loc);
   void lowerConcat(prim::ConcatOp op);
   void lowerSort(prim::SortOp op);
+  void lowerNms(prim::NmsOp op);
   void lowerScatter(mlir::Operation *op);
   void lowerAttention(prim::AttentionOp op);
   void lowerTap(prim::TapOp op);

@@ -208,6 +208,8 @@ bool FunctionLowering::lowerReduction(Operation *op) {
     lowerScan(*this, scan);
   else if (auto sort = dyn_cast<prim::SortOp>(op))
     lowerSort(sort);
+  else if (auto nms = dyn_cast<prim::NmsOp>(op))
+    lowerNms(nms);
   else
     return false;
   return true;

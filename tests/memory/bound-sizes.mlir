@@ -3,9 +3,9 @@
 // RUN: ptc-opt %s --ptc-plan-memory | FileCheck %s
 
 // CHECK: arena = #prim.expr<128*n + 64>
-// CHECK: %[[COUNT:.*]] = loop.at 128*n
-// CHECK: %[[FOUND:.*]] = loop.at 0 {{.*}} : <[16*u0] x f32, <[0]>>
-// CHECK: %[[REST:.*]] = loop.at 64*n {{.*}} : <[16*n - 16*u0] x f32, <[0]>>
+// CHECK: %[[COUNT:.*]] = loop.at 0
+// CHECK: %[[FOUND:.*]] = loop.at 64 {{.*}} : <[16*u0] x f32, <[0]>>
+// CHECK: %[[REST:.*]] = loop.at 64*n + 64 {{.*}} : <[16*n - 16*u0] x f32, <[0]>>
 // CHECK: loop.bind "u0" = %[[COUNT]]
 // CHECK: loop.bind "u1" = %[[COUNT]]
 // CHECK-NEXT: %[[GROWN:.*]] = loop.grow 0 bytes 4*u1
@@ -34,11 +34,11 @@ loop.program @p(%x: !loop.buffer<[n] x f32, <[0]>> | %y: !loop.buffer<[u1] x f32
   %rest = loop.buffer : <[16*n - 16*u0] x f32, <[0]>>
   %grown = loop.buffer : <[u1] x f32, <[0]>>
   loop.launch @count(%x, %count) symbols [n] : !loop.buffer<[n] x f32, <[0]>>, !loop.buffer<[1] x i64, <[0]>>
-  loop.bind "u0" = %count : <[1] x i64, <[0]>> at_most n
+  loop.bind "u0" = %count : !loop.buffer<[1] x i64, <[0]>> at_most n
   loop.launch @step(%x, %found) symbols [16*u0] : !loop.buffer<[n] x f32, <[0]>>, !loop.buffer<[16*u0] x f32, <[0]>>
   loop.launch @step(%x, %rest) symbols [16*n - 16*u0] : !loop.buffer<[n] x f32, <[0]>>, !loop.buffer<[16*n - 16*u0] x f32, <[0]>>
   loop.launch @step(%found, %rest) symbols [u0] : !loop.buffer<[16*u0] x f32, <[0]>>, !loop.buffer<[16*n - 16*u0] x f32, <[0]>>
-  loop.bind "u1" = %count : <[1] x i64, <[0]>>
+  loop.bind "u1" = %count : !loop.buffer<[1] x i64, <[0]>>
   loop.launch @step(%x, %grown) symbols [u1] : !loop.buffer<[n] x f32, <[0]>>, !loop.buffer<[u1] x f32, <[0]>>
   loop.launch @step(%grown, %y) symbols [u1] : !loop.buffer<[u1] x f32, <[0]>>, !loop.buffer<[u1] x f32, <[0]>>
 }

@@ -2,8 +2,8 @@
 // RUN: ptc-opt %s --split-input-file --ptc-lower-prim-to-loop --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: loop.program @compact
-// CHECK: loop.bind "u0" = %{{.*}} : <[] x i64> at_most n
-// CHECK: loop.guard eq(u0, n)
+// CHECK: loop.bind "u0" = %{{.*}} at_most n
+// CHECK: loop.guard eq(n, u0)
 // CHECK: loop.pointwise [u0]
 func.func @compact(%x: tensor<?xf32, #prim.dims<[n]>>, %count: tensor<si64>) -> tensor<?xf32, #prim.dims<[u0]>>
     attributes {prim.symbols = {n = #prim.symbol<1, 64, divisor = 1, hint = 4>, u0 = #prim.symbol<0, 64, divisor = 1, hint = 4>}} {

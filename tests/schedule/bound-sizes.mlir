@@ -16,10 +16,10 @@ loop.program @p(%x: !loop.buffer<[n] x f32, <[0]>> | %y: !loop.buffer<[u0] x f32
   loop.reduction [n] reduced 1 {
     %0 = loop.load %x [d0] : <[n] x f32, <[0]>>
     %1 = arith.fptosi %0 : f32 to i64
-    %2 = loop.reduce #prim.reduce_kind<sum> %1 : i64
+    %2 = loop.reduce sum %1 : i64
     loop.store %2, %count [0] : <[1] x i64, <[0]>>
   }
-  loop.bind "u0" = %count : <[1] x i64, <[0]>> at_most n
+  loop.bind "u0" = %count : !loop.buffer<[1] x i64, <[0]>> at_most n
   loop.guard lt(u0, n)
   loop.pointwise [u0] {
     %0 = loop.load %x [d0] : <[n] x f32, <[0]>>

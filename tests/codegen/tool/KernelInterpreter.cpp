@@ -147,6 +147,8 @@ private:
       forDims(domain, shared, rank - 1, [&] { runScan(scan, domain); });
     } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
       forDims(domain, shared, rank - 1, [&] { runSort(sort, domain); });
+    } else if (auto greedy = dyn_cast<loop::GreedyOp>(op)) {
+      forDims(domain, shared, rank - 1, [&] { runGreedy(greedy, domain); });
     } else {
       llvm::report_fatal_error("the interpreter has no templates");
     }
@@ -155,6 +157,7 @@ private:
   void runReduction(loop::ReductionOp op, ArrayRef<Expr> domain, size_t kept);
   void runScan(loop::ScanOp op, ArrayRef<Expr> domain);
   void runSort(loop::SortOp op, ArrayRef<Expr> domain);
+  void runGreedy(loop::GreedyOp op, ArrayRef<Expr> domain);
   std::optional<Scalar> runBlock(Block &block, Environment &env);
   void runOp(Operation *op, Environment &env);
   Scalar arithmetic(Operation *op, const Environment &env);
@@ -328,6 +331,25 @@ void Interpreter::runSort(loop::SortOp op, ArrayRef<Expr> domain) {
     env[op.getBody().front().getArgument(0)] = keys[size_t(rank)].first;
     env[op.getBody().front().getArgument(1)] = {0, keys[size_t(rank)].second};
     runBlock(op.getBody().front(), env);
+  }
+}
+
+void Interpreter::runGreedy(loop::GreedyOp op, ArrayRef<Expr> domain) {
+  size_t last = domain.size() - 1;
+  int64_t extent = evaluate(domain[last], none, {});
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < extent; ++i) {
+    setDim(last, i);
+    auto ask = [&](Region &region, int64_t argument) {
+      Environment env;
+      env[region.front().getArgument(0)] = {0, argument};
+      return runBlock(region.front(), env).value_or(Scalar()).i != 0;
+    };
+    bool isChosen = ask(op.getCandidate(), int64_t(chosen.size())) &&
+                    llvm::none_of(chosen, [&](int64_t other) { return ask(op.getConflict(), other); });
+    if (isChosen)
+      chosen.push_back(i);
+    ask(op.getBody(), isChosen);
   }
 }
 

@@ -1,0 +1,122 @@
+"""Inputs that decide shapes and are known only when the model runs."""
+
+import unittest
+
+import numpy as np
+
+from models import RNG, Compiled, sparse
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+class RuntimeInputs(unittest.TestCase):
+    def test_reshape(self):
+        model = Compiled("m (float[a, b, c] x, int64[2] s) => (float[p, q] y) { y = Reshape(x, s) }")
+        x = sparse(2, 3, 4)
+        for shape in ((6, 4), (-1, 8), (0, -1), (24, 1), (2, 12)):
+            model.check(self, x=x, s=ints(*shape))
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=x, s=ints(5, 5))
+
+    def test_reshape_beside_known_sizes(self):
+        model = Compiled("""m (float[a, b] x, int64[1] s) => (float[p, q, r] y)
+            { one = Constant<value = int64[1] {-1}>() two = Constant<value = int64[1] {2}>() t = Concat<axis=0>(one, s, two) y = Reshape(x, t) }""")
+        for size in (1, 2, 3, 6):
+            model.check(self, x=sparse(4, 6), s=ints(size))
+
+    def test_expand_and_what_follows(self):
+        model = Compiled("""m (float[3, 1] x, int64[3] s) => (float[p, q, r] y, float[q2, r2] z)
+            { y = Expand(x, s) e = Exp(y) z = ReduceSum<keepdims=0>(e, a0) }""".replace("z = ReduceSum<keepdims=0>(e, a0)",
+            "a0 = Constant<value = int64[1] {0}>() z = ReduceSum<keepdims=0>(e, a0)"))
+        for shape in ((2, 1, 6), (1, 3, 1), (4, 3, 5), (0, 3, 2)):
+            model.check(self, x=sparse(3, 1), s=ints(*shape))
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=sparse(3, 1), s=ints(2, 4, 2))
+
+    def test_grown_memory_stays(self):
+        # Two reductions of a value whose size nothing bounds: it is stored, and grows.
+        model = Compiled("""m (float[1] x, int64[2] s) => (float y)
+            { e = Expand(x, s) c = CumSum(e, one) d = Sigmoid(c) m = ReduceMax<keepdims=0>(d) r = Sub(d, m) y = ReduceMean<keepdims=0>(r) }"""
+            .replace("c = CumSum", "one = Constant<value = int64 {1}>() c = CumSum"))
+        for shape in ((2, 3), (100, 7), (50, 3), (1, 1), (300, 300)):
+            model.check(self, x=np.array([0.01], np.float32), s=ints(*shape))
+
+    def test_range(self):
+        model = Compiled("m (int64 a, int64 b, int64 c) => (int64[n] y) { y = Range(a, b, c) }")
+        for a, b, c in ((0, 5, 1), (3, -9, -2), (5, 5, 1), (7, 2, 3), (-4, 100, 9)):
+            model.check(self, a=np.array(a), b=np.array(b), c=np.array(c))
+        model = Compiled("m (float a, float b, float c) => (float[n] y) { y = Range(a, b, c) }")
+        for a, b, c in ((0, 5, 1), (1, 2, 0.25), (1, 0, -0.3)):
+            model.check(self, a=np.array(a, np.float32), b=np.array(b, np.float32), c=np.array(c, np.float32))
+
+    def test_fill_and_tile(self):
+        model = Compiled("m (int64[2] s) => (float[p, q] y) { y = ConstantOfShape<value = float[1] {3.0}>(s) }")
+        for shape in ((2, 3), (0, 4), (50, 1)):
+            model.check(self, s=ints(*shape))
+        model = Compiled("m (float[a, b] x, int64[2] r) => (float[p, q] y) { y = Tile(x, r) }")
+        for repeats in ((1, 1), (2, 3), (0, 2)):
+            model.check(self, x=sparse(3, 4), r=ints(*repeats))
+        with self.assertRaisesRegex(Exception, r"node '.*': size u\d+ is -1, which is not in 0\.\."):
+            model(x=sparse(3, 4), r=ints(-1, 2))
+
+    def test_slice(self):
+        model = Compiled("m (float[a, b, c] x, int64[2] s, int64[2] e, int64[2] k, int64[2] t) => (float[p, q, r] y) { y = Slice(x, s, e, k, t) }")
+        x = sparse(5, 6, 7)
+        for start, end, axes, steps in (((0, 0), (3, 10), (0, 1), (1, 1)), ((-1, 20), (-100, 0), (2, 0), (-1, -2)), ((1, 1), (1, 9), (1, 2), (3, 4)),
+                                        ((2**62, -(2**62)), (2**62, 2**62), (0, -1), (1, 2))):
+            model.check(self, x=x, s=ints(*start), e=ints(*end), k=ints(*axes), t=ints(*steps))
+        model = Compiled("m (float[a, b] x, int64[1] s, int64[1] e) => (float[p, b] y) { y = Slice(x, s, e) }")
+        for start, end in ((0, 3), (-2, 100), (3, 1), (1, -1)):
+            model.check(self, x=sparse(5, 6), s=ints(start), e=ints(end))
+
+    def test_pad(self):
+        for mode in ("constant", "edge", "reflect"):
+            model = Compiled(f"m (float[a, b] x, int64[4] p) => (float[c, d] y) {{ y = Pad<mode=\"{mode}\">(x, p) }}")
+            for pads in ((1, 2, 3, 0), (0, 0, 0, 0), (2, 1, 0, 3)):
+                model.check(self, x=sparse(4, 5), p=ints(*pads))
+        model = Compiled("m (float[a, b] x, int64[4] p) => (float[c, d] y) { y = Pad(x, p) }")
+        model.check(self, x=sparse(4, 5), p=ints(-1, 2, 1, -3))
+
+    def test_top_k(self):
+        model = Compiled("m (float[a, b] x, int64[1] k) => (float[a, c] y, int64[a, d] i) { y, i = TopK(x, k) }")
+        for k in (0, 1, 9):
+            model.check(self, x=sparse(3, 9, share=1), k=ints(k))
+        with self.assertRaisesRegex(Exception, r"is 10, which is not in 0\.\.9"):
+            model(x=sparse(3, 9), k=ints(10))
+
+    def test_one_hot_and_split(self):
+        model = Compiled("m (int64[n] i, int64 d, float[2] v) => (float[n, k] y) { y = OneHot(i, d, v) }")
+        for depth in (1, 4, 10):
+            model.check(self, i=ints(0, -1, 3, 9), d=np.array(depth), v=np.array([0, 2], np.float32))
+        model = Compiled("m (float[a, b] x, int64[2] s) => (float[a, p] y, float[a, q] z) { y, z = Split<axis=1>(x, s) }")
+        for sizes in ((1, 5), (6, 0), (3, 3)):
+            model.check(self, x=sparse(2, 6), s=ints(*sizes))
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=sparse(2, 6), s=ints(2, 2))
+
+    def test_axes(self):
+        for keep in (0, 1):
+            dims = "p, q, r" if keep else "p"
+            model = Compiled(f"m (float[a, b, c] x, int64[2] k) => (float[{dims}] y) {{ y = ReduceSum<keepdims={keep}>(x, k) }}")
+            for axes in ((0, 1), (2, 0), (-1, -2)):
+                model.check(self, x=sparse(2, 3, 4), k=ints(*axes))
+        model = Compiled("m (float[a, b, c] x, int64 k) => (float[a, b, c] y) { y = CumSum<reverse=1>(x, k) }")
+        for axis in (0, 1, -1):
+            model.check(self, x=sparse(2, 3, 4), k=np.array(axis))
+        model = Compiled("m (float[a, b] x, int64[2] k) => (float[p, q, r, s] y) { y = Unsqueeze(x, k) }")
+        for axes in ((0, 1), (3, 1), (-1, 0)):
+            model.check(self, x=sparse(2, 3), k=ints(*axes))
+        model = Compiled("m (float[1, a, 1, b] x, int64[1] k) => (float[p, q, r] y) { y = Squeeze(x, k) }")
+        for axis in (0, 2, -2):
+            model.check(self, x=sparse(1, 2, 1, 3), k=ints(axis))
+
+    def test_sizes_of_an_image(self):
+        model = Compiled("""m (float[1, 2, h, w] x, int64[4] s) => (float[p, q, r, t] y) { y = Resize<mode="linear">(x, , , s) }""")
+        for size in ((1, 2, 8, 6), (1, 2, 3, 11)):
+            model.check(self, x=sparse(1, 2, 5, 7), s=ints(*size))
+
+
+if __name__ == "__main__":
+    unittest.main()
