@@ -134,6 +134,8 @@ private:
         return;
       for (Expr extent : getDomain(node))
         visit(extent);
+      if (auto sort = dyn_cast<SortOp>(node))
+        visit(sort.getKept());
       forEachExpr(node, visit);
     });
     return names;

@@ -89,6 +89,8 @@ bool PrimBuilder::hasAxis(Value x, int64_t axis) {
 }
 
 std::optional<Dims> PrimBuilder::knownExprs(Value x) const {
+  if (llvm::any_of(dims(x), [](Expr dim) { return dim.isConstant(0); })) // no elements, whoever gives them
+    return Dims();
   std::optional<KnownTensor> known = evaluateSymbolically(x, shapes);
   if (!known)
     return std::nullopt;

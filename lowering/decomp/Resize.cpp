@@ -387,7 +387,9 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
 
 static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<double> regions,
                            const Sampling &s) {
-  std::optional<Dims> sizes = n.runtimeExprs(3, "sizes");
+  // What needs the scale itself, or its exact value at ties, needs sizes that are known.
+  bool isOpen = s.mode == "linear" && !s.antialias && n.text("keep_aspect_ratio_policy", "stretch") == "stretch";
+  std::optional<Dims> sizes = isOpen ? n.runtimeExprs(3, "sizes") : n.inputExprs(3, "sizes");
   if (!sizes)
     return {};
   *sizes = n.settle(*sizes);

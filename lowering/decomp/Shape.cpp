@@ -404,18 +404,41 @@ Values slice(NodeContext &n) {
 // Pad, tile, expand
 //===----------------------------------------------------------------------===//
 
+/// Those of all dims, where only the run knows which dims are padded.
+static std::optional<Dims> padsAtRuntime(NodeContext &n, Value x) {
+  std::optional<Values> pads = n.inputScalars(1, "pads"), axes = n.inputScalars(3, "axes");
+  if (!pads || !axes || pads->size() != 2 * axes->size())
+    return std::nullopt;
+  int64_t rank = n.rank(x);
+  Dims all;
+  for (size_t side : {size_t(0), axes->size()})
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      Value amount = n.scalar(0, n.si64());
+      for (auto [i, axis] : llvm::enumerate(*axes)) {
+        Value isThis =
+            n.logicalOr(n.equal(axis, n.scalar(dim, n.si64())), n.equal(axis, n.scalar(dim - rank, n.si64())));
+        amount = n.select(isThis, (*pads)[side + i], amount);
+      }
+      all.push_back(n.bind(amount, {}, -(int64_t(1) << 31)));
+    }
+  return all;
+}
+
 /// pads = [begins..., ends...] of all dims, or of `axes`
 Values pad(NodeContext &n) {
   Value x = n.input(0);
   std::optional<Dims> pads;
-  if (n.hasInput(1))
+  bool hasOpenAxes = n.hasInput(1) && n.hasInput(3) && !n.isKnown(3);
+  if (hasOpenAxes)
+    pads = padsAtRuntime(n, x);
+  else if (n.hasInput(1))
     pads = n.runtimeExprs(1, "pads");
   else if (std::optional<Ints> values = n.integers("pads"))
     pads = n.exprs(*values);
   if (!pads)
     return {n.fail(DiagId::MissingAttribute, "pads")};
   Ints axes = llvm::to_vector(llvm::seq<int64_t>(n.rank(x)));
-  if (n.hasInput(3)) {
+  if (n.hasInput(3) && !hasOpenAxes) {
     std::optional<Ints> given = n.inputInts(3, "axes");
     if (!given)
       return {};
