@@ -110,6 +110,8 @@ class Program:
 
     def run(self, inputs, watch=None):
         """The outputs by name. `watch(name, bytes, launch)` sees every launch."""
+        if "loop.bind" in self.plan:
+            raise NotKnown("loop.bind is not known here")
         self.bind(inputs)
         body = self.plan[self.plan.index("loop.program @"):]
         if "loop.if" in body:
