@@ -264,15 +264,6 @@ private:
     return first;
   }
 
-  /// Views stand where their buffer stood, in front of all else.
-  static void moveViewsBehind(Operation *buffer) {
-    for (Operation *user : llvm::make_early_inc_range(buffer->getUsers()))
-      if (isa<FlattenOp, PartOp>(user) && user->getBlock() == buffer->getBlock() && user->isBeforeInBlock(buffer)) {
-        user->moveAfter(buffer);
-        moveViewsBehind(user);
-      }
-  }
-
   /// Results whose dims are learned are given memory before they are touched. What touches them stands behind the
   /// binds.
   void announceOutputs() {
@@ -299,7 +290,6 @@ private:
           buffer.replaceAllUsesWith(grown.getResult());
           moveViewsBehind(grown);
           buffer.erase();
-          moveViewsBehind(grown);
           continue;
         }
         auto at = AtOp::create(b, buffer.getLoc(), buffer.getResult().getType(), ExprAttr(block.offset));
