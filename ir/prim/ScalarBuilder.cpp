@@ -109,7 +109,8 @@ Value ScalarBuilder::sign(Value a) {
   if (!isFloat(a) && isUnsigned)
     return select(positive, one(a), zero(a));
   Value negative = less(a, zero(a));
-  return select(positive, one(a), select(negative, constant(a.getType(), -1), a));
+  Value neither = isFloat(a) ? select(isNan(a), a, zero(a)) : a; // -0 gives 0
+  return select(positive, one(a), select(negative, constant(a.getType(), -1), neither));
 }
 
 // x < 0 ? 0 : x is one instruction and keeps NaN.

@@ -23,8 +23,8 @@ namespace {
 
 /// Element indices along one axis, with the weight and the validity of each.
 struct Corner {
-  Value index;    // f32, within the input
-  Value weight;   // f32, or null for 1
+  Value index;    // a float, within the input
+  Value weight;   // a float, or null for 1
   Value isInside; // i1, or null for always
 };
 
@@ -34,7 +34,7 @@ public:
       : n(n), mode(std::move(mode)), padding(std::move(padding)), alignCorners(alignCorners) {}
 
   llvm::SmallVector<Corner> corners(Value coordinate, Expr size) {
-    Value extent = n.convert(n.fromExprs(size, n.si64(), true), n.f32());
+    Value extent = n.convert(n.fromExprs(size, n.si64(), true), n.elementType(coordinate));
     Value shifted = n.add(coordinate, 1.0), position;
     if (alignCorners)
       position = n.mul(n.mul(shifted, 0.5), n.add(extent, -1.0));
@@ -96,7 +96,9 @@ private:
 } // namespace
 
 Values gridSample(NodeContext &n) {
-  Value x = n.input(0), grid = n.convert(n.input(1), n.f32());
+  Value x = n.input(0), grid = n.input(1);
+  bool isWide = n.elementType(x).isF64() || n.elementType(grid).isF64();
+  grid = n.convert(grid, isWide ? n.f64() : n.f32());
   int64_t spatial = n.rank(x) - 2;
   std::string mode = n.text("mode", "linear"), padding = n.text("padding_mode", "zeros");
   mode = mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
@@ -146,6 +148,42 @@ Values gridSample(NodeContext &n) {
     result = result ? n.add(result, taken) : taken;
   }
   return {n.transpose(result, toFirst)};
+}
+
+/// Positions in [-1, 1] of the elements of an image [N, C, spatial...], x first, transformed by theta [N, r, r + 1].
+/// Element i of a dim of size s is at (2i + 1 - s) / s, or with align_corners at (2i + 1 - s) / (s - 1).
+Values affineGrid(NodeContext &n) {
+  Value theta = n.input(0);
+  std::optional<Dims> size = n.inputExprs(1, "size");
+  if (!size)
+    return {};
+  int64_t r = int64_t(size->size()) - 2;
+  bool fits = (r == 2 || r == 3) && n.rank(theta) == 3 && n.shapes.assumeEqual(n.dim(theta, 1), n.expr(r)) &&
+              n.shapes.assumeEqual(n.dim(theta, 2), n.expr(r + 1)) &&
+              n.shapes.assumeEqual(n.dim(theta, 0), size->front());
+  if (!fits)
+    return {n.fail(DiagId::WrongRank, 0, n.rank(theta),
+                   "theta [N, r, r + 1] with the size of r spatial dims, 2 or 3, is needed")};
+  Value wide = n.elementType(theta).getIntOrFloatBitWidth() < 32 ? n.convert(theta, n.f32()) : theta;
+  Values positions; // along each spatial dim
+  for (int64_t axis = 0; axis < r; ++axis) {
+    Dims dims(r, n.expr(1));
+    dims[axis] = (*size)[axis + 2];
+    Value extent = n.convert(n.fromExprs(dims[axis], n.si64(), /*isScalar=*/true), n.elementType(wide));
+    Value doubled = n.mul(n.iota(axis, dims, n.elementType(wide)), 2.0);
+    Value divisor = n.flag("align_corners") ? n.maximum(n.sub(extent, 1.0), n.scalarLike(1, extent)) : extent;
+    positions.push_back(n.div(n.sub(n.add(doubled, 1.0), extent), divisor));
+  }
+  Values rows;
+  Ints spatial = llvm::to_vector(llvm::seq<int64_t>(1, r + 1));
+  for (int64_t row = 0; row < r; ++row) {
+    auto factor = [&](int64_t column) { return n.unsqueeze(n.at(n.at(wide, 1, row), 1, column), spatial); };
+    Value sum = factor(r);
+    for (int64_t axis = 0; axis < r; ++axis)
+      sum = n.add(n.mul(factor(r - 1 - axis), positions[axis]), sum);
+    rows.push_back(sum);
+  }
+  return {n.convertLike(n.stack(rows, r + 1), theta)};
 }
 
 } // namespace ptc::decomp

@@ -128,7 +128,7 @@ int64_t NodeContext::integer(StringRef name, int64_t otherwise) {
 
 double NodeContext::real(StringRef name, double otherwise) {
   const AttributeProto *attribute = find(name, AttributeProto::FLOAT);
-  return attribute ? attribute->f() : otherwise;
+  return attribute ? attribute->f() : float(otherwise); // a default of 0.2 is what f32 has for it, in f64 too
 }
 
 std::string NodeContext::text(StringRef name, StringRef otherwise) {

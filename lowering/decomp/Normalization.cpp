@@ -122,6 +122,22 @@ Values groupNormalization(NodeContext &n) {
   return {n.add(n.mul(normal, perChannel(n, scale, x)), perChannel(n, bias, x))};
 }
 
+/// (x - mean) / (standard deviation + 1e-9); f16 does not hold the small number, so that narrow floats are computed in
+/// f32.
+Values meanVarianceNormalization(NodeContext &n) {
+  Value x = n.input(0), wide = stashed(n, x);
+  std::optional<Ints> axes = n.axes(1, n.rank(x));
+  if (!axes)
+    return {};
+  if (axes->empty())
+    for (int64_t axis : {0, 2, 3})
+      if (n.normalizeAxis(axis, n.rank(x)))
+        axes->push_back(axis);
+  Value centered = n.sub(wide, n.mean(wide, *axes, true));
+  Value deviation = n.sqrt(variance(n, centered, *axes));
+  return {n.convertLike(n.div(centered, n.add(deviation, 1e-9)), x)};
+}
+
 /// x / |x|_p along an axis
 Values lpNormalization(NodeContext &n) {
   Value x = n.input(0);
