@@ -1,6 +1,7 @@
 """One case: compile it with ptc in a process of its own, then run the library in another.
 
-A fork for each run keeps a crash, a hang or a corrupted heap from touching any other case, and costs no imports.
+The class that the onnx project's own test runner drives (`ptc.backend`) does both; the compiler that it calls here has limits,
+and a fork for each run keeps a crash, a hang or a corrupted heap from touching any other case, and costs no imports.
 """
 
 import json
@@ -25,14 +26,15 @@ import suite
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
 import ptc  # noqa: E402
+from ptc.backend import Backend  # noqa: E402
 
 CPU_SECONDS = 60  # of processor time: a loaded machine makes no test fail
 TIMEOUT = 240  # of the clock, for what sleeps
 MEMORY = 12 << 30
 PASS, UNSUPPORTED, FAILED = "pass", "unsupported", "failed"
 CODE = re.compile(r"\[(PTC\d+)\]")
-VALUE_NEEDED = "PTC0305"  # an input's value must be known when the model is compiled
 CONSTANTS = "constants"  # cause of a pass with such inputs as constants
+FREE, FIRST_FREE = "free", "first-free"  # causes of a pass with --dynamic: all dims free, the first of each input
 REFUSED = (3, 4)  # exit codes: invalid model, unsupported
 
 
@@ -55,17 +57,6 @@ def _tensor(path):
     tensor = onnx.TensorProto()
     tensor.ParseFromString(Path(path).read_bytes())
     return numpy_helper.to_array(tensor)
-
-
-def pins(model, shapes):
-    """--shape for every argument of which the model leaves a dim open; 0 counts as open, as real files use it so."""
-    flags = []
-    for value, shape in zip(suite.arguments(model), shapes):
-        kind = value.type.tensor_type
-        known = kind.HasField("shape") and all(dim.dim_value > 0 for dim in kind.shape.dim)
-        if value.type.HasField("tensor_type") and not known and shape:
-            flags.append(f"--shape={value.name}={'x'.join(map(str, shape))}")
-    return flags
 
 
 def _limit():
@@ -116,15 +107,14 @@ def difference(got, expected, rtol, atol):
     return f"{int((~close).sum())} of {close.size} elements differ, first {got[first]} instead of {expected[first]} at {list(first)}"
 
 
-def _run_sets(case, library, sets):
-    model = ptc.load(library, threads=2)
+def _run_sets(case, prepared, sets):
     for inputs, outputs in sets:
-        results = model(**inputs)
+        results = prepared.run(inputs)
         if len(results) != len(outputs):
             return [FAILED, "wrong", f"{len(results)} outputs instead of {len(outputs)}"]
-        for (name, got), expected in zip(results.items(), outputs):
+        for value, got, expected in zip(prepared.model.graph.output, results, outputs):
             if problem := difference(got, expected, case.rtol, case.atol):
-                return [FAILED, "wrong", f"{name}: {problem}"]
+                return [FAILED, "wrong", f"{value.name}: {problem}"]
     return [PASS, "", ""]
 
 
@@ -157,70 +147,71 @@ def isolated(work, *args, timeout=TIMEOUT):
     return Outcome(*json.loads(text))
 
 
-def with_constants(model, values, floats):
-    """A copy in which arguments of rank 0 and 1 are constants: the integers (shapes, axes, counts), or all of them."""
+class Refused(ptc.CompileError):
+    """A compile that gave no library; `outcome` says why."""
+
+    def __init__(self, outcome):
+        super().__init__(4 if outcome.word == UNSUPPORTED else 70, outcome.text)
+        self.outcome = outcome
+
+
+def _compiler(program):
+    def compile_limited(model, library, flags):
+        if outcome := compile_model(program, model, library, flags):
+            raise Refused(outcome)
+
+    return compile_limited
+
+
+def opened(model, every):
+    """A copy whose arguments have free dims: all above 1 (a free dim never broadcasts), or only the first of each."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    chosen = {name for name, array in values.items() if array.ndim <= 1 and (floats or array.dtype.kind in "iu")}
-    kept = [value for value in copy.graph.input if value.name not in chosen]
-    del copy.graph.input[:]
-    copy.graph.input.extend(kept)
-    copy.graph.initializer.extend(numpy_helper.from_array(values[name], name) for name in sorted(chosen))
-    return copy, chosen
+    for number, value in enumerate(suite.arguments(copy)):
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
+            if dim.dim_value > 1 and (every or axis == 0):
+                dim.dim_param = f"free_{number}_{axis}"
+    for value in copy.graph.output:  # what they become is ptc's to find out
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
+            dim.Clear()
+    return copy
 
 
-def _compile(case, program, model, sets, folder, flags):
-    """Compiles the case: as it is, else, where an argument's value decides a shape, with such arguments as constants.
-
-    Returns the refusal (None: the library is there) and the names of the arguments that became constants.
-    """
-    library = folder / "model.so"
-    refused = compile_model(program, case.model, library, flags)
-    if sets is None or len(sets) != 1:
-        return refused, set()
-    values = dict(zip([value.name for value in suite.arguments(model)], sets[0][0]))
-    for floats in (False, True):
-        if refused is None or refused.cause != VALUE_NEEDED:
-            break
-        changed, chosen = with_constants(model, values, floats)
-        if not chosen:
-            continue
-        path = folder / "constants.onnx"
-        path.write_bytes(changed.SerializeToString())
-        left = [flag for flag in flags if not any(flag.startswith(f"--shape={name}=") for name in chosen)]
-        again = compile_model(program, path, library, left)
-        if again is None or again.word == FAILED:
-            return again, chosen
-    return refused, set()
-
-
-def _check(case, program, usable):
-    model = onnx.load(case.model, load_external_data=False)
-    if any(side is None for pair in case.sets for side in pair):
-        flags, sets = [], None
-    else:
-        sets = [([_tensor(path) for path in inputs], [_tensor(path) for path in outputs]) for inputs, outputs in case.sets]
-        flags = pins(model, [array.shape for array in sets[0][0]]) if sets and not case.is_free else []
-    flags += ["-j1", f"--cpu={usable[zlib.crc32(case.name.encode()) % len(usable)]}"]
-    with tempfile.TemporaryDirectory(prefix="ptc-") as temporary:
-        folder = Path(temporary)
-        refused, constants = _compile(case, program, model, sets, folder, flags)
-        if refused:
-            return refused
-        if sets is None:
-            return Outcome(FAILED, "no-tensors", "the test's values are no tensors, yet the model was compiled")
-        names = [value.name for value in suite.arguments(model)]
-        named = [({n: a for n, a in zip(names, inputs) if n not in constants}, outputs) for inputs, outputs in sets]
-        outcome = isolated(_run_sets, case, folder / "model.so", named)
-    if outcome.word == PASS and constants:
-        return Outcome(PASS, CONSTANTS, " ".join(sorted(constants)))
+def _attempt(case, program, model, sets, level, pin):
+    prepared = Backend.prepare(model, flags=["-j1", f"--cpu={level}"], compiler=_compiler(program), pin=True, threads=2)
+    prepared.pin = pin
+    try:
+        prepared.compile(sets[0][0] if sets else None)
+    except Refused as refused:
+        return refused.outcome
+    if sets is None:
+        return Outcome(FAILED, "no-tensors", "the test's values are no tensors, yet the model was compiled")
+    outcome = isolated(_run_sets, case, prepared, sets)
+    if outcome.word == PASS and prepared.constants:
+        return Outcome(PASS, CONSTANTS, " ".join(sorted(prepared.constants)))
     return outcome
 
 
-def check(case, program, usable):
+def _check(case, program, usable, dynamic):
+    model = onnx.load(case.model, load_external_data=False)
+    if any(side is None for pair in case.sets for side in pair):
+        sets = None
+    else:
+        sets = [([_tensor(path) for path in inputs], [_tensor(path) for path in outputs]) for inputs, outputs in case.sets]
+    level = usable[zlib.crc32(case.name.encode()) % len(usable)]
+    attempts = []
+    for every in (True, False) if dynamic and sets else ():
+        attempts.append(_attempt(case, program, opened(model, every), sets, level, False))
+        if attempts[-1].word == PASS or attempts[-1].cause == "wrong":
+            return Outcome(attempts[-1].word, FREE if every else FIRST_FREE, attempts[-1].text)
+    fixed = _attempt(case, program, case.model, sets, level, bool(sets) and not case.is_free)
+    return Outcome(fixed.word, fixed.cause, f"{fixed.text} {attempts[0].text.strip()}") if attempts and fixed.word == PASS else fixed
+
+
+def check(case, program, usable, dynamic=False):
     started = time.monotonic()
     try:
-        outcome = _check(case, program, usable)
+        outcome = _check(case, program, usable, dynamic)
     except Exception as error:  # a broken test is that test's failure, with its reason
         outcome = Outcome(FAILED, "harness", f"{type(error).__name__}: {error}")
     return case, Outcome(outcome.word, outcome.cause, outcome.text, time.monotonic() - started)

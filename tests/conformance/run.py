@@ -2,6 +2,7 @@
 
     python tests/conformance/run.py                                     all, with build/bin/ptc
     python tests/conformance/run.py --filter '^node/test_softmax' -v    some, with what went wrong
+    python tests/conformance/run.py --dynamic                           with free dims; how many pass so is reported
     python tests/conformance/run.py --update                            writes expected.txt anew
 
 expected.txt lists the tests that do not pass. A listed test that passes is an error, as is an unlisted one that does not,
@@ -43,14 +44,14 @@ def write_list(rows):
     LIST.write_text(HEADER + "".join(lines))
 
 
-def run_cases(cases, program, jobs, verbose):
+def run_cases(cases, program, jobs, verbose, dynamic):
     usable = execute.levels()
     results = []
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
         # Light models take longest: they go first.
         ordered = sorted(cases, key=lambda case: case.suite != "light")
-        for future in [pool.submit(execute.check, case, program, usable) for case in ordered]:
+        for future in [pool.submit(execute.check, case, program, usable, dynamic) for case in ordered]:
             case, outcome = future.result()
             results.append((case, outcome))
             if verbose:
@@ -79,6 +80,9 @@ def summarize(results):
         print(f"{name}: {counts[PASS]} of {total} pass, {counts[UNSUPPORTED]} are refused, {counts[FAILED]} fail")
     constants = sum(outcome.cause == execute.CONSTANTS for _, outcome in results)
     print(f"{constants} of those that pass do so with inputs that decide shapes made constants")
+    free = collections.Counter(outcome.cause for _, outcome in results if outcome.word == PASS)
+    if free[execute.FREE] + free[execute.FIRST_FREE]:
+        print(f"{free[execute.FREE]} of those that pass do so with all dims free, {free[execute.FIRST_FREE]} with the first of each input free")
     causes = collections.Counter(outcome.cause for _, outcome in results if outcome.word != PASS)
     print("causes: " + ", ".join(f"{cause} {count}" for cause, count in causes.most_common()))
     slowest = sorted(results, key=lambda pair: -pair[1].seconds)[:3]
@@ -92,7 +96,7 @@ def official(args):
              if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
     if not cases:
         return 0, 0
-    results = run_cases(cases, args.ptc, args.jobs, args.verbose)
+    results = run_cases(cases, args.ptc, args.jobs, args.verbose, args.dynamic)
     log = args.build / "tests" / "conformance" / "results.txt"
     log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
     listed = read_list()
@@ -115,6 +119,7 @@ def main():
     parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
+    parser.add_argument("--dynamic", action="store_true", help="with free dims where the shapes of a test allow: all, else the first of each input")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
     args = parser.parse_args()

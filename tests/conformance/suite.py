@@ -7,6 +7,7 @@ defines those as a ramp from 0 to 1.
 
 import json
 import shutil
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.backend.test import loader
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
+from ptc.backend import arguments  # noqa: E402
 
 SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 
@@ -105,12 +109,6 @@ def _light_cases(home):
         ramps = [(np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32) for shape in shapes]
         outputs = tuple(str(path.with_name(f"{path.stem}_output_{i}.pb")) for i in range(len(model.graph.output)))
         yield Case(f"light/{path.stem}", str(path), ((_write(ramps, folder, "input"), outputs),), 1e-3, 1e-7, False)
-
-
-def arguments(model):
-    """The graph's inputs that a caller gives: old files list the weights among them."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    return [value for value in model.graph.input if value.name not in weights]
 
 
 def _collect(home):
