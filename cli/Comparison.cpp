@@ -48,8 +48,33 @@ UlpSummary summarizeUlps(const Tensor &actual, const Tensor &expected) {
   return summary;
 }
 
+/// Strings are equal or not. Of sequences all tensors are compared; one of another shape differs in one place.
+static Difference compareValues(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance) {
+  Difference difference;
+  difference.sameBits = actual.texts == expected.texts && actual.items.size() == expected.items.size();
+  for (size_t i = 0; i < std::min(actual.texts.size(), expected.texts.size()); ++i)
+    if (actual.texts[i] != expected.texts[i] && difference.count++ == 0)
+      difference.worst = static_cast<int64_t>(i);
+  difference.count += actual.items.size() != expected.items.size();
+  for (size_t i = 0; i < std::min(actual.items.size(), expected.items.size()); ++i) {
+    const Tensor &a = actual.items[i], &b = expected.items[i];
+    Difference one;
+    if (a.shape == b.shape && a.dtype == b.dtype)
+      one = compareTensors(a, b, tolerance);
+    else
+      one.count = 1;
+    difference.sameBits &= one.sameBits;
+    difference.count += one.count;
+    difference.largest = std::fmax(difference.largest, one.largest);
+    difference.largestUlp = std::max(difference.largestUlp, one.largestUlp);
+  }
+  return difference;
+}
+
 Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance) {
   Difference difference;
+  if (!actual.isNumeric())
+    return compareValues(actual, expected, tolerance);
   difference.sameBits = actual.bytes == expected.bytes;
   if (difference.sameBits)
     return difference;

@@ -123,7 +123,7 @@ static Expected<gate::Observed> observe(Session &session, const GateOptions &ask
     observed->baseline.numerics = recorded->numerics;
   }
   if (observed && observed->library.empty() && !asked.tiers.against.empty())
-    return exitError(exitUsage, "--against: the target '" + request.options.target + "' writes no library to time",
+    return exitError(exitUsage, "--against: the gate runs no library of the target '" + request.options.target + "'",
                      "leave --against out for this baseline");
   if (!observed || observed->library.empty())
     return observed;

@@ -80,6 +80,8 @@ static Expected<Tensor> makeUp(const ptc_value &value, StringRef how, const Symb
   if (!shape)
     return shape.takeError();
   Tensor tensor{value.dtype, std::move(*shape), {}};
+  if (tensor.dtype.code == PTC_STRING)
+    tensor.texts.resize(tensor.elementCount());
   if (!tensor.allocate())
     return noMemoryFor(Twine("input '") + value.name + "'", tensor);
   auto [kind, text] = how.split(':');
@@ -161,7 +163,7 @@ Expected<std::vector<Tensor>> makeInputs(const ptc_function &function, ArrayRef<
       if (spec.empty() && name == value.name)
         read = tensor;
     if (spec.starts_with("@")) {
-      Expected<Tensor> tensor = readTensor(spec.drop_front());
+      Expected<Tensor> tensor = readValue(spec.drop_front(), value);
       if (!tensor)
         return tensor.takeError();
       read = std::move(*tensor);

@@ -36,11 +36,17 @@ int exitCodeOf(ptc_status status) {
     return exitLimit;
   case PTC_INTERNAL_ERROR:
     return exitInternal;
+  case PTC_NO_DEVICE:
+    return exitNoDevice;
   }
   return exitRunFailure;
 }
 
 std::string formatValue(const ptc_value &value) {
+  if (value.element)
+    return (Twine(value.name) + (value.optional ? " optional" : " sequence of") + formatValue(*value.element)).str();
+  if (value.rank < 0)
+    return (Twine(value.name) + " " + formatType(value.dtype) + " of any shape").str();
   std::string text = (Twine(value.name) + " " + formatType(value.dtype) + " [").str();
   for (int32_t i = 0; i < value.rank; ++i)
     text += (i ? ", " : "") + std::string(value.dims[i].text);
@@ -225,6 +231,8 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
       out[i].data = nullptr;
   if (ptc_status status = entry->run(context, function, in.data(), out.data(), nullptr, nullptr))
     return failed(status, "run");
+  for (Tensor &output : outputs)
+    output.collect();
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (interface.outputs[i].alias >= 0) {
       outputs[i].bytes = inputs[interface.outputs[i].alias].bytes;

@@ -7,33 +7,21 @@ using namespace llvm;
 
 namespace ptc {
 
-static uint8_t codeOf(mlir::Type type) {
-  if (type.isBF16())
-    return PTC_BFLOAT;
-  if (isa<mlir::Float8E4M3FNType>(type))
-    return PTC_FLOAT8_E4M3FN;
-  if (isa<mlir::Float8E4M3FNUZType>(type))
-    return PTC_FLOAT8_E4M3FNUZ;
-  if (isa<mlir::Float8E5M2Type>(type))
-    return PTC_FLOAT8_E5M2;
-  if (isa<mlir::Float8E5M2FNUZType>(type))
-    return PTC_FLOAT8_E5M2FNUZ;
-  if (isa<mlir::FloatType>(type))
-    return PTC_FLOAT;
-  if (type.isInteger(1))
-    return PTC_BOOL;
-  return type.isUnsignedInteger() ? PTC_UINT : PTC_INT;
-}
-
 ptc_dtype dtypeOf(mlir::Type elementType) {
-  unsigned bits = elementType.getIntOrFloatBitWidth();
-  return {codeOf(elementType), static_cast<uint8_t>(bits == 1 ? 8 : bits), 1};
+  int64_t code = prim::getTypeCode(elementType);
+  return {static_cast<uint8_t>(code >> 8), static_cast<uint8_t>(code & 255), 1};
 }
 
 Tensor fromReference(const eval::Tensor &value) {
-  unsigned bits = value.getElementType().getIntOrFloatBitWidth();
   ptc_dtype dtype = dtypeOf(value.getElementType());
   Tensor tensor = Tensor::zeros(dtype, value.getShape().vec());
+  if (!tensor.isNumeric()) {
+    tensor.texts = value.getTexts();
+    for (const eval::Tensor &item : value.getItems())
+      tensor.items.push_back(fromReference(item));
+    return tensor;
+  }
+  unsigned bits = value.getElementType().getIntOrFloatBitWidth();
   if (dtype.bits >= 8) {
     tensor.bytes.assign(value.getBytes().begin(), value.getBytes().end());
     return tensor;
@@ -43,14 +31,31 @@ Tensor fromReference(const eval::Tensor &value) {
   return tensor;
 }
 
+/// The type of what a sequence holds is that of its declaration, with a tensor's own dims.
+static Expected<eval::Tensor> toReference(mlir::Type elementType, const Tensor &given) {
+  if (given.isNumeric())
+    return eval::Tensor::fromPacked(elementType, given.shape, {given.bytes.data(), given.bytes.size()});
+  Expected<eval::Tensor> value = eval::Tensor::create(elementType, given.shape);
+  if (!value)
+    return value.takeError();
+  llvm::copy(given.texts, value->getTexts().begin());
+  auto sequence = dyn_cast<prim::SequenceType>(elementType);
+  for (const Tensor &item : given.items) {
+    Expected<eval::Tensor> inner = toReference(cast<mlir::TensorType>(sequence.getElement()).getElementType(), item);
+    if (!inner)
+      return inner.takeError();
+    value->getItems().push_back(std::move(*inner));
+  }
+  return value;
+}
+
 Expected<std::vector<eval::Tensor>> toReference(mlir::func::FuncOp function, const std::vector<Tensor> &inputs) {
   std::vector<eval::Tensor> values;
   if (function.getNumArguments() != inputs.size())
     return exitError(exitUsage, "the model has " + Twine(function.getNumArguments()) + " inputs; the library has " +
                                     Twine(inputs.size()));
   for (auto [argument, input] : llvm::zip_equal(function.getArguments(), inputs)) {
-    Expected<eval::Tensor> value =
-        eval::Tensor::fromPacked(prim::getElementType(argument), input.shape, {input.bytes.data(), input.bytes.size()});
+    Expected<eval::Tensor> value = toReference(prim::getElementType(argument), input);
     if (!value)
       return value.takeError();
     values.push_back(std::move(*value));

@@ -22,6 +22,12 @@ struct RunOptions {
 /// "y float32 1x1000: min -1.5 max 9.25 mean 0.01, most at 281: [0.1, 0.2, ...]"
 static void summarize(raw_ostream &os, StringRef name, const Tensor &tensor) {
   int64_t count = tensor.elementCount(), most = 0, nans = 0;
+  if (tensor.dtype.code == PTC_SEQUENCE) {
+    os << name << " sequence of " << tensor.items.size() << "\n";
+    for (auto [i, item] : enumerate(tensor.items))
+      summarize(os, (name + "[" + Twine(i) + "]").str(), item);
+    return;
+  }
   os << name << ' ' << formatType(tensor.dtype) << ' ' << formatShape(tensor.shape);
   double least = INFINITY, sum = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -32,7 +38,7 @@ static void summarize(raw_ostream &os, StringRef name, const Tensor &tensor) {
     if (value > tensor.at(most))
       most = i;
   }
-  if (count > 1)
+  if (count > 1 && tensor.isNumeric())
     os << format(": min %.6g max %.6g mean %.6g, most at %lld", least, tensor.at(most), sum / count,
                  static_cast<long long>(most));
   if (nans)
@@ -40,7 +46,7 @@ static void summarize(raw_ostream &os, StringRef name, const Tensor &tensor) {
   os << ": [";
   constexpr int64_t shown = 8;
   for (int64_t i = 0; i < std::min(count, shown); ++i)
-    os << (i ? ", " : "") << format("%.6g", tensor.at(i));
+    os << (i ? ", " : "") << tensor.text(i);
   os << (count > shown ? ", ...]\n" : "]\n");
 }
 
@@ -70,8 +76,11 @@ static Error writeOutputs(const ptc_function &function, const std::vector<Tensor
   for (StringRef spec : specs) {
     if (spec.consume_front("@")) {
       NamedTensors all;
-      for (unsigned i = 0; i < function.output_count; ++i)
+      for (unsigned i = 0; i < function.output_count; ++i) {
+        if (outputs[i].dtype.code == PTC_SEQUENCE)
+          return writeTensor(spec, function.outputs[i].name, outputs[i]); // says why not
         all.emplace_back(function.outputs[i].name, outputs[i]);
+      }
       if (Error error = writeFile(spec, formatNpz(all)))
         return error;
       continue;

@@ -34,12 +34,12 @@ struct VerifyOptions {
 } // namespace
 
 /// input_0.pb, input_1.pb, ... or output_0.pb, ... of ONNX's test folders.
-static Expected<std::vector<Tensor>> readNumbered(StringRef folder, StringRef stem, size_t count) {
+static Expected<std::vector<Tensor>> readNumbered(StringRef folder, StringRef stem, ArrayRef<ptc_value> values) {
   std::vector<Tensor> tensors;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     SmallString<128> path(folder);
     sys::path::append(path, stem + "_" + Twine(i) + ".pb");
-    Expected<Tensor> tensor = readTensor(path);
+    Expected<Tensor> tensor = readValue(path, values[i]);
     if (!tensor)
       return tensor.takeError();
     tensors.push_back(std::move(*tensor));
@@ -49,7 +49,7 @@ static Expected<std::vector<Tensor>> readNumbered(StringRef folder, StringRef st
 
 static Expected<std::vector<Tensor>> inputsOf(const ptc_function &function, const VerifyOptions &options) {
   if (!options.folder.empty())
-    return readNumbered(options.folder, "input", function.input_count);
+    return readNumbered(options.folder, "input", {function.inputs, function.input_count});
   Expected<SymbolDims> dims = parseDims(options.dims);
   if (!dims)
     return dims.takeError();
@@ -69,7 +69,8 @@ static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_functi
                                               const VerifyOptions &options, const std::vector<Tensor> &inputs) {
   StringRef against = options.against, suffix = sys::path::extension(against);
   if (!options.folder.empty()) {
-    Expected<std::vector<Tensor>> read = readNumbered(options.folder, "output", function.output_count);
+    Expected<std::vector<Tensor>> read =
+        readNumbered(options.folder, "output", {function.outputs, function.output_count});
     return read ? Expected<NamedTensors>(withNames(function, std::move(*read))) : read.takeError();
   }
   if (suffix == ".npz")
@@ -117,7 +118,10 @@ static bool compareOutput(Session &session, StringRef name, const Tensor &actual
   os << (isOk ? "ok; " : "") << format("largest difference %.3g", difference.largest);
   if (actual.isFloat())
     os << ", " << difference.largestUlp << " ulp";
-  if (difference.worst >= 0)
+  if (difference.worst >= 0 && !actual.isNumeric())
+    os << "; at " << difference.worst << ": " << actual.text(difference.worst) << ", expected "
+       << wanted.text(difference.worst);
+  else if (difference.worst >= 0)
     os << format("; at %lld: %.9g, expected %.9g", static_cast<long long>(difference.worst),
                  actual.at(difference.worst), wanted.at(difference.worst));
   os << '\n';

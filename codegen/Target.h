@@ -18,24 +18,35 @@ namespace ptc::codegen {
 /// A processor that code is made for. Levels of one library share the triple.
 struct Level {
   std::string name;
-  std::string triple;
+  std::string triple;    // of the library
   uint64_t features = 0; // what it takes to run: PTC_RT_... bits (runtime/include/ptc/descriptor.h)
+};
+
+/// How a kernel of a device is launched, one block for each of its iterations: ptc_rt_device_kernel.
+struct DeviceLaunch {
+  unsigned threads = 0, rows = 0; // of a block
+  unsigned buffers = 0, symbols = 0;
+  bool checksIndices = false, hasScratch = false;
 };
 
 /// One kernel for one level.
 struct KernelCode {
   std::string kernel, level;
-  llvm::SmallVector<char, 0> object; // of targets whose kernels are linked
-  std::string llvmText, assembly;    // if text was asked for
-  uint64_t codeBytes = 0;            // of executable sections
+  llvm::SmallVector<char, 0>
+      object; // of targets whose kernels are linked; with `launch`: what the device's driver loads
+  std::optional<DeviceLaunch> launch; // of targets whose kernels run on a device
+  std::string llvmText, assembly;     // if text was asked for
+  uint64_t codeBytes = 0;             // of executable sections
   object::CodeFacts facts;
 };
 
 /// What a user asks of all kernels.
 struct CodeOptions {
-  unsigned optLevel = 2;  // 0: as emitted, 1: cheap passes, 2: what pays, 3: LLVM's own pipeline besides
-  bool contracts = true;  // a product and the sum it enters may be rounded once
-  bool wantsText = false; // LLVM and assembly text beside the object
+  unsigned optLevel = 2;   // 0: as emitted, 1: cheap passes, 2: what pays, 3: LLVM's own pipeline besides
+  bool contracts = true;   // a product and the sum it enters may be rounded once
+  bool wantsText = false;  // LLVM and assembly text beside the object
+  bool wantsObject = true; // a library is made
+  std::string assembler;   // of targets whose assembler is not part of ptc: its path; empty: none
   std::string
       listing; // the file, without folder, that locations of the kernel's ops are in, for debug info; empty: none
 };

@@ -1,4 +1,5 @@
 #include "compiler/Artefact.h"
+#include "codegen/gpu/Assembler.h"
 #include "codegen/object/EmitObject.h"
 #include "compiler/KernelBenchmark.h"
 #include "compiler/SaveTemps.h"
@@ -8,6 +9,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -75,8 +77,8 @@ Error Artefact::chooseLevels() {
   }
   if (rows.empty())
     return exitError(exitUsage, info.levelFlag + " names no level", listLevels(target, isLinked));
-  if (info.oneLevel && rows.size() > 1)
-    return exitError(exitUsage, info.levelFlag + ": an output of --target=" + info.name + " is for one level",
+  if (info.oneLevelText && plan.find(OutputKind::Assembly) && rows.size() > 1)
+    return exitError(exitUsage, info.levelFlag + ": text of --target=" + info.name + " is for one level",
                      "compile once for each");
   llvm::sort(rows); // of one table, from low to high
   for (const StringRef *row : rows) {
@@ -109,12 +111,17 @@ Error Artefact::checkOptions() {
   if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
     return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
                      "--fp=strict or contract");
-  if (compilation.options.debugInfo && !llvm::is_contained(info.outputs, "so"))
-    return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "a target that makes libraries");
+  if (compilation.options.debugInfo && (info.runsOnDevice || !llvm::is_contained(info.outputs, "so")))
+    return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "--target=cpu");
   if (!compilation.options.taps.empty() && !llvm::is_contained(info.outputs, "so"))
     return exitError(exitUsage, "--target=" + info.name + " has no --tap", "a target that makes libraries");
   if (Error error = chooseLevels())
     return error;
+  const std::string &asked = compilation.options.assembler;
+  if (info.runsOnDevice && asked != "none")
+    assembler = asked == "auto" ? gpu::findAssembler() : asked;
+  if (!assembler.empty() && !sys::fs::can_execute(assembler))
+    return exitError(exitUsage, "--ptxas=" + asked + " is no program", "the path of ptxas, auto or none");
   return checkLibraryOptions();
 }
 
@@ -130,7 +137,7 @@ Error Artefact::checkLibraryOptions() {
     hostInputs.levels.push_back({level.name, level.features});
   hostInputs.name = plan.name;
   hostInputs.compiler = "ptc " + compilation.hooks.version;
-  hostInputs.threading = *threading;
+  hostInputs.threading = target.getInfo().runsOnDevice ? host::Threading::None : *threading;
   hostInputs.weightsPlace = *place;
   hostInputs.weightsFile = sys::path::filename(plan.weights).str();
   return Error::success();
@@ -183,6 +190,8 @@ Error Artefact::generateCode() {
   request.options.listing = asked.debugInfo ? listingName() : "";
   request.options.wantsText =
       !asked.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
+  request.options.wantsObject = plan.lastPhase() == Phase::Link;
+  request.options.assembler = assembler;
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
   size_t failed = 0;
   Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
@@ -192,6 +201,7 @@ Error Artefact::generateCode() {
     return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
   }
   codes = std::move(*compiled);
+  describeDeviceCode();
   interface = host::describeInterface(hostInputs);
   if (plan.needsHost)
     if (Error error = generateHost())
@@ -199,6 +209,19 @@ Error Artefact::generateCode() {
   if (Error error = saveKernels())
     return error;
   return writeCodeTexts();
+}
+
+/// Kernels of a device are data of the host's module, in the order of its table.
+void Artefact::describeDeviceCode() {
+  if (!target.getInfo().runsOnDevice)
+    return;
+  host::DeviceCode &device = hostInputs.device.emplace();
+  device.images.resize(levels.size());
+  for (auto [i, code] : llvm::enumerate(codes)) {
+    if (i % levels.size() == 0)
+      device.kernels.push_back(code.launch.value_or(codegen::DeviceLaunch()));
+    device.images[i % levels.size()].push_back({code.object.data(), code.object.size()});
+  }
 }
 
 Error Artefact::planKernels() {
@@ -288,8 +311,9 @@ Error Artefact::saveKernels() {
   }
   if (!plan.needsHost)
     return Error::success();
-  if (Error error = saveBenchmarks())
-    return error;
+  if (!hostInputs.device)
+    if (Error error = saveBenchmarks())
+      return error;
   return saveText(folder, "host.ll", hostText);
 }
 
@@ -366,8 +390,9 @@ Error Artefact::link() {
   artifact::LinkInputs inputs{.triple = Triple(levels.front().triple), .name = plan.name};
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
   std::deque<SmallVector<char, 0>> named;
-  if (Error error = addKernels(inputs, named))
-    return error;
+  if (!hostInputs.device)
+    if (Error error = addKernels(inputs, named))
+      return error;
   inputs.exported = host::typedNames(interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = weights->getBlobs();

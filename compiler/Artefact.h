@@ -45,6 +45,7 @@ public:
 private:
   llvm::Error chooseLevels();
   llvm::Error checkLibraryOptions();
+  void describeDeviceCode();
   llvm::Error planKernels();
   std::string listingName() const;
   llvm::Error writeListing();
@@ -73,6 +74,7 @@ private:
   std::vector<codegen::KernelCode> codes;    // kernels x levels
   llvm::SmallVector<char, 0> hostObject;
   std::string hostText;
+  std::string assembler; // of a device's kernels; empty: none
   artifact::LinkResult linked;
 };
 

@@ -40,7 +40,7 @@ static SupportedTarget describe(const codegen::Target &target) {
     llvm::Triple triple(level->triple);
     bool isLinked = llvm::is_contained(info.outputs, "so") && artifact::runtimeObject(artifact::runtimeTriple(triple));
     std::optional<bool> runsHere;
-    if (isLinked || best)
+    if (!info.runsOnDevice && (isLinked || best))
       runsHere = !isAboveBest && triple.getArch() == host.getArch();
     row.levels.push_back({level->name, level->triple, isLinked, runsHere});
     isAboveBest |= best == name;

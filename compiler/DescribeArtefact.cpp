@@ -80,11 +80,17 @@ std::vector<artifact::KernelEntry> Artefact::describeKernels() {
         entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
         entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
         entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
+        if (hostInputs.device)
+          entry.grid = amountOf(atLaunch(exprOf(kernel.getIterations()), kernel, launch), hints);
         entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
       });
     }
     for (const codegen::KernelCode &code : ArrayRef(codes).slice(i * levels.size(), levels.size()))
       entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
+    if (const std::optional<codegen::DeviceLaunch> &launch = codes[i * levels.size()].launch) {
+      entry.block[0] = launch->threads;
+      entry.block[1] = launch->rows;
+    }
     entries.push_back(std::move(entry));
   }
   return entries;

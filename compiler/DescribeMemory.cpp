@@ -12,12 +12,13 @@ using namespace llvm;
 namespace ptc {
 
 namespace {
-/// The launches of a program in order. An `if`, a loop or a bind stands for the launch after its value was read.
+/// The launches of a program in order. An `if`, a loop or a bind stands for the launch after its value was read, a call
+/// for the next one.
 class LaunchOrder {
 public:
   explicit LaunchOrder(loop::ProgramOp program) {
     program.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
-      if (loop::isControlFlow(op) || isa<loop::BindOp>(op))
+      if (loop::isControlFlow(op) || isa<loop::BindOp, loop::CallOp>(op))
         numbers[op] = int64_t(nodes.size());
       if (!isa<loop::LaunchOp>(op))
         return;

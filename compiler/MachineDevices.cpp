@@ -4,6 +4,7 @@
 // loaded runs code of its own, and a driver that does not fit its kernel module may crash or hang in it: all of that
 // happens in a child process, which has ten seconds and sends what it saw through a pipe. A child that dies has said
 // something too.
+#include "codegen/gpu/Assembler.h"
 #include "compiler/Machine.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -12,7 +13,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 #include <csignal>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -160,13 +160,9 @@ static Finding gpuDriver() {
 }
 
 static Finding ptxas() {
-  StringRef folders[] = {"/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/cuda/bin"};
-  ErrorOr<std::string> path = sys::findProgramByName("ptxas");
-  if (!path)
-    path = sys::findProgramByName("ptxas", folders);
-  if (path)
-    return {"ptxas", State::Ok, *path, ""};
-  return {"ptxas", State::Absent, "not on PATH, nor in " + join(ArrayRef(folders), ", "),
+  if (std::string path = gpu::findAssembler(); !path.empty())
+    return {"ptxas", State::Ok, path, ""};
+  return {"ptxas", State::Absent, "not on PATH, nor in " + join(gpu::getToolkitFolders(), ", "),
           "ptc needs none: the driver compiles PTX when it is loaded; ptxas of the CUDA toolkit does it beforehand"};
 }
 

@@ -91,6 +91,8 @@ static option::List kindsOf(const CompileOptions &options, const TargetInfo &tar
   if (!isLibrary(kind))
     return {kind.str()};
   suffix.consume_front(".");
+  if (suffix == "ptx" && llvm::is_contained(target.outputs, suffix))
+    return {suffix.str()};
   return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "hpp", "json"};
 }
 

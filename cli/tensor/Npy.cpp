@@ -4,6 +4,7 @@
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Endian.h"
 
 using namespace llvm;
@@ -53,6 +54,61 @@ static std::optional<ptc_dtype> parseType(StringRef descr) {
   return std::nullopt;
 }
 
+/// numpy's strings: all elements have the room of the longest, zeros behind them. 'U': code points of 4 bytes.
+static std::optional<Error> readStrings(StringRef descr, StringRef contents, Tensor &tensor, StringRef path) {
+  unsigned width;
+  if (descr.size() < 3 || (descr[1] != 'U' && descr[1] != 'S') || descr[0] == '>' ||
+      descr.drop_front(2).getAsInteger(10, width) || width > (1u << 28))
+    return std::nullopt;
+  bool isWide = descr[1] == 'U';
+  tensor.dtype = {PTC_STRING, 128, 1};
+  uint64_t each = uint64_t(width) * (isWide ? 4 : 1), count = tensor.elementCount();
+  if (contents.size() < each * count)
+    return badNpy(path,
+                  "it has " + Twine(contents.size()) + " bytes of elements, its shape needs " + Twine(each * count));
+  for (uint64_t i = 0; i < count; ++i) {
+    StringRef raw = contents.substr(i * each, each);
+    std::string text;
+    for (; isWide && !raw.empty(); raw = raw.drop_front(4)) {
+      char utf8[4], *end = utf8;
+      uint32_t code = support::endian::read32le(raw.data());
+      if (code == 0)
+        break;
+      if (!ConvertCodePointToUTF8(code, end))
+        return badNpy(path, "element " + Twine(i) + " has a character that is none");
+      text.append(utf8, end);
+    }
+    tensor.texts.push_back(isWide ? text : raw.rtrim('\0').str());
+  }
+  return Error::success();
+}
+
+/// As numpy would write them: UTF-32, where all are UTF-8; else bytes.
+static std::pair<std::string, std::string> formatStrings(const Tensor &tensor) {
+  std::vector<SmallVector<UTF32>> wide;
+  size_t width = 1, bytes = 1;
+  bool isUtf8 = true;
+  for (const std::string &text : tensor.texts) {
+    const auto *at = reinterpret_cast<const UTF8 *>(text.data()), *end = at + text.size();
+    bytes = std::max(bytes, text.size());
+    for (wide.emplace_back(); at != end && isUtf8;) {
+      wide.back().push_back(0);
+      isUtf8 = convertUTF8Sequence(&at, end, &wide.back().back(), strictConversion) == conversionOK;
+    }
+    width = std::max(width, wide.back().size());
+  }
+  std::string contents;
+  for (auto [text, codes] : zip(tensor.texts, wide)) {
+    if (!isUtf8) {
+      contents += text + std::string(bytes - text.size(), '\0');
+      continue;
+    }
+    codes.resize(width);
+    contents.append(reinterpret_cast<const char *>(codes.data()), 4 * width);
+  }
+  return {isUtf8 ? "<U" + std::to_string(width) : "|S" + std::to_string(bytes), contents};
+}
+
 static bool parseShape(StringRef text, std::vector<int64_t> &shape) {
   uint64_t count = 1;
   while (!(text = text.ltrim(" ,")).empty()) {
@@ -79,13 +135,15 @@ Expected<Tensor> parseNpy(StringRef bytes, StringRef path) {
   Tensor tensor;
   StringRef descr = valueOf(header, "descr");
   std::optional<ptc_dtype> dtype = parseType(descr);
-  if (!dtype)
-    return badNpy(path, "element type '" + descr + "' is not supported");
-  tensor.dtype = *dtype;
   if (!parseShape(valueOf(header, "shape"), tensor.shape))
     return badNpy(path, "its shape (" + valueOf(header, "shape") + ") is not valid");
   if (valueOf(header, "fortran_order") == "True" && tensor.shape.size() > 1)
     return badNpy(path, "it is in Fortran order; save numpy.ascontiguousarray(x)");
+  if (std::optional<Error> strings = readStrings(descr, contents, tensor, path))
+    return *strings ? Expected<Tensor>(std::move(*strings)) : Expected<Tensor>(std::move(tensor));
+  if (!dtype)
+    return badNpy(path, "element type '" + descr + "' is not supported");
+  tensor.dtype = *dtype;
   size_t needed = byteSize(tensor.dtype, tensor.elementCount());
   if (contents.size() < needed)
     return badNpy(path, "it has " + Twine(contents.size()) + " bytes of elements, its shape needs " + Twine(needed));
@@ -104,7 +162,12 @@ std::string formatNpy(const Tensor &tensor) {
   // Packed types are written as the bytes they are packed in.
   bool packed = dtype.bits < 8;
   std::string header = "{'descr': '";
-  header += packed ? "|u1" : std::string(dtype.bits == 8 ? "|" : "<") + kind + std::to_string(dtype.bits / 8);
+  std::pair<std::string, std::string> strings;
+  if (dtype.code == PTC_STRING)
+    strings = formatStrings(tensor);
+  header += dtype.code == PTC_STRING ? strings.first
+            : packed                 ? "|u1"
+                                     : std::string(dtype.bits == 8 ? "|" : "<") + kind + std::to_string(dtype.bits / 8);
   header += "', 'fortran_order': False, 'shape': (";
   std::vector<int64_t> shape = packed ? std::vector<int64_t>{static_cast<int64_t>(tensor.bytes.size())} : tensor.shape;
   for (int64_t extent : shape)
@@ -119,6 +182,8 @@ std::string formatNpy(const Tensor &tensor) {
   std::string result = magic.str() + std::string("\x01\x00", 2);
   result += static_cast<char>(header.size() & 255);
   result += static_cast<char>(header.size() >> 8);
+  if (dtype.code == PTC_STRING)
+    return result + header + strings.second;
   return result + header + std::string(tensor.bytes.data(), tensor.bytes.size());
 }
 

@@ -2,6 +2,8 @@
 #include "compiler/artifact/Header.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -56,7 +58,56 @@ int64_t Tensor::elementCount() const {
   return count;
 }
 
+template <typename Struct> static Struct *structsOf(std::vector<char> &bytes) {
+  return reinterpret_cast<Struct *>(bytes.data()); // aligned as all that is allocated
+}
+
+static Tensor copyOf(const ptc_tensor &view) {
+  Tensor tensor{view.dtype, {view.shape, view.shape + view.rank}, {}};
+  tensor.bytes.resize(byteSize(view.dtype, tensor.elementCount()));
+  if (!tensor.bytes.empty())
+    std::memcpy(tensor.bytes.data(), static_cast<const char *>(view.data) + view.byte_offset, tensor.bytes.size());
+  tensor.collect();
+  return tensor;
+}
+
+void Tensor::collect() {
+  if (dtype.code == PTC_STRING) {
+    texts.clear();
+    for (const ptc_string &string : ArrayRef(structsOf<ptc_string>(bytes), elementCount()))
+      texts.emplace_back(string.bytes ? string.data : "", string.bytes);
+  } else if (dtype.code == PTC_SEQUENCE) {
+    items.clear();
+    auto *sequence = structsOf<ptc_sequence>(bytes);
+    for (const ptc_tensor &item : ArrayRef(sequence->tensors, sequence->count))
+      items.push_back(copyOf(item));
+  }
+}
+
+std::string Tensor::text(int64_t i) const {
+  if (dtype.code == PTC_STRING) {
+    std::string quoted;
+    raw_string_ostream(quoted) << '"';
+    for (char c : texts[i])
+      quoted += (c == '"' || c == '\\') ? std::string("\\") + c : std::string(1, c);
+    return quoted + '"';
+  }
+  std::string number;
+  raw_string_ostream(number) << format("%.6g", at(i));
+  return number;
+}
+
 ptc_tensor Tensor::view() {
+  if (!isNumeric())
+    bytes.resize(byteSize(dtype, elementCount()));
+  for (auto [i, string] : enumerate(texts))
+    structsOf<ptc_string>(bytes)[i] = {string.data(), static_cast<int64_t>(string.size())};
+  if (dtype.code == PTC_SEQUENCE) {
+    views.clear();
+    for (Tensor &item : items)
+      views.push_back(item.view());
+    *structsOf<ptc_sequence>(bytes) = {static_cast<int64_t>(views.size()), views.data()};
+  }
   return {bytes.data(), {PTC_CPU, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), nullptr, 0};
 }
 
@@ -100,6 +151,8 @@ static uint64_t bitsAt(const Tensor &tensor, int64_t i) {
 }
 
 double Tensor::at(int64_t i) const {
+  if (!isNumeric())
+    return 0;
   uint64_t word = bitsAt(*this, i);
   if (dtype.code == PTC_FLOAT && dtype.bits == 32)
     return std::bit_cast<float>(static_cast<uint32_t>(word));
@@ -164,8 +217,17 @@ static double nextNormal(uint64_t &state) {
   return radius * std::cos(2 * std::numbers::pi * nextUniform(state));
 }
 
+static void fillWords(Tensor &tensor, uint64_t &state) {
+  tensor.texts.resize(tensor.dtype.code == PTC_STRING ? tensor.elementCount() : 0);
+  for (std::string &text : tensor.texts)
+    for (uint64_t word = nextWord(state), left = 1 + word % 8; left > 0; --left)
+      text += static_cast<char>('a' + (word = word / 11) % 26);
+}
+
 void fillRandom(Tensor &tensor, uint64_t seed) {
   uint64_t state = seed;
+  if (!tensor.isNumeric())
+    return fillWords(tensor, state);
   int64_t limit = tensor.dtype.bits >= 8 ? 100 : int64_t(1) << (tensor.dtype.bits - (tensor.dtype.code == PTC_INT));
   for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i) {
     if (tensor.isFloat() || tensor.dtype.code == PTC_COMPLEX)
@@ -176,6 +238,8 @@ void fillRandom(Tensor &tensor, uint64_t seed) {
 }
 
 void fillOnes(Tensor &tensor) {
+  if (!tensor.isNumeric())
+    return tensor.texts.assign(tensor.dtype.code == PTC_STRING ? tensor.elementCount() : 0, "1");
   for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i)
     setElement(tensor, i, 1);
 }

@@ -1,4 +1,5 @@
-// A dense tensor in memory, as a command line names it: element type, shape and row-major bytes.
+// A value in memory, as a command line names it: a dense tensor of numbers (element type, shape and row-major bytes) or
+// of strings, or a sequence of such values.
 #ifndef PTC_CLI_TENSOR_TENSOR_H
 #define PTC_CLI_TENSOR_TENSOR_H
 
@@ -22,7 +23,10 @@ constexpr uint8_t opaqueCode = 255;
 struct Tensor {
   ptc_dtype dtype = {PTC_FLOAT, 32, 1};
   std::vector<int64_t> shape;
-  std::vector<char> bytes;
+  std::vector<char> bytes;        // of strings and sequences: the structs that the ABI passes, made by view()
+  std::vector<std::string> texts; // the elements of a tensor of strings
+  std::vector<Tensor> items;      // the tensors of a sequence
+  std::vector<ptc_tensor> views;  // of the items, made by view()
 
   static Tensor zeros(ptc_dtype dtype, std::vector<int64_t> shape);
   /// Zeros for the dtype and shape; false, and no bytes, where their size overflows or the memory is not to be had.
@@ -30,10 +34,15 @@ struct Tensor {
   int64_t elementCount() const;
   /// The tensor as the ABI passes it. It refers to this object's members.
   ptc_tensor view();
+  /// Takes over what a run has written: strings and sequences lie in the context that ran.
+  void collect();
+  bool isNumeric() const { return dtype.code != PTC_STRING && dtype.code != PTC_SEQUENCE; }
+  /// Element i as a person reads it.
+  std::string text(int64_t i) const;
   /// Element i as the nearest double; `complex` numbers: their real part. Integers beyond 2^53 are rounded.
   double at(int64_t i) const;
   bool isFloat() const {
-    return dtype.code == PTC_FLOAT || dtype.code == PTC_BFLOAT || dtype.code >= PTC_FLOAT8_E4M3FN;
+    return isNumeric() && (dtype.code == PTC_FLOAT || dtype.code == PTC_BFLOAT || dtype.code >= PTC_FLOAT8_E4M3FN);
   }
 };
 
@@ -41,7 +50,7 @@ struct Tensor {
 size_t byteSize(ptc_dtype dtype, int64_t count);
 
 /// Pseudo-random values that depend on the seed alone: floats from a normal distribution, integers from 0 to 99 within
-/// their type, booleans fair.
+/// their type, booleans fair, strings words of one to eight letters. A sequence stays empty.
 void fillRandom(Tensor &tensor, uint64_t seed);
 void fillOnes(Tensor &tensor);
 

@@ -58,7 +58,19 @@ Expected<Tensor> readTensor(StringRef path) {
   return parseNpy(*bytes, path);
 }
 
+Expected<Tensor> readValue(StringRef path, const ptc_value &value) {
+  if (value.dtype.code != PTC_SEQUENCE)
+    return readTensor(path);
+  Expected<std::string> bytes = readFile(path);
+  if (!bytes)
+    return bytes.takeError();
+  return value.optional ? parseOptionalProto(*bytes, path) : parseSequenceProto(*bytes, path);
+}
+
 Error writeTensor(StringRef path, StringRef name, const Tensor &tensor) {
+  if (tensor.dtype.code == PTC_SEQUENCE)
+    return exitError(exitUsage, "'" + name + "' is a sequence, which '" + path + "' cannot hold",
+                     "programs get it through ptc_sequence, and Python as a list");
   if (sys::path::extension(path) == ".npz")
     return writeFile(path, formatNpz({{name.str(), tensor}}));
   return writeFile(path, formatNpy(tensor));

@@ -19,9 +19,15 @@ llvm::Expected<NamedTensors> parseNpz(llvm::StringRef bytes, llvm::StringRef pat
 std::string formatNpz(const NamedTensors &tensors);
 
 llvm::Expected<Tensor> parseTensorProto(llvm::StringRef bytes, llvm::StringRef path);
+/// Of tensors; an optional value is a sequence of at most one.
+llvm::Expected<Tensor> parseSequenceProto(llvm::StringRef bytes, llvm::StringRef path);
+llvm::Expected<Tensor> parseOptionalProto(llvm::StringRef bytes, llvm::StringRef path);
 
-/// By the file's suffix: .npy, .npz (with exactly one array, or "FILE.npz:NAME"), .pb.
+/// By the file's suffix: .npy, .npz (with exactly one array, or "FILE.npz:NAME"), .pb. A sequence lies in a .pb file
+/// alone.
 llvm::Expected<Tensor> readTensor(llvm::StringRef path);
+/// What a file holds for this value of a model.
+llvm::Expected<Tensor> readValue(llvm::StringRef path, const ptc_value &value);
 /// All of a .npz file's arrays.
 llvm::Expected<NamedTensors> readTensors(llvm::StringRef path);
 /// .npy, or .npz with one array named `name`; "-" is not a file.

@@ -1,6 +1,7 @@
 // ONNX's serialised TensorProto, as the official test suites store inputs and outputs.
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/DiagnosticRendering.h"
+#include <onnx/onnx-data.pb.h>
 #include <onnx/onnx_pb.h>
 
 using namespace llvm;
@@ -18,6 +19,8 @@ static std::optional<ptc_dtype> dtypeOf(int type) {
     return ptc_dtype{PTC_FLOAT, 16, 1};
   case TensorProto::BFLOAT16:
     return ptc_dtype{PTC_BFLOAT, 16, 1};
+  case TensorProto::STRING:
+    return ptc_dtype{PTC_STRING, 128, 1};
   case TensorProto::BOOL:
     return ptc_dtype{PTC_BOOL, 8, 1};
   case TensorProto::INT4:
@@ -88,13 +91,61 @@ static void copyFields(const TensorProto &proto, Tensor &tensor) {
   }
 }
 
+static Expected<Tensor> convert(const TensorProto &proto, StringRef path);
+
+template <typename Proto> static Error parse(Proto &proto, StringRef bytes, StringRef path) {
+  if (bytes.size() <= INT32_MAX && proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error::success();
+  return exitError(exitUsage, "'" + path + "' cannot be read as an ONNX value: it is not a serialised " +
+                                  Proto::descriptor()->name());
+}
+
+static Expected<Tensor> sequenceOf(const google::protobuf::RepeatedPtrField<TensorProto> &tensors, StringRef path) {
+  Tensor sequence{{PTC_SEQUENCE, 128, 1}, {}, {}};
+  for (const TensorProto &proto : tensors) {
+    Expected<Tensor> item = convert(proto, path);
+    if (!item)
+      return item.takeError();
+    sequence.items.push_back(std::move(*item));
+  }
+  return sequence;
+}
+
+Expected<Tensor> parseSequenceProto(StringRef bytes, StringRef path) {
+  onnx::SequenceProto proto;
+  if (Error error = parse(proto, bytes, path))
+    return std::move(error);
+  if (proto.elem_type() != onnx::SequenceProto::TENSOR && proto.elem_type() != onnx::SequenceProto::UNDEFINED)
+    return exitError(exitUsage, "'" + path + "' is a sequence of what are no tensors");
+  return sequenceOf(proto.tensor_values(), path);
+}
+
+Expected<Tensor> parseOptionalProto(StringRef bytes, StringRef path) {
+  onnx::OptionalProto proto;
+  if (Error error = parse(proto, bytes, path))
+    return std::move(error);
+  Tensor optional{{PTC_SEQUENCE, 128, 1}, {}, {}};
+  if (!proto.has_tensor_value() && !proto.has_sequence_value())
+    return optional;
+  Expected<Tensor> item = proto.has_tensor_value() ? convert(proto.tensor_value(), path)
+                                                   : sequenceOf(proto.sequence_value().tensor_values(), path);
+  if (!item)
+    return item.takeError();
+  optional.items.push_back(std::move(*item));
+  return optional;
+}
+
 Expected<Tensor> parseTensorProto(StringRef bytes, StringRef path) {
   TensorProto proto;
+  if (Error error = parse(proto, bytes, path))
+    return std::move(error);
+  return convert(proto, path);
+}
+
+static Expected<Tensor> convert(const TensorProto &proto, StringRef path) {
   auto bad = [&](const Twine &what) {
     return exitError(exitUsage, "'" + path + "' cannot be read as an ONNX tensor: " + what);
   };
-  if (bytes.size() > INT32_MAX || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return bad("it is not a serialised TensorProto");
   std::optional<ptc_dtype> dtype = dtypeOf(proto.data_type());
   if (!dtype)
     return bad("element type " + Twine(proto.data_type()) + " is not supported");
@@ -103,6 +154,13 @@ Expected<Tensor> parseTensorProto(StringRef bytes, StringRef path) {
     if (extent < 0 || (extent > 0 && count > (uint64_t(1) << 40) / extent))
       return bad("its dims are not valid");
     count *= extent;
+  }
+  if (dtype->code == PTC_STRING) {
+    if (static_cast<uint64_t>(proto.string_data_size()) != count)
+      return bad("it has " + Twine(proto.string_data_size()) + " strings, its dims need " + Twine(count));
+    Tensor tensor{*dtype, {proto.dims().begin(), proto.dims().end()}, {}};
+    tensor.texts.assign(proto.string_data().begin(), proto.string_data().end());
+    return tensor;
   }
   Tensor tensor = Tensor::zeros(*dtype, {proto.dims().begin(), proto.dims().end()});
   if (!proto.has_raw_data())

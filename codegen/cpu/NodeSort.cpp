@@ -1,11 +1,12 @@
 //===- NodeSort.cpp - stable sort of rows ---------------------------------===//
 //
-// Keys become signed 64-bit integers in the order wanted (floats by their bits, -0 equal to +0, NaN above everything;
-// descending order by complement), each with its index, and are sorted bottom-up by merging runs of 1, 2, 4, ...
-// between two arrays: n log n steps without unpredictable branches (the merge selects), stable because the left run
-// wins ties. The body then reads the key region again at each index, so that values keep their bits.
+// Keys become signed 64-bit integers in the order wanted (codegen/common/SortKeys.h), each with its index, and are
+// sorted bottom-up by merging runs of 1, 2, 4, ... between two arrays: n log n steps without unpredictable branches
+// (the merge selects), stable because the left run wins ties. The body then reads the key region again at each index,
+// so that values keep their bits.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/SortKeys.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,46 +33,10 @@ struct RowSort {
   }
   Value load(Value base, Value index) const { return e.createLoad(i64, 1, address(base, index)); }
 
-  Value orderedKey(Value key, bool isUnsigned, bool descending) const;
   Value sorted(Value from, Value to) const;
   void mergeRuns(Value from, Value to, Value low, Value width) const;
 };
 } // namespace
-
-static Value literal(KernelEmitter &e, Type type, APInt value) {
-  return e.invariants.constant(IntegerAttr::get(type, value));
-}
-
-// Bits of a float as an integer of the same order.
-static Value orderedBits(const RowSort &row, Value key) {
-  KernelEmitter &e = row.e;
-  auto type = cast<FloatType>(key.getType());
-  unsigned width = type.getWidth();
-  Type bitsType = IntegerType::get(type.getContext(), width);
-  Value bits = arith::BitcastOp::create(e.builder, e.loc, bitsType, key);
-  Value largest = literal(e, bitsType, APInt::getSignedMaxValue(width));
-  Value zero = literal(e, bitsType, APInt(width, 0));
-  Value infinity = literal(e, bitsType, APFloat::getInf(type.getFloatSemantics()).bitcastToAPInt());
-  Value magnitude = row.create<arith::AndIOp>(bits, largest);
-  Value isNegative = row.compare(arith::CmpIPredicate::slt, bits, zero);
-  Value ordered = row.select(isNegative, row.create<arith::XOrIOp>(bits, largest), bits);
-  ordered = row.select(row.compare(arith::CmpIPredicate::eq, magnitude, zero), zero, ordered);
-  return row.select(row.compare(arith::CmpIPredicate::sgt, magnitude, infinity), largest, ordered);
-}
-
-Value RowSort::orderedKey(Value key, bool isUnsigned, bool descending) const {
-  isUnsigned |= key.getType().isInteger(1);
-  if (isa<FloatType>(key.getType())) {
-    key = orderedBits(*this, key);
-    isUnsigned = false;
-  }
-  if (key.getType() != i64)
-    key = isUnsigned ? arith::ExtUIOp::create(e.builder, e.loc, i64, key).getResult()
-                     : arith::ExtSIOp::create(e.builder, e.loc, i64, key).getResult();
-  else if (isUnsigned)
-    key = create<arith::XOrIOp>(key, literal(e, i64, APInt::getSignedMinValue(64)));
-  return descending ? create<arith::XOrIOp>(key, e.constant(-1)) : key;
-}
 
 // Merges [low, low+width) and the run behind it into `to`. An array is n keys, then n indices.
 void RowSort::mergeRuns(Value from, Value to, Value low, Value width) const {
@@ -137,7 +102,7 @@ void NodeEmitter::emitSort(loop::SortOp op, const EmissionPoint &shared, int64_t
     Value first = e.getLocalMemory(op);
     Value second = row.address(first, row.create<arith::AddIOp>(row.length, row.length));
     e.createLoop(e.constant(0), row.length, 1, {}, [&](Value i, ValueRange) -> SmallVector<Value> {
-      Value key = row.orderedKey(keyAt(i), op.getIsUnsigned(), op.getDescending());
+      Value key = codegen::orderedKey(e, keyAt(i), op.getIsUnsigned(), op.getDescending());
       e.createStore(key, row.address(first, i));
       e.createStore(i, row.address(row.address(first, row.length), i));
       return {};

@@ -1,15 +1,30 @@
 //===- CudaLevels.cpp - the GPU architectures -----------------------------===//
 #include "codegen/gpu/CudaLevels.h"
+#include "runtime/include/ptc/descriptor.h"
 
 using namespace ptc;
 
-// Ampere is the floor: templates to come rely on asynchronous copies.
-static constexpr llvm::StringRef architectures[] = {"sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90", "sm_90a",
-                                                    "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"};
+// Ampere is the floor: templates to come rely on asynchronous copies. A device takes the last that it runs.
+static constexpr llvm::StringRef architectures[] = {"ptx",    "sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90",
+                                                    "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"};
+static constexpr llvm::StringRef floorOfText = "sm_80";
 
 llvm::ArrayRef<llvm::StringRef> gpu::getArchitectures() { return architectures; }
 
-object::TargetLevel gpu::getTargetLevel(llvm::StringRef architecture) {
+llvm::StringRef gpu::getArchitecture(llvm::StringRef level) { return isText(level) ? floorOfText : level; }
+
+uint64_t gpu::getFeatures(llvm::StringRef level) {
+  llvm::StringRef name = getArchitecture(level);
+  name.consume_front("sm_");
+  uint64_t exact = name.consume_back("a") ? PTC_RT_CUDA_EXACT : 0, capability = 0;
+  bool failed = name.getAsInteger(10, capability);
+  assert(!failed && "architectures are numbers");
+  (void)failed;
+  return capability | exact;
+}
+
+object::TargetLevel gpu::getTargetLevel(llvm::StringRef level) {
+  llvm::StringRef architecture = getArchitecture(level);
   return {.triple = "nvptx64-nvidia-cuda",
           .cpu = architecture.str(),
           .tuneCpu = architecture.str(),

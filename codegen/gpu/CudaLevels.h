@@ -8,11 +8,16 @@
 namespace ptc::gpu {
 
 /// Names as the user writes them: "sm_80", "sm_90a". PTX of one runs on every newer one, but that of a name with a
-/// letter on that architecture alone.
+/// letter on that architecture alone. The first, "ptx", is text for the oldest of them, whatever the machine has.
 llvm::ArrayRef<llvm::StringRef> getArchitectures();
+inline bool isText(llvm::StringRef level) { return level == "ptx"; }
+/// "sm_80" of a level.
+llvm::StringRef getArchitecture(llvm::StringRef level);
+/// PTC_RT_CUDA_... bits.
+uint64_t getFeatures(llvm::StringRef level);
 
 /// What codegen/object is told about the architecture. The PTX version is the oldest that knows it.
-object::TargetLevel getTargetLevel(llvm::StringRef architecture);
+object::TargetLevel getTargetLevel(llvm::StringRef level);
 
 } // namespace ptc::gpu
 

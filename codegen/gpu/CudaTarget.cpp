@@ -14,6 +14,7 @@
 #include "codegen/common/LowerToLLVM.h"
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
+#include "codegen/gpu/Assembler.h"
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/gpu/GpuEmitter.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -25,6 +26,8 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -36,7 +39,10 @@ class CudaTarget : public codegen::Target {
 public:
   const TargetInfo &getInfo() const override { return info; }
   llvm::Expected<codegen::Level> describeLevel(StringRef name) const override {
-    return codegen::Level{name.str(), getTargetLevel(name).triple, 0};
+    // The library is for this machine's kind of processor.
+    bool isArm = llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
+    return codegen::Level{name.str(), isArm ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu",
+                          getFeatures(name)};
   }
   void loadDialects(MLIRContext &context) const override;
   std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const override {
@@ -48,11 +54,12 @@ public:
   std::string joinAssembly(ArrayRef<codegen::KernelCode> codes) const override;
 
 private:
-  static constexpr StringRef outputs[] = {"ptx", "llvm"};
+  static constexpr StringRef outputs[] = {"so", "a", "o", "h", "hpp", "json", "ptx", "llvm"};
   const TargetInfo info = {.name = "cuda",
                            .levels = getArchitectures(),
                            .levelFlag = "--gpu",
-                           .oneLevel = true,
+                           .oneLevelText = true,
+                           .runsOnDevice = true,
                            .outputs = outputs,
                            .assemblySuffix = ".ptx"};
 };
@@ -119,6 +126,31 @@ static std::string describeLaunch(loop::KernelOp kernel) {
   return text;
 }
 
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel) {
+  GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
+  return {.threads = unsigned(config.threads),
+          .rows = unsigned(config.rows),
+          .buffers = kernel.getBlock().getNumArguments(),
+          .symbols = unsigned(kernel.getSymbols().size()),
+          .checksIndices = checksIndices(kernel),
+          .hasScratch = needsScratch(kernel)};
+}
+
+// What the driver loads: machine code if there is an assembler, else the text with its end.
+static llvm::Error makeImage(StringRef text, StringRef levelName, StringRef assembler, codegen::KernelCode &code) {
+  if (isText(levelName) || assembler.empty()) {
+    code.object.assign(text.begin(), text.end());
+    code.object.push_back(0);
+    return llvm::Error::success();
+  }
+  auto assembled = assemble(assembler, text, getArchitecture(levelName), code.facts);
+  if (!assembled)
+    return assembled.takeError();
+  code.object = std::move(assembled->cubin);
+  code.codeBytes = assembled->codeBytes;
+  return llvm::Error::success();
+}
+
 static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp kernel, const object::TargetLevel &level,
                                                                 llvm::LLVMContext &context,
                                                                 const codegen::CodeOptions &options) {
@@ -154,6 +186,10 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   if (!text)
     return text.takeError();
   code.assembly = describeLaunch(kernel) + std::string(text->begin(), text->end());
+  code.launch = getLaunch(kernel);
+  if (options.wantsObject)
+    if (llvm::Error error = makeImage({text->data(), text->size()}, levelName, options.assembler, code))
+      return std::move(error);
   return code;
 }
 

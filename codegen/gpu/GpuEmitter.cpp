@@ -1,6 +1,7 @@
 //===- GpuEmitter.cpp - one kernel as the code of one thread --------------===//
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuBarriers.h"
+#include "codegen/gpu/GpuTemplates.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -55,10 +56,17 @@ void GpuEmitter::placeLocals() {
         invariants.add(invariants.mul(isShared ? rowOfBlock : rowOfGrid, stride), emitExpr(local.offset, {}));
     setPointer(buffer, getAddress(isShared ? shared : scratch, builder.getI8Type(), offset));
   }
+  for (const SortMemory &sort : memory.sorts) {
+    Value start = invariants.mul(rowOfGrid, emitExpr(memory.scratchBytes, {}));
+    Value offset = invariants.add(start, emitExpr(sort.offset, {}));
+    setLocalMemory(sort.op, getAddress(scratch, builder.getI8Type(), offset));
+  }
 }
 
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
+  if (auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front()))
+    return emitContraction(*this, contraction);
   SmallVector<Value> sizes;
   SmallVector<Expr> domain = nodes.empty() ? SmallVector<Expr>() : loop::getDomain(nodes.front());
   for (Expr extent : ArrayRef(domain).take_front(size_t(config.spread)))

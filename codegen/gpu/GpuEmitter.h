@@ -36,6 +36,10 @@ public:
   mlir::Value getRegister(llvm::StringRef name);
   /// All writes of the row's threads before are seen by its threads behind.
   void createBarrier();
+  /// The same for all threads of the block.
+  void createBlockBarrier();
+  /// The f32 value that lane `lane` (i64) of the warp has, in all of them.
+  mlir::Value createBroadcast(mlir::Value value, mlir::Value lane);
   /// The values of the lane whose number differs in the bit `distance`.
   llvm::SmallVector<mlir::Value> createShuffle(mlir::ValueRange values, int64_t distance);
   /// `body` where `condition` holds, `carried` unchanged elsewhere.
@@ -50,9 +54,11 @@ public:
   /// Digits of `number` in the mixed radix `sizes` (outermost first). All are i64.
   llvm::SmallVector<mlir::Value> createDigits(mlir::Value number, llvm::ArrayRef<mlir::Value> sizes);
 
+  /// Memory of the block, aligned to 16 bytes.
+  mlir::Value sharedMemory(int64_t bytes);
+
 private:
   void placeLocals();
-  mlir::Value sharedMemory(int64_t bytes);
 
   mlir::ModuleOp module;
   mlir::Value scratch;
@@ -83,6 +89,7 @@ private:
                                           mlir::ValueRange carried, PointBody body);
   void emitReduction(loop::ReductionOp op, const EmissionPoint &point);
   void reduce(loop::ReductionOp op, const codegen::BodyParts &parts, const Team &team, const EmissionPoint &point);
+  void emitScatter(loop::ScatterOp op, const EmissionPoint &point);
   void emitScan(loop::ScanOp op, const EmissionPoint &point);
 
   GpuEmitter &e;

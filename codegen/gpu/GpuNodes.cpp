@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ScanLoop.h"
 #include "codegen/gpu/GpuBarriers.h"
-#include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/GpuTemplates.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -100,7 +100,13 @@ void NodeEmitter::emit(const EmissionPoint &spreadPoint, int64_t spreadLanes) {
     return emitReduction(reduction, point);
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, point);
-  assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "whyUnsupported knows what there is");
+  if (auto sort = dyn_cast<loop::SortOp>(node))
+    return emitSort(e, sort, point);
+  if (auto attention = dyn_cast<loop::AttentionOp>(node))
+    return emitAttention(e, attention, point);
+  if (auto scatter = dyn_cast<loop::ScatterOp>(node))
+    return emitScatter(scatter, point);
+  assert(isa<loop::PointwiseOp>(node) && "whyUnsupported knows what there is");
   SmallVector<Operation *> ops;
   for (Operation &op : node->getRegion(0).front())
     ops.push_back(&op);
@@ -114,6 +120,29 @@ void NodeEmitter::emit(const EmissionPoint &spreadPoint, int64_t spreadLanes) {
   }
   int64_t lanes = e.row.size > 1 && rank > spread ? LaneAnalysis(node, rank - 1).chooseLanes() : 1;
   forPoints(e.row, point, spread, rank, lanes, {}, body);
+}
+
+// Points that may meet are one thread's, in order.
+void NodeEmitter::emitScatter(loop::ScatterOp op, const EmissionPoint &point) {
+  int64_t rank = int64_t(domain.size()), independent = std::max(int64_t(op.getIndependent()), spread);
+  auto rest = [&](const EmissionPoint &at) {
+    forSerialPoints(at, independent, rank, {}, [&](const EmissionPoint &here, int64_t, ValueRange) {
+      BodyEmitter body(e, here);
+      SmallVector<Operation *> ops;
+      for (Operation &inner : op.getBody().front())
+        ops.push_back(&inner);
+      body.emitOps(ops);
+      return SmallVector<Value>();
+    });
+    return SmallVector<Value>();
+  };
+  if (independent > spread || e.row.size == 1) {
+    forPoints(e.row, point, spread, independent, 1, {},
+              [&](const EmissionPoint &at, int64_t, ValueRange) { return rest(at); });
+    return;
+  }
+  e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, e.row.rank, e.constant(0)), {},
+             [&] { return rest(point); });
 }
 
 // An index that loses against every element's, where the values are equal.

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
 #include "codegen/gpu/GpuBarriers.h"
+#include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/LaneAnalysis.h"
 
 using namespace mlir;
@@ -72,22 +73,23 @@ static bool usesDims(Expr extent) {
   });
 }
 
+// Extents in front of the first that depends on another dim: what threads may divide among themselves.
+static int64_t rectangularDims(Operation *node) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  return int64_t(llvm::find_if(domain, usesDims) - domain.begin());
+}
+
 std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   for (Operation *node : nodes) {
-    if (isa<loop::ContractionOp>(node))
-      return "contractions (matrix products, convolutions)";
-    if (isa<loop::AttentionOp>(node))
-      return "attention";
-    if (isa<loop::SortOp>(node))
-      return "sorts";
-    if (isa<loop::GreedyOp>(node))
-      return "greedy choices (suppression of boxes)";
-    if (auto scatter = dyn_cast<loop::ScatterOp>(node))
-      if (nodes.size() > 1 || scatter.getIndependent() == 0)
-        return "scatters whose stores may meet";
-    if (llvm::any_of(loop::getDomain(node), usesDims))
-      return "domains in which one extent depends on another dim";
+    if (!isa<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp, loop::ScatterOp, loop::SortOp, loop::ContractionOp,
+             loop::AttentionOp>(node))
+      return node->getName().stripDialect().str() + " nodes";
+    bool isRectangular = rectangularDims(node) == int64_t(loop::getDomain(node).size());
+    if (!isRectangular && (nodes.size() > 1 || !isa<loop::PointwiseOp, loop::ReductionOp, loop::ScatterOp>(node)))
+      return "domains in which one extent depends on another dim, in fused kernels";
+    if (nodes.size() > 1 && isa<loop::ContractionOp, loop::AttentionOp>(node))
+      return "matrix products and attention among other nodes of a kernel";
   }
   return std::nullopt;
 }
@@ -114,6 +116,11 @@ LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &confi
       memory.scratchBytes = memory.scratchBytes + bytes;
     }
     memory.buffers.push_back(local);
+  }
+  for (auto sort : kernel.getBlock().getOps<loop::SortOp>()) {
+    constexpr int64_t elementBytes = 16; // a key and its index
+    memory.sorts.push_back({sort, memory.scratchBytes});
+    memory.scratchBytes = memory.scratchBytes + loop::getDomain(sort).back() * elementBytes;
   }
   return memory;
 }
@@ -153,9 +160,11 @@ static int64_t keptDims(Operation *node) {
   return int64_t(loop::getDomain(node).size()) - (reduction ? int64_t(reduction.getReduced()) : 0);
 }
 
-static GpuConfig planPoints(Operation *node, int64_t spread) {
+static int64_t independentDims(Operation *node) { return int64_t(cast<loop::ScatterOp>(node).getIndependent()); }
+
+static GpuConfig planPoints(Operation *node, int64_t spread, int64_t mostLanes = 16) {
   GpuConfig config{.spread = spread, .threads = blockThreads};
-  if (isa<loop::PointwiseOp>(node) && spread > 0)
+  if (isa<loop::PointwiseOp>(node) && spread > 0 && mostLanes > 1)
     config.lanes = LaneAnalysis(node, spread - 1).chooseLanes();
   return config;
 }
@@ -191,6 +200,13 @@ static GpuConfig planRows(ArrayRef<Operation *> nodes, int64_t spread) {
   return config;
 }
 
+// A block a row: half as many comparisons at a time as there are elements.
+static GpuConfig planSort(Operation *node, int64_t spread) {
+  int64_t length = loop::getDomain(node).back().asConstant().value_or(maxBlockThreads);
+  int64_t threads = int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(length / 2, 1))));
+  return {.isRows = true, .spread = spread, .threads = std::clamp<int64_t>(threads, warpSize, maxBlockThreads)};
+}
+
 static GpuConfig choose(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   int64_t shared = int64_t(kernel.getParallel());
@@ -199,9 +215,15 @@ static GpuConfig choose(loop::KernelOp kernel) {
   Operation *node = nodes.front();
   int64_t rank = int64_t(loop::getDomain(node).size());
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
+  if (isa<loop::AttentionOp>(node)) // a query is a row, and a warp's
+    return {.isRows = true, .spread = rank - 3, .threads = warpSize, .rows = 4};
+  if (isa<loop::SortOp>(node) && nodes.size() == 1)
+    return planSort(node, rank - 1);
   if (nodes.size() == 1 && !hasLocals) {
-    if (auto scatter = dyn_cast<loop::ScatterOp>(node))
-      return planPoints(node, int64_t(scatter.getIndependent()));
+    if (int64_t free = rectangularDims(node); free < rank)
+      return planPoints(node, std::min(free, isa<loop::ScatterOp>(node) ? independentDims(node) : keptDims(node)), 1);
+    if (isa<loop::ScatterOp>(node))
+      return planPoints(node, independentDims(node));
     if (isa<loop::ScanOp>(node))
       return planPoints(node, rank - 1);
     if (!isa<loop::ReductionOp>(node))
@@ -215,11 +237,14 @@ static GpuConfig choose(loop::KernelOp kernel) {
                     std::optional<int64_t> own = countFrom(each, size_t(shared));
                     return own && *own <= serialPoints;
                   });
-  return isSerial ? planPoints(node, shared) : planRows(nodes, shared);
+  return isSerial ? planPoints(node, shared, 1) : planRows(nodes, shared); // local buffers are of one point
 }
 
 void gpu::planKernel(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
+  auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();
+  if (!contractions.empty() && planContraction(kernel, *contractions.begin()))
+    return;
   GpuConfig config = choose(kernel);
   SmallVector<Operation *> nodes = getNodes(kernel);
   SmallVector<Expr> extents;

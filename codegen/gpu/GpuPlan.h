@@ -13,6 +13,7 @@ constexpr int64_t warpSize = 32;
 ///
 ///   points   each thread takes `lanes` adjacent points of them; blocks have `threads` threads
 ///   rows     each point of them is a row, for `threads` threads; blocks hold `rows` rows
+///   tiles    a contraction: GpuTemplates.h
 ///
 /// The number of blocks is the kernel's `iterations`.
 struct GpuConfig {
@@ -33,8 +34,14 @@ struct LocalBuffer {
   Place place;
   Expr offset; // Shared, Scratch: bytes within the row's part
 };
+/// Where a sort works: keys and indices, 16 bytes an element, in the row's scratch.
+struct SortMemory {
+  loop::SortOp op;
+  Expr offset;
+};
 struct LocalMemory {
   llvm::SmallVector<LocalBuffer> buffers;
+  llvm::SmallVector<SortMemory> sorts;
   int64_t sharedBytes = 0; // of one row
   Expr scratchBytes;       // of one row
 };

@@ -30,6 +30,23 @@ void GpuEmitter::createBarrier() {
   LLVM::CallIntrinsicOp::create(builder, loc, intrinsic, ValueRange(operand));
 }
 
+void GpuEmitter::createBlockBarrier() {
+  auto intrinsic = builder.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all");
+  Value barrier = invariants.constant(builder.getI32IntegerAttr(0));
+  LLVM::CallIntrinsicOp::create(builder, loc, intrinsic, ValueRange(barrier));
+}
+
+Value GpuEmitter::createBroadcast(Value value, Value lane) {
+  Type i32 = builder.getI32Type();
+  auto number = [&](int32_t of) { return invariants.constant(builder.getI32IntegerAttr(of)); };
+  Value word = arith::BitcastOp::create(builder, loc, i32, value);
+  Value from = arith::TruncIOp::create(builder, loc, i32, lane);
+  Value operands[] = {number(-1), word, from, number(warpSize - 1)};
+  auto intrinsic = builder.getStringAttr("llvm.nvvm.shfl.sync.idx.i32");
+  word = LLVM::CallIntrinsicOp::create(builder, loc, i32, intrinsic, operands).getResult(0);
+  return arith::BitcastOp::create(builder, loc, value.getType(), word);
+}
+
 SmallVector<Value> GpuEmitter::createIf(Value condition, ValueRange carried,
                                         llvm::function_ref<SmallVector<Value>()> body) {
   SmallVector<Type> types(TypeRange(carried.getTypes()));

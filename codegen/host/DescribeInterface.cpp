@@ -11,29 +11,11 @@ using namespace mlir;
 
 namespace ptc::host {
 
+static_assert(PTC_STRING == 200 && PTC_SEQUENCE == 201, "the codes of prim::getTypeCode");
+
 DType dtypeOf(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type)) {
-    if (integer.getWidth() == 1)
-      return {PTC_BOOL, 8};
-    return {uint8_t(integer.isUnsigned() ? PTC_UINT : PTC_INT), uint8_t(integer.getWidth())};
-  }
-  if (auto complex = dyn_cast<ComplexType>(type))
-    return {PTC_COMPLEX, uint8_t(2 * complex.getElementType().getIntOrFloatBitWidth())};
-  if (isa<BFloat16Type>(type))
-    return {PTC_BFLOAT, 16};
-  if (isa<Float8E4M3FNType>(type))
-    return {PTC_FLOAT8_E4M3FN, 8};
-  if (isa<Float8E4M3FNUZType>(type))
-    return {PTC_FLOAT8_E4M3FNUZ, 8};
-  if (isa<Float8E5M2Type>(type))
-    return {PTC_FLOAT8_E5M2, 8};
-  if (isa<Float8E5M2FNUZType>(type))
-    return {PTC_FLOAT8_E5M2FNUZ, 8};
-  if (isa<Float8E8M0FNUType>(type))
-    return {PTC_FLOAT8_E8M0FNU, 8};
-  if (isa<Float4E2M1FNType>(type))
-    return {PTC_FLOAT4_E2M1FN, 4};
-  return {PTC_FLOAT, uint8_t(type.getIntOrFloatBitWidth())};
+  int64_t code = prim::getTypeCode(type);
+  return {uint8_t(code >> 8), uint8_t(code & 255)};
 }
 
 namespace {
@@ -65,9 +47,28 @@ int indexOf(ArrayRef<Symbol> symbols, StringRef name) {
   return found == symbols.end() ? -1 : found - symbols.begin();
 }
 
+/// What the tensors of a sequence have in common.
+std::shared_ptr<Value> elementOf(prim::SequenceType sequence) {
+  auto type = cast<TensorType>(sequence.getElement());
+  Value value{.dtype = dtypeOf(type.getElementType()), .isUnranked = !type.hasRank()};
+  for (int64_t extent : type.hasRank() ? type.getShape() : ArrayRef<int64_t>()) {
+    bool isKnown = !ShapedType::isDynamic(extent);
+    value.dims.push_back({.extent = isKnown ? extent : -1, .text = isKnown ? std::to_string(extent) : "?"});
+  }
+  if (auto inner = dyn_cast<prim::SequenceType>(type.getElementType())) {
+    value.element = elementOf(inner);
+    value.isOptional = inner.getOptional();
+  }
+  return std::make_shared<Value>(std::move(value));
+}
+
 Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef<Symbol> symbols,
               const loop::BoundSymbols &bound) {
   Value value{.name = name.str(), .dtype = dtypeOf(elementType)};
+  if (auto sequence = dyn_cast<prim::SequenceType>(elementType)) {
+    value.element = elementOf(sequence);
+    value.isOptional = sequence.getOptional();
+  }
   for (Expr extent : cast<loop::BufferType>(argument.getType()).getShape()) {
     Dim dim{.text = extent.str()};
     if (extent.isConstant())

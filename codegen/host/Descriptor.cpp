@@ -39,6 +39,16 @@ Constant *Constants::array(ArrayRef<Constant *> elements, const Twine &name) {
   return global(ConstantArray::get(ArrayType::get(elements[0]->getType(), elements.size()), elements), name);
 }
 
+uint64_t Constants::placeOnDevice(StringRef bytes) {
+  constexpr uint64_t alignment = 64;
+  auto [place, isNew] = deviceOffsets.try_emplace(bytes, alignTo(deviceBytes.size(), alignment));
+  if (isNew) {
+    deviceBytes.resize(place->second);
+    deviceBytes += bytes;
+  }
+  return place->second;
+}
+
 FunctionCallee runtimeFunction(Module &module, StringRef name, Type *result, ArrayRef<Type *> parameters) {
   FunctionCallee callee = module.getOrInsertFunction(name, FunctionType::get(result, parameters, false));
   auto *function = cast<llvm::Function>(callee.getCallee());
@@ -78,8 +88,11 @@ public:
   }
 
   Constant *value(const host::Value &value) {
-    return c.record({c.string(value.name), c.string(value.cName), dtype(value.dtype), c.i32(value.dims.size()),
-                     list(value.dims, "dims", [&](const Dim &d) { return dim(d); }), c.i32(value.alias), c.i32(0)},
+    Constant *element = value.element ? c.global(this->value(*value.element), "element") : c.null();
+    return c.record({c.string(value.name), c.string(value.cName), dtype(value.dtype),
+                     c.i32(value.isUnranked ? -1 : int64_t(value.dims.size())),
+                     list(value.dims, "dims", [&](const Dim &d) { return dim(d); }), c.i32(value.alias),
+                     c.i32(value.isOptional), element},
                     sizeof(ptc_value));
   }
 
@@ -139,13 +152,51 @@ public:
 
   // ---- the runtime's tables ----
 
+  Constant *bytes(StringRef text, const Twine &name) {
+    GlobalVariable *variable = c.global(ConstantDataArray::getString(c.context, text, /*AddNull=*/false), name);
+    variable->setAlignment(Align(64));
+    return variable;
+  }
+
+  /// A level of a device has images instead of functions.
+  Constant *deviceLevel(const Level &level, ArrayRef<StringRef> images) {
+    Constant *table = list(images, "images", [&](StringRef image) {
+      return c.record({bytes(image, "image"), c.i64(int64_t(image.size()))}, sizeof(ptc_rt_image));
+    });
+    return c.record({c.string(level.name), c.i64(level.features), c.null(), table}, sizeof(ptc_rt_level));
+  }
+
+  Constant *deviceCode() {
+    if (!inputs.device)
+      return c.null();
+    Constant *kernels = list(inputs.device->kernels, "device_kernels", [&](const codegen::DeviceLaunch &kernel) {
+      Constant *rest = ConstantAggregateZero::get(ArrayType::get(Type::getInt8Ty(c.context), 6));
+      return c.record({c.i32(kernel.threads), c.i32(kernel.rows), c.i32(kernel.buffers), c.i32(kernel.symbols),
+                       c.i8(kernel.checksIndices), c.i8(kernel.hasScratch), rest},
+                      sizeof(ptc_rt_device_kernel));
+    });
+    Constant *constants = c.deviceBytes.empty() ? c.null() : bytes(c.deviceBytes, "device_constants");
+    Constant *value = c.record({external("ptc_rt_device_cuda", Type::getInt8Ty(c.context)), kernels, constants,
+                                c.i64(int64_t(c.deviceBytes.size()))},
+                               sizeof(ptc_rt_device_code));
+    return c.global(value, "device_code");
+  }
+
+  Constant *levels(ArrayRef<KernelEntry> kernels) {
+    SmallVector<Constant *> rows;
+    for (auto [i, row] : llvm::enumerate(inputs.levels))
+      rows.push_back(inputs.device ? deviceLevel(row, inputs.device->images[i]) : level(row, kernels));
+    return c.array(rows, "levels");
+  }
+
   Constant *level(const Level &level, ArrayRef<KernelEntry> kernels) {
     SmallVector<Constant *> functions;
     for (const KernelEntry &kernel : kernels)
       functions.push_back(entry(kernel.symbol(level.name)));
     for (Constant *function : functions)
       cast<llvm::Function>(function)->setVisibility(GlobalValue::HiddenVisibility);
-    return c.record({c.string(level.name), c.i64(level.features), c.array(functions, "kernels")}, sizeof(ptc_rt_level));
+    return c.record({c.string(level.name), c.i64(level.features), c.array(functions, "kernels"), c.null()},
+                    sizeof(ptc_rt_level));
   }
 
   Constant *guard(const Guard &guard) {
@@ -247,10 +298,9 @@ public:
       codes.push_back(functionCode(code, publicFunctions, index));
     Constant *value = c.record(
         {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
-         c.array(codes, "function_code"),
-         list(inputs.levels, "levels", [&](const Level &l) { return level(l, kernels); }),
+         c.array(codes, "function_code"), levels(kernels),
          list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
-         threading(), required(), weights()},
+         threading(), required(), weights(), deviceCode()},
         sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
     descriptor->replaceAllUsesWith(definition);

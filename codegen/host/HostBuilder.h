@@ -34,11 +34,16 @@ public:
   llvm::GlobalVariable *global(llvm::Constant *value, const llvm::Twine &name);
   llvm::Constant *orNull(llvm::Constant *constant) const { return constant ? constant : null(); }
 
+  /// The offset of the bytes among the constants that are copied to a device: once per contents.
+  uint64_t placeOnDevice(llvm::StringRef bytes);
+
   llvm::Module &module;
   llvm::LLVMContext &context;
   llvm::PointerType *pointer;
+  std::string deviceBytes; // what placeOnDevice has placed
 
 private:
+  llvm::StringMap<uint64_t> deviceOffsets;
   llvm::StringMap<llvm::Constant *> strings;
 };
 

@@ -2,6 +2,7 @@
 #ifndef PTC_CODEGEN_HOST_HOSTMODULE_H
 #define PTC_CODEGEN_HOST_HOSTMODULE_H
 
+#include "codegen/Target.h"
 #include "codegen/host/Interface.h"
 #include "ir/loop/Loop.h"
 
@@ -33,6 +34,13 @@ struct HostFunction {
 
 enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
 
+/// Kernels that run on a device, in the order of launchedKernels; images: level by level. The bytes must outlive the
+/// module's emission.
+struct DeviceCode {
+  std::vector<codegen::DeviceLaunch> kernels;
+  std::vector<std::vector<llvm::StringRef>> images;
+};
+
 struct HostInputs {
   std::string name;                    // C identifier, prefix of all names
   std::string compiler;                // "ptc 0.1.0"
@@ -42,8 +50,9 @@ struct HostInputs {
   WeightsPlace weightsPlace = WeightsPlace::Embedded;
   std::string weightsFile; // without folder, for WeightsPlace::File
   uint64_t weightBytes = 0;
-  std::vector<Weight> weights; // what set_weight may replace
-  bool namesLaunches = false;  // for debuggers and profilers: see KernelTable
+  std::vector<Weight> weights;      // what set_weight may replace
+  bool namesLaunches = false;       // for debuggers and profilers: see KernelTable
+  std::optional<DeviceCode> device; // none: kernels are functions of the library
   /// Offset of a weight in the weights section.
   llvm::function_ref<uint64_t(loop::WeightOp)> weightOffset;
 };

@@ -35,6 +35,10 @@ std::string DType::name() const {
     return "float8_e8m0fnu";
   case PTC_FLOAT4_E2M1FN:
     return "float4_e2m1fn";
+  case PTC_STRING:
+    return "string";
+  case PTC_SEQUENCE:
+    return "sequence";
   default:
     return "type" + std::to_string(code) + "_" + std::to_string(bits);
   }
@@ -56,6 +60,8 @@ StringRef DType::cType() const {
       .Case("uint64", "uint64_t")
       .Case("complex64", "float") // pairs
       .Case("complex128", "double")
+      .Case("string", "ptc_string")
+      .Case("sequence", "ptc_sequence")
       .StartsWith("float8", "ptc_float8")
       .Default("uint8_t");
 }

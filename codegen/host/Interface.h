@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ struct Value {
   std::vector<Dim> dims;
   bool isFound() const; // one of its dims is
   int alias = -1;       // index of the output (for an input; and reverse) with the same buffer
+  // Of a sequence:
+  bool isOptional = false;
+  std::shared_ptr<Value> element; // a tensor of it, without names
+  bool isUnranked = false;        // of such a tensor, if nothing is known of its dims
 };
 
 struct Symbol {

@@ -17,6 +17,7 @@
 #include "ir/loop/Recurrence.h"
 
 #include "ir/Diagnostics.h"
+#include "runtime/include/ptc/abi.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -53,11 +54,13 @@ private:
 
   void reserveArrays(ArrayRef<mlir::Operation *> ops);
   Error emitProgram(loop::ProgramOp program);
+  void convertArgument(mlir::BlockArgument argument);
   void copyPacked(mlir::BlockArgument argument, StringRef function);
   Value *argumentPointer(mlir::BlockArgument argument);
   Error emitBlock(mlir::Block &block);
   Error emitOps(ArrayRef<mlir::Operation *> ops);
   Error emitLaunch(loop::LaunchOp launch);
+  Error emitCall(loop::CallOp call);
   Error emitTap(loop::TapOp tap);
   unsigned siteBefore(loop::TapOp tap);
   Error emitIf(loop::IfOp branch);
@@ -73,6 +76,10 @@ private:
   Error checkBound(Expr expr, StringRef kernel);
   void leaveOnFault(Value *result);
   Expected<Value *> address(mlir::Value buffer);
+  Value *readScalar(Value *pointer, Type *type);
+  FunctionCallee runtime(StringRef name, Type *result, ArrayRef<Type *> parameters);
+  Value *callMember(unsigned index);
+  Expected<Value *> constantAddress(loop::ConstantOp constant);
   Value *offset(Value *base, Value *bytes) { return builder.CreateGEP(builder.getInt8Ty(), base, bytes); }
 
   ProgramEmitter &whole;
@@ -81,10 +88,11 @@ private:
   IRBuilder<> &builder;
   BasicBlock *failed = nullptr;
   PHINode *fault = nullptr;
-  Value *bufferArray = nullptr, *symbolArray = nullptr, *shapeArray = nullptr;
+  Value *bufferArray = nullptr, *symbolArray = nullptr, *shapeArray = nullptr, *scalarSlot = nullptr;
 };
 
 bool isPacked(DType type) { return type.bits < 8; }
+bool isHandle(DType type) { return type.code == PTC_STRING || type.code == PTC_SEQUENCE; }
 
 /// What all parts of a program share.
 struct ProgramEmitter {
@@ -102,8 +110,9 @@ struct ProgramEmitter {
   loop::BoundSymbols bound;  // their places are behind the interface's symbols, in this order
   std::vector<Guard> guards; // that the program checks itself
   unsigned blocks = 0;       // slots of memory that grows
-  /// Arguments that are packed at the ABI: where in the arena, behind what was planned, they lie one element a byte.
-  std::map<unsigned, Expr> unpacked;
+  /// Arguments that have another form at the ABI, packed ones and inputs of handles: where in the arena, behind what
+  /// was planned, their inner form lies. (Handles of an output lie in the memory of its views.)
+  std::map<unsigned, Expr> inner;
   Expr arenaBytes;
 
   Expected<llvm::Function *> emitPart(ArrayRef<mlir::Operation *> ops) {
@@ -119,16 +128,18 @@ struct ProgramEmitter {
     return argument < inputs ? interface.inputs[argument] : interface.outputs[argument - inputs];
   }
 
-  void placeUnpacked() {
+  void placeInnerForms() {
     mlir::MLIRContext *context = program.getContext();
     std::optional<ExprAttr> planned = program.getArena();
     arenaBytes = planned ? Expr(*planned) : Expr::constant(context, 0);
     for (mlir::BlockArgument argument : program.getBlock().getArguments())
-      if (isPacked(valueOf(argument.getArgNumber()).dtype)) {
-        Expr count = bound.getMost(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
+      if (DType dtype = valueOf(argument.getArgNumber()).dtype;
+          isPacked(dtype) || (isHandle(dtype) && argument.getArgNumber() < interface.inputs.size())) {
+        auto type = mlir::cast<loop::BufferType>(argument.getType());
+        Expr count = bound.getMost(type.getElementCount());
         assert(count && "a packed value that nothing bounds is refused at import");
-        unpacked[argument.getArgNumber()] = arenaBytes;
-        arenaBytes = arenaBytes + count.ceilDiv(64) * 64;
+        inner[argument.getArgNumber()] = arenaBytes;
+        arenaBytes = arenaBytes + (count * type.getElementBytes()).ceilDiv(64) * 64;
       }
   }
 };
@@ -163,8 +174,15 @@ void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
       buffers = std::max<size_t>(buffers, launch.getBuffers().size());
       symbols = std::max<size_t>(symbols, launch.getSymbols().size());
     });
+  for (mlir::Operation *op : ops)
+    op->walk([&](loop::CallOp call) {
+      buffers = std::max<size_t>(buffers, call->getNumOperands());
+      symbols = std::max<size_t>(symbols, call.getNumbers().size());
+    });
   bufferArray = builder.CreateAlloca(constants.pointer, builder.getInt32(buffers), "buffers");
   symbolArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(symbols), "launch_symbols");
+  if (whole.inputs.device)
+    scalarSlot = builder.CreateAlloca(builder.getInt64Ty(), nullptr, "scalar");
   size_t extents = 0;
   for (mlir::Operation *op : ops)
     op->walk([&](loop::TapOp tap) { extents = std::max<size_t>(extents, 1 + 2 * tap.getDomain().size()); });
@@ -183,7 +201,7 @@ std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
   unsigned inGroup = 0;
   for (mlir::Operation &op : block) {
     unsigned launches = 0;
-    op.walk([&](loop::LaunchOp) { ++launches; });
+    op.walk([&](mlir::Operation *inner) { launches += mlir::isa<loop::LaunchOp, loop::CallOp>(inner); });
     if (inGroup > 0 && inGroup + launches > mostLaunches) {
       groups.emplace_back();
       inGroup = 0;
@@ -196,26 +214,54 @@ std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
 
 Error PartEmitter::emitProgram(loop::ProgramOp program) {
   for (mlir::BlockArgument argument : program.getInputArgs())
-    if (whole.unpacked.count(argument.getArgNumber()))
-      copyPacked(argument, "ptc_rt_unpack");
+    convertArgument(argument);
   if (Error error = emitBlock(program.getBlock()))
     return error;
   for (mlir::BlockArgument argument : program.getOutputArgs())
-    if (whole.unpacked.count(argument.getArgNumber()))
-      copyPacked(argument, "ptc_rt_pack");
+    convertArgument(argument);
   return Error::success();
+}
+
+/// From the form at the ABI to the inner one, of an input; back, of an output.
+void PartEmitter::convertArgument(mlir::BlockArgument argument) {
+  unsigned number = argument.getArgNumber(), inputs = whole.interface.inputs.size();
+  DType dtype = whole.valueOf(number).dtype;
+  bool isInput = number < inputs;
+  if (!isPacked(dtype) && !isHandle(dtype))
+    return;
+  if (isPacked(dtype))
+    return copyPacked(argument, isInput ? "unpack" : "pack");
+  std::string name = isInput ? "ptc_rt_open_" : "ptc_rt_close_";
+  Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
+  FunctionCallee callee = runtimeFunction(constants.module, name + dtype.name() + (dtype.code == PTC_STRING ? "s" : ""),
+                                          i32, {pointer, i32, pointer, pointer, i64});
+  Value *outer = argumentPointer(argument), *handles = cantFail(address(argument));
+  Value *count = code.exprs.emit(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
+  leaveOnFault(
+      builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(isInput ? number : number - inputs),
+                                  isInput ? handles : outer, isInput ? outer : handles, count}));
+}
+
+/// `ptc_rt_NAME`, or of programs for a device `ptc_rt_cuda_NAME`.
+FunctionCallee PartEmitter::runtime(StringRef name, Type *result, ArrayRef<Type *> parameters) {
+  StringRef prefix = whole.inputs.device ? "ptc_rt_cuda_" : "ptc_rt_";
+  return runtimeFunction(constants.module, (prefix + name).str(), result, parameters);
 }
 
 void PartEmitter::copyPacked(mlir::BlockArgument argument, StringRef function) {
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
-  FunctionCallee callee =
-      runtimeFunction(constants.module, function, builder.getVoidTy(), {pointer, pointer, i64, i32});
   Value *packed = argumentPointer(argument), *bytes = cantFail(address(argument));
-  if (function == "ptc_rt_unpack")
+  if (function == "unpack")
     std::swap(packed, bytes);
   Value *count = code.exprs.emit(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
-  builder.CreateCall(callee,
-                     {packed, bytes, count, builder.getInt32(whole.valueOf(argument.getArgNumber()).dtype.bits)});
+  SmallVector<Value *> arguments{packed, bytes, count,
+                                 builder.getInt32(whole.valueOf(argument.getArgNumber()).dtype.bits)};
+  if (!whole.inputs.device) {
+    builder.CreateCall(runtime(function, builder.getVoidTy(), {pointer, pointer, i64, i32}), arguments);
+    return;
+  }
+  arguments.insert(arguments.begin(), code.function->getArg(0));
+  leaveOnFault(builder.CreateCall(runtime(function, i32, {pointer, pointer, pointer, i64, i32}), arguments));
 }
 
 llvm::Value *PartEmitter::argumentPointer(mlir::BlockArgument argument) {
@@ -252,6 +298,8 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = emitLaunch(launch);
     else if (auto tap = mlir::dyn_cast<loop::TapOp>(op))
       error = emitTap(tap);
+    else if (auto call = mlir::dyn_cast<loop::CallOp>(op))
+      error = emitCall(call);
     else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
       error = emitIf(branch);
     else if (auto bind = mlir::dyn_cast<loop::BindOp>(op))
@@ -309,10 +357,35 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
     arguments.push_back(evaluate(ExprAttr(phase), 1));
   }
   arguments.append({evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
-  StringRef name = phase ? "ptc_rt_launch_phases" : "ptc_rt_launch";
-  Value *result = builder.CreateCall(runtimeFunction(constants.module, name, i32, types), arguments);
+  Value *result = builder.CreateCall(runtime(phase ? "launch_phases" : "launch", i32, types), arguments);
   whole.siteOf[launch] = whole.sites.size();
   whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
+  leaveOnFault(result);
+  return Error::success();
+}
+
+/// Functions of the runtime are given addresses and numbers as kernels are.
+Error PartEmitter::emitCall(loop::CallOp call) {
+  for (auto [index, buffer] : llvm::enumerate(call->getOperands())) {
+    Expected<Value *> pointer = address(buffer);
+    if (!pointer)
+      return pointer.takeError();
+    builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
+  }
+  for (auto [index, number] : llvm::enumerate(prim::getExprs(call.getNumbers()))) {
+    if (Error error = checkBound(number, call.getCallee()))
+      return error;
+    builder.CreateStore(code.exprs.emit(number),
+                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbolArray, index));
+  }
+  Type *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
+  FunctionCallee callee =
+      runtimeFunction(constants.module, ("ptc_rt_" + call.getCallee()).str(), i32, {pointer, i32, pointer, pointer});
+  FunctionCallee invoke =
+      runtimeFunction(constants.module, "ptc_rt_invoke", i32, {pointer, i32, pointer, pointer, pointer});
+  Value *result = builder.CreateCall(invoke, {code.function->getArg(0), builder.getInt32(whole.sites.size()),
+                                              callee.getCallee(), bufferArray, symbolArray});
+  whole.sites.push_back({UINT32_MAX, nodesOf(call.getLoc())});
   leaveOnFault(result);
   return Error::success();
 }
@@ -323,7 +396,7 @@ unsigned PartEmitter::siteBefore(loop::TapOp tap) {
     auto launch = mlir::dyn_cast<loop::LaunchOp>(op);
     if (launch && llvm::is_contained(launch.getBuffers(), tap.getBuffer()))
       return whole.siteOf.at(launch);
-    if (launch || loop::isControlFlow(op))
+    if (launch || loop::isControlFlow(op) || mlir::isa<loop::CallOp>(op))
       break;
   }
   return UINT32_MAX;
@@ -354,10 +427,12 @@ Error PartEmitter::emitTap(loop::TapOp tap) {
     return buffer.takeError();
   int64_t bytes = tap.getBuffer().getType().getElementBytes();
   Type *pointer = constants.pointer;
-  FunctionCallee callee = runtimeFunction(constants.module, "ptc_rt_tap", builder.getVoidTy(),
-                                          {pointer, builder.getInt32Ty(), pointer, pointer});
-  builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.taps.size()),
-                              offset(*buffer, code.exprs.emit(first * bytes)), shapeArray});
+  Type *result = whole.inputs.device ? builder.getInt32Ty() : builder.getVoidTy();
+  FunctionCallee callee = runtime("tap", result, {pointer, builder.getInt32Ty(), pointer, pointer});
+  Value *shown = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.taps.size()),
+                                             offset(*buffer, code.exprs.emit(first * bytes)), shapeArray});
+  if (whole.inputs.device)
+    leaveOnFault(shown);
   DType dtype = dtypeOf(tap.getType());
   if (isPacked(dtype))
     dtype.bits = 8;
@@ -386,11 +461,23 @@ void PartEmitter::leaveOnFault(Value *result) {
   builder.SetInsertPoint(next);
 }
 
+/// A value that a launch has written, on the host; programs for a device wait for it.
+llvm::Value *PartEmitter::readScalar(Value *pointer, Type *type) {
+  if (whole.inputs.device) {
+    Type *address = constants.pointer, *i32 = builder.getInt32Ty(), *i64 = builder.getInt64Ty();
+    uint64_t bytes = constants.module.getDataLayout().getTypeStoreSize(type);
+    leaveOnFault(builder.CreateCall(runtime("read", i32, {address, address, address, i64}),
+                                    {code.function->getArg(0), scalarSlot, pointer, builder.getInt64(bytes)}));
+    pointer = scalarSlot;
+  }
+  return builder.CreateAlignedLoad(type, pointer, Align(1));
+}
+
 Error PartEmitter::emitIf(loop::IfOp branch) {
   Expected<Value *> pointer = address(branch.getCondition());
   if (!pointer)
     return pointer.takeError();
-  Value *condition = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt8Ty(), *pointer));
+  Value *condition = builder.CreateIsNotNull(readScalar(*pointer, builder.getInt8Ty()));
   BasicBlock *onTrue = BasicBlock::Create(constants.context, "then", code.function, failed);
   BasicBlock *onFalse = BasicBlock::Create(constants.context, "else", code.function, failed);
   BasicBlock *join = BasicBlock::Create(constants.context, "", code.function, failed);
@@ -431,7 +518,7 @@ Error PartEmitter::emitBind(loop::BindOp bind) {
       return error;
     value = code.exprs.emit(*bind.getValue());
   } else if (Expected<Value *> pointer = address(bind.getBuffer())) {
-    value = builder.CreateAlignedLoad(i64, *pointer, Align(1));
+    value = readScalar(*pointer, i64);
   } else {
     return pointer.takeError();
   }
@@ -487,8 +574,7 @@ Error PartEmitter::growSlot(unsigned slot, Expr bytes) {
   wanted = builder.CreateSelect(sizes.overflowed(), builder.getInt64(-1), wanted);
   whole.blocks = std::max(whole.blocks, slot + 1);
   Type *i32 = builder.getInt32Ty();
-  FunctionCallee callee =
-      runtimeFunction(constants.module, "ptc_rt_grow", i32, {constants.pointer, i32, builder.getInt64Ty()});
+  FunctionCallee callee = runtime("grow", i32, {constants.pointer, i32, builder.getInt64Ty()});
   leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(slot), wanted}));
   return Error::success();
 }
@@ -502,8 +588,7 @@ Error PartEmitter::emitOutput(loop::OutputOp output) {
   }
   unsigned number = mlir::cast<mlir::BlockArgument>(output.getBuffer()).getArgNumber() - whole.interface.inputs.size();
   Type *i32 = builder.getInt32Ty();
-  FunctionCallee callee =
-      runtimeFunction(constants.module, "ptc_rt_output", i32, {constants.pointer, i32, constants.pointer});
+  FunctionCallee callee = runtime("output", i32, {constants.pointer, i32, constants.pointer});
   leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(number), shapeArray}));
   return Error::success();
 }
@@ -520,14 +605,14 @@ Expected<llvm::Value *> PartEmitter::hasNextRound(loop::RepeatOp repeat, Value *
     Expected<Value *> pointer = address(limit);
     if (!pointer)
       return pointer;
-    Value *most = builder.CreateLoad(builder.getInt64Ty(), *pointer);
+    Value *most = readScalar(*pointer, builder.getInt64Ty());
     goesOn = builder.CreateAnd(goesOn, builder.CreateICmpSLT(round, most));
   }
   if (mlir::Value condition = repeat.getCondition()) {
     Expected<Value *> pointer = address(condition);
     if (!pointer)
       return pointer;
-    Value *holds = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt8Ty(), *pointer));
+    Value *holds = builder.CreateIsNotNull(readScalar(*pointer, builder.getInt8Ty()));
     goesOn = builder.CreateAnd(goesOn, holds);
   }
   return goesOn;
@@ -581,14 +666,12 @@ Error PartEmitter::emitRepeat(loop::RepeatOp repeat) {
   return Error::success();
 }
 
-Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant);
-
 /// At the insertion point: an address computed in one branch must not be used in another.
 Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
-    auto place = whole.unpacked.find(argument.getArgNumber());
-    return place == whole.unpacked.end() ? argumentPointer(argument)
-                                         : offset(code.function->getArg(3), code.exprs.emit(place->second));
+    auto place = whole.inner.find(argument.getArgNumber());
+    return place == whole.inner.end() ? argumentPointer(argument)
+                                      : offset(code.function->getArg(3), code.exprs.emit(place->second));
   }
   mlir::Operation *op = buffer.getDefiningOp();
   if (auto flatten = mlir::dyn_cast<loop::FlattenOp>(op))
@@ -605,17 +688,14 @@ Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
   if (auto at = mlir::dyn_cast<loop::AtOp>(op))
     return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
   if (auto grow = mlir::dyn_cast<loop::GrowOp>(op)) { // ptc_rt_call::blocks
-    Value *member = builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(0), 1);
-    Value *blocks = builder.CreateLoad(constants.pointer, member);
     return builder.CreateLoad(constants.pointer,
-                              builder.CreateConstInBoundsGEP1_64(constants.pointer, blocks, grow.getSlot()));
+                              builder.CreateConstInBoundsGEP1_64(constants.pointer, callMember(1), grow.getSlot()));
   }
   if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {
-    Value *base = builder.CreateLoad(constants.pointer, code.function->getArg(0)); // ptc_rt_call::weights
-    return offset(base, builder.getInt64(whole.inputs.weightOffset(weight)));
+    return offset(callMember(0), builder.getInt64(whole.inputs.weightOffset(weight))); // ptc_rt_call::weights
   }
   if (auto constant = mlir::dyn_cast<loop::ConstantOp>(op))
-    return constantAddress(constants, constant);
+    return constantAddress(constant);
   return createStringError(inconvertibleErrorCode(), "'" + op->getName().getStringRef() + "' has no place in memory");
 }
 
@@ -627,8 +707,24 @@ void appendElement(std::string &bytes, const APInt &value) {
     bytes.push_back(char(whole.extractBitsAsZExtValue(8, 8 * i)));
 }
 
-Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp constant) {
+llvm::Value *PartEmitter::callMember(unsigned index) {
+  Value *place = builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(0), index);
+  return builder.CreateLoad(constants.pointer, place);
+}
+
+/// The handles of constant strings: addresses of views in the library itself.
+llvm::Value *stringAddresses(Constants &constants, mlir::DenseStringElementsAttr strings) {
+  SmallVector<Constant *> handles;
+  for (StringRef text : strings.getValues<StringRef>())
+    handles.push_back(constants.global(
+        constants.record({constants.string(text), constants.i64(text.size())}, sizeof(ptc_string)), "string"));
+  return constants.array(handles, "strings");
+}
+
+Expected<llvm::Value *> PartEmitter::constantAddress(loop::ConstantOp constant) {
   auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  if (auto strings = mlir::dyn_cast<mlir::DenseStringElementsAttr>(constant.getValue()))
+    return stringAddresses(constants, strings);
   if (!elements || !elements.getElementType().isIntOrFloat())
     return createStringError(inconvertibleErrorCode(), "a constant that is not dense");
   // A splat is written once and repeated.
@@ -640,6 +736,8 @@ Expected<llvm::Value *> constantAddress(Constants &constants, loop::ConstantOp c
                   isFloat ? elements.getValues<APFloat>()[i].bitcastToAPInt() : elements.getValues<APInt>()[i]);
   for (int64_t i = 0; i < elements.getNumElements(); i += distinct)
     bytes += element;
+  if (whole.inputs.device)
+    return offset(callMember(2), builder.getInt64(constants.placeOnDevice(bytes))); // ptc_rt_call::constants
   GlobalVariable *global =
       constants.global(ConstantDataArray::getString(constants.context, bytes, /*AddNull=*/false), "constant");
   global->setAlignment(Align(64));
@@ -657,7 +755,7 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
                          .name = (name + "_program").str(),
                          .program = program,
                          .bound = loop::BoundSymbols(program)};
-  emitter.placeUnpacked();
+  emitter.placeInnerForms();
   Expected<llvm::Function *> whole = emitter.emitPart({program.getOperation()});
   if (!whole)
     return whole.takeError();

@@ -18,6 +18,17 @@ template <typename Range, typename Function> json::Array listOf(const Range &ran
 /// JSON strings are UTF-8; a user's name may be anything.
 json::Value text(StringRef string) { return json::isUTF8(string) ? string.str() : json::fixUTF8(string); }
 
+/// What a sequence's tensors are. Without a shape nothing is known of it; "?": not the same in all of them.
+json::Value elementOf(const host::Value &element) {
+  json::Object object{{"dtype", element.dtype.name()}};
+  if (!element.isUnranked)
+    object["shape"] = listOf(
+        element.dims, [](const host::Dim &dim) { return dim.extent >= 0 ? json::Value(dim.extent) : text(dim.text); });
+  if (element.element)
+    object["element"] = elementOf(*element.element);
+  return object;
+}
+
 json::Value valueOf(const host::Value &value) {
   json::Object object{{"c_name", value.cName},
                       {"dtype", value.dtype.name()},
@@ -27,6 +38,10 @@ json::Value valueOf(const host::Value &value) {
                        })}};
   if (value.alias >= 0)
     object["alias"] = value.alias;
+  if (value.element)
+    object["element"] = elementOf(*value.element);
+  if (value.isOptional)
+    object["optional"] = true;
   return object;
 }
 
@@ -80,7 +95,7 @@ json::Value kernelOf(const KernelEntry &kernel) {
     bytes[entry.level] = entry.bytes;
     code[entry.level] = factsOf(entry.facts);
   }
-  return json::Object{{"bytes_read", amountOf(kernel.bytesRead)},
+  json::Object object{{"bytes_read", amountOf(kernel.bytesRead)},
                       {"bytes_written", amountOf(kernel.bytesWritten)},
                       {"code", std::move(code)},
                       {"code_bytes", std::move(bytes)},
@@ -91,6 +106,11 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"name", kernel.name},
                       {"nodes", kernel.launches.empty() ? json::Array() : nodesOf(kernel.launches.front())},
                       {"weight_bytes_read", kernel.weightBytesRead}};
+  if (kernel.grid) {
+    object["block"] = json::Array{kernel.block[0], kernel.block[1]};
+    object["grid"] = amountOf(*kernel.grid);
+  }
+  return object;
 }
 
 json::Value memoryOf(const MemoryEntry &memory) {

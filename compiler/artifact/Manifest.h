@@ -28,6 +28,8 @@ struct KernelEntry {
   Amount flops, bytesRead, bytesWritten;          // of the first launch
   int64_t weightBytesRead = 0;                    // of bytesRead, at the hint
   std::vector<CodeEntry> code;
+  std::optional<Amount> grid; // blocks of the first launch, where kernels run on a device
+  int64_t block[2] = {};      // threads, rows of one
 };
 
 struct MemoryEntry {

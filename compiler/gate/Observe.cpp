@@ -116,7 +116,8 @@ Expected<Observed> observe(const ObserveRequest &request, const CompileHooks &ho
     return exitError(exitUsage, "unknown target '" + options.target + "'",
                      "--target=" + codegen::targetNames(hooks.targets));
   bool hasLibraries = is_contained(target->getInfo().outputs, "so");
-  bool makesLibrary = hasLibraries && request.wantsLibrary;
+  // A baseline must not depend on whether the machine has a device.
+  bool makesLibrary = hasLibraries && !target->getInfo().runsOnDevice && request.wantsLibrary;
   SmallString<128> output(request.folder);
   sys::path::append(output, stemOf(options.model) + (makesLibrary ? ".so" : hasLibraries ? ".json" : ".out"));
   options.output = output.str().str();

@@ -270,7 +270,9 @@ private:
     if (boundSymbols.empty())
       return;
     for (BlockArgument output : program.getOutputArgs()) {
-      if (!boundSymbols.uses(cast<BufferType>(output.getType()).getElementCount()))
+      // Each dim counts: a product with a dim of 0 uses no symbol.
+      if (llvm::none_of(cast<BufferType>(output.getType()).getShape(),
+                        [&](Expr dim) { return boundSymbols.uses(dim); }))
         continue;
       Operation *first = getFirstUse(output, &program.getBlock());
       OpBuilder b = first ? OpBuilder(first) : OpBuilder::atBlockEnd(&program.getBlock());

@@ -114,7 +114,7 @@ private:
 
   void collectGroups() {
     for (Operation &op : block) {
-      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp, RecurrenceOp>(op);
+      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp, RecurrenceOp, CallOp>(op);
       if (!isNode(&op) && !isOpaque)
         continue;
       Entry entry;
@@ -261,6 +261,7 @@ private:
     for (const Group *group : {&producer, &consumer})
       if (group->isOpaque)
         return FusionPlan::no(isControlFlow(group->nodes[0]) ? "control flow is not fused"
+                              : isa<CallOp>(group->nodes[0]) ? "functions of the runtime are not fused"
                                                              : "the host reads it to learn a size");
     for (const Group *group : {&producer, &consumer})
       for (Value buffer : group->written)

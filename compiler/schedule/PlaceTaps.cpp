@@ -43,6 +43,10 @@ public:
       else if (op.getNumResults())
         lastDeclaration = &op;
       op.walk([&](LaunchOp launch) { noteWrites(launch, &op, lastWriters); });
+      op.walk([&](CallOp call) {
+        for (Value buffer : call.getWritten())
+          lastWriters[skipViews(buffer)] = &op;
+      });
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           run(inner);

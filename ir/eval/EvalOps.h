@@ -49,6 +49,8 @@ Results evalTranspose(prim::TransposeOp op, Operands x, Scope &scope);
 Results evalSlice(prim::SliceOp op, Operands x, Scope &scope);
 Results evalPad(prim::PadOp op, Operands x, Scope &scope);
 Results evalConcat(prim::ConcatOp op, Operands x, Scope &scope);
+// EvalCalls.cpp
+Results evalCall(prim::CallOp op, Operands x, Scope &scope);
 // EvalIndexing.cpp
 Results evalGather(prim::GatherOp op, Operands x, Scope &scope);
 Results evalGatherElements(prim::GatherElementsOp op, Operands x, Scope &scope);

@@ -17,13 +17,19 @@ Results eval::evalPointwise(prim::PointwiseOpInterface op, Operands x, Scope &sc
   llvm::Expected<Tensor> y = allocate(op->getResult(0), scope);
   if (!y)
     return y.takeError();
+  for (const Tensor *operand : x)
+    if (operand->getShape() != y->getShape())
+      return error("operands of a pointwise operation have different dims");
+  if (prim::isHandle(y->getElementType())) { // a choice, the one row that takes what is no number
+    for (int64_t i = 0; i != y->getNumElements(); ++i)
+      y->copyElement(i, *x[x[0]->getInt(i) ? 1 : 2], i);
+    return result(std::move(*y));
+  }
   // No-ops where they are loaded; a pass that folds declares them.
   op->getContext()->loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
   mlir::Block block;
   bool isUnsigned = false;
   for (const Tensor *operand : x) {
-    if (operand->getShape() != y->getShape())
-      return error("operands of a pointwise operation have different dims");
     isUnsigned |= operand->getElementType().isUnsignedInteger();
     block.addArgument(prim::getScalarType(operand->getElementType()), op->getLoc());
   }

@@ -50,7 +50,7 @@ static Results dispatch(mlir::Operation *op, Operands x, Scope &scope) {
       CASE(Broadcast) CASE(Reshape) CASE(Transpose) CASE(Slice) CASE(Pad) CASE(Concat)
       CASE(Gather) CASE(GatherElements) CASE(GatherNd) CASE(ScatterElements) CASE(ScatterNd)
       CASE(Reduce) CASE(ArgReduce) CASE(Scan) CASE(Sort) CASE(Nms) CASE(WindowReduce)
-      CASE(Matmul) CASE(Convolution) CASE(Attention)
+      CASE(Matmul) CASE(Convolution) CASE(Attention) CASE(Call)
       .Default([](mlir::Operation *o) -> Results {
         return error("'" + o->getName().getStringRef() + "' is not evaluated");
       });

@@ -1,5 +1,6 @@
 //===- Tensor.cpp - element access and conversion -------------------------===//
 #include "ir/eval/Tensor.h"
+#include "ir/prim/Prim.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
@@ -42,6 +43,8 @@ llvm::SmallVector<int64_t, 4> eval::rowMajorStrides(llvm::ArrayRef<int64_t> shap
 }
 
 llvm::Expected<Tensor> Tensor::create(mlir::Type elementType, llvm::ArrayRef<int64_t> shape) {
+  if (prim::isHandle(elementType))
+    return createOfHandles(elementType, shape);
   if (!elementType.isIntOrFloat() || widthOf(elementType) > 64)
     return error("tensors of " + toString(elementType) + " are not evaluated");
   std::optional<int64_t> count = countElements(shape);
@@ -54,6 +57,23 @@ llvm::Expected<Tensor> Tensor::create(mlir::Type elementType, llvm::ArrayRef<int
   tensor.count = *count;
   tensor.stride = stride;
   tensor.bytes.assign(*count * stride, 0);
+  return tensor;
+}
+
+llvm::Expected<Tensor> Tensor::createOfHandles(mlir::Type elementType, llvm::ArrayRef<int64_t> shape) {
+  std::optional<int64_t> count = countElements(shape);
+  if (!count || *count > maxBytes / int64_t(sizeof(std::string)))
+    return error("a tensor's dims are negative or too large");
+  bool isText = llvm::isa<prim::StringType>(elementType);
+  if (!isText && !shape.empty())
+    return error("tensors of sequences are not evaluated");
+  Tensor tensor;
+  tensor.elementType = elementType;
+  tensor.shape.assign(shape.begin(), shape.end());
+  tensor.count = *count;
+  tensor.stride = 0;
+  if (isText)
+    tensor.texts.resize(*count);
   return tensor;
 }
 
@@ -92,6 +112,11 @@ llvm::Expected<Tensor> Tensor::fromAttribute(mlir::ElementsAttr attr) {
     return error("a constant is stored in a form that is not evaluated");
   }
   int64_t i = 0;
+  if (auto strings = llvm::dyn_cast<mlir::DenseStringElementsAttr>(dense)) {
+    for (llvm::StringRef text : strings.getValues<llvm::StringRef>())
+      tensor->texts[i++] = text.str();
+    return tensor;
+  }
   if (tensor->isFloat()) {
     for (const APFloat &value : dense.getValues<APFloat>())
       tensor->setBits(i++, value.bitcastToAPInt().getZExtValue());
@@ -104,6 +129,10 @@ llvm::Expected<Tensor> Tensor::fromAttribute(mlir::ElementsAttr attr) {
 
 mlir::DenseElementsAttr Tensor::toAttribute() const {
   auto type = mlir::RankedTensorType::get(shape, elementType);
+  if (llvm::isa<prim::StringType>(elementType)) {
+    llvm::SmallVector<llvm::StringRef> strings(texts.begin(), texts.end());
+    return mlir::DenseStringElementsAttr::get(type, strings);
+  }
   unsigned width = widthOf(elementType);
   bool isSplat = count > 0;
   for (int64_t i = 1; i < count && isSplat; ++i)
@@ -134,6 +163,14 @@ uint64_t Tensor::getBits(int64_t i) const {
 void Tensor::setBits(int64_t i, uint64_t bits) { std::memcpy(bytes.data() + i * stride, &bits, stride); }
 
 void Tensor::copyElement(int64_t to, const Tensor &from, int64_t fromIndex) {
+  if (llvm::isa<prim::StringType>(elementType)) {
+    texts[to] = from.texts[fromIndex];
+    return;
+  }
+  if (llvm::isa<prim::SequenceType>(elementType)) {
+    items = from.items;
+    return;
+  }
   std::memcpy(bytes.data() + to * stride, from.bytes.data() + fromIndex * stride, stride);
 }
 

@@ -2,7 +2,8 @@
 //
 // Element type, shape and elements of the reference interpreter. Invariant: the
 // elements lie row-major, each in ceil(width / 8) bytes of its own (booleans and
-// sub-byte types one a byte, upper bits zero), little endian.
+// sub-byte types one a byte, upper bits zero), little endian. Strings lie in a list
+// of their own, and a tensor of a sequence type has a list of tensors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_IR_EVAL_TENSOR_H
@@ -14,14 +15,15 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ptc::eval {
 
 class Tensor {
 public:
-  /// Zeros. Fails for element types that are neither integers nor floats of at
-  /// most 64 bits, for negative dims and for sizes above `maxBytes`.
+  /// Zeros, or empty strings. Fails for element types that are neither strings nor sequences nor integers or floats
+  /// of at most 64 bits, for negative dims and for sizes above `maxBytes`.
   static llvm::Expected<Tensor> create(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
   /// From the bytes of a model or file: sub-byte elements are packed, the first in the low bits.
   static llvm::Expected<Tensor> fromPacked(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
@@ -52,6 +54,12 @@ public:
   uint64_t getBits(int64_t i) const;
   void setBits(int64_t i, uint64_t bits);
   void copyElement(int64_t to, const Tensor &from, int64_t fromIndex);
+  /// Elements of a tensor of strings.
+  llvm::ArrayRef<std::string> getTexts() const { return texts; }
+  llvm::MutableArrayRef<std::string> getTexts() { return texts; }
+  /// The tensors of a sequence, which a tensor of rank 0 is.
+  const std::vector<Tensor> &getItems() const { return items; }
+  std::vector<Tensor> &getItems() { return items; }
 
   /// All elements as double (integers too, rounded beyond 2^53).
   std::vector<double> toDoubles() const;
@@ -62,10 +70,13 @@ public:
 
 private:
   Tensor() = default;
+  static llvm::Expected<Tensor> createOfHandles(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
   mlir::Type elementType;
   llvm::SmallVector<int64_t, 4> shape;
   int64_t count = 0, stride = 1;
   std::vector<uint8_t> bytes;
+  std::vector<std::string> texts;
+  std::vector<Tensor> items;
 };
 
 /// A double rounded to nearest even in a float type.

@@ -220,6 +220,11 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
       for (ValueRange buffers : {ValueRange(recurrence.getSpare()), ValueRange(recurrence.getFinals())})
         for (Value buffer : buffers)
           add(written, buffer);
+    } else if (auto call = dyn_cast<CallOp>(op)) {
+      for (Value buffer : call.getRead())
+        add(read, buffer);
+      for (Value buffer : call.getWritten())
+        add(written, buffer);
     } else if (auto store = dyn_cast<StoreOp>(op)) {
       add(written, store.getBuffer());
       if (store.getCombine())

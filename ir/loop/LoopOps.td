@@ -256,6 +256,19 @@ def Loop_RepeatOp : Loop_Op<"repeat", [Prim_SymbolBinderInterface, SingleBlock, 
   }];
 }
 
+def Loop_CallOp : Loop_Op<"call", [AttrSizedOperandSegments]> {
+  let summary = "runs a function of the runtime on the calling thread";
+  let description = [{
+    `ptc_rt_<callee>` is given the addresses of `read`, then those of `written`, all of them row-major, and the values
+    of `numbers`. A buffer that is in both is updated.
+  }];
+  let arguments = (ins StrAttr:$callee, Variadic<Loop_Buffer>:$read, Variadic<Loop_Buffer>:$written, Prim_ExprArrayAttr:$numbers);
+  let assemblyFormat = [{
+    $callee `read` `(` $read `)` `written` `(` $written `)` `numbers` custom<ExprList>($numbers) attr-dict
+    `:` `(` type($read) `)` `(` type($written) `)`
+  }];
+}
+
 def Loop_FusedOp : Loop_Op<"fused", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "nodes that will be one kernel; they share their first `parallel` dims";
   let arguments = (ins I64Attr:$parallel);

@@ -29,6 +29,8 @@ void forEachLoopBinding(llvm::StringRef counter, ExprAttr trips, mlir::StringAtt
 } // namespace ptc::prim
 
 #include "ir/prim/PrimDialect.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/prim/PrimTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/prim/PrimAttrs.h.inc"
 #include "ir/prim/PrimInterfaces.h.inc"
@@ -46,8 +48,12 @@ inline mlir::Type getElementType(mlir::Value tensor) {
   return llvm::cast<mlir::RankedTensorType>(tensor.getType()).getElementType();
 }
 inline int64_t getRank(mlir::Value tensor) { return llvm::cast<mlir::RankedTensorType>(tensor.getType()).getRank(); }
-/// The type that scalar bodies compute with: signless integers.
+/// The type that scalar bodies compute with: signless integers; handles for what is no number.
 mlir::Type getScalarType(mlir::Type elementType);
+/// The type as DLPack writes it: its code * 256 + bits; 200 and 201 are the codes of strings and sequences.
+int64_t getTypeCode(mlir::Type elementType);
+/// Strings and sequences, whose elements are handles below prim.
+inline bool isHandle(mlir::Type elementType) { return llvm::isa<StringType, SequenceType>(elementType); }
 
 mlir::ArrayAttr getExprArray(mlir::MLIRContext *context, llvm::ArrayRef<Expr> exprs);
 llvm::SmallVector<Expr> getExprs(mlir::ArrayAttr exprs);

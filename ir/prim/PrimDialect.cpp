@@ -12,10 +12,13 @@ using namespace ptc::prim;
 #include "ir/prim/PrimDialect.cpp.inc"
 #include "ir/prim/PrimEnums.cpp.inc"
 #include "ir/prim/PrimInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/prim/PrimTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/prim/PrimAttrs.cpp.inc"
 
 void PrimDialect::initialize() {
+  registerTypes();
   registerAttributes();
   addOperations<
 #define GET_OP_LIST
@@ -28,6 +31,13 @@ void PrimDialect::registerAttributes() {
 #define GET_ATTRDEF_LIST
 #include "ir/prim/PrimAttrs.cpp.inc"
                 >();
+}
+
+void PrimDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/prim/PrimTypes.cpp.inc"
+      >();
 }
 
 Attribute PrimDialect::parseAttribute(DialectAsmParser &parser, Type type) const {
@@ -175,7 +185,28 @@ RankedTensorType prim::getTensorType(ArrayRef<Expr> dims, Type elementType) {
 Type prim::getScalarType(Type elementType) {
   if (auto integer = dyn_cast<IntegerType>(elementType))
     return IntegerType::get(integer.getContext(), integer.getWidth());
+  if (isHandle(elementType))
+    return IntegerType::get(elementType.getContext(), 64);
   return elementType;
+}
+
+int64_t prim::getTypeCode(Type type) {
+  auto make = [](int64_t code, int64_t bits) { return code * 256 + bits; };
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return integer.getWidth() == 1 ? make(6, 8) : make(integer.isUnsigned() ? 1 : 0, integer.getWidth());
+  if (auto complex = dyn_cast<ComplexType>(type))
+    return make(5, 2 * complex.getElementType().getIntOrFloatBitWidth());
+  return llvm::TypeSwitch<Type, int64_t>(type)
+      .Case([&](BFloat16Type) { return make(4, 16); })
+      .Case([&](Float8E4M3FNType) { return make(10, 8); })
+      .Case([&](Float8E4M3FNUZType) { return make(11, 8); })
+      .Case([&](Float8E5M2Type) { return make(12, 8); })
+      .Case([&](Float8E5M2FNUZType) { return make(13, 8); })
+      .Case([&](Float8E8M0FNUType) { return make(14, 8); })
+      .Case([&](Float4E2M1FNType) { return make(17, 4); })
+      .Case([&](StringType) { return make(200, 128); })
+      .Case([&](SequenceType) { return make(201, 128); })
+      .Default([&](Type other) { return make(2, other.getIntOrFloatBitWidth()); });
 }
 
 SymbolRanges prim::getSymbolRanges(DictionaryAttr symbols) {

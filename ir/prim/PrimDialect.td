@@ -22,14 +22,43 @@ def Prim_Dialect : Dialect {
   }];
   let cppNamespace = "::ptc::prim";
   let useDefaultAttributePrinterParser = 0;
+  let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 0;
   let extraClassDeclaration = [{
     void registerAttributes();
+    void registerTypes();
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
                                      ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attr,
                         ::mlir::DialectAsmPrinter &printer) const override;
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Types of elements that numbers are not
+//===----------------------------------------------------------------------===//
+
+class Prim_Type<string name, string typeMnemonic> : TypeDef<Prim_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Prim_StringType : Prim_Type<"String", "string"> {
+  let summary = "a string: bytes of a known number, UTF-8 by convention";
+  let description = [{
+    Below prim an element is a handle of 64 bits, the address of a view (ptc_string), or 0 for the empty string. So
+    whatever only moves elements works on strings as on numbers; what looks into them is a `prim.call`.
+  }];
+}
+
+def Prim_SequenceType : Prim_Type<"Sequence", "sequence"> {
+  let summary = "a list of tensors, or a tensor that may be absent";
+  let description = [{
+    The element type of tensors of rank 0: a sequence is a value like any other, which branches and loops may
+    yield. Below prim it is a handle of 64 bits. `element` is the type of the tensors inside: a ranked one whose
+    dims are `?` where they differ from tensor to tensor, or an unranked one. An `optional` has at most one.
+  }];
+  let parameters = (ins "::mlir::Type":$element, "bool":$optional);
+  let assemblyFormat = "`<` $element `,` $optional `>`";
 }
 
 //===----------------------------------------------------------------------===//

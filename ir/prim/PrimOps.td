@@ -358,6 +358,21 @@ def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<[
 }
 
 //===----------------------------------------------------------------------===//
+// Functions of the runtime
+//===----------------------------------------------------------------------===//
+
+def Prim_CallOp : Prim_Op<"call", [Pure]> {
+  let summary = "a function of the runtime, for what loops over elements cannot say";
+  let description = [{
+    Strings and sequences. `callee` is a row of PrimCalls.def, which says what operands, numbers and results mean.
+  }];
+  let arguments = (ins StrAttr:$callee, Variadic<Prim_Tensor>:$inputs, Prim_ExprArrayAttr:$numbers);
+  let results = (outs Variadic<Prim_Tensor>:$results);
+  let assemblyFormat = "$callee `(` $inputs `)` custom<ExprList>($numbers) attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Observation
 //===----------------------------------------------------------------------===//
 

@@ -60,7 +60,9 @@ Value BitcastOp::emitScalar(ScalarBuilder &s, ArrayRef<Value> x) {
 }
 
 LogicalResult BitcastOp::verify() {
-  auto storedBits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  auto storedBits = [](Type type) {
+    return isHandle(type) ? 64 : type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth();
+  };
   Type from = getElementType(getX()), to = getElementType(getY());
   return storedBits(from) == storedBits(to) ? success() : emitOpError("takes ") << from << " to another width: " << to;
 }
@@ -161,6 +163,21 @@ LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *, std::optional<Location
   dims.append(x.begin() + consumed, x.end());
   results.push_back(getTensorType(dims, getElementType(adaptor.getX())));
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+LogicalResult CallOp::verify() {
+#define PRIM_CALL(NAME, OPERANDS, NUMBERS, RESULTS)                                                                    \
+  if (getCallee() == #NAME) {                                                                                          \
+    bool fits = (OPERANDS < 0 || getInputs().size() == size_t(OPERANDS)) &&                                            \
+                (NUMBERS < 0 || getNumbers().size() == size_t(NUMBERS)) && getResults().size() == RESULTS;             \
+    return fits ? success() : emitOpError("takes other operands, numbers or results");                                 \
+  }
+#include "ir/prim/PrimCalls.def"
+  return emitOpError("has no such function: ") << getCallee();
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,7 +17,8 @@ struct TargetInfo {
   llvm::StringRef name;                    // the user's word: --target=cpu
   llvm::ArrayRef<llvm::StringRef> levels;  // what code can be made for, from low to high: "x86-64-v3", "sm_80"
   llvm::StringRef levelFlag;               // the option that names levels; empty: all of them
-  bool oneLevel = false;                   // an output holds the code of one level
+  bool oneLevelText = false;               // text of kernels is for one level
+  bool runsOnDevice = false;               // kernels run on a device, which reads what lies in its own memory
   llvm::ArrayRef<llvm::StringRef> outputs; // kinds of --emit besides mlir:STAGE, the default first
   llvm::StringRef assemblySuffix = ".s";   // of a kernel's text among --save-temps
   /// Columns of the unit panels that the weights of contractions are stored in; 0: weights stay as they are.

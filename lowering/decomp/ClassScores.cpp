@@ -1,6 +1,7 @@
 //===- ClassScores.cpp - what classifiers do with scores ------------------===//
 #include "lowering/decomp/ClassScores.h"
 #include <cmath>
+#include <numeric>
 
 using namespace ptc;
 using namespace ptc::decomp;
@@ -53,27 +54,42 @@ Value decomp::transformScores(NodeContext &n, Value scores, PostTransform transf
   return scores;
 }
 
-std::optional<Ints> decomp::classLabels(NodeContext &n, llvm::StringRef integers, llvm::StringRef strings) {
-  if (n.has(strings) && !n.texts(strings).empty()) {
-    n.failWithHelp("write the model with integer labels", DiagId::UnsupportedAttribute, strings, "a list of strings");
-    return std::nullopt;
-  }
-  std::optional<Ints> labels = n.integers(integers);
-  if (!labels || labels->empty()) {
-    n.fail(DiagId::MissingAttribute, integers);
-    return std::nullopt;
-  }
-  return labels;
+std::optional<Labels> decomp::classLabels(NodeContext &n, llvm::StringRef integers, llvm::StringRef strings) {
+  Labels labels;
+  if (n.has(strings))
+    labels.texts = n.texts(strings);
+  if (labels.texts.empty())
+    labels.integers = n.integers(integers, {});
+  if (labels.size() > 0)
+    return labels;
+  n.fail(DiagId::MissingAttribute, integers);
+  return std::nullopt;
 }
 
-Value decomp::chooseLabel(NodeContext &n, llvm::ArrayRef<int64_t> labels, Value index) {
+Value decomp::chooseLabel(NodeContext &n, const Labels &labels, Value index) {
+  if (!labels.texts.empty())
+    return n.gather(n.strings(labels.texts), index, 0);
   bool areIndices =
-      llvm::all_of(llvm::enumerate(labels), [](auto item) { return int64_t(item.index()) == item.value(); });
-  return areIndices ? index : n.gather(n.intVector(labels), index, 0);
+      llvm::all_of(llvm::enumerate(labels.integers), [](auto item) { return int64_t(item.index()) == item.value(); });
+  return areIndices ? index : n.gather(n.intVector(labels.integers), index, 0);
 }
 
-Value decomp::bestLabel(NodeContext &n, llvm::ArrayRef<int64_t> labels, Value scores) {
+Value decomp::bestLabel(NodeContext &n, const Labels &labels, Value scores) {
   return chooseLabel(n, labels, n.argReduce(ArgKind::Max, scores, 1, /*selectLast=*/false, /*keepDims=*/false));
+}
+
+Value decomp::findString(NodeContext &n, Value x, llvm::ArrayRef<std::string> list) {
+  Ints order(list.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) { return list[a] < list[b]; });
+  order.erase(std::unique(order.begin(), order.end(), [&](int64_t a, int64_t b) { return list[a] == list[b]; }),
+              order.end());
+  auto sorted = llvm::map_to_vector(order, [&](int64_t i) { return list[i]; });
+  int64_t count = order.size();
+  Value place =
+      n.call("string_lookup", {x, n.strings(sorted)}, {n.elementCount(x), n.expr(count)}, n.dims(x), n.si64());
+  order.push_back(list.size());
+  return n.gather(n.intVector(order), place, 0);
 }
 
 Value decomp::featureRows(NodeContext &n, size_t i) {

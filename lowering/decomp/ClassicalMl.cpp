@@ -1,7 +1,8 @@
 //===- ClassicalMl.cpp - features, linear models, labels ------------------===//
 //
-// ai.onnx.ml over numbers; trees stand in Trees.cpp, support vectors in
-// SupportVectors.cpp. Strings are refused by the attribute that holds them.
+// ai.onnx.ml; trees stand in Trees.cpp, support vectors in SupportVectors.cpp,
+// n-grams in Text.cpp. Lists of strings that are keys become places in the
+// sorted list (findString), and a gather says what stands there.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/ClassScores.h"
@@ -106,11 +107,23 @@ Values scaler(NodeContext &n) {
 /// A dim at the end with 1 at the element's category. An element of none has zeros there; the specification lets a run
 /// end with an error unless `zeros` is set, which compiled code does not.
 Values oneHotEncoder(NodeContext &n) {
-  std::optional<Ints> categories = classLabels(n, "cats_int64s", "cats_strings");
+  std::optional<Labels> categories = classLabels(n, "cats_int64s", "cats_strings");
   if (!categories)
     return {};
-  Value x = n.convert(n.input(0), n.si64());
-  return {n.convert(n.equal(n.unsqueeze(x, n.rank(x)), n.intVector(*categories)), n.f32())};
+  Value x = n.input(0), known = n.intVector(categories->integers);
+  if (n.isString(x) != !categories->texts.empty())
+    return {n.fail(DiagId::TypeMismatch, n.elementType(x), n.isString(x) ? n.si64() : n.stringType())};
+  if (n.isString(x)) {
+    // Equal categories are one to a lookup, and several to a comparison.
+    Value place = findString(n, x, categories->texts);
+    Ints first;
+    for (const std::string &text : categories->texts)
+      first.push_back(llvm::find(categories->texts, text) - categories->texts.begin());
+    x = place;
+    known = n.intVector(first);
+  }
+  x = n.convert(x, n.si64());
+  return {n.convert(n.equal(n.unsqueeze(x, n.rank(x)), known), n.f32())};
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,7 +138,12 @@ struct Entries {
   Value all; // [count]
   llvm::SmallVector<double> reals;
   Ints integers;
-  size_t size() const { return llvm::isa<mlir::FloatType>(type) ? reals.size() : integers.size(); }
+  llvm::SmallVector<std::string> texts;
+  size_t size() const {
+    return llvm::isa<StringType>(type)        ? texts.size()
+           : llvm::isa<mlir::FloatType>(type) ? reals.size()
+                                              : integers.size();
+  }
 };
 
 } // namespace
@@ -138,14 +156,13 @@ static Value integerVector(NodeContext &n, llvm::ArrayRef<int64_t> values, Type 
   return n.constant(mlir::DenseElementsAttr::get(tensorType, bits));
 }
 
-/// The attributes `<prefix>_int64s`, `<prefix>_floats` or `<prefix>_tensor`.
+/// The attributes `<prefix>_strings`, `<prefix>_int64s`, `<prefix>_floats` or `<prefix>_tensor`.
 static std::optional<Entries> readEntries(NodeContext &n, const std::string &prefix) {
   Entries entries;
-  if (!n.texts(prefix + "_strings").empty()) {
-    n.fail(DiagId::UnsupportedAttribute, prefix + "_strings", "a list of strings");
-    return std::nullopt;
-  }
-  if (std::optional<Ints> integers = n.integers(prefix + "_int64s")) {
+  if (n.has(prefix + "_strings") && !n.texts(prefix + "_strings").empty()) {
+    entries.type = n.stringType();
+    entries.texts = n.texts(prefix + "_strings");
+  } else if (std::optional<Ints> integers = n.integers(prefix + "_int64s")) {
     entries.type = n.si64();
     entries.integers = *integers;
   } else if (std::optional<llvm::SmallVector<double>> reals = n.reals(prefix + "_floats")) {
@@ -153,19 +170,23 @@ static std::optional<Entries> readEntries(NodeContext &n, const std::string &pre
     entries.reals = *reals;
   } else if (n.has(prefix + "_tensor")) {
     entries.type = n.tensorType(prefix + "_tensor");
-    if (llvm::isa_and_present<mlir::FloatType>(entries.type))
+    if (llvm::isa_and_present<StringType>(entries.type))
+      entries.texts = n.tensorTexts(prefix + "_tensor").value_or(llvm::SmallVector<std::string>());
+    else if (llvm::isa_and_present<mlir::FloatType>(entries.type))
       entries.reals = n.tensorReals(prefix + "_tensor").value_or(llvm::SmallVector<double>());
     else if (entries.type)
       entries.integers = n.tensorIntegers(prefix + "_tensor").value_or(Ints());
-    else
-      n.fail(DiagId::UnsupportedAttribute, prefix + "_tensor", "a tensor of strings");
   } else {
     n.fail(DiagId::MissingAttribute, prefix + "_int64s");
   }
   if (n.hasFailed())
     return std::nullopt;
   bool isFloat = llvm::isa<mlir::FloatType>(entries.type);
-  entries.all = isFloat ? n.floatVector(entries.reals, entries.type) : integerVector(n, entries.integers, entries.type);
+  if (llvm::isa<StringType>(entries.type))
+    entries.all = n.strings(entries.texts);
+  else
+    entries.all =
+        isFloat ? n.floatVector(entries.reals, entries.type) : integerVector(n, entries.integers, entries.type);
   return entries;
 }
 
@@ -175,6 +196,8 @@ static Value defaultEntry(NodeContext &n, Type type) {
     Value value = n.tensor("default_tensor");
     return n.convert(n.reshape(value, {}), type);
   }
+  if (llvm::isa<StringType>(type))
+    return n.strings(n.text("default_string", "_Unused"), /*isScalar=*/true);
   if (llvm::isa<mlir::FloatType>(type))
     return n.scalar(n.real("default_float", 0.0), type);
   return n.reshape(integerVector(n, n.integer("default_int64", -1), type), {});
@@ -219,7 +242,10 @@ Values labelEncoder(NodeContext &n) {
     return {n.fail(DiagId::DimMismatch, "the number of keys", keys->size(), "that of values", values->size())};
   if (n.elementType(x) != keys->type)
     return {n.fail(DiagId::TypeMismatch, n.elementType(x), keys->type)};
-  Value result = n.fill(defaultEntry(n, values->type), n.dims(x));
+  Value otherwise = defaultEntry(n, values->type);
+  if (n.isString(x)) // a place behind the last is the default's
+    return {n.gather(n.concat({values->all, n.unsqueeze(otherwise, 0)}, 0), findString(n, x, keys->texts), 0)};
+  Value result = n.fill(otherwise, n.dims(x));
   Ints order;
   if (Value place = findKey(n, x, *keys, order)) {
     Value sorted = n.gather(keys->all, n.intVector(order), 0), chosen = n.gather(values->all, n.intVector(order), 0);
@@ -231,6 +257,34 @@ Values labelEncoder(NodeContext &n) {
       break;
     }
   return {result};
+}
+
+/// `strings` to the integers that stand beside them, or back.
+static Values mapLabels(NodeContext &n, llvm::ArrayRef<std::string> strings, llvm::ArrayRef<int64_t> integers) {
+  Value x = n.input(0);
+  if (strings.size() != integers.size() || strings.empty())
+    return {n.fail(DiagId::DimMismatch, "the number of strings", strings.size(), "that of integers", integers.size())};
+  Entries keys{.type = n.si64(), .all = n.intVector(integers), .integers = Ints(integers)};
+  if (n.isString(x)) {
+    Ints values(integers);
+    values.push_back(n.integer("default_int64", -1));
+    return {n.gather(n.intVector(values), findString(n, x, strings), 0)};
+  }
+  Ints order;
+  Value place = findKey(n, x, keys, order), sorted = n.gather(keys.all, n.intVector(order), 0);
+  Value chosen = n.gather(n.strings(strings), n.intVector(order), 0);
+  Value otherwise = n.fill(n.strings(n.text("default_string", "_Unused"), /*isScalar=*/true), n.dims(x));
+  return {n.select(n.equal(n.gather(sorted, place, 0), x), n.gather(chosen, place, 0), otherwise)};
+}
+
+Values categoryMapper(NodeContext &n) { return mapLabels(n, n.texts("cats_strings"), n.integers("cats_int64s", {})); }
+
+/// Version 1: strings and their places in a list.
+Values labelEncoderOfClasses(NodeContext &n) {
+  llvm::SmallVector<std::string> classes = n.texts("classes_strings");
+  Ints places(classes.size());
+  std::iota(places.begin(), places.end(), 0);
+  return mapLabels(n, classes, places);
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,7 +320,7 @@ Values linearRegressor(NodeContext &n) {
 
 /// One row of coefficients a class; a single one belongs to the second of two classes.
 Values linearClassifier(NodeContext &n) {
-  std::optional<Ints> labels = classLabels(n, "classlabels_ints", "classlabels_strings");
+  std::optional<Labels> labels = classLabels(n, "classlabels_ints", "classlabels_strings");
   std::optional<PostTransform> transform = readPostTransform(n);
   if (!labels || !transform)
     return {};

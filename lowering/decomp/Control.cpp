@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Sequences.h"
 
 using namespace mlir;
 using namespace ptc::prim;
@@ -113,7 +114,13 @@ private:
     SmallVector<Type> types;
     for (auto [i, pair] : llvm::enumerate(llvm::zip_equal(thenBranch.values, elseBranch.values))) {
       auto [a, b] = pair;
-      Type joined = joinTypes(a, b);
+      Type joined = a.getType() == b.getType() ? Type() : joinSequences(n, a, b);
+      if (joined) {
+        convert(thenBranch, i, joined);
+        convert(elseBranch, i, joined);
+      } else {
+        joined = joinTypes(a, b);
+      }
       if (!joined) {
         n.fail(DiagId::BranchTypes, "output " + std::to_string(i), a.getType(), b.getType());
         return false;
@@ -122,6 +129,14 @@ private:
     }
     results = create(types);
     return !n.hasFailed();
+  }
+
+  /// A sequence becomes one of another type where the branch ends.
+  void convert(Branch &branch, size_t number, Type type) {
+    OpBuilder &builder = n.getBuilder();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&branch.region.front());
+    branch.values[number] = convertSequence(n, branch.values[number], type);
   }
 
   Type joinTypes(Value a, Value b) {

@@ -4,6 +4,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <onnx/onnx_pb.h>
 
 using namespace mlir;
 
@@ -27,7 +28,7 @@ constexpr Row rows[] = {
     {5, "int16", [](MLIRContext *c) { return signedInt(c, 16); }},
     {6, "int32", [](MLIRContext *c) { return signedInt(c, 32); }},
     {7, "int64", [](MLIRContext *c) { return signedInt(c, 64); }},
-    {8, "string", nullptr},
+    {8, "string", [](MLIRContext *c) -> Type { return ptc::prim::StringType::get(c); }},
     {9, "bool", [](MLIRContext *c) -> Type { return IntegerType::get(c, 1); }},
     {10, "float16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }},
     {11, "double", [](MLIRContext *c) -> Type { return Float64Type::get(c); }},
@@ -72,11 +73,66 @@ std::string ptc::decomp::onnxTypeName(int32_t dataType) {
   return row ? row->name.str() : llvm::itostr(dataType);
 }
 
+std::string ptc::decomp::onnxTypeOf(Type type) {
+  auto tensor = llvm::cast<TensorType>(type);
+  auto sequence = llvm::dyn_cast<prim::SequenceType>(tensor.getElementType());
+  if (!sequence)
+    return "tensor(" + onnxTypeName(toOnnxType(tensor.getElementType())) + ")";
+  return (sequence.getOptional() ? "optional(" : "seq(") + onnxTypeOf(sequence.getElement()) + ")";
+}
+
 std::string ptc::decomp::describeType(Type type) {
   auto tensor = llvm::dyn_cast_if_present<RankedTensorType>(type);
   if (!tensor)
     return onnxTypeName(type ? toOnnxType(type) : 0);
+  if (llvm::isa<prim::SequenceType>(tensor.getElementType()))
+    return onnxTypeOf(tensor);
   llvm::SmallVector<ptc::Expr> dims = prim::getDims(tensor);
   auto texts = llvm::map_range(dims, [](Expr dim) { return dim.str(); });
   return describeType(tensor.getElementType()) + " [" + llvm::join(texts, ", ") + "]";
+}
+
+Type ptc::decomp::fromTypeProto(MLIRContext *context, const onnx::TypeProto &proto, std::string &problem) {
+  bool isOptional = proto.value_case() == onnx::TypeProto::kOptionalType;
+  if (isOptional || proto.value_case() == onnx::TypeProto::kSequenceType) {
+    Type item = fromTypeProto(
+        context, isOptional ? proto.optional_type().elem_type() : proto.sequence_type().elem_type(), problem);
+    return item ? RankedTensorType::get({}, prim::SequenceType::get(context, item, isOptional)) : Type();
+  }
+  if (proto.value_case() != onnx::TypeProto::kTensorType) {
+    problem = proto.value_case() == onnx::TypeProto::kMapType ? "map" : "value that is no tensor";
+    return {};
+  }
+  const onnx::TypeProto::Tensor &tensor = proto.tensor_type();
+  Type element = fromOnnxType(context, tensor.elem_type());
+  if (!element) {
+    problem = "tensor of " + onnxTypeName(tensor.elem_type());
+    return {};
+  }
+  if (!tensor.has_shape())
+    return UnrankedTensorType::get(element);
+  llvm::SmallVector<int64_t> shape;
+  for (const onnx::TensorShapeProto::Dimension &dim : tensor.shape().dim())
+    shape.push_back(dim.dim_value() > 0 ? dim.dim_value() : ShapedType::kDynamic);
+  return RankedTensorType::get(shape, element);
+}
+
+void ptc::decomp::toTypeProto(Type type, onnx::TypeProto &proto) {
+  auto tensor = llvm::cast<TensorType>(type);
+  if (auto sequence = llvm::dyn_cast<prim::SequenceType>(tensor.getElementType()))
+    return toTypeProto(sequence.getElement(), sequence.getOptional()
+                                                  ? *proto.mutable_optional_type()->mutable_elem_type()
+                                                  : *proto.mutable_sequence_type()->mutable_elem_type());
+  proto.mutable_tensor_type()->set_elem_type(toOnnxType(tensor.getElementType()));
+  if (!tensor.hasRank())
+    return;
+  onnx::TensorShapeProto *shape = proto.mutable_tensor_type()->mutable_shape();
+  auto encoded = llvm::dyn_cast_if_present<prim::DimsAttr>(llvm::cast<RankedTensorType>(tensor).getEncoding());
+  for (auto [axis, extent] : llvm::enumerate(tensor.getShape())) {
+    onnx::TensorShapeProto::Dimension *dim = shape->add_dim();
+    if (!ShapedType::isDynamic(extent))
+      dim->set_dim_value(extent);
+    else if (encoded)
+      dim->set_dim_param(Expr(encoded.getDims()[axis]).str());
+  }
 }

@@ -186,12 +186,39 @@ static Value castToScale(NodeContext &n, Value x, Type to) {
   return n.convert(nearest, to);
 }
 
+/// Strings say numbers in decimal. What lies outside of a type below 64 bits wraps, as between numbers.
+static Value castFromString(NodeContext &n, Value x, Type to) {
+  bool isFloat = llvm::isa<mlir::FloatType>(to);
+  enum { F64, Si64, Ui64, F32 } kind = isFloat ? to.isF32() ? F32 : F64 : to.isUnsignedInteger() ? Ui64 : Si64;
+  Type wide = isFloat ? n.f64() : kind == Ui64 ? n.ui64() : n.si64();
+  return n.convert(n.call("string_to_number", x, {n.elementCount(x), n.expr(kind)}, n.dims(x), wide), to);
+}
+
+static Value castToString(NodeContext &n, Value x) {
+  enum {
+    F32,
+    F64,
+    Si64,
+    Ui64,
+    Bool
+  } kind = n.isBool(x)                ? Bool
+           : n.elementType(x).isF64() ? F64
+           : n.isFloat(x)             ? F32
+           : n.isUnsigned(x)          ? Ui64
+                                      : Si64;
+  Type wide[] = {n.f32(), n.f64(), n.si64(), n.ui64(), n.i1()};
+  return n.call("string_from_number", n.convert(x, wide[kind]), {n.elementCount(x), n.expr(kind)}, n.dims(x),
+                n.stringType());
+}
+
 /// Conversions to 8-bit floats saturate unless the model says otherwise; those to integers below 8 bits wrap.
 static Value castTo(NodeContext &n, Value x, Type to) {
   auto toFloat = llvm::dyn_cast_if_present<mlir::FloatType>(to);
   bool isNarrow = toFloat && toFloat.getWidth() <= 8;
   if (!x || !to)
     return {};
+  if (n.isString(x) || llvm::isa<StringType>(to))
+    return n.elementType(x) == to ? x : n.isString(x) ? castFromString(n, x, to) : castToString(n, x);
   if (llvm::isa<mlir::Float8E8M0FNUType>(to) && n.isFloat(x))
     return castToScale(n, x, to);
   bool isTinyInteger = llvm::isa<mlir::IntegerType>(to) && !to.isInteger(1) && to.getIntOrFloatBitWidth() < 8;

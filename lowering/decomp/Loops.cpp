@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Sequences.h"
 
 using namespace mlir;
 using namespace ptc::prim;
@@ -193,6 +194,12 @@ private:
     if (form.hasCondition)
       next = n.reshape(yielded.consume_front(), {});
     nextStates.assign(yielded.begin(), yielded.begin() + ownStates());
+    isUnwrapped.assign(nextStates.size(), false);
+    for (auto [i, value] : llvm::enumerate(nextStates))
+      if (Type joined = value ? joinSequences(n, states[i], value) : Type(); joined == states[i].getType()) {
+        isUnwrapped[i] = isOptional(states[i]) && !isOptional(value);
+        value = convertSequence(n, value, joined);
+      }
     rows.clear();
     for (Value row : yielded.drop_front(ownStates()))
       rows.push_back(likeFirstRow(row));
@@ -277,6 +284,11 @@ private:
     size_t before = sizes.size();
     for (auto [i, value] : llvm::enumerate(nextStates)) {
       Value argument = block().getArgument(i);
+      if (Type joined = argument.getType() == value.getType() ? Type() : joinSequences(n, argument, value)) {
+        form.states[i] = convertSequence(n, form.states[i], joined);
+        isNew = true;
+        continue;
+      }
       if (n.elementType(argument) != n.elementType(value) || n.rank(argument) != n.rank(value)) {
         n.fail(DiagId::UnsupportedForm, "a loop whose state " + std::to_string(i) + " changes from " +
                                             describeType(form.states[i].getType()) + " to " +
@@ -423,6 +435,9 @@ private:
     auto values = builder.create(state)->getResults().begin();
     for (Value &result : results)
       result = result ? result : Value(*values++);
+    for (auto [result, isOptionalInside] : llvm::zip(results, isUnwrapped))
+      if (isOptionalInside) // rounds give a value, and take one that may be absent
+        result = presentValue(n, result);
     for (size_t i = 0; i < rows.size(); ++i)
       results.push_back(*values++);
     return results;
@@ -438,6 +453,7 @@ private:
   bool hasGrowingStacks = false; // the last states are stacks
   Value next;                    // condition
   Values nextStates, rows, results;
+  SmallVector<bool> isUnwrapped; // of each state: optional, where the rounds give what is there
 };
 
 std::optional<Values> build(NodeContext &n, const LoopForm &form, Body body) {

@@ -204,6 +204,13 @@ std::optional<Ints> NodeContext::tensorIntegers(StringRef name) {
   });
 }
 
+std::optional<SmallVector<std::string>> NodeContext::tensorTexts(StringRef name) {
+  auto elements = dyn_cast_if_present<DenseStringElementsAttr>(constantAttribute(name));
+  if (!elements)
+    return std::nullopt;
+  return llvm::map_to_vector(elements.getValues<StringRef>(), [](StringRef text) { return text.str(); });
+}
+
 Type NodeContext::tensorType(StringRef name) {
   const AttributeProto *attribute = has(name) ? find(name, AttributeProto::TENSOR) : nullptr;
   return attribute ? fromOnnxType(getContext(), attribute->t().data_type()) : Type();
@@ -216,6 +223,17 @@ Type NodeContext::typeAttribute(StringRef name) {
   Type type = fromOnnxType(getContext(), attribute->i());
   if (!type)
     fail(DiagId::UnsupportedType, ("the type that '" + name + "' names").str(), onnxTypeName(attribute->i()));
+  return type;
+}
+
+Type NodeContext::valueType(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::TYPE_PROTO);
+  if (!attribute)
+    return fail(DiagId::MissingAttribute, name), Type();
+  std::string problem;
+  Type type = fromTypeProto(getContext(), attribute->tp(), problem);
+  if (!type)
+    fail(DiagId::UnsupportedAttribute, name, "a " + problem);
   return type;
 }
 

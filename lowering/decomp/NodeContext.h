@@ -79,10 +79,13 @@ public:
   /// All elements of a tensor in an attribute of numbers; nothing if it is absent, or after a diagnostic.
   std::optional<llvm::SmallVector<double>> tensorReals(llvm::StringRef name);
   std::optional<Ints> tensorIntegers(llvm::StringRef name);
+  std::optional<llvm::SmallVector<std::string>> tensorTexts(llvm::StringRef name);
   /// The element type of a tensor in an attribute.
   Type tensorType(llvm::StringRef name);
   /// The element type named by an attribute such as `to`; null if absent, or after a diagnostic.
   Type typeAttribute(llvm::StringRef name);
+  /// The type of a value that an attribute describes; null if absent, or after a diagnostic.
+  Type valueType(llvm::StringRef name);
   std::optional<Values> subgraph(llvm::StringRef name, llvm::ArrayRef<Value> inputs = {});
   uint64_t nextStream() { return hooks.nextStream(); }
 

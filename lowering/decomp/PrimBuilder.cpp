@@ -174,6 +174,8 @@ static DenseElementsAttr dense(ArrayRef<double> values, RankedTensorType type) {
 }
 
 Value PrimBuilder::scalar(double value, Type type) {
+  if (isa<StringType>(type) && value == 0)
+    return strings(std::string(), /*isScalar=*/true);
   if (!isa<FloatType, IntegerType>(type))
     return fail(DiagId::UnsupportedType, "a constant", type);
   return constant(dense(value, RankedTensorType::get({}, type)));
@@ -386,6 +388,12 @@ Value PrimBuilder::clamp(Value x, double low, double high) {
   return minimum(maximum(x, scalarLike(low, x)), scalarLike(high, x));
 }
 
+Value PrimBuilder::equal(Value a, Value b) {
+  if (!isString(a) || !isString(b))
+    return predicate<EqOp>(a, b);
+  return broadcast(a, b) ? call("string_equal", {a, b}, elementCount(a), dims(a), i1()) : Value();
+}
+
 Value PrimBuilder::select(Value condition, Value a, Value b) {
   if (!a || !b || !condition)
     return {};
@@ -412,8 +420,36 @@ Value PrimBuilder::convert(Value x, Type to) {
 Value PrimBuilder::bitcast(Value x, Type to) {
   if (!x || !to || elementType(x) == to)
     return x;
-  auto storedBits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  auto storedBits = [](Type type) {
+    return isHandle(type) ? 64 : type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth();
+  };
   if (storedBits(elementType(x)) != storedBits(to))
     return fail(DiagId::WrongInputType, 0, elementType(x), "a type of the result's width is needed");
   return fold(BitcastOp::create(builder, loc, resultType(dims(x), to), x));
+}
+
+//===----------------------------------------------------------------------===//
+// Strings, functions of the runtime
+//===----------------------------------------------------------------------===//
+
+Value PrimBuilder::strings(ArrayRef<std::string> values, bool isScalar) {
+  SmallVector<int64_t, 1> shape;
+  if (!isScalar)
+    shape.push_back(values.size());
+  SmallVector<StringRef> texts(values.begin(), values.end());
+  return constant(DenseStringElementsAttr::get(RankedTensorType::get(shape, stringType()), texts));
+}
+
+Values PrimBuilder::call(StringRef callee, ArrayRef<Value> inputs, ArrayRef<Expr> numbers, ArrayRef<Type> results) {
+  if (failed || !llvm::all_of(inputs, [](Value v) { return bool(v); }))
+    return Values(results.size());
+  auto simplified = llvm::map_to_vector(numbers, [&](Expr e) { return shapes.simplify(e); });
+  auto op = CallOp::create(builder, loc, results, callee, inputs, getExprArray(getContext(), simplified));
+  return Values(op.getResults());
+}
+
+Value PrimBuilder::call(StringRef callee, ArrayRef<Value> inputs, ArrayRef<Expr> numbers, ArrayRef<Expr> dims,
+                        Type elementType) {
+  Type type = resultType(dims, elementType);
+  return call(callee, inputs, numbers, ArrayRef<Type>(type)).front();
 }

@@ -82,6 +82,8 @@ public:
   bool isFloat(Value x) const { return llvm::isa<mlir::FloatType>(elementType(x)); }
   bool isInteger(Value x) const;
   bool isBool(Value x) const { return elementType(x).isInteger(1); }
+  bool isString(Value x) const { return llvm::isa<prim::StringType>(elementType(x)); }
+  bool isSequence(Value x) const { return llvm::isa<prim::SequenceType>(elementType(x)); }
   bool isUnsigned(Value x) const { return elementType(x).isUnsignedInteger(); }
   std::string describe(llvm::ArrayRef<Expr> dims) const;
   /// The non-negative axis, or nothing after a diagnostic.
@@ -116,6 +118,9 @@ public:
   /// A constant si64 tensor of rank 1.
   Value intVector(llvm::ArrayRef<int64_t> values);
   Value floatVector(llvm::ArrayRef<double> values, Type type);
+  Type stringType() { return prim::StringType::get(getContext()); }
+  /// A constant tensor of rank 1, or (`isScalar`) of rank 0.
+  Value strings(llvm::ArrayRef<std::string> values, bool isScalar = false);
   /// `value` (rank 0) at every index.
   Value fill(Value value, llvm::ArrayRef<Expr> dims) { return broadcastTo(value, dims); }
   /// An integer tensor of rank 0 (`isScalar`) or 1 whose elements are expressions.
@@ -165,7 +170,7 @@ public:
   Value sigmoid(Value x) { return unary<prim::SigmoidOp>(x); }
   Value relu(Value x) { return unary<prim::ReluOp>(x); }
   Value clamp(Value x, double low, double high);
-  Value equal(Value a, Value b) { return predicate<prim::EqOp>(a, b); }
+  Value equal(Value a, Value b);
   Value less(Value a, Value b) { return predicate<prim::LtOp>(a, b); }
   Value lessEqual(Value a, Value b) { return predicate<prim::LeOp>(a, b); }
   Value isNan(Value x) { return test<prim::IsNanOp>(x); }
@@ -174,6 +179,15 @@ public:
   /// The same bits as another type of the same width.
   Value bitcast(Value x, Type elementType);
   Value convertLike(Value x, Value like) { return like ? convert(x, elementType(like)) : Value(); }
+
+  //===--- Functions of the runtime (ir/prim/PrimCalls.def) ---===//
+  Values call(llvm::StringRef callee, llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Expr> numbers,
+              llvm::ArrayRef<Type> results);
+  /// One result, of these dims and elements.
+  Value call(llvm::StringRef callee, llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Expr> numbers,
+             llvm::ArrayRef<Expr> dims, Type elementType);
+  /// The product of x's dims.
+  Expr elementCount(Value x) const { return product(getContext(), dims(x)); }
 
   //===--- Views ---===//
   /// Operand dim i becomes result dim axes[i]; undecided equalities become guards.

@@ -54,7 +54,9 @@ Values nonZero(NodeContext &n) {
   if (isFilled(x)) // exporters count that way: NonZero(ConstantOfShape)
     position = n.iota(0, size, n.si64());
   else
-    position = positionsOfTrue(n, n.isBool(x) ? flat : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
+    position = positionsOfTrue(n, n.isBool(x)     ? flat
+                                  : n.isString(x) ? n.logicalNot(n.equal(flat, n.scalarLike(0, flat)))
+                                                  : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
   Values rows;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     Expr stride = product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis + 1));

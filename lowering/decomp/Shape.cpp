@@ -526,9 +526,12 @@ Values constant(NodeContext &n) {
     return {n.floatVector(*values, n.f32())};
   if (std::optional<Ints> values = n.integers("value_ints"))
     return {n.intVector(*values)};
-  for (llvm::StringRef name : {"value_string", "value_strings", "sparse_value"})
-    if (n.has(name))
-      return {n.fail(DiagId::UnsupportedForm, ("a Constant with " + name).str())};
+  if (n.has("value_string"))
+    return {n.strings(n.text("value_string", ""), /*isScalar=*/true)};
+  if (n.has("value_strings"))
+    return {n.strings(n.texts("value_strings"))};
+  if (n.has("sparse_value"))
+    return {n.fail(DiagId::UnsupportedForm, "a Constant with sparse_value")};
   return {n.fail(DiagId::MissingAttribute, "value")};
 }
 

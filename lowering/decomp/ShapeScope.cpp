@@ -192,7 +192,9 @@ static int64_t coefficientOf(Expr dim) {
 
 bool ShapeScope::isHoldable(ArrayRef<Expr> dims, Type elementType) {
   constexpr int64_t most = int64_t(1) << 48;
-  int64_t bytes = elementType.isIntOrFloat() ? llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8) : 1;
+  int64_t bytes = elementType.isIntOrFloat()    ? llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8)
+                  : prim::isHandle(elementType) ? 16
+                                                : 1;
   for (Expr dim : dims) {
     int64_t size = coefficientOf(dim);
     if (size > 0 && (llvm::MulOverflow(bytes, size, bytes) || bytes > most))

@@ -105,7 +105,7 @@ static Pairs decidePairs(NodeContext &n, Value kernel, const Reals &coefficients
 }
 
 Values svmClassifier(NodeContext &n) {
-  std::optional<Ints> labels = classLabels(n, "classlabels_ints", "classlabels_strings");
+  std::optional<Labels> labels = classLabels(n, "classlabels_ints", "classlabels_strings");
   std::optional<PostTransform> transform = readPostTransform(n);
   Reals coefficients = realsOrEmpty(n, "coefficients"), rho = realsOrEmpty(n, "rho");
   Ints sizes = n.integers("vectors_per_class", {});

@@ -362,7 +362,7 @@ Values treeEnsembleRegressor(NodeContext &n) {
 
 /// Two classes of which the leaves name one: its score alone decides, and the other one's score follows from it. The
 /// score is a probability if no weight is negative, else a logarithm of odds.
-static Values classifyByOneScore(NodeContext &n, Value score, const Ints &labels, bool isProbability,
+static Values classifyByOneScore(NodeContext &n, Value score, const Labels &labels, bool isProbability,
                                  PostTransform transform) {
   Value isSecond = n.less(n.scalarLike(isProbability ? 0.5 : 0.0, score), score);
   Value index = n.reshape(n.select(isSecond, n.scalar(1, n.si64()), n.scalar(0, n.si64())), n.dim(score, 0));
@@ -381,7 +381,7 @@ static Values classifyByOneScore(NodeContext &n, Value score, const Ints &labels
 }
 
 Values treeEnsembleClassifier(NodeContext &n) {
-  std::optional<Ints> labels = classLabels(n, "classlabels_int64s", "classlabels_strings");
+  std::optional<Labels> labels = classLabels(n, "classlabels_int64s", "classlabels_strings");
   std::optional<PostTransform> transform = readPostTransform(n);
   if (!labels || !transform)
     return {};

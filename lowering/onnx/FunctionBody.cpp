@@ -12,15 +12,7 @@ static onnx::TypeProto typeOf(mlir::Value value) {
   onnx::TypeProto type;
   if (!value)
     return type;
-  auto *tensor = type.mutable_tensor_type();
-  tensor->set_elem_type(decomp::toOnnxType(prim::getElementType(value)));
-  auto *shape = tensor->mutable_shape();
-  for (Expr dim : prim::getDims(value)) {
-    if (dim.isConstant())
-      shape->add_dim()->set_dim_value(dim.getValue());
-    else
-      shape->add_dim()->set_dim_param(dim.str());
-  }
+  decomp::toTypeProto(value.getType(), type);
   return type;
 }
 

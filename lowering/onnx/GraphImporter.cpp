@@ -171,12 +171,19 @@ static bool checkTypes(decomp::NodeContext &node, const onnx::OpSchema &schema, 
     if (!input || schema.inputs().empty())
       continue;
     const onnx::OpSchema::FormalParameter &formal = schema.inputs()[std::min(i, schema.inputs().size() - 1)];
-    std::string type = decomp::onnxTypeName(decomp::toOnnxType(prim::getElementType(input)));
+    std::string type = decomp::onnxTypeOf(input.getType());
     std::vector<std::string> allowed;
     for (const auto *candidate : formal.GetTypes())
-      if (StringRef name = *candidate; name.consume_front("tensor(") && name.consume_back(")"))
-        allowed.push_back(name.str());
-    if (!llvm::is_contained(allowed, type)) {
+      allowed.push_back(*candidate);
+    // A value takes the place of one that may be absent.
+    if (!llvm::is_contained(allowed, type) && !llvm::is_contained(allowed, "optional(" + type + ")")) {
+      StringRef word = type;
+      if (word.consume_front("tensor(") && word.consume_back(")")) {
+        type = word.str();
+        llvm::erase_if(allowed, [](StringRef t) { return !t.starts_with("tensor("); });
+        for (std::string &t : allowed)
+          t = StringRef(t).drop_front(7).drop_back().str();
+      }
       llvm::sort(allowed); // the schema has a set without an order
       node.fail(DiagId::WrongInputType, i, type, schema.Name() + " takes " + llvm::join(allowed, ", "));
       return false;
@@ -198,7 +205,9 @@ static bool fitTypes(decomp::NodeContext &context, const NodeProto &node, ArrayR
   std::string types;
   for (Value input : inputs)
     types += (types.empty() ? "" : ", ") +
-             (input ? decomp::onnxTypeName(decomp::toOnnxType(prim::getElementType(input))) : std::string("none"));
+             (input ? decomp::describeType(prim::isHandle(prim::getElementType(input)) ? input.getType()
+                                                                                       : prim::getElementType(input))
+                    : std::string("none"));
   context.fail(DiagId::UnsupportedForm, node.op_type() + " of inputs of types (" + types + ")");
   return false;
 }
@@ -233,10 +242,12 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
   Values outputs = function(context);
   if (context.hasFailed())
     return false;
-  if (!schema && !fitTypes(context, node, inputs,
-                           before           ? before->getNextNode()
-                           : block->empty() ? nullptr
-                                            : &block->front()))
+  // Of strings, what only moves elements is sound; a schema may allow more.
+  bool hasHandles = llvm::any_of(inputs, [](Value v) { return v && prim::isHandle(prim::getElementType(v)); });
+  if ((!schema || hasHandles) && !fitTypes(context, node, inputs,
+                                           before           ? before->getNextNode()
+                                           : block->empty() ? nullptr
+                                                            : &block->front()))
     return false;
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty())

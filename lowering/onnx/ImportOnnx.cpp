@@ -77,6 +77,17 @@ private:
     InputShapes inputShapes(shapes, loc);
     bool isValid = inputShapes.readOptions(options, inputs);
     for (const ValueInfoProto *input : inputs) {
+      onnx::TypeProto::ValueCase kind = input->type().value_case();
+      if (kind == onnx::TypeProto::kSequenceType || kind == onnx::TypeProto::kOptionalType) {
+        std::string problem;
+        Type type = decomp::fromTypeProto(&context, input->type(), problem);
+        if (!type)
+          diagnose(loc, DiagId::NotATensor, input->name(), (kindOf(input->type()) + " of a " + problem).str());
+        isValid &= bool(type);
+        if (type)
+          scope.set(input->name(), block.addArgument(type, loc));
+        continue;
+      }
       Type element = elementTypeOf(*input);
       std::optional<SmallVector<Expr>> dims = element ? inputShapes.dimsOf(*input) : std::nullopt;
       isValid &= dims.has_value();
@@ -180,6 +191,10 @@ private:
     unsigned argument = input - inputs.begin(), result = output - graph.output().begin();
     if (entry.getArgument(argument).getType() != entry.getResultTypes()[result]) {
       diagnose(loc, DiagId::BadShapeOption, option, "the two have different types");
+      return false;
+    }
+    if (prim::isHandle(prim::getElementType(entry.getArgument(argument)))) {
+      diagnose(loc, DiagId::BadShapeOption, option, "strings and sequences cannot share a buffer");
       return false;
     }
     for (unsigned other = 0; other < entry.getNumArguments(); ++other) {

@@ -85,6 +85,17 @@ DenseElementsAttr makeDense(RankedTensorType type, ArrayRef<char> bytes) {
   return DenseElementsAttr::get(type, values);
 }
 
+/// Strings stand in the model itself: they have no raw form.
+Value importStrings(OpBuilder &builder, Location loc, const TensorProto &tensor, StringRef name,
+                    RankedTensorType type) {
+  if (tensor.string_data_size() != type.getNumElements()) {
+    diagnose(loc, DiagId::TensorSize, name, "string", tensor.string_data_size(), type.getNumElements());
+    return {};
+  }
+  SmallVector<StringRef> texts(tensor.string_data().begin(), tensor.string_data().end());
+  return prim::ConstantOp::create(builder, loc, type, DenseStringElementsAttr::get(type, texts));
+}
+
 } // namespace
 
 Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const ModelFile &file, const TensorProto &tensor,
@@ -106,6 +117,8 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
     count *= dim;
   }
   auto type = RankedTensorType::get(shape, element);
+  if (isa<prim::StringType>(element))
+    return importStrings(builder, loc, tensor, name, type);
   unsigned width = element.getIntOrFloatBitWidth();
   bool isPacked = width < 8 && width > 1;
   uint64_t needed = isPacked ? (count * width + 7) / 8 : count * (storedWidth(element) / 8);

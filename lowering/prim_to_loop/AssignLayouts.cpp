@@ -1,7 +1,7 @@
 //===- AssignLayouts.cpp - one layout for each buffer ---------------------===//
 //
-// Arguments, weights and constants are row-major. Buffers are decided in program
-// order: the node that writes a buffer says in which order its dims run in memory.
+// Arguments, weights, constants and what functions of the runtime read and write are row-major. Buffers are decided in
+// program order: the node that writes a buffer says in which order its dims run in memory.
 //
 //   contraction   batch dims, m dims, then n innermost: the register tile stores
 //                 whole vectors (channels last, for a convolution)
@@ -35,6 +35,10 @@ public:
   LayoutAssignment(ProgramOp program) : program(program), hints(prim::getSymbolHints(program.getSymbols())) {}
 
   void run() {
+    program.walk([&](CallOp call) {
+      for (Value buffer : call->getOperands())
+        assignRowMajor(buffer);
+    });
     program.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isNode(op))
         visitNode(op);

@@ -207,6 +207,10 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
     GuardOp::create(builder, op->getLoc(), guard.getConditionAttr(), guard.getBecauseAttr());
     return success();
   }
+  if (auto call = dyn_cast<prim::CallOp>(op)) {
+    lowerCall(call);
+    return success();
+  }
   return op->emitOpError("has no lowering to loop");
 }
 

@@ -81,6 +81,7 @@ private:
   void lowerScatter(mlir::Operation *op);
   void lowerAttention(prim::AttentionOp op);
   void lowerTap(prim::TapOp op);
+  void lowerCall(prim::CallOp call);
 
 public:
   /// Defines the result of a view anew, from its operand as it is now; false if `op` is none.

@@ -44,6 +44,8 @@ static TypedAttr getSplat(ElementsAttr elements, Type scalarType) {
   Attribute value = *elements.value_begin<Attribute>();
   if (auto integer = dyn_cast<IntegerAttr>(value))
     return IntegerAttr::get(scalarType, integer.getValue());
+  if (auto text = dyn_cast<StringAttr>(value); text && text.empty())
+    return IntegerAttr::get(scalarType, 0); // the handle of the empty string
   return dyn_cast<FloatAttr>(value);
 }
 
@@ -95,4 +97,19 @@ void FunctionLowering::lowerConstant(Operation *op) {
   } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());
   set(result, readOf(buffer, elementType));
+}
+
+// What a function of the runtime reads and writes lies in memory, row by row.
+void FunctionLowering::lowerCall(prim::CallOp call) {
+  Location loc = call.getLoc();
+  SmallVector<Value> read, written;
+  for (Value input : call.getInputs()) {
+    realize(get(input), loc);
+    read.push_back(get(input).buffer);
+  }
+  for (Value result : call.getResults())
+    written.push_back(createBuffer(prim::getDims(result), prim::getElementType(result), loc));
+  CallOp::create(builder, loc, call.getCallee(), read, written, call.getNumbers());
+  for (auto [result, buffer] : llvm::zip(call.getResults(), written))
+    set(result, readOf(buffer, prim::getElementType(result)));
 }

@@ -46,6 +46,8 @@ void FunctionLowering::lowerTap(prim::TapOp tap) {
   auto drop = [&](const Twine &reason) { emit({}, {}, {}, builder.getNoneType(), builder.getStringAttr(reason)); };
   if (!tap.getX())
     return drop(tap.getReason().value_or(""));
+  if (prim::isHandle(prim::getElementType(tap.getX())))
+    return drop("strings and sequences are not shown");
   Tensor tensor = get(tap.getX());
   if (tensor.buffer && !(tap.getOptional() && isKnown(tensor.buffer)))
     return emit(tensor.buffer, tensor.dims, dims(0, tensor.dims.size()), tensor.elementType, {});

@@ -79,6 +79,8 @@ ptc_status ptc_rt_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const i
   size_t bytes = ptc_rt_needed_bytes(ctx->model, function, symbols, ctx->error);
   if (bytes == PTC_NO_SIZE)
     return PTC_GUARD_FAILED;
+  if (ptc_rt_device_of(ctx->model))
+    return ptc_rt_device_of(ctx->model)->reserve(ctx, function, symbols, bytes);
   ptc_status status = grow(ctx, bytes);
   if (status == PTC_OK && ctx->memory.bytes > before)
     memset(ctx->memory.base, 0, ctx->memory.bytes); /* touch it now, not in the first run */
@@ -97,14 +99,14 @@ bool ptc_rt_enter(ptc_ctx *ctx) {
 
 void ptc_rt_leave(ptc_ctx *ctx) { atomic_store_explicit(&ctx->busy, 0, memory_order_release); }
 
-static ptc_status translate_fault(const ptc_rt_call_state *call, int32_t fault) {
+ptc_status ptc_rt_translate_fault(const ptc_rt_call_state *call, int32_t fault) {
   char *error = call->ctx->error;
   const ptc_rt_descriptor *descriptor = call->model->descriptor;
   const char *nodes = "", *kernel = "";
   if (call->site < call->variant->launch_count) {
     const ptc_rt_launch_site *site = &call->variant->launches[call->site];
     nodes = site->nodes ? site->nodes : "";
-    kernel = descriptor->kernel_names ? descriptor->kernel_names[site->kernel] : "";
+    kernel = descriptor->kernel_names && site->kernel != UINT32_MAX ? descriptor->kernel_names[site->kernel] : "";
   }
   switch (fault) {
   case PTC_RT_FAULT_INDEX:
@@ -114,16 +116,20 @@ static ptc_status translate_fault(const ptc_rt_call_state *call, int32_t fault) 
     return PTC_GUARD_FAILED;
   case PTC_RT_FAULT_OUTPUT:
     return PTC_SHAPE_MISMATCH;
+  case PTC_RT_FAULT_VALUE:
+    return PTC_INVALID_ARGUMENT;
   case PTC_RT_FAULT_MEMORY:
     SAY(error, "no memory for a value that grows during the run");
     return PTC_OUT_OF_MEMORY;
+  case PTC_RT_FAULT_DEVICE:
+    return PTC_DEVICE_ERROR;
   default:
     SAY(error, "fault %d in node '%s' (kernel %s)", (int)fault, nodes, kernel);
     return PTC_INTERNAL_ERROR;
   }
 }
 
-ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace) {
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace, void *stream) {
   const ptc_model *model = ctx->model;
   const int64_t *symbols = ctx->symbols;
   const ptc_rt_variant *variant;
@@ -135,29 +141,36 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *w
     SAY(ctx->error, "the memory that '%s' needs at these dims exceeds 63 bits", function->interface->name);
     return PTC_GUARD_FAILED;
   }
-  if (!workspace && needed.total && (status = grow(ctx, needed.total + PTC_RT_PAGE)) != PTC_OK)
+  const ptc_rt_device *device = ptc_rt_device_of(model);
+  if (!device && !workspace && needed.total && (status = grow(ctx, needed.total + PTC_RT_PAGE)) != PTC_OK)
     return status;
-  char *base = ptc_rt_align(workspace ? workspace : ctx->memory.base, PTC_RT_PAGE);
   ptc_rt_call_state call = {.visible = {.weights = model->weights, .blocks = ctx->blocks},
                             .model = model,
                             .ctx = ctx,
                             .function = function,
                             .variant = variant,
                             .kernels = model->descriptor->levels[model->level].kernels,
-                            .scratch = base + needed.arena,
+                            .arena_bytes = needed.arena,
                             .scratch_stride = needed.stride,
                             .site = UINT32_MAX};
+  ptc_rt_forget(ctx);
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
   uint64_t start = model->profile ? ptc_rt_now() : 0;
   call.caller_mode = &mode;
-  int32_t fault = variant->program(&call.visible, ctx->symbols, ctx->arguments, base);
+  if (device) {
+    status = device->run(&call, workspace, needed.total ? needed.total + PTC_RT_PAGE : 0, stream);
+  } else {
+    char *base = ptc_rt_align(workspace ? workspace : ctx->memory.base, PTC_RT_PAGE);
+    call.scratch = base + needed.arena;
+    int32_t fault = variant->program(&call.visible, ctx->symbols, ctx->arguments, base);
+    status = fault == 0 ? PTC_OK : ptc_rt_translate_fault(&call, fault);
+  }
   if (model->profile)
     ptc_rt_record_run(&call, start);
   ptc_rt_fpmode_restore(mode);
-  if (fault == 0)
-    return PTC_OK;
-  ptc_rt_drop_results(ctx, function);
-  return translate_fault(&call, fault);
+  if (status != PTC_OK)
+    ptc_rt_drop_results(ctx, function);
+  return status;
 }
 
 /* ---- typed entries ---- */
@@ -189,7 +202,6 @@ static ptc_status take_result(ptc_ctx *ctx, const ptc_rt_function *function, uin
 
 ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t index, const int64_t *dims, void *const *arguments, void *workspace,
                       void *stream) {
-  (void)stream;
   if (!ctx || !ptc_rt_enter(ctx))
     return PTC_INVALID_ARGUMENT;
   const ptc_rt_function *function = function_of(ctx->model, index);
@@ -211,8 +223,9 @@ ptc_status ptc_rt_run(ptc_ctx *ctx, uint32_t index, const int64_t *dims, void *c
       *place = value->alias >= 0 ? arguments[value->alias] : arguments[given++];
     }
   }
+  memset(ctx->places, 0, sizeof(*ctx->places) * (interface->input_count + interface->output_count));
   if (status == PTC_OK)
-    status = ptc_rt_execute(ctx, function, workspace);
+    status = ptc_rt_execute(ctx, function, workspace, stream);
   ptc_rt_leave(ctx);
   return status;
 }
@@ -279,7 +292,7 @@ ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
     extents = larger(extents, larger(total_rank(interface->inputs, interface->input_count),
                                      total_rank(interface->outputs, interface->output_count)));
   }
-  size_t bytes = sizeof(ptc_ctx) + 8 * ((size_t)symbols + arguments + extents + values + 2 * (size_t)blocks) +
+  size_t bytes = sizeof(ptc_ctx) + 8 * ((size_t)symbols + 2 * arguments + extents + values + 2 * (size_t)blocks) +
                  sizeof(ptc_rt_result) * outputs;
   ptc_ctx *ctx = ptc_rt_allocate(model, bytes, PTC_RT_LINE);
   if (!ctx)
@@ -290,7 +303,8 @@ ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
   ctx->extents = ctx->symbols + symbols;
   ctx->shapes = (int64_t **)(ctx->extents + extents);
   ctx->arguments = (void **)(ctx->shapes + values);
-  ctx->blocks = (char **)(ctx->arguments + arguments);
+  ctx->places = (int64_t *)(ctx->arguments + arguments);
+  ctx->blocks = (char **)(ctx->places + arguments);
   ctx->block_bytes = (size_t *)(ctx->blocks + blocks);
   ctx->results = (ptc_rt_result *)(ctx->block_bytes + blocks);
   ctx->block_count = blocks;
@@ -302,10 +316,13 @@ ptc_status ptc_rt_ctx_create(const ptc_model *model, ptc_ctx **result) {
 void ptc_rt_ctx_destroy(ptc_ctx *ctx) {
   if (!ctx)
     return;
+  if (ptc_rt_device_of(ctx->model))
+    ptc_rt_device_of(ctx->model)->ctx_close(ctx);
   ptc_rt_release(ctx->model, ctx->memory.base, ctx->memory.bytes);
   ptc_rt_release(ctx->model, ctx->scratch.base, ctx->scratch.bytes);
   for (uint32_t i = 0; i < ctx->block_count; i++)
     ptc_rt_release(ctx->model, ctx->blocks[i], ctx->block_bytes[i]);
+  ptc_rt_release_chunks(ctx);
   ptc_rt_release(ctx->model, ctx, ctx->bytes);
 }
 

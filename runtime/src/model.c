@@ -89,11 +89,14 @@ ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options 
   model->threads = options.threads ? options.threads : ptc_rt_cpu_count();
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;
-  if (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for)
+  const ptc_rt_device *device = ptc_rt_device_of(model);
+  if (device || (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
     model->threads = 1;
-  status = choose_level(model, &options);
+  status = device ? PTC_OK : choose_level(model, &options);
   if (status == PTC_OK)
     status = ptc_rt_weights_open(model, &options);
+  if (status == PTC_OK && device && (status = device->open(model, &options)) != PTC_OK)
+    ptc_rt_weights_close(model);
   if (status != PTC_OK) {
     free(model);
     return status;
@@ -113,6 +116,8 @@ static void stop_threads(void) {
 void ptc_rt_destroy(ptc_model *model) {
   if (!model)
     return;
+  if (ptc_rt_device_of(model))
+    ptc_rt_device_of(model)->close(model);
   ptc_rt_weights_close(model);
   free(model);
   if (atomic_fetch_sub(&library.models, 1) == 1)
@@ -130,6 +135,8 @@ static void touch_weights(const ptc_model *model) {
 }
 
 void ptc_rt_prepare(const ptc_model *model) {
+  if (ptc_rt_device_of(model)) /* create has copied the weights */
+    return;
   touch_weights(model);
   if (model->threads > 1 && !model->pool.parallel_for)
     model->descriptor->threading->prepare(model->threads);

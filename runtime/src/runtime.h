@@ -30,6 +30,7 @@ struct ptc_model {
   ptc_profile *profile;
   void (*tap)(void *state, const ptc_tap *tap);
   void *tap_state;
+  void *device_model; /* what the device's part of the runtime keeps, of models for one */
 };
 
 /* A block that only grows. */
@@ -45,6 +46,13 @@ typedef struct ptc_rt_result {
   int64_t capacity; /* elements that *data has room for, if it is not NULL */
   size_t allocated; /* bytes that this run has allocated */
 } ptc_rt_result;
+/* Memory for what a run makes up as it goes, bytes of strings say: chunks that are filled one after the other, and
+ * filled anew by the next run. */
+typedef struct ptc_rt_chunk {
+  struct ptc_rt_chunk *next;
+  size_t bytes; /* of the whole block */
+  size_t used;
+} ptc_rt_chunk;
 
 struct ptc_ctx {
   const ptc_model *model;
@@ -53,13 +61,17 @@ struct ptc_ctx {
   ptc_rt_block scratch;   /* of kernels whose sizes nothing bounds */
   int64_t *symbols;       /* room for the most symbols of any function, those that a program binds behind its own */
   void **arguments;       /* room for the most inputs + outputs of any function */
+  int64_t *places;        /* where each argument lies: a ptc_device's type, 0 where the caller did not say */
   int64_t *extents;       /* room for the extents of all inputs, or all outputs, of any function */
   int64_t **shapes;       /* room for as many pointers as there are inputs, or outputs, of any function */
   ptc_rt_result *results; /* room for the most outputs of any function */
   char **blocks;          /* memory of values whose size nothing bounds, */
   size_t *block_bytes;    /* and how much of it there is */
   uint32_t block_count;
-  size_t bytes; /* of this block */
+  void *device_ctx;     /* what the device's part of the runtime keeps, of models for one */
+  ptc_rt_chunk *chunks; /* memory of what has no size that dims tell */
+  ptc_rt_chunk *chunk;  /* the one being filled */
+  size_t bytes;         /* of this block */
   char error[PTC_RT_ERROR_SIZE];
 };
 
@@ -95,10 +107,22 @@ struct ptc_rt_call_state {
   const ptc_rt_function *function;
   const ptc_rt_variant *variant;
   ptc_rt_kernel *const *kernels;
+  size_t arena_bytes; /* whole pages; scratch lies behind them */
   char *scratch;
   size_t scratch_stride;
   uint32_t site; /* of the launch that failed */
   const ptc_rt_fpmode *caller_mode;
+  void *stream; /* of a device */
+};
+
+/* A device that runs launches in place of this processor. All but open write their sentence to the context's error. */
+struct ptc_rt_device {
+  ptc_status (*open)(ptc_model *model, const ptc_options *options); /* chooses the level, loads code and weights */
+  void (*close)(ptc_model *model);
+  ptc_status (*upload)(const ptc_model *model, uint64_t offset, uint64_t bytes); /* of the weights, as they are now */
+  ptc_status (*reserve)(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes);
+  ptc_status (*run)(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream);
+  void (*ctx_close)(ptc_ctx *ctx);
 };
 
 /* cpu.c */
@@ -116,10 +140,26 @@ void ptc_rt_weights_close(ptc_model *model);
 uint64_t ptc_rt_now(void); /* nanoseconds */
 void ptc_rt_record_run(const ptc_rt_call_state *call, uint64_t begin_ns);
 void ptc_rt_record_launch(const ptc_rt_task *task, uint64_t begin_ns);
+void ptc_rt_record_span(const ptc_rt_call_state *call, uint32_t site, uint64_t begin_ns, uint64_t end_ns,
+                        int64_t iterations);
 void ptc_rt_record_piece(const ptc_rt_task *task, int64_t begin, int64_t end, uint32_t participant, uint64_t begin_ns);
 
 /* launch.c */
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant);
+
+/* values.c: memory of a run for what has no size that dims tell; NULL if there is none. Aligned to 64 bytes. Valid
+ * until the context's next run. */
+void *ptc_rt_take(ptc_rt_call *call, size_t count, size_t bytes);
+void ptc_rt_forget(ptc_ctx *ctx); /* before a run: everything taken is free again */
+void ptc_rt_release_chunks(ptc_ctx *ctx);
+/* Writes the sentence "node '...': ..." for a fault of a call, and returns PTC_RT_FAULT_VALUE. */
+int32_t ptc_rt_refuse(ptc_rt_call *call, uint32_t site, const char *format, ...);
+
+/* A string inside: NULL is the empty one. */
+static inline ptc_string ptc_rt_text(const ptc_string *handle) {
+  static const ptc_string empty = {"", 0};
+  return handle ? *handle : empty;
+}
 
 /* shapes.c: checks of dims and tensors. All write a sentence to `error` (PTC_RT_ERROR_SIZE bytes) when they fail. */
 ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *symbols, char *error);
@@ -127,6 +167,9 @@ ptc_status ptc_rt_pick_variant(const ptc_rt_function *function, const int64_t *s
                                char *error);
 ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_tensor *inputs, bool data);
 ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, ptc_tensor *outputs);
+/* Points ctx->shapes at the extents of all inputs, or outputs, and fills them in. */
+void ptc_rt_find_input_shapes(ptc_ctx *ctx, const ptc_rt_function *function);
+void ptc_rt_find_output_shapes(ptc_ctx *ctx, const ptc_rt_function *function);
 ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t guard,
                                  const int64_t *symbols, char *error);
 /* Points ctx->shapes[i] into ctx->extents. */
@@ -143,7 +186,8 @@ void ptc_rt_drop_results(ptc_ctx *ctx, const ptc_rt_function *function);
 
 /* context.c: the part of run that both entries share; symbols are checked, and lie with the arguments in the context.
  */
-ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace);
+ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *workspace, void *stream);
+ptc_status ptc_rt_translate_fault(const ptc_rt_call_state *call, int32_t fault);
 size_t ptc_rt_needed_bytes(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
                            char *error);
 ptc_status ptc_rt_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols);
@@ -151,6 +195,11 @@ bool ptc_rt_enter(ptc_ctx *ctx);
 void ptc_rt_leave(ptc_ctx *ctx);
 void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment);
 void ptc_rt_release(const ptc_model *model, void *block, size_t bytes);
+
+static inline const ptc_rt_device *ptc_rt_device_of(const ptc_model *model) {
+  const ptc_rt_device_code *code = model->descriptor->device_code;
+  return code ? code->device : 0;
+}
 
 static inline char *ptc_rt_align(char *pointer, size_t alignment) {
   return (char *)(((uintptr_t)pointer + alignment - 1) & ~(uintptr_t)(alignment - 1));

@@ -4,7 +4,7 @@
  * then compared with what it must be. Ranges and divisors are checked next, guards of the variants last. Everything is
  * checked before anything is written for the caller.
  */
-#include "runtime.h"
+#include "sequences.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static const char *code_name(uint8_t code) {
   }
 }
 
-static bool is_dense(const ptc_tensor *tensor) {
+bool ptc_rt_is_dense(const ptc_tensor *tensor) {
   int64_t expected = 1;
   for (int32_t d = tensor->rank - 1; tensor->strides && d >= 0; d--) {
     if (tensor->shape[d] == 0)
@@ -112,8 +112,8 @@ static bool is_empty(const ptc_tensor *tensor) {
 }
 
 /* Rank and dims only when `data` is false. */
-static ptc_status check_tensor(const char *kind, const ptc_value *value, const ptc_tensor *tensor, bool data,
-                               char *error) {
+static ptc_status check_tensor(const ptc_model *model, const char *kind, const ptc_value *value,
+                               const ptc_tensor *tensor, bool data, char *error) {
   if (tensor->rank != value->rank) {
     SAY(error, "%s '%s' has rank %" PRId32 ", not %" PRId32, kind, value->name, tensor->rank, value->rank);
     return PTC_TYPE_MISMATCH;
@@ -130,11 +130,13 @@ static ptc_status check_tensor(const char *kind, const ptc_value *value, const p
         code_name(wanted.code), wanted.bits);
     return PTC_TYPE_MISMATCH;
   }
-  if (tensor->device.type != PTC_CPU && tensor->device.type != PTC_CUDA_HOST) {
-    SAY(error, "%s '%s' is not in the memory of the CPU", kind, value->name);
+  if (tensor->device.type != PTC_CPU && tensor->device.type != PTC_CUDA_HOST &&
+      !(tensor->device.type == PTC_CUDA && ptc_rt_device_of(model))) {
+    SAY(error, "%s '%s' is not in the memory of the CPU%s", kind, value->name,
+        ptc_rt_device_of(model) ? " or of the device" : "");
     return PTC_UNSUPPORTED;
   }
-  if (!is_dense(tensor)) {
+  if (!ptc_rt_is_dense(tensor)) {
     SAY(error, "%s '%s' is not dense and row-major", kind, value->name);
     return PTC_UNSUPPORTED;
   }
@@ -155,6 +157,26 @@ void ptc_rt_lay_out_extents(ptc_ctx *ctx, const ptc_value *values, uint32_t coun
     ctx->shapes[i] = next;
     next += values[i].rank;
   }
+}
+
+void ptc_rt_find_input_shapes(ptc_ctx *ctx, const ptc_rt_function *function) {
+  const ptc_function *interface = function->interface;
+  ptc_rt_lay_out_extents(ctx, interface->inputs, interface->input_count);
+  if (function->input_shapes)
+    function->input_shapes(ctx->symbols, ctx->shapes);
+  for (uint32_t i = 0; i < interface->input_count; i++)
+    for (int32_t d = 0; d < interface->inputs[i].rank; d++) {
+      const ptc_dim *dim = &interface->inputs[i].dims[d];
+      if (dim->extent >= 0)
+        ctx->shapes[i][d] = dim->extent;
+      else if (dim->symbol >= 0)
+        ctx->shapes[i][d] = ctx->symbols[dim->symbol];
+    }
+}
+
+void ptc_rt_find_output_shapes(ptc_ctx *ctx, const ptc_rt_function *function) {
+  ptc_rt_lay_out_extents(ctx, function->interface->outputs, function->interface->output_count);
+  function->output_shapes(ctx->symbols, ctx->shapes);
 }
 
 static void bind_plain_symbols(ptc_ctx *ctx, const ptc_function *interface, const ptc_tensor *inputs) {
@@ -186,7 +208,7 @@ ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_
     return PTC_INVALID_ARGUMENT;
   }
   for (uint32_t i = 0; i < interface->input_count; i++) {
-    ptc_status status = check_tensor("input", &interface->inputs[i], &inputs[i], data, ctx->error);
+    ptc_status status = check_tensor(ctx->model, "input", &interface->inputs[i], &inputs[i], data, ctx->error);
     if (status != PTC_OK)
       return status;
     if (data && !inputs[i].data && !is_empty(&inputs[i])) {
@@ -194,6 +216,7 @@ ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_
       return PTC_INVALID_ARGUMENT;
     }
     ctx->arguments[i] = (char *)inputs[i].data + inputs[i].byte_offset;
+    ctx->places[i] = inputs[i].device.type;
   }
   bind_plain_symbols(ctx, interface, inputs);
   ptc_status status = ptc_rt_check_symbols(function, ctx->symbols, ctx->error);
@@ -237,7 +260,7 @@ ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, p
   for (uint32_t i = 0; i < interface->output_count; i++) {
     const ptc_value *value = &interface->outputs[i];
     ptc_tensor *tensor = &outputs[i];
-    ptc_status status = check_tensor("output", value, tensor, true, ctx->error);
+    ptc_status status = check_tensor(ctx->model, "output", value, tensor, true, ctx->error);
     ctx->results[i].allocated = 0;
     bool found = ptc_rt_is_found(value);
     if (status == PTC_OK && found)
@@ -261,6 +284,7 @@ ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, p
       return PTC_INVALID_ARGUMENT;
     }
     ctx->arguments[interface->input_count + i] = data;
+    ctx->places[interface->input_count + i] = tensor->device.type;
   }
   return PTC_OK;
 }

@@ -27,7 +27,9 @@ void ptc_rt_tap(ptc_rt_call *call, uint32_t index, void *value, int64_t *shape) 
   if (site->launch < state->variant->launch_count) {
     const ptc_rt_launch_site *launch = &state->variant->launches[site->launch];
     tap.nodes = or_empty(launch->nodes);
-    tap.kernel = model->descriptor->kernel_names ? or_empty(model->descriptor->kernel_names[launch->kernel]) : "";
+    tap.kernel = model->descriptor->kernel_names && launch->kernel != UINT32_MAX
+                     ? or_empty(model->descriptor->kernel_names[launch->kernel])
+                     : "";
   }
   ptc_rt_fpmode_restore(*state->caller_mode);
   model->tap(model->tap_state, &tap);

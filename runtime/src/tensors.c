@@ -50,7 +50,6 @@ ptc_status ptc_rt_tensor_warmup(ptc_ctx *ctx, uint32_t index, const ptc_tensor *
 
 ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inputs, ptc_tensor *outputs,
                              void *workspace, void *stream) {
-  (void)stream;
   const ptc_rt_function *function = enter(ctx, index);
   if (!function)
     return PTC_INVALID_ARGUMENT;
@@ -58,7 +57,7 @@ ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inp
   if (status == PTC_OK)
     status = ptc_rt_check_outputs(ctx, function, outputs);
   if (status == PTC_OK)
-    status = ptc_rt_execute(ctx, function, workspace);
+    status = ptc_rt_execute(ctx, function, workspace, stream);
   ptc_rt_leave(ctx);
   return status;
 }

@@ -183,6 +183,7 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
   const ptc_rt_weight *weight = find(model->descriptor, name, &expected);
   if (!weight || bytes != expected)
     return PTC_INVALID_ARGUMENT;
+  const ptc_rt_device *device = ptc_rt_device_of(model);
   if (!model->own_weights) {
     char *copy = anonymous(model->descriptor->weights.bytes);
     if (!copy)
@@ -196,6 +197,9 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
       follow(form->recipe, tensor, model->own_weights + form->offset);
     else
       memcpy(model->own_weights + form->offset, tensor, form->bytes);
+    ptc_status status = device ? device->upload(model, form->offset, form->bytes) : PTC_OK;
+    if (status != PTC_OK)
+      return status;
   }
   return PTC_OK;
 }

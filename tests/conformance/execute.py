@@ -4,6 +4,7 @@ The class that the onnx project's own test runner drives (`ptc.backend`) does bo
 and a fork for each run keeps a crash, a hang or a corrupted heap from touching any other case, and costs no imports.
 """
 
+import ctypes
 import json
 import os
 import re
@@ -34,6 +35,7 @@ MEMORY = 12 << 30
 PASS, UNSUPPORTED, FAILED = "pass", "unsupported", "failed"
 CODE = re.compile(r"\[(PTC\d+)\]")
 CONSTANTS = "constants"  # cause of a pass with such inputs as constants
+DEVICE_ERROR = 10  # PTC_DEVICE_ERROR
 FREE, FIRST_FREE = "free", "first-free"  # causes of a pass with --dynamic: all dims free, the first of each input
 REFUSED = (3, 4)  # exit codes: invalid model, unsupported
 
@@ -47,16 +49,17 @@ class Outcome:
 
 
 def levels():
-    """CPU levels that this machine runs; the cases take turns."""
+    """CPU levels that this machine runs."""
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "").split()
     wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= set(flags)
     return ("x86-64-v3", "x86-64-v4") if wide else ("x86-64-v3",)
 
 
-def _tensor(path):
-    tensor = onnx.TensorProto()
-    tensor.ParseFromString(Path(path).read_bytes())
-    return numpy_helper.to_array(tensor)
+def level_flags(device, gpu):
+    """Flags of what the cases are compiled for, each; they take turns."""
+    if device == "cuda":
+        return (("--target=cuda", f"--gpu={gpu}"),)
+    return tuple((f"--cpu={name}",) for name in levels())
 
 
 def _limit():
@@ -87,7 +90,14 @@ def compile_model(program, model, library, flags=(), emit="so"):
 
 
 def difference(got, expected, rtol, atol):
-    """'' if the arrays agree, else how they differ."""
+    """'' if the values agree, arrays or lists of them, else how they differ."""
+    if expected is None or got is None:
+        return "" if expected is got else f"{type(got).__name__} instead of {type(expected).__name__}"
+    if isinstance(expected, list) or isinstance(got, list):
+        if type(got) is not type(expected) or len(got) != len(expected):
+            return f"{len(got)} tensors instead of {len(expected)}"
+        problems = [f"tensor {i}: {p}" for i, pair in enumerate(zip(got, expected)) if (p := difference(*pair, rtol, atol))]
+        return problems[0] if problems else ""
     if got.shape != expected.shape:
         return f"shape {got.shape} instead of {expected.shape}"
     if got.dtype != expected.dtype:
@@ -147,6 +157,37 @@ def isolated(work, *args, timeout=TIMEOUT):
     return Outcome(*json.loads(text))
 
 
+class Device:
+    """The driver as this process sees it. Making a context takes a quarter of a second, so runs on a device share one, in
+    the process of their worker; after an error of the device the context is made anew."""
+
+    driver = None
+
+    @classmethod
+    def open(cls):
+        if cls.driver:
+            return
+        cls.driver = ctypes.CDLL("libcuda.so.1")
+        cls.driver.cuInit(0)
+        cls.driver.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), 0)
+
+    @classmethod
+    def reset(cls):
+        cls.driver.cuDevicePrimaryCtxReset_v2(0)
+        cls.driver = None
+
+
+def on_device(work, *args):
+    """As `isolated`, in this process."""
+    Device.open()
+    try:
+        return Outcome(*work(*args))
+    except ptc.Error as error:
+        if error.status == DEVICE_ERROR:
+            Device.reset()
+        return Outcome(FAILED, f"status-{error.status}", str(error))
+
+
 class Refused(ptc.CompileError):
     """A compile that gave no library; `outcome` says why."""
 
@@ -177,16 +218,15 @@ def opened(model, every):
     return copy
 
 
-def _attempt(case, program, model, sets, level, pin):
-    prepared = Backend.prepare(model, flags=["-j1", f"--cpu={level}"], compiler=_compiler(program), pin=True, threads=2)
+def _attempt(case, program, model, sets, flags, pin):
+    prepared = Backend.prepare(model, flags=["-j1", *flags], compiler=_compiler(program), pin=True, threads=2)
     prepared.pin = pin
     try:
         prepared.compile(sets[0][0] if sets else None)
     except Refused as refused:
         return refused.outcome
-    if sets is None:
-        return Outcome(FAILED, "no-tensors", "the test's values are no tensors, yet the model was compiled")
-    outcome = isolated(_run_sets, case, prepared, sets)
+    run = on_device if "--target=cuda" in flags else isolated
+    outcome = run(_run_sets, case, prepared, sets)
     if outcome.word == PASS and prepared.constants:
         return Outcome(PASS, CONSTANTS, " ".join(sorted(prepared.constants)))
     return outcome
@@ -194,17 +234,14 @@ def _attempt(case, program, model, sets, level, pin):
 
 def _check(case, program, usable, dynamic):
     model = onnx.load(case.model, load_external_data=False)
-    if any(side is None for pair in case.sets for side in pair):
-        sets = None
-    else:
-        sets = [([_tensor(path) for path in inputs], [_tensor(path) for path in outputs]) for inputs, outputs in case.sets]
-    level = usable[zlib.crc32(case.name.encode()) % len(usable)]
+    sets = [tuple([suite.read(path) for path in side] for side in pair) for pair in case.sets]
+    flags = usable[zlib.crc32(case.name.encode()) % len(usable)]
     attempts = []
     for every in (True, False) if dynamic and sets else ():
-        attempts.append(_attempt(case, program, opened(model, every), sets, level, False))
+        attempts.append(_attempt(case, program, opened(model, every), sets, flags, False))
         if attempts[-1].word == PASS or attempts[-1].cause == "wrong":
             return Outcome(attempts[-1].word, FREE if every else FIRST_FREE, attempts[-1].text)
-    fixed = _attempt(case, program, case.model, sets, level, bool(sets) and not case.is_free)
+    fixed = _attempt(case, program, case.model, sets, flags, bool(sets) and not case.is_free)
     return Outcome(fixed.word, fixed.cause, f"{fixed.text} {attempts[0].text.strip()}") if attempts and fixed.word == PASS else fixed
 
 

@@ -29,23 +29,23 @@ from execute import FAILED, PASS, UNSUPPORTED  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LIST = HERE / "expected.txt"
+CUDA_LIST = HERE / "expected-cuda.txt"
 HEADER = "# Tests that do not pass yet: name, word, cause. Written by run.py --update; it may only get shorter.\n"
 
 
-def read_list():
-    if not LIST.exists():
+def read_list(path):
+    if not path.exists():
         return {}
-    rows = [line.split() for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    rows = [line.split() for line in path.read_text().splitlines() if line and not line.startswith("#")]
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
-def write_list(rows):
+def write_list(path, rows):
     lines = [f"{name} {word} {cause}\n" for name, (word, cause) in sorted(rows.items())]
-    LIST.write_text(HEADER + "".join(lines))
+    path.write_text(HEADER + "".join(lines))
 
 
-def run_cases(cases, program, jobs, verbose, dynamic):
-    usable = execute.levels()
+def run_cases(cases, program, jobs, verbose, usable, dynamic):
     results = []
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
@@ -96,15 +96,16 @@ def official(args):
              if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
     if not cases:
         return 0, 0
-    results = run_cases(cases, args.ptc, args.jobs, args.verbose, args.dynamic)
+    results = run_cases(cases, args.ptc, args.jobs, args.verbose, execute.level_flags(args.device, args.gpu), args.dynamic)
+    path = CUDA_LIST if args.device == "cuda" else LIST
     log = args.build / "tests" / "conformance" / "results.txt"
     log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
-    listed = read_list()
+    listed = read_list(path)
     if args.update:
         names = {case.name for case in cases}
         kept = {name: row for name, row in listed.items() if name not in names}
         listed = kept | {case.name: (out.word, out.cause) for case, out in results if out.word != PASS}
-        write_list(listed)
+        write_list(path, listed)
     summarize(results)
     found = list(deviations(results, listed))
     print("".join(f"{line}\n" for line in found[:200]), end="")
@@ -118,6 +119,8 @@ def main():
     parser.add_argument("--filter", metavar="REGEX", help="only cases whose suite/name it finds")
     parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what the libraries run on")
+    parser.add_argument("--gpu", default="ptx", metavar="ARCH", help="the architecture that they are compiled for, with --device=cuda")
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
     parser.add_argument("--dynamic", action="store_true", help="with free dims where the shapes of a test allow: all, else the first of each input")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
@@ -127,7 +130,7 @@ def main():
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
     args.suites = args.suites or [*suite.SUITES, "contrib", "real"]
     passed, failed = official(args)
-    if "real" in args.suites:
+    if "real" in args.suites and args.device == "cpu":
         more, worse = models.check_all(args.ptc, args.build, args.models, args.filter)
         passed, failed = passed + more, failed + worse
     print(f"{passed} passed, {failed} failed")

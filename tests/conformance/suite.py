@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import OptionalProto, SequenceProto, TensorProto, numpy_helper
 from onnx.backend.test import loader
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
@@ -62,16 +62,32 @@ def _is_tier1(model):
     return all(n.op_type in TIER1 and not n.domain for n in graph.node) and all(map(_is_plain, values))
 
 
+def _proto(value):
+    """The message that holds a value of a data set, and what its file's name ends with: a tensor, a sequence (a list), or
+    an optional value that is absent."""
+    if isinstance(value, list):
+        return numpy_helper.from_list(value), ".seq"
+    if value is None:
+        return numpy_helper.from_optional(None), ".opt"
+    return value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value)), ".pb"
+
+
+def read(path):
+    """The value in a file of a data set: an array, a list of arrays or None."""
+    kinds = {".seq": (SequenceProto, numpy_helper.to_list), ".opt": (OptionalProto, lambda proto: None)}
+    kind, convert = kinds.get(Path(path).suffix, (TensorProto, numpy_helper.to_array))
+    proto = kind()
+    proto.ParseFromString(Path(path).read_bytes())
+    return convert(proto)
+
+
 def _write(values, folder, stem):
-    """Files of one side of a data set; None if a value is no tensor."""
+    """Files of one side of a data set."""
     names = []
     for index, value in enumerate(values):
-        if not isinstance(value, TensorProto):
-            if not isinstance(value, (np.ndarray, np.generic)):
-                return None
-            value = numpy_helper.from_array(np.asarray(value))
-        names.append(folder / f"{stem}_{index}.pb")
-        names[-1].write_bytes(value.SerializeToString())
+        proto, suffix = _proto(value)
+        names.append(folder / f"{stem}_{index}{suffix}")
+        names[-1].write_bytes(proto.SerializeToString())
     return tuple(map(str, names))
 
 
@@ -122,7 +138,7 @@ def _collect(home):
 
 def load(cache):
     """All cases, by name. `cache` is a folder; a new version of onnx gets a new one inside it."""
-    home = Path(cache) / f"onnx-{onnx.__version__}"
+    home = Path(cache) / f"onnx-{onnx.__version__}-values"
     index = home / "cases.json"
     if not index.exists():
         shutil.rmtree(home, ignore_errors=True)

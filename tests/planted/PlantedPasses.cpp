@@ -155,14 +155,15 @@ void useLate(ModuleOp module) {
       continue;
     OpBuilder b = OpBuilder::atBlockEnd(&program.getBlock());
     Value buffer = (*found).getResult();
-    FlattenOp::create(b, program.getLoc(), buffer.getType(), buffer)->setAttr(plantedName, b.getUnitAttr());
+    CallOp::create(b, program.getLoc(), "look", ValueRange(buffer), ValueRange(), b.getArrayAttr({}))
+        ->setAttr(plantedName, b.getUnitAttr());
   }
 }
 
 void forgetUse(ModuleOp module) {
-  module.walk([](FlattenOp flatten) {
-    if (flatten->hasAttr(plantedName))
-      flatten->erase();
+  module.walk([](CallOp call) {
+    if (call->hasAttr(plantedName))
+      call->erase();
   });
 }
 

@@ -227,9 +227,10 @@ class Launch:
 
     def do_shfl(self, i, at):
         self.whole(at, 32, "warp")
-        result, value, distance = i.operands[:3]
-        values = self.read(value, "b32", at)
-        self.write(result, values[np.arange(len(at)) ^ int(distance)], at)
+        result, value, lane = i.operands[:3]
+        values, lanes = self.read(value, "b32", at), np.arange(len(at))
+        source = lanes - lanes % 32 + self.read(lane, "b32", at) % 32 if "idx" in i.parts else lanes ^ int(lane)
+        self.write(result, values[source], at)
 
     #--- Memory ----------------------------------------------------------------------------------------------------
 

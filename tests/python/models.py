@@ -26,9 +26,12 @@ class ModelTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+        self.count = 0
 
-    def compile(self, proto, *flags, name="model"):
-        """The path of the library."""
+    def compile(self, proto, *flags, name=None):
+        """The path of the library: another each time, since the loader knows a library by its path."""
+        self.count += 1
+        name = name or ("model" if self.count == 1 else f"model{self.count}")
         onnx.save(proto, self.folder / f"{name}.onnx")
         library = self.folder / f"{name}.so"
         command = [PTC, "compile", self.folder / f"{name}.onnx", "-o", library, *flags]

@@ -77,19 +77,22 @@ def check_promises(results, folder):
 
 
 def check_sanitizers(results, folder):
-    sources = [HERE / "stress.c", ROOT / "tests/runtime/fake_model.c",
-               *sorted(path for path in (ROOT / "runtime/src").glob("*.c") if path.stem != "builtins")]
-    for name, flag in SANITIZERS.items():
-        program = name.split()[0]
-        if failure := compile_c(folder, program, sources, [flag, "-fno-sanitize-recover=all"]):
+    runtime = sorted(path for path in (ROOT / "runtime/src").glob("*.c") if path.stem != "builtins")
+    stress = [HERE / "stress.c", ROOT / "tests/runtime/fake_model.c"]
+    checks = [("10^5 calls", "thread", stress, "100000 calls, 0 wrong\n"),
+              ("10^5 calls", "address and undefined", stress, "100000 calls, 0 wrong\n"),
+              ("strings and sequences", "address and undefined", [HERE / "values.c"], "ok\n")]
+    for number, (name, sanitizer, sources, wanted) in enumerate(checks):
+        flags = [SANITIZERS[sanitizer], "-fno-sanitize-recover=all"]
+        if failure := compile_c(folder, f"sanitized{number}", [*sources, *runtime], flags):
             if "cannot find" in failure:
-                results.skip(f"10^5 calls, {name}", "the compiler has no such sanitizer")
+                results.skip(f"{name}, {sanitizer}", "the compiler has no such sanitizer")
             else:
-                results.add(f"10^5 calls, {name}", failure)
+                results.add(f"{name}, {sanitizer}", failure)
             continue
-        done = subprocess.run([f"./{program}"], cwd=folder, capture_output=True, text=True)
-        good = done.returncode == 0 and done.stdout == "100000 calls, 0 wrong\n" and not done.stderr
-        results.add(f"10^5 calls, {name}", "" if good else done.stdout + done.stderr[-4000:])
+        done = subprocess.run([f"./sanitized{number}"], cwd=folder, capture_output=True, text=True)
+        good = done.returncode == 0 and done.stdout == wanted and not done.stderr
+        results.add(f"{name}, {sanitizer}", "" if good else done.stdout + done.stderr[-4000:])
 
 
 def gdb(folder, mode, *commands):

@@ -66,7 +66,7 @@ void checkTensorRun(const ptc_model_table *table, const ptc_options *options = n
 /// The library's loadable bytes are where its headers say, and nothing in it is both writable and executable.
 void checkElf(const std::string &path) {
   auto buffer = MemoryBuffer::getFile(path, false, false);
-  auto file = cantFail(object::ELFFile<object::ELF64LE>::create((*buffer)->getBuffer()));
+  auto file = cantFail(llvm::object::ELFFile<llvm::object::ELF64LE>::create((*buffer)->getBuffer()));
   bool relro = false, stack = false;
   for (const auto &segment : cantFail(file.program_headers())) {
     relro |= segment.p_type == ELF::PT_GNU_RELRO;
@@ -132,8 +132,8 @@ TEST_CASE("a shared library runs through the typed entry", "[artifact]") {
 
 static std::vector<std::string> librariesNeededBy(const std::string &path) {
   auto buffer = MemoryBuffer::getFile(path, false, false);
-  auto object = cantFail(object::ObjectFile::createELFObjectFile(**buffer));
-  const auto &file = cast<object::ELF64LEObjectFile>(*object).getELFFile();
+  auto object = cantFail(llvm::object::ObjectFile::createELFObjectFile(**buffer));
+  const auto &file = cast<llvm::object::ELF64LEObjectFile>(*object).getELFFile();
   std::vector<std::string> names;
   StringRef strings;
   for (const auto &section : cantFail(file.sections()))
@@ -229,9 +229,9 @@ TEST_CASE("same inputs give the same bytes, whatever the folder and the number o
 TEST_CASE("a static library shows its public names only", "[artifact]") {
   Artifact artifact = build({.output = Output::StaticLibrary, .padding = 10'000});
   auto buffer = MemoryBuffer::getFile(artifact.path, false, false);
-  auto archive = cantFail(object::Archive::create(**buffer));
+  auto archive = cantFail(llvm::object::Archive::create(**buffer));
   std::vector<std::string> names;
-  for (const object::Archive::Symbol &symbol : archive->symbols())
+  for (const llvm::object::Archive::Symbol &symbol : archive->symbols())
     names.push_back(symbol.getName().str());
   std::vector<std::string> expected = host::typedNames(artifact.interface);
   expected.push_back("m_model_v1");

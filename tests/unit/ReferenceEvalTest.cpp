@@ -161,7 +161,7 @@ TEST_CASE("pointwise functions, tests and conversions", "[eval]") {
   unary("sigmoid", "f32", {0, 100, -100}, {0.5, 1, 0});
   unary("erf", "f32", {0.5}, {0.5204998778}, 3e-8);
   unary("round", "f32", {0.5, 1.5, -2.5}, {0, 2, -2});
-  unary("sign", "f32", {-3, -0.0, NaN}, {-1, -0.0, NaN});
+  unary("sign", "f32", {-3, -0.0, NaN}, {-1, 0.0, NaN});
   unary("relu", "f32", {-1, NaN, 2}, {0, NaN, 2});
   unary("abs", "si8", {-128, -5}, {-128, 5});
   unary("not", "i1", {1, 0}, {0, 1});

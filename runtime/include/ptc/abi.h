@@ -16,7 +16,9 @@
  *    alignment of their elements only. Results are written to memory of the caller, which must not overlap an input
  *    unless the two are an alias pair (one buffer that is read and updated).
  *  - run allocates nothing once the context has seen dims as large as the present ones (see warmup), and nothing at
- *    all when a workspace is passed, but for outputs whose size it finds and values whose size nothing bounds.
+ *    all when a workspace is passed, but for outputs whose size it finds and values whose size nothing bounds. The
+ * bytes of computed strings and sequences that grow lie in memory of the context besides, which is kept: a run that
+ * needs no more of it than one before allocates nothing.
  *
  * A run keeps the caller's floating-point mode, prints nothing, calls no exit, waits on no other call and needs at most
  * 64 KB of stack. A failed check of arguments touches no output. All functions are safe to call from C and C++.
@@ -48,8 +50,9 @@ enum {
   PTC_CPU_UNSUPPORTED = 7,     /* this processor lacks what the model, or the level asked for, needs */
   PTC_WEIGHTS_UNAVAILABLE = 8, /* the weights file is missing, truncated or belongs to another build */
   PTC_UNSUPPORTED = 9,         /* the request is valid, but not for this model */
-  PTC_DEVICE_ERROR = 10,
-  PTC_INTERNAL_ERROR = 11 /* a defect of ptc */
+  PTC_DEVICE_ERROR = 10,       /* the device or its driver failed, or is too old for the model */
+  PTC_INTERNAL_ERROR = 11,     /* a defect of ptc */
+  PTC_NO_DEVICE = 12 /* the model needs a device, and this machine shows none: no driver, or no such ordinal */
 };
 
 /* What a size function returns when there is no size: failed guard, negative dim, overflow. */
@@ -69,7 +72,10 @@ enum {
   PTC_FLOAT8_E5M2 = 12,
   PTC_FLOAT8_E5M2FNUZ = 13,
   PTC_FLOAT8_E8M0FNU = 14,
-  PTC_FLOAT4_E2M1FN = 17
+  PTC_FLOAT4_E2M1FN = 17,
+  /* Not of DLPack: elements that hold addresses. 128 bits each. */
+  PTC_STRING = 200,  /* ptc_string */
+  PTC_SEQUENCE = 201 /* ptc_sequence, in a tensor of rank 0 */
 };
 
 typedef struct ptc_dtype {
@@ -94,6 +100,23 @@ typedef struct ptc_tensor {
   int64_t *strides;     /* in elements; NULL: dense row-major, which is also all that is accepted */
   uint64_t byte_offset; /* added to data */
 } ptc_tensor;
+
+/* An element of a tensor of strings: any bytes, UTF-8 by convention. `data` may be NULL where there are none.
+ * Inputs must stay as they are during the run. Of an output the caller owns the array of views alone; the run writes
+ * the views, and the bytes that they show lie in the context, in an input, or in the library. Those in the context stay
+ * until its next run or its end. */
+typedef struct ptc_string {
+  const char *data;
+  int64_t bytes;
+} ptc_string;
+
+/* A list of tensors; of an optional value, none or one. An input's tensors are described as all inputs are. Of an
+ * output the caller owns the struct alone: the run fills it in, and tensors, shapes and elements lie where the bytes of
+ * strings do. */
+typedef struct ptc_sequence {
+  int64_t count;
+  ptc_tensor *tensors;
+} ptc_sequence;
 
 /* In C++ and in plain C there is no common type for these; the bits are what counts. */
 typedef uint16_t ptc_float16;
@@ -177,7 +200,7 @@ typedef struct ptc_options {
   size_t error_size;     /* bytes at `error` */
   uint32_t threads;      /* threads a run may use, the caller's included; 0: one per processor this process may use */
   int32_t device;        /* ordinal, for models compiled for a device */
-  const char *cpu_level; /* one of the model's levels, "x86-64-v3" say; NULL: the best that this processor has */
+  const char *cpu_level; /* one of the model's levels, "x86-64-v3" or "sm_90a" say; NULL: the best there is here */
   const char *weights_path; /* where the weights file is; NULL: beside the library */
   ptc_allocator allocator;  /* allocate == NULL: the C library's */
   ptc_thread_pool pool;     /* parallel_for == NULL: the library's own pool */
@@ -219,8 +242,11 @@ typedef struct ptc_value {
   ptc_dtype dtype;
   int32_t rank;
   const ptc_dim *dims;
-  int32_t alias; /* index of the output (input) that shares this input's (output's) buffer, or -1 */
-  int32_t reserved;
+  int32_t alias;    /* index of the output (input) that shares this input's (output's) buffer, or -1 */
+  int32_t optional; /* of a sequence: 1 if it stands for a value that may be absent, and has at most one tensor */
+  /* Of a sequence: what its tensors are, without names. An extent that is not the same in all of them is -1, as its
+   * symbol is; a rank of -1: nor is the rank. Otherwise NULL. */
+  const struct ptc_value *element;
 } ptc_value;
 
 typedef struct ptc_function {
@@ -285,7 +311,13 @@ typedef struct ptc_model_table {
    * options' allocator (64-byte aligned; its elements' bytes rounded up to a multiple of 64, at least 64; without an
    * allocator: free() it), and it is the caller's. Or `data` has room for `shape`, which must hold what the run finds.
    * Either way the run writes the extents to `shape`. A run that fails leaves `data` as it was. workspace: at least
-   * workspace_size bytes, or NULL for the context's own memory. stream: of the model's device, NULL for CPUs. */
+   * workspace_size bytes, or NULL for the context's own memory. stream: NULL for CPUs.
+   *
+   * A model for a CUDA device takes tensors in host memory (copied in and out) and in the device's; what the run
+   * allocates is host memory. stream: a CUstream of the device's primary context, or NULL for one of the context's own.
+   * With NULL, or with a tensor in host memory, results are there when run returns; else they are there when the stream
+   * has come so far, unless the model checks indices or finds sizes, for which run waits. A workspace is the device's
+   * memory. */
   ptc_status (*run)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, ptc_tensor *outputs, void *workspace,
                     void *stream);
 

@@ -14,8 +14,9 @@
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
-  const char *weights; /* base of the weights, 4096-aligned */
-  char *const *blocks; /* memory of the context's that grew to what ptc_rt_grow was asked for, by slot */
+  const char *weights;   /* base of the weights, 4096-aligned; where launches run on a device, there */
+  char *const *blocks;   /* memory of the context's that grew to what ptc_rt_grow was asked for, by slot */
+  const char *constants; /* where launches run on a device: ptc_rt_device_code::constants, there */
 } ptc_rt_call;
 
 /* Iterations [begin, end) of the kernel's flattened parallel space. `buffers` are in the order of the kernel's buffer
@@ -25,10 +26,13 @@ typedef int32_t ptc_rt_kernel(void *const *buffers, const int64_t *symbols, int6
 
 /* Faults: what kernels, launches and programs return when it is not 0. */
 enum {
-  PTC_RT_FAULT_INDEX = 1,  /* an index out of range */
-  PTC_RT_FAULT_GUARD = 2,  /* ptc_rt_fail has written the sentence */
-  PTC_RT_FAULT_MEMORY = 3, /* memory that grows inside a run could not */
-  PTC_RT_FAULT_OUTPUT = 4, /* an output that the caller gave has no room for what the run found */
+  PTC_RT_FAULT_INDEX = 1,    /* an index out of range */
+  PTC_RT_FAULT_GUARD = 2,    /* ptc_rt_fail has written the sentence */
+  PTC_RT_FAULT_MEMORY = 3,   /* memory that grows inside a run could not */
+  PTC_RT_FAULT_OUTPUT = 4,   /* an output that the caller gave has no room for what the run found */
+  PTC_RT_FAULT_VALUE = 5,    /* a value that an operator is not defined for; the sentence is written */
+  PTC_RT_FAULT_DEVICE = 6,   /* the device's driver refused; the sentence is written */
+  PTC_RT_FAULT_INTERNAL = 7, /* more parameters than a launch can have */
 };
 
 /* Processor features that a level needs, beyond the baseline of its architecture. The runtime also requires that the
@@ -52,15 +56,50 @@ enum {
   PTC_RT_ARM_SVE = 1u << 20,
 };
 
+/* What a level of a CUDA device needs: compute capability 9.0 is 90. */
+enum {
+  PTC_RT_CUDA_CAPABILITY = 0xffff, /* mask of the capability */
+  PTC_RT_CUDA_EXACT = 1u << 16,    /* no other capability runs it ("sm_90a") */
+};
+
+/* Code of one kernel for a device, as the device's driver loads it: a cubin (ELF), or PTX, text that the driver
+ * compiles for the device it finds. All kernels of a level are of one kind. */
+typedef struct ptc_rt_image {
+  const char *bytes; /* PTX ends with a zero, which `size` counts */
+  uint64_t size;
+} ptc_rt_image;
+
 typedef struct ptc_rt_level {
-  const char *name;              /* "x86-64-v3" */
-  uint64_t features;             /* PTC_RT_X86_V3 | ... */
-  ptc_rt_kernel *const *kernels; /* kernel_count functions */
+  const char *name;              /* "x86-64-v3", "sm_90a" */
+  uint64_t features;             /* PTC_RT_X86_V3 | ..., or PTC_RT_CUDA_... */
+  ptc_rt_kernel *const *kernels; /* kernel_count functions, NULL for a device */
+  const ptc_rt_image *images;    /* kernel_count images, NULL for this processor */
 } ptc_rt_level;
 
-/* A launch of a program: the kernel it runs, and the user's nodes for error sentences and profiles. */
+/* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration. Parameters: the
+ * buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that becomes 1 if an
+ * index is out of range, and of the launch's scratch, each only where the kernel has it. */
+typedef struct ptc_rt_device_kernel {
+  uint32_t threads, rows;
+  uint32_t buffer_count, symbol_count;
+  uint8_t checks_indices, has_scratch;
+  uint8_t reserved[6];
+} ptc_rt_device_kernel;
+
+/* Devices whose drivers the runtime knows. */
+typedef struct ptc_rt_device ptc_rt_device;
+extern const ptc_rt_device ptc_rt_device_cuda;
+
+typedef struct ptc_rt_device_code {
+  const ptc_rt_device *device;
+  const ptc_rt_device_kernel *kernels; /* kernel_count, the same for all levels */
+  const char *constants;               /* copied to the device by create */
+  uint64_t constant_bytes;
+} ptc_rt_device_code;
+
+/* A launch or call of a program: the kernel it runs, and the user's nodes for error sentences and profiles. */
 typedef struct ptc_rt_launch_site {
-  uint32_t kernel;
+  uint32_t kernel; /* UINT32_MAX: a call */
   uint32_t reserved;
   const char *nodes;
 } ptc_rt_launch_site;
@@ -195,6 +234,7 @@ typedef struct ptc_rt_descriptor {
    * references are weak); NULL: none. */
   const void *const *required;
   ptc_rt_weights weights;
+  const ptc_rt_device_code *device_code; /* NULL: kernels run on this processor */
 } ptc_rt_descriptor;
 
 /* ---- called by programs ----------------------------------------------------------------------------------------- */
@@ -211,6 +251,23 @@ int32_t ptc_rt_launch_phases(ptc_rt_call *call, uint32_t site, void *const *buff
 /* Shows the value of tap `tap` of the variant to the model's observer, if there is one. `shape` has its extents, then
  * its strides in elements; `value` is its first element. */
 void ptc_rt_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);
+
+/* Functions that programs call besides kernels: `buffers` are what is read, then what is written, `numbers` sizes and
+ * settings. ir/prim/PrimCalls.def lists them, ptc_rt_<name>, and says what they mean. Elements of 128 bits at the ABI
+ * are handles inside, 8 bytes: the address of a ptc_string, or NULL for the empty one; of a sequence, NULL for the
+ * empty one. */
+typedef int32_t ptc_rt_function_called(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers);
+
+/* Calls `function` as site `site` of the variant; returns 0 or a fault. */
+int32_t ptc_rt_invoke(ptc_rt_call *call, uint32_t site, ptc_rt_function_called *function, void *const *buffers,
+                      const int64_t *numbers);
+
+/* Handles of input `input` in `target`; views or sequences of handles for output `output`, which lie at the beginning
+ * of the same memory, or elsewhere. All return 0 or a fault. */
+int32_t ptc_rt_open_strings(ptc_rt_call *call, uint32_t input, void *target, const void *views, int64_t count);
+int32_t ptc_rt_close_strings(ptc_rt_call *call, uint32_t output, void *views, const void *handles, int64_t count);
+int32_t ptc_rt_open_sequence(ptc_rt_call *call, uint32_t input, void *target, const void *sequence, int64_t count);
+int32_t ptc_rt_close_sequence(ptc_rt_call *call, uint32_t output, void *sequence, const void *handle, int64_t count);
 
 /* Copies between buffers that do not overlap (or are the same). */
 void ptc_rt_copy(void *target, const void *source, int64_t bytes);
@@ -233,6 +290,20 @@ int32_t ptc_rt_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
 /* Says the dims of output `index`, whose rank `extents` has, and gives it memory if the caller gave none. Returns 0 or
  * a fault. */
 int32_t ptc_rt_output(ptc_rt_call *call, uint32_t index, const int64_t *extents);
+
+/* ---- the same for programs whose launches run on a CUDA device: buffers are addresses there ---------------------- */
+
+/* Puts launch site `site` on the call's stream, `iterations` blocks; scratch_bytes for all of them. */
+int32_t ptc_rt_cuda_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
+                           int64_t iterations, int64_t grain, int64_t scratch_bytes);
+int32_t ptc_rt_cuda_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
+int32_t ptc_rt_cuda_output(ptc_rt_call *call, uint32_t index, const int64_t *extents);
+int32_t ptc_rt_cuda_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);
+int32_t ptc_rt_cuda_unpack(ptc_rt_call *call, void *target, const void *packed, int64_t count, int32_t bits);
+int32_t ptc_rt_cuda_pack(ptc_rt_call *call, void *packed, const void *source, int64_t count, int32_t bits);
+
+/* Waits for the launches before and copies `bytes` to the host. Returns 0 or a fault. */
+int32_t ptc_rt_cuda_read(ptc_rt_call *call, void *target, const void *source, int64_t bytes);
 
 /* ---- called by the typed entry functions; `function` indexes the descriptor's functions ---------------------------
  */

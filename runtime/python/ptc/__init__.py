@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _abi, _dlpack, _dtypes
+from . import _abi, _dlpack, _dtypes, _values
 from ._program import CompileError, compile, program
 
 __all__ = ["CompileError", "Error", "Function", "Model", "Span", "Symbol", "Tap", "Value", "compile", "load", "program"]
@@ -46,7 +46,9 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output. `shape` has numbers, and texts for sizes that depend on symbols, or that a run finds."""
+    """An input or output. `shape` has numbers, and texts for sizes that depend on symbols, or that a run finds. A sequence
+    (dtype 'sequence') has an `element`, which says what its tensors are (shape None: nothing is known of it), and is
+    `optional` if it stands for a value that may be absent."""
 
     name: str
     dtype: str
@@ -55,6 +57,8 @@ class Value:
     alias: int | None
     _type: tuple  # code and bits
     _found: bool = False  # its shape is known only when the model has run
+    element: "Value | None" = None
+    optional: bool = False
 
 
 _SPAN_KINDS = ("run", "launch", "piece")
@@ -105,11 +109,13 @@ def _tap(raw):
 
 
 def _value(raw):
-    dims = tuple(d.extent if d.extent >= 0 else d.text.decode() for d in raw.dims[: raw.rank])
+    dims = None if raw.rank < 0 else tuple(d.extent if d.extent >= 0 else d.text.decode() for d in raw.dims[: raw.rank])
     kind = (raw.dtype.code, raw.dtype.bits)
     alias = raw.alias if raw.alias >= 0 else None
-    found = any(d.flags & _abi.DIM_FOUND for d in raw.dims[: raw.rank])
-    return Value(raw.name.decode(), _dtypes.name_of(*kind), dims, raw.c_name.decode(), alias, kind, found)
+    found = any(d.flags & _abi.DIM_FOUND for d in raw.dims[: max(raw.rank, 0)])
+    element = _value(raw.element.contents) if raw.element else None
+    name, c_name = raw.name.decode(), raw.c_name.decode()
+    return Value(name, _dtypes.name_of(*kind), dims, c_name, alias, kind, found, element, bool(raw.optional))
 
 
 def _symbol(raw):
@@ -119,18 +125,6 @@ def _symbol(raw):
 
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
-
-
-class _Buffer:
-    """A tensor of the ABI and the memory that it points to."""
-
-    def __init__(self, kind, shape, data):
-        self.data = data
-        self.shape = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-        pointer = data.ctypes.data if data is not None else None
-        self.tensor = _abi.Tensor(
-            pointer, _abi.Device(_abi.CPU, 0), len(shape), _abi.DType(*kind, 1), self.shape, None, 0
-        )
 
 
 def _memory(value, array, copy):
@@ -149,12 +143,17 @@ def _array(value, given):
 
 
 def _input(value, array):
+    code, _ = value._type
+    if code == _dtypes.SEQUENCE:
+        return _values.sequence_in(value, array, _input)
     array = _array(value, array)
+    if code == _dtypes.STRING:
+        return _values.strings_in(value, array)
     if not _dtypes.accepts(*value._type, array.dtype):
         raise TypeError(f"input '{value.name}' must be an array of {value.dtype}, not {array.dtype}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    return _Buffer(value._type, array.shape, _memory(value, array, copy=value.alias is not None))
+    return _values.Buffer(value._type, array.shape, _memory(value, array, copy=value.alias is not None))
 
 
 def _tensors(buffers):
@@ -207,16 +206,28 @@ class Function:
     def _output(self, value, shape, inputs):
         code, bits = value._type
         if value._found:
-            return _Buffer(value._type, shape, None)
+            return _values.Buffer(value._type, shape, None)
+        if code == _dtypes.SEQUENCE:
+            return _values.sequence_out(value)
+        if code == _dtypes.STRING:
+            return _values.strings_out(value, shape)
         if value.alias is not None:
-            return _Buffer(value._type, shape, inputs[value.alias].data)
+            return _values.Buffer(value._type, shape, inputs[value.alias].data)
         if bits < 8 and code != _dtypes.BOOL:
             count = int(np.prod(shape, dtype=np.int64))
-            return _Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
-        return _Buffer(value._type, shape, np.empty(shape, _dtypes.numpy_type(code, bits)))
+            return _values.Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
+        return _values.Buffer(value._type, shape, np.empty(shape, _dtypes.numpy_type(code, bits)))
 
     def _result(self, value, buffer, tensor):
         code, bits = value._type
+        if code == _dtypes.SEQUENCE:
+            return _values.sequence_result(value, buffer.data)
+        if code == _dtypes.STRING:
+            texts = _values.strings_result(tensor, tuple(buffer.shape[: len(value.shape)]))
+            if value._found:
+                _free(tensor.data)
+                tensor.data = None
+            return texts
         shape = tuple(buffer.shape[: len(value.shape)])
         if value._found:  # what the run allocated is copied and freed
             size = (int(np.prod(shape, dtype=np.int64)) * bits + 7) // 8
@@ -237,12 +248,13 @@ class Function:
             outputs = [self._output(value, shape, inputs) for value, shape in zip(self.outputs, shapes)]
             out = _tensors(outputs)
             self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, None))
-        return {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
+            # While the context is ours: strings and sequences lie in it.
+            return {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
 
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
-        same dict of arrays each time, with the results of the last run; outputs whose shape only a run knows are new
-        arrays in it. Alias pairs go on from their last state."""
+        same dict of arrays each time, with the results of the last run; outputs whose shape only a run knows, strings and
+        sequences are new values in it. Alias pairs go on from their last state."""
         inputs = self._arguments(args, kwargs)
         tensors = _tensors(inputs)
         context = self._model._context()
@@ -253,14 +265,14 @@ class Function:
         ]
         out = _tensors(outputs)
         all = list(zip(self.outputs, outputs, out))
-        results = {value.name: None if value._found else self._result(value, *pair) for value, *pair in all}
-        found = [entry for entry in all if entry[0]._found]
+        late = [entry for entry in all if entry[0]._found or entry[0]._type[0] in (_dtypes.STRING, _dtypes.SEQUENCE)]
+        results = {entry[0].name: None if entry in late else self._result(*entry) for entry in all}
         table, index = self._model._table, self._index
 
         def run(_keep=(inputs, outputs, context)):
             self._model._open()  # a closed model has freed the context
             self._check(ctx, table.run(ctx, index, tensors, out, None, None))
-            for value, *pair in found:
+            for value, *pair in late:
                 results[value.name] = self._result(value, *pair)
             return results
 

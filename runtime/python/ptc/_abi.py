@@ -20,6 +20,7 @@ STATUS = {
     9: "unsupported",
     10: "device error",
     11: "internal error",
+    12: "no device",
 }
 
 
@@ -127,15 +128,19 @@ class Symbol(c.Structure):
 
 
 class Value(c.Structure):
-    _fields_ = [
-        ("name", c.c_char_p),
-        ("c_name", c.c_char_p),
-        ("dtype", DType),
-        ("rank", c.c_int32),
-        ("dims", c.POINTER(Dim)),
-        ("alias", c.c_int32),
-        ("reserved", c.c_int32),
-    ]
+    pass
+
+
+Value._fields_ = [
+    ("name", c.c_char_p),
+    ("c_name", c.c_char_p),
+    ("dtype", DType),
+    ("rank", c.c_int32),
+    ("dims", c.POINTER(Dim)),
+    ("alias", c.c_int32),
+    ("optional", c.c_int32),
+    ("element", c.POINTER(Value)),
+]
 
 
 class Function(c.Structure):

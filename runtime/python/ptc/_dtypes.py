@@ -13,6 +13,7 @@ except ImportError:
     ml_dtypes = None
 
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
+STRING, SEQUENCE = 200, 201
 _SMALL = {
     (BFLOAT, 16): "bfloat16",
     (10, 8): "float8_e4m3fn",
@@ -30,15 +31,17 @@ _KINDS = {INT: "int", UINT: "uint", FLOAT: "float", COMPLEX: "complex"}
 
 
 def name_of(code, bits):
-    """'float32', 'bfloat16', 'int4', 'bool'."""
-    if code == BOOL:
-        return "bool"
+    """'float32', 'bfloat16', 'int4', 'bool', 'string', 'sequence'."""
+    if code in (BOOL, STRING, SEQUENCE):
+        return {BOOL: "bool", STRING: "string", SEQUENCE: "sequence"}[code]
     return _SMALL.get((code, bits)) or f"{_KINDS.get(code, f'type{code}_')}{bits}"
 
 
 def numpy_type(code, bits):
     """The numpy type that an array of these elements has here."""
     name = name_of(code, bits)
+    if code == STRING:
+        return np.dtype(object)
     if (code, bits) not in _SMALL:
         return np.dtype(name)
     if ml_dtypes is not None and hasattr(ml_dtypes, name):

@@ -23,7 +23,8 @@ from onnx.backend.base import BackendRep, Device, DeviceType, namedtupledict
 from . import load
 from ._program import CompileError, program
 
-VALUE_NEEDED = "PTC0305"  # the diagnostic: an input's value must be known when the model is compiled
+# The diagnostics by which a value must be known when the model is compiled: that of an input, that of a condition.
+VALUE_NEEDED = ("PTC0305", "PTC0309")
 
 Compiler = Callable[[Path, Path, Sequence[str]], None]  # model, library, flags; raises CompileError
 
@@ -101,7 +102,7 @@ class Prepared(BackendRep):
         try:
             return self._compile(self._path, flags)
         except CompileError as error:
-            if VALUE_NEEDED not in str(error) or inputs is None:
+            if not any(code in str(error) for code in VALUE_NEEDED) or inputs is None:
                 raise
             first = error
         values = dict(zip(self.names, inputs))
@@ -166,7 +167,7 @@ class Backend(OnnxBackend):
             try:
                 prepared.compile()
             except CompileError as error:
-                if VALUE_NEEDED not in str(error):
+                if not any(code in str(error) for code in VALUE_NEEDED):
                     raise
         return prepared
 

@@ -1,0 +1,15 @@
+//===- SortKeys.h - sort keys as integers of one order ----------*- C++ -*-===//
+#ifndef PTC_CODEGEN_COMMON_SORTKEYS_H
+#define PTC_CODEGEN_COMMON_SORTKEYS_H
+
+#include "codegen/common/KernelEmitter.h"
+
+namespace ptc::codegen {
+
+/// The key as a signed i64 of the order wanted: floats by their bits, -0 equal to +0, NaN above everything; descending
+/// order by complement.
+mlir::Value orderedKey(KernelEmitter &e, mlir::Value key, bool isUnsigned, bool descending);
+
+} // namespace ptc::codegen
+
+#endif // PTC_CODEGEN_COMMON_SORTKEYS_H

@@ -1,0 +1,98 @@
+//===- Assembler.cpp - ptxas of the CUDA toolkit --------------------------===//
+//
+// The one program outside of ptc that a compile may run: NVIDIA's assembler is not open, and what it makes loads
+// without the driver's own compiler. Its verbose report is the only source of registers and spills.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/Assembler.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace ptc;
+
+ArrayRef<StringRef> gpu::getToolkitFolders() {
+  static constexpr StringRef folders[] = {"/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/cuda/bin"};
+  return folders;
+}
+
+std::string gpu::findAssembler() {
+  ErrorOr<std::string> path = sys::findProgramByName("ptxas");
+  if (!path)
+    path = sys::findProgramByName("ptxas", getToolkitFolders());
+  return path ? *path : "";
+}
+
+/// The number that stands before `words` in the report; 0: none. "ptxas info : Used 24 registers, ...".
+static int64_t numberBefore(StringRef report, StringRef words) {
+  size_t at = report.find((" " + words).str());
+  if (at == StringRef::npos)
+    return 0;
+  StringRef number = report.take_front(at);
+  number = number.drop_front(number.find_last_not_of("0123456789") + 1);
+  int64_t value = 0;
+  return number.getAsInteger(10, value) ? 0 : value;
+}
+
+static void readReport(StringRef report, ptc::object::CodeFacts &facts) {
+  constexpr int64_t registerBytes = 4;
+  facts.generalRegisters = numberBefore(report, "registers");
+  facts.spills = numberBefore(report, "bytes spill stores") / registerBytes;
+  facts.reloads = numberBefore(report, "bytes spill loads") / registerBytes;
+  facts.stackBytes = numberBefore(report, "bytes stack frame");
+}
+
+static uint64_t codeBytesOf(StringRef cubin) {
+  Expected<llvm::object::ELF64LEFile> file = llvm::object::ELF64LEFile::create(cubin);
+  if (!file)
+    return consumeError(file.takeError()), 0;
+  auto sections = file->sections();
+  if (!sections)
+    return consumeError(sections.takeError()), 0;
+  uint64_t bytes = 0;
+  for (const auto &section : *sections)
+    if (section.sh_flags & ELF::SHF_EXECINSTR)
+      bytes += section.sh_size;
+  return bytes;
+}
+
+static Error writeFile(StringRef path, StringRef text) {
+  std::error_code code;
+  raw_fd_ostream os(path, code);
+  if (!code)
+    os << text;
+  os.close();
+  return errorCodeToError(code ? code : os.error());
+}
+
+Expected<gpu::Assembled> gpu::assemble(StringRef assembler, StringRef text, StringRef architecture,
+                                       ptc::object::CodeFacts &facts) {
+  SmallString<128> folder;
+  if (std::error_code code = sys::fs::createUniqueDirectory("ptc-ptxas", folder))
+    return errorCodeToError(code);
+  auto removed = scope_exit([&] { sys::fs::remove_directories(folder); });
+  std::string input = (folder + "/kernel.ptx").str(), output = (folder + "/kernel.cubin").str(),
+              report = (folder + "/report").str(), reason;
+  if (Error error = writeFile(input, text))
+    return std::move(error);
+  std::string arch = ("-arch=" + architecture).str();
+  StringRef arguments[] = {assembler, arch, "-O3", "-v", input, "-o", output};
+  std::optional<StringRef> streams[] = {StringRef(), StringRef(report), StringRef(report)};
+  int status = sys::ExecuteAndWait(assembler, arguments, /*Env=*/std::nullopt, streams, /*SecondsToWait=*/600,
+                                   /*MemoryLimit=*/0, &reason);
+  auto said = MemoryBuffer::getFile(report, /*IsText=*/true);
+  StringRef words = said ? (*said)->getBuffer() : StringRef();
+  if (status != 0)
+    return createStringError(inconvertibleErrorCode(),
+                             assembler + " fails for " + architecture + ": " + (reason.empty() ? words : reason));
+  auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!cubin)
+    return createStringError(cubin.getError(), "cannot read what " + assembler + " has written");
+  StringRef bytes = (*cubin)->getBuffer();
+  readReport(words, facts);
+  return Assembled{SmallVector<char, 0>(bytes.begin(), bytes.end()), codeBytesOf(bytes)};
+}

@@ -1,0 +1,104 @@
+/* The CUDA driver as the runtime sees it: functions of libcuda.so.1, found at create, and what a model and a context
+ * keep on a device. Nothing of CUDA's own headers is used; the driver's binary interface does not change. */
+#ifndef PTC_RUNTIME_CUDA_H
+#define PTC_RUNTIME_CUDA_H
+
+#include "runtime.h"
+
+typedef uint64_t ptc_cuda_address;
+
+/* FUNCTION(member, name in the library, parameters); all return 0 or an error. */
+#define PTC_CUDA_FUNCTIONS(FUNCTION)                                                                                   \
+  FUNCTION(init, cuInit, (unsigned))                                                                                   \
+  FUNCTION(driver_version, cuDriverGetVersion, (int *))                                                                \
+  FUNCTION(device_count, cuDeviceGetCount, (int *))                                                                    \
+  FUNCTION(device_get, cuDeviceGet, (int *, int))                                                                      \
+  FUNCTION(device_name, cuDeviceGetName, (char *, int, int))                                                           \
+  FUNCTION(device_attribute, cuDeviceGetAttribute, (int *, int, int))                                                  \
+  FUNCTION(context_retain, cuDevicePrimaryCtxRetain, (void **, int))                                                   \
+  FUNCTION(context_release, cuDevicePrimaryCtxRelease_v2, (int))                                                       \
+  FUNCTION(context_push, cuCtxPushCurrent_v2, (void *))                                                                \
+  FUNCTION(context_pop, cuCtxPopCurrent_v2, (void **))                                                                 \
+  FUNCTION(module_load, cuModuleLoadData, (void **, const void *))                                                     \
+  FUNCTION(module_unload, cuModuleUnload, (void *))                                                                    \
+  FUNCTION(module_function, cuModuleGetFunction, (void **, void *, const char *))                                      \
+  FUNCTION(allocate, cuMemAlloc_v2, (ptc_cuda_address *, size_t))                                                      \
+  FUNCTION(release, cuMemFree_v2, (ptc_cuda_address))                                                                  \
+  FUNCTION(copy_in, cuMemcpyHtoDAsync_v2, (ptc_cuda_address, const void *, size_t, void *))                            \
+  FUNCTION(copy_out, cuMemcpyDtoHAsync_v2, (void *, ptc_cuda_address, size_t, void *))                                 \
+  FUNCTION(copy_within, cuMemcpyDtoDAsync_v2, (ptc_cuda_address, ptc_cuda_address, size_t, void *))                    \
+  FUNCTION(fill, cuMemsetD8Async, (ptc_cuda_address, unsigned char, size_t, void *))                                   \
+  FUNCTION(pointer_attribute, cuPointerGetAttribute, (void *, int, ptc_cuda_address))                                  \
+  FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                                         \
+  FUNCTION(stream_wait, cuStreamSynchronize, (void *))                                                                 \
+  FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                                               \
+  FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                                           \
+  FUNCTION(event_record, cuEventRecord, (void *, void *))                                                              \
+  FUNCTION(event_elapsed, cuEventElapsedTime, (float *, void *, void *))                                               \
+  FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                                                 \
+  FUNCTION(launch, cuLaunchKernel,                                                                                     \
+           (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))   \
+  FUNCTION(error_name, cuGetErrorName, (int, const char **))                                                           \
+  FUNCTION(error_text, cuGetErrorString, (int, const char **))
+
+typedef struct ptc_cuda_driver {
+  void *library;
+#define PTC_CUDA_MEMBER(member, name, parameters) int(*member) parameters;
+  PTC_CUDA_FUNCTIONS(PTC_CUDA_MEMBER)
+#undef PTC_CUDA_MEMBER
+} ptc_cuda_driver;
+
+typedef struct ptc_cuda_model {
+  ptc_cuda_driver driver;
+  int device;
+  void *context;    /* the device's primary one, which other libraries of the process use too */
+  void **modules;   /* by kernel */
+  void **functions; /* by kernel */
+  ptc_cuda_address weights, constants;
+} ptc_cuda_model;
+
+/* Memory of the device that only grows. */
+typedef struct ptc_cuda_block {
+  ptc_cuda_address base;
+  size_t bytes;
+} ptc_cuda_block;
+
+/* Events around a launch, for a profile. */
+typedef struct ptc_cuda_span {
+  void *begin, *end;
+  int64_t iterations;
+  uint32_t site;
+} ptc_cuda_span;
+
+typedef struct ptc_cuda_ctx {
+  void *stream;
+  ptc_cuda_block memory;  /* arena, then scratch */
+  ptc_cuda_block staging; /* arguments that the caller has elsewhere */
+  ptc_cuda_block faults;  /* a word for each launch of the largest program */
+  uint32_t *host_faults;
+  ptc_cuda_address *staged; /* by argument: its copy on the device; 0: none */
+  size_t *argument_bytes;
+  ptc_cuda_block *found;                 /* by argument: its copy, of outputs whose size the run finds */
+  void **placed;                         /* of the call under way, by argument: its address on the device */
+  ptc_cuda_block scratch;                /* of kernels whose sizes nothing bounds */
+  uint32_t launch_count, argument_count; /* that there is room for */
+  uint32_t span_count, span_capacity;
+  ptc_cuda_span *spans;
+  void *origin; /* event at the beginning of the run */
+  size_t bytes; /* of this block */
+} ptc_cuda_ctx;
+
+/* cuda.c. Writes what failed to `error`, PTC_RT_ERROR_SIZE bytes. */
+ptc_status ptc_cuda_fail(const ptc_cuda_driver *driver, int code, const char *what, char *error);
+
+/* cuda_run.c, cuda_profile.c */
+ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes);
+ptc_status ptc_cuda_run(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream);
+void ptc_cuda_ctx_close(ptc_ctx *ctx);
+void ptc_cuda_begin_spans(ptc_rt_call_state *call);
+ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64_t iterations);
+void ptc_cuda_end_span(ptc_rt_call_state *call, ptc_cuda_span *span);
+void ptc_cuda_record_spans(ptc_rt_call_state *call, uint64_t begin_ns);
+void ptc_cuda_drop_spans(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);
+
+#endif /* PTC_RUNTIME_CUDA_H */

@@ -1,0 +1,482 @@
+/* Runs on a CUDA device: memory, arguments, launches, faults.
+ *
+ * A run puts everything on one stream, in order: copies of what the caller has in host memory, the program's launches,
+ * copies of results, the words in which kernels report indices out of range (one a launch, so that the sentence names
+ * the node). It waits at the end, unless the caller gave a stream and everything lies on the device already and no
+ * kernel of the program reports anything: then it returns as soon as all is enqueued.
+ *
+ * Kernels want addresses that are multiples of 16, so that an argument on the device that is not goes through a copy.
+ */
+#include "cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
+
+enum { POINTER_MEMORY_TYPE = 2, MEMORY_DEVICE = 2, STREAM_NON_BLOCKING = 1, ALIGNMENT = 256, MOST_PARAMETERS = 512 };
+
+static const ptc_cuda_model *model_of(const ptc_model *model) { return model->device_model; }
+
+static size_t round_up(size_t bytes) { return (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1); }
+
+/* ---- memory ---- */
+
+/* Takes longer blocks only: what a run has seen, a later one finds. Releasing waits for work that still uses it. */
+static ptc_status grow(const ptc_cuda_driver *driver, ptc_cuda_block *block, size_t bytes, char *error) {
+  if (bytes <= block->bytes)
+    return PTC_OK;
+  if (block->base)
+    driver->release(block->base);
+  *block = (ptc_cuda_block){0};
+  int code = driver->allocate(&block->base, bytes);
+  if (code == 0) {
+    block->bytes = bytes;
+    return PTC_OK;
+  }
+  char what[64];
+  snprintf(what, sizeof(what), "allocate %zu bytes", bytes);
+  return ptc_cuda_fail(driver, code, what, error);
+}
+
+/* What a context keeps, made at its first use: a context that never runs needs no device. */
+static ptc_status open_ctx(ptc_ctx *ctx) {
+  if (ctx->device_ctx)
+    return PTC_OK;
+  const ptc_rt_descriptor *descriptor = ctx->model->descriptor;
+  uint32_t launches = 0, arguments = 0;
+  for (uint32_t i = 0; i < descriptor->function_count; i++) {
+    const ptc_rt_function *function = &descriptor->functions[i];
+    uint32_t values = function->interface->input_count + function->interface->output_count;
+    arguments = values > arguments ? values : arguments;
+    for (uint32_t v = 0; v < function->variant_count; v++)
+      launches = function->variants[v].launch_count > launches ? function->variants[v].launch_count : launches;
+  }
+  size_t each = sizeof(ptc_cuda_address) + sizeof(size_t) + sizeof(ptc_cuda_block) + sizeof(void *);
+  size_t bytes = sizeof(ptc_cuda_ctx) + arguments * each + launches * 4;
+  ptc_cuda_ctx *own = ptc_rt_allocate(ctx->model, bytes, PTC_RT_LINE);
+  if (!own) {
+    SAY(ctx->error, "no memory: %zu bytes", bytes);
+    return PTC_OUT_OF_MEMORY;
+  }
+  memset(own, 0, bytes);
+  own->bytes = bytes;
+  own->launch_count = launches;
+  own->argument_count = arguments;
+  own->staged = (ptc_cuda_address *)(own + 1);
+  own->argument_bytes = (size_t *)(own->staged + arguments);
+  own->found = (ptc_cuda_block *)(own->argument_bytes + arguments);
+  own->placed = (void **)(own->found + arguments);
+  own->host_faults = (uint32_t *)(own->placed + arguments);
+  ctx->device_ctx = own;
+  const ptc_cuda_driver *driver = &model_of(ctx->model)->driver;
+  int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
+  if (code != 0)
+    return ptc_cuda_fail(driver, code, "make a stream", ctx->error);
+  return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
+}
+
+void ptc_cuda_ctx_close(ptc_ctx *ctx) {
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  if (!own)
+    return;
+  const ptc_cuda_model *device = model_of(ctx->model);
+  const ptc_cuda_driver *driver = &device->driver;
+  if (driver->context_push(device->context) == 0) {
+    ptc_cuda_block *blocks[] = {&own->memory, &own->staging, &own->faults, &own->scratch};
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+      if (blocks[i]->base)
+        driver->release(blocks[i]->base);
+    for (uint32_t i = 0; i < own->argument_count; i++)
+      if (own->found[i].base)
+        driver->release(own->found[i].base);
+    for (uint32_t i = 0; i < ctx->block_count; i++)
+      if (ctx->blocks[i])
+        driver->release((uintptr_t)ctx->blocks[i]);
+    memset(ctx->blocks, 0, ctx->block_count * sizeof(*ctx->blocks)); /* nothing of the host's */
+    ptc_cuda_drop_spans(driver, own);
+    if (own->stream)
+      driver->stream_destroy(own->stream);
+    driver->context_pop(&(void *){0});
+  }
+  ptc_rt_release(ctx->model, own, own->bytes);
+  ctx->device_ctx = 0;
+}
+
+/* ---- arguments ---- */
+
+static size_t bytes_of(const ptc_value *value, const int64_t *extents) {
+  size_t count = 1;
+  for (int32_t d = 0; d < value->rank; d++)
+    count *= extents[d] > 0 ? (size_t)extents[d] : 0;
+  return (count * value->dtype.bits + 7) / 8;
+}
+
+/* Sizes of all arguments; returns what a copy of each of them would take. */
+static size_t measure(ptc_ctx *ctx, const ptc_rt_function *function) {
+  const ptc_function *interface = function->interface;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  size_t total = 0;
+  ptc_rt_find_input_shapes(ctx, function);
+  for (uint32_t i = 0; i < interface->input_count; i++)
+    total += round_up(own->argument_bytes[i] = bytes_of(&interface->inputs[i], ctx->shapes[i]));
+  ptc_rt_find_output_shapes(ctx, function);
+  for (uint32_t i = 0; i < interface->output_count; i++) {
+    const ptc_value *value = &interface->outputs[i];
+    size_t bytes = ptc_rt_is_found(value) ? 0 : bytes_of(value, ctx->shapes[i]); /* see ptc_rt_cuda_output */
+    total += round_up(own->argument_bytes[interface->input_count + i] = bytes);
+  }
+  return total;
+}
+
+static bool is_on_device(const ptc_cuda_driver *driver, int64_t place, const void *pointer) {
+  unsigned type = 0;
+  if (place != 0)
+    return place == PTC_CUDA;
+  return driver->pointer_attribute(&type, POINTER_MEMORY_TYPE, (ptc_cuda_address)(uintptr_t)pointer) == 0 &&
+         type == MEMORY_DEVICE;
+}
+
+typedef struct transfer {
+  ptc_rt_call_state *call;
+  const ptc_cuda_driver *driver;
+  ptc_cuda_ctx *own;
+  const ptc_function *interface;
+  void **arguments; /* the context's: replaced by addresses on the device */
+  void *stream;
+  bool from_host; /* some argument is in host memory */
+  bool finds;     /* the run finds the size of some output, which may be in host memory */
+} transfer;
+
+static int copy_in(transfer *t, uint32_t argument, void *source, bool on_device) {
+  size_t bytes = t->own->argument_bytes[argument];
+  if (on_device)
+    return t->driver->copy_within(t->own->staged[argument], (uintptr_t)source, bytes, t->stream);
+  return t->driver->copy_in(t->own->staged[argument], source, bytes, t->stream);
+}
+
+/* Gives every argument an address on the device. An alias pair has one. */
+static ptc_status stage(transfer *t, void *const *given) {
+  ptc_ctx *ctx = t->call->ctx;
+  size_t offset = 0;
+  uint32_t inputs = t->interface->input_count, count = inputs + t->interface->output_count;
+  for (uint32_t i = 0; i < count; i++) {
+    int32_t alias = i < inputs ? -1 : t->interface->outputs[i - inputs].alias;
+    t->own->staged[i] = 0;
+    t->finds |= i >= inputs && ptc_rt_is_found(&t->interface->outputs[i - inputs]);
+    if (alias >= 0) {
+      t->arguments[i] = t->arguments[alias];
+      continue;
+    }
+    if (t->own->argument_bytes[i] == 0)
+      continue;
+    bool on_device = is_on_device(t->driver, ctx->places[i], given[i]);
+    t->from_host |= !on_device;
+    if (on_device && (uintptr_t)given[i] % 16 == 0)
+      continue;
+    t->own->staged[i] = t->own->staging.base + offset;
+    offset += round_up(t->own->argument_bytes[i]);
+    int code = i < inputs ? copy_in(t, i, given[i], on_device) : 0;
+    if (code != 0)
+      return ptc_cuda_fail(t->driver, code, "copy an input to the device", ctx->error);
+    t->arguments[i] = (void *)(uintptr_t)t->own->staged[i];
+  }
+  return PTC_OK;
+}
+
+/* Brings back results, and inputs that were updated in place. */
+static ptc_status unstage(transfer *t, void *const *given) {
+  ptc_ctx *ctx = t->call->ctx;
+  for (uint32_t i = 0; i < t->interface->output_count; i++) {
+    int32_t alias = t->interface->outputs[i].alias;
+    uint32_t argument = alias >= 0 ? (uint32_t)alias : t->interface->input_count + i;
+    size_t bytes = t->own->argument_bytes[argument];
+    if (!t->own->staged[argument] || bytes == 0)
+      continue;
+    int code = is_on_device(t->driver, ctx->places[argument], given[argument])
+                   ? t->driver->copy_within((uintptr_t)given[argument], t->own->staged[argument], bytes, t->stream)
+                   : t->driver->copy_out(given[argument], t->own->staged[argument], bytes, t->stream);
+    if (code != 0)
+      return ptc_cuda_fail(t->driver, code, "copy an output from the device", ctx->error);
+  }
+  return PTC_OK;
+}
+
+/* ---- the run ---- */
+
+static bool checks_indices(const ptc_rt_call_state *call) {
+  const ptc_rt_device_kernel *kernels = call->model->descriptor->device_code->kernels;
+  for (uint32_t i = 0; i < call->variant->launch_count; i++)
+    if (kernels[call->variant->launches[i].kernel].checks_indices)
+      return true;
+  return false;
+}
+
+static int32_t find_fault(ptc_rt_call_state *call, const ptc_cuda_ctx *own) {
+  for (uint32_t i = 0; i < call->variant->launch_count; i++)
+    if (own->host_faults[i]) {
+      call->site = i;
+      return PTC_RT_FAULT_INDEX;
+    }
+  return 0;
+}
+
+static ptc_status finish(transfer *t, void *const *given, bool checked, bool waits) {
+  ptc_rt_call_state *call = t->call;
+  ptc_status status = unstage(t, given);
+  int code = 0;
+  if (status == PTC_OK && checked)
+    code = t->driver->copy_out(t->own->host_faults, t->own->faults.base, 4 * (size_t)call->variant->launch_count,
+                               t->stream);
+  if (status == PTC_OK && code == 0 && waits)
+    code = t->driver->stream_wait(t->stream);
+  if (status == PTC_OK && code != 0)
+    status = ptc_cuda_fail(t->driver, code, "run the model", call->ctx->error);
+  int32_t fault = status == PTC_OK && checked ? find_fault(call, t->own) : 0;
+  return fault ? ptc_rt_translate_fault(call, fault) : status;
+}
+
+static ptc_status run_program(transfer *t, ptc_cuda_address base) {
+  ptc_rt_call_state *call = t->call;
+  const ptc_cuda_model *device = model_of(call->model);
+  base = (base + PTC_RT_PAGE - 1) & ~(ptc_cuda_address)(PTC_RT_PAGE - 1);
+  call->visible.weights = (const char *)(uintptr_t)device->weights;
+  call->visible.constants = (const char *)(uintptr_t)device->constants;
+  call->scratch = (char *)(uintptr_t)base + call->arena_bytes;
+  int32_t fault = call->variant->program(&call->visible, call->ctx->symbols, t->arguments, (char *)(uintptr_t)base);
+  return fault == 0 ? PTC_OK : ptc_rt_translate_fault(call, fault);
+}
+
+/* The device's context is current. */
+static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream) {
+  ptc_ctx *ctx = call->ctx;
+  ptc_status status = open_ctx(ctx);
+  if (status != PTC_OK)
+    return status;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  const ptc_function *interface = call->function->interface;
+  transfer t = {.call = call,
+                .driver = driver,
+                .own = own,
+                .interface = interface,
+                .arguments = own->placed,
+                .stream = stream ? stream : own->stream};
+  call->stream = t.stream;
+  size_t count = interface->input_count + interface->output_count;
+  if (count)
+    memcpy(own->placed, ctx->arguments, count * sizeof(void *));
+  size_t staging = measure(ctx, call->function);
+  if (!workspace)
+    status = grow(driver, &own->memory, bytes, ctx->error);
+  if (status == PTC_OK)
+    status = grow(driver, &own->staging, staging, ctx->error);
+  bool checked = checks_indices(call), profiled = call->model->profile != 0;
+  int code = status == PTC_OK && checked
+                 ? driver->fill(own->faults.base, 0, 4 * (size_t)call->variant->launch_count, t.stream)
+                 : 0;
+  if (code != 0)
+    status = ptc_cuda_fail(driver, code, "clear memory", ctx->error);
+  if (status == PTC_OK)
+    status = stage(&t, ctx->arguments);
+  uint64_t begin = profiled ? ptc_rt_now() : 0;
+  if (profiled)
+    ptc_cuda_begin_spans(call);
+  if (status == PTC_OK)
+    status = run_program(&t, workspace ? (uintptr_t)workspace : own->memory.base);
+  if (status == PTC_OK)
+    status = finish(&t, ctx->arguments, checked, !stream || checked || t.from_host || t.finds || profiled);
+  else
+    driver->stream_wait(t.stream); /* nothing of this call is under way when it returns */
+  if (profiled)
+    ptc_cuda_record_spans(call, begin);
+  return status;
+}
+
+ptc_status ptc_cuda_run(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream) {
+  const ptc_cuda_model *device = model_of(call->model);
+  int code = device->driver.context_push(device->context);
+  if (code != 0)
+    return ptc_cuda_fail(&device->driver, code, "use its context", call->ctx->error);
+  ptc_status status = run_here(call, workspace, bytes, stream);
+  device->driver.context_pop(&(void *){0});
+  return status;
+}
+
+/* Sizes are those of ctx->symbols. */
+ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes) {
+  const ptc_cuda_model *device = model_of(ctx->model);
+  int code = device->driver.context_push(device->context);
+  if (code != 0)
+    return ptc_cuda_fail(&device->driver, code, "use its context", ctx->error);
+  ptc_status status = open_ctx(ctx);
+  if (symbols != ctx->symbols && function->interface->symbol_count)
+    memcpy(ctx->symbols, symbols, function->interface->symbol_count * sizeof(*symbols));
+  if (status == PTC_OK) {
+    ptc_cuda_ctx *own = ctx->device_ctx;
+    status = grow(&device->driver, &own->memory, bytes, ctx->error);
+    if (status == PTC_OK)
+      status = grow(&device->driver, &own->staging, measure(ctx, function), ctx->error);
+  }
+  device->driver.context_pop(&(void *){0});
+  return status;
+}
+
+/* ---- called by programs ---- */
+
+static int32_t fail(ptc_rt_call_state *call, int code, const char *what) {
+  ptc_status status = ptc_cuda_fail(&model_of(call->model)->driver, code, what, call->ctx->error);
+  return status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
+}
+
+int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buffers, const int64_t *symbols,
+                           int64_t iterations, int64_t grain, int64_t scratch_bytes) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  const ptc_cuda_model *device = model_of(call->model);
+  uint32_t number = call->variant->launches[site].kernel;
+  const ptc_rt_device_kernel *kernel = &call->model->descriptor->device_code->kernels[number];
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  void *parameters[MOST_PARAMETERS];
+  uint32_t count = 0, total = kernel->buffer_count + kernel->symbol_count + 2;
+  if (iterations <= 0)
+    return 0;
+  call->site = site;
+  if (total > MOST_PARAMETERS)
+    return PTC_RT_FAULT_INTERNAL;
+  ptc_cuda_address scratch = (uintptr_t)call->scratch;
+  if (scratch_bytes > (int64_t)call->scratch_stride) { /* of a size that nothing bounds */
+    if (grow(&device->driver, &own->scratch, (size_t)scratch_bytes, call->ctx->error) != PTC_OK)
+      return PTC_RT_FAULT_DEVICE;
+    scratch = own->scratch.base;
+  }
+  if (iterations > INT32_MAX) {
+    SAY(call->ctx->error, "a launch of %lld blocks is larger than the device takes", (long long)iterations);
+    return PTC_RT_FAULT_DEVICE;
+  }
+  for (uint32_t i = 0; i < kernel->buffer_count; i++)
+    parameters[count++] = (void *)&buffers[i];
+  for (uint32_t i = 0; i < kernel->symbol_count; i++)
+    parameters[count++] = (void *)&symbols[i];
+  ptc_cuda_address fault = own->faults.base + 4 * (ptc_cuda_address)site;
+  if (kernel->checks_indices)
+    parameters[count++] = &fault;
+  if (kernel->has_scratch)
+    parameters[count++] = &scratch;
+  ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, iterations) : 0;
+  int code = device->driver.launch(device->functions[number], (unsigned)iterations, 1, 1, kernel->threads, kernel->rows,
+                                   1, 0, call->stream, parameters, 0);
+  if (span)
+    ptc_cuda_end_span(call, span);
+  return code == 0 ? 0 : fail(call, code, "launch a kernel");
+}
+
+int32_t ptc_rt_cuda_read(ptc_rt_call *visible, void *target, const void *source, int64_t bytes) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  int code = bytes > 0 ? driver->copy_out(target, (uintptr_t)source, (size_t)bytes, call->stream) : 0;
+  if (code == 0)
+    code = driver->stream_wait(call->stream);
+  return code == 0 ? 0 : fail(call, code, "read a value");
+}
+
+static int32_t write(ptc_rt_call_state *call, void *target, const void *source, int64_t bytes) {
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  int code = bytes > 0 ? driver->copy_in((uintptr_t)target, source, (size_t)bytes, call->stream) : 0;
+  if (code == 0)
+    code = driver->stream_wait(call->stream); /* the source is given back */
+  return code == 0 ? 0 : fail(call, code, "write a value");
+}
+
+/* A block that must grow grows by half at least, as on the host. */
+int32_t ptc_rt_cuda_grow(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  ptc_ctx *ctx = call->ctx;
+  ptc_cuda_block block = {(uintptr_t)ctx->blocks[slot], ctx->block_bytes[slot]};
+  if (bytes < 0)
+    return PTC_RT_FAULT_MEMORY;
+  size_t more = block.bytes + block.bytes / 2, wanted = (size_t)bytes > more ? (size_t)bytes : more;
+  ptc_status status = PTC_OK;
+  if ((size_t)bytes > block.bytes)
+    status = grow(&model_of(call->model)->driver, &block, wanted, ctx->error);
+  ctx->blocks[slot] = (char *)(uintptr_t)block.base;
+  ctx->block_bytes[slot] = block.bytes;
+  return status == PTC_OK ? 0 : status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
+}
+
+/* The caller's memory, or what is allocated for it, is the host's as on the host; launches write a copy. */
+int32_t ptc_rt_cuda_output(ptc_rt_call *visible, uint32_t index, const int64_t *extents) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  ptc_ctx *ctx = call->ctx;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  uint32_t argument = call->function->interface->input_count + index;
+  int32_t fault = ptc_rt_output(visible, index, extents);
+  if (fault != 0)
+    return fault;
+  own->argument_bytes[argument] = bytes_of(&call->function->interface->outputs[index], extents);
+  if (ctx->results[index].allocated)
+    ctx->places[argument] = PTC_CPU;
+  void *given = own->placed[argument] = ctx->arguments[argument];
+  if (is_on_device(driver, ctx->places[argument], given) && (uintptr_t)given % 16 == 0)
+    return 0;
+  if (grow(driver, &own->found[argument], own->argument_bytes[argument], ctx->error) != PTC_OK)
+    return PTC_RT_FAULT_DEVICE;
+  own->staged[argument] = own->found[argument].base;
+  own->placed[argument] = (void *)(uintptr_t)own->staged[argument];
+  return 0;
+}
+
+/* Elements below one byte are rare, and few: the host converts them. */
+int32_t ptc_rt_cuda_unpack(ptc_rt_call *visible, void *target, const void *packed, int64_t count, int32_t bits) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  int64_t bytes = (count * bits + 7) / 8;
+  uint8_t *host = malloc((size_t)(count + bytes) + 1);
+  if (!host)
+    return PTC_RT_FAULT_MEMORY;
+  int32_t fault = ptc_rt_cuda_read(visible, host + count, packed, bytes);
+  if (fault == 0) {
+    ptc_rt_unpack(host, host + count, count, bits);
+    fault = write(call, target, host, count);
+  }
+  free(host);
+  return fault;
+}
+
+int32_t ptc_rt_cuda_pack(ptc_rt_call *visible, void *packed, const void *source, int64_t count, int32_t bits) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  int64_t bytes = (count * bits + 7) / 8;
+  uint8_t *host = malloc((size_t)(count + bytes) + 1);
+  if (!host)
+    return PTC_RT_FAULT_MEMORY;
+  int32_t fault = ptc_rt_cuda_read(visible, host, source, count);
+  if (fault == 0) {
+    ptc_rt_pack(host + count, host, count, bits);
+    fault = write(call, packed, host + count, bytes);
+  }
+  free(host);
+  return fault;
+}
+
+/* The observer sees a copy: the elements between the first and the last that the view reaches. */
+int32_t ptc_rt_cuda_tap(ptc_rt_call *visible, uint32_t tap, void *value, int64_t *shape) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  const ptc_rt_tap_site *site = &call->variant->taps[tap];
+  int64_t low = 0, high = 0, width = (site->dtype.bits + 7) / 8;
+  if (!call->model->tap)
+    return 0;
+  for (uint32_t d = 0; d < site->rank; d++) {
+    int64_t reach = shape[d] > 0 ? (shape[d] - 1) * shape[site->rank + d] : 0;
+    *(reach < 0 ? &low : &high) += reach;
+    if (shape[d] == 0)
+      width = 0;
+  }
+  char *host = malloc((size_t)((high - low + 1) * width) + 1);
+  if (!host)
+    return PTC_RT_FAULT_MEMORY;
+  int32_t fault = ptc_rt_cuda_read(visible, host, (char *)value + low * width, (high - low + 1) * width);
+  if (fault == 0)
+    ptc_rt_tap(visible, tap, host - low * width, shape);
+  free(host);
+  return fault;
+}

@@ -1,0 +1,193 @@
+/* A CUDA driver without a device, for tests of the host's part: memory is the host's, launches run nothing, and every
+ * call that matters is a line of the file FAKE_CUDA_LOG. Other variables:
+ *   FAKE_CUDA_DEVICES     how many there are (1)
+ *   FAKE_CUDA_CAPABILITY  of all of them (90)
+ *   FAKE_CUDA_FAIL        a function that fails with error 999
+ *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
+ *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
+ */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t address;
+
+static void say(const char *format, ...) {
+  const char *path = getenv("FAKE_CUDA_LOG");
+  FILE *file = path ? fopen(path, "a") : 0;
+  va_list values;
+  if (!file)
+    return;
+  va_start(values, format);
+  vfprintf(file, format, values);
+  va_end(values);
+  fputc('\n', file);
+  fclose(file);
+}
+
+static int number(const char *name, int otherwise) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : otherwise;
+}
+
+static int fails(const char *function) {
+  const char *name = getenv("FAKE_CUDA_FAIL");
+  return name && strcmp(name, function) == 0 ? 999 : 0;
+}
+
+#define TRY                                                                                                            \
+  if (fails(__func__))                                                                                                 \
+  return 999
+
+/* Memory: blocks are told apart by their order, so that the log does not depend on addresses. */
+static struct {
+  address base;
+  size_t bytes;
+} blocks[256];
+static int block_count;
+
+static const char *place(address pointer, char *text) {
+  for (int i = block_count; i-- > 0;)
+    if (pointer >= blocks[i].base && pointer <= blocks[i].base + blocks[i].bytes) {
+      sprintf(text, "m%d+%llu", i, (unsigned long long)(pointer - blocks[i].base));
+      return text;
+    }
+  sprintf(text, "%llu", (unsigned long long)pointer);
+  return text;
+}
+
+int cuInit(unsigned flags) {
+  (void)flags;
+  TRY;
+  return number("FAKE_CUDA_DEVICES", 1) ? 0 : 100;
+}
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetCount(int *count) { return *count = number("FAKE_CUDA_DEVICES", 1), 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, length, "Fake %d", device), 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = 1 << 30, (void)device, 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int capability = number("FAKE_CUDA_CAPABILITY", 90);
+  *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 1;
+  return (void)device, 0;
+}
+
+static int depth; /* of the stack of contexts */
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  TRY;
+  *context = blocks;
+  say("retain %d", device);
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) { return say("release %d, depth %d", device, depth), 0; }
+int cuCtxPushCurrent_v2(void *context) { return depth++, context == blocks ? 0 : 201; }
+int cuCtxPopCurrent_v2(void **context) { return *context = blocks, depth-- > 0 ? 0 : 201; }
+
+/* A module is its text; a function the entry of that name in it. */
+int cuModuleLoadData(void **module, const void *image) {
+  TRY;
+  const char *bytes = image;
+  if (bytes[0] != 0x7f && !strstr(bytes, ".version"))
+    return 218;
+  *module = (void *)image;
+  say("load %s", bytes[0] == 0x7f ? "cubin" : "ptx");
+  return 0;
+}
+int cuModuleUnload(void *module) { return say("unload"), (void)module, 0; }
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  TRY;
+  (void)module;
+  *function = strdup(name);
+  return 0;
+}
+
+int cuMemAlloc_v2(address *pointer, size_t bytes) {
+  TRY;
+  if (bytes > (size_t)1 << 33)
+    return 2;
+  void *memory = 0;
+  if (bytes == 0 || block_count == 256 || posix_memalign(&memory, 4096, bytes))
+    return 1;
+  memset(memory, 0xa5, bytes);
+  blocks[block_count].base = *pointer = (uintptr_t)memory;
+  blocks[block_count].bytes = bytes;
+  say("allocate m%d %zu", block_count++, bytes);
+  return 0;
+}
+int cuMemFree_v2(address pointer) {
+  char text[64];
+  say("free %s", place(pointer, text));
+  return 0; /* kept, so that a later use is seen as one of this block */
+}
+
+static int copy(const char *what, void *target, const void *source, size_t bytes, address shown, void *stream) {
+  char text[64];
+  memcpy(target, source, bytes);
+  say("%s %s %zu on %llu", what, place(shown, text), bytes, (unsigned long long)(uintptr_t)stream);
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(address target, const void *source, size_t bytes, void *stream) {
+  TRY;
+  return copy("in", (void *)target, source, bytes, target, stream);
+}
+int cuMemcpyDtoHAsync_v2(void *target, address source, size_t bytes, void *stream) {
+  TRY;
+  return copy("out", target, (void *)source, bytes, source, stream);
+}
+int cuMemcpyDtoDAsync_v2(address target, address source, size_t bytes, void *stream) {
+  return copy("within", (void *)target, (void *)source, bytes, target, stream);
+}
+int cuMemsetD8Async(address target, unsigned char value, size_t bytes, void *stream) {
+  char text[64];
+  memset((void *)target, value, bytes);
+  say("fill %s %zu on %llu", place(target, text), bytes, (unsigned long long)(uintptr_t)stream);
+  return 0;
+}
+int cuPointerGetAttribute(void *value, int attribute, address pointer) {
+  char text[64];
+  if (attribute != 2 || place(pointer, text)[0] != 'm')
+    return 1;
+  *(unsigned *)value = 2;
+  return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags) {
+  TRY;
+  *stream = (void *)(uintptr_t)7;
+  return (void)flags, 0;
+}
+int cuStreamSynchronize(void *stream) {
+  TRY;
+  return say("wait %llu", (unsigned long long)(uintptr_t)stream), 0;
+}
+int cuStreamDestroy_v2(void *stream) { return (void)stream, 0; }
+int cuEventCreate(void **event, unsigned flags) { return *event = malloc(1), (void)flags, 0; }
+int cuEventRecord(void *event, void *stream) { return (void)event, (void)stream, 0; }
+int cuEventElapsedTime(float *milliseconds, void *begin, void *end) {
+  return *milliseconds = 0.5f, (void)begin, (void)end, 0;
+}
+int cuEventDestroy_v2(void *event) { return free(event), 0; }
+
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **parameters, void **extra) {
+  TRY;
+  char first[64], second[64], name[64];
+  snprintf(name, sizeof(name), "%s", (const char *)function);
+  address *const *values = (address *const *)parameters;
+  say("launch %s grid %u,%u,%u block %u,%u,%u shared %u on %llu: %s %s%s", name, gx, gy, gz, bx, by, bz, shared,
+      (unsigned long long)(uintptr_t)stream, place(*values[0], first), place(*values[1], second),
+      extra ? " extra" : "");
+  int from, to, bytes;
+  if (getenv("FAKE_CUDA_COPY") && sscanf(getenv("FAKE_CUDA_COPY"), "%d,%d,%d", &from, &to, &bytes) == 3)
+    memcpy((void *)*values[to], (void *)*values[from], (size_t)bytes);
+  if (getenv("FAKE_CUDA_SET"))
+    *(uint32_t *)*values[number("FAKE_CUDA_SET", 0)] = 1;
+  return 0;
+}
+
+int cuGetErrorName(int error, const char **name) {
+  return *name = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN", 0;
+}
+int cuGetErrorString(int error, const char **text) { return *text = error == 2 ? "out of memory" : "unknown error", 0; }

@@ -1,0 +1,230 @@
+"""Libraries of --target=cuda on a machine without a GPU: their host's part against a driver that only takes notes.
+
+    build/venv/bin/python tests/gpu/run.py             all
+    build/venv/bin/python tests/gpu/run.py -k stream   some
+
+fake_cuda.c is the driver; the library finds it as libcuda.so.1. What kernels compute is checked in tests/ptx, and on a
+device by tests/conformance/run.py --device=cuda.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import unittests  # noqa: E402
+
+import numpy as np  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
+
+ARGUMENTS = None  # of the command line
+HERE = Path(__file__).resolve().parent
+PYTHON = HERE.parents[1] / "runtime" / "python"
+
+# What a child process does with the library: arrays by name in, what came out as JSON.
+CHILD = """
+import ctypes, json, sys
+import numpy as np
+import ptc
+"""
+
+
+def model(path, nodes, inputs, outputs, weights=()):
+    graph = helper.make_graph(
+        nodes, "test",
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in inputs],
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in outputs],
+        [numpy_helper.from_array(array, name) for name, array in weights])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
+
+
+class Cuda(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="ptc-gpu-")
+        cls.folder = Path(cls.temporary.name)
+        cls.program = ARGUMENTS.build / "bin" / "ptc"
+        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", cls.folder / "libcuda.so.1", HERE / "fake_cuda.c"], check=True)
+        f = TensorProto.FLOAT
+        model(cls.folder / "relu.onnx", [helper.make_node("Relu", ["x"], ["y"], name="relu")], [("x", f, ["n", 8])], [("y", f, ["n", 8])])
+        w = np.arange(4096, dtype=np.float32).reshape(64, 64)
+        model(cls.folder / "scale.onnx", [helper.make_node("Mul", ["x", "w"], ["y"], name="scale")], [("x", f, ["n", 64, 64])], [("y", f, ["n", 64, 64])],
+              [("w", w)])
+        model(cls.folder / "pick.onnx", [helper.make_node("Gather", ["x", "i"], ["y"], name="pick")],
+              [("x", f, [5, 8]), ("i", TensorProto.INT64, [3])], [("y", f, [3, 8])])
+        model(cls.folder / "branch.onnx",
+              [helper.make_node("Greater", ["s", "zero"], ["c"], name="compare"),
+               helper.make_node("If", ["c"], ["y"], name="choose",
+                                then_branch=helper.make_graph([helper.make_node("Relu", ["x"], ["t"])], "t", [], [helper.make_tensor_value_info("t", f, [64])]),
+                                else_branch=helper.make_graph([helper.make_node("CumSum", ["x", "axis"], ["e"])], "e", [], [helper.make_tensor_value_info("e", f, [64])]))],
+              [("x", f, [64]), ("s", f, [])], [("y", f, [64])], [("zero", np.float32(0)), ("axis", np.int64(0))])
+        for name in ("relu", "scale", "pick", "branch"):
+            cls.compile(name, "--gpu=ptx", "-o", cls.folder / f"{name}.so")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    @classmethod
+    def compile(cls, name, *flags, check=True):
+        done = subprocess.run([cls.program, "compile", cls.folder / f"{name}.onnx", "--target=cuda", "-q", *flags], capture_output=True, text=True)
+        if check and done.returncode:
+            raise AssertionError(done.stderr)
+        return done
+
+    def environment(self, driver=True, **variables):
+        self.log = self.folder / "log"
+        self.log.unlink(missing_ok=True)
+        known = {name: value for name, value in os.environ.items() if not name.startswith("FAKE_CUDA")}
+        extra = {f"FAKE_CUDA_{name}": str(value) for name, value in variables.items()}
+        folders = str(self.folder) if driver else str(self.folder / "none")
+        return known | extra | {"FAKE_CUDA_LOG": str(self.log), "LD_LIBRARY_PATH": folders, "PYTHONPATH": str(PYTHON)}
+
+    def ptc(self, *words, driver=True, **variables):
+        return subprocess.run([self.program, *map(str, words)], capture_output=True, text=True, env=self.environment(driver, **variables))
+
+    def python(self, text, **variables):
+        done = subprocess.run([sys.executable, "-c", CHILD + text, str(self.folder)], capture_output=True, text=True, env=self.environment(**variables))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def lines(self, pattern):
+        return [line for line in self.log.read_text().splitlines() if re.search(pattern, line)]
+
+    # ---- what is missing ----
+
+    def test_without_driver(self):
+        if Path("/usr/lib/x86_64-linux-gnu/libcuda.so.1").exists():
+            self.skipTest("this machine has a driver")
+        done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", driver=False)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("there is no driver here (libcuda.so.1)", done.stderr)
+
+    def test_without_device(self):
+        done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", DEVICES=0)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("the driver shows none", done.stderr)
+
+    def test_device_too_old(self):
+        done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", CAPABILITY=75)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("device Fake 0, whose compute capability is 7.5; its lowest level is ptx", done.stderr)
+
+    def test_driver_fails(self):
+        for function, words in {"cuInit": "start", "cuModuleLoadData": "load kernel", "cuLaunchKernel": "launch a kernel",
+                                "cuStreamSynchronize": "run the model"}.items():
+            done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", FAIL=function)
+            self.assertEqual(done.returncode, 5, function + done.stderr)
+            self.assertIn(f"the CUDA driver failed to {words}", done.stderr)
+
+    def test_no_memory(self):
+        done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", FAIL="cuMemAlloc_v2")
+        self.assertEqual(done.returncode, 5, done.stderr)
+
+    # ---- runs ----
+
+    def test_tensors_in_host_memory(self):
+        (self.folder / "x.npy").unlink(missing_ok=True)
+        np.save(self.folder / "x.npy", np.arange(16, dtype=np.float32).reshape(2, 8))
+        done = self.ptc("run", self.folder / "relu.so", "-i", f"x=@{self.folder}/x.npy", "-o", f"y=@{self.folder}/y.npy", COPY="0,1,64")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(np.array_equal(np.load(self.folder / "y.npy"), np.arange(16, dtype=np.float32).reshape(2, 8)))
+        launches = self.lines("^launch")
+        self.assertEqual(len(launches), 1)
+        self.assertRegex(launches[0], r"^launch relu_\w+ grid 1,1,1 block \d+,1,1 shared 0 on 7: m\d+\+0 m\d+\+256$")
+        self.assertEqual(len(self.lines("^in .* 64 on 7")), 1)
+        self.assertEqual(len(self.lines("^out .* 64 on 7")), 1)
+        self.assertEqual(len(self.lines("^retain")), len(self.lines("^release .* depth 0")))
+
+    def test_grid_follows_dims(self):
+        self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=1000")
+        manifest = json.loads((self.folder / "relu.json").read_text()) if (self.folder / "relu.json").exists() else None
+        threads = int(re.search(r"block (\d+)", self.lines("^launch")[0])[1])
+        blocks = int(re.search(r"grid (\d+)", self.lines("^launch")[0])[1])
+        self.assertGreater(blocks, 1)
+        self.assertGreaterEqual(blocks * threads * 4, 8000)
+        self.assertEqual(manifest["kernels"][0]["block"], [threads, 1])
+        self.assertIn("n", manifest["kernels"][0]["grid"]["expression"])
+
+    def test_stream_and_device_memory(self):
+        out = self.python("""
+driver = ctypes.CDLL("libcuda.so.1")
+def allocate(bytes):
+    pointer = ctypes.c_uint64()
+    assert driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(bytes)) == 0
+    return pointer.value
+from ptc import _abi
+model = ptc.load(sys.argv[1] + "/relu.so")
+table = model._table
+ctx = ctypes.c_void_p()
+assert table.ctx_create(model._open(), ctypes.byref(ctx)) == 0
+shape = (ctypes.c_int64 * 2)(2, 8)
+def tensor(pointer, kind):
+    return _abi.Tensor(pointer, _abi.Device(kind, 0), 2, _abi.DType(2, 32, 1), shape, None, 0)
+x, y = allocate(64), allocate(64)
+status = table.run(ctx, 0, ctypes.byref(tensor(x, 2)), ctypes.byref(tensor(y, 2)), None, ctypes.c_void_p(99))
+wrong = table.run(ctx, 0, ctypes.byref(tensor(x, 4)), ctypes.byref(tensor(y, 2)), None, None)
+shifted = table.run(ctx, 0, ctypes.byref(tensor(x + 4, 2)), ctypes.byref(tensor(y, 2)), None, None)
+print(json.dumps([status, wrong, shifted]))
+""")
+        self.assertEqual(out, [0, 9, 0])
+        self.assertEqual(len(self.lines("^launch .* on 99")), 1)
+        self.assertFalse(self.lines("wait 99"))  # all on the device: run returns when all is enqueued
+        self.assertFalse(self.lines("^(in|out) "))
+        self.assertEqual(len(self.lines("^within .* on 7")), 1)  # what is not aligned goes through a copy
+
+    def test_index_fault(self):
+        plain = self.ptc("run", self.folder / "pick.so", "-i", "x=ones", "-i", "i=zeros")
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        self.assertEqual(len(self.lines("^fill .* 4 on 7")), 1)
+        done = self.ptc("run", self.folder / "pick.so", "-i", "x=ones", "-i", "i=zeros", SET=3)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("index out of range in node 'pick'", done.stderr)
+
+    def test_condition_is_read_once(self):
+        done = self.ptc("run", self.folder / "branch.so", "-i", "x=ones", "-i", "s=ones")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.lines("^out .* 1 on 7")), 1)
+
+    def test_weights(self):
+        out = self.python("""
+model = ptc.load(sys.argv[1] + "/scale.so")
+model(x=np.ones((2, 64, 64), np.float32))
+model.set_weight("w", np.full((64, 64), 5, np.float32))
+print(json.dumps(1))
+""")
+        self.assertEqual(out, 1)
+        self.assertEqual(len(self.lines("^in m0.0 16384 on 0")), 2)
+
+    def test_level_is_chosen(self):
+        self.compile("relu", "--gpu=sm_80,sm_90a,ptx", "--ptxas=none", "-o", self.folder / "three.so")
+        out = "print(json.dumps(ptc.load(sys.argv[1] + '/three.so').cpu_level))"
+        self.assertEqual(self.python(out), "sm_90a")
+        self.assertEqual(self.python(out, CAPABILITY=86), "sm_80")
+        self.assertEqual(self.python(out, CAPABILITY=120), "sm_80")
+
+    def test_profile(self):
+        done = self.ptc("bench", self.folder / "relu.so", "--at", "n=4", "--per-kernel", "--min-time", "0.01")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("relu", done.stdout)
+
+    def test_bytes(self):
+        for name in ("one", "two"):
+            (self.folder / name).mkdir(exist_ok=True)
+            self.compile("scale", "--ptxas=none", "--gpu=sm_80,ptx", "-o", self.folder / name / "scale.so")
+        self.assertEqual((self.folder / "one" / "scale.so").read_bytes(), (self.folder / "two" / "scale.so").read_bytes())
+
+    def test_needs_libc_alone(self):
+        text = subprocess.run(["readelf", "-d", self.folder / "relu.so"], capture_output=True, text=True).stdout
+        self.assertLessEqual(set(re.findall(r"Shared library: \[(.*?)\]", text)), {"libc.so.6", "libdl.so.2"})
+
+
+if __name__ == "__main__":
+    ARGUMENTS = unittests.parse(__doc__)
+    sys.exit(unittests.run(ARGUMENTS, lambda loader: loader.loadTestsFromTestCase(Cuda)))
