@@ -194,7 +194,27 @@ Error Compilation::runPasses(Phase phase) {
   return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
 }
 
+/// Strings and sequences lie in the host's memory, where a device's kernels cannot look. The first op that has to do
+/// with them, or null.
+static mlir::Operation *findHostValue(mlir::ModuleOp module) {
+  mlir::Operation *found = nullptr;
+  module.walk([&](loop::ProgramOp program) {
+    for (mlir::ArrayAttr types : {program.getInputTypes(), program.getOutputTypes()})
+      if (llvm::any_of(types.getAsValueRange<mlir::TypeAttr>(), prim::isHandle))
+        found = found ? found : program;
+    program.walk([&](loop::CallOp call) { found = found ? found : call; });
+  });
+  return found;
+}
+
 Error Compilation::checkKernels() {
+  if (mlir::Operation *op = target->getInfo().runsOnDevice ? findHostValue(*module) : nullptr) {
+    mlir::InFlightDiagnostic diag =
+        diagnose(op->getLoc(), DiagId::UnsupportedForm,
+                 formatv("code for strings and sequences for --target={0}", target->getInfo().name).str());
+    addHelp(diag, "--target=cpu has code of all kinds");
+    return reported();
+  }
   // By reason, in the order of launches: one model may launch hundreds of kernels for the same reason.
   std::vector<std::pair<std::string, SmallVector<loop::LaunchOp>>> refused;
   for (auto program : module->getOps<loop::ProgramOp>())
