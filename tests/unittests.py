@@ -29,3 +29,12 @@ def run(arguments, load):
     failed = len(result.failures) + len(result.errors)
     print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
     return failed != 0
+
+
+def run_folder(folder, description):
+    """The whole of a suite whose folder has test_*.py files, and a models.py that is told where ptc is."""
+    import models
+
+    arguments = parse(description)
+    models.PTC = arguments.build / "bin" / "ptc"
+    return run(arguments, lambda loader: loader.discover(str(folder)))

@@ -6,7 +6,7 @@
 
 namespace ptc::gpu {
 
-/// Kernels as PTX text; no libraries yet.
+/// Kernels as PTX text, or as cubins where ptxas is found.
 const codegen::Target &getCudaTarget();
 
 } // namespace ptc::gpu

@@ -68,6 +68,16 @@ static int32_t find_place(ptc_rt_call *call, uint32_t site, const void *position
   return ptc_rt_refuse(call, site, "position %lld in a sequence of %lld tensors", (long long)given, (long long)count);
 }
 
+/* The tensor of the sequence buffers[0] at the position buffers[1]. */
+static int32_t find_item(ptc_rt_call *call, uint32_t site, void *const *buffers, const ptc_rt_item **item,
+                         int64_t *place) {
+  const ptc_rt_sequence *sequence = *(ptc_rt_sequence **)buffers[0];
+  int32_t fault = find_place(call, site, buffers[1], count_of(sequence), count_of(sequence), place);
+  if (fault == 0)
+    *item = &sequence->items[*place];
+  return fault;
+}
+
 int32_t ptc_rt_sequence_insert(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
   const ptc_rt_sequence *before = *(ptc_rt_sequence **)buffers[0];
   int64_t count = count_of(before), place;
@@ -111,12 +121,11 @@ int32_t ptc_rt_sequence_erase(ptc_rt_call *call, uint32_t site, void *const *buf
 
 /* Extents of the tensor at a place, whose rank is numbers[0]. */
 int32_t ptc_rt_sequence_dims(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
-  const ptc_rt_sequence *sequence = *(ptc_rt_sequence **)buffers[0];
+  const ptc_rt_item *item;
   int64_t place;
-  int32_t fault = find_place(call, site, buffers[1], count_of(sequence), count_of(sequence), &place);
+  int32_t fault = find_item(call, site, buffers, &item, &place);
   if (fault != 0)
     return fault;
-  const ptc_rt_item *item = &sequence->items[place];
   if (item->rank != numbers[0])
     return ptc_rt_refuse(call, site, "tensor %lld of a sequence has rank %d, not %lld", (long long)place,
                          (int)item->rank, (long long)numbers[0]);
@@ -126,12 +135,11 @@ int32_t ptc_rt_sequence_dims(ptc_rt_call *call, uint32_t site, void *const *buff
 
 /* The elements of the tensor at a place, which must have the dims that the numbers say. */
 int32_t ptc_rt_sequence_at(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
-  const ptc_rt_sequence *sequence = *(ptc_rt_sequence **)buffers[0];
+  const ptc_rt_item *item;
   int64_t place;
-  int32_t fault = find_place(call, site, buffers[1], count_of(sequence), count_of(sequence), &place);
+  int32_t fault = find_item(call, site, buffers, &item, &place);
   if (fault != 0)
     return fault;
-  const ptc_rt_item *item = &sequence->items[place];
   bool fits = item->dtype.code == (uint8_t)(numbers[0] >> 8) && item->dtype.bits == (uint8_t)numbers[0] &&
               item->rank == numbers[1];
   for (int32_t d = 0; fits && d < item->rank; d++)

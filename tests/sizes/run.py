@@ -6,15 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "runtime" / "python")]
 
-import models  # noqa: E402
 import unittests  # noqa: E402
 
-
-def main():
-    arguments = unittests.parse(__doc__)
-    models.PTC = arguments.build / "bin" / "ptc"
-    return unittests.run(arguments, lambda loader: loader.discover(str(HERE)))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittests.run_folder(HERE, __doc__))
