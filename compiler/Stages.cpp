@@ -10,7 +10,9 @@ namespace ptc {
 
 static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, eval::WeightSource &weights) {
   constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
-  // First: known branches vanish with their bodies.
+  // Before folding, which would dequantise small weights.
+  passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(weights));
+  // First of what follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
   passes.addPass(mlir::createCanonicalizerPass());

@@ -354,7 +354,7 @@ void AttentionEmission::emitScores(Value row, Value panels) {
     knownPanels = llvm::divideCeil(*known, panelWidth) % (keysOfBlock / panelWidth);
   Value panelStride = in.mul(depth, in.constant(panelWidth));
   forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
-    TileOperands operands{.accumulator = f32, .bElement = f32};
+    TileOperands operands{.accumulator = f32, .aElement = f32, .bElement = f32};
     operands.loops.push_back({in.constant(0), depth, in.constant(1), in.constant(panelWidth)});
     operands.panels = at(kPack, in.mul(panel, panelStride));
     operands.panelStride = panelStride;
@@ -448,7 +448,7 @@ void AttentionEmission::emitOutput(Value row, Value count) {
   Value panels = in.floorDiv(in.add(size, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
   Value panelStride = in.mul(blockKeys, in.constant(panelWidth));
   forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
-    TileOperands operands{.accumulator = f32, .bElement = f32};
+    TileOperands operands{.accumulator = f32, .aElement = f32, .bElement = f32};
     operands.loops.push_back({in.constant(0), count, in.constant(1), in.constant(panelWidth)});
     operands.panels = at(vPack, in.mul(panel, panelStride));
     operands.panelStride = panelStride;

@@ -115,7 +115,7 @@ static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()
 
 /// The row's address, or that of the run of constants where the mask fails.
 Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
-  Value at = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator, e.emitExpr(indexOf(f.lhsLoad), point));
+  Value at = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(indexOf(f.lhsLoad), point));
   Value holds;
   for (Attribute condition : f.lhsMask.getConditions()) {
     Value v = e.emitExpr(cast<ExprAttr>(condition), point);
@@ -131,25 +131,25 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   auto spaced = [=, this, count = rows.height](Value base, Value stride) {
     SmallVector<Value> addresses;
     for (int64_t r = 0; r < count; ++r)
-      addresses.push_back(e.getAddress(base, accumulator, i.mul(i.constant(r), stride)));
+      addresses.push_back(e.getAddress(base, f.lhsElement, i.mul(i.constant(r), stride)));
     return addresses;
   };
   switch (f.lhs) {
   case LhsForm::PackedRows: {
     Value pitch = value(f.lhsPitch);
-    Value base = e.getAddress(lhsPack, accumulator, i.mul(local, pitch));
+    Value base = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
     return [=, this](ValueRange outer) {
       auto addresses = spaced(base, pitch);
       Value offset = i.constant(0);
       for (auto [at, loop] : llvm::zip(outer, f.kLoops))
         offset = i.add(offset, i.mul(at, value(loop.aStride)));
       for (Value &address : addresses)
-        address = e.getAddress(address, accumulator, offset);
+        address = e.getAddress(address, f.lhsElement, offset);
       return addresses;
     };
   }
   case LhsForm::PackedColumns: {
-    Value base = e.getAddress(lhsPack, accumulator, local);
+    Value base = e.getAddress(lhsPack, f.lhsElement, local);
     return [=, this](ValueRange) { return spaced(base, i.constant(1)); };
   }
   case LhsForm::Panels: {
@@ -157,14 +157,14 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     Value weights = e.getPointer(f.lhsPanels.getBuffer());
     Value panelSize = i.mul(k, i.constant(panelWidth));
     Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
-    Value base = e.getAddress(weights, accumulator, i.mul(task.batch, batchSize));
+    Value base = e.getAddress(weights, f.lhsElement, i.mul(task.batch, batchSize));
     return [=, this, count = rows.height](ValueRange) {
       SmallVector<Value> addresses;
       for (int64_t r = 0; r < count; ++r) {
         Value at = i.add(row, i.constant(r));
         at = last ? i.min(at, last) : at;
         Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
-        addresses.push_back(e.getAddress(base, accumulator, i.add(i.mul(panel, panelSize), lane)));
+        addresses.push_back(e.getAddress(base, f.lhsElement, i.add(i.mul(panel, panelSize), lane)));
       }
       return addresses;
     };
@@ -180,12 +180,12 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   Expr stride = f.mDims == 1 ? strideOf(index, f.firstM()) : Expr();
   if (f.lhs == LhsForm::InPlace && stride && stride.isConstant() && !last) {
     setDims(base, f.firstM(), f.mDims, row);
-    Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator, e.emitExpr(index, base));
+    Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
     return [=, this, step = stride.getValue()](ValueRange outer) {
       Value offset = i.constant(0);
       for (auto [at, loop] : llvm::zip(outer, f.kLoops))
         offset = i.add(offset, i.mul(at, value(loop.aStride)));
-      return spaced(e.getAddress(first, accumulator, offset), i.constant(step));
+      return spaced(e.getAddress(first, f.lhsElement, offset), i.constant(step));
     };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height, last);
@@ -196,7 +196,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
         if (loop.dim >= 0)
           point.dims[loop.dim] = at;
       addresses.push_back(f.lhs == LhsForm::Redirected ? redirectedAddress(point)
-                                                       : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), accumulator,
+                                                       : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement,
                                                                       e.emitExpr(index, point)));
     }
     return addresses;
@@ -260,15 +260,27 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   return classes;
 }
 
+/// A vector of groups of the rhs, with the rest of its region applied to each byte.
+Value ContractionEmission::convertedBytes(const ContractionTask &task, Value groups) {
+  EmissionPoint at = taskPoint(task);
+  at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
+  at.vectorDim = f.firstK() - 1;
+  auto type = VectorType::get(at.lanes, f.lhsElement);
+  Value bytes = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
+  bytes = e.splat(e.emitRegion(f.op.getRhs(), at, {bytes}), at.lanes);
+  return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), bytes);
+}
+
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
   TileShape shape{rows.height, columns.panels, split.unroll, columns.lastColumns};
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   Type bElement = accumulator;
-  TileOperands operands{.accumulator = accumulator};
+  TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
   if (f.rhs == RhsForm::Panels) {
-    bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
-    operands.panelStride = i.mul(k, i.constant(panelWidth));
+    if (f.group == 1)
+      bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
+    operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.batch, panels), panel);
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
     // Row tile q fetches the q-th panel of the next column tile.
@@ -279,7 +291,10 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
       operands.prefetchDistance =
           i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
     }
-    if (f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator)
+    bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
+    if (isConverted && f.group > 1)
+      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedBytes(task, loaded); };
+    else if (isConverted || bElement != accumulator)
       operands.convertB = [&, panel](Value loaded, int64_t column, ValueRange ks) {
         // The rest of the region, on a vector of elements.
         EmissionPoint at = taskPoint(task);
@@ -484,6 +499,14 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
     form.rhsPanels.getResult().replaceAllUsesWith(block.addArgument(form.rhsPanels.getType(), op.getLoc()));
     form.rhsPanels.erase();
     form.rhsPanels = {};
+  }
+  if (form.group > 1) { // the tile takes bytes and widens them itself
+    for (Region *region : {&mine.getLhs(), &mine.getRhs()}) {
+      auto yield = cast<loop::YieldOp>(region->front().getTerminator());
+      Operation *widening = yield.getValue().getDefiningOp();
+      yield->setOperand(0, widening->getOperand(0));
+      widening->erase();
+    }
   }
   emission.emit(begin, end);
   return success();

@@ -27,7 +27,8 @@ enum class RhsForm {
   PackedAlongK, // evaluated with vectors along k and transposed
 };
 
-/// A loop over one k dim (-1: all of them as one), outermost first. Strides in elements of A and in rows of B.
+/// A loop over one k dim (-1: all of them as one), outermost first; the innermost one runs over groups. Strides in
+/// elements of A and in rows of B.
 struct KLoop {
   int64_t dim;
   Expr extent, aStride, bStride;
@@ -39,6 +40,9 @@ struct ContractionForm {
   int64_t batchDims = 0, mDims = 0, nDims = 0, kDims = 0;
   Expr batch, m, n, k; // products of the extents
   mlir::Type accumulator;
+  /// Above 1: both operands are 8-bit integers, of which an instruction multiplies and adds up so many at once.
+  int64_t group = 1;
+  mlir::Type lhsElement; // of A in memory
 
   LhsForm lhs = LhsForm::InPlace;
   RhsForm rhs = RhsForm::Panels;
@@ -64,6 +68,7 @@ struct ContractionForm {
   int64_t firstN() const { return batchDims + mDims; }
   int64_t firstK() const { return batchDims + mDims + nDims; }
   int64_t accumulatorBytes() const { return loop::getElementBytes(accumulator); }
+  int64_t lhsBytes() const { return loop::getElementBytes(lhsElement); }
 };
 
 /// Merges dims that all regions use as one, drops dims of extent 1, and swaps the roles of lhs and rhs where the result

@@ -51,6 +51,7 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+  mlir::Value convertedBytes(const ContractionTask &task, mlir::Value groups);
 
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
@@ -89,6 +90,11 @@ struct ContractionEmission {
   void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   void emitIf(mlir::Value condition, llvm::function_ref<void()> body);
   mlir::Value widened(mlir::Value value); // to the accumulator's type
+  /// The lhs's region as it lies in memory.
+  mlir::Value emitLhs(const EmissionPoint &point) {
+    mlir::Value element = e.emitRegion(f.op.getLhs(), point);
+    return f.group > 1 ? element : widened(element);
+  }
 
   KernelEmitter &e;
   ContractionForm &f;

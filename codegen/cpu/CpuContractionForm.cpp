@@ -241,10 +241,11 @@ loop::ReductionOp cpu::replaceByReduction(loop::ContractionOp op) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// The index of a load that the whole region stands for, if its element type is `type`.
-static loop::LoadOp plainLoad(Block &block, Type type) {
-  auto yield = cast<loop::YieldOp>(block.getTerminator());
-  auto load = yield.getValue().getDefiningOp<loop::LoadOp>();
+static Value yieldedValue(Block &block) { return cast<loop::YieldOp>(block.getTerminator()).getValue(); }
+
+/// The load that `value` of the block is, if its element type is `type`.
+static loop::LoadOp plainLoad(Value value, Block &block, Type type) {
+  auto load = value.getDefiningOp<loop::LoadOp>();
   if (!load || load->getBlock() != &block || !load.getIndexOperands().empty() || !onlyIndex(load.getIndices()) ||
       load.getType() != type)
     return {};
@@ -254,14 +255,17 @@ static loop::LoadOp plainLoad(Block &block, Type type) {
 /// Fills lhsLoad, lhsMask and lhsOther if the region is a load, masked or not.
 static bool matchLoad(ContractionForm &form) {
   Block &block = form.op.getLhs().front();
-  auto yield = cast<loop::YieldOp>(block.getTerminator());
-  if ((form.lhsLoad = plainLoad(block, form.accumulator)))
+  Value value = yieldedValue(block);
+  if (form.group > 1)
+    value = value.getDefiningOp<arith::ExtUIOp>().getIn();
+  if ((form.lhsLoad = plainLoad(value, block, form.lhsElement)))
     return true;
-  auto mask = yield.getValue().getDefiningOp<loop::MaskedOp>();
+  auto mask = value.getDefiningOp<loop::MaskedOp>();
   if (!mask || !mask.getOperands_().empty())
     return false;
   auto other = mask.getOther().getDefiningOp<arith::ConstantOp>();
-  auto load = plainLoad(mask.getBody().front(), form.accumulator);
+  Block &body = mask.getBody().front();
+  auto load = plainLoad(yieldedValue(body), body, form.lhsElement);
   if (!other || !load)
     return false;
   form.lhsLoad = load;
@@ -330,7 +334,7 @@ static bool readInPlace(ContractionForm &form) {
     form.lhs = LhsForm::InPlace;
     return true;
   }
-  if (inner < 0 || (form.kDims > 1 && innerLength < 8))
+  if (inner < 0 || (form.kDims > 1 && innerLength < 8) || (form.group > 1 && inner != form.kDims - 1))
     return false;
   SmallVector<Expr> rows = rowStrides(form);
   auto add = [&](int64_t i) {
@@ -371,6 +375,12 @@ static void packLhs(ContractionForm &form) {
   int64_t alongM = contiguousDim(region, form, form.firstM(), form.firstN());
   // With few rows the columns of a [k][row] copy would be mostly empty.
   auto rows = form.m.asConstant();
+  if (form.group > 1) {
+    form.lhs = LhsForm::PackedRows; // groups are neighbours, in the order of B
+    form.lhsVectorDim = form.firstK() + form.kDims - 1;
+    form.kLoops = wholeK(form, Expr::constant(context, 1));
+    return;
+  }
   if (alongK < 0 && alongM >= 0 && form.mDims > 0 && !(rows && *rows < 8)) {
     form.lhs = LhsForm::PackedColumns;
     form.lhsVectorDim = form.firstN() - 1;
@@ -422,6 +432,17 @@ static void chooseRhs(ContractionForm &form) {
   form.rhsVectorDim = form.nDims ? lastN : -1;
 }
 
+/// The innermost loop, so far over terms, runs over groups; B has a row for each.
+static void groupTerms(ContractionForm &form) {
+  if (form.group == 1)
+    return;
+  for (KLoop &loop : MutableArrayRef(form.kLoops).drop_back())
+    loop.bStride = loop.bStride.floorDiv(form.group);
+  KLoop &inner = form.kLoops.back();
+  inner.extent = inner.extent.floorDiv(form.group);
+  inner.aStride = inner.aStride * form.group;
+}
+
 //===----------------------------------------------------------------------===//
 // Analysis
 //===----------------------------------------------------------------------===//
@@ -445,6 +466,8 @@ ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
   form.k = extent(3);
   form.accumulator = op.getEpilogue().getArgument(0).getType();
   chooseRhs(form);
+  form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
+  form.lhsElement = form.group > 1 ? IntegerType::get(context, 8) : form.accumulator;
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
@@ -454,6 +477,7 @@ ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
     form.lhsMask = {};
     packLhs(form);
   }
+  groupTerms(form);
   planBlocks(form);
   if (form.lhs == LhsForm::PackedColumns)
     form.kLoops.front().aStride = form.lhsPitch;

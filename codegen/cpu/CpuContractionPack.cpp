@@ -72,8 +72,8 @@ static void forEachVector(ContractionEmission &c, EmissionPoint point, int64_t d
 void ContractionEmission::fillRedirected() {
   Value element = i.constant(f.lhsOther);
   Value vector = e.splat(element, lanes);
-  loop(i.constant(0), value(f.kLoops.back().extent), lanes,
-       [&](Value at) { e.createStore(vector, e.getAddress(fill, accumulator, at)); });
+  loop(i.constant(0), i.mul(value(f.kLoops.back().extent), i.constant(f.group)), lanes,
+       [&](Value at) { e.createStore(vector, e.getAddress(fill, f.lhsElement, at)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,20 +101,20 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
   };
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     setDims(point, f.firstM(), f.mDims, i.add(task.firstRow, local));
-    Value row = e.getAddress(lhsPack, accumulator, i.mul(local, pitch));
+    Value row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
     forEachK(outer, {}, {}, point, [&] {
       Value offset = i.constant(0);
       for (int64_t d : outer)
         offset = i.add(offset, i.mul(point.dims[d], strideIn(d)));
-      Value run = e.getAddress(row, accumulator, offset);
+      Value run = e.getAddress(row, f.lhsElement, offset);
       if (f.lhsVectorDim < 0) {
-        e.createStore(widened(e.emitRegion(f.op.getLhs(), point)), run);
+        e.createStore(emitLhs(point), run);
         return;
       }
       forEachVector(*this, point, f.lhsVectorDim, i.constant(0), value(f.domain[f.lhsVectorDim]),
                     [&](const EmissionPoint &at, Value position) {
-                      Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
-                      e.createStore(element, e.getAddress(run, accumulator, position));
+                      Value element = e.splat(emitLhs(at), lanes);
+                      e.createStore(element, e.getAddress(run, f.lhsElement, position));
                     });
     });
   });
@@ -144,12 +144,12 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
   SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
   Value pitch = value(f.lhsPitch);
   forEachK(outer, {}, {}, point, [&] {
-    Value line = e.getAddress(lhsPack, accumulator, i.mul(flatK(point), pitch));
+    Value line = e.getAddress(lhsPack, f.lhsElement, i.mul(flatK(point), pitch));
     forEachRun(
         *this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
           forEachVector(*this, point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
-            Value element = e.splat(widened(e.emitRegion(f.op.getLhs(), at)), lanes);
-            e.createStore(element, e.getAddress(line, accumulator, i.add(origin, position)));
+            Value element = e.splat(emitLhs(at), lanes);
+            e.createStore(element, e.getAddress(line, f.lhsElement, i.add(origin, position)));
           });
         });
   });

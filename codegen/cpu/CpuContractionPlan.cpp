@@ -39,11 +39,11 @@ struct BlockCounts {
 
 /// Bytes of A that a row adds to the working set: a convolution's rows overlap.
 static double bytesOfRow(const ContractionForm &form, int64_t k) {
-  double bytes = double(k) * form.accumulatorBytes();
+  double bytes = double(k) * form.lhsBytes();
   if (form.lhs != LhsForm::Redirected && form.lhs != LhsForm::InPlace)
     return bytes;
-  int64_t inner = form.kLoops.back().extent.asConstant().value_or(k);
-  return form.kLoops.size() > 1 ? double(inner) * form.accumulatorBytes() * 2 : bytes;
+  int64_t inner = form.group * form.kLoops.back().extent.asConstant().value_or(k / form.group);
+  return form.kLoops.size() > 1 ? double(inner) * form.lhsBytes() * 2 : bytes;
 }
 
 static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int64_t n, int64_t k, int64_t batch) {
@@ -89,7 +89,7 @@ static void countBlocks(ContractionForm &form) {
   } else {
     int64_t rows = 96;
     if (k && *k > 0)
-      rows = std::clamp<int64_t>(blockBytes / (*k * form.accumulatorBytes()), 48, 96);
+      rows = std::clamp<int64_t>(blockBytes / (*k * form.lhsBytes()), 48, 96);
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
@@ -157,7 +157,7 @@ static void layOutScratch(ContractionForm &form) {
   if (form.lhs == LhsForm::PackedRows) {
     // Rows an odd number of lines apart do not meet in one set of the first-level cache.
     form.lhsPitch = roundUp(form.k, 32) + 16;
-    form.lhsAt = layout.add(form.rowsMost * form.lhsPitch + 32, bytes);
+    form.lhsAt = layout.add(form.rowsMost * form.lhsPitch + 32, form.lhsBytes());
   } else if (form.lhs == LhsForm::PackedColumns) {
     form.lhsPitch = roundUp(form.rowsMost, 32) + 16;
     form.lhsAt = layout.add(form.k * form.lhsPitch + 32, bytes);
@@ -236,6 +236,7 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
       builder.getNamedAttr("m_blocks", ExprAttr(form.mBlocks)),
       builder.getNamedAttr("n_blocks", ExprAttr(form.nBlocks)),
       builder.getNamedAttr("k_blocks", ExprAttr(form.kBlocks)),
+      builder.getNamedAttr("k_group", builder.getI64IntegerAttr(form.group)),
   });
   return KernelPlan{.iterations = form.iterations, .grain = form.grain, .scratch = form.scratch, .config = config};
 }

@@ -82,6 +82,24 @@ static constexpr CpuLevel levels[] = {
 
 llvm::ArrayRef<CpuLevel> cpu::getCpuLevels() { return levels; }
 
+llvm::StringRef CpuLevel::byteDotOf(int64_t bits) const {
+  if (!hasVnni)
+    return "";
+  return bits == 512   ? "llvm.x86.avx512.vpdpbusd.512"
+         : bits == 256 ? "llvm.x86.avx512.vpdpbusd.256"
+         : bits == 128 ? "llvm.x86.avx512.vpdpbusd.128"
+                       : "";
+}
+
+llvm::StringRef CpuLevel::pairProductOf(int64_t bits) const {
+  if (triple != x86Triple || bits > vectorBits)
+    return "";
+  return bits == 512   ? "llvm.x86.avx512.pmaddw.d.512"
+         : bits == 256 ? "llvm.x86.avx2.pmadd.wd"
+         : bits == 128 ? "llvm.x86.sse2.pmadd.wd"
+                       : "";
+}
+
 const CpuLevel *cpu::findCpuLevel(llvm::StringRef name) {
   for (const CpuLevel &level : levels)
     if (level.name == name)

@@ -29,6 +29,10 @@ struct CpuLevel {
   bool hasBf16Dot;         // bf16 dot products into f32
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
+  /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 products, four added to each i32;
+  /// s16 x s16 products, pairs added up to i32.
+  llvm::StringRef byteDotOf(int64_t bits) const;
+  llvm::StringRef pairProductOf(int64_t bits) const;
   bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }
 };
 

@@ -41,6 +41,57 @@ Value cpu::createMultiplyAdd(KernelEmitter &emitter, Value a, Value b, Value c) 
   return arith::AddIOp::create(builder, emitter.loc, product, c);
 }
 
+/// The even and the odd bytes of 32-bit lanes, as 16-bit integers.
+static std::pair<Value, Value> splitBytes(KernelEmitter &e, Value x, bool isSigned) {
+  OpBuilder &b = e.builder;
+  int64_t lanes = cast<VectorType>(x.getType()).getNumElements() * 2;
+  auto type = VectorType::get(lanes, b.getI16Type());
+  Value pairs = LLVM::BitcastOp::create(b, e.loc, type, x);
+  Value eight = e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(16, 8))));
+  if (isSigned) {
+    Value even = arith::ShLIOp::create(b, e.loc, pairs, eight);
+    return {arith::ShRSIOp::create(b, e.loc, even, eight), arith::ShRSIOp::create(b, e.loc, pairs, eight)};
+  }
+  Value low = e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(16, 255))));
+  return {arith::AndIOp::create(b, e.loc, pairs, low), arith::ShRUIOp::create(b, e.loc, pairs, eight)};
+}
+
+/// Products of pairs of 16-bit integers, each pair's added up.
+static Value createPairDot(KernelEmitter &e, Value a, Value b, Type type) {
+  OpBuilder &builder = e.builder;
+  int64_t lanes = cast<VectorType>(type).getNumElements();
+  if (StringRef name = e.level.pairProductOf(lanes * 32); !name.empty())
+    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{a, b})
+        .getResult(0);
+  Value sum;
+  Value sixteen = e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(cast<ShapedType>(type), APInt(32, 16))));
+  Value x = LLVM::BitcastOp::create(builder, e.loc, type, a), y = LLVM::BitcastOp::create(builder, e.loc, type, b);
+  for (bool isHigh : {false, true}) {
+    auto half = [&](Value v) -> Value {
+      v = isHigh ? v : arith::ShLIOp::create(builder, e.loc, v, sixteen).getResult();
+      return arith::ShRSIOp::create(builder, e.loc, v, sixteen);
+    };
+    Value product = arith::MulIOp::create(builder, e.loc, half(x), half(y));
+    sum = sum ? arith::AddIOp::create(builder, e.loc, sum, product).getResult() : product;
+  }
+  return sum;
+}
+
+Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
+  OpBuilder &builder = e.builder;
+  auto type = cast<VectorType>(c.getType());
+  if (StringRef name = e.level.byteDotOf(type.getNumElements() * 32); !name.empty()) {
+    auto bytes = VectorType::get(type.getNumElements() * 4, builder.getI8Type());
+    Value x = LLVM::BitcastOp::create(builder, e.loc, bytes, a), y = LLVM::BitcastOp::create(builder, e.loc, bytes, b);
+    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{c, x, y})
+        .getResult(0);
+  }
+  auto [aEven, aOdd] = splitBytes(e, a, /*isSigned=*/false);
+  auto [bEven, bOdd] = splitBytes(e, b, /*isSigned=*/true);
+  c = arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aEven, bEven, type));
+  return arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aOdd, bOdd, type));
+}
+
 void cpu::createPrefetch(KernelEmitter &emitter, Value address) {
   OpBuilder &builder = emitter.builder;
   LLVM::Prefetch::create(builder, emitter.loc, address, /*rw=*/builder.getI32IntegerAttr(0),
@@ -167,8 +218,10 @@ struct TileEmission {
 } // namespace
 
 Value TileEmission::loadA(Value rowAddress, Value index) {
-  Value address = emitter.getAddress(rowAddress, operands.accumulator, index);
-  Value scalar = emitter.createLoad(operands.accumulator, 1, address);
+  Value address = emitter.getAddress(rowAddress, operands.aElement, index);
+  Value scalar = emitter.createLoad(operands.aElement, operands.group, address);
+  if (operands.group > 1)
+    scalar = LLVM::BitcastOp::create(emitter.builder, emitter.loc, operands.accumulator, scalar);
   int64_t widest = vectors.front().lanes;
   auto type = VectorType::get(widest, operands.accumulator);
   Value broadcast = vector::BroadcastOp::create(emitter.builder, emitter.loc, type, scalar);
@@ -206,9 +259,10 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   Value index = i.mul(k, operands.loops.back().aStride);
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
-    for (int64_t c = 0; c < width; ++c)
-      next[r * width + c] = createMultiplyAdd(emitter, vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a,
-                                              b[c], next[r * width + c]);
+    for (int64_t c = 0; c < width; ++c) {
+      Value part = vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a, &sum = next[r * width + c];
+      sum = operands.group > 1 ? createByteDot(emitter, part, b[c], sum) : createMultiplyAdd(emitter, part, b[c], sum);
+    }
   }
   return next;
 }

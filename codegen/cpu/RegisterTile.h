@@ -52,7 +52,11 @@ struct TileLoop {
 
 struct TileOperands {
   mlir::Type accumulator;            // f32, f64 or an integer
+  mlir::Type aElement;               // of A in memory: the accumulator's type, or i8 if there are groups
   mlir::Type bElement;               // of B in memory
+  /// Above 1: a step multiplies and adds up so many neighbours in k, unsigned bytes of A by signed bytes of B; an
+  /// element of B is a group, as one integer.
+  int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
   /// the innermost loop's entry with the builder there.
@@ -69,6 +73,8 @@ struct TileOperands {
 llvm::SmallVector<mlir::Value> emitRegisterTile(KernelEmitter &emitter, TileShape shape, const TileOperands &operands,
                                                 mlir::ValueRange init);
 
+/// c + the products of the unsigned bytes of `a` and the signed ones of `b`, four for each 32-bit lane.
+mlir::Value createByteDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// a * b + c on vectors of floats or integers.
 mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.

@@ -54,6 +54,25 @@ private:
     });
   }
 
+  /// Over how many points a node's operation runs: the dims that are summed over do not count in an epilogue, and of
+  /// attention each region has dims of its own.
+  Expr pointsOf(Operation *op, Operation *node, ArrayRef<Expr> domain) {
+    auto attention = dyn_cast<AttentionOp>(node);
+    if (!attention)
+      return product(context, domain) * steps;
+    Region *region = op->getParentRegion();
+    while (region->getParentOp() != node)
+      region = region->getParentOp()->getParentRegion();
+    Expr points = product(context, domain.take_front(attention.getBatch())) * steps;
+    Expr rows = domain[attention.getBatch()], keys = domain[attention.getBatch() + 1],
+         d = domain[attention.getBatch() + 2], e = domain[attention.getBatch() + 3];
+    if (region == &attention.getScore())
+      return points * rows * keys;
+    if (region == &attention.getEpilogue())
+      return points * rows * e;
+    return points * (region == &attention.getQ() ? rows * d : region == &attention.getK() ? keys * d : keys * e);
+  }
+
   void countNode(Operation *node) {
     SmallVector<Expr> domain = getDomain(node);
     if (auto contraction = dyn_cast<ContractionOp>(node)) {
@@ -65,14 +84,13 @@ private:
       Expr scores = product(context, ArrayRef<Expr>(domain).take_front(batch + 2));
       flops = flops + scores * steps * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
     }
-    Expr points = product(context, domain) * steps;
     node->walk([&](Operation *op) {
       if (isa<LoadOp, StoreOp>(op))
         countAccess(op, getDomain(node));
       else if (auto panels = dyn_cast<PanelsOp>(op))
         add(read, panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount());
       else if (isFloatingPoint(op))
-        flops = flops + points;
+        flops = flops + pointsOf(op, node, domain);
     });
   }
 

@@ -22,6 +22,7 @@
 #include "ir/loop/Recurrence.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -339,13 +340,14 @@ private:
   }
 
   static void eraseIfDead(Operation *op) {
-    SmallVector<Operation *> list{op};
+    llvm::SmallSetVector<Operation *, 8> list; // an operand may be one twice
+    list.insert(op);
     while (!list.empty()) {
       Operation *next = list.pop_back_val();
       if (!next || !next->use_empty() || !(isMemoryEffectFree(next) || isa<LoadOp>(next)))
         continue;
       for (Value operand : next->getOperands())
-        list.push_back(operand.getDefiningOp());
+        list.insert(operand.getDefiningOp());
       next->erase();
     }
   }

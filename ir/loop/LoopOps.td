@@ -411,10 +411,11 @@ def Loop_ContractionOp : Loop_Op<"contraction", [SingleBlock, NoTerminator]> {
 def Loop_PanelsOp : Loop_Op<"panels", []> {
   let summary = "in a contraction's rhs: the packed weight that stands for the whole region";
   let description = [{
-    Instead of loads: buffer is rank 1 and packed [batch...][ceil(n/16)][k][16]; yields the element at the
-    contraction's (b, k, n).
+    Instead of loads: buffer is rank 1 and packed [batch...][ceil(n/16)][k/group][16][group]; yields the element at
+    the contraction's (b, k, n). `group` divides the last k dim: where an instruction adds up several products, their
+    operands are neighbours.
   }];
-  let arguments = (ins Loop_Buffer:$buffer);
+  let arguments = (ins Loop_Buffer:$buffer, DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
 }

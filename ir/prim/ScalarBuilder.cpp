@@ -196,7 +196,8 @@ APFloat largestBelowPowerOf2(FloatType type, unsigned exponent) {
 } // namespace
 
 // Saturating conversion: clamp in the float type, convert, and mend NaN and the
-// upper limit, which the float type may be unable to express.
+// upper limit, which the float type may be unable to express. The clamps are what
+// one instruction each does, and take NaN to the lower limit: for unsigned integers that is 0 already.
 static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a, IntegerType to, bool toUnsigned) {
   auto from = cast<FloatType>(a.getType());
   unsigned magnitude = to.getWidth() - (toUnsigned ? 0 : 1);
@@ -211,15 +212,22 @@ static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a, IntegerT
   }
   Value highF = constant(from, b.getFloatAttr(from, high));
   Value lowF = constant(from, b.getFloatAttr(from, low));
-  Value above = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, a, highF);
-  Value inside = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, a, lowF);
-  Value clamped = arith::SelectOp::create(b, loc, above, highF, a);
-  clamped = arith::SelectOp::create(b, loc, inside, clamped, lowF); // NaN too
+  Value inside = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, a, lowF);
+  Value clamped = arith::SelectOp::create(b, loc, inside, a, lowF);
+  Value below = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, clamped, highF);
+  clamped = arith::SelectOp::create(b, loc, below, clamped, highF);
   Value converted = toUnsigned ? Value(arith::FPToUIOp::create(b, loc, to, clamped))
                                : Value(arith::FPToSIOp::create(b, loc, to, clamped));
   APInt most = toUnsigned ? APInt::getMaxValue(to.getWidth()) : APInt::getSignedMaxValue(to.getWidth());
-  Value mostV = constant(to, b.getIntegerAttr(to, most));
-  converted = arith::SelectOp::create(b, loc, above, mostV, converted);
+  APSInt exact(to.getWidth(), toUnsigned);
+  bool isExact = false;
+  high.convertToInteger(exact, APFloat::rmTowardZero, &isExact);
+  if (!isExact || static_cast<const APInt &>(exact) != most) {
+    Value above = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, a, highF);
+    converted = arith::SelectOp::create(b, loc, above, constant(to, b.getIntegerAttr(to, most)), converted);
+  }
+  if (low.isZero())
+    return converted;
   Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, a, a);
   Value zero = constant(to, b.getIntegerAttr(to, 0));
   return arith::SelectOp::create(b, loc, isNan, zero, converted);

@@ -2,8 +2,8 @@
 //
 // real = (quantised - zero_point) * scale. Scales and zero points are scalars, or
 // vectors along an axis, or (version 21) one a block of elements along an axis.
-// Products of quantised tensors are exact in 32-bit integers; recognising them as
-// int8 kernels is a later pass's work.
+// Products of quantised tensors are exact in 32-bit integers; passes/NarrowProducts.cpp
+// makes products of 8-bit integers of them.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/ElementTypes.h"
@@ -56,10 +56,7 @@ Value quantize(NodeContext &n, Value x, Value scale, Value zeroPoint, Type to) {
     rounded = n.convert(rounded, n.f32());
   if (zeroPoint)
     rounded = n.add(rounded, n.convertLike(zeroPoint, rounded));
-  auto integer = llvm::cast<mlir::IntegerType>(to);
-  double low = integer.isUnsigned() ? 0 : -std::ldexp(1.0, integer.getWidth() - 1);
-  double high = std::ldexp(1.0, integer.getWidth() - (integer.isUnsigned() ? 0 : 1)) - 1;
-  return n.convert(n.clamp(rounded, low, high), to);
+  return n.convert(rounded, to); // which saturates
 }
 
 Values quantizeLinear(NodeContext &n) {
@@ -140,13 +137,20 @@ Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis) {
   return n.rank(scale) == 1 ? n.convert(n.broadcast(scale, axis, n.dims(x)), n.f32()) : n.convert(scale, n.f32());
 }
 
+Value scaleOfProduct(NodeContext &n, Value rowScale, int64_t rows, Value columnScale, int64_t columns, Value y) {
+  // A scalar is multiplied while the other is small.
+  if (n.rank(rowScale) == 0 || (n.rank(rowScale) == 1 && n.dim(rowScale, 0).isConstant(1)))
+    return scaleAlong(n, n.mul(n.convert(n.reshape(rowScale, {}), n.f32()), n.convert(columnScale, n.f32())), y, columns);
+  return n.mul(scaleAlong(n, rowScale, y, rows), scaleAlong(n, columnScale, y, columns));
+}
+
 Values qlinearMatMul(NodeContext &n) {
   Value a = n.input(0), b = n.input(3);
   Value product = n.matmul(centered(n, a, n.input(2), rowAxis(n, a)), centered(n, b, n.input(5), columnAxis(n, b)));
   if (!product)
     return {};
-  Value scale = n.mul(scaleAlong(n, n.input(1), product, rowAxis(n, product)),
-                      scaleAlong(n, n.input(4), product, columnAxis(n, product)));
+  Value scale =
+      scaleOfProduct(n, n.input(1), rowAxis(n, product), n.input(4), columnAxis(n, product), product);
   return {requantize(n, product, scale, n.reshape(n.input(6), {}), n.reshape(n.input(7), {}))};
 }
 
@@ -169,7 +173,7 @@ Values qlinearConv(NodeContext &n) {
     product = n.add(product, n.broadcast(bias, 1, n.dims(product)));
   if (!product)
     return {};
-  Value scale = n.mul(n.convert(n.reshape(n.input(1), {}), n.f32()), scaleAlong(n, n.input(4), product, 1));
+  Value scale = scaleOfProduct(n, n.reshape(n.input(1), {}), 0, n.input(4), 1, product);
   return {requantize(n, product, scale, n.reshape(n.input(6), {}), n.reshape(n.input(7), {}))};
 }
 

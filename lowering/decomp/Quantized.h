@@ -14,6 +14,8 @@ Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint);
 Value centered(NodeContext &n, Value x, Value zeroPoint, int64_t axis);
 /// A vector of scales along `axis` of x, with dims that broadcast to it.
 Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis);
+/// The scale of the product y: scales of the rows and of the columns, vectors along `rows` and `columns` or scalars.
+Value scaleOfProduct(NodeContext &n, Value rowScale, int64_t rows, Value columnScale, int64_t columns, Value y);
 
 } // namespace ptc::decomp
 

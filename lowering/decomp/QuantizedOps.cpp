@@ -172,7 +172,7 @@ Values qlinearConvAnyLayout(NodeContext &n) {
     sum = n.add(sum, n.broadcast(bias, 1, n.dims(sum)));
   if (!sum)
     return {};
-  Value scale = n.mul(n.reshape(n.input(1), {}), scaleAlong(n, n.input(4), sum, 1));
+  Value scale = scaleOfProduct(n, n.reshape(n.input(1), {}), 0, n.input(4), 1, sum);
   Value y = quantize(n, n.mul(n.convert(sum, n.f32()), scale), n.reshape(outScale, {}), n.reshape(outZero, {}),
                      n.elementType(outZero));
   return {isLast ? n.transpose(y, toLast) : y};
@@ -188,8 +188,7 @@ static Value realProduct(NodeContext &n, Value a, Value aZero, Value aScale, Val
   Value product = n.matmul(centered(n, a, aZero, rows), centered(n, b, bZero, columns));
   if (!product)
     return {};
-  Value scale =
-      n.mul(scaleAlong(n, aScale, product, n.rank(product) - 2), scaleAlong(n, bScale, product, n.rank(product) - 1));
+  Value scale = scaleOfProduct(n, aScale, n.rank(product) - 2, bScale, n.rank(product) - 1, product);
   return n.mul(n.convert(product, n.f32()), scale);
 }
 
@@ -219,7 +218,8 @@ Values qgemm(NodeContext &n) {
     product = n.add(product, n.broadcastTo(n.input(6), n.dims(product)));
   if (!product)
     return {};
-  Value scale = n.mul(n.mul(n.reshape(n.input(1), {}), n.real("alpha", 1.0)), scaleAlong(n, bScale, product, 1));
+  Value aScale = n.mul(n.reshape(n.input(1), {}), n.real("alpha", 1.0));
+  Value scale = scaleOfProduct(n, aScale, 0, bScale, 1, product);
   Value y = n.mul(n.convert(product, n.f32()), scale);
   if (!n.hasInput(7))
     return {y};

@@ -3,10 +3,11 @@
 // Ops whose operands are all known are run by the reference interpreter, in the
 // order of the function, and the values kept beside the IR. Only where a known
 // value meets an op that is not known does it become a `prim.constant`; what lies
-// before it dies. Three kinds of known values stay ops:
+// before it dies. Some known values stay ops:
 //
 //   broadcast, iota    computed for nothing by whoever reads them
 //   views of a weight  weights never enter the IR; a view becomes its recipe
+//   widened operands   of products: kernels read the narrow ones
 //
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
@@ -154,6 +155,13 @@ void ConstantFolder::visit(Block &block) {
 bool ConstantFolder::staysOp(Operation *op) const {
   if (isa<prim::BroadcastOp, prim::IotaOp>(op))
     return true;
+  if (auto convert = dyn_cast<prim::ConvertOp>(op)) {
+    auto bitsOf = [](Value x) { return prim::getElementType(x).getIntOrFloatBitWidth(); };
+    bool isProduct = llvm::all_of(op->getUsers(), [](Operation *user) {
+      return isa<prim::MatmulOp, prim::ConvolutionOp>(user) && !isa<FloatType>(prim::getElementType(user->getResult(0)));
+    });
+    return isProduct && bitsOf(convert.getX()) < bitsOf(convert.getY());
+  }
   if (!isView(op))
     return false;
   Operation *source = op->getOperand(0).getDefiningOp();

@@ -11,6 +11,10 @@ def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def NarrowProducts : Pass<"ptc-narrow-products", "::mlir::func::FuncOp"> {
+  let summary = "products of quantised tensors become products of their 8-bit integers";
+}
+
 def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp"> {
   let summary = "products around a softmax become prim.attention";
   let options = [Option<"remarks", "remarks", "bool", "false", "say why a softmax between products is not attention">];

@@ -62,7 +62,6 @@ private:
   void storeResults(mlir::OperandRange results, llvm::ArrayRef<mlir::Value> outputs, llvm::ArrayRef<int64_t> aliases);
 
   // One function per family; each defines the op's results in `values`.
-  void lowerPointwise(mlir::Operation *op);
   void lowerConstant(mlir::Operation *op);
   bool lowerIndexing(mlir::Operation *op);
   bool lowerReduction(mlir::Operation *op);
@@ -86,6 +85,8 @@ private:
 public:
   /// Defines the result of a view anew, from its operand as it is now; false if `op` is none.
   bool lowerView(mlir::Operation *op);
+  /// Defines the result of a pointwise op, anew if it has been defined.
+  void lowerPointwise(mlir::Operation *op);
   Tensor &get(mlir::Value value) { return values.at(value); }
   void set(mlir::Value value, Tensor tensor);
   /// Writes the tensor to a buffer (once) and makes it a plain read of that. `loc` is for what has no origin.

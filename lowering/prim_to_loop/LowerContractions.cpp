@@ -18,8 +18,34 @@ namespace {
 
 using Exprs = SmallVector<Expr>;
 
-/// Operands of templates are read many times: whatever computes is realized.
+bool isEightBits(Value value) {
+  Type type = prim::getElementType(value);
+  return isa<IntegerType>(type) && type.getIntOrFloatBitWidth() == 8;
+}
+
+/// Whether nothing but a weight's or constant's elements lies below bit operations and views.
+bool isOfWeight(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<prim::XorOp, prim::BitcastOp, prim::TransposeOp, prim::ReshapeOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<prim::WeightOp, prim::ConstantOp>(op);
+}
+
+/// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
+/// stored is the 8 bits; a border of constants around them stays a condition.
 void prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
+  if (auto convert = value.getDefiningOp<prim::ConvertOp>(); convert && isEightBits(convert.getX())) {
+    auto pad = convert.getX().getDefiningOp<prim::PadOp>();
+    if (pad && (pad.getKind() != prim::PadKind::Constant || !lowering.get(pad.getValue()).isScalarConstant))
+      pad = {};
+    Value stored = pad ? pad.getX() : convert.getX();
+    if (!isOfWeight(stored))
+      lowering.realizeUnlessCheap(lowering.get(stored), loc);
+    if (pad)
+      lowering.lowerView(pad);
+    lowering.lowerPointwise(convert);
+    return;
+  }
   lowering.realizeUnlessCheap(lowering.get(value), loc);
 }
 
@@ -180,8 +206,10 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op) {
   if (op.getTransposed()) // w is [channels, out/groups, window...]
     wAt = {channel.floorDiv(multiplier).simplify(body.ranges), channel.mod(multiplier).simplify(body.ranges)};
   wAt.append(windowAt);
-  Value product = arith::MulFOp::create(b, loc, widen(body, emitPadded(body, x, xAt, position.conditions)),
-                                        widen(body, w.element(body, {wAt, {}})));
+  Value taken = widen(body, emitPadded(body, x, xAt, position.conditions));
+  Value weight = widen(body, w.element(body, {wAt, {}}));
+  Value product = isa<FloatType>(taken.getType()) ? arith::MulFOp::create(b, loc, taken, weight).getResult()
+                                                  : arith::MulIOp::create(b, loc, taken, weight).getResult();
   Value sum = ReduceOp::create(b, loc, product, prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum), UnitAttr(),
                                UnitAttr());
   StoreOp::create(b, loc, narrow(body, sum, elementType), buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
@@ -196,7 +224,7 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
   int64_t groups = op.getGroups();
   Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
-  if (groups > 1 && channelsPerGroup.isConstant(1) && isa<FloatType>(prim::getElementType(op.getX())))
+  if (groups > 1 && channelsPerGroup.isConstant(1))
     return lowerDepthwise(lowering, op);
 
   unsigned spatial = result.size() - 2;

@@ -2,7 +2,8 @@
 //
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
 // unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns:
-// every register tile of each of its levels reads them front to back. Panels do not
+// every register tile of each of its levels reads them front to back; of 8-bit integers four
+// neighbours in k lie side by side, [n/16][k/4][16][4]. Panels do not
 // pay below six columns: vectors then run along k, or along another dim, and the
 // weight is one more operand.
 //
@@ -22,6 +23,7 @@
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -103,12 +105,14 @@ void eraseIfUnused(Value buffer) {
 // Panels
 //===----------------------------------------------------------------------===//
 
-/// The load that is the whole of a region, if it reads a weight or constant in its source's order.
+/// The load with which a region begins, if it reads a weight or constant in its source's order and the rest of the
+/// region converts the element alone.
 LoadOp matchWeightRead(Region &region) {
   Block &block = region.front();
-  if (!llvm::hasNItems(block, 2))
-    return {};
   auto load = dyn_cast<LoadOp>(block.front());
+  for (Operation &op : llvm::drop_begin(block))
+    if (!isa<YieldOp, arith::ConstantOp, arith::XOrIOp, arith::ExtSIOp, arith::ExtUIOp, arith::ExtFOp>(op))
+      return {};
   if (!load || !load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()))
     return {};
   auto weight = load.getBuffer().getDefiningOp<WeightOp>();
@@ -147,6 +151,19 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr 
   return steps;
 }
 
+/// Terms that are stored side by side: processors add up the products of four bytes in one instruction, unsigned ones
+/// of the lhs by signed ones of the rhs.
+int64_t getGroup(ContractionOp node) {
+  constexpr int64_t bytes = 4;
+  auto isWidened = [](Region &region, auto widening) {
+    auto op = cast<YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<decltype(widening)>();
+    return op && op.getIn().getType().isInteger(8) && op.getType().isInteger(32);
+  };
+  bool isGrouped = node.getK() && isWidened(node.getLhs(), arith::ExtUIOp()) &&
+                   isWidened(node.getRhs(), arith::ExtSIOp()) && getDomain(node).back().getValue() % bytes == 0;
+  return isGrouped ? bytes : 1;
+}
+
 void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
   LoadOp load = matchWeightRead(node.getRhs());
   if (!load || node.getN() != 1)
@@ -172,10 +189,15 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
     return;
   int64_t panel = extents.size();
   add(llvm::divideCeil(n, panelWidth), (*steps)[nDim] * panelWidth);
-  for (unsigned dim = kDim; dim < domain.size(); ++dim)
-    add(domain[dim].getValue(), (*steps)[dim]);
+  int64_t group = getGroup(node);
+  for (unsigned dim = kDim; dim < domain.size(); ++dim) {
+    int64_t terms = dim + 1 == domain.size() ? group : 1;
+    add(domain[dim].getValue() / terms, (*steps)[dim] * terms);
+  }
   int64_t lane = extents.size();
   add(panelWidth, (*steps)[nDim]);
+  if (group > 1)
+    add(group, (*steps).back());
 
   int64_t count = 1;
   for (int64_t extent : extents)
@@ -186,7 +208,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
     return;
   OpBuilder b(load);
   Type elementType = cast<BufferType>(source.getType()).getElementType();
-  Value element = PanelsOp::create(b, load.getLoc(), elementType, packed);
+  Value element = PanelsOp::create(b, load.getLoc(), elementType, packed, group);
   load.getResult().replaceAllUsesWith(element);
   load.erase();
   eraseIfUnused(source);

@@ -1,0 +1,458 @@
+//===- NarrowProducts.cpp - products of quantised tensors on 8-bit integers ===//
+//
+// A quantised tensor is scale * (q - zero), q of 8 bits. Models spell the product of two of them out, in 32-bit
+// integers (MatMulInteger, QLinearConv, ...) or in floats (between DequantizeLinear and QuantizeLinear). With a
+// constant b, scales and zero points leave the sum over k:
+//
+//   sum sa (a - za) * sb (b - zb)  =  sa sb (sum a b  -  za sum b  -  zb sum a  +  K za zb)
+//
+// The sum of b is a constant, and sum a b is of 8-bit integers alone: an exact product in 32 bits, of which a processor
+// does four times as many a cycle as of floats. What such instructions want is an unsigned a and a signed b: the other
+// kinds become these by flipping the top bit, which moves their zero point by 128. A padded convolution pads a with
+// its zero point.
+//
+// Where that is not possible (b is not constant, or the innermost sums are no multiple of four), an integer product
+// whose sums stay below 2^24 is computed in f32, exactly: floats have fused multiply-adds, 32-bit integers slow
+// ones.
+//
+// Floats stay floats there, and in depthwise convolutions, whose windows are too short for more than one vector.
+//
+//===----------------------------------------------------------------------===//
+#include "ir/eval/ReferenceEval.h"
+#include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_NARROWPRODUCTS
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace ptc::prim;
+using namespace mlir;
+
+namespace {
+
+/// Terms that an instruction adds up at once.
+constexpr int64_t groupSize = 4;
+/// Of the signed type's range: 255 * 128 * terms stay below 2^31.
+constexpr int64_t mostTerms = 65536;
+/// Integers up to here are exact in f32.
+constexpr int64_t exactInFloat = int64_t(1) << 24;
+
+/// A number, or one for each place along an axis.
+struct Parameter {
+  Value value; // rank 0 or 1; null: neutral
+  int64_t axis = -1;
+  bool isScalar() const { return !value || axis < 0; }
+};
+
+/// scale * (q - zero)
+struct Quantized {
+  Value q;
+  Parameter zero, scale; // si32, f32
+};
+
+struct NarrowProduct {
+  NarrowProduct(Operation *op, eval::WeightSource &weights)
+      : op(op), b(op), loc(op->getLoc()), weights(weights), convolution(dyn_cast<ConvolutionOp>(op)) {}
+
+  bool rewrite();
+
+private:
+  bool isNarrow(const Quantized &lhs, const Quantized &rhs);
+  bool rewriteNarrow(Quantized lhs, Quantized rhs);
+  bool rewriteInFloats(const Quantized &lhs, const Quantized &rhs);
+  void makeUnsigned(Quantized &x);
+  bool makeSigned(Quantized &x);
+  Value padded(const Quantized &x);
+  Value multiply(Value lhs, Value rhs, bool isPadded);
+  Value corrected(Value sum, const Quantized &lhs, const Quantized &rhs);
+  std::optional<SmallVector<int64_t>> columnSums(Value q);
+  Value scaled(Value sum, const Quantized &lhs, const Quantized &rhs);
+  bool isByte(const Parameter &parameter);
+
+  int64_t resultAxis() const { return convolution ? 1 : getRank(op->getResult(0)) - 1; }
+  int64_t rhsAxis() const { return convolution ? 0 : getRank(op->getOperand(1)) - 1; }
+  Value shaped(Value like, Type elementType, Value parameter, int64_t axis) {
+    SmallVector<int64_t> axes;
+    if (axis >= 0)
+      axes.push_back(axis);
+    return BroadcastOp::create(b, loc, getTensorType(getDims(like), elementType), parameter, axes);
+  }
+  Value converted(Value x, Type elementType) {
+    if (getElementType(x) == elementType)
+      return x;
+    return ConvertOp::create(b, loc, getTensorType(getDims(x), elementType), x);
+  }
+  Value integers(ArrayRef<int64_t> values, bool isScalar) {
+    SmallVector<int64_t, 1> shape;
+    if (!isScalar)
+      shape.push_back(int64_t(values.size()));
+    SmallVector<APInt> all;
+    for (int64_t value : values)
+      all.push_back(APInt(32, uint64_t(value), /*isSigned=*/true, /*implicitTrunc=*/true));
+    auto type = RankedTensorType::get(shape, si32());
+    return ConstantOp::create(b, loc, type, DenseElementsAttr::get(type, all));
+  }
+  /// The known integers of a parameter, one for each of `count` places; nothing if they are not constant.
+  std::optional<SmallVector<int64_t>> knownIntegers(const Parameter &parameter, int64_t count);
+
+  Type si32() { return IntegerType::get(b.getContext(), 32, IntegerType::Signed); }
+  Type ui8() { return IntegerType::get(b.getContext(), 8, IntegerType::Unsigned); }
+  Type si8() { return IntegerType::get(b.getContext(), 8, IntegerType::Signed); }
+
+  Operation *op;
+  OpBuilder b;
+  Location loc;
+  eval::WeightSource &weights;
+  ConvolutionOp convolution;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+static bool isEightBits(Value x) {
+  auto type = dyn_cast<IntegerType>(getElementType(x));
+  return type && type.getWidth() == 8 && !type.isSignless();
+}
+
+static bool isInt32(Value x) {
+  auto type = dyn_cast<IntegerType>(getElementType(x));
+  return type && type.getWidth() == 32 && type.isSigned();
+}
+
+/// Whether the value depends on constants and weights alone.
+static bool isConstant(Value value, unsigned depth = 8) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !depth || !cast<RankedTensorType>(value.getType()).hasStaticShape())
+    return false;
+  if (isa<ConstantOp, WeightOp>(op))
+    return true;
+  bool isSimple = isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ConvertOp, BitcastOp, XorOp>(op);
+  return isSimple && llvm::all_of(op->getOperands(), [&](Value x) { return isConstant(x, depth - 1); });
+}
+
+/// What a broadcast spreads: a scalar, or a vector along one axis.
+static std::optional<Parameter> matchParameter(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  if (!broadcast)
+    return std::nullopt;
+  Value x = broadcast.getX();
+  Parameter parameter;
+  unsigned wide = 0;
+  for (auto [dim, axis] : llvm::zip(getDims(x), broadcast.getAxes()))
+    if (!dim.isConstant(1)) {
+      parameter.axis = axis;
+      ++wide;
+    }
+  if (wide > 1)
+    return std::nullopt;
+  SmallVector<Expr> dims;
+  if (wide)
+    dims.push_back(getDims(value)[parameter.axis]);
+  OpBuilder b(broadcast);
+  Type type = getTensorType(dims, getElementType(x));
+  parameter.value = type == x.getType() ? x : ReshapeOp::create(b, broadcast.getLoc(), type, x).getResult();
+  return parameter;
+}
+
+/// q - zero in 32-bit integers, or q alone.
+static std::optional<Quantized> matchCentered(Value value) {
+  Quantized x;
+  if (auto difference = value.getDefiningOp<SubOp>(); difference && isInt32(value)) {
+    std::optional<Parameter> zero = matchParameter(difference.getB());
+    if (!zero)
+      return std::nullopt;
+    x.zero = *zero;
+    value = difference.getA();
+  }
+  auto convert = value.getDefiningOp<ConvertOp>();
+  if (!convert || !isEightBits(convert.getX()))
+    return std::nullopt;
+  x.q = convert.getX();
+  return x;
+}
+
+static int64_t movedAxis(ArrayRef<int64_t> permutation, int64_t axis) {
+  return axis < 0 ? axis : llvm::find(permutation, axis) - permutation.begin();
+}
+
+static std::optional<Quantized> matchQuantized(Value value) {
+  if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+    std::optional<Quantized> x = matchQuantized(transpose.getX());
+    if (!x)
+      return std::nullopt;
+    OpBuilder b(transpose);
+    x->q = TransposeOp::create(b, transpose.getLoc(), x->q, transpose.getPermutation());
+    x->zero.axis = movedAxis(transpose.getPermutation(), x->zero.axis);
+    x->scale.axis = movedAxis(transpose.getPermutation(), x->scale.axis);
+    return x;
+  }
+  if (isInt32(value))
+    return matchCentered(value);
+  auto scaled = value.getDefiningOp<MulOp>();
+  if (!scaled || !getElementType(value).isF32())
+    return std::nullopt;
+  for (auto [number, factor] : {std::pair(scaled.getA(), scaled.getB()), std::pair(scaled.getB(), scaled.getA())}) {
+    auto convert = number.getDefiningOp<ConvertOp>();
+    std::optional<Parameter> scale = convert ? matchParameter(factor) : std::nullopt;
+    if (!scale)
+      continue;
+    Value integers = convert.getX();
+    std::optional<Quantized> x;
+    if (isEightBits(integers))
+      x = Quantized{integers, {}, {}};
+    else if (isInt32(integers))
+      x = matchCentered(integers);
+    if (x) {
+      x->scale = *scale;
+      return x;
+    }
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Products of 8-bit integers
+//===----------------------------------------------------------------------===//
+
+std::optional<SmallVector<int64_t>> NarrowProduct::knownIntegers(const Parameter &parameter, int64_t count) {
+  if (!parameter.value)
+    return SmallVector<int64_t>(count, 0);
+  if (!isConstant(parameter.value))
+    return std::nullopt;
+  auto tensor = eval::evaluateValue(parameter.value, {}, [](Value) { return nullptr; }, {}, weights);
+  if (!tensor) {
+    llvm::consumeError(tensor.takeError());
+    return std::nullopt;
+  }
+  SmallVector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(tensor->getInt(parameter.isScalar() ? 0 : i));
+  return values;
+}
+
+/// The terms of a sum, if they are known.
+static std::optional<int64_t> countTerms(Operation *op) {
+  SmallVector<Expr> dims = getDims(op->getOperand(1));
+  if (!isa<ConvolutionOp>(op))
+    return dims[dims.size() - 2].asConstant();
+  return product(op->getContext(), ArrayRef(dims).drop_front()).asConstant();
+}
+
+bool NarrowProduct::isNarrow(const Quantized &lhs, const Quantized &rhs) {
+  std::optional<int64_t> terms = countTerms(op);
+  if (!terms || *terms > mostTerms || !isConstant(rhs.q) || !lhs.zero.isScalar() || !lhs.scale.isScalar())
+    return false;
+  for (const Parameter &parameter : {rhs.zero, rhs.scale})
+    if (!parameter.isScalar() && parameter.axis != rhsAxis())
+      return false;
+  if (!convolution)
+    return *terms % groupSize == 0 && getRank(rhs.q) == 2;
+  std::optional<int64_t> channels = getDims(rhs.q)[1].asConstant();
+  return !convolution.getTransposed() && channels && *channels % groupSize == 0;
+}
+
+/// x with its top bit flipped, as the other kind of 8-bit integer; the zero point moves along.
+static Value flipped(OpBuilder &b, Location loc, Value q, Type to) {
+  Type type = getTensorType(getDims(q), to);
+  Value bits = BitcastOp::create(b, loc, type, q);
+  auto scalar = RankedTensorType::get({}, to);
+  Value top = ConstantOp::create(b, loc, scalar, DenseElementsAttr::get(scalar, APInt(8, 128)));
+  return XorOp::create(b, loc, bits, BroadcastOp::create(b, loc, type, top, ArrayRef<int64_t>()));
+}
+
+void NarrowProduct::makeUnsigned(Quantized &x) {
+  if (getElementType(x.q) == ui8())
+    return;
+  x.q = flipped(b, loc, x.q, ui8());
+  Value offset = integers({128}, /*isScalar=*/true);
+  x.zero.value = x.zero.value ? AddOp::create(b, loc, x.zero.value, offset).getResult() : offset;
+}
+
+bool NarrowProduct::makeSigned(Quantized &x) {
+  int64_t columns = getDims(x.q)[rhsAxis()].getValue();
+  bool isFlipped = getElementType(x.q) == ui8();
+  std::optional<SmallVector<int64_t>> zeros = knownIntegers(x.zero, columns);
+  if (!zeros)
+    return false;
+  if (isFlipped)
+    x.q = flipped(b, loc, x.q, si8());
+  for (int64_t &zero : *zeros)
+    zero -= isFlipped ? 128 : 0;
+  bool isZero = llvm::all_of(*zeros, [](int64_t zero) { return zero == 0; });
+  x.zero = {};
+  if (!isZero)
+    x.zero = {integers(*zeros, /*isScalar=*/false), rhsAxis()};
+  return true;
+}
+
+/// The lhs of a convolution with a border of zero points; null if these are not known.
+Value NarrowProduct::padded(const Quantized &x) {
+  SmallVector<Expr> dims = getDims(x.q), low = getExprs(convolution.getLow()), window = getDims(op->getOperand(1)),
+                    result = getDims(op->getResult(0));
+  bool isInside = true;
+  SmallVector<Expr> before(2, Expr::constant(b.getContext(), 0)), extents(dims.begin(), dims.begin() + 2);
+  for (size_t i = 0; i < low.size(); ++i) {
+    Expr extent = (result[i + 2] - 1) * convolution.getStrides()[i] +
+                  (window[i + 2] - 1) * convolution.getDilations()[i] + 1;
+    auto known = extent.asConstant(), whole = dims[i + 2].asConstant();
+    isInside &= low[i].isConstant(0) && known && whole && *known <= *whole;
+    before.push_back(low[i]);
+    extents.push_back(extent);
+  }
+  if (isInside)
+    return x.q;
+  std::optional<SmallVector<int64_t>> zero = knownIntegers(x.zero, 1);
+  if (!zero || zero->front() < 0 || zero->front() > 255)
+    return {};
+  auto scalar = RankedTensorType::get({}, ui8());
+  Value fill = ConstantOp::create(b, loc, scalar, DenseElementsAttr::get(scalar, APInt(8, uint64_t(zero->front()))));
+  return PadOp::create(b, loc, getTensorType(extents, ui8()), x.q, fill, getExprArray(b.getContext(), before),
+                       PadKind::Constant);
+}
+
+/// The op with other operands.
+Value NarrowProduct::multiply(Value lhs, Value rhs, bool isPadded) {
+  if (!convolution)
+    return MatmulOp::create(b, loc, lhs, rhs);
+  SmallVector<Expr> low = getExprs(convolution.getLow());
+  if (isPadded)
+    low.assign(low.size(), Expr::constant(b.getContext(), 0));
+  Type type = getTensorType(getDims(op->getResult(0)), getElementType(lhs));
+  return ConvolutionOp::create(b, loc, type, lhs, rhs, convolution.getStrides(), convolution.getDilations(),
+                               getExprArray(b.getContext(), low), convolution.getGroups(), convolution.getTransposed());
+}
+
+/// For each column of the rhs, the sum over k.
+std::optional<SmallVector<int64_t>> NarrowProduct::columnSums(Value q) {
+  auto tensor = eval::evaluateValue(q, {}, [](Value) { return nullptr; }, {}, weights);
+  if (!tensor) {
+    llvm::consumeError(tensor.takeError());
+    return std::nullopt;
+  }
+  int64_t columns = tensor->getDim(rhsAxis()), terms = columns ? tensor->getNumElements() / columns : 0;
+  SmallVector<int64_t> sums(columns, 0);
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t term = 0; term < terms; ++term)
+      sums[column] += tensor->getInt(convolution ? column * terms + term : term * columns + column);
+  return sums;
+}
+
+/// sum - za (sum b - K zb) - zb sum a; null if the sums are not known.
+Value NarrowProduct::corrected(Value sum, const Quantized &lhs, const Quantized &rhs) {
+  int64_t columns = getDims(rhs.q)[rhsAxis()].getValue(), terms = *countTerms(op);
+  std::optional<SmallVector<int64_t>> zeros = knownIntegers(rhs.zero, columns), left = knownIntegers(lhs.zero, 1);
+  bool isLeftZero = left && left->front() == 0;
+  if (!isLeftZero) {
+    std::optional<SmallVector<int64_t>> sums = columnSums(rhs.q);
+    if (!sums)
+      return {};
+    for (auto [total, zero] : llvm::zip(*sums, *zeros))
+      total = (total - terms * zero) * (left ? left->front() : 1);
+    Value moved = shaped(sum, si32(), integers(*sums, /*isScalar=*/false), resultAxis());
+    if (!left)
+      moved = MulOp::create(b, loc, moved, shaped(sum, si32(), lhs.zero.value, -1));
+    sum = SubOp::create(b, loc, sum, moved);
+  }
+  if (!rhs.zero.value)
+    return sum;
+  int64_t last = getRank(lhs.q) - 1;
+  Value rows = ReduceOp::create(b, loc, converted(lhs.q, si32()), ReduceKind::Sum, ArrayRef(last));
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, last));
+  rows = BroadcastOp::create(b, loc, sum.getType(), rows, axes);
+  Value product = MulOp::create(b, loc, rows, shaped(sum, si32(), rhs.zero.value, resultAxis()));
+  return SubOp::create(b, loc, sum, product);
+}
+
+Value NarrowProduct::scaled(Value sum, const Quantized &lhs, const Quantized &rhs) {
+  Value factor = rhs.scale.value;
+  Value left = BroadcastOp::create(b, loc, factor.getType(), lhs.scale.value, ArrayRef<int64_t>());
+  factor = MulOp::create(b, loc, left, factor);
+  Value y = converted(sum, b.getF32Type());
+  return MulOp::create(b, loc, y, shaped(y, b.getF32Type(), factor, rhs.scale.isScalar() ? -1 : resultAxis()));
+}
+
+bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
+  makeUnsigned(lhs);
+  if (!makeSigned(rhs) || (convolution && rhs.zero.value))
+    return false;
+  Value q = convolution ? padded(lhs) : lhs.q;
+  if (!q)
+    return false;
+  Value sum = multiply(converted(q, si32()), converted(rhs.q, si32()), q != lhs.q);
+  sum = corrected(sum, lhs, rhs);
+  if (!sum)
+    return false;
+  op->getResult(0).replaceAllUsesWith(isInt32(op->getResult(0)) ? sum : scaled(sum, lhs, rhs));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// In floats
+//===----------------------------------------------------------------------===//
+
+/// Whether a zero point is one of an 8-bit integer.
+bool NarrowProduct::isByte(const Parameter &parameter) {
+  if (!parameter.value)
+    return true;
+  Value value = parameter.value;
+  if (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getX();
+  if (auto convert = value.getDefiningOp<ConvertOp>())
+    return isEightBits(convert.getX());
+  int64_t count = parameter.isScalar() ? 1 : getDims(parameter.value)[0].asConstant().value_or(0);
+  std::optional<SmallVector<int64_t>> known = knownIntegers(parameter, count);
+  return known && llvm::all_of(*known, [](int64_t zero) { return zero >= -128 && zero <= 255; });
+}
+
+bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) {
+  std::optional<int64_t> terms = countTerms(op);
+  if (!terms || *terms * 255 * 255 >= exactInFloat || !isByte(lhs.zero) || !isByte(rhs.zero))
+    return false;
+  Type f32 = b.getF32Type();
+  Value y = multiply(converted(op->getOperand(0), f32), converted(op->getOperand(1), f32), /*isPadded=*/false);
+  op->getResult(0).replaceAllUsesWith(converted(y, si32()));
+  return true;
+}
+
+bool NarrowProduct::rewrite() {
+  bool isReal = getElementType(op->getResult(0)).isF32();
+  if (!isReal && !isInt32(op->getResult(0)))
+    return false;
+  std::optional<Quantized> lhs = matchQuantized(op->getOperand(0)), rhs = matchQuantized(op->getOperand(1));
+  if (!lhs || !rhs || bool(lhs->scale.value) != isReal || bool(rhs->scale.value) != isReal)
+    return false;
+  if (isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
+    return true;
+  return !isReal && rewriteInFloats(*lhs, *rhs);
+}
+
+namespace {
+struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
+  using NarrowProductsBase::NarrowProductsBase;
+  NarrowProducts(eval::WeightSource &weights) : weights(&weights) {}
+
+  void runOnOperation() override {
+    eval::NoWeights none;
+    SmallVector<Operation *> products;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp, ConvolutionOp>(op))
+        products.push_back(op);
+    });
+    for (Operation *op : products)
+      NarrowProduct(op, weights ? *weights : none).rewrite();
+    eraseDeadOps(getOperation());
+  }
+
+  eval::WeightSource *weights = nullptr;
+};
+} // namespace
+
+std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource &weights) {
+  return std::make_unique<NarrowProducts>(weights);
+}
