@@ -64,6 +64,8 @@ public:
   virtual void loadDialects(mlir::MLIRContext &context) const = 0;
   /// What keeps the target from making code of the kernel, for people ("contractions"); nothing: it can.
   virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
+  /// A level that has instructions for what the kernel computes, which the usual ones lack; nothing: those will do.
+  virtual std::optional<llvm::StringRef> findSpecialLevel(loop::KernelOp kernel) const { return std::nullopt; }
   /// Decides how the kernel's work is cut and sets its attributes `iterations`, `grain`, `scratch` and `config`.
   virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
   /// Code of a planned kernel. Safe to call from several threads on kernels of one MLIRContext.

@@ -68,7 +68,16 @@ Error Artefact::chooseLevels() {
   const TargetInfo &info = target.getInfo();
   bool isLinked = plan.lastPhase() == Phase::Link;
   SmallVector<const StringRef *> rows;
-  for (StringRef name : levelsAsked(compilation.options, info)) {
+  option::List names;
+  for (const std::string &name : levelsAsked(compilation.options, info)) {
+    if (name != "auto" || info.autoLevels.empty()) {
+      names.push_back(name);
+      continue;
+    }
+    choosesLevels = true;
+    names.insert(names.end(), info.autoLevels.begin(), info.autoLevels.end());
+  }
+  for (StringRef name : names) {
     const StringRef *row = llvm::find(info.levels, name);
     if (row == info.levels.end())
       return exitError(exitUsage, info.levelFlag + ": unknown level '" + name + "'", listLevels(target, isLinked));
@@ -97,6 +106,21 @@ Error Artefact::chooseLevels() {
                      info.levelFlag + "=" + levels.front().name + ": this ptc has no runtime for " + processor +
                          ", which a library needs",
                      "--emit=llvm or --emit=asm for the code alone");
+  return Error::success();
+}
+
+/// What the kernels want beyond the usual levels, which are lower.
+Error Artefact::addSpecialLevels() {
+  for (loop::KernelOp kernel : kernels) {
+    std::optional<StringRef> name = choosesLevels ? target.findSpecialLevel(kernel) : std::nullopt;
+    if (!name || llvm::any_of(levels, [&](const codegen::Level &level) { return level.name == *name; }))
+      continue;
+    Expected<codegen::Level> level = target.describeLevel(*name);
+    if (!level)
+      return level.takeError();
+    hostInputs.levels.push_back({level->name, level->features});
+    levels.push_back(std::move(*level));
+  }
   return Error::success();
 }
 
@@ -177,6 +201,8 @@ Error Artefact::generateCode() {
   hostInputs.weightBytes = weights->getLayout().bytes;
   hostInputs.weights = weights->replaceable();
   kernels = host::launchedKernels(hostInputs);
+  if (Error error = addSpecialLevels())
+    return error;
   if (Error error = planKernels())
     return error;
   if (compilation.options.debugInfo)

@@ -44,6 +44,7 @@ public:
 
 private:
   llvm::Error chooseLevels();
+  llvm::Error addSpecialLevels();
   llvm::Error checkLibraryOptions();
   void describeDeviceCode();
   llvm::Error planKernels();
@@ -68,6 +69,7 @@ private:
   std::vector<std::pair<std::string, std::string>> pipes; // text for standard output
   std::optional<StoredWeights> weights;
   std::vector<codegen::Level> levels; // from low to high
+  bool choosesLevels = false;         // --cpu=auto
   host::HostInputs hostInputs;
   host::ModelInterface interface;
   llvm::SmallVector<loop::KernelOp> kernels; // in the order of first launch

@@ -31,6 +31,7 @@ public:
     info = {.name = "cpu",
             .levels = levels,
             .levelFlag = "--cpu",
+            .autoLevels = usualLevels,
             .outputs = outputs,
             .weightPanel = 16,
             .fewestPanelColumns = 6};
@@ -51,12 +52,23 @@ public:
     return level ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
   }
 
+  std::optional<llvm::StringRef> findSpecialLevel(loop::KernelOp kernel) const override {
+    bool hasByteDots = kernel
+                           ->walk([](loop::PanelsOp panels) {
+                             return panels.getGroup() > 1 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+                           })
+                           .wasInterrupted();
+    const CpuLevel *level = llvm::find_if(getCpuLevels(), [](const CpuLevel &row) { return row.hasVnni; });
+    return hasByteDots ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
+  }
+
   void loadDialects(mlir::MLIRContext &context) const override { loadKernelDialects(context); }
   mlir::LogicalResult planKernel(loop::KernelOp kernel) const override { return cpu::planKernel(kernel); }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
                                                      const codegen::CodeOptions &options) const override;
 
 private:
+  static constexpr llvm::StringRef usualLevels[] = {"x86-64-v3", "x86-64-v4"};
   static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "hpp", "json", "llvm", "asm"};
   llvm::SmallVector<llvm::StringRef> levels;
   TargetInfo info;

@@ -51,9 +51,9 @@ struct TileLoop {
 };
 
 struct TileOperands {
-  mlir::Type accumulator;            // f32, f64 or an integer
-  mlir::Type aElement;               // of A in memory: the accumulator's type, or i8 if there are groups
-  mlir::Type bElement;               // of B in memory
+  mlir::Type accumulator; // f32, f64 or an integer
+  mlir::Type aElement;    // of A in memory: the accumulator's type, or i8 if there are groups
+  mlir::Type bElement;    // of B in memory
   /// Above 1: a step multiplies and adds up so many neighbours in k, unsigned bytes of A by signed bytes of B; an
   /// element of B is a group, as one integer.
   int64_t group = 1;

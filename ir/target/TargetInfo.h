@@ -14,13 +14,14 @@
 namespace ptc {
 
 struct TargetInfo {
-  llvm::StringRef name;                    // the user's word: --target=cpu
-  llvm::ArrayRef<llvm::StringRef> levels;  // what code can be made for, from low to high: "x86-64-v3", "sm_80"
-  llvm::StringRef levelFlag;               // the option that names levels; empty: all of them
-  bool oneLevelText = false;               // text of kernels is for one level
-  bool runsOnDevice = false;               // kernels run on a device, which reads what lies in its own memory
-  llvm::ArrayRef<llvm::StringRef> outputs; // kinds of --emit besides mlir:STAGE, the default first
-  llvm::StringRef assemblySuffix = ".s";   // of a kernel's text among --save-temps
+  llvm::StringRef name;                       // the user's word: --target=cpu
+  llvm::ArrayRef<llvm::StringRef> levels;     // what code can be made for, from low to high: "x86-64-v3", "sm_80"
+  llvm::StringRef levelFlag;                  // the option that names levels; empty: all of them
+  llvm::ArrayRef<llvm::StringRef> autoLevels; // what "auto" stands for there, besides those that kernels ask for
+  bool oneLevelText = false;                  // text of kernels is for one level
+  bool runsOnDevice = false;                  // kernels run on a device, which reads what lies in its own memory
+  llvm::ArrayRef<llvm::StringRef> outputs;    // kinds of --emit besides mlir:STAGE, the default first
+  llvm::StringRef assemblySuffix = ".s";      // of a kernel's text among --save-temps
   /// Columns of the unit panels that the weights of contractions are stored in; 0: weights stay as they are.
   int64_t weightPanel = 0;
   /// Contractions with fewer columns get none: the target has another way for them.

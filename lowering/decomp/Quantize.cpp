@@ -140,7 +140,8 @@ Value scaleAlong(NodeContext &n, Value scale, Value x, int64_t axis) {
 Value scaleOfProduct(NodeContext &n, Value rowScale, int64_t rows, Value columnScale, int64_t columns, Value y) {
   // A scalar is multiplied while the other is small.
   if (n.rank(rowScale) == 0 || (n.rank(rowScale) == 1 && n.dim(rowScale, 0).isConstant(1)))
-    return scaleAlong(n, n.mul(n.convert(n.reshape(rowScale, {}), n.f32()), n.convert(columnScale, n.f32())), y, columns);
+    return scaleAlong(n, n.mul(n.convert(n.reshape(rowScale, {}), n.f32()), n.convert(columnScale, n.f32())), y,
+                      columns);
   return n.mul(scaleAlong(n, rowScale, y, rows), scaleAlong(n, columnScale, y, columns));
 }
 
@@ -149,8 +150,7 @@ Values qlinearMatMul(NodeContext &n) {
   Value product = n.matmul(centered(n, a, n.input(2), rowAxis(n, a)), centered(n, b, n.input(5), columnAxis(n, b)));
   if (!product)
     return {};
-  Value scale =
-      scaleOfProduct(n, n.input(1), rowAxis(n, product), n.input(4), columnAxis(n, product), product);
+  Value scale = scaleOfProduct(n, n.input(1), rowAxis(n, product), n.input(4), columnAxis(n, product), product);
   return {requantize(n, product, scale, n.reshape(n.input(6), {}), n.reshape(n.input(7), {}))};
 }
 

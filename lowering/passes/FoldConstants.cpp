@@ -158,7 +158,8 @@ bool ConstantFolder::staysOp(Operation *op) const {
   if (auto convert = dyn_cast<prim::ConvertOp>(op)) {
     auto bitsOf = [](Value x) { return prim::getElementType(x).getIntOrFloatBitWidth(); };
     bool isProduct = llvm::all_of(op->getUsers(), [](Operation *user) {
-      return isa<prim::MatmulOp, prim::ConvolutionOp>(user) && !isa<FloatType>(prim::getElementType(user->getResult(0)));
+      return isa<prim::MatmulOp, prim::ConvolutionOp>(user) &&
+             !isa<FloatType>(prim::getElementType(user->getResult(0)));
     });
     return isProduct && bitsOf(convert.getX()) < bitsOf(convert.getY());
   }

@@ -35,7 +35,7 @@ namespace {
 
 /// Terms that an instruction adds up at once.
 constexpr int64_t groupSize = 4;
-/// Of the signed type's range: 255 * 128 * terms stay below 2^31.
+/// Of a sum that must not wrap: 255 * 128 * terms stay below 2^31.
 constexpr int64_t mostTerms = 65536;
 /// Integers up to here are exact in f32.
 constexpr int64_t exactInFloat = int64_t(1) << 24;
@@ -132,7 +132,7 @@ static bool isConstant(Value value, unsigned depth = 8) {
     return false;
   if (isa<ConstantOp, WeightOp>(op))
     return true;
-  bool isSimple = isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ConvertOp, BitcastOp, XorOp>(op);
+  bool isSimple = isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ConvertOp, BitcastOp, XorOp, AddOp>(op);
   return isSimple && llvm::all_of(op->getOperands(), [&](Value x) { return isConstant(x, depth - 1); });
 }
 
@@ -246,7 +246,8 @@ static std::optional<int64_t> countTerms(Operation *op) {
 
 bool NarrowProduct::isNarrow(const Quantized &lhs, const Quantized &rhs) {
   std::optional<int64_t> terms = countTerms(op);
-  if (!terms || *terms > mostTerms || !isConstant(rhs.q) || !lhs.zero.isScalar() || !lhs.scale.isScalar())
+  if (!terms || (lhs.scale.value && *terms > mostTerms) || !isConstant(rhs.q) || !lhs.zero.isScalar() ||
+      !lhs.scale.isScalar())
     return false;
   for (const Parameter &parameter : {rhs.zero, rhs.scale})
     if (!parameter.isScalar() && parameter.axis != rhsAxis())
@@ -298,8 +299,8 @@ Value NarrowProduct::padded(const Quantized &x) {
   bool isInside = true;
   SmallVector<Expr> before(2, Expr::constant(b.getContext(), 0)), extents(dims.begin(), dims.begin() + 2);
   for (size_t i = 0; i < low.size(); ++i) {
-    Expr extent = (result[i + 2] - 1) * convolution.getStrides()[i] +
-                  (window[i + 2] - 1) * convolution.getDilations()[i] + 1;
+    Expr extent =
+        (result[i + 2] - 1) * convolution.getStrides()[i] + (window[i + 2] - 1) * convolution.getDilations()[i] + 1;
     auto known = extent.asConstant(), whole = dims[i + 2].asConstant();
     isInside &= low[i].isConstant(0) && known && whole && *known <= *whole;
     before.push_back(low[i]);

@@ -63,7 +63,21 @@ Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain, Location
   for (Type type : arguments)
     block.addArgument(type, loc);
   builder.setInsertionPointToEnd(&block);
-  return Body{builder, loc, getDomainRanges(symbolRanges, domain)};
+  return Body{builder, loc, getDomainRanges(symbolRanges, domain), SmallVector<Expr>(domain)};
+}
+
+bool Body::holds(Expr condition) const {
+  // The least value of what is affine in a dim lies at one of its ends, which may be a size.
+  for (auto [dim, extent] : llvm::enumerate(domain)) {
+    std::string name = "d" + std::to_string(dim);
+    if (!condition.uses(name))
+      continue;
+    Expr rest, coefficient = condition.coefficientOf(name, &rest);
+    if (!coefficient || !coefficient.isConstant())
+      break;
+    condition = coefficient.getValue() < 0 ? rest + coefficient * (extent - 1) : rest;
+  }
+  return condition.simplify(ranges).range(ranges).min >= 0;
 }
 
 //===----------------------------------------------------------------------===//

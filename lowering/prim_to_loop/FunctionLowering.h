@@ -29,7 +29,10 @@ struct Body {
   mlir::OpBuilder &builder;
   mlir::Location loc;
   SymbolRanges ranges; // of shape symbols and of the node's dims
+  llvm::SmallVector<Expr> domain = {};
 
+  /// Whether the condition is known to be >= 0 at all points of the domain.
+  bool holds(Expr condition) const;
   /// The value of an expression over the index's operands, as i64.
   mlir::Value emitIndex(Expr expr, llvm::ArrayRef<mlir::Value> operands);
 };

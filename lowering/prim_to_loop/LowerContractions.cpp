@@ -135,7 +135,7 @@ Value emitPadded(Body &body, const Tensor &x, ArrayRef<Expr> at, ArrayRef<Expr> 
   Exprs undecided;
   for (Expr condition : conditions) {
     condition = condition.simplify(body.ranges);
-    if (condition.range(body.ranges).min < 0)
+    if (!body.holds(condition))
       undecided.push_back(condition);
   }
   Index index{Exprs(at), {}};

@@ -201,7 +201,7 @@ Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands
   SmallVector<Expr> undecided;
   for (Expr condition : conditions) {
     condition = condition.simplify(body.ranges);
-    if (condition.range(body.ranges).min < 0)
+    if (!body.holds(condition))
       undecided.push_back(condition);
   }
   if (undecided.empty())

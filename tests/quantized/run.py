@@ -1,0 +1,237 @@
+"""Products of quantised tensors in compiled libraries against onnxruntime, at every CPU level; see README.md."""
+
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python")]
+import ptc  # noqa: E402
+import unittests  # noqa: E402
+
+PROGRAM = None  # the command; main sets it
+LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni-bf16"]  # the last if there are byte products
+ELEMENT = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8,
+           np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
+TYPES = list(itertools.product((np.uint8, np.int8), repeat=2))
+
+
+def bytes_of(rng, dtype, shape):
+    """All values, the extreme ones often."""
+    limits = np.iinfo(dtype)
+    x = rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    return np.where(rng.random(shape) < 0.2, rng.choice([limits.min, limits.max], shape), x).astype(dtype)
+
+
+class Graph:
+    """Nodes and initialisers on the way to a model."""
+
+    def __init__(self):
+        self.nodes, self.initialisers = [], []
+
+    def add(self, op, inputs, domain="", **attributes):
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, [x or "" for x in inputs], [name], name, domain=domain, **attributes))
+        return name
+
+    def constant(self, value):
+        name = f"c{len(self.initialisers)}"
+        self.initialisers.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def model(self, inputs, output, dtype):
+        values = [helper.make_tensor_value_info(n, ELEMENT[np.dtype(t)], s) for n, t, s in inputs]
+        dims = [f"d{i}" for i in range(len(inputs[0][2]))]  # as many as the first input has
+        result = helper.make_tensor_value_info(output, ELEMENT[np.dtype(dtype)], dims)
+        graph = helper.make_graph(self.nodes, "g", values, [result], self.initialisers)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+class QuantizedTest(unittest.TestCase):
+    def check(self, model, inputs, exact=True, grouped=None):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(model, path)
+            command = [PROGRAM, "compile", path, "-q", "-j1", "--cpu=x86-64-v2,auto", "-o", path.with_suffix(".so")]
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            levels = json.loads(path.with_suffix(".json").read_text())["levels"]
+            if grouped is not None:
+                self.assertEqual(levels, LEVELS if grouped else LEVELS[:3])
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            # onnxruntime's own rewrites round differently; what the operators say is wanted.
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+            expected = [session.run(None, one)[0] for one in inputs]
+            for level in levels:
+                try:
+                    library = ptc.load(path.with_suffix(".so"), threads=1, cpu_level=level)
+                except ptc.Error:  # this processor lacks it
+                    continue
+                for one, wanted in zip(inputs, expected):
+                    found = next(iter(library(**one).values()))
+                    with self.subTest(level=level, shapes={k: v.shape for k, v in one.items()}):
+                        self.assertEqual((found.dtype, found.shape), (wanted.dtype, wanted.shape))
+                        self.close(found, wanted, exact)
+
+    def close(self, found, wanted, exact):
+        if exact:
+            np.testing.assert_array_equal(found, wanted)
+        elif found.dtype == np.float32:
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+        else:  # a result between two steps may be rounded to either
+            self.assertLessEqual(np.abs(found.astype(int) - wanted.astype(int)).max(initial=0), 1)
+
+    def test_matmul_integer(self):
+        """Every pair of types, with zero points of every kind; the sums are exact, in groups of four or not. Tiny
+        weights are constants, which are widened while the model is read."""
+        for (a, b), k, kind in itertools.product(TYPES, (4, 64, 300, 37, 513), ("none", "scalar", "columns", "input")):
+            rng = np.random.default_rng(zlib.crc32(f"{a}{b}{k}{kind}".encode()))
+            n = int(rng.choice([6, 16, 33]))
+            graph, inputs = Graph(), [("x", a, ["m", k])]
+            operands = ["x", graph.constant(bytes_of(rng, b, (k, n)))]
+            if kind == "scalar":
+                operands += [graph.constant(bytes_of(rng, a, ())), graph.constant(bytes_of(rng, b, ()))]
+            elif kind == "columns":
+                operands += [graph.constant(bytes_of(rng, a, ())), graph.constant(bytes_of(rng, b, (n,)))]
+            elif kind == "input":
+                inputs.append(("z", a, []))
+                operands.append("z")
+            model = graph.model(inputs, graph.add("MatMulInteger", operands), np.int32)
+            feeds = []
+            for m in (1, 7, 40):
+                feeds.append({"x": bytes_of(rng, a, (m, k))})
+                if kind == "input":
+                    feeds[-1]["z"] = bytes_of(rng, a, ())
+            with self.subTest(a=a.__name__, b=b.__name__, k=k, n=n, kind=kind):
+                self.check(model, feeds, grouped=k % 4 == 0 and k >= 64)
+
+    def test_two_inputs(self):
+        """Without a constant operand the product is one of floats while these are exact."""
+        for a, b in TYPES:
+            for k in (5, 64, 300):
+                rng, graph = np.random.default_rng(k), Graph()
+                zeros = [graph.constant(bytes_of(rng, a, ())), graph.constant(bytes_of(rng, b, ()))]
+                y = graph.add("MatMulInteger", ["x", "w", *zeros])
+                model = graph.model([("x", a, ["h", "m", k]), ("w", b, ["h", k, "n"])], y, np.int32)
+                with self.subTest(a=a.__name__, b=b.__name__, k=k):
+                    self.check(model, [{"x": bytes_of(rng, a, (2, 9, k)), "w": bytes_of(rng, b, (2, k, 21))}])
+
+    def convolution(self, rng, a, b, form, zero):
+        channels, out, window, groups, attributes = form
+        w = bytes_of(rng, b, (out, channels // groups, *window))
+        graph = Graph()
+        zeros = [graph.constant(np.asarray(zero, a)), graph.constant(np.asarray(0 if b == np.int8 else 128, b))]
+        return graph, graph.constant(w), zeros, dict(kernel_shape=window, group=groups, **attributes)
+
+    FORMS = {
+        "1x1": (8, 20, [1, 1], 1, {}),
+        "3x3": (16, 7, [3, 3], 1, dict(pads=[1, 1, 1, 1])),
+        "strides": (4, 9, [3, 2], 1, dict(pads=[1, 0, 0, 1], strides=[2, 1])),
+        "dilations": (12, 16, [3, 3], 1, dict(pads=[2, 2, 2, 2], dilations=[2, 2])),
+        "groups": (8, 24, [3, 3], 2, dict(pads=[1, 1, 1, 1])),
+        "depthwise": (8, 8, [3, 3], 8, dict(pads=[1, 1, 1, 1])),
+        "stem": (3, 16, [7, 7], 1, dict(pads=[3, 3, 3, 3], strides=[2, 2])),
+        "long": (4, 8, [9], 1, dict(pads=[4, 4])),
+    }
+
+    def test_conv_integer(self):
+        for (name, form), zero in itertools.product(self.FORMS.items(), (0, 3, 113)):
+            rng = np.random.default_rng(zlib.crc32(f"{name}{zero}".encode()))
+            graph, w, zeros, attributes = self.convolution(rng, np.uint8, np.uint8, form, zero)
+            y = graph.add("ConvInteger", ["x", w, *zeros], **attributes)
+            shape = ["b", form[0], *[f"s{i}" for i in range(len(form[2]))]]
+            extents = [(15, 14), (9, 21)]
+            feeds = [{"x": bytes_of(rng, np.uint8, (2, form[0], *e[: len(form[2])]))} for e in extents]
+            with self.subTest(form=name, zero=zero):
+                self.check(graph.model([("x", np.uint8, shape)], y, np.int32), feeds)
+
+    def test_qlinear_conv(self):
+        for (name, form), (a, b) in itertools.product(self.FORMS.items(), ((np.uint8, np.int8), (np.int8, np.int8))):
+            rng = np.random.default_rng(zlib.crc32(f"{name}{a}".encode()))
+            graph, w, zeros, attributes = self.convolution(rng, a, b, form, 5)
+            out = form[1]
+            scales = rng.uniform(0.001, 0.01, out).astype(np.float32)
+            operands = ["x", graph.constant(np.float32(0.02)), zeros[0], w, graph.constant(scales),
+                        graph.constant(np.zeros(out, np.int8)), graph.constant(np.float32(0.3)),
+                        graph.constant(np.asarray(7, a)), graph.constant(rng.integers(-9999, 9999, out, dtype=np.int32))]
+            y = graph.add("QLinearConv", operands, **attributes)
+            shape = [2, form[0], *[15, 14][: len(form[2])]]
+            with self.subTest(form=name, a=a.__name__):
+                self.check(graph.model([("x", a, shape)], y, a), [{"x": bytes_of(rng, a, shape)}], exact=False)
+
+    def quantised(self, graph, value, scale, zero, **axis):
+        parameters = [graph.constant(scale), graph.constant(zero)]
+        q = graph.add("QuantizeLinear", [value, *parameters], **axis)
+        return graph.add("DequantizeLinear", [q, *parameters], **axis)
+
+    def test_between_dequantize_and_quantize(self):
+        """Chains of MatMul, Gemm and Conv between DequantizeLinear and QuantizeLinear."""
+        for kind, a in itertools.product(("MatMul", "Gemm", "Conv"), (np.uint8, np.int8)):
+            rng, graph = np.random.default_rng(zlib.crc32(kind.encode())), Graph()
+            limit = 8
+            value, shape = "x", ["b", 24] if kind != "Conv" else ["b", 16, "h", "w"]
+            for step in range(3):
+                value = self.quantised(graph, value, np.float32(0.05), np.asarray(9, a))
+                if kind == "Conv":
+                    w, axis = bytes_of(rng, np.int8, (16, 16, 3, 3)), 0
+                elif kind == "Gemm":
+                    w, axis = bytes_of(rng, np.int8, (24, 24)), 0
+                else:
+                    w, axis = bytes_of(rng, np.int8, (24, 24)), 1
+                scales = rng.uniform(0.0005, 0.001, w.shape[axis]).astype(np.float32)
+                zeros = np.zeros(w.shape[axis], np.int8)
+                w = graph.add("DequantizeLinear", [graph.constant(w), graph.constant(scales), graph.constant(zeros)], axis=axis)
+                bias = graph.constant(rng.normal(size=len(scales)).astype(np.float32))
+                if kind == "MatMul":
+                    value = graph.add("Add", [graph.add("MatMul", [value, w]), bias])
+                elif kind == "Gemm":
+                    value = graph.add("Gemm", [value, w, bias], transB=1)
+                else:
+                    value = graph.add("Conv", [value, w, bias], pads=[1, 1, 1, 1])
+                value = graph.add("Relu", [value]) if step < 2 else value
+            model = graph.model([("x", np.float32, shape)], value, np.float32)
+            sizes = [(2, 24), (5, 24)] if kind != "Conv" else [(1, 16, 9, 7), (2, 16, 12, 12)]
+            feeds = [{"x": rng.normal(size=size).astype(np.float32) * limit} for size in sizes]
+            with self.subTest(kind=kind, a=a.__name__):
+                self.check_steps(model, feeds)
+
+    def check_steps(self, model, feeds):
+        """A sum that lies between two steps may be rounded to either, and moves what follows by a step."""
+        close, self.close = self.close, lambda found, wanted, exact: self.assertLess(
+            np.abs(found - wanted).max(), 0.1 + 0.01 * np.abs(wanted).max())
+        try:
+            self.check(model, feeds, grouped=True)
+        finally:
+            self.close = close
+
+    def test_long_sums(self):
+        """Sums wrap, as those of 32-bit integers do."""
+        for k in (65536, 70000):
+            graph = Graph()
+            y = graph.add("MatMulInteger", ["x", graph.constant(np.full((k, 16), -128, np.int8))])
+            model = graph.model([("x", np.uint8, ["m", k])], y, np.int32)
+            self.check(model, [{"x": np.full((3, k), 255, np.uint8)}], grouped=True)
+
+
+def main():
+    global PROGRAM
+    arguments = unittests.parse(__doc__)
+    PROGRAM = arguments.build / "bin" / "ptc"
+    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(QuantizedTest))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
