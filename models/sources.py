@@ -25,10 +25,20 @@ EXPORTERS = ("dynamo", "script")
 def rows(exported=False):
     """The models in wheels and, if asked for, those that PyTorch exports: one row for each of its exporters."""
     for row in tomllib.loads((ROOT / "models" / "models.toml").read_text())["model"]:
+        row |= {"run": _runs(row)}
         if "export" not in row:
             yield row
         elif exported:
-            yield from (row | {"name": f"{row['name']}-{exporter}", "exporter": exporter} for exporter in EXPORTERS)
+            yield from (row | {"name": f"{row['name']}-{exporter}", "exporter": exporter} for exporter in row.get("exporters", EXPORTERS))
+
+
+def _runs(row):
+    """The calls of a row: those it lists, or its inputs at each of its sizes, which give the names in shapes their values."""
+    def at(spec, sizes):
+        return {key: [sizes.get(dim, dim) for dim in value] if key == "shape" else sizes.get(value, value) if isinstance(value, str) else value
+                for key, value in spec.items()}
+
+    return [*row.get("run", ()), *({name: at(spec, sizes) for name, spec in row["inputs"].items()} for sizes in row.get("sizes", ()))]
 
 
 def fetch(row, build):
@@ -98,18 +108,32 @@ def _bytes(shape):
     return np.concatenate([np.frombuffer(text[:half], np.uint8), np.frombuffer(text[-half:], np.uint8)])[None]
 
 
+def _scene(shape, seed):
+    """Blocks of colours with some noise."""
+    rng = np.random.default_rng(seed)
+    blocks = rng.uniform(0, 0.9, (*shape[:-2], -(-shape[-2] // 32), -(-shape[-1] // 32)))
+    return blocks.repeat(32, -2).repeat(32, -1)[..., : shape[-2], : shape[-1]] + rng.uniform(0, 0.1, shape)
+
+
+def _batch(one, shape):
+    """Further elements of a batch are the first one moved."""
+    return np.concatenate([np.roll(one, 5 * i, -1) for i in range(shape[0])])
+
+
 def make_input(spec):
     """The array of one input of a [[model.run]] row."""
     kind, shape = spec["kind"], spec.get("shape", [])
     array = {
-        "text": lambda: pixels(draw_line(SENTENCE, shape[2], shape[3])),
-        "page": lambda: _page(shape),
+        "text": lambda: _batch(pixels(draw_line(SENTENCE, shape[2], shape[3])), shape),
+        "page": lambda: _batch(_page(shape), shape),
         "chord": lambda: _chord(shape, spec["rate"]),
-        "bytes": lambda: _bytes(shape),
+        "scene": lambda: _scene(shape, spec["seed"]),
+        "bytes": lambda: _batch(_bytes(shape), shape),
         "uniform": lambda: np.random.default_rng(spec["seed"]).uniform(0, 1, shape),
         "normal": lambda: np.random.default_rng(spec["seed"]).normal(0, 1, shape),
         "tokens": lambda: np.random.default_rng(spec["seed"]).integers(0, spec["below"], shape),
         "mask": lambda: np.arange(shape[1]) < shape[1] - spec["padding"] * np.arange(1, shape[0] + 1)[:, None],
+        "frame": lambda: np.broadcast_to(np.arange(shape[2]) < shape[2] - 16 * np.arange(shape[0])[:, None, None], shape),
         "zeros": lambda: np.zeros(shape),
         "value": lambda: np.array(spec["value"]),
     }[kind]()

@@ -56,7 +56,7 @@ public:
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
-        for (Value buffer : entry.group.written)
+        for (Value buffer : SmallVector<Value>(entry.group.written))
           dropUnread(buffer);
       }
     emit();
@@ -86,7 +86,8 @@ private:
   void hoistGuards() {
     llvm::StringSet<> bound = getSymbolsBoundHere();
     auto isBoundHere = [&](StringRef symbol) { return bound.contains(symbol); };
-    for (GuardOp guard : llvm::reverse(llvm::to_vector(block.getOps<GuardOp>())))
+    SmallVector<GuardOp> guards = llvm::to_vector(block.getOps<GuardOp>());
+    for (GuardOp guard : llvm::reverse(guards))
       if (!Expr(guard.getCondition()).usesAny(isBoundHere))
         guard->moveBefore(&block, block.begin());
   }
@@ -336,11 +337,13 @@ private:
       user->erase();
       eraseIfDead(value);
     }
+    for (Entry &entry : entries) // several groups may have written parts of it
+      llvm::erase(entry.group.written, buffer);
     buffer.getDefiningOp()->erase();
   }
 
   static void eraseIfDead(Operation *op) {
-    llvm::SmallSetVector<Operation *, 8> list; // an operand may be one twice
+    llvm::SmallSetVector<Operation *, 8> list; // an op may use another one twice
     list.insert(op);
     while (!list.empty()) {
       Operation *next = list.pop_back_val();

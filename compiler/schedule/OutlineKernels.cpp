@@ -3,13 +3,14 @@
 // A fused group becomes a `loop.kernel` whose arguments are the buffers it shares with
 // the rest of the program; buffers of its own become slices in the kernel's scratch.
 // Shape symbols are renamed s0, s1, ... in the order of use, so that equal work has equal
-// text whatever the user called things. A kernel's name is what it does plus a hash of
-// that text; equal kernels are one kernel, launched several times.
+// text whatever the user called things; sums of symbols that count as one are one (ShareOffsets.cpp). A kernel's name
+// is what it does plus a hash of that text; equal kernels are one kernel, launched several times.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/schedule/ShareOffsets.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -68,8 +69,9 @@ public:
   Outliner(ModuleOp module) : module(module), moduleBuilder(OpBuilder::atBlockBegin(module.getBody())) {}
 
   void outline(FusedOp fused, const SymbolRanges &symbols) {
+    SharedOffsets offsets = shareOffsets(fused, symbols);
     SmallVector<std::string> names = collectSymbols(fused);
-    replace(fused, takeLocals(fused, symbols), int64_t(fused.getParallel()), names);
+    replace(fused, takeLocals(fused, symbols), int64_t(fused.getParallel()), names, offsets);
   }
 
   /// Its groups are no kernels of their own. What several of them use lies outside.
@@ -172,12 +174,15 @@ private:
   }
 
   /// A launch of a kernel that does what `op`, a group or a recurrence, says.
-  void replace(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names) {
+  void replace(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names,
+               const SharedOffsets &offsets = {}) {
     OpBuilder b(op);
     KernelOp kernel = createKernel(op, buffers, parallel, names);
     SmallVector<Expr> values;
-    for (StringRef name : names)
-      values.push_back(Expr::symbol(b.getContext(), name));
+    for (StringRef name : names) {
+      auto *offset = llvm::find_if(offsets, [&](const auto &pair) { return pair.first == name; });
+      values.push_back(offset == offsets.end() ? Expr::symbol(b.getContext(), name) : offset->second);
+    }
     LaunchOp::create(b, op->getLoc(), FlatSymbolRefAttr::get(deduplicate(kernel, getStem(op))), buffers,
                      prim::getExprArray(b.getContext(), values));
     op->erase();

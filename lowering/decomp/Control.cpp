@@ -9,8 +9,13 @@
 // code for settings that the inputs' shapes exclude.
 //
 // Dims that differ between the branches become symbols, which have the values that the branch taken
-// gives them. Ranks must agree: no type joins two. Where they do not, a condition on sizes alone
-// takes the branch that the sizes' hints take, and a guard says so.
+// gives them. Ranks must agree: no type joins two. Where they do not, the importer forks: the nodes
+// that depend on the If become part of its branches, each with the ranks that it has there, and what
+// is joined is what they come to. Often only one of the branches can go on, and the other is a guard;
+// if the condition is on sizes alone, the guard stands on entry and there is no If.
+//
+// Where nothing of that helps, a condition on sizes alone takes the branch that the sizes' hints take,
+// and a guard says so.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -32,22 +37,40 @@ struct Branch {
   std::vector<Diagnostic> reports;
 };
 
+/// What a branch gives, or what the nodes behind it give where it has them inside.
+std::optional<Values> branchOf(NodeContext &n, StringRef name) {
+  std::optional<Values> outputs = n.subgraph(name);
+  return outputs && n.hasRest() ? n.takeRest(*outputs) : outputs;
+}
+
 class Conditional {
 public:
   Conditional(NodeContext &n, Value condition) : n(n), condition(condition) {}
 
-  /// The results; nothing if the branches cannot be joined, with what is to be said about it in `reports`.
-  std::optional<Values> build(std::vector<Diagnostic> &reports) {
+  /// The results; nothing if the branches cannot be joined, with what is to be said about it in `reports`, or if only
+  /// one of them can run and `joinsGuards` is false.
+  std::optional<Values> build(std::vector<Diagnostic> &reports, bool joinsGuards) {
     bool isComplete = import(thenBranch, "then_branch");
     isComplete &= import(elseBranch, "else_branch");
     bool isNone = !thenBranch.impossible.empty() && !elseBranch.impossible.empty();
     std::optional<Values> results;
+    if (isComplete && !joinsGuards && onlyBranch())
+      return std::nullopt;
     if (isComplete && !isNone && n.attempt([&] { return join(results); }, reports))
       return results;
     for (Branch *branch : {&thenBranch, &elseBranch})
       if (!isComplete || isNone)
         std::move(branch->reports.begin(), branch->reports.end(), std::back_inserter(reports));
     return std::nullopt;
+  }
+
+  /// Whether the results of the branches differ in rank.
+  bool haveRanksDiffered() const { return ranksDiffer; }
+  /// The only branch that can run, if there is just one.
+  std::optional<bool> onlyBranch() const {
+    if (thenBranch.impossible.empty() == elseBranch.impossible.empty())
+      return std::nullopt;
+    return thenBranch.impossible.empty();
   }
 
 private:
@@ -68,7 +91,7 @@ private:
           OpBuilder::InsertionGuard guard(builder);
           builder.createBlock(&branch.region);
           bool was = n.shapes.setConditional(true);
-          std::optional<Values> outputs = n.subgraph(name);
+          std::optional<Values> outputs = branchOf(n, name);
           n.shapes.setConditional(was);
           branch.values = outputs.value_or(Values());
           return outputs.has_value();
@@ -107,7 +130,7 @@ private:
     if (!elseBranch.impossible.empty())
       endRun(elseBranch, thenBranch);
     size_t count = thenBranch.values.size();
-    if (count != elseBranch.values.size() || count < n.outputCount()) {
+    if (count != elseBranch.values.size() || (count < n.outputCount() && !n.hasRest())) {
       n.fail(DiagId::BranchResults, count, elseBranch.values.size(), n.outputCount());
       return false;
     }
@@ -122,6 +145,7 @@ private:
         joined = joinTypes(a, b);
       }
       if (!joined) {
+        ranksDiffer |= n.rank(a) != n.rank(b);
         n.fail(DiagId::BranchTypes, "output " + std::to_string(i), a.getType(), b.getType());
         return false;
       }
@@ -189,6 +213,7 @@ private:
   Value condition;
   Branch thenBranch{.loc = n.getLoc()}, elseBranch{.loc = n.getLoc()};
   SmallVector<JoinedAttr> joined;
+  bool ranksDiffer = false;
 };
 
 } // namespace
@@ -198,17 +223,26 @@ Values conditional(NodeContext &n) {
   if (!condition || !n.isBool(condition))
     return {n.fail(DiagId::WrongInputType, 0, n.elementType(condition), "bool is needed")};
   std::optional<Expr> known = n.knownCondition(condition);
+  bool isOfSizes = known && !n.shapes.isBoundInside(*known);
   std::vector<Diagnostic> reports;
-  if (!known || !known->isConstant())
-    if (std::optional<Values> results = Conditional(n, condition).build(reports))
+  std::optional<bool> only;
+  if (!known || !known->isConstant()) {
+    Conditional both(n, condition);
+    ShapeScope before = n.shapes;
+    if (std::optional<Values> results = both.build(reports, /*joinsGuards=*/!n.hasRest() || !isOfSizes))
       return *results;
-  if (!known || n.shapes.isBoundInside(*known)) {
+    only = both.onlyBranch();
+    n.shapes = before;
+    if (both.haveRanksDiffered() && n.fork())
+      return {};
+  }
+  if (!isOfSizes) {
     n.report(std::move(reports));
     return {};
   }
-  bool isTaken = n.shapes.atHints(*known).value_or(1) != 0;
+  bool isTaken = only.value_or(n.shapes.atHints(*known).value_or(1) != 0);
   n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
-  std::optional<Values> outputs = n.subgraph(isTaken ? "then_branch" : "else_branch");
+  std::optional<Values> outputs = branchOf(n, isTaken ? "then_branch" : "else_branch");
   return outputs ? *outputs : Values();
 }
 

@@ -31,6 +31,11 @@ struct ImportHooks {
   /// Imports the nodes of a subgraph at the insertion point, its inputs being these values; its outputs, or nothing
   /// after a diagnostic.
   std::function<std::optional<Values>(const onnx::GraphProto &, llvm::ArrayRef<Value>)> subgraph;
+  /// Imports the nodes that depend on the node's outputs at the insertion point, these being its outputs; what of their
+  /// values the graph around gives, or nothing after a diagnostic. Null where they are imported behind the node.
+  std::function<std::optional<Values>(llvm::ArrayRef<Value>)> rest;
+  /// Whether the node may ask for `rest`.
+  bool canFork = false;
 };
 
 class NodeContext : public PrimBuilder {
@@ -88,6 +93,16 @@ public:
   Type valueType(llvm::StringRef name);
   std::optional<Values> subgraph(llvm::StringRef name, llvm::ArrayRef<Value> inputs = {});
   uint64_t nextStream() { return hooks.nextStream(); }
+  /// Asks to be decomposed again with `hasRest`; false where that cannot be.
+  bool fork() { return isForking = hooks.canFork; }
+  bool isFork() const { return isForking; }
+  bool hasRest() const { return bool(hooks.rest); }
+  /// What ImportHooks::rest says; the node's results are then these.
+  std::optional<Values> takeRest(llvm::ArrayRef<Value> outputs) {
+    hasTaken = true;
+    return hooks.rest(outputs);
+  }
+  bool hasTakenRest() const { return hasTaken; }
 
   /// The attribute `axis`, non-negative, of `rank` dims.
   std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");
@@ -102,6 +117,7 @@ private:
   int64_t version;
   llvm::ArrayRef<Value> inputs;
   const ImportHooks &hooks;
+  bool isForking = false, hasTaken = false;
 };
 
 } // namespace ptc::decomp

@@ -19,12 +19,16 @@
 #include "lowering/onnx/FunctionBody.h"
 #include "lowering/onnx/Tensors.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::onnx_import;
 using decomp::Values;
 using onnx::NodeProto;
+
+/// Each If that has the rest of its graph in both branches doubles that: 2^MAX_FORKS copies at most.
+static constexpr unsigned MAX_FORKS = 4;
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -64,10 +68,25 @@ GraphImporter::GraphImporter(OpBuilder &builder, decomp::ShapeScope &shapes, con
     : taps(options.taps), builder(builder), shapes(shapes), file(file), options(options),
       opsets(file.proto().opset_import()), functions(file.proto()), entry(builder.getInsertionBlock()) {}
 
+template <typename Range> static std::vector<const NodeProto *> pointersTo(const Range &nodes) {
+  std::vector<const NodeProto *> pointers;
+  for (const NodeProto &node : nodes)
+    pointers.push_back(&node);
+  return pointers;
+}
+
+template <typename Range> static std::vector<std::string> namesOf(const Range &values) {
+  std::vector<std::string> names;
+  for (const onnx::ValueInfoProto &value : values)
+    names.push_back(value.name());
+  return names;
+}
+
 bool GraphImporter::importGraph(const onnx::GraphProto &graph, NameScope &scope) {
   for (const onnx::TensorProto &tensor : graph.initializer())
     scope.setInitializer(tensor);
-  return importNodes(graph.node(), Frame{scope, opsets, "", 0});
+  std::vector<std::string> results = namesOf(graph.output());
+  return importNodes(pointersTo(graph.node()), Frame{scope, opsets, "", 0, results});
 }
 
 std::optional<Values> GraphImporter::outputsOf(const onnx::GraphProto &graph, NameScope &scope) {
@@ -93,22 +112,90 @@ std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &grap
     scope.setInitializer(tensor);
   for (int i = 0; i < graph.input_size(); ++i)
     scope.set(graph.input(i).name(), i < int(inputs.size()) ? inputs[i] : Value());
-  bool isComplete = importNodes(graph.node(), Frame{scope, frame.opsets, frame.path, frame.depth + 1});
+  std::vector<std::string> results = namesOf(graph.output());
+  bool isComplete = importNodes(pointersTo(graph.node()),
+                                Frame{scope, frame.opsets, frame.path, frame.depth + 1, results, frame.forks});
   std::optional<Values> outputs = outputsOf(graph, scope);
   return isComplete ? outputs : std::nullopt;
 }
 
-template <typename Nodes> bool GraphImporter::importNodes(const Nodes &nodes, const Frame &frame) {
+bool GraphImporter::importNodes(Nodes nodes, const Frame &frame) {
   bool isComplete = true;
-  for (const NodeProto &node : nodes) {
+  for (; !nodes.empty(); nodes = nodes.drop_front()) {
+    const NodeProto &node = *nodes.front();
     if (++nodeCount > options.maxNodes) {
       if (nodeCount == options.maxNodes + 1)
         diagnose(nodeLocation(builder.getContext(), node, frame.path), DiagId::TooManyNodes, options.maxNodes);
       return false;
     }
-    isComplete &= importNode(node, frame);
+    Outcome outcome = importNode(node, frame);
+    if (outcome == Outcome::Forks)
+      return isComplete & importFork(node, nodes.drop_front(), frame);
+    isComplete &= outcome == Outcome::Complete;
   }
   return isComplete;
+}
+
+//===----------------------------------------------------------------------===//
+// Ifs whose results differ in rank
+//===----------------------------------------------------------------------===//
+
+/// Names that the nodes of a graph use, their own ones among them.
+static void collectUses(const NodeProto &node, llvm::StringSet<> &names) {
+  names.insert_range(node.input());
+  for (const onnx::AttributeProto &attribute : node.attribute()) {
+    auto collect = [&](const onnx::GraphProto &graph) {
+      for (const NodeProto &inner : graph.node())
+        collectUses(inner, names);
+      for (const onnx::ValueInfoProto &output : graph.output())
+        names.insert(output.name());
+    };
+    if (attribute.has_g())
+      collect(attribute.g());
+    for (const onnx::GraphProto &graph : attribute.graphs())
+      collect(graph);
+  }
+}
+
+/// No type joins such results: the nodes that depend on them are imported once in each branch, behind its own nodes,
+/// and the If gives what of theirs the graph gives. All others come first.
+bool GraphImporter::importFork(const NodeProto &node, Nodes later, const Frame &frame) {
+  llvm::StringSet<> dependent;
+  dependent.insert_range(node.output());
+  std::vector<const NodeProto *> before, rest;
+  for (const NodeProto *next : later) {
+    llvm::StringSet<> uses;
+    collectUses(*next, uses);
+    bool isDependent = llvm::any_of(uses, [&](const auto &use) { return dependent.contains(use.getKey()); });
+    (isDependent ? rest : before).push_back(next);
+    if (isDependent)
+      dependent.insert_range(next->output());
+  }
+  dependent.erase(""); // outputs that are left out
+  std::vector<std::string> results;
+  llvm::copy_if(frame.results, std::back_inserter(results),
+                [&](const std::string &name) { return dependent.contains(name); });
+  bool isComplete = importNodes(before, frame);
+  Frame inner = frame;
+  inner.results = results;
+  Nodes behind = rest;
+  return isComplete & (importNode(node, inner, &behind) == Outcome::Complete);
+}
+
+/// The nodes behind an If, with these values for its outputs; the values that `results` names.
+std::optional<Values> GraphImporter::importRest(const NodeProto &node, ArrayRef<Value> outputs, Nodes rest,
+                                                ArrayRef<std::string> results, const Frame &frame) {
+  NameScope scope(&frame.scope);
+  for (auto [name, value] : llvm::zip(node.output(), outputs))
+    scope.set(name, value);
+  bool isComplete =
+      importNodes(rest, Frame{scope, frame.opsets, frame.path, frame.depth + 1, results, frame.forks + 1});
+  Values values;
+  for (const std::string &name : results) {
+    NameScope::Entry *slot = scope.find(name);
+    values.push_back(slot ? valueOf(*slot) : Value());
+  }
+  return isComplete && llvm::all_of(values, [](Value v) { return bool(v); }) ? std::optional(values) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,7 +207,7 @@ void GraphImporter::fail(const NodeProto &node, const Frame &frame) {
     frame.scope.set(output, {});
 }
 
-bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
+GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Frame &frame, const Nodes *rest) {
   Location loc = nodeLocation(builder.getContext(), node, frame.path);
   SmallVector<Value> inputs;
   for (const std::string &name : node.input()) {
@@ -129,23 +216,25 @@ bool GraphImporter::importNode(const NodeProto &node, const Frame &frame) {
     Value value = slot ? valueOf(*slot) : Value();
     if (!value && !isAbsent) {
       fail(node, frame); // its producer has been reported
-      return false;
+      return Outcome::Failed;
     }
     inputs.push_back(value);
   }
-  bool isComplete, isCall = false;
+  Outcome outcome;
+  bool isCall = false;
+  auto outcomeOf = [](bool isComplete) { return isComplete ? Outcome::Complete : Outcome::Failed; };
   if (const onnx::FunctionProto *function = functions.find(node))
-    isComplete = expand(node, frame, inputs, loc, *function), isCall = true;
+    outcome = outcomeOf(expand(node, frame, inputs, loc, *function)), isCall = true;
   else if (const decomp::OnnxOp *op =
                decomp::findOnnxOp(node.domain(), node.op_type(), frame.opsets.operatorVersion(node)))
-    isComplete = decompose(node, frame, inputs, loc, op->decompose);
+    outcome = decompose(node, frame, inputs, loc, op->decompose, rest);
   else
-    isComplete = expandSchema(node, frame, inputs, loc);
-  if (!isComplete)
+    outcome = outcomeOf(expandSchema(node, frame, inputs, loc));
+  if (outcome == Outcome::Failed)
     fail(node, frame);
-  else if (!taps.empty() && schemaDepth == 0)
+  else if (outcome == Outcome::Complete && !taps.empty() && schemaDepth == 0)
     tapOutputs(node, frame, loc, isCall);
-  return isComplete;
+  return outcome;
 }
 
 /// Taps of the node's outputs, as far as --tap asks for them. Those of a call have been met by a pattern inside.
@@ -212,8 +301,8 @@ static bool fitTypes(decomp::NodeContext &context, const NodeProto &node, ArrayR
   return false;
 }
 
-bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc,
-                              decomp::Decomposition function) {
+GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs,
+                                                Location loc, decomp::Decomposition function, const Nodes *rest) {
   decomp::ImportHooks hooks;
   hooks.tensor = [&](const onnx::TensorProto &tensor, Location where) {
     return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name());
@@ -226,6 +315,9 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
   hooks.subgraph = [&](const onnx::GraphProto &graph, ArrayRef<Value> values) {
     return importSubgraph(graph, values, frame);
   };
+  if (rest)
+    hooks.rest = [&](ArrayRef<Value> outputs) { return importRest(node, outputs, *rest, frame.results, frame); };
+  hooks.canFork = !rest && frame.forks < MAX_FORKS && frame.depth < options.maxDepth;
   decomp::NodeContext context(builder, loc, shapes, node, frame.opsets.operatorVersion(node), inputs, hooks);
   const onnx::OpSchema *schema = frame.opsets.schema(node);
   int needed = schema ? schema->min_input() : 0;
@@ -233,32 +325,39 @@ bool GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRe
     bool isOptional =
         schema && i < int(schema->inputs().size()) && schema->inputs()[i].GetOption() == onnx::OpSchema::Optional;
     if (!isOptional && !context.input(i))
-      return false;
+      return Outcome::Failed;
   }
   if (schema && !checkTypes(context, *schema, inputs))
-    return false;
+    return Outcome::Failed;
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
   Values outputs = function(context);
+  if (context.isFork())
+    return Outcome::Forks;
   if (context.hasFailed())
-    return false;
+    return Outcome::Failed;
   // Of strings, what only moves elements is sound; a schema may allow more.
   bool hasHandles = llvm::any_of(inputs, [](Value v) { return v && prim::isHandle(prim::getElementType(v)); });
   if ((!schema || hasHandles) && !fitTypes(context, node, inputs,
                                            before           ? before->getNextNode()
                                            : block->empty() ? nullptr
                                                             : &block->front()))
-    return false;
+    return Outcome::Failed;
+  if (context.hasTakenRest()) {
+    for (auto [name, value] : llvm::zip_equal(frame.results, outputs))
+      frame.scope.set(name, value);
+    return Outcome::Complete;
+  }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty())
       continue;
     if (i >= int(outputs.size()) || !outputs[i]) {
       context.fail(DiagId::UnsupportedForm, "output " + std::to_string(i) + " of " + node.op_type());
-      return false;
+      return Outcome::Failed;
     }
     frame.scope.set(node.output(i), outputs[i]);
   }
-  return true;
+  return Outcome::Complete;
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,7 +385,8 @@ bool GraphImporter::expand(const NodeProto &node, const Frame &frame, ArrayRef<V
   std::vector<NodeProto> body(function.node().begin(), function.node().end());
   for (NodeProto &inner : body)
     bindAttributes(inner, node, function);
-  if (!importNodes(body, Frame{scope, bodyOpsets, path, frame.depth + 1}))
+  std::vector<std::string> results(function.output().begin(), function.output().end());
+  if (!importNodes(pointersTo(body), Frame{scope, bodyOpsets, path, frame.depth + 1, results, frame.forks}))
     return false;
   for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i) {
     NameScope::Entry *slot = scope.find(function.output(i));

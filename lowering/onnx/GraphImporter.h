@@ -52,12 +52,20 @@ private:
     const Opsets &opsets;
     std::string path;
     unsigned depth;
+    llvm::ArrayRef<std::string> results; // the names that are asked for once the nodes are imported
+    unsigned forks = 0;                  // Ifs around it that have the rest of their graph inside
   };
+  using Nodes = llvm::ArrayRef<const onnx::NodeProto *>;
+  /// What importing a node came to. `Forks`: an If whose results differ in rank, of which nothing has been reported.
+  enum class Outcome { Complete, Failed, Forks };
 
-  template <typename Nodes> bool importNodes(const Nodes &nodes, const Frame &frame);
-  bool importNode(const onnx::NodeProto &node, const Frame &frame);
-  bool decompose(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
-                 mlir::Location loc, decomp::Decomposition function);
+  bool importNodes(Nodes nodes, const Frame &frame);
+  Outcome importNode(const onnx::NodeProto &node, const Frame &frame, const Nodes *rest = nullptr);
+  bool importFork(const onnx::NodeProto &node, Nodes later, const Frame &frame);
+  Outcome decompose(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
+                    mlir::Location loc, decomp::Decomposition function, const Nodes *rest);
+  std::optional<decomp::Values> importRest(const onnx::NodeProto &node, llvm::ArrayRef<mlir::Value> outputs, Nodes rest,
+                                           llvm::ArrayRef<std::string> results, const Frame &frame);
   bool expand(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs, mlir::Location loc,
               const onnx::FunctionProto &function);
   bool expandSchema(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,

@@ -20,6 +20,38 @@ def feed(**inputs):
 FLOAT = np.float32
 
 CASES = {
+    "branches of other ranks, of which what follows fits both": (
+        """g (float[a, b, c] x, bool flag, float[4] w) => (float[n] y, float[m] z) {
+          u = If (flag) <
+            then_branch = t () => (float[p] flat) { one = Constant <value_ints = [-1]> () flat = Reshape (x, one) },
+            else_branch = e () => (float[a, b, c] same) { same = Identity (x) }
+          >
+          other = Exp (w)
+          v = Mul (u, u)
+          axis = Constant <value_ints = [-1]> ()
+          y = Reshape (v, axis)
+          shape = Shape (v)
+          rank = Size (shape)
+          k = Cast <to = 1> (rank)
+          z = Mul (k, other)
+        }""", [feed(x=(a, b, c), flag=flag, w=(4,)) for a, b, c, flag in ((2, 3, 4, True), (1, 1, 1, False), (3, 1, 5, False))]),
+    "a branch of a rank that what follows excludes": (
+        """g (float[n, time] x, float[3] w) => (float[n, 1, m] y) {
+          axis = Constant <value_ints = [1]> ()
+          two = Constant <value_ints = [1]> ()
+          shape = Shape (x)
+          index = Constant <value_int = 1> ()
+          size = Gather (shape, index)
+          wanted = Constant <value_int = 7> ()
+          fits = Equal (size, wanted)
+          u = If (fits) <
+            then_branch = t () => (float[n, 1, time] wide) { wide = Unsqueeze (x, two) },
+            else_branch = e () => (float[n, time] same) { same = Identity (x) }
+          >
+          kernel = Reshape (w, dims)
+          y = Conv <pads = [1, 1]> (u, kernel)
+        }""".replace("kernel = ", "dims = Constant <value_ints = [1, 1, 3]> ()\n          kernel = "),
+        [feed(x=(n, 7), w=(3,)) for n in (1, 2, 5)]),
     "scan over time that is free": (
         """g (float[3] h, float[time, 3] x) => (float[3] y, float[time, 3] rows) {
           y, rows = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] t, float[3] r) {

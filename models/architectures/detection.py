@@ -1,0 +1,152 @@
+"""Detectors whose results have as many rows as they find: torchvision's, and a small one of the YOLO kind with its NMS."""
+
+import torch
+
+
+class _Lists(torch.nn.Module):
+    """One image of any size to the fields of its detections, in the pixels of that image."""
+
+    def __init__(self, model, fields):
+        super().__init__()
+        self.model, self.fields = model, fields
+
+    def forward(self, image):
+        found = self.model([image])
+        found = found[1][0] if isinstance(found, tuple) else found[0]
+        return tuple(found[field] for field in self.fields)
+
+
+def _scene(channels, height, width):
+    """Blocks of colours with some noise: unlike noise alone, it differs from place to place for deep layers too."""
+    blocks = torch.rand(1, channels, height // 40 + 1, width // 40 + 1)
+    return torch.nn.functional.interpolate(blocks, (height, width))[0] * 0.9 + torch.rand(channels, height, width) * 0.1
+
+
+def _widen(model, regression):
+    """Weights that keep the variance of what goes through them: with small ones all places look the same, scores are tied
+    and their order is rounding. Those whose names contain one of `regression` are kept small: boxes are not to explode."""
+    for name, module in model.named_modules():
+        if isinstance(module, (torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.Linear)):
+            torch.nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if any(word in name for word in regression):
+                module.weight.data *= 0.2
+
+
+REGRESSION = ("bbox_pred", "bbox_reg", "regression_head", "box_predictor.bbox")
+
+
+def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "labels"), **arguments):
+    def make():
+        import torchvision
+
+        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, **arguments)
+        _widen(model, REGRESSION)
+        return _Lists(model, fields), (_scene(*size),), {"image": {1: "height", 2: "width"}}, list(fields)
+
+    return make
+
+
+def _convolve(inputs, outputs, size=1, stride=1):
+    return torch.nn.Sequential(torch.nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False), torch.nn.BatchNorm2d(outputs), torch.nn.SiLU())
+
+
+class _Split(torch.nn.Module):
+    """A stage whose half goes through bottlenecks, each of which is kept."""
+
+    def __init__(self, inputs, outputs, depth):
+        super().__init__()
+        self.half = outputs // 2
+        self.enter = _convolve(inputs, outputs)
+        self.blocks = torch.nn.ModuleList(torch.nn.Sequential(_convolve(self.half, self.half, 3), _convolve(self.half, self.half, 3)) for _ in range(depth))
+        self.leave = _convolve((2 + depth) * self.half, outputs)
+
+    def forward(self, x):
+        parts = list(self.enter(x).split(self.half, 1))
+        for block in self.blocks:
+            parts.append(parts[-1] + block(parts[-1]))
+        return self.leave(torch.cat(parts, 1))
+
+
+class _Pyramid(torch.nn.Module):
+    """Three levels of an image, upsampled and joined; boxes as expectations over bins; scores of classes."""
+
+    CLASSES, BINS = 20, 16
+
+    def __init__(self):
+        super().__init__()
+        widths = (16, 32, 64, 128, 256)
+        self.stages = torch.nn.ModuleList(torch.nn.Sequential(_convolve(a, b, 3, 2), _Split(b, b, 1)) for a, b in zip((3, *widths), widths))
+        self.pool = torch.nn.MaxPool2d(5, 1, 2)
+        self.join = _convolve(4 * 256, 256)
+        self.up = torch.nn.Upsample(scale_factor=2.0)
+        self.up4, self.up3 = _Split(256 + 128, 128, 1), _Split(128 + 64, 64, 1)
+        channels = (64, 128, 256)
+        self.boxes = torch.nn.ModuleList(torch.nn.Conv2d(c, 4 * self.BINS, 1) for c in channels)
+        self.classes = torch.nn.ModuleList(torch.nn.Conv2d(c, self.CLASSES, 1) for c in channels)
+        _widen(self, ("boxes",))
+
+    def levels(self, x):
+        kept = []
+        for stage in self.stages:
+            x = stage(x)
+            kept.append(x)
+        pooled = [x]
+        for _ in range(3):
+            pooled.append(self.pool(pooled[-1]))
+        p5 = self.join(torch.cat(pooled, 1))
+        p4 = self.up4(torch.cat([self.up(p5), kept[3]], 1))
+        return self.up3(torch.cat([self.up(p4), kept[2]], 1)), p4, p5
+
+    def forward(self, image):
+        boxes, scores = [], []
+        for level, (x, box, kind) in enumerate(zip(self.levels(image), self.boxes, self.classes)):
+            stride = 8 << level
+            rows, columns = torch.meshgrid(torch.arange(x.shape[2]), torch.arange(x.shape[3]), indexing="ij")
+            centre = (torch.stack([columns, rows]).reshape(1, 2, -1) + 0.5) * stride
+            bins = box(x).reshape(x.shape[0], 4, self.BINS, -1).softmax(2)
+            reach = (bins * torch.arange(self.BINS, dtype=torch.float32).reshape(1, 1, -1, 1)).sum(2) * stride
+            boxes.append(torch.cat([centre - reach[:, :2], centre + reach[:, 2:]], 1))
+            scores.append(kind(x).flatten(2).sigmoid())
+        return torch.cat(boxes, 2), torch.cat(scores, 2)
+
+
+class _Suppressed(torch.nn.Module):
+    """The detections of one image over a score, those that overlap a better one of their class taken away."""
+
+    def __init__(self):
+        from torchvision.ops import nms
+
+        super().__init__()
+        self.model, self.suppress = _Pyramid(), nms
+
+    def forward(self, image, threshold):
+        boxes, scores = self.model(image)
+        best, label = scores[0].max(0)
+        kept = (best > threshold).nonzero().squeeze(1)
+        boxes, best, label = boxes[0].transpose(0, 1)[kept], best[kept], label[kept]
+        found = self.suppress(boxes + label[:, None] * 4096.0, best, 0.5)
+        return boxes[found], best[found], label[found]
+
+
+def _yolo():
+    image = {0: "batch", 2: "height", 3: "width"}
+    return _Pyramid(), (torch.stack([_scene(3, 192, 256), _scene(3, 192, 256)]),), {"image": image}, ["boxes", "scores"]
+
+
+def _yolo_nms():
+    return _Suppressed(), (_scene(3, 192, 256)[None], torch.tensor(0.6)), {"image": {2: "height", 3: "width"}, "threshold": {}}, ["boxes", "scores", "labels"]
+
+
+SMALL = {"min_size": 224, "max_size": 416}
+MODELS = {
+    "yolo": _yolo,
+    "yolo_nms": _yolo_nms,
+    "ssdlite320": torchvision_detector("ssdlite320_mobilenet_v3_large"),
+    "ssd300_vgg16": torchvision_detector("ssd300_vgg16"),
+    "retinanet": torchvision_detector("retinanet_resnet50_fpn", **SMALL),
+    "fcos": torchvision_detector("fcos_resnet50_fpn", **SMALL),
+    "fasterrcnn_mobilenet": torchvision_detector("fasterrcnn_mobilenet_v3_large_320_fpn"),
+    "fasterrcnn_resnet50": torchvision_detector("fasterrcnn_resnet50_fpn", **SMALL),
+    "maskrcnn_resnet50": torchvision_detector("maskrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "masks"), **SMALL),
+    "keypointrcnn_resnet50": torchvision_detector("keypointrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "keypoints"), **SMALL),
+}

@@ -1,0 +1,50 @@
+"""Speech and recommendation."""
+
+import torch
+
+
+class _Speech(torch.nn.Module):
+    """A spectrogram through convolutions and LSTMs of both directions to letters, as DeepSpeech 2 does it."""
+
+    def __init__(self, bands=80, width=256, letters=29):
+        super().__init__()
+        self.convolutions = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 32, (11, 5), (2, 2), (5, 2)), torch.nn.BatchNorm2d(32), torch.nn.Hardtanh(0, 20),
+            torch.nn.Conv2d(32, 32, (11, 5), (2, 1), (5, 2)), torch.nn.BatchNorm2d(32), torch.nn.Hardtanh(0, 20))
+        self.cells = torch.nn.LSTM(32 * bands // 4, width, 3, bidirectional=True)
+        self.out = torch.nn.Linear(2 * width, letters)
+
+    def forward(self, spectrogram):
+        x = self.convolutions(spectrogram[:, None]).flatten(1, 2).permute(2, 0, 1)
+        return self.out(self.cells(x)[0]).log_softmax(2)
+
+
+def _deepspeech():
+    return _Speech(), (torch.rand(2, 80, 60),), {"spectrogram": {0: "batch", 2: "frames"}}, ["letters"]
+
+
+class _Recommender(torch.nn.Module):
+    """Dense features and one category a table; products of all pairs; a last network, as DLRM does it."""
+
+    def __init__(self, tables=8, rows=1000, width=32):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.Embedding(rows, width) for _ in range(tables))
+        self.bottom = torch.nn.Sequential(torch.nn.Linear(13, 64), torch.nn.ReLU(), torch.nn.Linear(64, width), torch.nn.ReLU())
+        pairs = (tables + 1) * tables // 2
+        self.top = torch.nn.Sequential(torch.nn.Linear(width + pairs, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1), torch.nn.Sigmoid())
+        self.register_buffer("rows", torch.tril_indices(tables + 1, tables + 1, -1)[0])
+        self.register_buffer("columns", torch.tril_indices(tables + 1, tables + 1, -1)[1])
+
+    def forward(self, dense, categories):
+        x = self.bottom(dense)
+        vectors = torch.stack([x] + [table(categories[:, i]) for i, table in enumerate(self.tables)], 1)
+        products = torch.bmm(vectors, vectors.transpose(1, 2))
+        return self.top(torch.cat([x, products[:, self.rows, self.columns]], 1))
+
+
+def _dlrm():
+    inputs = (torch.rand(4, 13), torch.arange(4 * 8).reshape(4, 8) * 37 % 1000)
+    return _Recommender(), inputs, {"dense": {0: "batch"}, "categories": {0: "batch"}}, ["click"]
+
+
+MODELS = {"deepspeech": _deepspeech, "dlrm": _dlrm}
