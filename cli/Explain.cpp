@@ -3,6 +3,7 @@
 #include "cli/Verb.h"
 #include "compiler/DiagnosticAdvice.h"
 #include "ir/loop/Loop.h"
+#include "ir/prim/Variants.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -77,10 +78,13 @@ static Error explainModel(Session &session, const ExplainOptions &options) {
     return error;
   for (auto program : compilation.getModule().getOps<loop::ProgramOp>()) {
     unsigned index = 0;
+    std::string variant = prim::getVariantName(program);
     program.walk([&](loop::LaunchOp launch) {
       std::string nodes = join(nodesOf(launch.getLoc()), ", ");
       if (matches(nodes, options.node)) {
         hasMatch = true;
+        if (!variant.empty())
+          session.out << "variant " << std::exchange(variant, "") << ":\n";
         session.out << "launch " << index << ": " << launch.getKernel() << ": " << nodes << '\n';
       }
       ++index;

@@ -9,6 +9,7 @@
 #include "cli/Verb.h"
 #include "compiler/memory/ArenaUse.h"
 #include "ir/loop/Loop.h"
+#include "ir/prim/Variants.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,11 +40,15 @@ static int64_t atHint(const json::Object &object, StringRef key) {
   return amount ? amount->getInteger("at_hint").value_or(0) : 0;
 }
 
-static void printKernels(raw_ostream &os, const json::Object &manifest) {
-  os << "kernels: kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
+/// " of seq=128", or nothing for the general program.
+static std::string ofVariant(StringRef variant) { return variant.empty() ? "" : " of " + variant.str(); }
+
+/// Those of one program, and their sums.
+static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json::Object *> kernels) {
+  os << "kernels" << ofVariant(variant) << ": kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
   int64_t launches = 0, flops = 0, bytes = 0, weights = 0;
-  for (const json::Value &value : *manifest.getArray("kernels")) {
-    const json::Object &kernel = *value.getAsObject();
+  for (const json::Object *entry : kernels) {
+    const json::Object &kernel = *entry;
     std::vector<std::string> nodes;
     for (const json::Value &node : *kernel.getArray("nodes"))
       nodes.push_back(node.getAsString().value_or("").str());
@@ -61,10 +66,20 @@ static void printKernels(raw_ostream &os, const json::Object &manifest) {
                static_cast<long long>(launches), flops * 1e-6, (bytes - weights) * 1e-6, weights * 1e-6);
 }
 
+static void printKernels(raw_ostream &os, const json::Object &manifest) {
+  MapVector<StringRef, std::vector<const json::Object *>> programs;
+  programs[""] = {};
+  for (const json::Value &value : *manifest.getArray("kernels"))
+    programs[value.getAsObject()->getString("variant").value_or("")].push_back(value.getAsObject());
+  for (const auto &[variant, kernels] : programs)
+    printKernels(os, variant, kernels);
+}
+
 static void printMemory(raw_ostream &os, const json::Object &manifest) {
   for (const json::Value &value : *manifest.getArray("memory")) {
     const json::Object &memory = *value.getAsObject();
-    os << "memory of " << memory.getString("function").value_or("") << ": " << atHint(memory, "peak")
+    os << "memory of " << memory.getString("function").value_or("")
+       << ofVariant(memory.getString("variant").value_or("")) << ": " << atHint(memory, "peak")
        << " bytes at the hint; lower bound " << atHint(memory, "lower_bound") << '\n';
   }
   if (const json::Object *weights = manifest.getObject("weights"))
@@ -201,8 +216,12 @@ static void printArena(raw_ostream &os, loop::ProgramOp program, bool listsBuffe
 }
 
 static void printProgram(raw_ostream &os, loop::ProgramOp program, const InspectOptions &options) {
+  std::string variant = prim::getVariantName(program);
+  if (!variant.empty())
+    os << "variant " << variant << '\n';
   if (options.showsAll()) {
-    os << "function " << program.getSymName() << '\n';
+    if (variant.empty())
+      os << "function " << program.getSymName() << '\n';
     printValues(os, "  input  ", program.getInputArgs(), program.getInputNames(), program.getInputTypes());
     printValues(os, "  output ", program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes());
   }

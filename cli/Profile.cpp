@@ -179,7 +179,7 @@ Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDi
   StringMap<const json::Object *> kernels;
   for (const json::Value &kernel : *manifest->getAsObject()->getArray("kernels"))
     if (const json::Object *object = kernel.getAsObject())
-      kernels[object->getString("name").value_or("")] = object;
+      kernels.try_emplace(object->getString("name").value_or(""), object); // the general program's first
   for (KernelTime &time : times) {
     const json::Object *kernel = kernels.lookup(time.kernel);
     auto amountOf = [&](StringRef key) -> std::optional<double> {

@@ -4,6 +4,7 @@
 #include "compiler/KernelBenchmark.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/RuntimeObject.h"
+#include "ir/prim/Variants.h"
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -186,6 +187,20 @@ Error Artefact::writeText(StringRef path, StringRef text) {
 // Code
 //===----------------------------------------------------------------------===//
 
+/// The module's programs, each with its variants behind which it is the last.
+static std::vector<host::HostFunction> functionsOf(mlir::ModuleOp module) {
+  std::vector<host::HostFunction> functions;
+  for (auto program : module.getOps<loop::ProgramOp>())
+    if (!program->hasAttr(prim::variantOfAttr))
+      functions.push_back({program.getSymName().str(), {program}});
+  for (auto program : module.getOps<loop::ProgramOp>())
+    if (auto general = program->getAttrOfType<mlir::FlatSymbolRefAttr>(prim::variantOfAttr)) {
+      auto function = llvm::find_if(functions, [&](const auto &f) { return f.name == general.getValue(); });
+      function->variants.insert(std::prev(function->variants.end()), program);
+    }
+  return functions;
+}
+
 Error Artefact::generateCode() {
   InitializeAllTargetInfos();
   InitializeAllTargets();
@@ -196,8 +211,7 @@ Error Artefact::generateCode() {
   if (!stored)
     return stored.takeError();
   weights = std::move(*stored);
-  for (auto program : compilation.getModule().getOps<loop::ProgramOp>())
-    hostInputs.functions.push_back({program.getSymName().str(), {program}});
+  hostInputs.functions = functionsOf(compilation.getModule());
   hostInputs.weightBytes = weights->getLayout().bytes;
   hostInputs.weights = weights->replaceable();
   kernels = host::launchedKernels(hostInputs);

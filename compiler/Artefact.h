@@ -60,6 +60,9 @@ private:
   artifact::HeaderOptions headerOptions(const Output &output) const;
   llvm::Expected<artifact::Manifest> describe();
   std::vector<artifact::KernelEntry> describeKernels();
+  artifact::KernelEntry describeKernel(size_t row) const;
+  void forEachProgram(llvm::function_ref<void(const host::HostFunction &, loop::ProgramOp)> visit) const;
+  void addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, const SymbolValues &hints) const;
   llvm::Error writeDepfile();
 
   Compilation &compilation;

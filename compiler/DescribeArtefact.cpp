@@ -1,6 +1,7 @@
 // What an artefact is made of, for the manifest and --stats: read off the planned module and the objects.
 #include "compiler/Artefact.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/prim/Variants.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -64,36 +65,62 @@ static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
   return std::min(bytes, bytesRead);
 }
 
-std::vector<artifact::KernelEntry> Artefact::describeKernels() {
-  std::vector<artifact::KernelEntry> entries;
-  for (auto [i, kernel] : llvm::enumerate(kernels)) {
-    artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
-    for (const host::HostFunction &function : hostInputs.functions) {
-      loop::ProgramOp program = function.variants.back();
-      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-      program.walk([&](loop::LaunchOp launch) {
-        if (launch.getKernel() != kernel.getSymName())
-          return;
-        entry.launches.push_back(nodeNames(launch.getLoc()));
-        if (entry.launches.size() > 1)
-          return;
-        entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
-        entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
-        entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
-        if (hostInputs.device)
-          entry.grid = amountOf(atLaunch(exprOf(kernel.getIterations()), kernel, launch), hints);
-        entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
-      });
-    }
-    for (const codegen::KernelCode &code : ArrayRef(codes).slice(i * levels.size(), levels.size()))
-      entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
-    if (const std::optional<codegen::DeviceLaunch> &launch = codes[i * levels.size()].launch) {
-      entry.block[0] = launch->threads;
-      entry.block[1] = launch->rows;
-    }
-    entries.push_back(std::move(entry));
+/// What every launch of the kernel has in common.
+artifact::KernelEntry Artefact::describeKernel(size_t row) const {
+  loop::KernelOp kernel = kernels[row];
+  artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
+  for (const codegen::KernelCode &code : ArrayRef(codes).slice(row * levels.size(), levels.size()))
+    entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
+  if (const std::optional<codegen::DeviceLaunch> &launch = codes[row * levels.size()].launch) {
+    entry.block[0] = launch->threads;
+    entry.block[1] = launch->rows;
   }
+  return entry;
+}
+
+/// Work and traffic are those of the first launch.
+void Artefact::addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, const SymbolValues &hints) const {
+  entry.launches.push_back(nodeNames(launch.getLoc()));
+  if (entry.launches.size() > 1)
+    return;
+  loop::KernelOp kernel = host::kernelOf(launch);
+  entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
+  entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
+  entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
+  if (hostInputs.device)
+    entry.grid = amountOf(atLaunch(exprOf(kernel.getIterations()), kernel, launch), hints);
+  entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
+}
+
+/// The general program's first, then those of the variants, in the order of first launch.
+std::vector<artifact::KernelEntry> Artefact::describeKernels() {
+  DenseMap<mlir::Operation *, size_t> rows;
+  for (auto [row, kernel] : llvm::enumerate(kernels))
+    rows[kernel] = row;
+  std::vector<artifact::KernelEntry> entries;
+  forEachProgram([&](const host::HostFunction &, loop::ProgramOp program) {
+    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+    DenseMap<mlir::Operation *, size_t> known;
+    program.walk([&](loop::LaunchOp launch) {
+      loop::KernelOp kernel = host::kernelOf(launch);
+      auto [place, isNew] = known.try_emplace(kernel, entries.size());
+      if (isNew) {
+        entries.push_back(describeKernel(rows.lookup(kernel)));
+        entries.back().variant = prim::getVariantName(program);
+      }
+      addLaunch(launch, entries[place->second], hints);
+    });
+  });
   return entries;
+}
+
+/// Of each function the general program first.
+void Artefact::forEachProgram(function_ref<void(const host::HostFunction &, loop::ProgramOp)> visit) const {
+  for (const host::HostFunction &function : hostInputs.functions) {
+    visit(function, function.variants.back());
+    for (loop::ProgramOp variant : ArrayRef(function.variants).drop_back())
+      visit(function, variant);
+  }
 }
 
 Expected<artifact::Manifest> Artefact::describe() {
@@ -108,8 +135,9 @@ Expected<artifact::Manifest> Artefact::describe() {
   for (const codegen::Level &level : levels)
     manifest.levels.push_back(level.name);
   manifest.kernels = describeKernels();
-  for (const host::HostFunction &function : hostInputs.functions)
-    describeMemory(function.name, function.variants.back(), manifest);
+  forEachProgram([&](const host::HostFunction &function, loop::ProgramOp program) {
+    describeMemory(function.name, program, manifest);
+  });
   manifest.weights.place = hostInputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"
                            : plan.weights.empty()                                  ? "absent"
                                                                                    : "file";

@@ -5,6 +5,7 @@
 #include "compiler/Artefact.h"
 #include "compiler/memory/BufferUses.h"
 #include "compiler/memory/Passes.h"
+#include "ir/prim/Variants.h"
 #include "llvm/ADT/bit.h"
 
 using namespace llvm;
@@ -71,7 +72,9 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
   SymbolValues hints = prim::getSymbolHints(program.getSymbols());
   SymbolRanges ranges = prim::getSymbolRanges(program.getSymbols());
   LaunchOrder order(program);
+  std::string variant = prim::getVariantName(program);
   artifact::MemoryEntry memory{.function = function.str(),
+                               .variant = variant,
                                .peak = amountOf(exprOf(program.getArena()), hints),
                                .lowerBound = amountOf(exprOf(program.getLowerBound()), hints)};
   program.walk([&](mlir::Operation *op) {
@@ -89,6 +92,7 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
     auto type = cast<loop::BufferType>(at.getResult().getType());
     Expr offset = at.getOffset();
     artifact::BufferEntry buffer{.function = function.str(),
+                                 .variant = variant,
                                  .node = names.empty() ? "" : names.front(),
                                  .bytes = amountOf(type.getElementCount() * type.getElementBytes(), hints),
                                  .offset = amountOf(offset, hints)};

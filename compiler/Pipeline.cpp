@@ -24,6 +24,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -173,8 +174,24 @@ Error Compilation::runTo(Phase last) {
   return Error::success();
 }
 
+static std::optional<DynamicDims> parseDynamic(StringRef text) {
+  return StringSwitch<std::optional<DynamicDims>>(text)
+      .Case("auto", DynamicDims::Auto)
+      .Case("on", DynamicDims::On)
+      .Case("off", DynamicDims::Off)
+      .Default(std::nullopt);
+}
+
 Error Compilation::import() {
-  ImportOptions import{.dims = options.dims, .shapes = options.shapes, .taps = options.taps, .filesRead = &filesRead};
+  std::optional<DynamicDims> dynamic = parseDynamic(options.dynamic);
+  if (!dynamic)
+    return exitError(exitUsage, "unknown value '" + options.dynamic + "' of --dynamic", "--dynamic=auto, on or off");
+  ImportOptions import{.dims = options.dims,
+                       .shapes = options.shapes,
+                       .dynamic = *dynamic,
+                       .buckets = options.buckets,
+                       .taps = options.taps,
+                       .filesRead = &filesRead};
   for (StringRef alias : options.aliases) {
     auto [input, output] = alias.split('=');
     if (input.empty() || output.empty())

@@ -2,6 +2,7 @@
 #include "compiler/Registration.h"
 #include "compiler/memory/Passes.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/specialize/Passes.h"
 #include "ir/loop/Loop.h"
 #include "ir/prim/Prim.h"
 #include "lowering/onnx/ImportTool.h"
@@ -29,6 +30,7 @@ void registerStagePasses() {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
+  registerSpecializePasses();
   registerLoweringPasses();
   registerPrimToLoopPasses();
   registerSchedulePasses();

@@ -1,6 +1,7 @@
 #include "compiler/Stages.h"
 #include "compiler/memory/Passes.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/specialize/Passes.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/prim_to_loop/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -9,10 +10,11 @@
 namespace ptc {
 
 static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, eval::WeightSource &weights) {
-  constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
+  constexpr int64_t foldedBytes = 1 << 20;     // larger results are weights, which stay out of the IR
+  passes.addPass(createSpecializeFunctions()); // first: variants fold what they alone know
   // Before folding, which would dequantise small weights.
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(weights));
-  // First of what follows: known branches vanish with their bodies.
+  // Before all that follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
   passes.addPass(mlir::createCanonicalizerPass());

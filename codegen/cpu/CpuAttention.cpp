@@ -40,6 +40,7 @@ struct AttentionForm {
   int64_t batchDims;
   Expr batch, i, j, d, e;
   Expr rows, blocks; // queries of a task, tasks of a head
+  int64_t rowsMost;  // of rows
   Expr keys;         // of a block, at most
   Expr qPitch, scorePitch, outputPitch;
   Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, scratch;
@@ -66,11 +67,17 @@ static AttentionForm analyze(loop::AttentionOp op) {
     int64_t heads = f.batch.asConstant().value_or(1);
     while (heads * blocks < wantedTasks && *known / (blocks + 1) >= 64)
       ++blocks;
-    f.rows = constant(std::max<int64_t>(1, llvm::divideCeil(*known, blocks)));
-  } else {
-    f.rows = constant(queriesOfTask / 2);
+    f.rowsMost = std::max<int64_t>(1, llvm::divideCeil(*known, blocks));
+    f.rows = constant(f.rowsMost);
+    f.blocks = f.i.ceilDiv(f.rows);
+  } else { // keys and values are copied once a task: few tasks of a head, where there are heads enough for all threads
+    int64_t heads = 1;
+    for (Expr extent : ArrayRef(f.domain).take_front(f.batchDims))
+      heads *= extent.asConstant().value_or(1);
+    f.rowsMost = heads >= wantedTasks / 2 ? queriesOfTask : queriesOfTask / 2;
+    f.blocks = f.i.ceilDiv(f.rowsMost);
+    f.rows = f.i.ceilDiv(Expr::max(f.blocks, constant(1)));
   }
-  f.blocks = f.i.ceilDiv(f.rows);
   auto keys = f.j.asConstant();
   f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, keysOfBlock) : keysOfBlock);
   f.isOneBlock = keys && *keys <= keysOfBlock;
@@ -83,7 +90,7 @@ static AttentionForm analyze(loop::AttentionOp op) {
     end = end + roundUp(elements * 4 + 64, 64);
     return at;
   };
-  Expr allRows = f.rows + tallestTile;
+  Expr allRows = constant(f.rowsMost + tallestTile);
   f.qAt = add(allRows * f.qPitch);
   f.kAt = add(f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
   f.vAt = add(f.keys * roundUp(f.e, 16) + 16 * panelWidth);
@@ -169,13 +176,13 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   keys = value(f.j);
   depth = value(f.d);
   size = value(f.e);
-  TileSplit split = chooseTile(e.level, f32, f.rows.getValue(), 64, 128);
+  TileSplit split = chooseTile(e.level, f32, f.rowsMost, 64, 128);
   height = std::min(split.height, tallestTile);
   width = split.width;
   if (width > 2) { // widths divide a block of keys: only its last tile is narrower
     width = 4;
-    int64_t tiles = llvm::divideCeil(f.rows.getValue(), 6);
-    height = llvm::divideCeil(f.rows.getValue(), tiles);
+    int64_t tiles = llvm::divideCeil(f.rowsMost, 6);
+    height = llvm::divideCeil(f.rowsMost, tiles);
   }
   auto scratch = [&](Expr offset) { return e.getAddress(e.getScratch(), e.builder.getI8Type(), value(offset)); };
   qPack = scratch(f.qAt);

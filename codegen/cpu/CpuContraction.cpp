@@ -12,8 +12,8 @@
 //   [epilogue on the sums]                where k runs in blocks
 //
 // Tiles. Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
-// needs at most two heights; likewise widths. A symbolic m has full tiles and one ragged tile, whose missing rows read
-// the last row's operands and are not stored.
+// needs at most two heights; likewise widths. Which two a symbolic m needs is known when it runs: there is code for
+// every height, and all but two of their loops are empty. No tile computes rows that there are not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,14 +79,12 @@ void ContractionEmission::setDims(EmissionPoint &point, int64_t first, int64_t c
     point.dims[first] = flat;
 }
 
-SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &base, Value row, int64_t rows,
-                                                          Value last) {
+SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &base, Value row, int64_t rows) {
   SmallVector<EmissionPoint> points(rows, base);
   int64_t first = f.firstM(), lastDim = f.firstN() - 1;
   for (int64_t r = 0; r < rows; ++r) {
-    if (last || f.mDims <= 1 || r == 0) {
-      Value at = i.add(row, i.constant(r));
-      setDims(points[r], first, f.mDims, last ? i.min(at, last) : at);
+    if (f.mDims <= 1 || r == 0) {
+      setDims(points[r], first, f.mDims, i.add(row, i.constant(r)));
       continue;
     }
     // One more than the row before, with carries.
@@ -126,7 +124,6 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
 
 std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(const ContractionTask &task,
                                                                                 const RowClass &rows, Value row) {
-  Value last = rows.isRagged ? i.sub(m, i.constant(1)) : Value();
   Value local = i.sub(row, task.firstRow);
   auto spaced = [=, this, count = rows.height](Value base, Value stride) {
     SmallVector<Value> addresses;
@@ -162,7 +159,6 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
       SmallVector<Value> addresses;
       for (int64_t r = 0; r < count; ++r) {
         Value at = i.add(row, i.constant(r));
-        at = last ? i.min(at, last) : at;
         Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
         addresses.push_back(e.getAddress(base, f.lhsElement, i.add(i.mul(panel, panelSize), lane)));
       }
@@ -178,7 +174,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     base.dims[d] = i.constant(0);
   Expr index = indexOf(f.lhsLoad);
   Expr stride = f.mDims == 1 ? strideOf(index, f.firstM()) : Expr();
-  if (f.lhs == LhsForm::InPlace && stride && stride.isConstant() && !last) {
+  if (f.lhs == LhsForm::InPlace && stride && stride.isConstant()) {
     setDims(base, f.firstM(), f.mDims, row);
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
     return [=, this, step = stride.getValue()](ValueRange outer) {
@@ -188,7 +184,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
       return spaced(e.getAddress(first, f.lhsElement, offset), i.constant(step));
     };
   }
-  SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height, last);
+  SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);
   return [=, this](ValueRange outer) {
     SmallVector<Value> addresses;
     for (EmissionPoint point : points) {
@@ -207,19 +203,30 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
 // Tiles
 //===----------------------------------------------------------------------===//
 
+/// Of all tiles of m, the first `larger` have one row more than `part`.
+ContractionEmission::Parts ContractionEmission::splitRows() {
+  Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), i.constant(split.height), true);
+  Value part = i.floorDiv(m, i.max(tiles, i.constant(1)), true);
+  return {tiles, part, i.sub(m, i.mul(tiles, part))};
+}
+
 SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
-  auto known = i.asConstant(m);
-  int64_t height = split.height;
-  if (!known) {
-    Value full = i.floorDiv(m, i.constant(height), true);
-    return {{height, 0, task.firstTile, i.min(task.endTile, full), false},
-            {height, 0, i.max(task.firstTile, full), task.endTile, true}};
-  }
-  int64_t count = llvm::divideCeil(*known, height), part = *known / count, larger = *known % count;
+  Parts rows = splitRows();
   SmallVector<RowClass> classes;
-  if (larger)
-    classes.push_back({part + 1, 0, task.firstTile, i.min(task.endTile, i.constant(larger))});
-  classes.push_back({part, larger, i.max(task.firstTile, i.constant(larger)), task.endTile});
+  if (auto part = i.asConstant(rows.part)) {
+    if (i.asConstant(rows.larger) != 0)
+      classes.push_back({*part + 1, i.constant(0), task.firstTile, i.min(task.endTile, rows.larger)});
+    classes.push_back({*part, rows.larger, i.max(task.firstTile, rows.larger), task.endTile});
+    return classes;
+  }
+  // Tiles of one height lie together: [0, larger) or [larger, tiles), or there are none.
+  for (int64_t height = split.height; height >= 1; --height) {
+    Value isPart = i.compare(arith::CmpIPredicate::eq, rows.part, i.constant(height));
+    Value isLarger = i.compare(arith::CmpIPredicate::eq, rows.part, i.constant(height - 1));
+    Value lower = i.select(isPart, rows.larger, i.constant(0));
+    Value upper = i.select(isPart, rows.tiles, i.select(isLarger, rows.larger, i.constant(0)));
+    classes.push_back({height, lower, i.max(task.firstTile, lower), i.min(task.endTile, upper)});
+  }
   return classes;
 }
 
@@ -273,8 +280,9 @@ Value ContractionEmission::convertedBytes(const ContractionTask &task, Value gro
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
-  TileShape shape{rows.height, columns.panels, split.unroll, columns.lastColumns};
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
+  int64_t unroll = i.asConstant(m) ? split.unroll : unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
+  TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
   if (f.rhs == RhsForm::Panels) {
@@ -356,7 +364,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
         panel = i.add(panel, task.firstPanel);
       for (const RowClass &rows : rowClasses(task))
         loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
-          Value row = i.add(i.mul(rowTile, i.constant(rows.height)), i.constant(rows.offset));
+          Value row = i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
           emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
         });
     });
@@ -411,28 +419,20 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   // Piece p of c pieces of x: [x*p/c, x*(p+1)/c).
   auto piece = [&](Value whole, Value pieces, Value at) { return i.floorDiv(i.mul(whole, at), pieces, true); };
   Value one = i.constant(1);
-  Value height = i.constant(split.height), width = i.constant(split.width);
-  Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), height, true);
-  task.firstTile = piece(tiles, mBlocks, task.mBlock);
-  task.endTile = piece(tiles, mBlocks, i.add(task.mBlock, one));
-  auto startOf = [&](Value tile, Value whole, Value size, int64_t most) -> Value {
-    auto known = i.asConstant(whole);
-    if (!known)
-      return i.min(i.mul(tile, size), whole);
-    int64_t count = llvm::divideCeil(*known, most);
-    if (!count)
-      return i.constant(0);
-    int64_t part = *known / count, larger = *known % count;
-    return i.add(i.mul(tile, i.constant(part)), i.min(tile, i.constant(larger)));
-  };
-  task.firstRow = startOf(task.firstTile, m, height, split.height);
-  task.rows = i.sub(startOf(task.endTile, m, height, split.height), task.firstRow);
-  if (i.asConstant(n)) {
-    Value columnTiles = i.floorDiv(i.add(panels, i.constant(split.width - 1)), width, true);
+  Parts rows = splitRows();
+  task.firstTile = piece(rows.tiles, mBlocks, task.mBlock);
+  task.endTile = piece(rows.tiles, mBlocks, i.add(task.mBlock, one));
+  auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
+  task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
+  task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
+  if (auto known = i.asConstant(panels)) {
+    int64_t count = llvm::divideCeil(*known, split.width);
+    Value columnTiles = i.constant(count);
     task.firstColumnTile = piece(columnTiles, nBlocks, task.nBlock);
     task.endColumnTile = piece(columnTiles, nBlocks, i.add(task.nBlock, one));
-    task.firstPanel = startOf(task.firstColumnTile, panels, width, split.width);
-    task.endPanel = startOf(task.endColumnTile, panels, width, split.width);
+    Value part = i.constant(*known / count), larger = i.constant(*known % count);
+    task.firstPanel = startOf(task.firstColumnTile, part, larger);
+    task.endPanel = startOf(task.endColumnTile, part, larger);
   } else {
     task.firstPanel = piece(panels, nBlocks, task.nBlock);
     task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));

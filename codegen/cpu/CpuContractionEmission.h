@@ -23,9 +23,8 @@ struct ContractionTask {
 
 /// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset.
 struct RowClass {
-  int64_t height, offset;
-  mlir::Value lower, upper;
-  bool isRagged = false; // rows at and behind m do not exist
+  int64_t height;
+  mlir::Value offset, lower, upper;
 };
 
 /// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset.
@@ -46,6 +45,11 @@ struct ContractionEmission {
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
                 mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper);
+  /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
+  struct Parts {
+    mlir::Value tiles, part, larger;
+  };
+  Parts splitRows();
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
@@ -75,9 +79,8 @@ struct ContractionEmission {
   EmissionPoint taskPoint(const ContractionTask &task);
   /// Sets dims [first, first + count) from a flat index.
   void setDims(EmissionPoint &point, int64_t first, int64_t count, mlir::Value flat);
-  /// Dims of `rows` rows that follow each other from `row`, by counting up; rows beyond `last` (null: none) repeat it.
-  llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows,
-                                             mlir::Value last);
+  /// Dims of `rows` rows that follow each other from `row`, by counting up.
+  llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows);
   /// Nested loops over k dims; `body` gets all their values. Dim 0 runs in [kLower, kUpper) of kLoops[0] if it is the
   /// outermost one and k is split.
   void forEachK(llvm::ArrayRef<int64_t> dims, mlir::Value kLower, mlir::Value kUpper, EmissionPoint &point,

@@ -52,17 +52,15 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t width = int64_t(vectors.size());
   Value column = i.mul(panel, i.constant(panelWidth));
-  if (rows.isRagged || !hasVectorColumns(*this) || !isLightEpilogue(task, rows.height * width)) {
+  if (!hasVectorColumns(*this) || !isLightEpilogue(task, rows.height * width)) {
     for (int64_t r = 0; r < rows.height; ++r)
       for (int64_t c = 0; c < width; ++c) {
         Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(vectors[c].column));
         e.createStore(accumulators[r * width + c], e.getAddress(sums, accumulator, slot));
       }
-    Value count = i.constant(rows.height);
-    if (rows.isRagged)
-      count = i.min(count, i.sub(m, row));
     Value end = i.add(column, i.constant(columns.panels * panelWidth));
-    return emitEpilogueOnSums(task, sums, row, count, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+    return emitEpilogueOnSums(task, sums, row, i.constant(rows.height), column,
+                              columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
   }
   EmissionPoint base = taskPoint(task);
   base.vectorDim = f.firstK() - 1;
@@ -72,7 +70,7 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
     for (int64_t r = 0; r < rows.height; ++r)
       setFlat(*this, points[r], f.firstM(), f.mDims, true, i.add(row, i.constant(r)));
   } else {
-    points = rowPoints(base, row, rows.height, {});
+    points = rowPoints(base, row, rows.height);
   }
   for (int64_t r = 0; r < rows.height; ++r)
     for (int64_t c = 0; c < width; ++c) {
@@ -121,9 +119,7 @@ void ContractionEmission::zeroSums(const ContractionTask &task) {
   auto type = VectorType::get({lanes}, accumulator);
   Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(type)));
   Value width = i.mul(i.sub(task.endPanel, task.firstPanel), i.constant(panelWidth));
-  // A ragged tile reads and writes the sums of rows that do not exist.
-  Value rows = i.asConstant(m) ? task.rows : i.add(task.rows, i.constant(split.height));
-  loop(i.constant(0), rows, 1, [&](Value r) {
+  loop(i.constant(0), task.rows, 1, [&](Value r) {
     Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
     loop(i.constant(0), width, lanes, [&](Value at) { e.createStore(zero, e.getAddress(line, accumulator, at)); });
   });

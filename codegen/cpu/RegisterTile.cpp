@@ -142,11 +142,21 @@ static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(
   return sum + (count - larger) * cost(part);
 }
 
+/// Registers for accumulators, a row of B and what multiplies them: beside the B row, a broadcast and, without fused
+/// multiply-add, a product.
+static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (level.hasFma ? 2 : 3); }
+
+int64_t cpu::unrollOfTile(const CpuLevel &level, int64_t accumulators) {
+  int64_t unroll = 1;
+  while (accumulators * unroll * 2 <= std::min<int64_t>(roomOf(level) - 4, 16) && unroll < 8)
+    unroll *= 2;
+  return unroll;
+}
+
 TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
-  // Accumulators beside the B row, a broadcast and, without fused multiply-add, a product. Where a panel alone fills
-  // the registers (128-bit levels) B is read as a memory operand.
-  int64_t room = level.vectorRegisters - (level.hasFma ? 2 : 3);
+  // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
+  int64_t room = roomOf(level);
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
   TileSplit best;
   double bestCost = 0;
@@ -155,7 +165,8 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     if (width > 1 && vectorWidth > 5)
       continue;
     int64_t beside = vectorWidth >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
-    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, 14);
+    // A height that is not known takes code for each that there may be.
+    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? 14 : 8);
     if (width > panels || height < 1)
       continue;
     if (vectorWidth == 4 && level.vectorRegisters == 32)
@@ -180,9 +191,7 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
   best.width = llvm::divideCeil(panels, llvm::divideCeil(panels, best.width));
   if (m > 0 && m <= 4) { // streams B: narrow and deep
     best.width = std::min<int64_t>(panels, m == 1 && vectors == 1 ? 2 : 1);
-    int64_t accumulators = best.height * best.width * vectors;
-    while (accumulators * best.unroll * 2 <= std::min<int64_t>(room - 4, 16) && best.unroll < 8)
-      best.unroll *= 2;
+    best.unroll = unrollOfTile(level, best.height * best.width * vectors);
   }
   return best;
 }

@@ -44,6 +44,10 @@ struct TileSplit {
 /// The tile for an m x n product with k terms (-1: not known), n in panels.
 TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k);
 
+/// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
+/// each other.
+int64_t unrollOfTile(const CpuLevel &level, int64_t accumulators);
+
 /// One loop over a part of the k dims: the steps, in elements, that it takes in A and in B.
 struct TileLoop {
   mlir::Value lower, upper; // i64

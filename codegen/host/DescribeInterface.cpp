@@ -1,5 +1,6 @@
 // What programs show to the outside, read off their arguments, names and symbols.
 #include "codegen/host/HostModule.h"
+#include "ir/prim/Variants.h"
 #include "runtime/include/ptc/abi.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -110,6 +111,13 @@ Function functionOf(const HostFunction &host) {
     function.outputs[aliases[i + 1]].alias = aliases[i];
   }
   function.guards = guardsOf(program, function.symbols);
+  for (loop::ProgramOp other : ArrayRef(host.variants).drop_back()) {
+    Variant variant{.name = prim::getVariantName(other)};
+    for (Guard &guard : guardsOf(other, function.symbols))
+      if (llvm::none_of(function.guards, [&](const Guard &own) { return own.text == guard.text; }))
+        variant.guards.push_back(std::move(guard));
+    function.variants.push_back(std::move(variant));
+  }
   return function;
 }
 

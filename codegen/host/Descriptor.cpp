@@ -39,6 +39,16 @@ Constant *Constants::array(ArrayRef<Constant *> elements, const Twine &name) {
   return global(ConstantArray::get(ArrayType::get(elements[0]->getType(), elements.size()), elements), name);
 }
 
+Constant *Constants::bytes(StringRef text) {
+  Constant *&known = contents[text];
+  if (!known) {
+    GlobalVariable *variable = global(ConstantDataArray::getString(context, text, /*AddNull=*/false), "constant");
+    variable->setAlignment(Align(64));
+    known = variable;
+  }
+  return known;
+}
+
 uint64_t Constants::placeOnDevice(StringRef bytes) {
   constexpr uint64_t alignment = 64;
   auto [place, isNew] = deviceOffsets.try_emplace(bytes, alignTo(deviceBytes.size(), alignment));
@@ -218,8 +228,9 @@ public:
     auto bound = [&](const BoundSite &site) {
       return c.record({c.string(site.symbol), c.string(site.nodes)}, sizeof(ptc_rt_bound_symbol));
     };
-    return c.record({c.string(code.name), code.program, code.arenaBytes, c.orNull(code.scratchBytes),
-                     c.orNull(code.guard), list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
+    return c.record({c.string(code.name), list(code.pins, "pins", [&](int64_t pin) { return c.i64(pin); }),
+                     code.program, code.arenaBytes, c.orNull(code.scratchBytes), c.orNull(code.guard),
+                     list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
                      list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size()),
                      list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(code.blocks),
                      list(code.bound, "bound_symbols", bound), c.i32(code.bound.size()), c.i32(code.innerGuards)},

@@ -34,6 +34,8 @@ public:
   llvm::GlobalVariable *global(llvm::Constant *value, const llvm::Twine &name);
   llvm::Constant *orNull(llvm::Constant *constant) const { return constant ? constant : null(); }
 
+  /// Bytes in the library, aligned for kernels: once per contents.
+  llvm::Constant *bytes(llvm::StringRef contents);
   /// The offset of the bytes among the constants that are copied to a device: once per contents.
   uint64_t placeOnDevice(llvm::StringRef bytes);
 
@@ -44,7 +46,7 @@ public:
 
 private:
   llvm::StringMap<uint64_t> deviceOffsets;
-  llvm::StringMap<llvm::Constant *> strings;
+  llvm::StringMap<llvm::Constant *> strings, contents;
 };
 
 /// A hidden function of the runtime, declared at its first use.
@@ -73,6 +75,7 @@ struct BoundSite {
 /// A program's functions, as the descriptor names them. `guard` and `scratchBytes` may be null.
 struct VariantCode {
   std::string name;
+  std::vector<int64_t> pins; // as in ptc_rt_variant; empty: none
   llvm::Function *program, *arenaBytes, *scratchBytes, *guard;
   std::vector<Guard> guards;
   std::vector<LaunchSite> launches;

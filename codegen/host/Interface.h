@@ -61,13 +61,20 @@ struct FoundSize {
   std::string name, atMost;
 };
 
+/// A program of the function for calls that meet more guards than the function's own.
+struct Variant {
+  std::string name;          // "batch=1,seq=128"
+  std::vector<Guard> guards; // of all, those that the function has not
+};
+
 struct Function {
   std::string name;
   std::string cPrefix; // "resnet50", or "resnet50_decode" for a function that is not the main one
   std::vector<Value> inputs, outputs;
   std::vector<Symbol> symbols;
   std::vector<Guard> guards;
-  std::vector<FoundSize> found; // that dims of outputs are made of
+  std::vector<Variant> variants; // in the order in which they are tried; the general program, which has none, is last
+  std::vector<FoundSize> found;  // that dims of outputs are made of
 };
 
 /// How a stored form is gathered from a weight's dense tensor (ptc_rt_recipe in runtime/include/ptc/descriptor.h).

@@ -17,6 +17,7 @@
 #include "ir/loop/Recurrence.h"
 
 #include "ir/Diagnostics.h"
+#include "ir/prim/Variants.h"
 #include "runtime/include/ptc/abi.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -68,7 +69,7 @@ private:
   Error emitBind(loop::BindOp bind);
   Error emitGuard(loop::GuardOp guard);
   Error growSlot(unsigned slot, Expr bytes);
-  Error emitOutput(loop::OutputOp output);
+  Error announce(mlir::BlockArgument output);
   Error emitRepeat(loop::RepeatOp repeat);
   Error setCarried(loop::RepeatOp repeat, function_ref<Expr(prim::CarriedAttr)> value);
   Expected<Value *> hasNextRound(loop::RepeatOp repeat, Value *round);
@@ -126,6 +127,15 @@ struct ProgramEmitter {
   const Value &valueOf(unsigned argument) const {
     size_t inputs = interface.inputs.size();
     return argument < inputs ? interface.inputs[argument] : interface.outputs[argument - inputs];
+  }
+
+  /// Outputs whose sizes callers are told by the run, and which this program knows beforehand.
+  SmallVector<mlir::BlockArgument> knownOutputs() {
+    SmallVector<mlir::BlockArgument> known;
+    for (auto [output, value] : llvm::zip_equal(program.getOutputArgs(), interface.outputs))
+      if (value.isFound() && !llvm::any_of(output.getUsers(), llvm::IsaPred<loop::OutputOp>))
+        known.push_back(output);
+    return known;
   }
 
   void placeInnerForms() {
@@ -190,6 +200,8 @@ void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
     op->walk([&](loop::OutputOp output) {
       extents = std::max<size_t>(extents, 1 + output.getBuffer().getType().getRank());
     });
+  for (mlir::BlockArgument output : whole.knownOutputs())
+    extents = std::max<size_t>(extents, 1 + mlir::cast<loop::BufferType>(output.getType()).getRank());
   if (extents)
     shapeArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(extents), "shape");
 }
@@ -215,6 +227,9 @@ std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
 Error PartEmitter::emitProgram(loop::ProgramOp program) {
   for (mlir::BlockArgument argument : program.getInputArgs())
     convertArgument(argument);
+  for (mlir::BlockArgument output : whole.knownOutputs())
+    if (Error error = announce(output))
+      return error;
   if (Error error = emitBlock(program.getBlock()))
     return error;
   for (mlir::BlockArgument argument : program.getOutputArgs())
@@ -312,7 +327,7 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = growSlot(mlir::cast<loop::GrowOp>(loop::skipViews(regrow.getBuffer()).getDefiningOp()).getSlot(),
                        regrow.getBytes());
     else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
-      error = emitOutput(output);
+      error = announce(mlir::cast<mlir::BlockArgument>(output.getBuffer()));
     else if (auto repeat = mlir::dyn_cast<loop::RepeatOp>(op))
       error = emitRepeat(repeat);
     else if (auto program = mlir::dyn_cast<loop::ProgramOp>(op))
@@ -579,14 +594,14 @@ Error PartEmitter::growSlot(unsigned slot, Expr bytes) {
   return Error::success();
 }
 
-Error PartEmitter::emitOutput(loop::OutputOp output) {
-  for (auto [index, extent] : llvm::enumerate(output.getBuffer().getType().getShape())) {
+Error PartEmitter::announce(mlir::BlockArgument output) {
+  for (auto [index, extent] : llvm::enumerate(mlir::cast<loop::BufferType>(output.getType()).getShape())) {
     if (Error error = checkBound(extent, "an output"))
       return error;
     builder.CreateStore(code.exprs.emit(extent),
                         builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shapeArray, index));
   }
-  unsigned number = mlir::cast<mlir::BlockArgument>(output.getBuffer()).getArgNumber() - whole.interface.inputs.size();
+  unsigned number = output.getArgNumber() - whole.interface.inputs.size();
   Type *i32 = builder.getInt32Ty();
   FunctionCallee callee = runtime("output", i32, {constants.pointer, i32, constants.pointer});
   leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(number), shapeArray}));
@@ -738,10 +753,7 @@ Expected<llvm::Value *> PartEmitter::constantAddress(loop::ConstantOp constant) 
     bytes += element;
   if (whole.inputs.device)
     return offset(callMember(2), builder.getInt64(constants.placeOnDevice(bytes))); // ptc_rt_call::constants
-  GlobalVariable *global =
-      constants.global(ConstantDataArray::getString(constants.context, bytes, /*AddNull=*/false), "constant");
-  global->setAlignment(Align(64));
-  return global;
+  return constants.bytes(bytes);
 }
 
 } // namespace
@@ -760,7 +772,12 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
   if (!whole)
     return whole.takeError();
   VariantCode result;
-  result.name = program.getSymName().str();
+  result.name = prim::getVariantName(program);
+  if (auto pins = program->getAttrOfType<mlir::DictionaryAttr>(prim::pinsAttr))
+    for (const Symbol &symbol : function.symbols) {
+      auto pin = pins.getAs<mlir::IntegerAttr>(symbol.name);
+      result.pins.push_back(pin ? pin.getInt() : -1);
+    }
   result.program = *whole;
   result.arenaBytes = emitBytes(constants, function, emitter.arenaBytes, name + "_arena_bytes");
   result.scratchBytes =

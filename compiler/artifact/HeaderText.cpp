@@ -57,11 +57,14 @@ void describeValues(raw_ostream &os, const host::Function &function, StringRef p
     os << prefix << "  " << describe(value)
        << (value.alias >= 0 ? "; in the buffer of input " + function.inputs[value.alias].cName : "")
        << (value.isFound() ? "; its size is known when the model has run" : "") << "\n";
-  if (function.guards.empty())
-    return;
-  os << prefix << "Guards: a call whose sizes fail one of these returns PTC_GUARD_FAILED\n";
+  if (!function.guards.empty())
+    os << prefix << "Guards: a call whose sizes fail one of these returns PTC_GUARD_FAILED\n";
   for (const host::Guard &guard : function.guards)
     os << prefix << "  " << inComment(guard.text) << "\n";
+  if (!function.variants.empty())
+    os << prefix << "Variants: sizes with code of their own; all others run the general one\n";
+  for (const host::Variant &variant : function.variants)
+    os << prefix << "  " << inComment(variant.name) << "\n";
 }
 
 std::string includeGuard(const host::ModelInterface &model, StringRef fileName) {

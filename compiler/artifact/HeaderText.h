@@ -16,7 +16,7 @@ std::string dimsText(const host::Value &value);
 /// "1 <= batch <= 64, a multiple of 8"
 std::string describeRange(const host::Symbol &symbol);
 
-/// Inputs, outputs and guards of a function, each in a line of its own behind `prefix`.
+/// Inputs, outputs, guards and variants of a function, each in a line of its own behind `prefix`.
 void describeValues(llvm::raw_ostream &os, const host::Function &function, llvm::StringRef prefix);
 
 /// The include guard of a model's header.

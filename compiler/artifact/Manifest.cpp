@@ -62,13 +62,20 @@ json::Value describeFunction(const host::Function &function) {
       object["at_most"] = text(size.atMost);
     return object;
   };
-  return json::Object{{"c_prefix", function.cPrefix},
+  auto guard = [](const host::Guard &guard) { return text(guard.text); };
+  auto variant = [&](const host::Variant &variant) {
+    return json::Object{{"guards", listOf(variant.guards, guard)}, {"name", text(variant.name)}};
+  };
+  json::Object object{{"c_prefix", function.cPrefix},
                       {"found", listOf(function.found, found)},
-                      {"guards", listOf(function.guards, [](const host::Guard &guard) { return text(guard.text); })},
+                      {"guards", listOf(function.guards, guard)},
                       {"inputs", listOf(function.inputs, valueOf)},
                       {"name", text(function.name)},
                       {"outputs", listOf(function.outputs, valueOf)},
                       {"symbols", listOf(function.symbols, symbolOf)}};
+  if (!function.variants.empty())
+    object["variants"] = listOf(function.variants, variant);
+  return object;
 }
 
 namespace {
@@ -106,6 +113,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"name", kernel.name},
                       {"nodes", kernel.launches.empty() ? json::Array() : nodesOf(kernel.launches.front())},
                       {"weight_bytes_read", kernel.weightBytesRead}};
+  if (!kernel.variant.empty())
+    object["variant"] = text(kernel.variant);
   if (kernel.grid) {
     object["block"] = json::Array{kernel.block[0], kernel.block[1]};
     object["grid"] = amountOf(*kernel.grid);
@@ -114,10 +123,13 @@ json::Value kernelOf(const KernelEntry &kernel) {
 }
 
 json::Value memoryOf(const MemoryEntry &memory) {
-  return json::Object{{"function", text(memory.function)},
+  json::Object object{{"function", text(memory.function)},
                       {"host_syncs", memory.hostSyncs},
                       {"lower_bound", amountOf(memory.lowerBound)},
                       {"peak", amountOf(memory.peak)}};
+  if (!memory.variant.empty())
+    object["variant"] = text(memory.variant);
+  return object;
 }
 
 json::Value bufferOf(const BufferEntry &buffer) {
@@ -127,6 +139,8 @@ json::Value bufferOf(const BufferEntry &buffer) {
                       {"offset", amountOf(buffer.offset)}, {"written", buffer.written}};
   if (!buffer.reuses.empty())
     object["reuses"] = text(buffer.reuses);
+  if (!buffer.variant.empty())
+    object["variant"] = text(buffer.variant);
   return object;
 }
 

@@ -22,8 +22,10 @@ struct CodeEntry {
   object::CodeFacts facts;
 };
 
+/// What the programs of all variants launch: a kernel that two launch has two entries.
 struct KernelEntry {
   std::string name, kind;                         // "pointwise", "reduction", "contraction", ...
+  std::string variant;                            // "seq=128"; empty: the general one
   std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them
   Amount flops, bytesRead, bytesWritten;          // of the first launch
   int64_t weightBytesRead = 0;                    // of bytesRead, at the hint
@@ -33,14 +35,14 @@ struct KernelEntry {
 };
 
 struct MemoryEntry {
-  std::string function;
+  std::string function, variant;
   Amount peak, lowerBound; // bytes of the arena; the largest live set
   int64_t hostSyncs = 0;   // places where the host waits for a value before it goes on
 };
 
 /// A buffer of the arena. Launches are numbered in a function's order.
 struct BufferEntry {
-  std::string function, node; // the node whose result it holds
+  std::string function, variant, node; // the node whose result it holds
   Amount bytes, offset;
   int64_t alignment = 0;                              // a power of two that the offset is a multiple of at any dims
   int64_t written = 0, lastRead = 0, keptUntil = 0;   // launches: first and last use, and for how long it is reserved

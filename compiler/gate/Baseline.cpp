@@ -55,7 +55,7 @@ static json::Value kernelOf(const artifact::KernelEntry &kernel) {
   json::Object code;
   for (const artifact::CodeEntry &entry : kernel.code)
     code[entry.level] = codeOf(entry);
-  return json::Object{{"code", std::move(code)},
+  json::Object object{{"code", std::move(code)},
                       {"flops", amountOf(kernel.flops)},
                       {"kind", kernel.kind},
                       {"name", kernel.name},
@@ -63,13 +63,19 @@ static json::Value kernelOf(const artifact::KernelEntry &kernel) {
                       {"read", amountOf(kernel.bytesRead)},
                       {"weights_read", kernel.weightBytesRead},
                       {"written", amountOf(kernel.bytesWritten)}};
+  if (!kernel.variant.empty())
+    object["variant"] = text(kernel.variant);
+  return object;
 }
 
 static json::Value memoryOf(const artifact::MemoryEntry &memory) {
-  return json::Object{{"function", text(memory.function)},
+  json::Object object{{"function", text(memory.function)},
                       {"host_syncs", memory.hostSyncs},
                       {"lower_bound", amountOf(memory.lowerBound)},
                       {"peak", amountOf(memory.peak)}};
+  if (!memory.variant.empty())
+    object["variant"] = text(memory.variant);
+  return object;
 }
 
 /// Launches are named by their first node: a number would change with every launch before it.
@@ -84,6 +90,8 @@ static json::Value bufferOf(const artifact::BufferEntry &buffer) {
     object["kept_until"] = text(buffer.keptFor);
   if (!buffer.reuses.empty())
     object["reuses"] = text(buffer.reuses);
+  if (!buffer.variant.empty())
+    object["variant"] = text(buffer.variant);
   return object;
 }
 
@@ -253,6 +261,7 @@ static artifact::KernelEntry parseKernel(const json::Value &value, std::string &
   Fields fields(value, "a kernel", mistake);
   artifact::KernelEntry kernel{.name = fields.text("name").str(),
                                .kind = fields.text("kind").str(),
+                               .variant = fields.text("variant", true).str(),
                                .flops = fields.amount("flops"),
                                .bytesRead = fields.amount("read"),
                                .bytesWritten = fields.amount("written"),
@@ -271,6 +280,7 @@ static artifact::KernelEntry parseKernel(const json::Value &value, std::string &
 static artifact::MemoryEntry parseMemory(const json::Value &value, std::string &mistake) {
   Fields fields(value, "an entry of memory", mistake);
   return {.function = fields.text("function").str(),
+          .variant = fields.text("variant", true).str(),
           .peak = fields.amount("peak"),
           .lowerBound = fields.amount("lower_bound"),
           .hostSyncs = fields.number("host_syncs")};
@@ -279,6 +289,7 @@ static artifact::MemoryEntry parseMemory(const json::Value &value, std::string &
 static artifact::BufferEntry parseBuffer(const json::Value &value, std::string &mistake) {
   Fields fields(value, "a buffer", mistake);
   artifact::BufferEntry buffer{.function = fields.text("function").str(),
+                               .variant = fields.text("variant", true).str(),
                                .node = fields.text("node").str(),
                                .bytes = fields.amount("bytes"),
                                .alignment = fields.number("alignment"),

@@ -52,7 +52,9 @@ static std::vector<Launch> launchesOf(const Baseline &baseline, bool isNew) {
   return launches;
 }
 
-static std::string subjectOf(const artifact::KernelEntry &kernel) { return "kernel " + kernel.name; }
+static std::string subjectOf(const artifact::KernelEntry &kernel) {
+  return "kernel " + kernel.name + (kernel.variant.empty() ? "" : " for " + kernel.variant);
+}
 
 //===----------------------------------------------------------------------===//
 // Pairs
@@ -89,7 +91,7 @@ struct Pairing {
 enum class Likeness { None, Kind, Work };
 
 static bool areAlike(const artifact::KernelEntry &a, const artifact::KernelEntry &b, Likeness wanted) {
-  bool isKind = a.kind == b.kind;
+  bool isKind = a.kind == b.kind; // the variants are equal
   bool isWork = isKind && a.flops.text == b.flops.text && a.bytesRead.text == b.bytesRead.text &&
                 a.bytesWritten.text == b.bytesWritten.text;
   return wanted == Likeness::None || (wanted == Likeness::Kind ? isKind : isWork);
@@ -99,12 +101,12 @@ static MapVector<KernelPair, Pairing, std::map<KernelPair, unsigned>> pairEqual(
                                                                                 std::vector<Launch> &after) {
   MapVector<KernelPair, Pairing, std::map<KernelPair, unsigned>> pairs;
   for (Likeness wanted : {Likeness::Work, Likeness::Kind, Likeness::None}) {
-    std::map<std::set<std::string>, std::vector<Launch *>> open;
+    std::map<std::pair<std::string, std::set<std::string>>, std::vector<Launch *>> open;
     for (Launch &launch : before)
       if (!launch.isMatched)
-        open[launch.key].push_back(&launch);
+        open[{launch.kernel->variant, launch.key}].push_back(&launch);
     for (Launch &launch : after) {
-      auto found = open.find(launch.key);
+      auto found = open.find({launch.kernel->variant, launch.key});
       if (launch.isMatched || found == open.end())
         continue;
       auto partner = find_if(found->second, [&](const Launch *other) {
@@ -131,10 +133,10 @@ static std::vector<Group> groupRest(ArrayRef<Launch> before, ArrayRef<Launch> af
     if (!launch.isMatched)
       rest.push_back(&launch);
   IntEqClasses classes(unsigned(rest.size()));
-  std::map<std::string, unsigned> holder;
+  std::map<std::pair<std::string, std::string>, unsigned> holder; // by variant and node
   for (auto [number, launch] : llvm::enumerate(rest))
     for (const std::string &node : launch->key) {
-      auto [found, isFirst] = holder.try_emplace(node, unsigned(number));
+      auto [found, isFirst] = holder.try_emplace({launch->kernel->variant, node}, unsigned(number));
       if (!isFirst)
         classes.join(found->second, unsigned(number));
     }

@@ -79,7 +79,8 @@ static void compareBuffers(const Baseline &before, const Baseline &after, std::v
     open.push_back(&buffer);
   for (const BufferEntry &buffer : after.buffers) {
     auto found = find_if(open, [&](const BufferEntry *other) {
-      return other->function == buffer.function && other->node == buffer.node && other->writtenBy == buffer.writtenBy;
+      return other->function == buffer.function && other->variant == buffer.variant && other->node == buffer.node &&
+             other->writtenBy == buffer.writtenBy;
     });
     if (found != open.end()) {
       compareBuffer(**found, buffer, findings);
@@ -98,8 +99,10 @@ static void compareBuffers(const Baseline &before, const Baseline &after, std::v
 
 void compareMemory(const Baseline &before, const Baseline &after, std::vector<Finding> &findings) {
   for (const artifact::MemoryEntry &memory : after.memory) {
-    std::string subject = "function " + memory.function;
-    auto old = find_if(before.memory, [&](const auto &entry) { return entry.function == memory.function; });
+    std::string subject = "function " + memory.function + (memory.variant.empty() ? "" : " for " + memory.variant);
+    auto old = find_if(before.memory, [&](const auto &entry) {
+      return entry.function == memory.function && entry.variant == memory.variant;
+    });
     if (old == before.memory.end()) {
       findings.push_back({.kind = FindingKind::PeakMemory,
                           .direction = Direction::Change,

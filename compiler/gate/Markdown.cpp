@@ -58,8 +58,10 @@ static void writeTotals(raw_ostream &os, const Baseline &before, const Baseline 
     });
   for (const artifact::MemoryEntry &memory : after.memory)
     for (const artifact::MemoryEntry &old : before.memory)
-      if (old.function == memory.function)
-        writeTotal(os, "bytes of the arena of " + memory.function, old.peak.atHint, memory.peak.atHint);
+      if (old.function == memory.function && old.variant == memory.variant)
+        writeTotal(
+            os, "bytes of the arena of " + memory.function + (memory.variant.empty() ? "" : " for " + memory.variant),
+            old.peak.atHint, memory.peak.atHint);
 }
 
 void writeMarkdown(raw_ostream &os, const Baseline &before, const Baseline &after, ArrayRef<Finding> findings) {

@@ -33,7 +33,8 @@ bool passes(const CheckResult &result, const ReportStyle &style) {
 }
 
 unsigned lineOf(const CheckResult &result, const Finding &finding) {
-  auto [kind, name] = StringRef(finding.subject).split(' ');
+  auto [kind, named] = StringRef(finding.subject).split(' ');
+  auto [name, variant] = named.split(" for "); // of functions and kernels with variants
   std::string node = finding.nodes.empty() ? "" : formatv("{0}", json::Value(finding.nodes.front())).str();
   StringRef field = getRow(finding.kind).tier == Tier::Numeric                                     ? "output"
                     : is_contained({FindingKind::PeakMemory, FindingKind::HostSync}, finding.kind) ? "host_syncs"
@@ -44,7 +45,8 @@ unsigned lineOf(const CheckResult &result, const Finding &finding) {
                     : field == "host_syncs" ? formatv("\"function\":{0},\"host_syncs\":", json::Value(name)).str()
                                             : formatv("\"{0}\":{1}", field, json::Value(name)).str();
   for (auto [number, line] : llvm::enumerate(result.lines))
-    if (StringRef(line).contains(key) && StringRef(line).contains(node))
+    if (StringRef(line).contains(key) && StringRef(line).contains(node) &&
+        (variant.empty() || StringRef(line).contains("\"variant\":\"" + variant.str() + "\"")))
       return unsigned(number) + 1;
   return 1;
 }

@@ -1,6 +1,7 @@
 //===- ImportOnnx.cpp - ONNX models become prim modules -------------------===//
 #include "lowering/onnx/ImportOnnx.h"
 #include "ir/prim/Prim.h"
+#include "ir/prim/Variants.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/onnx/CheckGraph.h"
 #include "lowering/onnx/GraphImporter.h"
@@ -74,7 +75,7 @@ public:
 
 private:
   bool addInputs(Block &block, NameScope &scope) {
-    InputShapes inputShapes(shapes, loc);
+    InputShapes inputShapes(shapes, loc, options.dynamic);
     bool isValid = inputShapes.readOptions(options, inputs);
     for (const ValueInfoProto *input : inputs) {
       onnx::TypeProto::ValueCase kind = input->type().value_case();
@@ -98,6 +99,9 @@ private:
       if (dims)
         scope.set(input->name(), block.addArgument(prim::getTensorType(*dims, element), loc));
     }
+    isValid = isValid && inputShapes.checkSizes();
+    if (isValid)
+      buckets = inputShapes.getBuckets();
     return isValid;
   }
 
@@ -169,6 +173,8 @@ private:
   bool addAttributes() {
     entry->setAttr(prim::symbolsAttr, shapes.symbolsAttr());
     entry->setAttr(prim::guardsAttr, shapes.guardsAttr());
+    if (buckets)
+      entry->setAttr(prim::bucketsAttr, buckets);
     for (auto [i, input] : llvm::enumerate(inputs))
       entry.setArgAttr(i, prim::nameAttr, builder.getStringAttr(input->name()));
     for (auto [i, output] : llvm::enumerate(graph.output()))
@@ -228,6 +234,7 @@ private:
   decomp::ShapeScope shapes;
   OpBuilder builder;
   func::FuncOp entry;
+  DictionaryAttr buckets;
   SmallVector<const ValueInfoProto *> inputs;
 };
 

@@ -20,11 +20,21 @@
 
 namespace ptc {
 
+/// Which dims of the inputs are symbols.
+enum class DynamicDims {
+  Auto, // those that the file leaves open
+  On,   // the others as well: what the file says is their hint
+  Off,  // none: open dims have the size of their hint, which the user gives
+};
+
 struct ImportOptions {
   /// `batch=8`, `batch=1..64`, `batch=1..64:8` (min..max:hint), `x[2]=48` (axis of an input; all forms).
   std::vector<std::string> dims;
   /// `x=1x3x48x320`; `?` leaves a dim as it is.
   std::vector<std::string> shapes;
+  DynamicDims dynamic = DynamicDims::Auto;
+  /// `seq=128,512`: sizes of a dim, named as in `dims`, that the function is to have variants for.
+  std::vector<std::string> buckets;
   /// Input and output that share a buffer.
   std::vector<std::pair<std::string, std::string>> aliases;
   /// Inputs that are constants: name and a file with a TensorProto. They are no arguments of the entry then.

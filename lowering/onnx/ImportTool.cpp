@@ -22,6 +22,8 @@ static bool readFlags(ArrayRef<char *> arguments, ImportOptions &options) {
       options.dims.push_back(value.str());
     else if (flag == "--shape")
       options.shapes.push_back(value.str());
+    else if (flag == "--bucket")
+      options.buckets.push_back(value.str());
     else if (flag == "--alias")
       options.aliases.push_back(splitPair(value));
     else if (flag == "--const")
@@ -39,7 +41,7 @@ static bool readFlags(ArrayRef<char *> arguments, ImportOptions &options) {
 int ptc::importOnnxMain(int argc, char **argv) {
   ImportOptions options;
   if (argc < 3 || !readFlags(ArrayRef(argv, argc).drop_front(3), options)) {
-    errs() << "usage: --import-onnx MODEL [--dim D] [--shape S] [--alias IN=OUT] [--const NAME=FILE]\n";
+    errs() << "usage: --import-onnx MODEL [--dim D] [--shape S] [--bucket B] [--alias IN=OUT] [--const NAME=FILE]\n";
     return static_cast<int>(ExitClass::Usage);
   }
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);

@@ -98,26 +98,59 @@ static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reas
   return std::nullopt;
 }
 
-bool InputShapes::bindKey(StringRef option, StringRef key, SymbolBounds value) {
-  auto [entry, isNew] = bounds.try_emplace(key, value);
+bool InputShapes::bind(StringRef option, const NamedDim &dim, SymbolBounds value) {
+  if (dim.fixed)
+    return (value.min <= dim.fixed && dim.fixed <= value.max) ||
+           reject(option, dim.words + " is " + Twine(dim.fixed) + " in the model",
+                  "--dynamic=on makes the sizes in the file free");
+  auto [entry, isNew] = bounds.try_emplace(dim.key, value);
   SymbolBounds &known = entry->second;
   bool isSame = known.min == value.min && known.max == value.max;
-  return isNew || isSame || reject(option, "dim '" + key + "' has been given another size before");
-}
-
-bool InputShapes::bind(StringRef option, const ValueInfoProto &input, unsigned axis, SymbolBounds value) {
-  const onnx::TensorShapeProto &shape = input.type().tensor_type().shape();
-  if (int(axis) < shape.dim_size() && shape.dim(axis).dim_value() > 0) {
-    int64_t fixed = shape.dim(axis).dim_value();
-    return (value.min <= fixed && fixed <= value.max) ||
-           reject(option, "dim " + Twine(axis) + " of '" + input.name() + "' is " + Twine(fixed) + " in the model");
-  }
-  return bindKey(option, dimKey(input, axis), value);
+  return isNew || isSame || reject(option, "dim '" + dim.key + "' has been given another size before");
 }
 
 static const ValueInfoProto *findInput(Inputs inputs, StringRef name) {
   auto *found = find_if(inputs, [&](const ValueInfoProto *input) { return name == input->name(); });
   return found == inputs.end() ? nullptr : *found;
+}
+
+int64_t InputShapes::fixedSize(const ValueInfoProto &input, unsigned axis) const {
+  const onnx::TensorShapeProto &shape = input.type().tensor_type().shape();
+  bool isFixed = dynamic != DynamicDims::On && int(axis) < shape.dim_size();
+  return isFixed ? std::max<int64_t>(shape.dim(axis).dim_value(), 0) : 0;
+}
+
+InputShapes::NamedDim InputShapes::dimAt(const ValueInfoProto &input, unsigned axis) const {
+  return {dimKey(input, axis), fixedSize(input, axis), ("dim " + Twine(axis) + " of '" + input.name() + "'").str()};
+}
+
+/// `seq`, or `x[2]`.
+std::optional<InputShapes::NamedDim> InputShapes::findDim(StringRef option, StringRef name, Inputs inputs) {
+  unsigned axis;
+  StringRef base = name;
+  if (base.consume_back("]")) {
+    auto [inputName, digits] = base.rsplit('[');
+    const ValueInfoProto *input = findInput(inputs, inputName);
+    if (!digits.getAsInteger(10, axis) && input) {
+      if (int(axis) < input->type().tensor_type().shape().dim_size())
+        return dimAt(*input, axis);
+      reject(option, "'" + inputName + "' has no dim " + Twine(axis));
+      return std::nullopt;
+    }
+  }
+  std::vector<std::string> known;
+  for (const ValueInfoProto *input : inputs)
+    for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i) {
+      StringRef other = dimName(*input, i);
+      if (!other.empty() && other == name)
+        return NamedDim{name.str(), 0};
+      if (!other.empty() && !llvm::is_contained(known, other))
+        known.push_back(other.str());
+    }
+  reject(option, "no input of the model has a dim '" + name + "'",
+         known.empty() ? "its dims have no names; INPUT[AXIS]=SIZE gives one by its place"
+                       : "its dims: " + llvm::join(known, ", ") + "; INPUT[AXIS]=SIZE gives one by its place");
+  return std::nullopt;
 }
 
 bool InputShapes::readDim(StringRef option, Inputs inputs) {
@@ -128,30 +161,60 @@ bool InputShapes::readDim(StringRef option, Inputs inputs) {
   std::optional<SymbolBounds> value = parseBounds(text, reason);
   if (!value)
     return reject(option, reason);
-  // x[2]=48
-  unsigned axis;
-  StringRef base = name;
-  if (base.consume_back("]")) {
-    auto [inputName, digits] = base.rsplit('[');
-    const ValueInfoProto *input = findInput(inputs, inputName);
-    if (!digits.getAsInteger(10, axis) && input) {
-      if (int(axis) >= input->type().tensor_type().shape().dim_size())
-        return reject(option, "'" + inputName + "' has no dim " + Twine(axis));
-      return bind(option, *input, axis, *value);
-    }
+  std::optional<NamedDim> dim = findDim(option, name, inputs);
+  return dim && bind(option, *dim, *value);
+}
+
+bool InputShapes::checkBucket(StringRef option, const NamedDim &dim, ArrayRef<int64_t> sizes) {
+  constexpr size_t mostVariants = 64; // each is compiled as a model of its own
+  if (dynamic == DynamicDims::Off)
+    return reject(option, "--dynamic=off leaves no dim free", "leave one of the two out");
+  if (dim.fixed)
+    return reject(option, dim.words + " is " + Twine(dim.fixed) + " in the model, there is nothing to choose",
+                  "--dynamic=on makes the sizes in the file free");
+  auto bound = bounds.find(dim.key);
+  SymbolBounds range = bound == bounds.end() ? SymbolBounds() : bound->second;
+  if (range.min == range.max)
+    return reject(option, "the dim '" + dim.key + "' is pinned to " + Twine(range.min),
+                  "give it a range instead: --dim " + dim.key + "=1.." + Twine(range.max));
+  for (auto [number, size] : enumerate(sizes)) {
+    if (llvm::is_contained(sizes.take_front(number), size))
+      return reject(option, "the size " + Twine(size) + " is named twice");
+    if (size < range.min || size > range.max)
+      return reject(option,
+                    "the size " + Twine(size) + " is not in the range " + Twine(range.min) + ".." + Twine(range.max) +
+                        " of '" + dim.key + "'",
+                    "--dim " + dim.key + "=" + Twine(std::min(size, range.min)) + ".." +
+                        Twine(std::max(size, range.max)) + " makes the range wider");
   }
-  for (const ValueInfoProto *input : inputs)
-    for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i)
-      if (dimName(*input, i) == name)
-        return bindKey(option, name, *value);
-  std::vector<std::string> known;
-  for (const ValueInfoProto *input : inputs)
-    for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i)
-      if (StringRef other = dimName(*input, i); !other.empty() && !llvm::is_contained(known, other))
-        known.push_back(other.str());
-  return reject(option, "no input of the model has a dim '" + name + "'",
-                known.empty() ? "its dims have no names; INPUT[AXIS]=SIZE gives one by its place"
-                              : "its dims: " + llvm::join(known, ", ") + "; INPUT[AXIS]=SIZE gives one by its place");
+  if (llvm::any_of(buckets, [&](const auto &bucket) { return bucket.first == dim.key; }))
+    return reject(option, "'" + dim.key + "' has buckets already", "name all its sizes in one --bucket");
+  size_t variants = sizes.size();
+  for (const auto &[key, others] : buckets)
+    variants *= others.size();
+  return variants <= mostVariants ||
+         reject(option, "there would be " + Twine(variants) + " variants, one for each " + "combination of sizes; " +
+                            Twine(mostVariants) + " is the most");
+}
+
+bool InputShapes::readBucket(StringRef text, Inputs inputs) {
+  std::string option = ("--bucket " + text).str();
+  auto [name, list] = text.rsplit('=');
+  SmallVector<int64_t> sizes;
+  std::string reason = "NAME=SIZE,SIZE,... is needed";
+  do {
+    int64_t size;
+    if (name.empty() || !consumeSize(list, size, reason))
+      return reject(option, reason);
+    sizes.push_back(size);
+  } while (list.consume_front(","));
+  if (!list.empty())
+    return reject(option, reason);
+  std::optional<NamedDim> dim = findDim(option, name, inputs);
+  if (!dim || !checkBucket(option, *dim, sizes))
+    return false;
+  buckets.emplace_back(dim->key, sizes);
+  return true;
 }
 
 bool InputShapes::readShape(StringRef option, Inputs inputs) {
@@ -173,7 +236,7 @@ bool InputShapes::readShape(StringRef option, Inputs inputs) {
     std::optional<SymbolBounds> value = parseBounds(size, reason);
     if (!value)
       return reject(option, reason);
-    if (!bind(option, *input, axis, *value))
+    if (!bind(option, dimAt(*input, axis), *value))
       return false;
   }
   return true;
@@ -185,6 +248,8 @@ bool InputShapes::readOptions(const ImportOptions &options, Inputs inputs) {
     isValid &= readShape(shape, inputs);
   for (StringRef dim : options.dims)
     isValid &= readDim(dim, inputs);
+  for (StringRef bucket : options.buckets)
+    isValid = isValid && readBucket(bucket, inputs); // what a size may be is known by now
   return isValid;
 }
 
@@ -206,23 +271,29 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
   unsigned rank = type.has_shape() ? unsigned(type.shape().dim_size()) : given->second;
   SmallVector<Expr> dims;
   for (unsigned axis = 0; axis < rank; ++axis) {
-    if (int(axis) < type.shape().dim_size() && type.shape().dim(axis).dim_value() > 0) {
-      dims.push_back(shapes.constant(type.shape().dim(axis).dim_value()));
-      continue;
-    }
     std::string key = dimKey(input, axis);
-    auto bound = bounds.find(key);
-    if (bound != bounds.end() && bound->second.min == bound->second.max) {
-      dims.push_back(shapes.constant(bound->second.min));
+    int64_t fixed = fixedSize(input, axis);
+    if (fixed) {
+      dims.push_back(shapes.constant(fixed));
       continue;
     }
+    auto bound = bounds.find(key);
+    bool isPinned = bound != bounds.end() && bound->second.min == bound->second.max;
+    bool isHinted = bound != bounds.end() && bound->second.isHintChosen;
+    if (isPinned || (isHinted && dynamic == DynamicDims::Off)) {
+      dims.push_back(shapes.constant(bound->second.hint));
+      continue;
+    }
+    if (dynamic == DynamicDims::Off && !llvm::is_contained(unsized, key))
+      unsized.push_back(key);
     Expr &symbol = named[key];
     if (!symbol) {
       StringRef name = dimName(input, axis);
       std::string wanted =
           name.empty() ? makeIdentifier(input.name() + "_" + std::to_string(axis)) : makeIdentifier(name);
       SymbolBounds limits;
-      limits.hint = defaultHint(axis);
+      int64_t inFile = int(axis) < type.shape().dim_size() ? type.shape().dim(axis).dim_value() : 0;
+      limits.hint = inFile > 0 ? inFile : defaultHint(axis);
       if (bound != bounds.end())
         limits = bound->second;
       symbol = shapes.declare(shapes.unusedName(wanted), limits);
@@ -230,4 +301,19 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
     dims.push_back(symbol);
   }
   return dims;
+}
+
+bool InputShapes::checkSizes() {
+  std::string all = llvm::join(unsized, ", ");
+  return unsized.empty() || reject("--dynamic=off", "no size is given for " + all,
+                                   "--dim " + unsized.front() + "=SIZE; of a range, its hint is the size: --dim " +
+                                       unsized.front() + "=1..64:8");
+}
+
+mlir::DictionaryAttr InputShapes::getBuckets() const {
+  mlir::Builder b(shapes.getContext());
+  mlir::NamedAttrList list;
+  for (const auto &[key, sizes] : buckets)
+    list.set(named.at(key).getSymbol(), b.getDenseI64ArrayAttr(sizes));
+  return list.empty() ? mlir::DictionaryAttr() : list.getDictionary(shapes.getContext());
 }

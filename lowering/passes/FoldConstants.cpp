@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
+#include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -120,12 +121,24 @@ void ConstantFolder::visitOp(Operation *op) {
     values.try_emplace(value, std::move(tensor));
 }
 
+/// Sizes that the branches make differently are, from the `if` on, what the branch taken makes them.
+static void replaceJoined(prim::IfOp branch, bool isThen) {
+  llvm::StringMap<Expr> sizes;
+  for (auto size : branch.getJoinedAttr().getAsRange<prim::JoinedAttr>())
+    sizes[size.getName()] = isThen ? size.getThenSize() : size.getElseSize();
+  prim::substituteSymbols(branch->getParentOfType<func::FuncOp>(),
+                          [&](StringRef symbol) { return sizes.lookup(symbol); });
+}
+
 /// Moves the region that a known condition takes in front of its `if`.
 bool ConstantFolder::inlineBranch(prim::IfOp branch, Block::iterator &next) {
   const Tensor *condition = lookup(branch.getCondition());
   if (!condition || condition->getNumElements() != 1)
     return false;
-  Region &taken = condition->getInt(0) ? branch.getThenRegion() : branch.getElseRegion();
+  bool isThen = condition->getInt(0);
+  if (branch.getJoinedAttr())
+    replaceJoined(branch, isThen);
+  Region &taken = isThen ? branch.getThenRegion() : branch.getElseRegion();
   Block &body = taken.front();
   Operation *yield = body.getTerminator();
   SmallVector<Value> results(yield->getOperands());

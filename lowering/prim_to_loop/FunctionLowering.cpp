@@ -1,6 +1,7 @@
 //===- FunctionLowering.cpp - from an entry function to a loop.program ----===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/Passes.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -351,8 +352,9 @@ LogicalResult FunctionLowering::run() {
                         function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
                         orEmpty(prim::symbolsAttr), collectSymbolSources(function),
                         guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
-  if (Attribute folded = function->getAttr(prim::foldedWeightsAttr))
-    program->setAttr(prim::foldedWeightsAttr, folded);
+  for (StringRef name : {prim::foldedWeightsAttr, prim::variantOfAttr, prim::pinsAttr})
+    if (Attribute kept = function->getAttr(name))
+      program->setAttr(name, kept);
   Block &block = program.getBody().emplaceBlock();
 
   OpBuilder::InsertionGuard guard(builder);

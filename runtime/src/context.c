@@ -49,17 +49,41 @@ static bool measure(const ptc_model *model, const ptc_rt_variant *variant, const
   return true;
 }
 
+/* Whether dims that are nowhere above `symbols` may be the variant's. */
+static bool may_serve_below(const ptc_rt_variant *variant, const int64_t *symbols, uint32_t count) {
+  for (uint32_t i = 0; variant->pins && i < count; i++)
+    if (variant->pins[i] > symbols[i])
+      return false;
+  return true;
+}
+
+/* What `variant` needs, and what any other needs at dims that are no larger: a context that has seen large dims has
+ * room for small ones, whichever program serves them. */
+static bool measure_most(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
+                         const ptc_rt_variant *variant, size_t *most) {
+  sizes needed;
+  if (!measure(model, variant, symbols, &needed))
+    return false;
+  *most = needed.total;
+  for (uint32_t i = 0; i < function->variant_count; i++)
+    if (&function->variants[i] != variant &&
+        may_serve_below(&function->variants[i], symbols, function->interface->symbol_count) &&
+        measure(model, &function->variants[i], symbols, &needed) && needed.total > *most)
+      *most = needed.total;
+  return true;
+}
+
 size_t ptc_rt_needed_bytes(const ptc_model *model, const ptc_rt_function *function, const int64_t *symbols,
                            char *error) {
   const ptc_rt_variant *variant;
-  sizes needed;
+  size_t needed;
   if (ptc_rt_pick_variant(function, symbols, &variant, error) != PTC_OK)
     return PTC_NO_SIZE;
-  if (!measure(model, variant, symbols, &needed)) {
+  if (!measure_most(model, function, symbols, variant, &needed)) {
     SAY(error, "the memory that '%s' needs at these dims exceeds 63 bits", function->interface->name);
     return PTC_NO_SIZE;
   }
-  return needed.total ? needed.total + PTC_RT_PAGE : 0; /* so that any workspace can be aligned */
+  return needed ? needed + PTC_RT_PAGE : 0; /* so that any workspace can be aligned */
 }
 
 static ptc_status grow(ptc_ctx *ctx, size_t bytes) {
@@ -142,7 +166,11 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *w
     return PTC_GUARD_FAILED;
   }
   const ptc_rt_device *device = ptc_rt_device_of(model);
-  if (!device && !workspace && needed.total && (status = grow(ctx, needed.total + PTC_RT_PAGE)) != PTC_OK)
+  size_t most = needed.total;
+  if (!workspace && (device || most + PTC_RT_PAGE > ctx->memory.bytes))
+    measure_most(model, function, symbols, variant, &most);
+  most += most ? PTC_RT_PAGE : 0;
+  if (!device && !workspace && (status = grow(ctx, most)) != PTC_OK)
     return status;
   ptc_rt_call_state call = {.visible = {.weights = model->weights, .blocks = ctx->blocks},
                             .model = model,
@@ -158,7 +186,7 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *w
   uint64_t start = model->profile ? ptc_rt_now() : 0;
   call.caller_mode = &mode;
   if (device) {
-    status = device->run(&call, workspace, needed.total ? needed.total + PTC_RT_PAGE : 0, stream);
+    status = device->run(&call, workspace, most, stream);
   } else {
     char *base = ptc_rt_align(workspace ? workspace : ctx->memory.base, PTC_RT_PAGE);
     call.scratch = base + needed.arena;

@@ -140,7 +140,7 @@ typedef struct ptc_span {
   uint64_t begin_ns; /* of CLOCK_MONOTONIC */
   uint64_t end_ns;
   const ptc_ctx *ctx; /* the call's */
-  const char *kernel; /* as in the manifest; NULL for a run */
+  const char *kernel; /* as in the manifest; of a run the variant that ran, "seq=128", NULL: the general one */
   const char *nodes;  /* the nodes of the source model that the launch computes; NULL for a run */
   int64_t begin;      /* iterations; 0 for a run */
   int64_t end;

@@ -10,7 +10,7 @@
 
 #include "abi.h"
 
-#define PTC_RT_VERSION 2
+#define PTC_RT_VERSION 3
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
@@ -129,7 +129,8 @@ typedef struct ptc_rt_bound_symbol {
 
 /* A program compiled for dims that satisfy its guards. Symbols are those of the function, in its order. */
 typedef struct ptc_rt_variant {
-  const char *name;
+  const char *name;    /* "batch=1,seq=128"; "" of the general one */
+  const int64_t *pins; /* the only value of each symbol, -1 of those that are free; NULL: all are */
 
   /* Runs the model. `arguments` are the inputs, then the outputs (an alias pair has the same pointer in both places; an
    * output that ptc_rt_output is called for may be NULL until then). `symbols` has room for those that the program
@@ -153,7 +154,7 @@ typedef struct ptc_rt_variant {
 
 typedef struct ptc_rt_function {
   const ptc_function *interface;  /* entry i of the public table */
-  const ptc_rt_variant *variants; /* in order of preference; the most general last */
+  const ptc_rt_variant *variants; /* in order of preference; the most general last, which has no pins */
   uint32_t variant_count;
   uint32_t reserved;
   /* All extents of all inputs / outputs as the symbols say; shapes[i] has room for the value's rank. input_shapes is

@@ -66,7 +66,8 @@ _SPAN_KINDS = ("run", "launch", "piece")
 
 @dataclass(frozen=True)
 class Span:
-    """What a run, a launch or a piece of a launch on one thread took; `kernel` and `nodes` are None for a run."""
+    """What a run, a launch or a piece of a launch on one thread took; `nodes` is None for a run, and `kernel` the
+    variant that ran, None for the general one."""
 
     kind: str
     begin_ns: int
