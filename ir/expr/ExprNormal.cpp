@@ -449,6 +449,8 @@ static int64_t commonFactor(const Polynomial &terms) {
 
 Expr Expr::lt(Expr a, Expr b) {
   mlir::MLIRContext *context = a.getContext();
+  if (a.isConstant() && b.isConstant()) // whose difference may wrap
+    return constant(context, a.getValue() < b.getValue());
   Expr difference = b - a;
   if (difference.isConstant())
     return constant(context, difference.getValue() > 0);

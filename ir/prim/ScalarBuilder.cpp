@@ -121,8 +121,9 @@ Value ScalarBuilder::relu(Value a) {
 }
 
 Value ScalarBuilder::sigmoid(Value a) {
-  Value e = math::ExpOp::create(b, loc, neg(a));
-  return div(one(a), add(one(a), e));
+  // exp(-|x|) never overflows, so that results keep their digits down to the denormals.
+  Value e = math::ExpOp::create(b, loc, neg(abs(a)));
+  return div(select(less(a, zero(a)), e, one(a)), add(one(a), e));
 }
 
 Value ScalarBuilder::bitAnd(Value a, Value c) { return arith::AndIOp::create(b, loc, a, c); }

@@ -31,7 +31,11 @@ Values arrayFeatureExtractor(NodeContext &n) {
 /// 1 above the threshold, else 0
 Values binarizer(NodeContext &n) {
   Value x = n.input(0);
-  return {n.convertLike(n.less(n.scalarLike(n.real("threshold", 0.0), x), x), x)};
+  double threshold = n.real("threshold", 0.0);
+  // Integers are above it if they are above its floor, which their type holds.
+  Value limit = n.isFloat(x) ? n.scalarLike(threshold, x)
+                             : n.convertLike(n.scalar(std::floor(threshold), mlir::Float64Type::get(n.getContext())), x);
+  return {n.convertLike(n.less(limit, x), x)};
 }
 
 /// All columns side by side; each input has as many as `inputdimensions` says, cut off or filled with 0.
@@ -66,9 +70,10 @@ Values imputer(NodeContext &n) {
     if (std::optional<llvm::SmallVector<double>> values = n.reals("imputed_value_floats"))
       imputed = n.floatVector(*values, n.elementType(x));
   } else {
-    isMissing = n.equal(x, n.fromExprs(n.expr(n.integer("replaced_value_int64", 0)), n.si64(), /*isScalar=*/true));
+    Value replaced = n.fromExprs(n.expr(n.integer("replaced_value_int64", 0)), n.si64(), /*isScalar=*/true);
+    isMissing = n.equal(n.convert(x, n.si64()), replaced);
     if (std::optional<Ints> values = n.integers("imputed_value_int64s"))
-      imputed = n.intVector(*values);
+      imputed = n.convertLike(n.intVector(*values), x);
   }
   if (!imputed)
     return {n.fail(DiagId::MissingAttribute, n.isFloat(x) ? "imputed_value_floats" : "imputed_value_int64s")};
@@ -333,10 +338,10 @@ Values linearClassifier(NodeContext &n) {
     return {n.fail(DiagId::UnsupportedForm, "a classifier of one class")};
   Value isSecond = n.less(n.scalarLike(0, scores), scores);
   Value index = n.reshape(n.select(isSecond, n.scalar(1, n.si64()), n.scalar(0, n.si64())), n.dim(scores, 0));
-  Value second = transformScores(n, scores, *transform == PostTransform::Logistic ? *transform : PostTransform::None);
-  Value both = n.concat({n.sub(n.scalarLike(1, second), second), second}, 1);
-  if (*transform != PostTransform::Logistic)
-    both = transformScores(n, both, *transform);
+  // Untransformed, the first class has what the second leaves of 1; else its score is the opposite one.
+  bool isPlain = *transform == PostTransform::None || *transform == PostTransform::Probit;
+  Value first = isPlain ? n.sub(n.scalarLike(1, scores), scores) : n.neg(scores);
+  Value both = transformScores(n, n.concat({first, scores}, 1), *transform);
   return {chooseLabel(n, *labels, index), n.convert(both, n.f32())};
 }
 

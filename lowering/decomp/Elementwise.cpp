@@ -59,8 +59,10 @@ Values pow(NodeContext &n) {
       exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x))
     if (Value power = constantPower(n, x, exponent->front()))
       return {power};
-  // The result has the type of the base; a float exponent of an integer base is computed in floating point.
-  if (n.isFloat(y) && !n.isFloat(x))
+  // The result has the type of the base; an exponent that the base's type may not hold decides in which the power is.
+  bool isWider = n.isFloat(x) && n.isFloat(y) &&
+                 n.elementType(y).getIntOrFloatBitWidth() > n.elementType(x).getIntOrFloatBitWidth();
+  if (isWider || (n.isFloat(y) && !n.isFloat(x)))
     return {n.convertLike(n.binary<PowOp>(n.convertLike(x, y), y), x)};
   return {n.binary<PowOp>(x, n.convertLike(y, x))};
 }
@@ -160,10 +162,11 @@ Values where(NodeContext &n) { return {n.select(n.input(0), n.input(1), n.input(
 Values clip(NodeContext &n) {
   Value x = n.input(0);
   Value low = n.optionalInput(1), high = n.optionalInput(2);
-  if (n.has("min"))
-    low = n.scalarLike(n.real("min", 0), x);
-  if (n.has("max"))
-    high = n.scalarLike(n.real("max", 0), x);
+  if (n.opset() < 11) { // attributes, whose defaults end the range of f32 in wider types too
+    constexpr double most = std::numeric_limits<float>::max();
+    low = n.scalarLike(n.real("min", -most), x);
+    high = n.scalarLike(n.real("max", most), x);
+  }
   if (low)
     x = n.maximum(x, n.reshape(low, {}));
   if (high)

@@ -291,15 +291,17 @@ Values gatherBlockQuantized(NodeContext &n) {
   bool isLast = *blockAxis + 1 == n.rank(table) && *gatherAxis != *blockAxis;
   if (!isLast)
     return {n.fail(DiagId::UnsupportedAttribute, "quantize_axis", *blockAxis)};
-  bool isPacked = table && n.elementType(table) == n.ui8() && bits < 8;
+  bool areBytes = table && n.elementType(table) == n.ui8();
   if ((bits != 2 && bits != 4 && bits != 8) || block < 1)
     return {n.fail(DiagId::UnsupportedAttribute, block < 1 ? "block_size" : "bits", block < 1 ? block : bits)};
   auto rows = [&](Value x) { return n.gather(x, indices, *gatherAxis); };
   Value q = rows(table), scale = rows(scales), zero = zeros ? rows(zeros) : Value();
-  if (isPacked) {
+  if (areBytes && bits < 8) {
     q = unpackBits(n, q, bits);
-    zero = zero ? unpackBits(n, zero, bits) : n.scalar(double(1 << (bits - 1)), n.ui8());
+    zero = zero ? unpackBits(n, zero, bits) : Value();
   }
+  if (areBytes && !zeros) // half of the range
+    zero = n.scalar(double(1 << (bits - 1)), n.ui8());
   if (!q || !scale)
     return {};
   Dims dims = n.dims(q), perBlock = n.dims(scale);
@@ -318,9 +320,11 @@ Values gatherBlockQuantized(NodeContext &n) {
   return {dequantize(n, q, spread(scale), spread(zero))};
 }
 
-/// Products of 16-bit integers in 32 bits
+/// Products of 16-bit integers in 32 bits, unsigned where both are.
 Values matMulInteger16(NodeContext &n) {
-  return {n.matmul(n.convert(n.input(0), n.si32()), n.convert(n.input(1), n.si32()))};
+  Value a = n.input(0), b = n.input(1);
+  Type type = n.isUnsigned(a) && n.isUnsigned(b) ? n.getBuilder().getIntegerType(32, /*isSigned=*/false) : n.si32();
+  return {n.matmul(n.convert(a, type), n.convert(b, type))};
 }
 
 } // namespace ptc::decomp

@@ -167,11 +167,14 @@ Values tfIdfVectorizer(NodeContext &n) {
       {rows, n.expr(width)}, n.f32());
   if (mode != "TF") {
     std::optional<llvm::SmallVector<double>> weights = n.reals("weights");
-    if (weights && int64_t(weights->size()) < width)
-      return {n.fail(DiagId::DimMismatch, "the number of values in 'weights'", weights->size(), "the columns", width)};
-    if (weights)
-      weights->resize(width);
-    Value weight = weights ? n.floatVector(*weights, n.f32()) : n.scalar(1, n.f32());
+    if (weights && weights->size() != columns.size())
+      return {n.fail(DiagId::DimMismatch, "the number of values in 'weights'", weights->size(), "that of n-grams",
+                     columns.size())};
+    // Weights stand in the order of the n-grams, counts in that of their columns.
+    llvm::SmallVector<double> ofColumns(width, 1.0);
+    for (size_t i = 0; weights && i < columns.size(); ++i)
+      ofColumns[columns[i]] = (*weights)[i];
+    Value weight = weights ? n.floatVector(ofColumns, n.f32()) : n.scalar(1, n.f32());
     Value isThere = n.less(n.scalar(0, n.f32()), counts);
     Value scaled = mode == "IDF" ? n.select(isThere, weight, n.scalar(0, n.f32())) : n.mul(counts, weight);
     counts = scaled;

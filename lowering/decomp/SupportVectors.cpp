@@ -7,7 +7,9 @@
 //
 // A regression is its product with a vector of coefficients. A classifier has one
 // such vector for each pair of classes, written as one matrix with zeros for the
-// support vectors of other classes; each pair casts a vote.
+// support vectors of other classes; each pair casts a vote. Probabilities of pairs
+// become one of each class by the iteration that libsvm has (Wu, Lin and Weng:
+// Probability Estimates for Multi-class Classification by Pairwise Coupling, 2004).
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/ClassScores.h"
@@ -104,6 +106,114 @@ static Pairs decidePairs(NodeContext &n, Value kernel, const Reals &coefficients
   return {scores, n.add(n.matmul(wins, constant(first, pairs)), n.matmul(losses, constant(second, pairs)))};
 }
 
+//===----------------------------------------------------------------------===//
+// Probabilities
+//===----------------------------------------------------------------------===//
+
+/// What pair (i, j) says of class i against j: r [rows, classes, classes], with r_ji = 1 - r_ij.
+static Value pairProbabilities(NodeContext &n, Value scores, const Reals &a, const Reals &b, int64_t classes) {
+  Type type = n.elementType(scores);
+  Value shifted = n.add(n.mul(scores, n.floatVector(a, type)), n.floatVector(b, type));
+  Value first = n.clamp(n.sigmoid(n.neg(shifted)), 1e-7, 1 - 1e-7);
+  Value all = n.concat({first, n.sub(n.scalarLike(1, first), first)}, 1);
+  int64_t pairs = a.size(), pair = 0;
+  Ints places(classes * classes, 0);
+  for (int64_t i = 0; i < classes; ++i)
+    for (int64_t j = i + 1; j < classes; ++j, ++pair) {
+      places[i * classes + j] = pair;
+      places[j * classes + i] = pairs + pair;
+    }
+  return n.reshape(n.gather(all, n.intVector(places), 1), {n.dim(scores, 0), n.expr(classes), n.expr(classes)});
+}
+
+namespace {
+
+/// Minimises p Q p over the probabilities p of each row, Q_tt = sum over j of r_jt^2, Q_tj = -r_jt r_tj: in each round
+/// each p_t in turn, until a round begins with all residuals below a bound.
+class Coupling {
+public:
+  Coupling(NodeContext &n, Value r, int64_t classes) : n(n), classes(classes), rows(n.dim(r, 0)) {
+    Value across = n.transpose(r, {0, 2, 1});
+    Reals unit(classes * classes, 0.0);
+    for (int64_t t = 0; t < classes; ++t)
+      unit[t * classes + t] = 1;
+    isOwn = n.convert(n.reshape(n.floatVector(unit, n.elementType(r)), n.exprs({classes, classes})), n.i1());
+    Value none = n.scalarLike(0, r), squares = n.select(isOwn, none, n.mul(across, across));
+    diagonal = n.sum(squares, 2, /*keepDims=*/false);
+    q = n.select(isOwn, n.unsqueeze(diagonal, 2), n.neg(n.mul(across, r)));
+  }
+
+  Value solve() {
+    mlir::OpBuilder &builder = n.getBuilder();
+    mlir::Location loc = n.getLoc();
+    Expr trips = n.expr(std::max<int64_t>(100, classes));
+    Value start = n.fill(n.scalar(1 / double(classes), n.elementType(q)), {rows, n.expr(classes)});
+    Value goesOn = n.scalar(1, n.i1());
+    Expr round = n.shapes.declareBound({.min = 0, .hint = 0}, trips - 1);
+    if (n.hasFailed())
+      return {};
+    mlir::OperationState made(loc, LoopOp::getOperationName());
+    mlir::Region *region = made.addRegion();
+    {
+      mlir::OpBuilder::InsertionGuard guard(builder);
+      mlir::Block *block = builder.createBlock(region);
+      Value p = block->addArgument(start.getType(), loc), isOpen;
+      Value next = runRound(p, isOpen);
+      if (n.hasFailed())
+        return {};
+      YieldOp::create(builder, loc, Values{isOpen, next});
+    }
+    made.addOperands({goesOn, start});
+    made.addTypes(start.getType());
+    auto &properties = made.getOrAddProperties<LoopOp::Properties>();
+    properties.counter = builder.getStringAttr(round.getSymbol());
+    properties.trips = trips;
+    properties.operandSegmentSizes = {0, 1, 1, 0};
+    return builder.create(made)->getResult(0);
+  }
+
+private:
+  /// `isOpen`: whether some row is not done. A row that is done stays as it is.
+  Value runRound(Value before, Value &isOpen) {
+    Value p = before, product = n.sum(n.mul(q, n.unsqueeze(p, 1)), 2, /*keepDims=*/false); // Q p
+    Value whole = n.sum(n.mul(p, product), 1, /*keepDims=*/true);                            // p Q p
+    Value residual = n.reduce(ReduceKind::Max, n.abs(n.sub(product, whole)), 1, /*keepDims=*/true);
+    Value isDone = n.less(residual, n.scalarLike(0.005 / double(classes), residual));
+    for (int64_t t = 0; t < classes; ++t) {
+      auto column = [&](Value x) { return n.sliceAxis(x, 1, n.expr(t), n.expr(1)); }; // [rows, 1]
+      Value own = column(diagonal), error = column(product);
+      Value step = n.div(n.sub(whole, error), own), total = n.add(step, 1.0);
+      whole = n.div(n.add(whole, n.mul(step, n.add(n.mul(step, own), n.mul(error, 2.0)))), n.mul(total, total));
+      product = n.div(n.add(product, n.mul(step, n.at(q, 1, t))), total);
+      p = n.div(n.select(n.at(isOwn, 0, t), n.add(p, step), p), total);
+    }
+    Value open = n.convert(n.logicalNot(isDone), n.si32());
+    isOpen = n.less(n.scalar(0, n.si32()), n.reshape(n.reduce(ReduceKind::Max, n.reshape(open, rows), 0, false), {}));
+    return n.select(isDone, before, p);
+  }
+
+  NodeContext &n;
+  int64_t classes;
+  Expr rows;
+  Value q, diagonal, isOwn; // [rows, classes, classes], [rows, classes], [classes, classes]
+};
+
+} // namespace
+
+/// A model without support vectors: a row of coefficients for each class.
+static Values linearSvm(NodeContext &n, const Labels &labels, PostTransform transform, const Reals &coefficients,
+                        const Reals &rho) {
+  int64_t classes = labels.size();
+  if (coefficients.empty() || coefficients.size() % classes || rho.empty())
+    return {n.fail(DiagId::DimMismatch, "the number of values in 'coefficients'", coefficients.size(),
+                   "a multiple of the number of classes", classes)};
+  Value x = featureRows(n, 0);
+  Value w = n.reshape(n.floatVector(coefficients, n.elementType(x)),
+                      n.exprs({classes, int64_t(coefficients.size()) / classes}));
+  Value scores = n.add(n.matmul(x, n.swapAxes(w, 0, 1)), rho.front());
+  return {bestLabel(n, labels, scores), n.convert(transformScores(n, scores, transform), n.f32())};
+}
+
 Values svmClassifier(NodeContext &n) {
   std::optional<Labels> labels = classLabels(n, "classlabels_ints", "classlabels_strings");
   std::optional<PostTransform> transform = readPostTransform(n);
@@ -111,13 +221,14 @@ Values svmClassifier(NodeContext &n) {
   Ints sizes = n.integers("vectors_per_class", {});
   if (!labels || !transform)
     return {};
-  if (!realsOrEmpty(n, "prob_a").empty())
-    return {n.fail(DiagId::UnsupportedAttribute, "prob_a", "a list (probabilities of pairs)")};
+  Reals slopes = realsOrEmpty(n, "prob_a"), shifts = realsOrEmpty(n, "prob_b");
   int64_t classes = labels->size(), vectors = 0, pairs = classes * (classes - 1) / 2;
   for (int64_t size : sizes)
     vectors += std::max<int64_t>(0, size);
-  if (vectors == 0 || llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
-    return {n.fail(DiagId::UnsupportedForm, "an SVMClassifier without support vectors")};
+  if (llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
+    return {n.fail(DiagId::BadAttribute, "vectors_per_class", *llvm::min_element(sizes), "numbers of vectors are needed")};
+  if (vectors == 0)
+    return linearSvm(n, *labels, *transform, coefficients, rho);
   if (int64_t(sizes.size()) != classes || classes < 2 || int64_t(coefficients.size()) != (classes - 1) * vectors ||
       int64_t(rho.size()) != pairs)
     return {n.fail(DiagId::DimMismatch, "the number of values in 'coefficients'", coefficients.size(), "what is needed",
@@ -127,6 +238,13 @@ Values svmClassifier(NodeContext &n) {
     return {};
   Pairs decided = decidePairs(n, kernel, coefficients, sizes, rho);
   Value label = bestLabel(n, *labels, decided.votes), scores = decided.scores;
+  if (!slopes.empty()) {
+    if (int64_t(slopes.size()) != pairs || shifts.size() != slopes.size())
+      return {n.fail(DiagId::DimMismatch, "the number of values in 'prob_a'", slopes.size(), "the pairs of classes", pairs)};
+    Value r = pairProbabilities(n, scores, slopes, shifts, classes);
+    scores = r ? Coupling(n, r, classes).solve() : Value();
+    return {label, n.convert(transformScores(n, scores, *transform), n.f32())};
+  }
   if (classes > 2)
     return {label, n.convert(transformScores(n, scores, *transform), n.f32())};
   if (*transform == PostTransform::Probit)

@@ -72,7 +72,15 @@ public:
     Operation *op = value.getDefiningOp();
     if (!op)
       return std::nullopt;
+    // Expressions are signed: of 64 bits without a sign they hold half.
+    if (auto integer = dyn_cast<IntegerType>(type.getElementType()); integer && integer.isUnsigned() && integer.getWidth() > 63)
+      return std::nullopt;
     this->depth = depth;
+    return wrapped(compute(op, type), type.getElementType());
+  }
+
+private:
+  Known compute(Operation *op, RankedTensorType type) {
     return TypeSwitch<Operation *, Known>(op)
         .Case([&](ConstantOp c) { return constant(c.getValue()); })
         .Case([&](ExprsOp e) { return exprs(e, type.getShape()); })
@@ -89,7 +97,19 @@ public:
         .Default([](Operation *) { return std::nullopt; });
   }
 
-private:
+  /// Constants wrap in their type; a symbolic size is taken to fit.
+  Known wrapped(Known known, Type element) {
+    auto type = dyn_cast<IntegerType>(element);
+    if (!known || !type || type.getWidth() == 1 || type.getWidth() > 63)
+      return known;
+    for (Rational &x : known->elements)
+      if (std::optional<int64_t> value = x.numerator.asConstant(); value && x.isInteger()) {
+        APInt bits(type.getWidth(), *value, /*isSigned=*/true, /*implicitTrunc=*/true);
+        x = integer(type.isUnsigned() ? int64_t(bits.getZExtValue()) : bits.getSExtValue());
+      }
+    return known;
+  }
+
   Rational integer(Expr e) const { return {shapes.simplify(e), shapes.constant(1)}; }
   Rational integer(int64_t value) const { return {shapes.constant(value), shapes.constant(1)}; }
 

@@ -5,6 +5,7 @@
 //   s = matmul(q, k^T)          q, k or s times constants; masks are added or selected
 //   p = exp(s - max(s)) / sum(exp(s - max(s)))          along the last dim
 //   p = select(is_nan(p), 0, p)                         torch's guard for rows without a key
+//   p = select(r, 0, p)                                 ONNX's: r is the same for a whole row
 //   y = matmul(p, v)
 //
 // Spelled so, s and p are matrices in memory, the largest values of the whole model. As one
@@ -22,6 +23,7 @@
 //   select(m, c, s)                   mask not m
 //   s + a                             mask a
 //   masks that are j <= i throughout  causal, if hidden scores cannot matter
+//   select(r, 0, p) v                 select(r, 0, p v)
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
@@ -69,6 +71,7 @@ private:
     reason = why;
     return false;
   }
+  bool findGuard(SelectOp select);
   bool peel(Value value, Scores &scores);
   bool peelSum(Value scoresSide, Value mask, Scores &scores);
   bool peelSelect(SelectOp op, Scores &scores);
@@ -79,6 +82,7 @@ private:
   DivOp quotient;
   Value logits; // what the softmax is of
   bool zeroesNan = false;
+  BroadcastOp zeroedRows; // the rows of p that are 0 whatever the scores are
   Scores found;
 };
 
@@ -110,15 +114,30 @@ static ReduceOp matchRowStatistic(Value value, ReduceKind kind) {
   return fits ? reduce : ReduceOp();
 }
 
+/// Whether a selection puts 0 in the place of weights: of those that are NaN, or of whole rows.
+bool AttentionMatch::findGuard(SelectOp select) {
+  if (getSplat(select.getA()) != 0.0)
+    return false;
+  Value condition = select.getCondition();
+  if (auto test = condition.getDefiningOp<IsNanOp>()) {
+    zeroesNan = true;
+    return test.getX() == select.getB();
+  }
+  zeroedRows = condition.getDefiningOp<BroadcastOp>();
+  if (!zeroedRows)
+    return false;
+  ArrayRef<int64_t> axes = zeroedRows.getAxes();
+  bool hasColumns = !axes.empty() && axes.back() == getRank(condition) - 1;
+  return !hasColumns || getDims(zeroedRows.getX()).back().isConstant(1);
+}
+
 bool AttentionMatch::findSoftmax() {
   Value weights = last.getLhs(), guarded;
   if (auto select = weights.getDefiningOp<SelectOp>()) {
-    auto test = select.getCondition().getDefiningOp<IsNanOp>();
-    if (!test || test.getX() != select.getB() || getSplat(select.getA()) != 0.0)
+    if (!findGuard(select))
       return false;
     guarded = weights;
     weights = select.getB();
-    zeroesNan = true;
   }
   if (auto reshape = weights.getDefiningOp<ReshapeOp>(); reshape && !guarded)
     weights = reshape.getX();
@@ -130,8 +149,8 @@ bool AttentionMatch::findSoftmax() {
   if (!sum || sum.getX() != exp.getY() || !max || max.getX() != difference.getA())
     return false;
   logits = difference.getA();
-  // The guard reads the weights twice, the softmax the scores and the exponentials.
-  bool isPrivate = hasUses(last.getLhs(), 1) && hasUses(weights, guarded ? 2 : 1) && hasUses(exp.getY(), 2) &&
+  // The guard against NaN reads the weights twice, the softmax the scores and the exponentials.
+  bool isPrivate = hasUses(last.getLhs(), 1) && hasUses(weights, zeroesNan ? 2 : 1) && hasUses(exp.getY(), 2) &&
                    hasUses(logits, 2) && (!guarded || hasUses(guarded, 1));
   if (!isPrivate)
     return reason = "the weights or scores are read elsewhere too", true;
@@ -347,6 +366,15 @@ void AttentionMatch::rewrite() {
                                      b.getF64FloatAttr(found.scale), masked, unit(isCausal), unit(zeroesNan));
   if (result.getType() != last.getResult().getType())
     result = ReshapeOp::create(b, loc, last.getResult().getType(), result);
+  if (zeroedRows) {
+    auto type = cast<RankedTensorType>(result.getType());
+    auto bits = RankedTensorType::get(type.getShape(), b.getI1Type(), type.getEncoding());
+    Value rows = BroadcastOp::create(b, loc, bits, zeroedRows.getX(), zeroedRows.getAxes());
+    Value none = ConstantOp::create(b, loc, DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()),
+                                                                   b.getZeroAttr(type.getElementType())));
+    none = BroadcastOp::create(b, loc, type, none, ArrayRef<int64_t>());
+    result = SelectOp::create(b, loc, type, rows, none, result);
+  }
   last.getResult().replaceAllUsesWith(result);
 }
 

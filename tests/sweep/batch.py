@@ -35,6 +35,7 @@ class Outcome:
     text: str = ""
     oracle: str = ""
     ulp: float = 0.0
+    is_open: bool = False  # compiled with open dims
 
 
 def compile_cases(cases, program, folder, flags):
@@ -80,7 +81,7 @@ def _run(cases, library):
             outcome = judge(case, [results[f"c{case.number}_y{i}"] for i in range(case.outputs)])
         except Exception as error:
             outcome = Outcome("unjudged", f"{type(error).__name__}: {error}")
-        found[case.number] = outcome.__dict__
+        found[case.number] = outcome.__dict__ | {"is_open": bool(case.open)}
     return found
 
 
@@ -121,6 +122,14 @@ def _halves(cases, program, flags, word, text):
     return check(cases[:middle], program, flags) | check(cases[middle:], program, flags)
 
 
+def _closed(cases, refused, program, flags):
+    """Refused cases with open dims are tried again with their sizes; the others stay refused."""
+    again = [case for case in cases if case.number in refused and case.open]
+    for case in again:
+        case.open = {}
+    return refused | check(again, program, flags)
+
+
 def check(cases, program, flags=()):
     """The outcome of each case, by number."""
     if not cases:
@@ -133,8 +142,10 @@ def check(cases, program, flags=()):
             refused = {int(n or n2): Outcome("refused", f"{c or c2} {why or why2}") for n, c, why, c2, why2, n2 in found}
             refused = {n: out for n, out in refused.items() if any(case.number == n for case in cases)}
             if refused:
-                return refused | check([case for case in cases if case.number not in refused], program, flags)
+                return _closed(cases, refused, program, flags) | check([case for case in cases if case.number not in refused], program, flags)
             word = "refused" if code in REFUSED else "crash"
+            if word == "refused" and len(cases) == 1:
+                return _closed(cases, {cases[0].number: Outcome(word, f"exit {code}: {text[-1500:]}")}, program, flags)
             return _halves(cases, program, flags, word, f"exit {code}: {text[-1500:]}")
         done = forked(_run, cases, folder / "sweep.so")
     if "result" in done:

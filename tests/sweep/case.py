@@ -7,10 +7,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from draw import onnx_type
+from draw import ML, MS, onnx_type, opset_in
 
-ML, MS = "ai.onnx.ml", "com.microsoft"
-ML_OPSET, MS_OPSET, IR_VERSION = 5, 1, 13
+IR_VERSION = 13
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,8 @@ class Case:
     number: int = 0
     results: tuple = ()  # (element type, rank) of the outputs, where onnx does not infer them
     wanted: Any = None  # what the oracle said, once it has been asked
-    open: frozenset = frozenset()  # (input, axis): dims that the model leaves open
+    stand_in: Any = None  # the type in which a program that lacks the case's own is asked; it holds all values
+    open: dict = field(default_factory=dict)  # (input, axis): the symbol of a dim that the model leaves open
 
     @property
     def type(self):
@@ -62,7 +62,7 @@ def names_of(case, prefix):
 
 def _input(case, i, name):
     array = case.inputs[i]
-    shape = [f"{name}_{axis}" if (i, axis) in case.open else size for axis, size in enumerate(array.shape)]
+    shape = [case.open.get((i, axis), size) for axis, size in enumerate(array.shape)]
     return helper.make_tensor_value_info(name, onnx_type(array.dtype), shape)
 
 
@@ -82,7 +82,7 @@ def build(cases, opset=None, ir_version=IR_VERSION):
             elif name:
                 inputs.append(_input(case, i, name))
         outputs += [onnx.ValueInfoProto(name=result) for result in results]
-    domains = {"": opset or cases[0].opset, ML: ML_OPSET, MS: MS_OPSET}
+    domains = {"": opset or cases[0].opset} | {domain: opset_in(domain, cases[0].opset) for domain in (ML, MS)}
     used = {""} | {case.domain for case in cases}
     graph = helper.make_graph(nodes, "sweep", inputs, outputs, weights)
     imports = [helper.make_opsetid(domain, version) for domain, version in domains.items() if domain in used]

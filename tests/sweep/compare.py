@@ -62,6 +62,10 @@ def difference(case, got, want, index):
         if not is_float(want.dtype):
             return f"type {got.dtype} instead of {want.dtype}", 0.0
         right, worst = _floats(case, got, want, index)
+    elif got.dtype.kind == "O":
+        if want.dtype.kind not in "OU":
+            return f"strings instead of {want.dtype}", 0.0
+        right, worst = np.asarray(got == want.astype(object)), 0.0
     elif got.dtype.kind == "c":
         right, worst = (got == want) | (np.isnan(got) & np.isnan(want)), 0.0
     else:

@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+ML, MS = "ai.onnx.ml", "com.microsoft"
 FLOATS = ("float16", "float", "double", "bfloat16")
 _NAMED = {
     "float": np.float32, "double": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "bool": np.bool_,
@@ -16,8 +17,8 @@ _NAMED = {
 for _kind in ("int", "uint"):
     for _bits in (8, 16, 32, 64):
         _NAMED[f"{_kind}{_bits}"] = np.dtype(f"{_kind}{_bits}").type
-# Without complex64 and complex128, which no operator computes with and ptc does not store yet.
-TYPES = {name: np.dtype(kind) for name, kind in _NAMED.items()}
+STRING = np.dtype(object)
+TYPES = {name: np.dtype(kind) for name, kind in _NAMED.items()} | {"string": STRING}
 NAMES = {kind: name for name, kind in TYPES.items()}
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33)
 
@@ -30,9 +31,25 @@ def is_integer(dtype):
     return dtype.kind in "iu" or (dtype.kind == "V" and NAMES[dtype].startswith(("int", "uint")))
 
 
+def is_string(dtype):
+    return np.dtype(dtype) == STRING
+
+
+def zero(dtype):
+    """What fills where nothing is said: 0 or an empty string."""
+    return np.array("", STRING) if is_string(dtype) else np.zeros((), dtype)
+
+
 def integer_range(dtype):
     limits = ml_dtypes.iinfo(dtype)
     return int(limits.min), int(limits.max)
+
+
+def opset_in(domain, opset):
+    """The version of a domain that goes with an opset of ai.onnx; its own operators of trees end with version 4."""
+    if domain == ML:
+        return next(version for least, version in ((25, 5), (21, 4), (18, 3), (11, 2), (0, 1)) if opset >= least)
+    return 1 if domain == MS else opset
 
 
 class Draw:
@@ -41,7 +58,9 @@ class Draw:
     def __init__(self, seed, number, operator, domain, opset):
         self.rng = np.random.default_rng([seed, number])
         self.operator, self.domain, self.opset = operator, domain, opset
-        self.schema = onnx.defs.get_schema(operator, opset, domain) if domain != "com.microsoft" else None
+        self.version = opset_in(domain, opset)
+        self.schema = onnx.defs.get_schema(operator, self.version, domain) if domain != MS else None
+        self.version = self.schema.since_version if self.schema else 1
 
     # ---- choices ----
 
@@ -115,6 +134,8 @@ class Draw:
         dtype, shape = np.dtype(dtype), tuple(shape)
         if dtype.kind == "b":
             return self.rng.random(shape) < 0.5
+        if is_string(dtype):
+            return np.array([self.word() for _ in range(int(np.prod(shape)))], STRING).reshape(shape)
         return self._integers(dtype, shape, kind) if is_integer(dtype) else self._floats(dtype, shape, kind)
 
     def _integers(self, dtype, shape, kind):
@@ -147,6 +168,12 @@ class Draw:
             values = np.where(self.rng.random(shape) < 0.15, self.rng.choice(np.array(points), shape), values)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values).astype(dtype)
+
+    def word(self):
+        """A string: mostly of a few, so that some are equal; empty ones, ones of several bytes a letter, long ones."""
+        if self.often(0.7):
+            return self.choice(["", "a", "b", "cat", "dog", "Dog", "über", "日本", "x y", " a  b ", "0"])
+        return "".join(self.choice("abcXYZ äß€😀,.-") for _ in range(self.choice([1, 2, 5, 12, 40, 300])))
 
     def indices(self, dtype, shape, size, negative=True):
         """Indices into an axis of `size` elements."""

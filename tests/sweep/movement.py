@@ -3,7 +3,7 @@
 import numpy as np
 
 from case import EXACT, Rule
-from draw import TYPES, is_float, is_integer, onnx_type
+from draw import TYPES, is_float, is_integer, onnx_type, zero
 from rows import case, row
 
 I64 = np.dtype(np.int64)
@@ -195,7 +195,7 @@ def pad(d):
             widths[axis % v.ndim] = (max(0, before[i]), after[i])
         if mode != "constant":
             return np.pad(v[tuple(cut)], widths, mode)
-        return _filled(v[tuple(cut)], widths, np.zeros((), v.dtype) if fill is None else fill)
+        return _filled(v[tuple(cut)], widths, zero(v.dtype) if fill is None else fill)
 
     return case(d, inputs, attributes, oracle=oracle, constants=constant(1, 3))
 
@@ -216,7 +216,7 @@ def trilu(d):
         bound = int(np.clip(0 if k is None else k, -2000, 2000))
         rows, columns = np.indices(v.shape[-2:])
         keep = columns - rows >= bound if upper else columns - rows <= bound
-        return np.where(keep, v, np.zeros((), v.dtype))
+        return np.where(keep, v, zero(v.dtype))
 
     return case(d, [x] + ([] if k is None else [ints(k)]), {"upper": upper}, oracle=oracle,
                 constants=constant(1) if d.often(0.5) else frozenset())
@@ -328,9 +328,9 @@ def gather_nd(d):
 def _reduced(d, kind):
     """A reduction that the type and the version have."""
     options = ["none"]
-    if kind.kind not in "bc" and d.opset >= 16:
+    if kind.kind not in "bcO" and d.opset >= 16:
         options += ["add", "mul"]
-    if kind.kind not in "bc" and d.opset >= 18:
+    if kind.kind not in "bcO" and d.opset >= 18:
         options += ["max", "min"]
     return d.choice(options)
 

@@ -200,9 +200,37 @@ def resize(d):
         inputs = [x, empty if d.opset < 13 else None, empty if d.opset < 13 else None, sizes]
     else:
         inputs = [x, empty if d.opset < 13 else None, scales]
-    return case(d, inputs, attributes, constants=constant(1, 2, 3), rule=EXACT if mode == "nearest" else
-                Rule(ulp=16, slack=64, scale=lambda v, *_: float(np.abs(v.astype(np.float64)).max(initial=1)), wide=True, zero=False),
-                avoid="onnxruntime" if mode == "cubic" else "")
+    oracle = _resized_cubic([size / d_in for size, d_in in zip(inputs[3], shape)] if len(inputs) > 3 else scales, inputs[3] if len(inputs) > 3 else None,
+                            transform, attributes["cubic_coeff_a"], attributes["exclude_outside"]) if mode == "cubic" else None
+    return case(d, inputs, attributes, constants=constant(1, 2, 3), oracle=oracle, rule=EXACT if mode == "nearest" else
+                Rule(ulp=16, slack=64, scale=lambda v, *_: float(np.abs(v.astype(np.float64)).max(initial=1)), wide=True, zero=False))
+
+
+def _resized_cubic(scales, sizes, transform, a, excludes):
+    """Interpolation by four taps of Keys's cubic along each axis, in f64."""
+    def along(v, axis, scale, out):
+        size = v.shape[axis]
+        i = np.arange(out)
+        at = {"half_pixel": (i + 0.5) / scale - 0.5, "asymmetric": i / scale, "align_corners": i * (size - 1) / max(out - 1, 1),
+              "pytorch_half_pixel": (i + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)}[transform]
+        taps = np.floor(at).astype(int)[:, None] + np.arange(-1, 3)
+        t = np.abs(at[:, None] - taps)
+        weights = np.where(t <= 1, ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a)
+        if excludes:
+            weights = np.where((taps >= 0) & (taps < size), weights, 0)
+            weights = weights / weights.sum(1, keepdims=True)
+        moved = np.moveaxis(v, axis, -1)[..., np.clip(taps, 0, size - 1)]
+        return np.moveaxis((moved * weights).sum(-1), -1, axis)
+
+    def oracle(v, *_):
+        out = v.astype(np.float64)
+        for axis in range(2, v.ndim):
+            length = int(np.floor(v.shape[axis] * float(scales[axis]))) if sizes is None else int(sizes[axis])
+            if length != v.shape[axis] or float(scales[axis]) != 1:
+                out = along(out, axis, float(scales[axis]), length)
+        return out
+
+    return oracle
 
 
 @row("GridSample")

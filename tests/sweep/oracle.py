@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 from case import ML, MS, Case, build, feeds
-from draw import is_float
+from draw import STRING, is_float, is_string, opset_in
 
 _OPTIONS = onnxruntime.SessionOptions()
 _OPTIONS.log_severity_level = 4
@@ -28,7 +28,7 @@ def widened(case):
     """The case on f64, None if its operator does not compute that."""
     types = [None] * len(case.inputs)
     if case.domain != MS:
-        schema = onnx.defs.get_schema(case.operator, case.opset, case.domain)
+        schema = onnx.defs.get_schema(case.operator, opset_in(case.domain, case.opset), case.domain)
         allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
         for i in range(len(case.inputs)):
             parameter = schema.inputs[min(i, len(schema.inputs) - 1)]
@@ -79,8 +79,25 @@ def knows_results(case):
     name, wanted = evaluate(case)
     if name is not None:
         given = next(array.dtype for array in case.inputs if array is not None)
-        case.results = tuple((given if case.rule.wide and is_float(a.dtype) else a.dtype, a.ndim) for a in map(np.asarray, wanted))
+        kind = lambda a: STRING if a.dtype.kind == "U" else given if case.rule.wide and is_float(a.dtype) else a.dtype
+        case.results = tuple((kind(a), a.ndim) for a in map(np.asarray, wanted))
     return name is not None
+
+
+def _result_types(case):
+    """Where a program is asked in another type, its floats are of that."""
+    wide = lambda kind: case.stand_in if case.stand_in and is_float(np.dtype(kind)) else kind
+    return tuple((wide(kind), rank) for kind, rank in case.results)
+
+
+def _in_place(case, array):
+    is_number = array is not None and (is_float(array.dtype) or case.domain == ML and not is_string(array.dtype))
+    return array.astype(case.stand_in) if case.stand_in and is_number else array
+
+
+def stand_in(case):
+    """The case as programs are asked: with its sizes, and in a type that they have."""
+    return Case(**{**case.__dict__, "open": {}, "results": _result_types(case), "inputs": [_in_place(case, array) for array in case.inputs]})
 
 
 def _evaluate(case):
@@ -90,6 +107,7 @@ def _evaluate(case):
             results = case.oracle(*case.inputs)
         return "specification", results if isinstance(results, list) else [results]
     refusals = []
+    case = stand_in(case)
     for asked in ([widened(case)] if case.rule.wide else []) + [case]:
         for name, program in PROGRAMS.items():
             if name == case.avoid:

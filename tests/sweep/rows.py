@@ -5,7 +5,8 @@ from pathlib import Path
 
 import onnx
 
-from case import ML, MS, Case, Rule
+from case import Case, Rule
+from draw import MS, opset_in
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {}  # (domain, operator) -> function(draw) -> Case or None (nothing to try with these types)
@@ -27,11 +28,11 @@ def available(opset):
     """The rows whose operators exist in this opset of ai.onnx, in a fixed order."""
     found = []
     for domain, operator in sorted(ROWS):
-        if domain == MS or domain == ML:
+        if domain == MS:
             found.append((domain, operator))
         elif onnx.defs.has(operator, domain):
             try:
-                if not onnx.defs.get_schema(operator, opset, domain).deprecated:
+                if not onnx.defs.get_schema(operator, opset_in(domain, opset), domain).deprecated:
                     found.append((domain, operator))
             except onnx.defs.SchemaError:
                 pass
