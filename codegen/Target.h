@@ -26,7 +26,8 @@ struct Level {
 struct DeviceLaunch {
   unsigned threads = 0, rows = 0; // of a block
   unsigned buffers = 0, symbols = 0;
-  bool checksIndices = false, hasScratch = false;
+  bool checksIndices = false, hasScratch = false, hasCounters = false;
+  unsigned sharedBytes = 0; // of a block, given at the launch
 };
 
 /// One kernel for one level.

@@ -133,6 +133,9 @@ Error Artefact::checkOptions() {
                        "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE");
   if (compilation.options.optLevel > 3)
     return exitError(exitUsage, "unknown optimisation level -O" + Twine(compilation.options.optLevel), "-O0 to -O3");
+  if (compilation.options.mode != "default" && compilation.options.mode != "reduce-overhead")
+    return exitError(exitUsage, "unknown mode '" + compilation.options.mode + "'",
+                     "--mode is default or reduce-overhead");
   if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
     return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
                      "--fp=strict or contract");
@@ -256,6 +259,7 @@ void Artefact::describeDeviceCode() {
   if (!target.getInfo().runsOnDevice)
     return;
   host::DeviceCode &device = hostInputs.device.emplace();
+  device.recordsGraphs = compilation.options.mode == "reduce-overhead";
   device.images.resize(levels.size());
   for (auto [i, code] : llvm::enumerate(codes)) {
     if (i % levels.size() == 0)

@@ -4,9 +4,11 @@
 // entry is launched:
 //
 //   parameters  a pointer for each buffer, an i64 for each symbol, then, where the kernel has them: a pointer to a u32
-//               that becomes 1 if a checked index was out of range; a pointer to the scratch of the whole launch
+//               that becomes 1 if a checked index was out of range; a pointer to the scratch of the whole launch; a
+//               pointer to counters, which are zero before and behind the launch
 //   pointers    of device memory, aligned to 16 bytes
 //   grid        (blocks, 1, 1), blocks (threads, rows, 1)
+//   shared      bytes of a block's shared memory that the launch gives, where there are some
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/CudaTarget.h"
@@ -28,6 +30,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
+#include "runtime/include/ptc/descriptor.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -77,6 +80,13 @@ void CudaTarget::loadDialects(MLIRContext &context) const {
 //===----------------------------------------------------------------------===//
 
 static bool needsScratch(loop::KernelOp kernel) { return !Expr(kernel.getScratchAttr()).isConstant(0); }
+static bool needsCounters(loop::KernelOp kernel) { return kernel.getConfigAttr().contains("counters"); }
+
+// Of a block's shared memory, what the launch gives.
+static unsigned sharedBytesOf(loop::KernelOp kernel) {
+  auto bytes = kernel.getConfigAttr().getAs<IntegerAttr>("shared");
+  return bytes ? unsigned(bytes.getInt()) : 0;
+}
 
 static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
@@ -88,7 +98,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   Type pointer = LLVM::LLVMPointerType::get(context, globalSpace), i64 = builder.getI64Type();
   SmallVector<Type> types(kernel.getBlock().getNumArguments(), pointer);
   types.append(kernel.getSymbols().size(), i64);
-  types.append(size_t(checksIndices(kernel)) + size_t(needsScratch(kernel)), pointer);
+  types.append(size_t(checksIndices(kernel)) + size_t(needsScratch(kernel)) + size_t(needsCounters(kernel)), pointer);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
   auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type, LLVM::Linkage::External, false,
                                            LLVM::CConv::PTX_Kernel);
@@ -123,6 +133,10 @@ static std::string describeLaunch(loop::KernelOp kernel) {
     os << "//   parameter " << next++ << ": errors, 4 bytes\n";
   if (needsScratch(kernel))
     os << "//   parameter " << next++ << ": scratch, " << Expr(kernel.getScratchAttr()) << " bytes\n";
+  if (needsCounters(kernel))
+    os << "//   parameter " << next++ << ": counters, " << 4 * PTC_RT_CUDA_COUNTERS << " bytes\n";
+  if (unsigned bytes = sharedBytesOf(kernel))
+    os << "//   shared " << bytes << " bytes\n";
   return text;
 }
 
@@ -133,7 +147,9 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel) {
           .buffers = kernel.getBlock().getNumArguments(),
           .symbols = unsigned(kernel.getSymbols().size()),
           .checksIndices = checksIndices(kernel),
-          .hasScratch = needsScratch(kernel)};
+          .hasScratch = needsScratch(kernel),
+          .hasCounters = needsCounters(kernel),
+          .sharedBytes = sharedBytesOf(kernel)};
 }
 
 // What the driver loads: machine code if there is an assembler, else the text with its end.

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/MmaPlan.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -43,26 +44,7 @@ ContractionTile ContractionTile::fromAttribute(DictionaryAttr config) {
 // Plan
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The dims of a contraction by class.
-struct Dims {
-  explicit Dims(loop::ContractionOp op)
-      : domain(loop::getDomain(op)), firstM(int64_t(op.getBatch())), firstN(firstM + int64_t(op.getM())),
-        firstK(firstN + int64_t(op.getN())) {}
-  ArrayRef<Expr> batch() const { return ArrayRef(domain).take_front(size_t(firstM)); }
-  ArrayRef<Expr> m() const { return slice(firstM, firstN); }
-  ArrayRef<Expr> n() const { return slice(firstN, firstK); }
-  ArrayRef<Expr> k() const { return slice(firstK, int64_t(domain.size())); }
-  ArrayRef<Expr> slice(int64_t from, int64_t to) const {
-    return ArrayRef(domain).slice(size_t(from), size_t(to - from));
-  }
-
-  SmallVector<Expr> domain;
-  int64_t firstM, firstN, firstK;
-};
-} // namespace
-
-static ContractionTile chooseTile(loop::ContractionOp op, const Dims &dims) {
+static ContractionTile chooseTile(loop::ContractionOp op, const ContractionDims &dims) {
   MLIRContext *context = op.getContext();
   int64_t bytes = loop::getElementBytes(op.getEpilogue().getArgument(0).getType());
   // What is symbolic counts as 1, often the batch: the least work there can be.
@@ -85,7 +67,7 @@ static ContractionTile chooseTile(loop::ContractionOp op, const Dims &dims) {
 bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   MLIRContext *context = kernel.getContext();
   cpu::canonicalizeContraction(op);
-  Dims dims(op);
+  ContractionDims dims(op);
   auto isBelow = [&](ArrayRef<Expr> extents) {
     std::optional<int64_t> known = product(context, extents).asConstant();
     return known && *known < fewestColumns;
@@ -93,6 +75,10 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   if (isBelow(dims.m()) || isBelow(dims.n())) {
     cpu::replaceByReduction(op);
     return false;
+  }
+  if (std::optional<MmaKind> kind = findMmaKind(op)) {
+    planMma(kernel, op, *kind);
+    return true;
   }
   ContractionTile tile = chooseTile(op, dims);
   GpuConfig config{.threads = tile.threads()};
@@ -150,7 +136,7 @@ private:
   GpuEmitter &e;
   OpBuilder &b;
   loop::ContractionOp op;
-  Dims dims;
+  ContractionDims dims;
   ContractionTile tile;
   Type type; // of the accumulator
   EmissionPoint point;
@@ -163,7 +149,7 @@ private:
 } // namespace
 
 // Threads that are neighbours read neighbouring elements: along k, unless the free dim is what memory is contiguous in.
-static bool readsAlongK(Region &region, int64_t lastFree, int64_t lastK) {
+bool gpu::readsAlongK(Region &region, int64_t lastFree, int64_t lastK) {
   bool alongFree = false, alongK = false;
   region.walk([&](loop::LoadOp load) {
     Expr index = Expr(cast<ExprAttr>(load.getIndices()[0]));

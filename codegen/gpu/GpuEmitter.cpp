@@ -22,8 +22,10 @@ GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kerne
   for (StringRef name : kernel.getSymbols().getAsValueRange<StringAttr>())
     setSymbol(name, arguments[next++]);
   next += checksIndices(kernel);
-  if (next < arguments.size())
-    scratch = arguments[next];
+  if (!Expr(kernel.getScratchAttr()).isConstant(0))
+    scratch = arguments[next++];
+  if (kernel.getConfigAttr().contains("counters"))
+    counters = arguments[next++];
 }
 
 Value GpuEmitter::sharedMemory(int64_t bytes) {
@@ -37,6 +39,17 @@ Value GpuEmitter::sharedMemory(int64_t bytes) {
   builder.createBlock(&global.getInitializerRegion());
   Value nothing = LLVM::PoisonOp::create(builder, loc, type);
   LLVM::ReturnOp::create(builder, loc, nothing);
+  return invariants.get<LLVM::AddressOfOp>(global);
+}
+
+Value GpuEmitter::launchedMemory() {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  constexpr unsigned sharedSpace = 3;
+  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::External,
+                                       (kernel.getSymName() + "_launched").str(), Attribute(), /*alignment=*/128,
+                                       sharedSpace);
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 
@@ -66,7 +79,10 @@ void GpuEmitter::placeLocals() {
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
   if (auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front()))
-    return emitContraction(*this, contraction);
+    return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
+                                                  : emitContraction(*this, contraction);
+  if (kernel.getConfigAttr().contains("attention"))
+    return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
   SmallVector<Value> sizes;
   SmallVector<Expr> domain = nodes.empty() ? SmallVector<Expr>() : loop::getDomain(nodes.front());
   for (Expr extent : ArrayRef(domain).take_front(size_t(config.spread)))

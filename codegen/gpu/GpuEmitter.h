@@ -21,7 +21,7 @@ struct Team {
 /// One kernel's emission: its parameters, threads and memory.
 class GpuEmitter : public codegen::KernelEmitter {
 public:
-  /// `arguments` are the function's: buffers, symbols, error flag and scratch where there are some.
+  /// `arguments` are the function's: buffers, symbols, then error flag, scratch and counters where there are some.
   GpuEmitter(mlir::OpBuilder &builder, mlir::ModuleOp module, loop::KernelOp kernel, mlir::ValueRange arguments);
 
   const GpuConfig config;
@@ -56,12 +56,16 @@ public:
 
   /// Memory of the block, aligned to 16 bytes.
   mlir::Value sharedMemory(int64_t bytes);
+  /// Memory of the block that the launch gives (`shared` of the kernel's config), aligned to 128 bytes.
+  mlir::Value launchedMemory();
+
+  /// Of the whole launch, where the kernel has them.
+  mlir::Value scratch, counters;
 
 private:
   void placeLocals();
 
   mlir::ModuleOp module;
-  mlir::Value scratch;
   mlir::Value rowOfGrid, rowOfBlock; // i64
   unsigned sharedBlocks = 0;
 };

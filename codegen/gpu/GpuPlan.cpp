@@ -20,6 +20,7 @@
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/MmaAttention.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -245,8 +246,11 @@ void gpu::planKernel(loop::KernelOp kernel) {
   auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();
   if (!contractions.empty() && planContraction(kernel, *contractions.begin()))
     return;
-  GpuConfig config = choose(kernel);
   SmallVector<Operation *> nodes = getNodes(kernel);
+  auto attention = nodes.size() == 1 ? dyn_cast<loop::AttentionOp>(nodes.front()) : loop::AttentionOp();
+  if (attention && planMmaAttention(kernel, attention))
+    return;
+  GpuConfig config = choose(kernel);
   SmallVector<Expr> extents;
   if (!nodes.empty())
     extents = loop::getDomain(nodes.front());

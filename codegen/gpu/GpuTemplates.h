@@ -20,9 +20,14 @@ struct ContractionTile {
 /// Plans a kernel of one contraction: its attributes are set. Small ones become reductions, which the caller plans.
 bool planContraction(loop::KernelOp kernel, loop::ContractionOp op);
 void emitContraction(GpuEmitter &e, loop::ContractionOp op);
+/// A contraction that is planned for tensor cores (MmaPlan.h).
+void emitMmaContraction(GpuEmitter &e, loop::ContractionOp op);
 
 /// One row of a loop.attention for the threads of a warp.
 void emitAttention(GpuEmitter &e, loop::AttentionOp op, const EmissionPoint &point);
+
+/// A kernel of one attention that is planned for tensor cores (MmaAttention.h).
+void emitMmaAttention(GpuEmitter &e, loop::AttentionOp op);
 
 /// Sorts the rows of the dims behind the spread ones, each by all threads of e.row.
 void emitSort(GpuEmitter &e, loop::SortOp op, const EmissionPoint &point);

@@ -180,14 +180,14 @@ public:
     if (!inputs.device)
       return c.null();
     Constant *kernels = list(inputs.device->kernels, "device_kernels", [&](const codegen::DeviceLaunch &kernel) {
-      Constant *rest = ConstantAggregateZero::get(ArrayType::get(Type::getInt8Ty(c.context), 6));
       return c.record({c.i32(kernel.threads), c.i32(kernel.rows), c.i32(kernel.buffers), c.i32(kernel.symbols),
-                       c.i8(kernel.checksIndices), c.i8(kernel.hasScratch), rest},
+                       c.i8(kernel.checksIndices), c.i8(kernel.hasScratch), c.i8(kernel.hasCounters), c.i8(0),
+                       c.i32(kernel.sharedBytes)},
                       sizeof(ptc_rt_device_kernel));
     });
     Constant *constants = c.deviceBytes.empty() ? c.null() : bytes(c.deviceBytes, "device_constants");
     Constant *value = c.record({external("ptc_rt_device_cuda", Type::getInt8Ty(c.context)), kernels, constants,
-                                c.i64(int64_t(c.deviceBytes.size()))},
+                                c.i64(int64_t(c.deviceBytes.size())), c.i32(inputs.device->recordsGraphs), c.i32(0)},
                                sizeof(ptc_rt_device_code));
     return c.global(value, "device_code");
   }

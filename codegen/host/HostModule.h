@@ -39,6 +39,7 @@ enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
 struct DeviceCode {
   std::vector<codegen::DeviceLaunch> kernels;
   std::vector<std::vector<llvm::StringRef>> images;
+  bool recordsGraphs = false; // the launches of a run are recorded once and replayed
 };
 
 struct HostInputs {

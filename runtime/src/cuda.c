@@ -17,7 +17,7 @@
 
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
 
-enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, ERROR_NO_DEVICE = 100, ERROR_OUT_OF_MEMORY = 2 };
+enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, ERROR_NO_DEVICE = 100, ERROR_OUT_OF_MEMORY = 2, FUNCTION_MOST_SHARED = 8 };
 
 ptc_status ptc_cuda_fail(const ptc_cuda_driver *driver, int code, const char *what, char *error) {
   const char *name = 0, *text = 0;
@@ -100,6 +100,9 @@ static ptc_status load(const ptc_model *model, ptc_cuda_model *own, const ptc_rt
     int code = own->driver.module_load(&own->modules[i], level->images[i].bytes);
     if (code == 0)
       code = own->driver.module_function(&own->functions[i], own->modules[i], descriptor->kernel_names[i]);
+    uint32_t shared = descriptor->device_code->kernels[i].shared_bytes;
+    if (code == 0 && shared > 0)
+      code = own->driver.function_set(own->functions[i], FUNCTION_MOST_SHARED, (int)shared);
     if (code == 0)
       continue;
     char what[PTC_RT_ERROR_SIZE / 2];

@@ -22,6 +22,7 @@ typedef uint64_t ptc_cuda_address;
   FUNCTION(module_load, cuModuleLoadData, (void **, const void *))                                                     \
   FUNCTION(module_unload, cuModuleUnload, (void *))                                                                    \
   FUNCTION(module_function, cuModuleGetFunction, (void **, void *, const char *))                                      \
+  FUNCTION(function_set, cuFuncSetAttribute, (void *, int, int))                                                       \
   FUNCTION(allocate, cuMemAlloc_v2, (ptc_cuda_address *, size_t))                                                      \
   FUNCTION(release, cuMemFree_v2, (ptc_cuda_address))                                                                  \
   FUNCTION(copy_in, cuMemcpyHtoDAsync_v2, (ptc_cuda_address, const void *, size_t, void *))                            \
@@ -38,8 +39,24 @@ typedef uint64_t ptc_cuda_address;
   FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                                                 \
   FUNCTION(launch, cuLaunchKernel,                                                                                     \
            (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))   \
+  FUNCTION(graph_create, cuGraphCreate, (void **, unsigned))                                                           \
+  FUNCTION(graph_add_kernel, cuGraphAddKernelNode,                                                                     \
+           (void **, void *, void *const *, size_t, const struct ptc_cuda_launch *))                                   \
+  FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                      \
+  FUNCTION(graph_set_kernel, cuGraphExecKernelNodeSetParams, (void *, void *, const struct ptc_cuda_launch *))         \
+  FUNCTION(graph_launch, cuGraphLaunch, (void *, void *))                                                              \
+  FUNCTION(graph_exec_destroy, cuGraphExecDestroy, (void *))                                                           \
+  FUNCTION(graph_destroy, cuGraphDestroy, (void *))                                                                    \
   FUNCTION(error_name, cuGetErrorName, (int, const char **))                                                           \
   FUNCTION(error_text, cuGetErrorString, (int, const char **))
+
+/* CUDA_KERNEL_NODE_PARAMS */
+typedef struct ptc_cuda_launch {
+  void *function;
+  unsigned grid[3], block[3], shared_bytes;
+  void **parameters;
+  void **extra;
+} ptc_cuda_launch;
 
 typedef struct ptc_cuda_driver {
   void *library;
@@ -70,6 +87,32 @@ typedef struct ptc_cuda_span {
   uint32_t site;
 } ptc_cuda_span;
 
+/* The launches of a run for one variant and one set of dims, as a graph of the driver (cuda_graph.c). */
+typedef struct ptc_cuda_node {
+  void *node;
+  uint32_t kernel, grid, first, count; /* parameters: where they begin among the graph's, and how many */
+} ptc_cuda_node;
+
+typedef enum ptc_cuda_graph_state {
+  PTC_CUDA_GRAPH_NONE,
+  PTC_CUDA_GRAPH_RECORDS,  /* launches run, and become nodes */
+  PTC_CUDA_GRAPH_REPLAYS,  /* launches change nodes where they differ */
+  PTC_CUDA_GRAPH_UNUSABLE, /* the host looks at values on the way: nothing can be put off */
+} ptc_cuda_graph_state;
+
+typedef struct ptc_cuda_graph {
+  const ptc_rt_variant *variant; /* NULL: a free place */
+  int64_t *symbols;
+  uint32_t symbol_count;
+  ptc_cuda_graph_state state; /* REPLAYS or UNUSABLE when no run is under way */
+  void *graph, *exec;
+  ptc_cuda_node *nodes;
+  uint64_t *parameters;
+  uint32_t node_count, node_capacity, parameter_count, parameter_capacity, next;
+} ptc_cuda_graph;
+
+enum { PTC_CUDA_GRAPHS = 8 };
+
 typedef struct ptc_cuda_ctx {
   void *stream;
   ptc_cuda_block memory;  /* arena, then scratch */
@@ -81,6 +124,10 @@ typedef struct ptc_cuda_ctx {
   ptc_cuda_block *found;                 /* by argument: its copy, of outputs whose size the run finds */
   void **placed;                         /* of the call under way, by argument: its address on the device */
   ptc_cuda_block scratch;                /* of kernels whose sizes nothing bounds */
+  ptc_cuda_block counters;               /* zeros, for kernels that count the blocks that arrive */
+  ptc_cuda_graph graphs[PTC_CUDA_GRAPHS];
+  ptc_cuda_graph *graph; /* of the run under way; NULL: its launches go to the stream */
+  uint32_t oldest_graph; /* the place that is taken when all are */
   uint32_t launch_count, argument_count; /* that there is room for */
   uint32_t span_count, span_capacity;
   ptc_cuda_span *spans;
@@ -90,6 +137,17 @@ typedef struct ptc_cuda_ctx {
 
 /* cuda.c. Writes what failed to `error`, PTC_RT_ERROR_SIZE bytes. */
 ptc_status ptc_cuda_fail(const ptc_cuda_driver *driver, int code, const char *what, char *error);
+
+/* cuda_graph.c */
+void ptc_cuda_graph_begin(ptc_rt_call_state *call);
+/* What a launch does with the graph; `done`: that is all. Returns the driver's error. */
+int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,
+                       bool *done);
+/* The host needs a value of the device now. */
+void ptc_cuda_graph_give_up(ptc_rt_call_state *call);
+/* Behind the program; a replayed graph is launched. */
+int ptc_cuda_graph_end(ptc_rt_call_state *call, bool failed);
+void ptc_cuda_graph_close(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);
 
 /* cuda_run.c, cuda_profile.c */
 ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes);

@@ -40,6 +40,13 @@ static ptc_status grow(const ptc_cuda_driver *driver, ptc_cuda_block *block, siz
   return ptc_cuda_fail(driver, code, what, error);
 }
 
+static bool has_counters(const ptc_rt_descriptor *descriptor) {
+  for (uint32_t i = 0; i < descriptor->kernel_count; i++)
+    if (descriptor->device_code->kernels[i].has_counters)
+      return true;
+  return false;
+}
+
 /* What a context keeps, made at its first use: a context that never runs needs no device. */
 static ptc_status open_ctx(ptc_ctx *ctx) {
   if (ctx->device_ctx)
@@ -74,6 +81,14 @@ static ptc_status open_ctx(ptc_ctx *ctx) {
   int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
   if (code != 0)
     return ptc_cuda_fail(driver, code, "make a stream", ctx->error);
+  if (!has_counters(descriptor))
+    return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
+  ptc_status status = grow(driver, &own->counters, 4 * PTC_RT_CUDA_COUNTERS, ctx->error);
+  if (status != PTC_OK)
+    return status;
+  if ((code = driver->fill(own->counters.base, 0, own->counters.bytes, own->stream)) ||
+      (code = driver->stream_wait(own->stream))) /* runs may be on other streams */
+    return ptc_cuda_fail(driver, code, "clear memory", ctx->error);
   return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
 }
 
@@ -84,7 +99,7 @@ void ptc_cuda_ctx_close(ptc_ctx *ctx) {
   const ptc_cuda_model *device = model_of(ctx->model);
   const ptc_cuda_driver *driver = &device->driver;
   if (driver->context_push(device->context) == 0) {
-    ptc_cuda_block *blocks[] = {&own->memory, &own->staging, &own->faults, &own->scratch};
+    ptc_cuda_block *blocks[] = {&own->memory, &own->staging, &own->faults, &own->scratch, &own->counters};
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
       if (blocks[i]->base)
         driver->release(blocks[i]->base);
@@ -96,6 +111,7 @@ void ptc_cuda_ctx_close(ptc_ctx *ctx) {
         driver->release((uintptr_t)ctx->blocks[i]);
     memset(ctx->blocks, 0, ctx->block_count * sizeof(*ctx->blocks)); /* nothing of the host's */
     ptc_cuda_drop_spans(driver, own);
+    ptc_cuda_graph_close(driver, own);
     if (own->stream)
       driver->stream_destroy(own->stream);
     driver->context_pop(&(void *){0});
@@ -244,7 +260,11 @@ static ptc_status run_program(transfer *t, ptc_cuda_address base) {
   call->visible.weights = (const char *)(uintptr_t)device->weights;
   call->visible.constants = (const char *)(uintptr_t)device->constants;
   call->scratch = (char *)(uintptr_t)base + call->arena_bytes;
+  ptc_cuda_graph_begin(call);
   int32_t fault = call->variant->program(&call->visible, call->ctx->symbols, t->arguments, (char *)(uintptr_t)base);
+  int code = ptc_cuda_graph_end(call, fault != 0);
+  if (fault == 0 && code != 0)
+    return ptc_cuda_fail(t->driver, code, "launch a graph", call->ctx->error);
   return fault == 0 ? PTC_OK : ptc_rt_translate_fault(call, fault);
 }
 
@@ -338,7 +358,7 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
   const ptc_rt_device_kernel *kernel = &call->model->descriptor->device_code->kernels[number];
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   void *parameters[MOST_PARAMETERS];
-  uint32_t count = 0, total = kernel->buffer_count + kernel->symbol_count + 2;
+  uint32_t count = 0, total = kernel->buffer_count + kernel->symbol_count + 3;
   if (iterations <= 0)
     return 0;
   call->site = site;
@@ -363,9 +383,22 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
     parameters[count++] = &fault;
   if (kernel->has_scratch)
     parameters[count++] = &scratch;
+  if (kernel->has_counters)
+    parameters[count++] = &own->counters.base;
+  const ptc_cuda_launch launch = {.function = device->functions[number],
+                                  .grid = {(unsigned)iterations, 1, 1},
+                                  .block = {kernel->threads, kernel->rows, 1},
+                                  .shared_bytes = kernel->shared_bytes,
+                                  .parameters = parameters};
+  bool done = false;
+  int code = own->graph ? ptc_cuda_graph_add(call, number, &launch, count, &done) : 0;
+  if (code != 0)
+    return fail(call, code, "record a launch");
+  if (done)
+    return 0;
   ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, iterations) : 0;
-  int code = device->driver.launch(device->functions[number], (unsigned)iterations, 1, 1, kernel->threads, kernel->rows,
-                                   1, 0, call->stream, parameters, 0);
+  code = device->driver.launch(launch.function, launch.grid[0], 1, 1, launch.block[0], launch.block[1], 1,
+                               launch.shared_bytes, call->stream, parameters, 0);
   if (span)
     ptc_cuda_end_span(call, span);
   return code == 0 ? 0 : fail(call, code, "launch a kernel");
@@ -373,6 +406,7 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
 
 int32_t ptc_rt_cuda_read(ptc_rt_call *visible, void *target, const void *source, int64_t bytes) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  ptc_cuda_graph_give_up(call);
   const ptc_cuda_driver *driver = &model_of(call->model)->driver;
   int code = bytes > 0 ? driver->copy_out(target, (uintptr_t)source, (size_t)bytes, call->stream) : 0;
   if (code == 0)
@@ -381,6 +415,7 @@ int32_t ptc_rt_cuda_read(ptc_rt_call *visible, void *target, const void *source,
 }
 
 static int32_t write(ptc_rt_call_state *call, void *target, const void *source, int64_t bytes) {
+  ptc_cuda_graph_give_up(call);
   const ptc_cuda_driver *driver = &model_of(call->model)->driver;
   int code = bytes > 0 ? driver->copy_in((uintptr_t)target, source, (size_t)bytes, call->stream) : 0;
   if (code == 0)
@@ -391,6 +426,7 @@ static int32_t write(ptc_rt_call_state *call, void *target, const void *source, 
 /* A block that must grow grows by half at least, as on the host. */
 int32_t ptc_rt_cuda_grow(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  ptc_cuda_graph_give_up(call);
   ptc_ctx *ctx = call->ctx;
   ptc_cuda_block block = {(uintptr_t)ctx->blocks[slot], ctx->block_bytes[slot]};
   if (bytes < 0)
@@ -407,6 +443,7 @@ int32_t ptc_rt_cuda_grow(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
 /* The caller's memory, or what is allocated for it, is the host's as on the host; launches write a copy. */
 int32_t ptc_rt_cuda_output(ptc_rt_call *visible, uint32_t index, const int64_t *extents) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
+  ptc_cuda_graph_give_up(call);
   ptc_ctx *ctx = call->ctx;
   ptc_cuda_ctx *own = ctx->device_ctx;
   const ptc_cuda_driver *driver = &model_of(call->model)->driver;

@@ -49,10 +49,12 @@ class Driver:
         self("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         return function
 
-    def launch(self, function, blocks, block, arguments):
+    def launch(self, function, blocks, block, arguments, shared=0):
         values = [ctypes.c_uint64(a & (1 << 64) - 1) for a in arguments]
         array = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
-        self("cuLaunchKernel", function, blocks, 1, 1, *block, 0, None, array, None)
+        if shared:
+            self("cuFuncSetAttribute", function, 8, shared)  # the most that a launch may give
+        self("cuLaunchKernel", function, blocks, 1, 1, *block, shared, None, array, None)
 
     def synchronize(self):
         self("cuCtxSynchronize")

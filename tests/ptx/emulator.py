@@ -47,6 +47,10 @@ class Module:
         text = re.sub(r"//[^\n]*", "", text)
         for match in re.finditer(r"\.entry (\w+)\((.*?)\)(.*?)\n\{(.*?)\n\}", text, re.S):
             self.entries[match[1]] = Code(*match.groups())
+        for name in re.findall(r"\.extern \.shared \.align 128 \.b8 (\w+)\[\];", text):
+            for code in self.entries.values():
+                if name.startswith(code.name + "_"):
+                    code.launched = name
 
 
 class Code:
@@ -58,7 +62,7 @@ class Code:
         self.block = tuple(int(n) for n in re.search(r"\.reqntid (\d+), (\d+), (\d+)", directives).groups())
         self.registers = {kind: (WIDTH[type_], int(count)) for type_, kind, count in
                           re.findall(r"\.reg \.(\w+)\s+(%\w+?)<(\d+)>;", body)}
-        self.shared, self.sharedBytes = {}, 0
+        self.shared, self.sharedBytes, self.launched = {}, 0, None  # launched: what the launch gives the size of
         for align, symbol, size in re.findall(r"\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\];", body):
             self.sharedBytes = -(-self.sharedBytes // int(align)) * int(align)
             self.shared[symbol] = self.sharedBytes
@@ -95,8 +99,12 @@ class Memory:
 
 
 class Launch:
-    def __init__(self, memory, code, blocks, arguments, random):
+    def __init__(self, memory, code, blocks, arguments, random, shared=0):
         self.memory, self.code, self.random = memory, code, random
+        self.symbols, self.sharedBytes = dict(code.shared), code.sharedBytes
+        if code.launched:
+            self.symbols[code.launched] = -(-code.sharedBytes // 128) * 128
+            self.sharedBytes = self.symbols[code.launched] + shared
         x, y, _ = code.block
         self.perBlock = x * y
         if self.perBlock % 32:
@@ -109,7 +117,9 @@ class Launch:
         self.arguments = dict(zip(code.parameters, arguments, strict=True))
         self.files = {kind: np.zeros((count, self.count), BITS[width]) for kind, (width, count) in code.registers.items()}
         self.written = {kind: np.zeros((count, self.count), bool) for kind, (width, count) in code.registers.items()}
-        self.shared = np.zeros((blocks, max(code.sharedBytes, 1)), np.uint8)
+        self.shared = np.zeros((blocks, max(-(-self.sharedBytes // 16) * 16, 16)), np.uint8)
+        self.copies, self.groups = [], np.zeros(self.count, np.int64)  # asynchronous copies that nobody waited for
+        self.flags, self.reduced = np.zeros(self.count, bool), {}
         self.counter = np.zeros(self.count, np.int64)
         self.exited = np.zeros(self.count, bool)
         self.waiting = np.zeros(self.count, bool)
@@ -127,8 +137,8 @@ class Launch:
     def read(self, operand, type_, at):
         if operand in self.special:
             return self.special[operand][at]
-        if operand in self.code.shared:
-            return np.full(len(at), self.code.shared[operand], np.uint64)
+        if operand in self.symbols:
+            return np.full(len(at), self.symbols[operand], np.uint64)
         dtype = dtype_of(type_) if type_ != "pred" else np.uint8
         if operand.startswith("%"):
             kind, number = self.slot(operand)
@@ -208,7 +218,10 @@ class Launch:
 
     def do_bar(self, i, at):
         self.whole(at, 32, "warp")
-        if i.parts[1] == "sync":
+        if i.parts[1] == "red":
+            self.flags[at] = self.read(i.operands[2], "pred", at) != 0
+            self.reduced.update(dict.fromkeys(at.tolist(), i.operands[0]))
+        if i.parts[1] in ("sync", "red"):
             self.waiting[at] = True
             self.release()
 
@@ -223,6 +236,12 @@ class Launch:
         if (counters.max(axis=1) != lowest).any():
             raise Fault("threads of a block wait at different barriers")
         self.waiting.reshape(-1, self.perBlock)[opened] = False
+        for block in np.nonzero(opened)[0] if self.reduced else ():
+            at = np.arange(block * self.perBlock, (block + 1) * self.perBlock)
+            if target := self.reduced.get(at[0]):
+                self.write(target, np.full(len(at), self.flags[at].any()), at)
+                for thread in at.tolist():
+                    del self.reduced[thread]
         self.drawLeaders()
 
     def do_shfl(self, i, at):
@@ -236,7 +255,7 @@ class Launch:
 
     def address(self, operand, at):
         base, _, offset = operand[1:-1].partition("+")
-        base = self.read(base, "b64", at) if base.startswith("%") or base in self.code.shared else int(base)
+        base = self.read(base, "b64", at) if base.startswith("%") or base in self.symbols else int(base)
         return (base + np.uint64(int(offset or 0) & (1 << 64) - 1)).astype(np.int64)
 
     def place(self, i, operand, width, at):
@@ -244,7 +263,7 @@ class Launch:
         if (address % width).any():
             raise Fault("an access is not aligned")
         if "shared" in i.parts:
-            if (address < 0).any() or (address + width > self.code.sharedBytes).any():
+            if (address < 0).any() or (address + width > self.sharedBytes).any():
                 raise Fault("outside of shared memory")
             return self.shared.reshape(-1), address + self.blockOf[at].astype(np.int64) * self.shared.shape[1]
         if (address < 0).any() or (address + width > len(self.memory.bytes)).any() or not (
@@ -274,6 +293,93 @@ class Launch:
         for lane, source in enumerate(sources):
             values = np.ascontiguousarray(self.read(source, type_, at)).view(np.uint8).reshape(-1, width)
             memory[(address + lane * width)[:, None] + np.arange(width)] = values
+
+    def do_cp(self, i, at):
+        if i.parts[2] == "commit_group":
+            self.groups[at] += 1
+            return
+        if i.parts[2] == "wait_group":
+            left, here = [], np.zeros(self.count, bool)
+            here[at] = True
+            for threads, group, target, values in self.copies:
+                done = here[threads] & (group < self.groups[threads] - int(i.operands[0]))
+                self.shared.reshape(-1)[target[done]] = values[done]
+                if not done.all():
+                    left.append((threads[~done], group[~done], target[~done], values[~done]))
+            self.copies = left
+            return
+        target, source, width, *size = i.operands
+        width = int(width)
+        size = self.read(size[0], "u32", at) if size else np.full(len(at), width)
+        shared = Instruction("ld.shared.b8 x, y")
+        _, target = self.place(shared, target, width, at)
+        values = np.zeros((len(at), width), np.uint8)
+        for wanted in np.unique(size):
+            if wanted:
+                chosen = at[size == wanted]
+                memory, address = self.place(Instruction("ld.global.b8 x, y"), source, int(wanted), chosen)
+                values[size == wanted, :wanted] = memory[address[:, None] + np.arange(wanted)]
+        lines = target[:, None] + np.arange(width)
+        self.shared.reshape(-1)[lines] = 0xFF  # until somebody waits
+        self.copies.append((at, self.groups[at].copy(), lines, values))
+
+    def do_fence(self, i, at):
+        pass
+
+    def do_atom(self, i, at):
+        memory, address = self.place(i, i.operands[1], 4, at)
+        values, before = self.read(i.operands[2], "u32", at), np.zeros(len(at), np.uint32)
+        for lane, (where, value) in enumerate(zip(address, values)):
+            word = memory[where:where + 4].view(np.uint32)
+            before[lane] = word[0]
+            word[0] += value
+        self.write(i.operands[0], before, at)
+
+    #--- Tensor cores ----------------------------------------------------------------------------------------------
+
+    def do_ldmatrix(self, i, at):
+        self.whole(at, 32, "warp")
+        memory, address = self.place(i, i.operands[1], 16, at)
+        rows = memory[address[:, None] + np.arange(16)].view(np.uint16).reshape(-1, 4, 8, 8)  # warp, matrix, row, column
+        if "trans" in i.parts:
+            rows = rows.transpose(0, 1, 3, 2)
+        words = np.ascontiguousarray(rows).view(np.uint32).reshape(-1, 4, 32)
+        for matrix, result in enumerate(r.strip() for r in i.operands[0].strip("{}").split(",")):
+            self.write(result, words[:, matrix].reshape(-1), at)
+
+    def fragment(self, operand, at):
+        """Registers by warp, lane, and number."""
+        names = [r.strip() for r in operand.strip("{}").split(",")]
+        return np.stack([self.read(name, "b32", at) for name in names], axis=1).reshape(-1, 32, len(names))
+
+    def do_mma(self, i, at):
+        self.whole(at, 32, "warp")
+        kind, lane = i.parts[-2], np.arange(32)
+        group, four = lane // 4, lane % 4
+        a, b, sums = (self.fragment(o, at) for o in i.operands[1:4])
+        warps = len(at) // 32
+
+        def numbers(words):  # what a register holds, along k
+            if kind == "tf32":
+                return (words & np.uint32(0xFFFFE000)).view(np.float32)[..., None].astype(np.float64)
+            halves = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 2)
+            if kind == "bf16":
+                return (halves.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+            return halves.view(np.float16).astype(np.float64)
+
+        together = 1 if kind == "tf32" else 2
+        left, right = np.zeros((warps, 16, 8 * together)), np.zeros((warps, 8 * together, 8))
+        for register in range(4):
+            for j in range(together):
+                k = (four + 4 * (register // 2)) * together + j
+                left[:, group + 8 * (register % 2), k] = numbers(a[..., register])[..., j]
+                if register < 2:
+                    right[:, (four + 4 * register) * together + j, group] = numbers(b[..., register])[..., j]
+        product = left @ right
+        for register, name in enumerate(r.strip() for r in i.operands[0].strip("{}").split(",")):
+            before = np.ascontiguousarray(sums[..., register]).view(np.float32).astype(np.float64)
+            result = before + product[:, group + 8 * (register // 2), four * 2 + register % 2]
+            self.write(name, result.astype(np.float32).reshape(-1), at)
 
     #--- Arithmetic ------------------------------------------------------------------------------------------------
 
@@ -517,10 +623,10 @@ class Emulator:
     def download(self, pointer, array):
         array.reshape(-1).view(np.uint8)[:] = self.memory.bytes[pointer:pointer + array.nbytes]
 
-    def launch(self, function, blocks, block, arguments):
+    def launch(self, function, blocks, block, arguments, shared=0):
         if function.block != block:
             raise Fault(f"{function.name}: the comment says {block}, the entry {function.block}")
-        Launch(self.memory, function, blocks, arguments, self.random).run()
+        Launch(self.memory, function, blocks, arguments, self.random, shared).run()
 
     def synchronize(self):
         pass

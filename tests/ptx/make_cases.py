@@ -56,6 +56,40 @@ CASES = {
     "instance-norm": (
         "(float[4, 16, 30, 30] x, float[16] s, float[16] b) => (float[4, 16, 30, 30] y)"
         "{ y = InstanceNormalization (x, s, b) }", {}),
+    "matmul": ("(float[100, 200] a, float[200, 72] b) => (float[100, 72] y) { y = MatMul (a, b) }", {}),
+    "matmul-odd": ("(float[37, 51] a, float[51, 29] b) => (float[37, 29] y) { y = MatMul (a, b) }", {}),
+    "matmul-epilogue": (
+        "(float[197, 256] a, float[256, 96] b, float[96] c, float[197, 96] r) => (float[197, 96] y)"
+        "{ p = MatMul (a, b) q = Add (p, c) s = Add (q, r) y = Relu (s) }", {}),
+    "matmul-split": ("(float[33, 2048] a, float[2048, 64] b) => (float[33, 64] y) { y = MatMul (a, b) }", {}),
+    "matmul-batch": ("(float[6, 50, 64] a, float[6, 64, 40] b) => (float[6, 50, 40] y) { y = MatMul (a, b) }", {}),
+    "matmul-transposed": (
+        "(float[64, 80] a, float[48, 64] b) => (float[80, 48] y) { y = Gemm <transA = 1, transB = 1> (a, b) }", {}),
+    "matmul-prologue": (
+        "(float[70, 96] a, float[96, 64] b) => (float[70, 64] y) { s = Relu (a) t = Transpose <perm = [1, 0]> (b)"
+        " u = Transpose <perm = [1, 0]> (t) y = MatMul (s, u) }", {}),
+    "matmul-symbolic": (
+        "(float[n, len, 128] a, float[128, 96] b) => (float[n, len, 96] y) { y = MatMul (a, b) }", {"n": 3, "len": 29}),
+    "matmul-half": (
+        "(float16[90, 160] a, float16[160, 72] b, float16[72] c) => (float16[90, 72] y) { p = MatMul (a, b) y = Add (p, c) }", {}),
+    "matmul-half-odd": ("(float16[33, 75] a, float16[75, 43] b) => (float16[33, 43] y) { y = MatMul (a, b) }", {}),
+    "matmul-half-split": ("(float16[64, 2048] a, float16[2048, 64] b) => (float16[64, 64] y) { y = MatMul (a, b) }", {}),
+    "matmul-infinite": (
+        "(float[40, 64] a, float[64, 32] b) => (float[40, 32] y)"
+        "{ z = Constant <value = float {0.0}> () f = Constant <value = float {5.5}> ()"
+        " l = Greater (a, f) i = Div (a, z) x = Where (l, i, a) y = MatMul (x, b) }", {}),
+    "conv": (
+        "(float[2, 32, 14, 15] x, float[48, 32, 3, 3] w, float[48] b) => (float[2, 48, 14, 15] y)"
+        "{ c = Conv <pads = [1, 1, 1, 1]> (x, w, b) y = Relu (c) }", {}),
+    "conv-stem": (
+        "(float[1, 3, 40, 40] x, float[32, 3, 7, 7] w) => (float[1, 32, 20, 20] y)"
+        "{ y = Conv <pads = [3, 3, 3, 3], strides = [2, 2]> (x, w) }", {}),
+    "conv-half": (
+        "(float16[1, 64, 9, 9] x, float16[40, 64, 3, 3] w, float16[40] b) => (float16[1, 40, 5, 5] y)"
+        "{ y = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (x, w, b) }", {}),
+    "conv-group": (
+        "(float[1, 64, 8, 8] x, float[64, 32, 3, 3] w) => (float[1, 64, 8, 8] y)"
+        "{ y = Conv <group = 2, pads = [1, 1, 1, 1]> (x, w) }", {}),
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 

@@ -59,6 +59,10 @@ class Entry:
         self.checks = ": errors" in text
         scratch = re.search(r": scratch, (.*) bytes", text)
         self.scratch = scratch and scratch[1]
+        counters = re.search(r": counters, (\d+) bytes", text)
+        self.counters = counters and device.upload(np.zeros(int(counters[1]), np.uint8))
+        shared = re.search(r"//   shared (\d+) bytes", text)
+        self.shared = int(shared[1]) if shared else 0
 
 
 class Program:
@@ -140,8 +144,10 @@ class Program:
             arguments.append(self.errors)
         if entry.scratch:
             arguments.append(self.device.allocate(evaluate(entry.scratch, symbols)))
+        if entry.counters:
+            arguments.append(entry.counters)
         blocks = evaluate(entry.grid, symbols)
-        return lambda: blocks and self.device.launch(entry.function, blocks, entry.block, arguments)
+        return lambda: blocks and self.device.launch(entry.function, blocks, entry.block, arguments, entry.shared)
 
 
 def constant(text):

@@ -78,12 +78,15 @@ typedef struct ptc_rt_level {
 
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration. Parameters: the
  * buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that becomes 1 if an
- * index is out of range, and of the launch's scratch, each only where the kernel has it. */
+ * index is out of range, of the launch's scratch, and of PTC_RT_CUDA_COUNTERS words that are zero when the launch begins
+ * and when it ends, each only where the kernel has it. `shared_bytes`: of a block's shared memory, beside what the code
+ * declares. */
+enum { PTC_RT_CUDA_COUNTERS = 1024 };
 typedef struct ptc_rt_device_kernel {
   uint32_t threads, rows;
   uint32_t buffer_count, symbol_count;
-  uint8_t checks_indices, has_scratch;
-  uint8_t reserved[6];
+  uint8_t checks_indices, has_scratch, has_counters, reserved;
+  uint32_t shared_bytes;
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
@@ -95,6 +98,8 @@ typedef struct ptc_rt_device_code {
   const ptc_rt_device_kernel *kernels; /* kernel_count, the same for all levels */
   const char *constants;               /* copied to the device by create */
   uint64_t constant_bytes;
+  uint32_t records_graphs; /* the launches of a run are recorded once and replayed */
+  uint32_t reserved;
 } ptc_rt_device_code;
 
 /* A launch or call of a program: the kernel it runs, and the user's nodes for error sentences and profiles. */

@@ -1,0 +1,36 @@
+//===- MmaAttention.h - attention on tensor cores ---------------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_MMAATTENTION_H
+#define PTC_CODEGEN_GPU_MMAATTENTION_H
+
+#include "codegen/gpu/MmaPlan.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ptc::gpu {
+
+/// How an attention is cut: a warp has 16 queries, a block `warps` of them; keys come `keys` at a time.
+struct AttentionTile {
+  int64_t warps, keys, depth, width; // depth of q and k, width of v: constants
+  MmaKind kind;
+
+  int64_t elementBytes() const { return kind == MmaKind::SplitF32 ? 4 : 2; }
+  int64_t queries() const { return 16 * warps; }
+  int64_t threads() const { return warps * warpSize; }
+  /// Rows in shared memory; chunks change places within a power of two of them.
+  int64_t depthBytes() const { return int64_t(llvm::PowerOf2Ceil(uint64_t(depth))) * elementBytes(); }
+  int64_t widthBytes() const { return int64_t(llvm::PowerOf2Ceil(uint64_t(width))) * elementBytes(); }
+  int64_t queryBytes() const { return queries() * depthBytes(); }
+  int64_t keyBytes() const { return keys * depthBytes(); }
+  int64_t stageBytes() const { return keyBytes() + keys * widthBytes(); }
+  int64_t sharedBytes() const { return queryBytes() + stages * stageBytes(); }
+  static constexpr int64_t stages = 2;
+
+  mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
+  static AttentionTile fromAttribute(mlir::DictionaryAttr config);
+};
+
+/// Plans a kernel of one attention for tensor cores, if its operands suit: its attributes are set.
+bool planMmaAttention(loop::KernelOp kernel, loop::AttentionOp op);
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_MMAATTENTION_H

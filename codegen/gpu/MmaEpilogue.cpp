@@ -1,0 +1,178 @@
+//===- MmaEpilogue.cpp - from sums of warps to results --------------------===//
+//
+// The tensor cores leave sums in registers, two neighbours a thread. They go through shared memory, so that threads take
+// 16 bytes of neighbouring results: the epilogue's own reads (a bias, a residual) and its writes are whole lines.
+//
+// A thread takes a few chunks at a time: reads of all, then writes of all, so that several reads are under way at once
+// (writes may alias, so that the compiler cannot do that). Chunks outside of the result read what lies inside and write
+// nothing.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/MmaEpilogue.h"
+#include "codegen/gpu/GpuInstructions.h"
+#include "codegen/gpu/LaneEmitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static constexpr int64_t chunksTogether = 4;
+
+Value MmaEpilogue::sumAddress(Value row, Value column, int64_t more) {
+  Value index = e.invariants.add(e.invariants.mul(row, e.constant(tile.sumPitch())), column);
+  return e.getAddress(e.getAddress(shared, e.builder.getF32Type(), index), e.builder.getF32Type(), e.constant(more));
+}
+
+/// Sums to shared memory; whether one of the thread's is no number (null where that means nothing).
+Value MmaEpilogue::spread(ValueRange sums) {
+  OpBuilder &b = e.builder;
+  Value row = e.invariants.add(block.warpRow, e.invariants.floorDiv(block.lane, e.constant(4), true));
+  Value pair = e.invariants.mul(e.invariants.mod(block.lane, e.constant(4), true), e.constant(2));
+  Value column = e.invariants.add(block.warpColumn, pair), bad;
+  auto type = VectorType::get({2}, b.getF32Type());
+  size_t at = 0;
+  for (int64_t m = 0; m < tile.warpM(); m += 16)
+    for (int64_t n = 0; n < tile.warpN(); n += 8)
+      for (int64_t below : {0, 8}) {
+        Value vector = LLVM::PoisonOp::create(b, e.loc, type);
+        for (int64_t i : {0, 1}) {
+          Value sum = sums[at++];
+          vector = LLVM::InsertElementOp::create(b, e.loc, vector, sum, e.constant(i));
+          if (tile.kind != MmaKind::SplitF32)
+            continue;
+          Value isBad = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::UNO, sum, sum);
+          bad = bad ? arith::OrIOp::create(b, e.loc, bad, isBad).getResult() : isBad;
+        }
+        LLVM::StoreOp::create(b, e.loc, vector, sumAddress(row, column, (m + below) * tile.sumPitch() + n), 8);
+      }
+  return bad;
+}
+
+/// Sums that are no numbers, again in f32.
+void MmaEpilogue::repair() {
+  OpBuilder &b = e.builder;
+  Type f32 = b.getF32Type();
+  auto less = [&](Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); };
+  e.createLoop(block.thread, e.constant(tile.m * tile.n), tile.threads(), {}, [&](Value number, ValueRange) {
+    Value row = e.invariants.floorDiv(number, e.constant(tile.n), true);
+    Value column = e.invariants.mod(number, e.constant(tile.n), true);
+    Value address = sumAddress(row, column);
+    Value sum = e.createLoad(f32, 1, address);
+    Value isBad = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::UNO, sum, sum);
+    Value m = e.invariants.add(lhs.getFirst(), row), n = e.invariants.add(rhs.getFirst(), column);
+    Value exists = e.invariants.logicalAnd(less(m, lhs.getCount()), less(n, rhs.getCount()));
+    e.createIf(arith::AndIOp::create(b, e.loc, isBad, exists), {}, [&] {
+      EmissionPoint at = block.point;
+      lhs.setFree(at, m);
+      rhs.setFree(at, n);
+      Value zero = e.invariants.constant(b.getF32FloatAttr(0));
+      Value again = e.createLoop(e.constant(0), block.kCount, 1, {zero}, [&](Value k, ValueRange in) {
+        llvm::copy(e.createDigits(k, block.kSizes), at.dims.begin() + block.dims.firstK);
+        auto element = [&](Region &region) -> Value {
+          Value value = e.emitRegion(region, at);
+          return value.getType() == f32 ? value : arith::ExtFOp::create(b, e.loc, f32, value).getResult();
+        };
+        Value x = element(block.op.getLhs()), y = element(block.op.getRhs());
+        return SmallVector<Value>{math::FmaOp::create(b, e.loc, x, y, in[0])};
+      })[0];
+      e.createStore(again, address);
+      return SmallVector<Value>();
+    });
+    return SmallVector<Value>();
+  });
+}
+
+/// Neighbouring columns that a thread takes: 16 bytes of the widest element.
+int64_t MmaEpilogue::chooseLanes() const {
+  int64_t widest = 1;
+  block.op.getEpilogue().walk([&](Operation *op) {
+    if (auto load = dyn_cast<loop::LoadOp>(op))
+      widest = std::max(widest, loop::getElementBytes(load.getType()));
+    else if (auto store = dyn_cast<loop::StoreOp>(op))
+      widest = std::max(widest, loop::getElementBytes(store.getValue().getType()));
+  });
+  std::optional<int64_t> inner = block.dims.n().empty() ? std::nullopt : block.dims.n().back().asConstant();
+  int64_t lanes = std::clamp<int64_t>(16 / widest, 1, 8);
+  while (lanes > 1 && (!inner || *inner % lanes != 0))
+    lanes /= 2;
+  return lanes;
+}
+
+EmissionPoint MmaEpilogue::pointAt(Value row, Value column, int64_t lanes) {
+  auto inside = [&](Value position, Value count, int64_t together) {
+    return e.invariants.min(position, e.invariants.sub(count, e.constant(together)));
+  };
+  EmissionPoint at = block.point;
+  lhs.setFree(at, inside(row, lhs.getCount(), 1));
+  rhs.setFree(at, inside(column, rhs.getCount(), lanes));
+  return at;
+}
+
+void MmaEpilogue::emitGroup(Value firstChunk, int64_t count) {
+  OpBuilder &b = e.builder;
+  int64_t lanes = chooseLanes(), columns = tile.n / lanes, dim = block.dims.firstK - 1;
+  Block &body = block.op.getEpilogue().front();
+  SmallVector<Operation *> reads, writes;
+  llvm::DenseSet<Value> written;
+  bool readsBack = false; // what it wrote: then all is done in order
+  for (Operation &op : body) {
+    if (isa<loop::YieldOp>(op))
+      continue;
+    op.walk([&](loop::LoadOp load) { readsBack |= written.contains(load.getBuffer()); });
+    if (auto store = dyn_cast<loop::StoreOp>(op))
+      written.insert(store.getBuffer());
+    (readsBack || isa<loop::StoreOp>(op) ? writes : reads).push_back(&op);
+  }
+  auto less = [&](Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); };
+  struct Chunk {
+    std::unique_ptr<LaneEmitter> body;
+    Value exists;
+  };
+  SmallVector<Chunk> chunks;
+  for (int64_t i = 0; i < count; ++i) {
+    Value number = e.invariants.add(firstChunk, e.constant(i * tile.threads()));
+    Value row = e.invariants.floorDiv(number, e.constant(columns), true);
+    Value column = e.invariants.mul(e.invariants.mod(number, e.constant(columns), true), e.constant(lanes));
+    Value m = e.invariants.add(lhs.getFirst(), row), n = e.invariants.add(rhs.getFirst(), column);
+    Chunk chunk{std::make_unique<LaneEmitter>(e, block.op, pointAt(m, n, lanes), dim, lanes),
+                e.invariants.logicalAnd(less(m, lhs.getCount()), less(n, rhs.getCount()))};
+    for (int64_t lane = 0; lane < lanes; lane += 4) {
+      int64_t width = std::min<int64_t>(lanes, 4);
+      Type type = VectorType::get({width}, b.getF32Type());
+      Value sums = LLVM::LoadOp::create(b, e.loc, type, sumAddress(row, column, lane), unsigned(width * 4));
+      for (int64_t j = 0; j < width; ++j)
+        chunk.body->getBody(size_t(lane + j))
+            .bind(body.getArgument(0), LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(j)));
+    }
+    chunks.push_back(std::move(chunk));
+  }
+  for (Chunk &chunk : chunks)
+    chunk.body->emitOps(reads);
+  for (Chunk &chunk : chunks)
+    e.createIf(chunk.exists, {}, [&] {
+      chunk.body->emitOps(writes);
+      return SmallVector<Value>();
+    });
+}
+
+void MmaEpilogue::emit(ValueRange sums) {
+  Value bad = spread(sums);
+  if (bad) {
+    e.createIf(createBarrierOr(e, bad), {}, [&] {
+      repair();
+      e.createBlockBarrier();
+      return SmallVector<Value>();
+    });
+  } else {
+    e.createBlockBarrier();
+  }
+  int64_t lanes = chooseLanes(), perThread = tile.m * tile.n / (lanes * tile.threads());
+  int64_t together = std::min(perThread, chunksTogether);
+  e.createLoop(e.constant(0), e.constant(perThread), together, {}, [&](Value first, ValueRange) {
+    Value number = e.invariants.add(e.invariants.mul(first, e.constant(tile.threads())), block.thread);
+    emitGroup(number, together);
+    return SmallVector<Value>();
+  });
+}

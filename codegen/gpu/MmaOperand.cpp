@@ -1,0 +1,156 @@
+//===- MmaOperand.cpp - an operand's tiles in shared memory ---------------===//
+//
+// A tile is stored as memory has it: rows of 128 bytes along k, or a row of `size` elements for each k (MmaShared.h).
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/MmaOperand.h"
+#include "codegen/gpu/GpuInstructions.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+MmaOperand::MmaOperand(MmaBlock &block, bool isRhs, Value number, int64_t offset)
+    : block(block), e(block.e), isRhs(isRhs), region(isRhs ? block.op.getRhs() : block.op.getLhs()),
+      source(analyzeSource(block.op, block.dims, isRhs, block.tile.kind)), size(isRhs ? block.tile.n : block.tile.m),
+      rows{.rowBytes = source.isAlongK ? MmaTile::depthBytes : size * block.tile.elementBytes(),
+           .elementBytes = block.tile.elementBytes(),
+           .reader = !source.isAlongK && block.tile.kind == MmaKind::SplitF32 ? MmaRows::Reader::Words
+                                                                              : MmaRows::Reader::Matrices},
+      firstDim(isRhs ? block.dims.firstN : block.dims.firstM), offset(offset),
+      warpFirst(isRhs ? block.warpColumn : block.warpRow) {
+  ArrayRef<Expr> extents = isRhs ? block.dims.n() : block.dims.m();
+  first = e.invariants.mul(number, e.constant(size));
+  count = e.emitExpr(product(block.op.getContext(), extents), {});
+  for (Expr extent : extents)
+    freeSizes.push_back(e.emitExpr(extent, {}));
+}
+
+//===----------------------------------------------------------------------===//
+// Into shared memory
+//===----------------------------------------------------------------------===//
+
+void MmaOperand::setFree(EmissionPoint &point, Value position) const {
+  llvm::copy(e.createDigits(position, freeSizes), point.dims.begin() + firstDim);
+}
+
+void MmaOperand::setDepth(EmissionPoint &point, Value step, Value k) const {
+  Value base = e.invariants.mul(step, e.constant(block.tile.k()));
+  SmallVector<Value> digits;
+  if (block.isWholeInner) { // all threads divide the same number
+    digits = e.createDigits(base, block.kSizes);
+    if (!digits.empty())
+      digits.back() = e.invariants.add(digits.back(), k);
+  } else {
+    digits = e.createDigits(e.invariants.add(base, k), block.kSizes);
+  }
+  llvm::copy(digits, point.dims.begin() + block.dims.firstK);
+}
+
+/// Where the thread's element (or chunk of elements that lie together) `number` is.
+MmaOperand::Place MmaOperand::placeOf(int64_t number, int64_t together) const {
+  int64_t inner = (source.isAlongK ? block.tile.k() : size) / together;
+  Value index = e.invariants.add(block.thread, e.constant(number * block.tile.threads()));
+  Value low = e.invariants.mul(e.invariants.mod(index, e.constant(inner), true), e.constant(together));
+  Value high = e.invariants.floorDiv(index, e.constant(inner), true);
+  return source.isAlongK ? Place{high, low} : Place{low, high};
+}
+
+/// Rows and columns that do not exist repeat the last ones.
+EmissionPoint MmaOperand::pointAt(const Place &place, Value step, int64_t together) const {
+  EmissionPoint at = block.point;
+  Value last = e.invariants.sub(count, e.constant(source.isAlongK ? 1 : together));
+  setFree(at, e.invariants.min(e.invariants.add(first, place.free), last));
+  setDepth(at, step, place.k);
+  return at;
+}
+
+/// Whether the element's k is one; null: always.
+Value MmaOperand::existsAt(const Place &place, Value step) const {
+  if (block.isWholeK)
+    return {};
+  Value depth = e.invariants.add(e.invariants.mul(step, e.constant(block.tile.k())), place.k);
+  return e.invariants.compare(arith::CmpIPredicate::slt, depth, block.kCount);
+}
+
+Value MmaOperand::addressOf(Value stage, Value free, Value k, int64_t more) const {
+  Value row = source.isAlongK ? free : k, column = source.isAlongK ? k : free;
+  return rows.addressOf(e, stage, row, column, offset + more);
+}
+
+void MmaOperand::copy(Value step, Value stage) const {
+  auto both = [&](Value a, Value b) { return a ? e.invariants.logicalAnd(a, b) : b; };
+  loop::LoadOp load = source.load;
+  loop::MaskedOp mask = source.mask;
+  for (int64_t number = 0; number < perThread(); ++number) {
+    Place place = placeOf(number, together());
+    EmissionPoint at = pointAt(place, step, together());
+    Value exists = existsAt(place, step);
+    if (mask)
+      for (Attribute condition : mask.getConditions()) {
+        Value value = e.emitExpr(Expr(cast<ExprAttr>(condition)), at);
+        exists = both(exists, e.invariants.compare(arith::CmpIPredicate::sge, value, e.constant(0)));
+      }
+    Value index = e.emitExpr(Expr(cast<ExprAttr>(load.getIndices()[0])), at);
+    Value from = e.getAddress(e.getPointer(load.getBuffer()), load.getType(), index);
+    createCopyAsync(e, addressOf(stage, place.free, place.k), from, together() * block.tile.elementBytes(), exists);
+  }
+}
+
+SmallVector<Value> MmaOperand::compute(Value step) const {
+  SmallVector<Value> values;
+  Type type = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getType();
+  Value zero = e.invariants.constant(cast<TypedAttr>(e.builder.getZeroAttr(type)));
+  for (int64_t number = 0; number < perThread(); ++number) {
+    Place place = placeOf(number, 1);
+    EmissionPoint at = pointAt(place, step, 1);
+    auto element = [&] { return SmallVector<Value>{e.emitRegion(region, at)}; };
+    Value exists = existsAt(place, step);
+    Value value = exists ? e.createIf(exists, {zero}, element)[0] : element()[0];
+    if (block.tile.kind == MmaKind::SplitF32 && !type.isF32())
+      value = arith::ExtFOp::create(e.builder, e.loc, e.builder.getF32Type(), value);
+    values.push_back(value);
+  }
+  return values;
+}
+
+void MmaOperand::store(ValueRange values, Value stage) const {
+  for (auto [number, value] : llvm::enumerate(values)) {
+    Place place = placeOf(int64_t(number), 1);
+    e.createStore(value, addressOf(stage, place.free, place.k));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Out of shared memory
+//===----------------------------------------------------------------------===//
+
+MmaFragments MmaOperand::readFragments(Value stage, int64_t part) const {
+  int64_t extent = isRhs ? block.tile.warpN() : block.tile.warpM(), depth = 2 * block.tile.vector();
+  if (rows.reader == MmaRows::Reader::Words)
+    return readWords(stage, part);
+  Value base = e.getAddress(stage, e.builder.getI8Type(), e.constant(offset));
+  MmaFragments fragments;
+  for (int64_t at = 0; at < extent; at += 16)
+    fragments.append(createMatrixFragments(e, rows, {isRhs, source.isAlongK}, base, block.lane, warpFirst, at,
+                                           part * depth));
+  return fragments;
+}
+
+MmaFragments MmaOperand::readWords(Value stage, int64_t part) const {
+  Value group = e.invariants.floorDiv(block.lane, e.constant(4), true);
+  Value k = e.invariants.mod(block.lane, e.constant(4), true);
+  MmaFragments fragments;
+  int64_t extent = isRhs ? block.tile.warpN() : block.tile.warpM(), together = isRhs ? 8 : 16;
+  for (int64_t at = 0; at < extent; at += together) {
+    SmallVector<Value> &registers = fragments.emplace_back();
+    for (int64_t deeper : {0, 4})
+      for (int64_t below = 0; below < together; below += 8) {
+        Value free = e.invariants.add(e.invariants.add(warpFirst, group), e.constant(at + below));
+        Value address = addressOf(stage, free, k, (part * 8 + deeper) * rows.rowBytes);
+        registers.push_back(LLVM::LoadOp::create(e.builder, e.loc, e.builder.getI32Type(), address, 4));
+      }
+  }
+  return fragments;
+}

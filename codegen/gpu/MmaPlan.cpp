@@ -1,0 +1,209 @@
+//===- MmaPlan.cpp - contractions on tensor cores: the plan ---------------===//
+//
+// A tile and the number of blocks that share its k (`splits`) are chosen by an estimate in cycles of a multiprocessor:
+//
+//   step       the largest of: products on the tensor cores; bytes of both operands from L2; bytes that warps read from
+//              shared memory; then the turns of the pipeline's barrier
+//   block      steps, plus what a block pays once: the first loads, the epilogue
+//   launch     the blocks of the busiest multiprocessor, plus the sum over splits
+//
+// Constants are of a recent device; what matters is their order of magnitude: large tiles where there are many, small
+// ones and split sums where multiprocessors would be idle. Extents that are symbols count as one, but a side that is
+// made of symbols alone as `symbolicRows`; the number of splits is an expression then, so that it follows the sizes.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/MmaPlan.h"
+#include "codegen/gpu/LaneAnalysis.h"
+#include "runtime/include/ptc/descriptor.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static constexpr int64_t multiprocessors = 132; // order of magnitude
+static constexpr int64_t symbolicRows = 128;
+static constexpr int64_t sharedLimit = 99 << 10;   // of a block, on every architecture
+static constexpr int64_t fewestStepsOfSplit = 4;   // fewer do not pay for a sum
+static constexpr int64_t mostSymbolicSplits = 8;
+
+DenseI64ArrayAttr MmaTile::toAttribute(MLIRContext *context) const {
+  return DenseI64ArrayAttr::get(context, {m, n, warpsM, warpsN, stages, int64_t(kind)});
+}
+
+MmaTile MmaTile::fromAttribute(DictionaryAttr config) {
+  ArrayRef<int64_t> values = config.getAs<DenseI64ArrayAttr>("mma").asArrayRef();
+  return {values[0], values[1], values[2], values[3], values[4], MmaKind(values[5])};
+}
+
+Expr gpu::getMmaSplits(loop::KernelOp kernel) { return Expr(kernel.getConfigAttr().getAs<ExprAttr>("splits")); }
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+static Value yielded(Region &region) { return cast<loop::YieldOp>(region.front().getTerminator()).getValue(); }
+
+std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
+  Type lhs = yielded(op.getLhs()).getType(), rhs = yielded(op.getRhs()).getType();
+  if (!op.getEpilogue().getArgument(0).getType().isF32())
+    return std::nullopt;
+  if (lhs.isF16() && rhs.isF16())
+    return MmaKind::F16;
+  if (lhs.isBF16() && rhs.isBF16())
+    return MmaKind::BF16;
+  auto widens = [](Type type) { return type.isF32() || type.isF16() || type.isBF16(); };
+  return widens(lhs) && widens(rhs) ? std::optional(MmaKind::SplitF32) : std::nullopt;
+}
+
+static bool isPositiveZero(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  return number && number.getValue().isPosZero();
+}
+
+// Fills load and mask if the region is a load, zero where a mask fails.
+static bool matchLoad(Region &region, MmaSource &source) {
+  Value value = yielded(region);
+  if (auto mask = value.getDefiningOp<loop::MaskedOp>()) {
+    if (!mask.getOperands_().empty() || !isPositiveZero(mask.getOther()))
+      return false;
+    source.mask = mask;
+    value = yielded(mask.getBody());
+  }
+  source.load = value.getDefiningOp<loop::LoadOp>();
+  return source.load && source.load.getIndexOperands().empty();
+}
+
+// The elements of a chunk along the dim lie side by side in memory, are aligned and exist together.
+static bool isVectorAlong(loop::ContractionOp op, const ContractionDims &dims, int64_t dim, const MmaSource &source,
+                          int64_t lanes) {
+  std::optional<int64_t> extent = dim >= 0 ? dims.domain[size_t(dim)].asConstant() : std::nullopt;
+  if (!extent || *extent % lanes != 0)
+    return false;
+  std::string name = "d" + std::to_string(dim);
+  loop::MaskedOp mask = source.mask;
+  if (mask &&
+      llvm::any_of(mask.getConditions(), [&](Attribute each) { return Expr(cast<ExprAttr>(each)).uses(name); }))
+    return false;
+  loop::LoadOp load = source.load;
+  return LaneAnalysis(op, dim).isVector(Expr(cast<ExprAttr>(load.getIndices()[0])), {}, lanes);
+}
+
+MmaSource gpu::analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind) {
+  Region &region = isRhs ? op.getRhs() : op.getLhs();
+  int64_t from = isRhs ? dims.firstN : dims.firstM, to = isRhs ? dims.firstK : dims.firstN;
+  int64_t lastFree = to > from ? to - 1 : -1, lastK = dims.lastK() >= dims.firstK ? dims.lastK() : -1;
+  int64_t elementBytes = kind == MmaKind::SplitF32 ? 4 : 2, lanes = MmaTile::vectorBytes / elementBytes;
+  MmaSource source;
+  source.isAlongK = readsAlongK(region, lastFree, dims.lastK());
+  bool isCopied = matchLoad(region, source) && loop::getElementBytes(source.load.getType()) == elementBytes &&
+                  isa<FloatType>(source.load.getType());
+  if (!isCopied)
+    return {.isAlongK = source.isAlongK};
+  bool alongK = isVectorAlong(op, dims, lastK, source, lanes);
+  if (alongK || isVectorAlong(op, dims, lastFree, source, lanes)) {
+    source.copy = MmaSource::Copy::Vectors;
+    source.isAlongK = alongK;
+  } else if (elementBytes == 4) {
+    source.copy = MmaSource::Copy::Words;
+  }
+  return source;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Work {
+  int64_t batch, m, n, k;
+};
+struct Choice {
+  MmaTile tile;
+  int64_t splits;
+  double cycles;
+};
+} // namespace
+
+static int64_t countTiles(const Work &work, const MmaTile &tile) {
+  return work.batch * llvm::divideCeil(work.m, tile.m) * llvm::divideCeil(work.n, tile.n);
+}
+
+static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
+  bool isSplit = tile.kind == MmaKind::SplitF32;
+  double products = double(tile.m * tile.n * tile.k()) * (isSplit ? 3.0 / 512 : 1.0 / 1260);
+  double fromL2 = double(tile.stageBytes()) / 48;
+  double fromShared = double(tile.warpsM * tile.warpsN * (tile.warpM() + tile.warpN()));
+  double step = std::max({products, fromL2, fromShared});
+  double steps = double(llvm::divideCeil(llvm::divideCeil(work.k, tile.k()), splits));
+  double blocks = double(llvm::divideCeil(countTiles(work, tile) * splits, multiprocessors));
+  double once = 1500 + double(tile.m * tile.n) / double(tile.threads()) * 8;
+  double sum = splits > 1 ? 1500 + double(splits + 1) * double(tile.m * tile.n) * 4 / 32 : 0;
+  return blocks * (steps * step + once / 2) + steps * 60 + once + sum;
+}
+
+static Choice chooseTile(const Work &work, MmaKind kind) {
+  static constexpr int64_t shapes[][4] = {{128, 128, 2, 4}, {128, 64, 4, 2}, {64, 128, 2, 4}, {64, 64, 2, 2},
+                                          {64, 32, 2, 2},   {32, 64, 2, 2},  {32, 32, 2, 2},  {16, 64, 1, 4}};
+  std::optional<Choice> best;
+  for (auto [m, n, warpsM, warpsN] : shapes) {
+    MmaTile tile{.m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = 3, .kind = kind};
+    while (tile.stages < 5 && (tile.stages + 1) * tile.stageBytes() <= sharedLimit / 2)
+      ++tile.stages;
+    int64_t steps = llvm::divideCeil(work.k, tile.k());
+    for (int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      bool fits = countTiles(work, tile) <= PTC_RT_CUDA_COUNTERS && steps / splits >= fewestStepsOfSplit;
+      if (splits > 1 && !fits)
+        break;
+      double cycles = estimate(work, tile, splits);
+      if (!best || cycles < best->cycles)
+        best = {tile, splits, cycles};
+    }
+  }
+  return *best;
+}
+
+// What is symbolic counts as one, the least there can be (a batch, mostly).
+static int64_t countOf(MLIRContext *context, ArrayRef<Expr> extents, int64_t ifSymbolic) {
+  Expr all = product(context, extents);
+  Expr least = all.substitute([&](StringRef) { return Expr::constant(context, 1); });
+  int64_t count = std::max<int64_t>(least.asConstant().value_or(1), 1);
+  return count == 1 && !all.isConstant() ? ifSymbolic : count;
+}
+
+static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, const Choice &choice, Expr tiles) {
+  if (tiles.isConstant())
+    return Expr::constant(context, choice.splits);
+  std::optional<int64_t> k = product(context, dims.k()).asConstant();
+  int64_t most = k ? llvm::divideCeil(*k, choice.tile.k()) / fewestStepsOfSplit : 1;
+  most = std::min(most, mostSymbolicSplits);
+  if (most <= 1)
+    return Expr::constant(context, 1);
+  Expr enough = Expr::constant(context, multiprocessors).floorDiv(tiles);
+  return Expr::max(Expr::min(enough, Expr::constant(context, most)), Expr::constant(context, 1));
+}
+
+void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
+  MLIRContext *context = kernel.getContext();
+  ContractionDims dims(op);
+  Work work{countOf(context, dims.batch(), 1), countOf(context, dims.m(), symbolicRows),
+            countOf(context, dims.n(), symbolicRows), countOf(context, dims.k(), symbolicRows)};
+  Choice choice = chooseTile(work, kind);
+  const MmaTile &tile = choice.tile;
+  Expr tiles = product(context, dims.batch()) * product(context, dims.m()).ceilDiv(tile.m) *
+               product(context, dims.n()).ceilDiv(tile.n);
+  Expr splits = chooseSplits(context, dims, choice, tiles);
+  NamedAttrList attributes(GpuConfig{.threads = tile.threads()}.toAttribute(context));
+  attributes.set("layout", StringAttr::get(context, "mma"));
+  attributes.set("mma", tile.toAttribute(context));
+  attributes.set("splits", ExprAttr(splits));
+  attributes.set("shared", IntegerAttr::get(IntegerType::get(context, 64), tile.sharedBytes()));
+  if (!splits.isConstant(1))
+    attributes.set("counters", UnitAttr::get(context));
+  Expr blocks = tiles * splits;
+  bool isSplit = !splits.isConstant(1);
+  kernel.setIterationsAttr(blocks);
+  kernel.setGrainAttr(Expr::constant(context, 1));
+  kernel.setScratchAttr(isSplit ? blocks * (tile.m * tile.n * 4) : Expr::constant(context, 0));
+  kernel.setConfigAttr(attributes.getDictionary(context));
+}

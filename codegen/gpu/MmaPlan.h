@@ -1,0 +1,66 @@
+//===- MmaPlan.h - contractions on tensor cores: the plan -------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_MMAPLAN_H
+#define PTC_CODEGEN_GPU_MMAPLAN_H
+
+#include "codegen/gpu/ContractionDims.h"
+#include "codegen/gpu/GpuPlan.h"
+
+namespace ptc::gpu {
+
+/// What the tensor cores multiply; all sum in f32.
+enum class MmaKind {
+  F16,
+  BF16,
+  SplitF32, // f32 as a sum of two tf32 numbers: three products
+};
+
+/// How a contraction is cut. A block computes m x n results with warpsM x warpsN warps; operands come through `stages`
+/// tiles of shared memory, each 128 bytes deep in k.
+struct MmaTile {
+  int64_t m, n, warpsM, warpsN, stages;
+  MmaKind kind;
+
+  int64_t elementBytes() const { return kind == MmaKind::SplitF32 ? 4 : 2; }
+  int64_t k() const { return depthBytes / elementBytes(); }
+  int64_t warpM() const { return m / warpsM; }
+  int64_t warpN() const { return n / warpsN; }
+  int64_t threads() const { return warpsM * warpsN * warpSize; }
+  int64_t stageBytes() const { return (m + n) * depthBytes; }
+  /// Sums on their way to the epilogue lie in rows of `sumPitch` f32.
+  int64_t sumPitch() const { return n + 8; }
+  int64_t sharedBytes() const { return std::max(stages * stageBytes(), m * sumPitch() * 4); }
+
+  mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
+  static MmaTile fromAttribute(mlir::DictionaryAttr config);
+
+  static constexpr int64_t depthBytes = 128;
+  static constexpr int64_t vectorBytes = 16; // of a chunk that lies together in every layout
+  int64_t vector() const { return vectorBytes / elementBytes(); }
+};
+
+/// How the elements of an operand reach shared memory.
+struct MmaSource {
+  enum class Copy {
+    Vectors, // 16 bytes at a time, asynchronously
+    Words,   // 4 bytes at a time, asynchronously
+    Values,  // computed by the threads
+  };
+  Copy copy = Copy::Values;
+  bool isAlongK = true; // a tile's rows run along k; else along the free dims
+  loop::LoadOp load;    // of what is copied
+  loop::MaskedOp mask;  // zero where it fails; null: none
+};
+MmaSource analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind);
+
+/// The kind that multiplies the op's operands, or nothing.
+std::optional<MmaKind> findMmaKind(loop::ContractionOp op);
+
+/// Plans a kernel of one contraction whose kind is known: its attributes are set.
+void planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind);
+
+/// Blocks that share the k of one tile: `splits` of the kernel's config.
+Expr getMmaSplits(loop::KernelOp kernel);
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_MMAPLAN_H

@@ -1,0 +1,161 @@
+/* Launches of a run as one graph of the driver: launching it costs what a few kernels cost, and on the device the next
+ * kernel begins sooner than out of a stream.
+ *
+ * The launches of a program follow from its dims alone, unless the host reads a value of the device on the way. So the
+ * first run for a set of dims launches as always, and each launch becomes a node too, behind the one before. Later runs
+ * go through the program again, which costs little, but its launches only look whether their node is as it was: pointers
+ * that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is launched.
+ *
+ * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ptc_cuda_model *device_of(const ptc_rt_call_state *call) { return call->model->device_model; }
+
+static void drop(const ptc_cuda_driver *driver, ptc_cuda_graph *graph) {
+  if (graph->exec)
+    driver->graph_exec_destroy(graph->exec);
+  if (graph->graph)
+    driver->graph_destroy(graph->graph);
+  free(graph->symbols);
+  free(graph->nodes);
+  free(graph->parameters);
+  *graph = (ptc_cuda_graph){0};
+}
+
+void ptc_cuda_graph_close(const ptc_cuda_driver *driver, ptc_cuda_ctx *own) {
+  for (uint32_t i = 0; i < PTC_CUDA_GRAPHS; i++)
+    drop(driver, &own->graphs[i]);
+}
+
+static ptc_cuda_graph *find(const ptc_rt_call_state *call, ptc_cuda_ctx *own, uint32_t count) {
+  for (uint32_t i = 0; i < PTC_CUDA_GRAPHS; i++) {
+    ptc_cuda_graph *graph = &own->graphs[i];
+    if (graph->variant == call->variant && graph->symbol_count == count &&
+        (count == 0 || memcmp(graph->symbols, call->ctx->symbols, count * sizeof(int64_t)) == 0))
+      return graph;
+  }
+  return 0;
+}
+
+void ptc_cuda_graph_begin(ptc_rt_call_state *call) {
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  const ptc_cuda_driver *driver = &device_of(call)->driver;
+  own->graph = 0;
+  if (!call->model->descriptor->device_code->records_graphs || call->model->profile)
+    return;
+  uint32_t count = call->function->interface->symbol_count;
+  ptc_cuda_graph *graph = find(call, own, count);
+  if (graph) {
+    graph->next = 0;
+    own->graph = graph->state == PTC_CUDA_GRAPH_REPLAYS ? graph : 0;
+    return;
+  }
+  graph = &own->graphs[own->oldest_graph++ % PTC_CUDA_GRAPHS];
+  drop(driver, graph);
+  int64_t *symbols = malloc((count + 1) * sizeof(int64_t));
+  if (!symbols || driver->graph_create(&graph->graph, 0) != 0) { /* the run needs none */
+    free(symbols);
+    return;
+  }
+  if (count)
+    memcpy(symbols, call->ctx->symbols, count * sizeof(int64_t));
+  graph->variant = call->variant;
+  graph->symbols = symbols;
+  graph->symbol_count = count;
+  graph->state = PTC_CUDA_GRAPH_RECORDS;
+  own->graph = graph;
+}
+
+void ptc_cuda_graph_give_up(ptc_rt_call_state *call) {
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  if (own->graph)
+    own->graph->state = PTC_CUDA_GRAPH_UNUSABLE;
+  own->graph = 0;
+}
+
+/* Room for one more node and its parameters. */
+static bool reserve(ptc_cuda_graph *graph, uint32_t parameters) {
+  if (graph->node_count == graph->node_capacity) {
+    uint32_t capacity = graph->node_capacity ? 2 * graph->node_capacity : 64;
+    void *nodes = realloc(graph->nodes, capacity * sizeof(*graph->nodes));
+    if (!nodes)
+      return false;
+    graph->nodes = nodes;
+    graph->node_capacity = capacity;
+  }
+  if (graph->parameter_count + parameters > graph->parameter_capacity) {
+    uint32_t capacity = 2 * graph->parameter_capacity + parameters + 256;
+    void *values = realloc(graph->parameters, capacity * sizeof(*graph->parameters));
+    if (!values)
+      return false;
+    graph->parameters = values;
+    graph->parameter_capacity = capacity;
+  }
+  return true;
+}
+
+static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel,
+                   const ptc_cuda_launch *launch, uint32_t count) {
+  if (!reserve(graph, count))
+    return false;
+  ptc_cuda_node *node = &graph->nodes[graph->node_count];
+  *node = (ptc_cuda_node){.kernel = kernel, .grid = launch->grid[0], .first = graph->parameter_count, .count = count};
+  void *const *before = graph->node_count ? &graph->nodes[graph->node_count - 1].node : 0;
+  if (driver->graph_add_kernel(&node->node, graph->graph, before, before ? 1 : 0, launch) != 0)
+    return false;
+  for (uint32_t i = 0; i < count; i++)
+    memcpy(&graph->parameters[graph->parameter_count++], launch->parameters[i], sizeof(uint64_t));
+  graph->node_count++;
+  return true;
+}
+
+static int replay(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
+                  uint32_t count) {
+  enum { UNKNOWN = 999 };
+  ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
+  if (!node || node->kernel != kernel || node->count != count)
+    return UNKNOWN; /* programs are functions of their dims */
+  bool same = node->grid == launch->grid[0];
+  uint64_t *values = graph->parameters + node->first;
+  for (uint32_t i = 0; i < count; i++) {
+    same &= memcmp(&values[i], launch->parameters[i], sizeof(uint64_t)) == 0;
+    memcpy(&values[i], launch->parameters[i], sizeof(uint64_t));
+  }
+  node->grid = launch->grid[0];
+  return same ? 0 : driver->graph_set_kernel(graph->exec, node->node, launch);
+}
+
+int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,
+                       bool *done) {
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  const ptc_cuda_driver *driver = &device_of(call)->driver;
+  *done = own->graph->state == PTC_CUDA_GRAPH_REPLAYS;
+  if (*done)
+    return replay(driver, own->graph, kernel, launch, count);
+  if (!record(driver, own->graph, kernel, launch, count))
+    ptc_cuda_graph_give_up(call);
+  return 0;
+}
+
+int ptc_cuda_graph_end(ptc_rt_call_state *call, bool failed) {
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  const ptc_cuda_driver *driver = &device_of(call)->driver;
+  ptc_cuda_graph *graph = own->graph;
+  own->graph = 0;
+  if (!graph)
+    return 0;
+  if (failed) {
+    drop(driver, graph);
+    return 0;
+  }
+  if (graph->state == PTC_CUDA_GRAPH_REPLAYS)
+    return graph->node_count ? driver->graph_launch(graph->exec, call->stream) : 0;
+  graph->state = PTC_CUDA_GRAPH_REPLAYS;
+  if (graph->node_count && driver->graph_instantiate(&graph->exec, graph->graph, 0) != 0)
+    graph->state = PTC_CUDA_GRAPH_UNUSABLE; /* the next runs launch one by one */
+  return 0;
+}
