@@ -26,6 +26,7 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
+static constexpr int64_t longK = 64;       // terms that are worth turns between sets of accumulators
 static constexpr int64_t widestSplit = 10; // panels: more, and half a vector is not worth another tile's code
 
 //===----------------------------------------------------------------------===//
@@ -281,7 +282,9 @@ Value ContractionEmission::convertedBytes(const ContractionTask &task, Value gro
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
-  int64_t unroll = i.asConstant(m) ? split.unroll : unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
+  int64_t unroll = split.unroll;
+  if (!i.asConstant(m) && i.asConstant(k).value_or(longK) >= longK) // a low tile has few accumulators
+    unroll = unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
   TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};

@@ -47,9 +47,9 @@ Value GpuEmitter::launchedMemory() {
   builder.setInsertionPointToEnd(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
   constexpr unsigned sharedSpace = 3;
-  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::External,
-                                       (kernel.getSymName() + "_launched").str(), Attribute(), /*alignment=*/128,
-                                       sharedSpace);
+  auto global =
+      LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::External,
+                             (kernel.getSymName() + "_launched").str(), Attribute(), /*alignment=*/128, sharedSpace);
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 

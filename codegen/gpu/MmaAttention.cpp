@@ -9,7 +9,8 @@
 //   scores    16 x keys products of q and k, in registers: a thread has two neighbours of the rows g and g + 8
 //   maximum   over the four threads of a row, by exchanges
 //   weights   e^(score - maximum); as the left operand of the second product they stay in the same registers
-//   sums      of weights: each thread's own, added up at the end; of weights times v: new registers for each tile, which
+//   sums      of weights: each thread's own, added up at the end; of weights times v: new registers for each tile,
+//   which
 //             are added to the rescaled sums in f32
 //
 // The left operand wants k at t and t + 4 of a thread where it has 2t and 2t + 1 (f32): the rows of v are taken in the
@@ -115,8 +116,7 @@ void AttentionTiles::findPlace() {
 /// Rows that do not exist repeat the last one.
 void AttentionTiles::copyRows(Region &region, int64_t rowDim, int64_t columnDim, int64_t columns, const MmaRows &rows,
                               int64_t count, Value first, Value extent, Value target) {
-  auto load =
-      cast<loop::YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<loop::LoadOp>();
+  auto load = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<loop::LoadOp>();
   int64_t chunks = columns * rows.elementBytes / MmaTile::vectorBytes, total = count * chunks, threads = tile.threads();
   for (int64_t begin = 0; begin < total; begin += threads) {
     Value index = e.invariants.add(thread, e.constant(begin));
@@ -125,7 +125,8 @@ void AttentionTiles::copyRows(Region &region, int64_t rowDim, int64_t columnDim,
     Value column = e.invariants.mul(chunk, e.constant(MmaTile::vectorBytes / rows.elementBytes));
     auto copy = [&] {
       EmissionPoint here = point;
-      here.dims[size_t(rowDim)] = e.invariants.min(e.invariants.add(first, row), e.invariants.sub(extent, e.constant(1)));
+      here.dims[size_t(rowDim)] =
+          e.invariants.min(e.invariants.add(first, row), e.invariants.sub(extent, e.constant(1)));
       here.dims[size_t(columnDim)] = column;
       Value from = e.getAddress(e.getPointer(load.getBuffer()), load.getType(),
                                 e.emitExpr(Expr(cast<ExprAttr>(load.getIndices()[0])), here));
@@ -259,7 +260,8 @@ MmaFragments AttentionTiles::valuesOf(Value stage, int64_t part) {
   MmaFragments fragments;
   if (tile.kind != MmaKind::SplitF32) {
     for (int64_t column = 0; column < tile.width; column += 16)
-      fragments.append(createMatrixFragments(e, valueRows, {true, false}, base, lane, e.constant(0), column, part * 16));
+      fragments.append(
+          createMatrixFragments(e, valueRows, {true, false}, base, lane, e.constant(0), column, part * 16));
     return fragments;
   }
   Value row = e.invariants.mul(e.invariants.mod(lane, e.constant(4), true), e.constant(2));

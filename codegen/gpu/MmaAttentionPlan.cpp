@@ -1,7 +1,7 @@
 //===- MmaAttentionPlan.cpp - attention on tensor cores: the plan ---------===//
 //
-// Operands are rows of d (q, k) or e (v) elements that lie side by side in memory, no more than 128 of a number known at
-// compile time. Other attentions, and those of fewer queries than make a tile pay, are a warp's for each query.
+// Operands are rows of d (q, k) or e (v) elements that lie side by side in memory, no more than 128 of a number known
+// at compile time. Other attentions, and those of fewer queries than make a tile pay, are a warp's for each query.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/LaneAnalysis.h"
@@ -62,9 +62,8 @@ bool gpu::planMmaAttention(loop::KernelOp kernel, loop::AttentionOp op) {
   int64_t keys = *kind == MmaKind::SplitF32 ? 32 : 64;
   AttentionTile tile{.warps = 4, .keys = keys, .depth = *depth, .width = *width, .kind = *kind};
   Expr heads = product(context, ArrayRef(domain).take_front(batch));
-  Expr least = (heads * domain[batch].ceilDiv(tile.queries())).substitute([&](StringRef) {
-    return Expr::constant(context, 1);
-  });
+  Expr least =
+      (heads * domain[batch].ceilDiv(tile.queries())).substitute([&](StringRef) { return Expr::constant(context, 1); });
   if (least.asConstant().value_or(multiprocessors) < multiprocessors)
     tile.warps = 2;
   Expr blocks = heads * domain[batch].ceilDiv(tile.queries());

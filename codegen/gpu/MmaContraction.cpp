@@ -12,8 +12,8 @@
 // ordinary arithmetic. The result is as exact as a sum of f32 products; where it is no number, the dot product is done
 // again in f32, since the parts of an infinity are no numbers (see the epilogue).
 //
-// Where tiles are few, `splits` blocks share the k of one: each leaves its sums in the launch's scratch, and the last to
-// arrive at the tile's counter adds them up in the order of the splits. So results do not depend on timing.
+// Where tiles are few, `splits` blocks share the k of one: each leaves its sums in the launch's scratch, and the last
+// to arrive at the tile's counter adds them up in the order of the splits. So results do not depend on timing.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuInstructions.h"
@@ -73,7 +73,8 @@ void MmaEmitter::findPlace() {
   block.thread = e.getRegister("tid.x");
   block.lane = e.invariants.mod(block.thread, e.constant(warpSize), true);
   Value warp = e.invariants.floorDiv(block.thread, e.constant(warpSize), true);
-  block.warpRow = e.invariants.mul(e.invariants.floorDiv(warp, e.constant(tile.warpsN), true), e.constant(tile.warpM()));
+  block.warpRow =
+      e.invariants.mul(e.invariants.floorDiv(warp, e.constant(tile.warpsN), true), e.constant(tile.warpM()));
   block.warpColumn = e.invariants.mul(e.invariants.mod(warp, e.constant(tile.warpsN), true), e.constant(tile.warpN()));
 
   Value number = e.getRegister("ctaid.x");

@@ -1,7 +1,7 @@
 //===- MmaEpilogue.cpp - from sums of warps to results --------------------===//
 //
-// The tensor cores leave sums in registers, two neighbours a thread. They go through shared memory, so that threads take
-// 16 bytes of neighbouring results: the epilogue's own reads (a bias, a residual) and its writes are whole lines.
+// The tensor cores leave sums in registers, two neighbours a thread. They go through shared memory, so that threads
+// take 16 bytes of neighbouring results: the epilogue's own reads (a bias, a residual) and its writes are whole lines.
 //
 // A thread takes a few chunks at a time: reads of all, then writes of all, so that several reads are under way at once
 // (writes may alias, so that the compiler cannot do that). Chunks outside of the result read what lies inside and write

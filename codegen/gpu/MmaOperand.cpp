@@ -133,8 +133,8 @@ MmaFragments MmaOperand::readFragments(Value stage, int64_t part) const {
   Value base = e.getAddress(stage, e.builder.getI8Type(), e.constant(offset));
   MmaFragments fragments;
   for (int64_t at = 0; at < extent; at += 16)
-    fragments.append(createMatrixFragments(e, rows, {isRhs, source.isAlongK}, base, block.lane, warpFirst, at,
-                                           part * depth));
+    fragments.append(
+        createMatrixFragments(e, rows, {isRhs, source.isAlongK}, base, block.lane, warpFirst, at, part * depth));
   return fragments;
 }
 

@@ -12,13 +12,13 @@ struct MmaBlock {
   loop::ContractionOp op;
   ContractionDims dims;
   MmaTile tile;
-  EmissionPoint point;                     // the dims of the batch
-  mlir::Value thread, lane;                // i64
-  mlir::Value warpRow, warpColumn;         // of the tile: where the warp's part begins
-  llvm::SmallVector<mlir::Value> kSizes;   // extents
-  mlir::Value kCount;                      // their product
-  bool isWholeK = false;                   // tiles end where k does
-  bool isWholeInner = false;               // and where the last dim of k does
+  EmissionPoint point;                   // the dims of the batch
+  mlir::Value thread, lane;              // i64
+  mlir::Value warpRow, warpColumn;       // of the tile: where the warp's part begins
+  llvm::SmallVector<mlir::Value> kSizes; // extents
+  mlir::Value kCount;                    // their product
+  bool isWholeK = false;                 // tiles end where k does
+  bool isWholeInner = false;             // and where the last dim of k does
 };
 
 /// lhs, whose free dims are m, or rhs, whose are n.

@@ -22,8 +22,8 @@ using namespace ptc::gpu;
 
 static constexpr int64_t multiprocessors = 132; // order of magnitude
 static constexpr int64_t symbolicRows = 128;
-static constexpr int64_t sharedLimit = 99 << 10;   // of a block, on every architecture
-static constexpr int64_t fewestStepsOfSplit = 4;   // fewer do not pay for a sum
+static constexpr int64_t sharedLimit = 99 << 10; // of a block, on every architecture
+static constexpr int64_t fewestStepsOfSplit = 4; // fewer do not pay for a sum
 static constexpr int64_t mostSymbolicSplits = 8;
 
 DenseI64ArrayAttr MmaTile::toAttribute(MLIRContext *context) const {
@@ -82,8 +82,7 @@ static bool isVectorAlong(loop::ContractionOp op, const ContractionDims &dims, i
     return false;
   std::string name = "d" + std::to_string(dim);
   loop::MaskedOp mask = source.mask;
-  if (mask &&
-      llvm::any_of(mask.getConditions(), [&](Attribute each) { return Expr(cast<ExprAttr>(each)).uses(name); }))
+  if (mask && llvm::any_of(mask.getConditions(), [&](Attribute each) { return Expr(cast<ExprAttr>(each)).uses(name); }))
     return false;
   loop::LoadOp load = source.load;
   return LaneAnalysis(op, dim).isVector(Expr(cast<ExprAttr>(load.getIndices()[0])), {}, lanes);

@@ -1,8 +1,8 @@
 //===- MmaShared.h - tiles in shared memory for tensor cores ----*- C++ -*-===//
 //
 // Chunks of 16 bytes change places within a row (exclusive or with a number that follows from the row), so that neither
-// copies nor reads of fragments meet in a bank. Rows of fewer than eight chunks share a line of banks; the number counts
-// lines then.
+// copies nor reads of fragments meet in a bank. Rows of fewer than eight chunks share a line of banks; the number
+// counts lines then.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_GPU_MMASHARED_H

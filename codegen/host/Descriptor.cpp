@@ -228,12 +228,12 @@ public:
     auto bound = [&](const BoundSite &site) {
       return c.record({c.string(site.symbol), c.string(site.nodes)}, sizeof(ptc_rt_bound_symbol));
     };
-    return c.record({c.string(code.name), list(code.pins, "pins", [&](int64_t pin) { return c.i64(pin); }),
-                     code.program, code.arenaBytes, c.orNull(code.scratchBytes), c.orNull(code.guard),
-                     list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
+    return c.record({c.string(code.name), code.program, code.arenaBytes, c.orNull(code.scratchBytes),
+                     c.orNull(code.guard), list(code.guards, "guards", [&](const Guard &g) { return guard(g); }),
                      list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size()),
                      list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(code.blocks),
-                     list(code.bound, "bound_symbols", bound), c.i32(code.bound.size()), c.i32(code.innerGuards)},
+                     list(code.bound, "bound_symbols", bound), c.i32(code.bound.size()), c.i32(code.innerGuards),
+                     list(code.pins, "pins", [&](int64_t pin) { return c.i64(pin); })},
                     sizeof(ptc_rt_variant));
   }
 

@@ -33,8 +33,9 @@ Values binarizer(NodeContext &n) {
   Value x = n.input(0);
   double threshold = n.real("threshold", 0.0);
   // Integers are above it if they are above its floor, which their type holds.
-  Value limit = n.isFloat(x) ? n.scalarLike(threshold, x)
-                             : n.convertLike(n.scalar(std::floor(threshold), mlir::Float64Type::get(n.getContext())), x);
+  Value limit = n.isFloat(x)
+                    ? n.scalarLike(threshold, x)
+                    : n.convertLike(n.scalar(std::floor(threshold), mlir::Float64Type::get(n.getContext())), x);
   return {n.convertLike(n.less(limit, x), x)};
 }
 

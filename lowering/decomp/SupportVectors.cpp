@@ -176,7 +176,7 @@ private:
   /// `isOpen`: whether some row is not done. A row that is done stays as it is.
   Value runRound(Value before, Value &isOpen) {
     Value p = before, product = n.sum(n.mul(q, n.unsqueeze(p, 1)), 2, /*keepDims=*/false); // Q p
-    Value whole = n.sum(n.mul(p, product), 1, /*keepDims=*/true);                            // p Q p
+    Value whole = n.sum(n.mul(p, product), 1, /*keepDims=*/true);                          // p Q p
     Value residual = n.reduce(ReduceKind::Max, n.abs(n.sub(product, whole)), 1, /*keepDims=*/true);
     Value isDone = n.less(residual, n.scalarLike(0.005 / double(classes), residual));
     for (int64_t t = 0; t < classes; ++t) {
@@ -226,7 +226,8 @@ Values svmClassifier(NodeContext &n) {
   for (int64_t size : sizes)
     vectors += std::max<int64_t>(0, size);
   if (llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
-    return {n.fail(DiagId::BadAttribute, "vectors_per_class", *llvm::min_element(sizes), "numbers of vectors are needed")};
+    return {
+        n.fail(DiagId::BadAttribute, "vectors_per_class", *llvm::min_element(sizes), "numbers of vectors are needed")};
   if (vectors == 0)
     return linearSvm(n, *labels, *transform, coefficients, rho);
   if (int64_t(sizes.size()) != classes || classes < 2 || int64_t(coefficients.size()) != (classes - 1) * vectors ||
@@ -240,7 +241,8 @@ Values svmClassifier(NodeContext &n) {
   Value label = bestLabel(n, *labels, decided.votes), scores = decided.scores;
   if (!slopes.empty()) {
     if (int64_t(slopes.size()) != pairs || shifts.size() != slopes.size())
-      return {n.fail(DiagId::DimMismatch, "the number of values in 'prob_a'", slopes.size(), "the pairs of classes", pairs)};
+      return {n.fail(DiagId::DimMismatch, "the number of values in 'prob_a'", slopes.size(), "the pairs of classes",
+                     pairs)};
     Value r = pairProbabilities(n, scores, slopes, shifts, classes);
     scores = r ? Coupling(n, r, classes).solve() : Value();
     return {label, n.convert(transformScores(n, scores, *transform), n.f32())};

@@ -73,7 +73,8 @@ public:
     if (!op)
       return std::nullopt;
     // Expressions are signed: of 64 bits without a sign they hold half.
-    if (auto integer = dyn_cast<IntegerType>(type.getElementType()); integer && integer.isUnsigned() && integer.getWidth() > 63)
+    if (auto integer = dyn_cast<IntegerType>(type.getElementType());
+        integer && integer.isUnsigned() && integer.getWidth() > 63)
       return std::nullopt;
     this->depth = depth;
     return wrapped(compute(op, type), type.getElementType());

@@ -370,8 +370,9 @@ void AttentionMatch::rewrite() {
     auto type = cast<RankedTensorType>(result.getType());
     auto bits = RankedTensorType::get(type.getShape(), b.getI1Type(), type.getEncoding());
     Value rows = BroadcastOp::create(b, loc, bits, zeroedRows.getX(), zeroedRows.getAxes());
-    Value none = ConstantOp::create(b, loc, DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()),
-                                                                   b.getZeroAttr(type.getElementType())));
+    Value none = ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), b.getZeroAttr(type.getElementType())));
     none = BroadcastOp::create(b, loc, type, none, ArrayRef<int64_t>());
     result = SelectOp::create(b, loc, type, rows, none, result);
   }

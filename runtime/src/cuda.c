@@ -17,7 +17,13 @@
 
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
 
-enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, ERROR_NO_DEVICE = 100, ERROR_OUT_OF_MEMORY = 2, FUNCTION_MOST_SHARED = 8 };
+enum {
+  ATTRIBUTE_MAJOR = 75,
+  ATTRIBUTE_MINOR = 76,
+  ERROR_NO_DEVICE = 100,
+  ERROR_OUT_OF_MEMORY = 2,
+  FUNCTION_MOST_SHARED = 8
+};
 
 ptc_status ptc_cuda_fail(const ptc_cuda_driver *driver, int code, const char *what, char *error) {
   const char *name = 0, *text = 0;

@@ -121,13 +121,13 @@ typedef struct ptc_cuda_ctx {
   uint32_t *host_faults;
   ptc_cuda_address *staged; /* by argument: its copy on the device; 0: none */
   size_t *argument_bytes;
-  ptc_cuda_block *found;                 /* by argument: its copy, of outputs whose size the run finds */
-  void **placed;                         /* of the call under way, by argument: its address on the device */
-  ptc_cuda_block scratch;                /* of kernels whose sizes nothing bounds */
-  ptc_cuda_block counters;               /* zeros, for kernels that count the blocks that arrive */
+  ptc_cuda_block *found;   /* by argument: its copy, of outputs whose size the run finds */
+  void **placed;           /* of the call under way, by argument: its address on the device */
+  ptc_cuda_block scratch;  /* of kernels whose sizes nothing bounds */
+  ptc_cuda_block counters; /* zeros, for kernels that count the blocks that arrive */
   ptc_cuda_graph graphs[PTC_CUDA_GRAPHS];
-  ptc_cuda_graph *graph; /* of the run under way; NULL: its launches go to the stream */
-  uint32_t oldest_graph; /* the place that is taken when all are */
+  ptc_cuda_graph *graph;                 /* of the run under way; NULL: its launches go to the stream */
+  uint32_t oldest_graph;                 /* the place that is taken when all are */
   uint32_t launch_count, argument_count; /* that there is room for */
   uint32_t span_count, span_capacity;
   ptc_cuda_span *spans;

@@ -3,8 +3,9 @@
  *
  * The launches of a program follow from its dims alone, unless the host reads a value of the device on the way. So the
  * first run for a set of dims launches as always, and each launch becomes a node too, behind the one before. Later runs
- * go through the program again, which costs little, but its launches only look whether their node is as it was: pointers
- * that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is launched.
+ * go through the program again, which costs little, but its launches only look whether their node is as it was:
+ * pointers that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is
+ * launched.
  *
  * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
  */
@@ -98,8 +99,8 @@ static bool reserve(ptc_cuda_graph *graph, uint32_t parameters) {
   return true;
 }
 
-static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel,
-                   const ptc_cuda_launch *launch, uint32_t count) {
+static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
+                   uint32_t count) {
   if (!reserve(graph, count))
     return false;
   ptc_cuda_node *node = &graph->nodes[graph->node_count];

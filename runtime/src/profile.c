@@ -42,8 +42,8 @@ static ptc_span of_launch(const ptc_rt_call_state *call, uint32_t number, uint32
 }
 
 void ptc_rt_record_run(const ptc_rt_call_state *call, uint64_t begin_ns) {
-  const char *variant = call->variant->name;
-  ptc_span span = {.begin_ns = begin_ns, .kernel = variant && *variant ? variant : NULL, .kind = PTC_SPAN_RUN};
+  const ptc_rt_variant *variant = call->variant;
+  ptc_span span = {.begin_ns = begin_ns, .kernel = variant->pins ? variant->name : NULL, .kind = PTC_SPAN_RUN};
   append(call, &span);
 }
 

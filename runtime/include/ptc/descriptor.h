@@ -78,9 +78,9 @@ typedef struct ptc_rt_level {
 
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration. Parameters: the
  * buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that becomes 1 if an
- * index is out of range, of the launch's scratch, and of PTC_RT_CUDA_COUNTERS words that are zero when the launch begins
- * and when it ends, each only where the kernel has it. `shared_bytes`: of a block's shared memory, beside what the code
- * declares. */
+ * index is out of range, of the launch's scratch, and of PTC_RT_CUDA_COUNTERS words that are zero when the launch
+ * begins and when it ends, each only where the kernel has it. `shared_bytes`: of a block's shared memory, beside what
+ * the code declares. */
 enum { PTC_RT_CUDA_COUNTERS = 1024 };
 typedef struct ptc_rt_device_kernel {
   uint32_t threads, rows;
@@ -134,8 +134,7 @@ typedef struct ptc_rt_bound_symbol {
 
 /* A program compiled for dims that satisfy its guards. Symbols are those of the function, in its order. */
 typedef struct ptc_rt_variant {
-  const char *name;    /* "batch=1,seq=128"; "" of the general one */
-  const int64_t *pins; /* the only value of each symbol, -1 of those that are free; NULL: all are */
+  const char *name; /* "batch=1,seq=128"; "" of the general one */
 
   /* Runs the model. `arguments` are the inputs, then the outputs (an alias pair has the same pointer in both places; an
    * output that ptc_rt_output is called for may be NULL until then). `symbols` has room for those that the program
@@ -155,6 +154,7 @@ typedef struct ptc_rt_variant {
   const ptc_rt_bound_symbol *bound;
   uint32_t bound_count;
   uint32_t inner_guard_count; /* the last of `guards`, which the program checks itself */
+  const int64_t *pins;        /* the only value of each symbol, -1 of those that are free; NULL: all are */
 } ptc_rt_variant;
 
 typedef struct ptc_rt_function {
