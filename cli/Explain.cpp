@@ -102,7 +102,7 @@ Action declareExplain(CLI::App &app) {
       ->required()
       ->type_name("MODEL.onnx|CODE|codes");
   app.add_option("--node", options->node, "only what concerns nodes whose name contains this")->type_name("NAME");
-  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
   return [options](Session &session) {
     StringRef subject = options->compile.model;
     if (subject == "codes")

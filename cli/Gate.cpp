@@ -365,7 +365,7 @@ static Error diff(Session &session, const GateOptions &options) {
 //===----------------------------------------------------------------------===//
 
 static void addCompileFlags(CLI::App &app, GateOptions &options) {
-  addCompileOptions(app, options.compile, {"Target", "Optimise", "Shapes", "Running"});
+  addCompileOptions(app, options.compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
 }
 
 static void addBaselines(CLI::App &app, GateOptions &options) {

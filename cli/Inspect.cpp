@@ -281,7 +281,7 @@ Action declareInspect(CLI::App &app) {
   app.add_option("--graph", options->graph, "the launches as a graph: dot")
       ->check(CLI::IsMember({"dot"}))
       ->type_name("FORM");
-  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
   return [options, &app](Session &session) {
     StringRef suffix = sys::path::extension(options->compile.model);
     bool isLibrary = isLibraryFile(options->compile.model);

@@ -32,6 +32,8 @@ int exitCodeOf(ptc_status status) {
     return exitTarget;
   case PTC_WEIGHTS_UNAVAILABLE:
     return exitFile;
+  case PTC_CUSTOM_OP_FAILED:
+    return exitRunFailure;
   case PTC_OUT_OF_MEMORY:
     return exitLimit;
   case PTC_INTERNAL_ERROR:
@@ -165,6 +167,7 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.threads = options.threads;
   given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
+  given.custom_op_folder = options.customOpFolder.empty() ? nullptr : options.customOpFolder.c_str();
   given.profile = options.profile;
   if (options.tap) {
     instance.tap = std::make_unique<std::function<void(const ptc_tap &)>>(options.tap);

@@ -15,6 +15,7 @@ struct InstanceOptions {
   unsigned threads = 0; // 0: all
   std::string cpuLevel; // empty: the best
   std::string weightsPath;
+  std::string customOpFolder;
   ptc_profile *profile = nullptr;           // where runs leave what took how long
   std::function<void(const ptc_tap &)> tap; // what is shown of each run
 };

@@ -158,6 +158,9 @@ void addInstanceOptions(CLI::App &app, InstanceOptions &options) {
       ->type_name("LEVEL");
   app.add_option("--weights", options.weightsPath, "where the weights file is (default: beside the library)")
       ->type_name("FILE");
+  app.add_option("--custom-op-dir", options.customOpFolder,
+                 "where libraries of custom operators are (default: beside the library)")
+      ->type_name("DIR");
 }
 
 Action declareRun(CLI::App &app) {

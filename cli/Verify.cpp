@@ -9,6 +9,7 @@
 #include "cli/PerNode.h"
 #include "cli/Reference.h"
 #include "cli/Verb.h"
+#include "compiler/CustomOps.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -220,6 +221,7 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
   sys::path::append(folder, "model.so");
   compileOptions.output = folder.str().str();
   compileOptions.emit = {"so"};
+  makePathsAbsolute(compileOptions.customOps);
   if (options.perNode)
     compileOptions.taps = {"all"};
   sys::path::remove_filename(folder);
@@ -254,7 +256,7 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
   app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")
       ->type_name("FILE");
-  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Running"});
+  addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
   app.get_option("--threads")
       ->description("N: threads of the run (default: all); pool, openmp or none: what a model is compiled with")
       ->type_name("N|KIND");

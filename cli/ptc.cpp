@@ -30,7 +30,9 @@ static void printVerbs(raw_ostream &os) {
   for (const VerbRow &verb : getVerbs())
     os << "  " << left_justify(verb.name, 12) << verb.summary << '\n';
   os << "\n`ptc VERB --help` lists a verb's flags. `ptc VERB @FILE` reads arguments from FILE.\n"
-        "`ptc --mk` prints the file to include in a Makefile, `ptc --cmake` the folder of the CMake package.\n";
+        "`ptc --mk` prints the file to include in a Makefile, `ptc --cmake` the folder of the CMake package, `ptc "
+        "--include`\n"
+        "that of the headers.\n";
 }
 
 /// The candidate that is the fewest edits away, if it is near.
@@ -184,7 +186,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
   return diagnostics.exitCode();
 }
 
-/// `ptc --mk` and `ptc --cmake`: what to include in a Makefile, and the folder of the CMake package (ptc_DIR).
+/// `ptc --mk`, `ptc --cmake` and `ptc --include`: what to include in a Makefile, the folder of the CMake package
+/// (ptc_DIR), and that of ptc/abi.h and its companions.
 static int printIntegration(StringRef path, StringRef program) {
   Expected<std::string> found = findIntegration(path, program);
   if (found) {
@@ -205,9 +208,12 @@ int ptc::runProgram(int argc, char **argv, const CompilerParts &parts) {
     printVerbs(arguments.empty() ? errs() : outs());
     return arguments.empty() ? exitUsage : exitOk;
   }
-  if (is_contained({"--mk", "--cmake"}, arguments.front())) {
+  constexpr std::pair<StringRef, StringRef> places[] = {
+      {"--mk", "share/ptc/ptc.mk"}, {"--cmake", "share/cmake/ptc"}, {"--include", "include"}};
+  const auto *place = llvm::find_if(places, [&](const auto &row) { return row.first == arguments.front(); });
+  if (place != std::end(places)) {
     if (arguments.size() == 1)
-      return printIntegration(arguments.front() == "--mk" ? "share/ptc/ptc.mk" : "share/cmake/ptc", argv[0]);
+      return printIntegration(place->second, argv[0]);
     Diagnostics diagnostics(errs(), {DiagnosticFormat::Text, sys::Process::StandardErrHasColors(), false}, "ptc");
     diagnostics.error(exitUsage, "unexpected argument '" + arguments[1] + "'", arguments.front() + " stands alone");
     return exitUsage;

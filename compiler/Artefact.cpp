@@ -5,6 +5,7 @@
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/RuntimeObject.h"
 #include "ir/prim/Variants.h"
+#include "lowering/onnx/PrimModel.h"
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -128,9 +129,9 @@ Error Artefact::addSpecialLevels() {
 Error Artefact::checkOptions() {
   const TargetInfo &info = target.getInfo();
   for (const Output &output : plan.outputs)
-    if (output.kind != OutputKind::Mlir && !llvm::is_contained(info.outputs, output.name))
+    if (!OutputPlan::isStage(output.kind) && !llvm::is_contained(info.outputs, output.name))
       return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
-                       "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE");
+                       "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE, onnx:prim");
   if (compilation.options.optLevel > 3)
     return exitError(exitUsage, "unknown optimisation level -O" + Twine(compilation.options.optLevel), "-O0 to -O3");
   if (compilation.options.mode != "default" && compilation.options.mode != "reduce-overhead")
@@ -172,11 +173,50 @@ Error Artefact::checkLibraryOptions() {
 }
 
 Error Artefact::writeStage(Phase phase) {
-  for (const Output &output : plan.outputs)
-    if (output.kind == OutputKind::Mlir && output.phase == phase)
-      if (Error error = writeText(output.path, printModule(compilation.getModule())))
-        return error;
+  for (const Output &output : plan.outputs) {
+    if (!OutputPlan::isStage(output.kind) || output.phase != phase)
+      continue;
+    Error error = output.kind == OutputKind::Onnx ? writePrims(output.path)
+                                                  : writeText(output.path, printModule(compilation.getModule()));
+    if (error)
+      return error;
+  }
   return Error::success();
+}
+
+/// --emit=onnx:STAGE: a model of primitives, and beside it a file of the weights that a protobuf cannot hold.
+Error Artefact::writePrims(StringRef path) {
+  std::string dataPath = path.str() + ".data";
+  Expected<PrimModel> model = writePrimModel(compilation.getModule(), compilation.weightFiles,
+                                             sys::path::filename(dataPath), compilation.hooks.version);
+  if (!model)
+    return model.takeError();
+  if (!model->beside.empty())
+    if (Error error = writePrimWeights(dataPath, *model))
+      return error;
+  return outputs.write(path, model->bytes);
+}
+
+Error Artefact::writePrimWeights(StringRef path, const PrimModel &model) {
+  Expected<std::string> staged = outputs.stage(path);
+  if (!staged)
+    return staged.takeError();
+  std::error_code failed;
+  raw_fd_ostream os(*staged, failed);
+  for (const auto &[offset, ref] : model.beside) {
+    if (failed)
+      break;
+    Expected<ArrayRef<char>> bytes = compilation.weightFiles.getBytes(ref);
+    if (!bytes)
+      return bytes.takeError();
+    os.write_zeros(offset - os.tell());
+    os.write(bytes->data(), bytes->size());
+    failed = os.error();
+  }
+  os.close();
+  failed = failed ? failed : os.error();
+  os.clear_error();
+  return failed ? artifact::cannotWrite(path, failed) : Error::success();
 }
 
 Error Artefact::writeText(StringRef path, StringRef text) {

@@ -15,6 +15,8 @@
 
 namespace ptc {
 
+struct PrimModel;
+
 /// The user's nodes that a location stems from, each once.
 std::vector<std::string> nodeNames(mlir::Location location);
 artifact::Amount amountOf(Expr expr, const SymbolValues &hints);
@@ -55,6 +57,8 @@ private:
   llvm::Error saveKernels();
   llvm::Error saveBenchmarks();
   llvm::Error writeCodeTexts();
+  llvm::Error writePrims(llvm::StringRef path);
+  llvm::Error writePrimWeights(llvm::StringRef path, const PrimModel &model);
   llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
   llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);
   artifact::HeaderOptions headerOptions(const Output &output) const;

@@ -3,25 +3,17 @@
 #include "compiler/Phases.h"
 #include "compiler/artifact/Link.h"
 #include "compiler/artifact/RuntimeObject.h"
-#include "lowering/decomp/OnnxOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <algorithm>
-#include <map>
 
 namespace ptc {
 
-std::vector<SupportedOperator> supportedOperators() {
-  std::map<std::pair<llvm::StringRef, llvm::StringRef>, int64_t> oldest;
-  for (const decomp::OnnxOp &op : decomp::getOnnxOps()) {
-    auto [entry, isNew] = oldest.try_emplace({op.domain, op.name}, op.since);
-    entry->second = std::min(entry->second, op.since);
-  }
-  std::vector<SupportedOperator> operators;
-  for (const auto &[name, since] : oldest)
-    operators.push_back({name.first, name.second, since});
-  return operators;
+std::vector<std::string> elementTypesWithout(llvm::StringRef target) {
+  const codegen::Target *found = codegen::findTarget(codegen::getTargets(), target);
+  bool isDevice = found && found->getInfo().runsOnDevice; // whose kernels cannot look into the host's memory
+  return isDevice ? std::vector<std::string>{"string"} : std::vector<std::string>();
 }
 
 /// Levels run here up to the best one, if they are of this machine's kind of processor.

@@ -2,6 +2,7 @@
 #ifndef PTC_COMPILER_CAPABILITIES_H
 #define PTC_COMPILER_CAPABILITIES_H
 
+#include "lowering/onnx/Operators.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
@@ -10,14 +11,8 @@
 
 namespace ptc {
 
-struct SupportedOperator {
-  llvm::StringRef domain; // empty: ai.onnx
-  llvm::StringRef name;
-  int64_t oldest; // version of the operator
-};
-
-/// By domain and name, each operator once.
-std::vector<SupportedOperator> supportedOperators();
+/// The element types that a target has no code for, of those that models have: names as ONNX writes them.
+std::vector<std::string> elementTypesWithout(llvm::StringRef target);
 
 struct SupportedLevel {
   std::string name, triple;     // "x86-64-v3", "x86_64-unknown-linux-gnu"

@@ -34,7 +34,7 @@ Phase OutputPlan::lastPhase() const {
   Phase last = Phase::Import;
   for (const Output &output : outputs) {
     bool isText = output.kind == OutputKind::Llvm || output.kind == OutputKind::Assembly;
-    Phase needed = output.kind == OutputKind::Mlir ? output.phase : isText ? Phase::Codegen : Phase::Link;
+    Phase needed = isStage(output.kind) ? output.phase : isText ? Phase::Codegen : Phase::Link;
     last = std::max(last, needed);
   }
   return last;
@@ -53,8 +53,8 @@ std::vector<std::pair<std::string, std::string>> OutputPlan::files() const {
       files.emplace_back(what.str(), path.str());
   };
   for (const Output &output : outputs) {
-    bool isMlir = output.kind == OutputKind::Mlir;
-    add("the output '" + output.name + (isMlir ? ":" + getRow(output.phase).name : "") + "'", output.path);
+    add("the output '" + output.name + (isStage(output.kind) ? ":" + getRow(output.phase).name : "") + "'",
+        output.path);
   }
   add("the depfile", depfile);
   if (writesWeights())
@@ -73,11 +73,17 @@ static Expected<std::pair<Output, StringRef>> parseKind(StringRef text) {
     return exitError(exitUsage, "--emit: '" + stage + "' is not a stage with text",
                      "import, prim, loop, schedule or plan-memory");
   }
+  if (stage.consume_front("onnx:")) {
+    std::optional<Phase> phase = findMlirPhase(stage);
+    if (phase && *phase <= Phase::Prim)
+      return std::pair(Output{OutputKind::Onnx, *phase, "onnx", ""}, getRow(*phase).name);
+    return exitError(exitUsage, "--emit: '" + stage + "' is not a stage whose result is a model", "onnx:prim");
+  }
   for (const KindRow &row : kinds)
     if (row.name == text)
       return std::pair(Output{row.kind, Phase::Link, row.name, ""}, StringRef(row.suffix));
   return exitError(exitUsage, "--emit: unknown kind '" + text + "'",
-                   "so, a, o, h, hpp, json, llvm, asm, ptx, mlir:STAGE");
+                   "so, a, o, h, hpp, json, llvm, asm, ptx, mlir:STAGE, onnx:prim");
 }
 
 static bool isLibrary(StringRef kind) { return kind == "so" || kind == "a" || kind == "o"; }
@@ -99,7 +105,8 @@ static option::List kindsOf(const CompileOptions &options, const TargetInfo &tar
 /// Whether a file of another kind than the suffix says would be written. Suffixes that name no kind are free.
 static Error checkSuffix(const Output &output, const TargetInfo &target) {
   StringRef suffix = sys::path::extension(output.path);
-  bool isMlir = output.kind == OutputKind::Mlir, isTaken = suffix == ".onnx" || (suffix == ".mlir" && !isMlir);
+  bool isTaken =
+      (suffix == ".onnx" && output.kind != OutputKind::Onnx) || (suffix == ".mlir" && output.kind != OutputKind::Mlir);
   const KindRow *own = nullptr, *named = nullptr;
   for (const KindRow &row : kinds) {
     if (row.kind == output.kind && row.name == output.name)
@@ -109,7 +116,8 @@ static Error checkSuffix(const Output &output, const TargetInfo &target) {
   }
   if (!isTaken && (!named || named->kind == output.kind))
     return Error::success();
-  std::string help = ("a name that ends in " + (own ? StringRef(own->suffix) : ".mlir")).str();
+  StringRef stageSuffix = output.kind == OutputKind::Onnx ? ".onnx" : ".mlir";
+  std::string help = ("a name that ends in " + (own ? StringRef(own->suffix) : stageSuffix)).str();
   if (named)
     help += (llvm::is_contained(target.outputs, named->name) ? ", or --emit=" + named->name
                                                              : ", or a --target that writes '" + named->name + "'")
@@ -168,7 +176,9 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
     if (!parsed)
       return parsed.takeError();
     auto &[output, suffix] = *parsed;
-    std::string extension = output.kind == OutputKind::Mlir ? ("." + suffix + ".mlir").str() : suffix.str();
+    std::string extension = output.kind == OutputKind::Mlir   ? ("." + suffix + ".mlir").str()
+                            : output.kind == OutputKind::Onnx ? ("." + suffix + ".onnx").str()
+                                                              : suffix.str();
     if (!plan.outputs.empty())
       output.path = plan.beside(extension);
     else
@@ -176,7 +186,7 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
     plan.outputs.push_back(std::move(output));
   }
   plan.needsHost = isLibrary(target.outputs.front()) && llvm::any_of(plan.outputs, [](const Output &output) {
-                     return output.kind != OutputKind::Mlir && output.kind != OutputKind::Assembly;
+                     return !OutputPlan::isStage(output.kind) && output.kind != OutputKind::Assembly;
                    });
   bool isPipe = plan.outputs.front().path == "-";
   const KindRow *row = llvm::find_if(kinds, [&](const KindRow &r) { return r.kind == plan.outputs.front().kind; });

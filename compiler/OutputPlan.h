@@ -18,13 +18,14 @@ enum class OutputKind : uint8_t {
   Manifest,
   Llvm,
   Assembly,
-  Mlir
+  Mlir,
+  Onnx
 };
 
 struct Output {
   OutputKind kind;
-  Phase phase;          // of OutputKind::Mlir
-  llvm::StringRef name; // the word of --emit; "mlir" for all stages
+  Phase phase;          // of OutputKind::Mlir and Onnx
+  llvm::StringRef name; // the word of --emit; "mlir" and "onnx" for all stages
   std::string path;     // "-": standard output, for text
 };
 
@@ -40,6 +41,8 @@ struct OutputPlan {
   const Output *find(OutputKind kind) const;
   /// The last stage that any output needs.
   Phase lastPhase() const;
+  /// Whether the output is a stage's result, which needs nothing of what comes after it.
+  static bool isStage(OutputKind kind) { return kind == OutputKind::Mlir || kind == OutputKind::Onnx; }
   bool writesWeights() const { return !weights.empty() && lastPhase() == Phase::Link; }
   /// Every file that is written: what it is, in words, and its path.
   std::vector<std::pair<std::string, std::string>> files() const;

@@ -13,6 +13,7 @@
 // that goes wrong is a defect of ptc and leaves a reproducer, which holds no weights because the module never does.
 #include "compiler/Pipeline.h"
 #include "compiler/Artefact.h"
+#include "compiler/CustomOps.h"
 #include "compiler/KernelObjects.h"
 #include "compiler/Registration.h"
 #include "compiler/SaveTemps.h"
@@ -191,13 +192,18 @@ Error Compilation::import() {
                        .dynamic = *dynamic,
                        .buckets = options.buckets,
                        .taps = options.taps,
-                       .filesRead = &filesRead};
+                       .filesRead = &filesRead,
+                       .findsAll = hooks.findsAll};
   for (StringRef alias : options.aliases) {
     auto [input, output] = alias.split('=');
     if (input.empty() || output.empty())
       return exitError(exitUsage, "--alias " + alias + ": expected INPUT=OUTPUT");
     import.aliases.emplace_back(input, output);
   }
+  Expected<std::vector<CustomOp>> customOps = openCustomOps(options.customOps);
+  if (!customOps)
+    return customOps.takeError();
+  import.customOps = std::move(*customOps);
   module = importOnnx(*context, options.model, import);
   llvm::append_range(filesRead, hooks.argumentFiles);
   return module ? Error::success() : reported();
@@ -211,8 +217,8 @@ Error Compilation::runPasses(Phase phase) {
   return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
 }
 
-/// Strings and sequences lie in the host's memory, where a device's kernels cannot look. The first op that has to do
-/// with them, or null.
+/// Strings and sequences lie in the host's memory, where a device's kernels cannot look, and functions of libraries run
+/// there. The first op that has to do with them, or null.
 static mlir::Operation *findHostValue(mlir::ModuleOp module) {
   mlir::Operation *found = nullptr;
   module.walk([&](loop::ProgramOp program) {
@@ -224,11 +230,12 @@ static mlir::Operation *findHostValue(mlir::ModuleOp module) {
   return found;
 }
 
-Error Compilation::checkKernels() {
+Error Compilation::checkKernels(std::vector<std::vector<std::string>> *nodes) {
   if (mlir::Operation *op = target->getInfo().runsOnDevice ? findHostValue(*module) : nullptr) {
-    mlir::InFlightDiagnostic diag =
-        diagnose(op->getLoc(), DiagId::UnsupportedForm,
-                 formatv("code for strings and sequences for --target={0}", target->getInfo().name).str());
+    auto call = dyn_cast<loop::CallOp>(op);
+    StringRef what = call && call.getCustomAttr() ? "a custom operator" : "code for strings and sequences";
+    mlir::InFlightDiagnostic diag = diagnose(op->getLoc(), DiagId::UnsupportedForm,
+                                             formatv("{0} for --target={1}", what, target->getInfo().name).str());
     addHelp(diag, "--target=cpu has code of all kinds");
     return reported();
   }
@@ -253,6 +260,8 @@ Error Compilation::checkKernels() {
           names.insert(node->node.empty() ? node->output : node->node);
         return mlir::WalkResult::advance();
       });
+    if (nodes)
+      nodes->emplace_back(names.begin(), names.end());
     mlir::InFlightDiagnostic diag =
         diagnose(loop::LaunchOp(launches.front()).getLoc(), DiagId::UnsupportedForm,
                  formatv("code of {0} for --target={1}, which {2} kernel(s) of the node(s) {3} need,", reason,

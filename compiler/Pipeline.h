@@ -26,6 +26,7 @@ struct CompileHooks {
   codegen::TargetTable targets = codegen::getTargets(); // what may be compiled for
   /// Sees the passes of a stage before they run, and may change them; none: they run as Stages.cpp has them.
   std::function<void(Phase phase, mlir::OpPassManager &passes)> changePasses = {};
+  bool findsAll = false; // an import that fails goes on to find everything that is wrong
 };
 
 struct PhaseTime {
@@ -41,8 +42,9 @@ public:
 
   /// An error if the options name a target that there is not.
   llvm::Error checkTarget() const;
-  /// Reports every kernel that the target cannot make code of, by the user's nodes; after plan-memory.
-  llvm::Error checkKernels();
+  /// Reports every kernel that the target cannot make code of, by the user's nodes; after plan-memory. `nodes` gets the
+  /// names of those that each diagnostic is about.
+  llvm::Error checkKernels(std::vector<std::vector<std::string>> *nodes = nullptr);
   /// Runs the stages that have not run, up to one that has text (plan-memory at most).
   llvm::Error runTo(Phase last);
   mlir::ModuleOp getModule() { return module.get(); }

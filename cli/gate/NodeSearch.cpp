@@ -11,6 +11,7 @@
 // compile shows all values that are inside any other.
 #include "cli/gate/NodeSearch.h"
 #include "cli/CompileSession.h"
+#include "compiler/CustomOps.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
@@ -39,6 +40,7 @@ Expected<std::string> NodeSearch::compileWith(const std::vector<std::string> &ta
   CompileOptions tapped = options;
   tapped.output = path.str().str();
   tapped.emit = {"so"};
+  makePathsAbsolute(tapped.customOps);
   tapped.taps.assign(taps.begin(), taps.end());
   if (Error error = compile(tapped, hooks()))
     return std::move(error);

@@ -125,7 +125,7 @@ void printBashCompletion(raw_ostream &os, ArrayRef<VerbShape> verbs) {
   os << opening << "  case $verb in\n";
   for (const VerbShape &verb : verbs)
     printVerb(os, verb);
-  os << "  '') _ptc_words " << join(names, " ") << " --help --version --mk --cmake;;\n  esac" << closing;
+  os << "  '') _ptc_words " << join(names, " ") << " --help --version --mk --cmake --include;;\n  esac" << closing;
   os << "_ptc_has_parts() { case $1 in " << join(withParts, "|") << ") return 0;; esac; return 1; }\n";
 }
 

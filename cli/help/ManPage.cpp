@@ -161,7 +161,8 @@ void printManPage(raw_ostream &os, ArrayRef<VerbShape> verbs) {
      << ".TP\n"
      << bold("--mk") << "\nprint the path of the file to include in a Makefile\n"
      << ".TP\n"
-     << bold("--cmake") << "\nprint the folder of the CMake package\n.SH VERBS\n";
+     << bold("--cmake") << "\nprint the folder of the CMake package\n.TP\n"
+     << bold("--include") << "\nprint the folder of the headers, ptc/abi.h and its companions\n.SH VERBS\n";
   for (const VerbShape &verb : verbs)
     os << ".TP\n"
        << bold("ptc " + verb.name) << '\n'

@@ -160,6 +160,7 @@ ModelInterface describeInterface(const HostInputs &inputs) {
   for (const HostFunction &function : inputs.functions)
     interface.functions.push_back(functionOf(function));
   interface.weights = inputs.weights;
+  interface.customOperators = listCustomOperators(inputs);
   assignCNames(interface);
   return interface;
 }

@@ -218,7 +218,7 @@ public:
 
   Constant *variant(const VariantCode &code) {
     auto site = [&](const LaunchSite &site) {
-      return c.record({c.i32(site.kernel), c.i32(0), c.string(site.nodes)}, sizeof(ptc_rt_launch_site));
+      return c.record({c.i32(site.kernel), c.i32(site.custom), c.string(site.nodes)}, sizeof(ptc_rt_launch_site));
     };
     auto tap = [&](const TapSite &tap) {
       return c.record({c.string(tap.node), c.string(tap.op), c.string(tap.output), dtype(tap.dtype), c.i32(tap.rank),
@@ -311,7 +311,7 @@ public:
         {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
          c.array(codes, "function_code"), levels(kernels),
          list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
-         threading(), required(), weights(), deviceCode()},
+         threading(), required(), weights(), deviceCode(), emitCustomCode(c)},
         sizeof(ptc_rt_descriptor));
     GlobalVariable *definition = c.global(value, "descriptor");
     descriptor->replaceAllUsesWith(definition);

@@ -7,8 +7,16 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include <map>
 
 namespace ptc::host {
+
+/// Nodes of the user's own operators that programs call, and these operators.
+struct CustomCode {
+  std::vector<llvm::Constant *> nodes, ops;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, unsigned> places; // by what they are, and their names
+  std::map<std::pair<std::string, std::string>, unsigned> opPlaces;
+};
 
 /// Constants in the module. Structs are built member by member and laid out as C lays them out; `size` is the C
 /// struct's, as a check of both sides.
@@ -43,6 +51,7 @@ public:
   llvm::LLVMContext &context;
   llvm::PointerType *pointer;
   std::string deviceBytes; // what placeOnDevice has placed
+  CustomCode custom;
 
 private:
   llvm::StringMap<uint64_t> deviceOffsets;
@@ -56,6 +65,7 @@ llvm::FunctionCallee runtimeFunction(llvm::Module &module, llvm::StringRef name,
 struct LaunchSite {
   unsigned kernel;
   std::string nodes;
+  unsigned custom = 0; // of a call: the node of the user's own operator
 };
 
 /// A value shown to an observer; `launch` indexes the launch sites, or is UINT32_MAX.
@@ -92,6 +102,10 @@ struct FunctionCode {
 /// ProgramEmitter.cpp: the functions of one loop.program.
 llvm::Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs, const Function &function,
                                         loop::ProgramOp program, const KernelTable &kernels, const llvm::Twine &name);
+
+/// CustomNodes.cpp: the index of the node that a call is about; all of them, or null.
+unsigned addCustomNode(Constants &constants, loop::CallOp call);
+llvm::Constant *emitCustomCode(Constants &constants);
 
 /// SizeFunctions.cpp: `void NAME(symbols, shapes)` that writes the extents of all values, or the most that they can be.
 llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,

@@ -65,6 +65,9 @@ DType dtypeOf(mlir::Type elementType);
 /// the descriptor in the module.
 ModelInterface describeInterface(const HostInputs &inputs);
 
+/// CustomNodes.cpp: the user's own operators that programs call.
+std::vector<CustomOperator> listCustomOperators(const HostInputs &inputs);
+
 /// The guards of a program as the descriptor and the header show them.
 std::vector<Guard> guardsOf(loop::ProgramOp program, llvm::ArrayRef<Symbol> symbols);
 

@@ -101,11 +101,19 @@ struct Weight {
   uint64_t bytes() const;
 };
 
+/// An operator of the user's own, which a library brings that the model opens.
+struct CustomOperator {
+  std::string name; // "my.domain.Scale"
+  std::string library, symbol;
+  std::vector<std::string> nodes;
+};
+
 struct ModelInterface {
   std::string name; // a C identifier: the prefix of all names
   std::string compiler;
   std::vector<Function> functions; // the main one first
   std::vector<Weight> weights;
+  std::vector<CustomOperator> customOperators; // in the order of first use
 };
 
 /// The C identifier for a name of the user's: characters other than letters, digits and '_' become '_'; a leading digit

@@ -400,7 +400,8 @@ Error PartEmitter::emitCall(loop::CallOp call) {
       runtimeFunction(constants.module, "ptc_rt_invoke", i32, {pointer, i32, pointer, pointer, pointer});
   Value *result = builder.CreateCall(invoke, {code.function->getArg(0), builder.getInt32(whole.sites.size()),
                                               callee.getCallee(), bufferArray, symbolArray});
-  whole.sites.push_back({UINT32_MAX, nodesOf(call.getLoc())});
+  unsigned custom = call.getCustomAttr() ? addCustomNode(constants, call) : 0;
+  whole.sites.push_back({UINT32_MAX, nodesOf(call.getLoc()), custom});
   leaveOnFault(result);
   return Error::success();
 }

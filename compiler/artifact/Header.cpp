@@ -100,7 +100,11 @@ std::string writeHeader(const host::ModelInterface &model, const HeaderOptions &
      << runtimeHeader("abi.h").value_or("") << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   os << "typedef ptc_status " << name << "_status;\n"
      << "typedef struct " << name << "_model " << name << "_model;\n"
-     << "typedef struct " << name << "_ctx " << name << "_ctx;\n\n"
+     << "typedef struct " << name << "_ctx " << name << "_ctx;\n\n";
+  for (const host::CustomOperator &op : model.customOperators)
+    os << "/* " << name << "_create opens the library '" << inComment(op.library) << "', which has the operator "
+       << inComment(op.name) << ". */\n";
+  os << (model.customOperators.empty() ? "" : "\n")
      << "/* options may be NULL. On failure *model is NULL and options->error has the reason. */\n"
      << name << "_status " << name << "_create(const ptc_options *options, " << name << "_model **model);\n"
      << "void " << name << "_destroy(" << name << "_model *model);\n\n"

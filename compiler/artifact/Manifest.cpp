@@ -151,6 +151,13 @@ json::Value weightsOf(const WeightsEntry &weights) {
   return object;
 }
 
+json::Value customOf(const host::CustomOperator &op) {
+  return json::Object{{"library", text(op.library)},
+                      {"nodes", listOf(op.nodes, [](const std::string &node) { return text(node); })},
+                      {"operator", text(op.name)},
+                      {"symbol", text(op.symbol)}};
+}
+
 std::string escapeMake(StringRef path) {
   std::string result;
   for (char c : path) {
@@ -172,6 +179,7 @@ std::string writeManifest(const Manifest &manifest) {
                    {"build_id", manifest.buildId},
                    {"code_bytes", int64_t(manifest.codeBytes)},
                    {"compiler", manifest.interface.compiler},
+                   {"custom_operators", listOf(manifest.interface.customOperators, customOf)},
                    {"file_bytes", int64_t(manifest.fileBytes)},
                    {"flags", listOf(manifest.flags, [](const std::string &flag) { return text(flag); })},
                    {"functions", listOf(manifest.interface.functions, describeFunction)},

@@ -431,6 +431,8 @@ llvm::Error run(StringRef callee, const Call &call) {
 } // namespace
 
 Results eval::evalCall(prim::CallOp op, Operands x, Scope &scope) {
+  if (prim::CustomAttr custom = op.getCustomAttr())
+    return error("the operator " + custom.getOp() + " is the user's own, which the interpreter does not have");
   Expected<Dims> numbers = evaluateExprs(prim::getExprs(op.getNumbers()), scope);
   if (!numbers)
     return numbers.takeError();

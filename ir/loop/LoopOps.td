@@ -262,9 +262,10 @@ def Loop_CallOp : Loop_Op<"call", [AttrSizedOperandSegments]> {
     `ptc_rt_<callee>` is given the addresses of `read`, then those of `written`, all of them row-major, and the values
     of `numbers`. A buffer that is in both is updated.
   }];
-  let arguments = (ins StrAttr:$callee, Variadic<Loop_Buffer>:$read, Variadic<Loop_Buffer>:$written, Prim_ExprArrayAttr:$numbers);
+  let arguments = (ins StrAttr:$callee, Variadic<Loop_Buffer>:$read, Variadic<Loop_Buffer>:$written, Prim_ExprArrayAttr:$numbers,
+                       OptionalAttr<Prim_CustomAttr>:$custom);
   let assemblyFormat = [{
-    $callee `read` `(` $read `)` `written` `(` $written `)` `numbers` custom<ExprList>($numbers) attr-dict
+    $callee `read` `(` $read `)` `written` `(` $written `)` `numbers` custom<ExprList>($numbers) (`of` $custom^)? attr-dict
     `:` `(` type($read) `)` `(` type($written) `)`
   }];
 }

@@ -116,6 +116,19 @@ def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {
   let assemblyFormat = "`<` $name `,` $file `,` $offset `,` $size `>`";
 }
 
+def Prim_CustomAttr : Prim_Attr<"Custom", "custom"> {
+  let summary = "a node of the user's own operator, and the library that has its functions";
+  let description = [{
+    `inputs` and `outputs` are element type and rank of the node's, as tensor types with open dims, or unit where one is
+    absent; those that are there are the operands and results of the call, in order. `attributes` are the node's:
+    integers, f32 floats, strings, elements, and arrays of one kind of these.
+  }];
+  let parameters = (ins StringRefParameter<>:$library, StringRefParameter<>:$symbol, StringRefParameter<>:$domain,
+                        StringRefParameter<>:$op, "int64_t":$version, "::mlir::ArrayAttr":$inputs,
+                        "::mlir::ArrayAttr":$outputs, "::mlir::DictionaryAttr":$attributes);
+  let assemblyFormat = "`<` $library `,` $symbol `,` $domain `,` $op `,` $version `,` $inputs `,` $outputs `,` $attributes `>`";
+}
+
 def Prim_CarriedAttr : Prim_Attr<"Carried", "carried"> {
   let summary = "a size that a loop carries from round to round";
   let description = [{ No value of it is above `at_most`, an expression over symbols that are bound outside. }];

@@ -364,11 +364,15 @@ def Prim_YieldOp : Prim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<[
 def Prim_CallOp : Prim_Op<"call", [Pure]> {
   let summary = "a function of the runtime, for what loops over elements cannot say";
   let description = [{
-    Strings and sequences. `callee` is a row of PrimCalls.def, which says what operands, numbers and results mean.
+    Strings, sequences, operators of the user's own. `callee` is a row of PrimCalls.def, which says what operands,
+    numbers and results mean; the rows `custom_...` call functions of the library that `custom` names.
   }];
-  let arguments = (ins StrAttr:$callee, Variadic<Prim_Tensor>:$inputs, Prim_ExprArrayAttr:$numbers);
+  let arguments = (ins StrAttr:$callee, Variadic<Prim_Tensor>:$inputs, Prim_ExprArrayAttr:$numbers,
+                       OptionalAttr<Prim_CustomAttr>:$custom);
   let results = (outs Variadic<Prim_Tensor>:$results);
-  let assemblyFormat = "$callee `(` $inputs `)` custom<ExprList>($numbers) attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $callee `(` $inputs `)` custom<ExprList>($numbers) (`of` $custom^)? attr-dict `:` functional-type(operands, results)
+  }];
   let hasVerifier = 1;
 }
 

@@ -170,10 +170,13 @@ LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *, std::optional<Location
 //===----------------------------------------------------------------------===//
 
 LogicalResult CallOp::verify() {
+  if (getCallee().starts_with("custom_") != bool(getCustomAttr()))
+    return emitOpError("says whose operator it is, if and only if it calls the user's own");
 #define PRIM_CALL(NAME, OPERANDS, NUMBERS, RESULTS)                                                                    \
   if (getCallee() == #NAME) {                                                                                          \
     bool fits = (OPERANDS < 0 || getInputs().size() == size_t(OPERANDS)) &&                                            \
-                (NUMBERS < 0 || getNumbers().size() == size_t(NUMBERS)) && getResults().size() == RESULTS;             \
+                (NUMBERS < 0 || getNumbers().size() == size_t(NUMBERS)) &&                                             \
+                (RESULTS < 0 || getResults().size() == size_t(RESULTS));                                               \
     return fits ? success() : emitOpError("takes other operands, numbers or results");                                 \
   }
 #include "ir/prim/PrimCalls.def"

@@ -444,7 +444,7 @@ Values PrimBuilder::call(StringRef callee, ArrayRef<Value> inputs, ArrayRef<Expr
   if (failed || !llvm::all_of(inputs, [](Value v) { return bool(v); }))
     return Values(results.size());
   auto simplified = llvm::map_to_vector(numbers, [&](Expr e) { return shapes.simplify(e); });
-  auto op = CallOp::create(builder, loc, results, callee, inputs, getExprArray(getContext(), simplified));
+  auto op = CallOp::create(builder, loc, results, callee, inputs, getExprArray(getContext(), simplified), CustomAttr());
   return Values(op.getResults());
 }
 

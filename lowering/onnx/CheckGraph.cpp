@@ -206,11 +206,24 @@ bool ptc::onnx_import::checkStructure(MLIRContext *context, const ModelProto &mo
 // Operators
 //===----------------------------------------------------------------------===//
 
+bool ptc::onnx_import::canImport(const NodeProto &node, const Opsets &opsets) {
+  if (decomp::findOnnxOp(node.domain(), node.op_type(), opsets.operatorVersion(node)))
+    return true;
+  const onnx::OpSchema *schema = opsets.schema(node);
+  if (!schema)
+    return false;
+  if (schema->HasContextDependentFunction())
+    return true; // whether its body can be is seen when it is expanded
+  const onnx::FunctionProto *body = schema->GetFunction(opsets.version(node.domain()));
+  return body && llvm::all_of(body->node(), [&](const NodeProto &inner) { return canImport(inner, opsets); });
+}
+
 namespace {
 
 class OperatorScan {
 public:
-  OperatorScan(MLIRContext *context, const ModelProto &model) : context(context), functions(model) {
+  OperatorScan(MLIRContext *context, const ModelProto &model, const CustomOps &customOps)
+      : context(context), customOps(customOps), functions(model) {
     Opsets opsets(model.opset_import());
     scan(model.graph().node(), opsets);
     for (const onnx::FunctionProto &function : model.functions())
@@ -226,7 +239,9 @@ public:
         names += (names.empty() ? "" : ", ") + name.str();
       if (uses.names.size() > maxNames)
         names += ", ...";
-      diagnose(uses.loc, DiagId::UnsupportedOperator, key, uses.version, uses.names.size(), names);
+      InFlightDiagnostic diag =
+          diagnose(uses.loc, DiagId::UnsupportedOperator, key, uses.version, uses.names.size(), names);
+      addHelp(diag, "--custom-op " + key + "=LIBRARY:SYMBOL brings an operator of your own");
     }
     return missing.empty() && withoutOpset.empty();
   }
@@ -252,17 +267,7 @@ private:
   }
 
   bool isSupported(const NodeProto &node, const Opsets &opsets) const {
-    if (functions.find(node))
-      return true;
-    if (decomp::findOnnxOp(node.domain(), node.op_type(), opsets.operatorVersion(node)))
-      return true;
-    const onnx::OpSchema *schema = opsets.schema(node);
-    if (!schema)
-      return false;
-    if (schema->HasContextDependentFunction())
-      return true; // whether its body can be is seen when it is expanded
-    const onnx::FunctionProto *body = schema->GetFunction(opsets.version(node.domain()));
-    return body && llvm::all_of(body->node(), [&](const NodeProto &inner) { return isSupported(inner, opsets); });
+    return customOps.find(node) || functions.find(node) || canImport(node, opsets);
   }
 
   void note(const NodeProto &node, const Opsets &opsets) {
@@ -274,6 +279,7 @@ private:
   }
 
   MLIRContext *context;
+  const CustomOps &customOps;
   LocalFunctions functions;
   llvm::MapVector<std::string, Uses, std::map<std::string, unsigned>> missing;
   std::map<std::string, Location> withoutOpset; // the first node of each domain that is not imported
@@ -281,8 +287,8 @@ private:
 
 } // namespace
 
-bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &model) {
-  return OperatorScan(context, model).report();
+bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &model, const CustomOps &customOps) {
+  return OperatorScan(context, model, customOps).report();
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,22 +324,25 @@ static void emptyMarkedTensors(GraphProto &graph) {
   emptyMarkedTensorsOf(*graph.mutable_node());
 }
 
-/// Nodes that onnxruntime's tools put into ONNX's own domain, which the checker does not know there, move to theirs.
-template <typename Nodes> static void moveForeignNodes(Nodes &nodes, const Opsets &opsets) {
+/// Nodes that onnxruntime's tools put into ONNX's own domain, which the checker does not know there, move to theirs, as
+/// do those of the user's own operators.
+template <typename Nodes> static void moveForeignNodes(Nodes &nodes, const Opsets &opsets, const CustomOps &customOps) {
   for (NodeProto &node : nodes) {
-    bool isForeign = Opsets::normalize(node.domain()).empty() && !opsets.schema(node) &&
-                     decomp::findOnnxOp("", node.op_type(), opsets.operatorVersion(node));
+    bool isOnnx = Opsets::normalize(node.domain()).empty();
+    bool isForeign = customOps.find(node) || (isOnnx && !opsets.schema(node) &&
+                                              decomp::findOnnxOp("", node.op_type(), opsets.operatorVersion(node)));
     if (isForeign)
       node.set_domain(foreignDomain);
     for (onnx::AttributeProto &attribute : *node.mutable_attribute())
       if (attribute.has_g())
-        moveForeignNodes(*attribute.mutable_g()->mutable_node(), opsets);
+        moveForeignNodes(*attribute.mutable_g()->mutable_node(), opsets, customOps);
   }
 }
 
-template <typename Owner, typename Nodes> static void moveForeignNodesOf(Owner &owner, Nodes &nodes) {
+template <typename Owner, typename Nodes>
+static void moveForeignNodesOf(Owner &owner, Nodes &nodes, const CustomOps &customOps) {
   Opsets opsets(owner.opset_import());
-  moveForeignNodes(nodes, opsets);
+  moveForeignNodes(nodes, opsets, customOps);
   if (!opsets.has(foreignDomain)) {
     onnx::OperatorSetIdProto *import = owner.add_opset_import();
     import->set_domain(foreignDomain);
@@ -371,17 +380,17 @@ static void reportFinding(MLIRContext *context, const ModelProto &model, StringR
           "package and try `onnx.checker.check_model`");
 }
 
-bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &model) {
+bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &model, const CustomOps &customOps) {
   try {
     ModelProto copy = model;
     emptyMarkedTensors(*copy.mutable_graph());
     for (onnx::ValueInfoProto &input : *copy.mutable_graph()->mutable_input())
       if (input.type().has_tensor_type()) // --shape may give what is missing
         input.mutable_type()->mutable_tensor_type()->mutable_shape();
-    moveForeignNodesOf(copy, *copy.mutable_graph()->mutable_node());
+    moveForeignNodesOf(copy, *copy.mutable_graph()->mutable_node(), customOps);
     for (onnx::FunctionProto &function : *copy.mutable_functions()) {
       emptyMarkedTensorsOf(*function.mutable_node());
-      moveForeignNodesOf(function, *function.mutable_node());
+      moveForeignNodesOf(function, *function.mutable_node(), customOps);
     }
     onnx::checker::check_model(copy);
     return true;

@@ -2,6 +2,8 @@
 #ifndef PTC_LOWERING_ONNX_CHECKGRAPH_H
 #define PTC_LOWERING_ONNX_CHECKGRAPH_H
 
+#include "lowering/onnx/CustomOps.h"
+#include "lowering/onnx/Opsets.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,10 +19,12 @@ bool checkStructure(mlir::MLIRContext *context, const onnx::ModelProto &model, u
 /// Attributes of every node have the types that its operator's schema gives them, and those that it requires are there.
 /// Reports all problems.
 bool checkAttributes(mlir::MLIRContext *context, const onnx::ModelProto &model);
+/// Whether there is a row for the node's operator, or a function body of operators that have one.
+bool canImport(const onnx::NodeProto &node, const Opsets &opsets);
 /// Reports operators that can neither be decomposed nor expanded, all at once.
-bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model);
+bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model, const CustomOps &customOps);
 /// ONNX's own checker.
-bool checkWithOnnx(mlir::MLIRContext *context, const onnx::ModelProto &model);
+bool checkWithOnnx(mlir::MLIRContext *context, const onnx::ModelProto &model, const CustomOps &customOps);
 
 } // namespace ptc::onnx_import
 

@@ -1,10 +1,11 @@
 //===- GraphImporter.cpp - nodes of ONNX graphs become prim ops -----------===//
 //
 // One walk over the nodes in their order. A node is, in this order of preference,
-//   1. a call of one of the model's own functions: its body is imported in a name
+//   1. an operator of the user's own (--custom-op): it becomes a call of his library;
+//   2. a call of one of the model's own functions: its body is imported in a name
 //      scope of its own;
-//   2. a row of OnnxOps.def: its decomposition runs;
-//   3. an operator whose schema has a function body: like 1, with the body built
+//   3. a row of OnnxOps.def: its decomposition runs;
+//   4. an operator whose schema has a function body: like 2, with the body built
 //      for the types that its inputs have by now.
 // Types and shapes need no separate inference: every prim op knows its own.
 //
@@ -65,7 +66,7 @@ Value GraphImporter::valueOf(NameScope::Entry &slot) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, decomp::ShapeScope &shapes, const ModelFile &file,
                              const ImportOptions &options)
-    : taps(options.taps), builder(builder), shapes(shapes), file(file), options(options),
+    : taps(options.taps), customOps(options.customOps), builder(builder), shapes(shapes), file(file), options(options),
       opsets(file.proto().opset_import()), functions(file.proto()), entry(builder.getInsertionBlock()) {}
 
 template <typename Range> static std::vector<const NodeProto *> pointersTo(const Range &nodes) {
@@ -223,7 +224,9 @@ GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Fr
   Outcome outcome;
   bool isCall = false;
   auto outcomeOf = [](bool isComplete) { return isComplete ? Outcome::Complete : Outcome::Failed; };
-  if (const onnx::FunctionProto *function = functions.find(node))
+  if (const CustomOp *custom = customOps.use(node))
+    outcome = decompose(node, frame, inputs, loc, nullptr, nullptr, custom);
+  else if (const onnx::FunctionProto *function = functions.find(node))
     outcome = outcomeOf(expand(node, frame, inputs, loc, *function)), isCall = true;
   else if (const decomp::OnnxOp *op =
                decomp::findOnnxOp(node.domain(), node.op_type(), frame.opsets.operatorVersion(node)))
@@ -302,7 +305,8 @@ static bool fitTypes(decomp::NodeContext &context, const NodeProto &node, ArrayR
 }
 
 GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs,
-                                                Location loc, decomp::Decomposition function, const Nodes *rest) {
+                                                Location loc, decomp::Decomposition function, const Nodes *rest,
+                                                const CustomOp *custom) {
   decomp::ImportHooks hooks;
   hooks.tensor = [&](const onnx::TensorProto &tensor, Location where) {
     return importTensor(builder, where, file, tensor, tensor.name().empty() ? node.output(0) : tensor.name());
@@ -319,7 +323,7 @@ GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Fra
     hooks.rest = [&](ArrayRef<Value> outputs) { return importRest(node, outputs, *rest, frame.results, frame); };
   hooks.canFork = !rest && frame.forks < MAX_FORKS && frame.depth < options.maxDepth;
   decomp::NodeContext context(builder, loc, shapes, node, frame.opsets.operatorVersion(node), inputs, hooks);
-  const onnx::OpSchema *schema = frame.opsets.schema(node);
+  const onnx::OpSchema *schema = custom ? nullptr : frame.opsets.schema(node);
   int needed = schema ? schema->min_input() : 0;
   for (int i = 0; i < needed; ++i) {
     bool isOptional =
@@ -331,17 +335,18 @@ GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Fra
     return Outcome::Failed;
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
-  Values outputs = function(context);
+  Values outputs = custom ? importCustomNode(context, node, *custom, file) : function(context);
   if (context.isFork())
     return Outcome::Forks;
-  if (context.hasFailed())
+  if (context.hasFailed() || (custom && outputs.empty()))
     return Outcome::Failed;
   // Of strings, what only moves elements is sound; a schema may allow more.
   bool hasHandles = llvm::any_of(inputs, [](Value v) { return v && prim::isHandle(prim::getElementType(v)); });
-  if ((!schema || hasHandles) && !fitTypes(context, node, inputs,
-                                           before           ? before->getNextNode()
-                                           : block->empty() ? nullptr
-                                                            : &block->front()))
+  if (!custom && (!schema || hasHandles) &&
+      !fitTypes(context, node, inputs,
+                before           ? before->getNextNode()
+                : block->empty() ? nullptr
+                                 : &block->front()))
     return Outcome::Failed;
   if (context.hasTakenRest()) {
     for (auto [name, value] : llvm::zip_equal(frame.results, outputs))
@@ -410,7 +415,7 @@ bool GraphImporter::expandSchema(const NodeProto &node, const Frame &frame, Arra
   }
   if (!error.empty())
     diagnose(loc, DiagId::OnnxFailure, error);
-  else
+  else if (canImport(node, frame.opsets) || !options.findsAll) // else it has been reported
     diagnose(loc, DiagId::UnsupportedOperator, node.op_type(), frame.opsets.operatorVersion(node), 1,
              "'" + node.name() + "'");
   return false;

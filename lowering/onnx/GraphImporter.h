@@ -3,6 +3,7 @@
 #define PTC_LOWERING_ONNX_GRAPHIMPORTER_H
 
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/onnx/CustomOps.h"
 #include "lowering/onnx/ImportOnnx.h"
 #include "lowering/onnx/ModelFile.h"
 #include "lowering/onnx/Opsets.h"
@@ -44,6 +45,7 @@ public:
   /// The values of the graph's outputs; nothing if one failed.
   std::optional<decomp::Values> outputsOf(const onnx::GraphProto &graph, NameScope &scope);
   TapSelection taps;
+  CustomOps customOps;
 
 private:
   /// Where a node stands: its names, its operator versions, and the path of calls around it.
@@ -63,7 +65,8 @@ private:
   Outcome importNode(const onnx::NodeProto &node, const Frame &frame, const Nodes *rest = nullptr);
   bool importFork(const onnx::NodeProto &node, Nodes later, const Frame &frame);
   Outcome decompose(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
-                    mlir::Location loc, decomp::Decomposition function, const Nodes *rest);
+                    mlir::Location loc, decomp::Decomposition function, const Nodes *rest,
+                    const CustomOp *custom = nullptr);
   std::optional<decomp::Values> importRest(const onnx::NodeProto &node, llvm::ArrayRef<mlir::Value> outputs, Nodes rest,
                                            llvm::ArrayRef<std::string> results, const Frame &frame);
   bool expand(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs, mlir::Location loc,
@@ -87,6 +90,10 @@ private:
   uint64_t streamCount = 0; // of random numbers
   unsigned schemaDepth = 0; // of operators that their schemas' bodies define: the nodes inside are not the user's
 };
+
+/// Outputs of a node of the user's own operator; nothing after a diagnostic.
+decomp::Values importCustomNode(decomp::NodeContext &context, const onnx::NodeProto &node, const CustomOp &op,
+                                const ModelFile &file);
 
 } // namespace ptc::onnx_import
 

@@ -6,6 +6,7 @@
 #include "lowering/onnx/CheckGraph.h"
 #include "lowering/onnx/GraphImporter.h"
 #include "lowering/onnx/InputShapes.h"
+#include "lowering/onnx/PrimModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -61,7 +62,7 @@ public:
       return nullptr;
     GraphImporter importer(builder, shapes, file, options);
     bool isComplete = importer.importGraph(graph, scope);
-    isComplete = isComplete && importer.taps.reportUnmatched(loc);
+    isComplete = isComplete && importer.taps.reportUnmatched(loc) && importer.customOps.reportUnused(loc);
     std::optional<decomp::Values> outputs = importer.outputsOf(graph, scope);
     if (!isComplete || !outputs)
       return nullptr;
@@ -238,11 +239,28 @@ private:
   SmallVector<const ValueInfoProto *> inputs;
 };
 
+/// A model of primitives is finished: what an import decides has been decided.
+bool hasNoChanges(MLIRContext &context, const ImportOptions &options) {
+  std::string flag = !options.dims.empty()        ? "--dim " + options.dims.front()
+                     : !options.shapes.empty()    ? "--shape " + options.shapes.front()
+                     : !options.aliases.empty()   ? "--alias " + options.aliases.front().first
+                     : !options.taps.empty()      ? "--tap " + options.taps.front()
+                     : !options.customOps.empty() ? "--custom-op " + options.customOps.front().op
+                                                  : "";
+  if (!flag.empty())
+    diagnose(UnknownLoc::get(&context), DiagId::BadShapeOption, flag,
+             "the model is in primitives, whose sizes and values are fixed; the flag belongs to the compile that "
+             "writes them");
+  return flag.empty();
+}
+
 bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &options) {
   if (!checkStructure(&context, file.proto(), options.maxDepth))
     return false;
   bool isSound = checkAttributes(&context, file.proto());
-  return checkOperators(&context, file.proto()) && isSound && checkWithOnnx(&context, file.proto());
+  CustomOps customOps(options.customOps);
+  bool areKnown = checkOperators(&context, file.proto(), customOps) || options.findsAll;
+  return areKnown && isSound && checkWithOnnx(&context, file.proto(), customOps);
 }
 
 OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> file, const ImportOptions &options) {
@@ -255,6 +273,13 @@ OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> fi
     *options.filesRead = file->listFiles();
   context.loadDialect<prim::PrimDialect, func::FuncDialect>();
   try {
+    if (isPrimModel(*file)) {
+      const std::vector<CustomOp> noOps;
+      CustomOps none(noOps);
+      bool isSound = hasNoChanges(context, options) && checkStructure(&context, file->proto(), options.maxDepth) &&
+                     checkWithOnnx(&context, file->proto(), none);
+      return isSound ? importPrimModel(context, *file, options.entryName) : nullptr;
+    }
     if (check(context, *file, options))
       return ModelImporter(context, *file, options).run();
   } catch (const std::exception &e) {

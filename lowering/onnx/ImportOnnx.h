@@ -12,6 +12,7 @@
 #ifndef PTC_LOWERING_ONNX_IMPORTONNX_H
 #define PTC_LOWERING_ONNX_IMPORTONNX_H
 
+#include "lowering/onnx/CustomOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <string>
@@ -41,9 +42,13 @@ struct ImportOptions {
   std::vector<std::pair<std::string, std::string>> constants;
   /// Values to show to an observer: names of nodes or values, patterns (`layer1/*`), `all`.
   std::vector<std::string> taps;
+  /// Operators of the user's own, which go before those of the same name that ptc has.
+  std::vector<CustomOp> customOps;
   std::string entryName = "main";
   /// Gets the paths of all files that the model was read from, itself first.
   std::vector<std::string> *filesRead = nullptr;
+  /// Operators that cannot be imported do not end the import: it goes on to find what else is wrong, and fails then.
+  bool findsAll = false;
   unsigned maxNodes = 1'000'000; // after functions are expanded
   unsigned maxDepth = 64;        // of nested graphs and functions
 };

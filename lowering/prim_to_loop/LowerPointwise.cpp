@@ -109,7 +109,7 @@ void FunctionLowering::lowerCall(prim::CallOp call) {
   }
   for (Value result : call.getResults())
     written.push_back(createBuffer(prim::getDims(result), prim::getElementType(result), loc));
-  CallOp::create(builder, loc, call.getCallee(), read, written, call.getNumbers());
+  CallOp::create(builder, loc, call.getCallee(), read, written, call.getNumbers(), call.getCustomAttr());
   for (auto [result, buffer] : llvm::zip(call.getResults(), written))
     set(result, readOf(buffer, prim::getElementType(result)));
 }

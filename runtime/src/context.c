@@ -145,6 +145,8 @@ ptc_status ptc_rt_translate_fault(const ptc_rt_call_state *call, int32_t fault) 
   case PTC_RT_FAULT_MEMORY:
     SAY(error, "no memory for a value that grows during the run");
     return PTC_OUT_OF_MEMORY;
+  case PTC_RT_FAULT_CUSTOM:
+    return PTC_CUSTOM_OP_FAILED;
   case PTC_RT_FAULT_DEVICE:
     return PTC_DEVICE_ERROR;
   default:

@@ -115,6 +115,28 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
   return ptc_rt_launch_phases(call, site, buffers, symbols, iterations, iterations, grain, scratch_bytes);
 }
 
+typedef struct body_call {
+  void (*body)(void *argument, int64_t index);
+  void *argument;
+} body_call;
+
+static int32_t run_bodies(void *const *buffers, const int64_t *symbols, int64_t begin, int64_t end, void *scratch) {
+  (void)symbols, (void)scratch;
+  const body_call *call = buffers[0];
+  for (int64_t i = begin; i < end; i++)
+    call->body(call->argument, i);
+  return 0;
+}
+
+void ptc_rt_parallel_for(ptc_rt_call_state *call, int64_t count, void (*body)(void *argument, int64_t index),
+                         void *argument) {
+  body_call bodies = {body, argument};
+  void *buffers[] = {&bodies};
+  ptc_rt_task task = {.kernel = run_bodies, .buffers = buffers, .iterations = count};
+  if (count > 0)
+    run_phases(&task, call->model, count, 1);
+}
+
 void ptc_rt_copy(void *target, const void *source, int64_t bytes) {
   if (target != source && bytes > 0)
     memcpy(target, source, (size_t)bytes);

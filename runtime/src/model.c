@@ -97,6 +97,9 @@ ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options 
     status = ptc_rt_weights_open(model, &options);
   if (status == PTC_OK && device && (status = device->open(model, &options)) != PTC_OK)
     ptc_rt_weights_close(model);
+  const ptc_rt_custom_code *custom = descriptor->custom_code;
+  if (status == PTC_OK && custom && (status = custom->runtime->open(model, &options)) != PTC_OK)
+    ptc_rt_weights_close(model);
   if (status != PTC_OK) {
     free(model);
     return status;
@@ -118,6 +121,8 @@ void ptc_rt_destroy(ptc_model *model) {
     return;
   if (ptc_rt_device_of(model))
     ptc_rt_device_of(model)->close(model);
+  if (model->descriptor->custom_code)
+    model->descriptor->custom_code->runtime->close(model);
   ptc_rt_weights_close(model);
   free(model);
   if (atomic_fetch_sub(&library.models, 1) == 1)

@@ -31,6 +31,7 @@ struct ptc_model {
   void (*tap)(void *state, const ptc_tap *tap);
   void *tap_state;
   void *device_model; /* what the device's part of the runtime keeps, of models for one */
+  void *custom_ops;   /* what custom.c keeps */
 };
 
 /* A block that only grows. */
@@ -125,6 +126,12 @@ struct ptc_rt_device {
   void (*ctx_close)(ptc_ctx *ctx);
 };
 
+/* Operators of the user's own. */
+struct ptc_rt_custom_runtime {
+  ptc_status (*open)(ptc_model *model, const ptc_options *options);
+  void (*close)(ptc_model *model);
+};
+
 /* cpu.c */
 uint64_t ptc_rt_cpu_features(void);
 uint32_t ptc_rt_cpu_count(void);
@@ -135,6 +142,8 @@ void ptc_rt_prepare(const ptc_model *model);
 /* weights.c */
 ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options);
 void ptc_rt_weights_close(ptc_model *model);
+/* The path of a file in the folder of this library; false if it cannot be told. */
+bool ptc_rt_path_beside(const char *name, char *path, size_t size);
 
 /* profile.c */
 uint64_t ptc_rt_now(void); /* nanoseconds */
@@ -145,6 +154,9 @@ void ptc_rt_record_span(const ptc_rt_call_state *call, uint32_t site, uint64_t b
 void ptc_rt_record_piece(const ptc_rt_task *task, int64_t begin, int64_t end, uint32_t participant, uint64_t begin_ns);
 
 /* launch.c */
+/* body(argument, i) for every i in [0, count). */
+void ptc_rt_parallel_for(ptc_rt_call_state *call, int64_t count, void (*body)(void *argument, int64_t index),
+                         void *argument);
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant);
 
 /* values.c: memory of a run for what has no size that dims tell; NULL if there is none. Aligned to 64 bytes. Valid

@@ -70,8 +70,8 @@ static bool path_of_mapping(uintptr_t address, char *path, size_t size) {
   return found;
 }
 
-static bool path_beside(const char *name, char *path, size_t size) {
-  if (!path_of_mapping((uintptr_t)&path_beside, path, size))
+bool ptc_rt_path_beside(const char *name, char *path, size_t size) {
+  if (!path_of_mapping((uintptr_t)&ptc_rt_path_beside, path, size))
     return false;
   char *slash = strrchr(path, '/');
   if (!slash || (size_t)(slash + 1 - path) + strlen(name) >= size)
@@ -110,7 +110,7 @@ static ptc_status open_file(ptc_model *model, const ptc_options *options) {
   char path[PATH_MAX];
   if (options->weights_path)
     return map_file(model, options, options->weights_path);
-  if (!path_beside(model->descriptor->weights.file_name, path, sizeof(path)))
+  if (!ptc_rt_path_beside(model->descriptor->weights.file_name, path, sizeof(path)))
     return fail(options, PTC_WEIGHTS_UNAVAILABLE,
                 "cannot tell where the library is; give the path of '%s' in the options",
                 model->descriptor->weights.file_name);

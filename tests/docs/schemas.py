@@ -29,7 +29,9 @@ COMMANDS = {"stats": [["compile", "mlp.onnx", "-q", "--stats=-"], ["compile", "m
             "bench": [["bench", "mlp.so", "--json", "--min-time=0.01", "--dim", "batch=1,2", "--per-kernel"],
                       ["bench", "mlp.so", "--json", "--min-time=0.01", "--ab", "mlp.so", "--percentile=50,99.9"],
                       ["bench", "mlp.so", "--json", "--ab", "mlp.so", "--tolerance=900", "--dim", "batch=64"]],
-            "ops": [["ops", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
+            "check": [["check", "mlp.onnx", "--json"], ["check", "unknown.onnx", "--json"], ["check", "missing.onnx", "--json"],
+                      ["check", "mlp.onnx", "--shape=x=2x3", "--json"]],
+            "ops": [["ops", "--json"], ["ops", "Conv", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
             "diagnostics": [["check", "unknown.onnx", "--diag=json"], ["check", "missing.onnx", "--diag=json"],
                             ["check", "mlp.onnx", "--dim", "batch=0..a", "--diag=json"], ["check", "mlp.onnx", "--diag=json"],
                             ["compile", "mlp.onnx", "-q", "--remarks", "--diag=json"]]}

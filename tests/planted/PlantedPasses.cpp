@@ -155,7 +155,8 @@ void useLate(ModuleOp module) {
       continue;
     OpBuilder b = OpBuilder::atBlockEnd(&program.getBlock());
     Value buffer = (*found).getResult();
-    CallOp::create(b, program.getLoc(), "look", ValueRange(buffer), ValueRange(), b.getArrayAttr({}))
+    CallOp::create(b, program.getLoc(), "look", ValueRange(buffer), ValueRange(), b.getArrayAttr({}),
+                   prim::CustomAttr())
         ->setAttr(plantedName, b.getUnitAttr());
   }
 }

@@ -52,7 +52,9 @@ enum {
   PTC_UNSUPPORTED = 9,         /* the request is valid, but not for this model */
   PTC_DEVICE_ERROR = 10,       /* the device or its driver failed, or is too old for the model */
   PTC_INTERNAL_ERROR = 11,     /* a defect of ptc */
-  PTC_NO_DEVICE = 12 /* the model needs a device, and this machine shows none: no driver, or no such ordinal */
+  PTC_NO_DEVICE = 12, /* the model needs a device, and this machine shows none: no driver, or no such ordinal */
+  PTC_CUSTOM_OP_FAILED =
+      13 /* an operator of your own: its library is missing or does not fit, or it reports a failure */
 };
 
 /* What a size function returns when there is no size: failed guard, negative dim, overflow. */
@@ -212,6 +214,9 @@ typedef struct ptc_options {
    * use the run's context. */
   void (*tap)(void *state, const ptc_tap *tap);
   void *tap_state;
+  /* Where libraries of operators of your own (ptc/custom_op.h) are looked for first; NULL: beside the model's library.
+   */
+  const char *custom_op_folder;
 } ptc_options;
 
 /* ---- what a model says about itself --------------------------------------------------------------------------- */

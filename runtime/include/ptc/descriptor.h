@@ -9,6 +9,7 @@
 #define PTC_DESCRIPTOR_H
 
 #include "abi.h"
+#include "custom_op.h"
 
 #define PTC_RT_VERSION 3
 
@@ -33,6 +34,7 @@ enum {
   PTC_RT_FAULT_VALUE = 5,    /* a value that an operator is not defined for; the sentence is written */
   PTC_RT_FAULT_DEVICE = 6,   /* the device's driver refused; the sentence is written */
   PTC_RT_FAULT_INTERNAL = 7, /* more parameters than a launch can have */
+  PTC_RT_FAULT_CUSTOM = 8,   /* an operator of the user's own failed; the sentence is written */
 };
 
 /* Processor features that a level needs, beyond the baseline of its architecture. The runtime also requires that the
@@ -105,7 +107,7 @@ typedef struct ptc_rt_device_code {
 /* A launch or call of a program: the kernel it runs, and the user's nodes for error sentences and profiles. */
 typedef struct ptc_rt_launch_site {
   uint32_t kernel; /* UINT32_MAX: a call */
-  uint32_t reserved;
+  uint32_t custom; /* of a call of an operator of the user's own: the node, in ptc_rt_custom_code */
   const char *nodes;
 } ptc_rt_launch_site;
 
@@ -199,6 +201,38 @@ typedef struct ptc_rt_weight {
   uint32_t reserved;
 } ptc_rt_weight;
 
+/* An operator of the user's own: the library as create looks for it, and the ptc_custom_op in it. */
+typedef struct ptc_rt_custom_op {
+  const char *library;
+  const char *symbol;
+} ptc_rt_custom_op;
+
+/* An input or output of a node that uses one. */
+typedef struct ptc_rt_custom_value {
+  ptc_dtype dtype;
+  int32_t rank; /* -1: absent */
+} ptc_rt_custom_value;
+
+typedef struct ptc_rt_custom_node {
+  ptc_custom_node node;
+  const ptc_rt_custom_value *inputs;
+  const ptc_rt_custom_value *outputs;
+  uint32_t op; /* index into ptc_rt_custom_code::ops */
+  uint32_t reserved;
+} ptc_rt_custom_node;
+
+typedef struct ptc_rt_custom_runtime ptc_rt_custom_runtime;
+extern const ptc_rt_custom_runtime
+    ptc_rt_custom; /* named by the descriptor, so that other libraries have nothing of it */
+
+typedef struct ptc_rt_custom_code {
+  const ptc_rt_custom_runtime *runtime;
+  const ptc_rt_custom_op *ops;
+  const ptc_rt_custom_node *nodes;
+  uint32_t op_count;
+  uint32_t node_count;
+} ptc_rt_custom_code;
+
 enum { PTC_RT_WEIGHTS_ABSENT = 0, PTC_RT_WEIGHTS_EMBEDDED = 1, PTC_RT_WEIGHTS_FILE = 2 };
 
 typedef struct ptc_rt_weights {
@@ -241,6 +275,7 @@ typedef struct ptc_rt_descriptor {
   const void *const *required;
   ptc_rt_weights weights;
   const ptc_rt_device_code *device_code; /* NULL: kernels run on this processor */
+  const ptc_rt_custom_code *custom_code; /* NULL: no operators of the user's own */
 } ptc_rt_descriptor;
 
 /* ---- called by programs ----------------------------------------------------------------------------------------- */

@@ -306,7 +306,7 @@ class _Context:
 class Model:
     """A created model. It behaves as its first function; `functions` has all of them by name."""
 
-    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None):
+    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None, custom_op_folder=None):
         self._handle = None
         self._library = library
         try:
@@ -319,6 +319,7 @@ class Model:
         options.error = ctypes.cast(error, ctypes.c_char_p)
         options.cpu_level = cpu_level.encode() if cpu_level else None
         options.weights_path = os.fsencode(weights) if weights else None
+        options.custom_op_folder = os.fsencode(custom_op_folder) if custom_op_folder else None
         if profile:
             self._spans = (_abi.Span * profile)()
             self._profile = _abi.Profile(ctypes.sizeof(_abi.Span), self._spans, profile, 0)
@@ -429,13 +430,15 @@ def load(
     weights: str | os.PathLike | None = None,
     profile: int = 0,
     tap: Callable | None = None,
+    custom_op_folder: str | os.PathLike | None = None,
 ) -> Model:
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
     if it is not beside the library; profile: how many spans Model.take_spans can give, 0: nothing is timed; tap: called
-    with a Tap for each tapped value of each run. A path that this process has loaded before gives the same library
+    with a Tap for each tapped value of each run; custom_op_folder: where libraries of custom operators are if they are not
+    beside the library. A path that this process has loaded before gives the same library
     again, even if the file has changed since: the C library's dlopen works that way.
     """
     library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
-    return Model(library, threads, cpu_level, weights, profile, tap)
+    return Model(library, threads, cpu_level, weights, profile, tap, custom_op_folder)

@@ -21,6 +21,7 @@ STATUS = {
     10: "device error",
     11: "internal error",
     12: "no device",
+    13: "custom operator failed",
 }
 
 
@@ -110,6 +111,7 @@ class Options(c.Structure):
         ("profile", c.POINTER(Profile)),
         ("tap", Observer),
         ("tap_state", c.c_void_p),
+        ("custom_op_folder", c.c_char_p),
     ]
 
 
