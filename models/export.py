@@ -35,7 +35,7 @@ def _randomize_normalisations(model):
 
 
 def _calibrate(model, inputs):
-    """Statistics of normalisations as the example has them."""
+    """Normalisations have the statistics of the example, and layers that name a spread give it there."""
 
     def measure(layer, arguments):
         axes = [axis for axis in range(arguments[0].dim()) if axis != 1]
@@ -43,8 +43,14 @@ def _calibrate(model, inputs):
             layer.running_var.copy_(arguments[0].var(axes))
             layer.running_mean.copy_(arguments[0].mean(axes))
 
-    layers = [module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
-    hooks = [layer.register_forward_pre_hook(measure) for layer in layers]
+    def scale(layer, arguments, result):
+        factor = layer.spread / result.std()
+        layer.weight *= factor
+        return result * factor
+
+    hooks = [module.register_forward_pre_hook(measure) for module in model.modules()
+             if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+    hooks += [module.register_forward_hook(scale) for module in model.modules() if getattr(module, "spread", None)]
     with torch.no_grad():
         model(*inputs)
     for hook in hooks:

@@ -1,8 +1,9 @@
 //===- NodeGreedy.cpp - greedy choice in rows -----------------------------===//
 //
 // The positions of the points chosen so far lie in the kernel's local memory, in the order in which they were chosen. A
-// candidate is compared with one after the other until one conflicts: rows cost candidates x chosen at most, and most
-// candidates meet their conflict early, since the first of those chosen are the best.
+// candidate is compared with one vector of them after the other until some lane conflicts: rows cost candidates x chosen
+// at most. Many candidates meet their conflict early, since the first of those chosen are the best, but where boxes of
+// many classes share a row, most meet none.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"
@@ -29,6 +30,7 @@ struct RowChoice {
   Value isFree(Value count) {
     OpBuilder &b = e.builder;
     Value isTrue = e.invariants.constant(b.getBoolAttr(true));
+    int64_t lanes = e.chooseLanes(op);
     // Regions are filled when they are the loop's: what is hoisted out of them goes by how deep they are.
     auto search = scf::WhileOp::create(b, e.loc, TypeRange{b.getI64Type(), b.getI1Type()},
                                        ValueRange{e.constant(0), isTrue}, nullptr, nullptr);
@@ -39,11 +41,26 @@ struct RowChoice {
     scf::ConditionOp::create(b, e.loc, arith::AndIOp::create(b, e.loc, isLeft, state[1]), state);
     b.setInsertionPointToStart(&search.getAfter().front());
     state = search.getAfterArguments();
-    Value other = e.createLoad(b.getI64Type(), 1, address(state[0]));
-    Value conflicts = e.emitRegion(op.getConflict(), point, {other});
-    Value next = arith::AddIOp::create(b, e.loc, state[0], e.constant(1));
+    Value conflicts = conflictsWith(state[0], count, lanes);
+    Value next = arith::AddIOp::create(b, e.loc, state[0], e.constant(lanes));
     scf::YieldOp::create(b, e.loc, ValueRange{next, arith::XOrIOp::create(b, e.loc, conflicts, isTrue)});
     return search.getResult(1);
+  }
+
+  /// Whether one of the chosen ones `first`, ... conflicts with the candidate, of those below `count`.
+  Value conflictsWith(Value first, Value count, int64_t lanes) {
+    OpBuilder &b = e.builder;
+    EmissionPoint others = point;
+    if (lanes > 1) {
+      others.lanes = lanes;
+      others.vectorDim = int64_t(point.dims.size()); // no index has this dim: lanes differ in the chosen point alone
+      others.mask = e.laneMask(arith::SubIOp::create(b, e.loc, count, first), lanes);
+    }
+    Value other = e.createLoad(b.getI64Type(), lanes, address(first), others.mask);
+    Value conflicts = e.emitRegion(op.getConflict(), others, {other});
+    if (!isa<VectorType>(conflicts.getType()))
+      return conflicts;
+    return e.anyLane(arith::AndIOp::create(b, e.loc, conflicts, others.mask));
   }
 
   /// Decides about the candidate; returns how many are chosen then.

@@ -12,16 +12,22 @@
 //
 // and all parts share one kernel.
 //
-// Nothing is lost where the symbols of a sum occur in that sum only: all that the kernel could know of them is the sum.
-// So a sum is what remains of the terms without dims at the top of an access' position after those with a symbol that
-// is used elsewhere in the kernel, or in another sum, are left where they are. A common factor stays outside, so that
-// boxes of four numbers (4*p) and scores (p) get the same symbol. Sums that might be negative stay, since kernels take
+// Nothing is lost where the symbols of a sum occur in that sum only, in extents, positions and bounds alike: all that the
+// kernel could know of them is the sum. Every expression of the kernel is a sum of terms, and so are the operands of its
+// floordivs, minima and so on. A term is a product of a coefficient, of atoms with dims in them, and of atoms without; of
+// the terms with one such atom, those with equal other factors are one weighted sum of atoms:
+//
+//   4*v$0*u0 + 4*v$0*u1 + d0 + u0 + u1      (u0 + u1) times 4*v$0, and once
+//
+// Atoms with a symbol that is used in another way, or in sums of different weights, are left where they are, until what
+// remains agrees everywhere. Common factors stay outside. Sums that might be negative stay as well, since kernels take
 // their symbols for sizes.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/ShareOffsets.h"
 #include "compiler/schedule/NodeDims.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/MapVector.h"
 #include <numeric>
 
 using namespace mlir;
@@ -30,40 +36,76 @@ using namespace ptc::loop;
 
 namespace {
 
+/// coefficient * others * atom, where only the atom, if there is one, is made of symbols alone.
 struct Term {
   int64_t coefficient;
-  Expr rest; // without the coefficient
+  Expr others; // of dims and operands
+  Expr atom;   // null: none, or several, which are among the others then
 };
 
-/// A position in memory, and its terms that no dim is in.
-struct Access {
-  Operation *op;
-  Expr position;
-  SmallVector<Term> terms;
-};
-
-Term splitCoefficient(Expr e) {
-  if (e.getKind() == ExprKind::Mul && e.getOperands().front().isConstant()) {
-    Expr rest = Expr::constant(e.getContext(), 1);
-    for (Expr factor : ArrayRef<Expr>(e.getOperands()).drop_front())
-      rest = rest * factor;
-    return {e.getOperands().front().getValue(), rest};
-  }
-  return {1, e};
-}
+/// Atoms of symbols with their weights.
+using WeightedSum = llvm::MapVector<Attribute, int64_t>;
 
 bool isOfSymbols(Expr e) {
-  return !e.isConstant() && !e.usesAny([](StringRef symbol) { return isDimSymbol(symbol) || isOperandSymbol(symbol); });
+  return !e.usesAny([](StringRef symbol) { return isDimSymbol(symbol) || isOperandSymbol(symbol); });
+}
+
+SmallVector<Expr> operandsOf(Expr e, ExprKind kind) {
+  return e.getKind() == kind ? SmallVector<Expr>(e.getOperands()) : SmallVector<Expr>{e};
+}
+SmallVector<Expr> termsOf(Expr e) { return operandsOf(e, ExprKind::Add); }
+SmallVector<Expr> factorsOf(Expr e) { return operandsOf(e, ExprKind::Mul); }
+
+Term splitTerm(Expr e) {
+  Term term{1, Expr::constant(e.getContext(), 1), {}};
+  SmallVector<Expr> atoms = factorsOf(e);
+  auto isOnlySymbols = [](Expr atom) { return !atom.isConstant() && isOfSymbols(atom); };
+  bool isSingle = llvm::count_if(atoms, isOnlySymbols) == 1;
+  for (Expr atom : atoms)
+    if (atom.isConstant())
+      term.coefficient *= atom.getValue();
+    else if (isSingle && isOnlySymbols(atom))
+      term.atom = atom;
+    else
+      term.others = term.others * atom;
+  return term;
+}
+
+/// The operands of what is neither a leaf, a sum nor a product.
+bool isCompound(Expr e) {
+  return !llvm::is_contained({ExprKind::Constant, ExprKind::Symbol, ExprKind::Add, ExprKind::Mul}, e.getKind());
+}
+
+Expr withOperands(Expr e, ArrayRef<Expr> operands) {
+  switch (e.getKind()) {
+  case ExprKind::FloorDiv:
+    return operands[0].floorDiv(operands[1]);
+  case ExprKind::Mod:
+    return operands[0].mod(operands[1]);
+  case ExprKind::Min:
+    return Expr::min(operands[0], operands[1]);
+  case ExprKind::Max:
+    return Expr::max(operands[0], operands[1]);
+  case ExprKind::Lt:
+    return Expr::lt(operands[0], operands[1]);
+  case ExprKind::Eq:
+    return Expr::eq(operands[0], operands[1]);
+  case ExprKind::Select:
+    return Expr::select(operands[0], operands[1], operands[2]);
+  default:
+    llvm_unreachable("isCompound lists the others");
+  }
 }
 
 class OffsetSharing {
 public:
-  OffsetSharing(Operation *group, const SymbolRanges &symbols) : symbols(symbols) {
+  OffsetSharing(Operation *group, const SymbolRanges &symbols) : group(group), symbols(symbols) {
     group->walk([&](Operation *op) {
-      for (NamedAttribute attribute : op->getAttrs()) {
-        bool isPosition = isa<LoadOp, StoreOp>(op) && attribute.getName() == "indices";
-        forEachExprOf(attribute.getValue(), [&](Expr e) { isPosition ? addAccess(op, e) : use(e); });
-      }
+      for (NamedAttribute attribute : op->getAttrs())
+        mapExprs(attribute.getValue(), [&](Expr e) {
+          collect(e);
+          return e;
+        });
     });
   }
 
@@ -71,94 +113,145 @@ public:
     while (leaveUsed())
       ;
     SharedOffsets shared;
-    for (Access &access : accesses) {
-      auto [factor, sum] = sumOf(access);
-      if (access.terms.size() < 2)
-        continue;
-      auto *known = llvm::find_if(shared, [&, sum = sum](const auto &pair) { return pair.second == sum; });
-      if (known == shared.end()) {
-        // No symbol of a model is called so.
-        shared.push_back({"+" + std::to_string(shared.size()), sum});
-        known = std::prev(shared.end());
-      }
-      Expr symbol = Expr::symbol(sum.getContext(), known->first);
-      Expr position = access.position - sum * factor + symbol * factor;
-      access.op->setAttr("indices", prim::getExprArray(sum.getContext(), {position}));
-    }
+    for (const WeightedSum &sum : sums)
+      if (!sum.empty() && !places.contains(sum.front().first))
+        share(sum, shared);
+    if (!shared.empty())
+      group->walk([&](Operation *op) {
+        for (NamedAttribute attribute : llvm::to_vector(op->getAttrs()))
+          op->setAttr(attribute.getName(), mapExprs(attribute.getValue(), [&](Expr e) { return rewrite(e); }));
+      });
     return shared;
   }
 
 private:
-  static void forEachExprOf(Attribute attribute, function_ref<void(Expr)> visit) {
+  /// Where an atom is in the sum that takes its place.
+  struct Place {
+    Expr symbol;
+    int64_t weight;
+    bool isFirst; // stands for the whole sum
+  };
+
+  static Attribute mapExprs(Attribute attribute, function_ref<Expr(Expr)> map) {
     if (auto expr = dyn_cast<ExprAttr>(attribute))
-      visit(expr);
-    else if (auto list = dyn_cast<ArrayAttr>(attribute))
-      for (Attribute element : list)
-        forEachExprOf(element, visit);
+      return map(expr);
+    auto list = dyn_cast<ArrayAttr>(attribute);
+    if (!list || list.empty() || !isa<ExprAttr>(list[0]))
+      return attribute;
+    SmallVector<Attribute> elements;
+    for (Attribute element : list)
+      elements.push_back(map(Expr(cast<ExprAttr>(element))));
+    return ArrayAttr::get(attribute.getContext(), elements);
   }
 
   void use(Expr e) {
     e.walkSymbols([&](StringRef symbol) { used.insert(symbol); });
   }
 
-  void addAccess(Operation *op, Expr position) {
-    Access access{op, position, {}};
-    SmallVector<Expr> terms(position.getOperands());
-    if (position.getKind() != ExprKind::Add)
-      terms = {position};
-    for (Expr term : terms)
-      if (isOfSymbols(term))
-        access.terms.push_back(splitCoefficient(term));
-      else
-        use(term);
-    accesses.push_back(access);
+  void collect(Expr e) {
+    llvm::MapVector<Attribute, WeightedSum> byOthers;
+    for (Expr part : termsOf(e)) {
+      Term term = splitTerm(part);
+      if (term.atom)
+        byOthers[term.others][term.atom] = term.coefficient;
+      collectOthers(term.others);
+    }
+    for (auto &[others, sum] : byOthers)
+      sums.push_back(sum);
   }
 
-  /// The terms over their common factor, and that factor.
-  std::pair<int64_t, Expr> sumOf(const Access &access) {
-    int64_t factor = 0;
-    for (const Term &term : access.terms)
-      factor = std::gcd(factor, term.coefficient);
-    Expr sum = Expr::constant(access.position.getContext(), 0);
-    for (const Term &term : access.terms)
-      sum = sum + term.rest * (term.coefficient / factor);
-    return {factor, sum};
+  void collectOthers(Expr others) {
+    for (Expr atom : factorsOf(others))
+      if (isCompound(atom) && !isOfSymbols(atom))
+        for (Expr operand : atom.getOperands())
+          collect(operand);
+      else if (isOfSymbols(atom)) // one of several
+        use(atom);
   }
 
-  /// One round of dropping terms whose symbols occur elsewhere; whether there were any.
+  /// The sum without its common factor.
+  static Expr normalized(const WeightedSum &sum, int64_t &factor) {
+    factor = 0;
+    for (auto [atom, weight] : sum)
+      factor = std::gcd(factor, weight);
+    Expr result;
+    for (auto [atom, weight] : sum) {
+      Expr part = Expr(cast<ExprAttr>(atom)) * (weight / factor);
+      result = result ? result + part : part;
+    }
+    return result;
+  }
+
+  /// One round of dropping atoms whose symbols occur in another way; whether there were any.
   bool leaveUsed() {
     llvm::StringMap<Expr> sumAround; // a symbol's only sum
-    for (Access &access : accesses) {
-      if (access.terms.empty())
+    for (const WeightedSum &sum : sums) {
+      if (sum.empty())
         continue;
-      Expr sum = sumOf(access).second;
-      bool isShared = access.terms.size() > 1 && sum.range(symbols).min >= 0;
-      sum.walkSymbols([&](StringRef symbol) {
-        auto [place, isNew] = sumAround.try_emplace(symbol, sum);
-        if (!isShared || (!isNew && place->second != sum))
+      int64_t factor;
+      Expr whole = normalized(sum, factor);
+      bool isShared = sum.size() > 1 && whole.range(symbols).min >= 0;
+      whole.walkSymbols([&](StringRef symbol) {
+        auto [place, isNew] = sumAround.try_emplace(symbol, whole);
+        if (!isShared || (!isNew && place->second != whole))
           used.insert(symbol);
       });
     }
     bool hasChanged = false;
-    for (Access &access : accesses)
-      hasChanged |= dropUsed(access);
+    for (WeightedSum &sum : sums)
+      sum.remove_if([&](const auto &pair) {
+        Expr atom = cast<ExprAttr>(pair.first);
+        bool isUsed = atom.usesAny([&](StringRef symbol) { return used.contains(symbol); });
+        if (isUsed)
+          use(atom);
+        hasChanged |= isUsed;
+        return isUsed;
+      });
     return hasChanged;
   }
 
-  bool dropUsed(Access &access) {
-    size_t before = access.terms.size();
-    llvm::erase_if(access.terms, [&](const Term &term) {
-      bool isUsed = term.rest.usesAny([&](StringRef symbol) { return used.contains(symbol); });
-      if (isUsed)
-        use(term.rest);
-      return isUsed;
-    });
-    return access.terms.size() != before;
+  void share(const WeightedSum &sum, SharedOffsets &shared) {
+    int64_t factor;
+    Expr whole = normalized(sum, factor);
+    shared.push_back({"+" + std::to_string(shared.size()), whole}); // no symbol of a model is called so
+    Expr symbol = Expr::symbol(whole.getContext(), shared.back().first);
+    for (auto [atom, weight] : sum)
+      places[atom] = {symbol, weight / factor, atom == sum.front().first};
   }
 
+  Expr rewrite(Expr e) {
+    Expr result = Expr::constant(e.getContext(), 0);
+    for (Expr part : termsOf(e)) {
+      Term term = splitTerm(part);
+      Expr others = rewriteOthers(term.others);
+      auto place = term.atom ? places.find(term.atom) : places.end();
+      if (place == places.end())
+        result = result + (term.atom ? others * term.atom : others) * term.coefficient;
+      else if (place->second.isFirst)
+        result = result + others * place->second.symbol * (term.coefficient / place->second.weight);
+    }
+    return result;
+  }
+
+  Expr rewriteOthers(Expr others) {
+    Expr result = Expr::constant(others.getContext(), 1);
+    for (Expr atom : factorsOf(others)) {
+      if (isCompound(atom) && !isOfSymbols(atom)) {
+        SmallVector<Expr> operands;
+        for (Expr operand : atom.getOperands())
+          operands.push_back(rewrite(operand));
+        atom = withOperands(atom, operands);
+      }
+      result = result * atom;
+    }
+    return result;
+  }
+
+  Operation *group;
   const SymbolRanges &symbols;
-  SmallVector<Access> accesses;
+  SmallVector<WeightedSum> sums;
   llvm::StringSet<> used;
+  llvm::DenseMap<Attribute, Place> places;
 };
 
 } // namespace

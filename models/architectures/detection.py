@@ -22,17 +22,18 @@ def _scene(channels, height, width):
     return torch.nn.functional.interpolate(blocks, (height, width))[0] * 0.9 + torch.rand(channels, height, width) * 0.1
 
 
-def _widen(model, regression):
+# Spread of what the last layers of heads give, by a part of their names: scores are to differ, boxes not to explode.
+SPREADS = {"bbox_pred": 0.4, "bbox_reg": 0.4, "regression_head": 0.4, "boxes.": 0.4, "cls_score": 2.0, "cls_logits": 1.0,
+           "classification_head.module_list": 2.0, "objectness": 1.0, "classes.": 1.0, "centerness": 1.0}
+
+
+def _widen(model):
     """Weights that keep the variance of what goes through them: with small ones all places look the same, scores are tied
-    and their order is rounding. Those whose names contain one of `regression` are kept small: boxes are not to explode."""
+    and their order is rounding. Layers at the end of heads are told the spread that export.py gives them."""
     for name, module in model.named_modules():
         if isinstance(module, (torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.Linear)):
             torch.nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-            if any(word in name for word in regression):
-                module.weight.data *= 0.2
-
-
-REGRESSION = ("bbox_pred", "bbox_reg", "regression_head", "box_predictor.bbox")
+            module.spread = next((spread for part, spread in SPREADS.items() if part in name + "."), None)
 
 
 def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "labels"), **arguments):
@@ -40,7 +41,7 @@ def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "l
         import torchvision
 
         model = torchvision.models.get_model(name, weights=None, weights_backbone=None, **arguments)
-        _widen(model, REGRESSION)
+        _widen(model)
         return _Lists(model, fields), (_scene(*size),), {"image": {1: "height", 2: "width"}}, list(fields)
 
     return make
@@ -83,7 +84,7 @@ class _Pyramid(torch.nn.Module):
         channels = (64, 128, 256)
         self.boxes = torch.nn.ModuleList(torch.nn.Conv2d(c, 4 * self.BINS, 1) for c in channels)
         self.classes = torch.nn.ModuleList(torch.nn.Conv2d(c, self.CLASSES, 1) for c in channels)
-        _widen(self, ("boxes",))
+        _widen(self)
 
     def levels(self, x):
         kept = []
