@@ -6,8 +6,9 @@
 // tanh saturates.
 //
 // erf in f32: x + x P(x^2) up to 1, and beyond it 1 + a polynomial in x alone (erfc is below 0.16 there and vanishes
-// from 3.94 on). erf in f64: 1 - erfc beyond 1. erfc: 1 - x - x P(x^2) up to 1; beyond, (1+2x) exp(x^2) erfc(x) is
-// smooth in q = (x-k)/(x+k) (Shepherd and Laframboise 1981); x^2 enters the exponential as a pair.
+// from 3.91 on, where the sum is exactly 1: 1 + erf(-inf) is 0). erf in f64: 1 - erfc beyond 1. erfc: 1 - x - x P(x^2)
+// up to 1; beyond, (1+2x) exp(x^2) erfc(x) is smooth in q = (x-k)/(x+k) (Shepherd and Laframboise 1981); x^2 enters the
+// exponential as a pair.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ElementaryCoefficients.h"
@@ -56,7 +57,7 @@ Num emitErf(Num x) {
   Emitter &e = *x.e;
   Num a = abs(x), z = a * a;
   Num small = fma(a, polynomial(z, e.pick(kErfSmallF32, kErfSmallF64)), a);
-  Num large = e.isF64 ? 1.0 - erfcBeyond1(a) : polynomial(atMost(a, 3.9375) - 2.46875, kErfTailF32) + 1.0;
+  Num large = e.isF64 ? 1.0 - erfcBeyond1(a) : polynomial(atMost(a, 3.90625) - 2.46875, kErfTailF32) + 1.0;
   return copysign(select(a < 1.0, small, large), x);
 }
 

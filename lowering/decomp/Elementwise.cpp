@@ -53,6 +53,14 @@ static Value constantPower(NodeContext &n, Value x, double exponent) {
   return {};
 }
 
+/// Integers to a float exponent, in f64 and truncated; what is a whole number but for rounding counts as it.
+static Value powerOfInteger(NodeContext &n, Value x, Value y) {
+  Type wide = mlir::Float64Type::get(n.getContext());
+  Value power = n.binary<PowOp>(n.convert(x, wide), n.convert(y, wide)), whole = n.unary<RoundOp>(power);
+  Value isWhole = n.lessEqual(n.abs(n.sub(power, whole)), n.mul(n.abs(power), 0x1p-50));
+  return n.convertLike(n.select(isWhole, whole, power), x);
+}
+
 Values pow(NodeContext &n) {
   Value x = n.input(0), y = right(n);
   if (std::optional<llvm::SmallVector<double>> exponent = n.knownFloats(y);
@@ -62,8 +70,10 @@ Values pow(NodeContext &n) {
   // The result has the type of the base; an exponent that the base's type may not hold decides in which the power is.
   bool isWider = n.isFloat(x) && n.isFloat(y) &&
                  n.elementType(y).getIntOrFloatBitWidth() > n.elementType(x).getIntOrFloatBitWidth();
-  if (isWider || (n.isFloat(y) && !n.isFloat(x)))
+  if (isWider)
     return {n.convertLike(n.binary<PowOp>(n.convertLike(x, y), y), x)};
+  if (n.isFloat(y) && !n.isFloat(x))
+    return {powerOfInteger(n, x, y)};
   return {n.binary<PowOp>(x, n.convertLike(y, x))};
 }
 

@@ -14,7 +14,7 @@
 // indices clamped to the input. So an axis costs one gather a tap and a weighted
 // sum. Where sizes are known, indices and weights are constants, computed in double
 // precision; where they are symbols, the same formulas are emitted as primitives
-// in f32: `Arithmetic` below is the one text for both.
+// in f64: `Arithmetic` below is the one text for both.
 //
 // Repeating each element a whole number of times (nearest, the usual upsampling in
 // detectors) is a broadcast between two reshapes: a view.
@@ -87,15 +87,17 @@ private:
   double scaleValue;
 };
 
-/// The same as emitted f32 primitives, where sizes are symbols.
+/// The same as emitted primitives, where sizes are symbols: in f64, since a coordinate between two elements must not
+/// round to either side.
 class EmittedArithmetic {
 public:
   using Vector = Value;
-  EmittedArithmetic(NodeContext &n, const Axis &axis) : n(n), axis(axis) {}
-  Vector positions() const { return n.iota(0, axis.out, n.f32()); }
-  Value inSize() const { return n.convert(n.fromExprs(axis.in, n.si64(), true), n.f32()); }
-  Value outSize() const { return n.convert(n.fromExprs(axis.out, n.si64(), true), n.f32()); }
-  Value scale() const { return axis.scale ? n.scalar(*axis.scale, n.f32()) : n.div(outSize(), inSize()); }
+  EmittedArithmetic(NodeContext &n, const Axis &axis)
+      : n(n), axis(axis), wide(mlir::Float64Type::get(n.getContext())) {}
+  Vector positions() const { return n.iota(0, axis.out, wide); }
+  Value inSize() const { return n.convert(n.fromExprs(axis.in, n.si64(), true), wide); }
+  Value outSize() const { return n.convert(n.fromExprs(axis.out, n.si64(), true), wide); }
+  Value scale() const { return axis.scale ? n.scalar(*axis.scale, wide) : n.div(outSize(), inSize()); }
   Vector add(Vector a, double b) const { return n.add(a, b); }
   Vector add(Vector a, Value b) const { return n.add(a, b); }
   Vector mul(Vector a, double b) const { return n.mul(a, b); }
@@ -107,6 +109,7 @@ public:
 private:
   NodeContext &n;
   const Axis &axis;
+  Type wide;
 };
 
 double inverse(double x) { return 1 / x; }
@@ -280,8 +283,8 @@ Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling
   };
   Value c = coordinates(a, s.transformation, axis, inverse, ratio);
   if (s.transformation == "pytorch_half_pixel") { // one result element sits at 0
-    Value isSingle = n.lessEqual(a.outSize(), n.scalar(1, n.f32()));
-    c = n.select(isSingle, n.scalar(0, n.f32()), c);
+    Value isSingle = n.lessEqual(a.outSize(), n.scalarLike(1, a.outSize()));
+    c = n.select(isSingle, n.scalarLike(0, c), c);
   }
   if (s.mode == "nearest") {
     Value rounded = s.nearest == "floor"               ? a.floor(c)

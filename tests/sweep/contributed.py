@@ -175,7 +175,7 @@ def attention(d):
         mask = (d.rng.random((batch, keys)) < 0.7).astype(np.int32)
         mask[:, 0] = 1
     attributes = {"num_heads": heads} | ({"unidirectional": 1} if d.often(0.4) else {}) | ({"scale": d.number(0.2, 1)} if d.often(0.3) else {})
-    added = values(1, heads, rows, keys) if d.often(0.25) else None
+    added = values(1, heads, rows, keys) if past is None and d.often(0.25) else None
     outputs = (3, 5) if past is not None else (3,)
     return _stood_in(d, [x, w, values(3 * width), mask, past, added], attributes, kind, outputs, constants=constant(1, 2) if d.often(0.5) else frozenset())
 
@@ -243,7 +243,7 @@ def rotary(d):
 
 # ---- Products --------------------------------------------------------------------------------------------------------
 
-_ACTIVATED = {"Relu": lambda x: np.maximum(x, 0), "Tanh": np.tanh, "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "LeakyRelu": lambda x: np.where(x < 0, 0.1 * x, x)}
+_ACTIVATED = {"Relu": lambda x: np.maximum(x, 0), "Tanh": np.tanh, "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "LeakyRelu": lambda x: np.where(x < 0, float(np.float32(0.1)) * x, x)}
 
 
 def _activation(d):
