@@ -116,7 +116,7 @@ void AttentionTiles::findPlace() {
 /// Rows that do not exist repeat the last one.
 void AttentionTiles::copyRows(Region &region, int64_t rowDim, int64_t columnDim, int64_t columns, const MmaRows &rows,
                               int64_t count, Value first, Value extent, Value target) {
-  auto load = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<loop::LoadOp>();
+  auto load = getNarrowValue(region).getDefiningOp<loop::LoadOp>();
   int64_t chunks = columns * rows.elementBytes / MmaTile::vectorBytes, total = count * chunks, threads = tile.threads();
   for (int64_t begin = 0; begin < total; begin += threads) {
     Value index = e.invariants.add(thread, e.constant(begin));
@@ -150,28 +150,17 @@ void AttentionTiles::copyTile(Value step, Value stage) {
 // One tile of keys
 //===----------------------------------------------------------------------===//
 
-/// 16 x keys dot products; f32 in runs of 32, whose sums are added in f32.
+/// 16 x keys dot products.
 SmallVector<Value> AttentionTiles::scoresOf(Value stage) {
-  size_t count = size_t(scoreTiles() * 4);
-  int64_t partDepth = 32 / tile.elementBytes(), run = tile.kind == MmaKind::SplitF32 ? 4 : tile.depth;
-  SmallVector<Value> all, own(count, number(0));
-  for (int64_t part = 0; part * partDepth < tile.depth; ++part) {
-    int64_t k = part * partDepth;
+  SmallVector<Value> sums(size_t(scoreTiles() * 4), number(0));
+  int64_t depth = 32 / tile.elementBytes();
+  for (int64_t k = 0; k < tile.depth; k += depth) {
     MmaFragments left = createMatrixFragments(e, keyRows, {false, true}, shared, lane, warpRow, 0, k), right;
     for (int64_t key = 0; key < tile.keys; key += 16)
       right.append(createMatrixFragments(e, keyRows, {true, true}, stage, lane, e.constant(0), key, k));
-    own = createProducts(e, tile.kind, left, right, std::move(own));
-    bool isEnd = (part + 1) * partDepth >= tile.depth || (part + 1) % run == 0;
-    if (!isEnd)
-      continue;
-    if (all.empty())
-      all = own;
-    else
-      for (auto [sum, more] : llvm::zip_equal(all, own))
-        sum = arith::AddFOp::create(b, e.loc, sum, more);
-    own.assign(count, number(0));
+    sums = createProducts(e, tile.kind, left, right, std::move(sums));
   }
-  return all;
+  return sums;
 }
 
 /// The op's own scale and mask; -inf for keys that the query does not see.

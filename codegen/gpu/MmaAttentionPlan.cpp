@@ -26,8 +26,7 @@ AttentionTile AttentionTile::fromAttribute(DictionaryAttr config) {
 
 // The elements' type, where the region is a load of chunks of 16 bytes along the dim; null elsewhere.
 static Type vectorType(loop::AttentionOp op, Region &region, int64_t dim) {
-  Value value = cast<loop::YieldOp>(region.front().getTerminator()).getValue();
-  auto load = value.getDefiningOp<loop::LoadOp>();
+  auto load = getNarrowValue(region).getDefiningOp<loop::LoadOp>();
   if (!load || !load.getIndexOperands().empty() || load->getBlock() != &region.front())
     return {};
   int64_t lanes = MmaTile::vectorBytes / loop::getElementBytes(load.getType());

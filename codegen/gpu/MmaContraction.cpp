@@ -7,10 +7,9 @@
 //
 //   repeat for each step of k:   wait for the oldest copy | barrier | begin the copy of a later step | products
 //
-// f32 is multiplied as x = high + low, two tf32 numbers of 11 bits: low*high + high*low + high*high. The tensor cores
-// cut their sums off instead of rounding them, so that the sums of one step (k = 32) are added to f32 registers in
-// ordinary arithmetic. The result is as exact as a sum of f32 products; where it is no number, the dot product is done
-// again in f32, since the parts of an infinity are no numbers (see the epilogue).
+// f32 is multiplied as x = high + low, two tf32 numbers of 11 bits: low*high + high*low + high*high (MmaShared). The
+// result is as exact as a sum of f32 products; where it is no number, the dot product is done again in f32, since the
+// parts of an infinity are no numbers (see the epilogue).
 //
 // Where tiles are few, `splits` blocks share the k of one: each leaves its sums in the launch's scratch, and the last
 // to arrive at the tile's counter adds them up in the order of the splits. So results do not depend on timing.
@@ -170,18 +169,11 @@ SmallVector<Value> MmaEmitter::runSteps(Value begin, Value end) {
 
 SmallVector<Value> MmaEmitter::multiply(Value stage, ValueRange sums) {
   constexpr int64_t parts = 4; // of 32 bytes
-  bool isSplit = tile.kind == MmaKind::SplitF32;
-  SmallVector<Value> own(sums);
-  if (isSplit)
-    own.assign(sums.size(), zero());
-  for (int64_t part = 0; part < parts; ++part) {
-    MmaFragments x = lhs->readFragments(stage, part), y = rhs->readFragments(stage, part);
-    own = createProducts(e, tile.kind, x, y, std::move(own));
-  }
-  if (isSplit)
-    for (auto [sum, before] : llvm::zip_equal(own, sums))
-      sum = arith::AddFOp::create(b, e.loc, before, sum);
-  return own;
+  SmallVector<Value> next(sums);
+  for (int64_t part = 0; part < parts; ++part)
+    next =
+        createProducts(e, tile.kind, lhs->readFragments(stage, part), rhs->readFragments(stage, part), std::move(next));
+  return next;
 }
 
 //===----------------------------------------------------------------------===//

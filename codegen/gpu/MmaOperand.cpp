@@ -98,6 +98,19 @@ void MmaOperand::copy(Value step, Value stage) const {
   }
 }
 
+/// To the type that is multiplied; exact.
+Value MmaOperand::convert(Value value) const {
+  OpBuilder &b = e.builder;
+  Type target = block.tile.kind == MmaKind::F16    ? Type(b.getF16Type())
+                : block.tile.kind == MmaKind::BF16 ? Type(b.getBF16Type())
+                                                   : Type(b.getF32Type());
+  if (value.getType() == target)
+    return value;
+  if (target.isF32())
+    return arith::ExtFOp::create(b, e.loc, target, value);
+  return arith::TruncFOp::create(b, e.loc, target, value);
+}
+
 SmallVector<Value> MmaOperand::compute(Value step) const {
   SmallVector<Value> values;
   Type type = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getType();
@@ -108,9 +121,7 @@ SmallVector<Value> MmaOperand::compute(Value step) const {
     auto element = [&] { return SmallVector<Value>{e.emitRegion(region, at)}; };
     Value exists = existsAt(place, step);
     Value value = exists ? e.createIf(exists, {zero}, element)[0] : element()[0];
-    if (block.tile.kind == MmaKind::SplitF32 && !type.isF32())
-      value = arith::ExtFOp::create(e.builder, e.loc, e.builder.getF32Type(), value);
-    values.push_back(value);
+    values.push_back(convert(value));
   }
   return values;
 }

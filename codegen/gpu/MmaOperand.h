@@ -53,6 +53,7 @@ private:
   mlir::Value addressOf(mlir::Value stage, mlir::Value free, mlir::Value k, int64_t more = 0) const;
   int64_t together() const { return source.copy == MmaSource::Copy::Vectors ? block.tile.vector() : 1; }
   int64_t perThread() const { return size * block.tile.k() / (together() * block.tile.threads()); }
+  mlir::Value convert(mlir::Value value) const;
   MmaFragments readWords(mlir::Value stage, int64_t part) const;
 
   MmaBlock &block;

@@ -2,8 +2,8 @@
 //
 // A tile and the number of blocks that share its k (`splits`) are chosen by an estimate in cycles of a multiprocessor:
 //
-//   step       the largest of: products on the tensor cores; bytes of both operands from L2; bytes that warps read from
-//              shared memory; then the turns of the pipeline's barrier
+//   step       the larger of products on the tensor cores and bytes of both operands from L2; and what warps do to get
+//              fragments out of shared memory (and to divide them), which larger parts for a warp make less of
 //   block      steps, plus what a block pays once: the first loads, the epilogue
 //   launch     the blocks of the busiest multiprocessor, plus the sum over splits
 //
@@ -41,10 +41,28 @@ Expr gpu::getMmaSplits(loop::KernelOp kernel) { return Expr(kernel.getConfigAttr
 // Operands
 //===----------------------------------------------------------------------===//
 
-static Value yielded(Region &region) { return cast<loop::YieldOp>(region.front().getTerminator()).getValue(); }
+Value gpu::getNarrowValue(Region &region) {
+  Value value = cast<loop::YieldOp>(region.front().getTerminator()).getValue();
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  return value;
+}
+
+static bool isPositiveZero(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  return number && number.getValue().isPosZero();
+}
+
+// The type that all values of the region fit in.
+static Type narrowType(Region &region) {
+  Value value = getNarrowValue(region);
+  auto mask = value.getDefiningOp<loop::MaskedOp>();
+  return mask && isPositiveZero(mask.getOther()) ? getNarrowValue(mask.getBody()).getType() : value.getType();
+}
 
 std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
-  Type lhs = yielded(op.getLhs()).getType(), rhs = yielded(op.getRhs()).getType();
+  Type lhs = narrowType(op.getLhs()), rhs = narrowType(op.getRhs());
   if (!op.getEpilogue().getArgument(0).getType().isF32())
     return std::nullopt;
   if (lhs.isF16() && rhs.isF16())
@@ -55,20 +73,14 @@ std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
   return widens(lhs) && widens(rhs) ? std::optional(MmaKind::SplitF32) : std::nullopt;
 }
 
-static bool isPositiveZero(Value value) {
-  auto constant = value.getDefiningOp<arith::ConstantOp>();
-  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
-  return number && number.getValue().isPosZero();
-}
-
 // Fills load and mask if the region is a load, zero where a mask fails.
 static bool matchLoad(Region &region, MmaSource &source) {
-  Value value = yielded(region);
+  Value value = getNarrowValue(region);
   if (auto mask = value.getDefiningOp<loop::MaskedOp>()) {
     if (!mask.getOperands_().empty() || !isPositiveZero(mask.getOther()))
       return false;
     source.mask = mask;
-    value = yielded(mask.getBody());
+    value = getNarrowValue(mask.getBody());
   }
   source.load = value.getDefiningOp<loop::LoadOp>();
   return source.load && source.load.getIndexOperands().empty();
@@ -130,20 +142,21 @@ static int64_t countTiles(const Work &work, const MmaTile &tile) {
 
 static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   bool isSplit = tile.kind == MmaKind::SplitF32;
-  double products = double(tile.m * tile.n * tile.k()) * (isSplit ? 3.0 / 512 : 1.0 / 1260);
+  double products = double(tile.m * tile.n * tile.k()) * (isSplit ? 2.3 / 512 : 1.0 / 1260);
   double fromL2 = double(tile.stageBytes()) / 48;
-  double fromShared = double(tile.warpsM * tile.warpsN * (tile.warpM() + tile.warpN()));
-  double step = std::max({products, fromL2, fromShared});
+  double fragments = double(tile.warpsM * tile.warpsN * (tile.warpM() + tile.warpN()));
+  double step = std::max(products, fromL2) + fragments * (isSplit ? 1.25 : 0.5);
   double steps = double(llvm::divideCeil(llvm::divideCeil(work.k, tile.k()), splits));
   double blocks = double(llvm::divideCeil(countTiles(work, tile) * splits, multiprocessors));
-  double once = 1500 + double(tile.m * tile.n) / double(tile.threads()) * 8;
-  double sum = splits > 1 ? 1500 + double(splits + 1) * double(tile.m * tile.n) * 4 / 32 : 0;
-  return blocks * (steps * step + once / 2) + steps * 60 + once + sum;
+  double once = 2000 + double(tile.m * tile.n) / double(tile.threads()) * 8;
+  double sum = splits > 1 ? 3000 + double(splits + 1) * double(tile.m * tile.n) * 4 / 24 : 0;
+  return blocks * (steps * step + once / 2) + steps * 100 + once + sum;
 }
 
 static Choice chooseTile(const Work &work, MmaKind kind) {
-  static constexpr int64_t shapes[][4] = {{128, 128, 2, 4}, {128, 64, 4, 2}, {64, 128, 2, 4}, {64, 64, 2, 2},
-                                          {64, 32, 2, 2},   {32, 64, 2, 2},  {32, 32, 2, 2},  {16, 64, 1, 4}};
+  // Of equal ones the first: wide tiles were faster.
+  static constexpr int64_t shapes[][4] = {{128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
+                                          {32, 64, 2, 2},   {64, 32, 2, 2},  {32, 32, 2, 2},  {16, 64, 1, 4}};
   std::optional<Choice> best;
   for (auto [m, n, warpsM, warpsN] : shapes) {
     MmaTile tile{.m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = 3, .kind = kind};

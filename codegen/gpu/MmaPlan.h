@@ -52,6 +52,9 @@ struct MmaSource {
 };
 MmaSource analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind);
 
+/// What the region yields, before it is widened.
+mlir::Value getNarrowValue(mlir::Region &region);
+
 /// The kind that multiplies the op's operands, or nothing.
 std::optional<MmaKind> findMmaKind(loop::ContractionOp op);
 

@@ -64,16 +64,19 @@ static SmallVector<Value> accumulate(GpuEmitter &e, MmaKind kind, const MmaFragm
   return sums;
 }
 
-// x = high + low, both exact in 11 bits but for the last two of 24.
+// x = high + low: high has 11 bits, rounded, so that errors have no direction; low the rest, of which the tensor cores
+// take 11 bits, and at most the last one is lost. What is too large to be rounded becomes infinite, and its sums no
+// numbers.
 static std::pair<MmaFragments, MmaFragments> divide(GpuEmitter &e, const MmaFragments &from) {
   OpBuilder &b = e.builder;
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   Value mask = e.invariants.constant(b.getI32IntegerAttr(int32_t(0xffffe000)));
+  Value half = e.invariants.constant(b.getI32IntegerAttr(0x1000));
   std::pair<MmaFragments, MmaFragments> parts;
   for (const SmallVector<Value> &fragment : from) {
     SmallVector<Value> &high = parts.first.emplace_back(), &low = parts.second.emplace_back();
     for (Value bits : fragment) {
-      Value top = arith::AndIOp::create(b, e.loc, bits, mask);
+      Value top = arith::AndIOp::create(b, e.loc, arith::AddIOp::create(b, e.loc, bits, half).getResult(), mask);
       Value x = arith::BitcastOp::create(b, e.loc, f32, bits), y = arith::BitcastOp::create(b, e.loc, f32, top);
       high.push_back(top);
       low.push_back(arith::BitcastOp::create(b, e.loc, i32, arith::SubFOp::create(b, e.loc, x, y).getResult()));
@@ -88,7 +91,12 @@ SmallVector<Value> gpu::createProducts(GpuEmitter &e, MmaKind kind, const MmaFra
     return accumulate(e, kind, a, b, std::move(sums));
   auto [aHigh, aLow] = divide(e, a);
   auto [bHigh, bLow] = divide(e, b);
-  sums = accumulate(e, kind, aLow, bHigh, std::move(sums));
-  sums = accumulate(e, kind, aHigh, bLow, std::move(sums));
-  return accumulate(e, kind, aHigh, bHigh, std::move(sums));
+  Value zero = e.invariants.constant(e.builder.getF32FloatAttr(0));
+  SmallVector<Value> own(sums.size(), zero);
+  own = accumulate(e, kind, aLow, bHigh, std::move(own));
+  own = accumulate(e, kind, aHigh, bLow, std::move(own));
+  own = accumulate(e, kind, aHigh, bHigh, std::move(own));
+  for (auto [sum, more] : llvm::zip_equal(sums, own))
+    sum = arith::AddFOp::create(e.builder, e.loc, sum, more);
+  return sums;
 }

@@ -38,7 +38,9 @@ struct MmaSide {
 MmaFragments createMatrixFragments(GpuEmitter &e, const MmaRows &rows, MmaSide side, mlir::Value base, mlir::Value lane,
                                    mlir::Value free, int64_t more, int64_t k);
 
-/// sums + a * b for all fragments, row by row.
+/// sums + a * b for all fragments, row by row. The tensor cores cut their sums off instead of rounding them, always
+/// towards zero, which a deep network would show; so of f32 only the eight products of one instruction are added up
+/// there (the small ones first), and the rest in ordinary arithmetic.
 llvm::SmallVector<mlir::Value> createProducts(GpuEmitter &e, MmaKind kind, const MmaFragments &a, const MmaFragments &b,
                                               llvm::SmallVector<mlir::Value> sums);
 

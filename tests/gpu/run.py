@@ -209,6 +209,95 @@ print(json.dumps(1))
         self.assertEqual(self.python(out, CAPABILITY=86), "sm_80")
         self.assertEqual(self.python(out, CAPABILITY=120), "sm_80")
 
+    # ---- graphs ----
+
+    def graph_runs(self, name, text, **variables):
+        self.compile(name, "--mode=reduce-overhead", "-o", self.folder / f"{name}-graph.so")
+        return self.python(f"model = ptc.load(sys.argv[1] + '/{name}-graph.so')\n" + text, **variables)
+
+    def test_graph_is_replayed(self):
+        out = self.graph_runs("relu", """
+ctx, table = ctypes.c_void_p(), model._table
+from ptc import _abi
+assert table.ctx_create(model._open(), ctypes.byref(ctx)) == 0
+results = []
+def run(rows, value):
+    shape = (ctypes.c_int64 * 2)(rows, 8)
+    x, y = np.full((rows, 8), value, np.float32), np.zeros((rows, 8), np.float32)
+    tensor = lambda a: _abi.Tensor(a.ctypes.data, _abi.Device(1, 0), 2, _abi.DType(2, 32, 1), shape, None, 0)
+    status = table.run(ctx, 0, ctypes.byref(tensor(x)), ctypes.byref(tensor(y)), None, None)
+    results.append([status, float(y[0, 0])])
+for rows, value in ((2, 1), (2, 2), (2, 3), (4, 4)):
+    run(rows, value)
+print(json.dumps(results))
+""", COPY="0,1,64")
+        self.assertEqual(out, [[0, 1], [0, 2], [0, 3], [0, 4]])
+        self.assertEqual(len(self.lines("^launch")), 2)  # the first run of each set of dims
+        self.assertEqual(len(self.lines("^node")), 2)
+        self.assertEqual(len(self.lines("^replay on 7")), 2)
+        self.assertFalse(self.lines("^change"))
+
+    def test_graph_follows_pointers(self):
+        self.graph_runs("relu", """
+driver = ctypes.CDLL("libcuda.so.1")
+def allocate(bytes):
+    pointer = ctypes.c_uint64()
+    assert driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(bytes)) == 0
+    return pointer.value
+from ptc import _abi
+ctx, table = ctypes.c_void_p(), model._table
+assert table.ctx_create(model._open(), ctypes.byref(ctx)) == 0
+shape = (ctypes.c_int64 * 2)(2, 8)
+def tensor(pointer):
+    return _abi.Tensor(pointer, _abi.Device(2, 0), 2, _abi.DType(2, 32, 1), shape, None, 0)
+x, y, z = allocate(64), allocate(64), allocate(64)
+for target in (y, y, z, z):
+    assert table.run(ctx, 0, ctypes.byref(tensor(x)), ctypes.byref(tensor(target)), None, ctypes.c_void_p(99)) == 0
+print(json.dumps(1))
+""")
+        self.assertEqual(len(self.lines("^launch .* on 99")), 1)
+        self.assertEqual(len(self.lines("^replay on 99")), 3)
+        self.assertEqual(len(self.lines("^change node 1")), 1)  # once for the new output
+        self.assertFalse(self.lines("^wait 99"))
+
+    def test_graph_is_given_up_where_the_host_reads(self):
+        self.graph_runs("branch", """
+for _ in range(3):
+    model(x=np.ones(64, np.float32), s=np.float32(1))
+print(json.dumps(1))
+""")
+        self.assertFalse(self.lines("^replay"))
+        self.assertTrue(self.lines("^launch"))
+
+    def test_graph_fails(self):
+        self.compile("relu", "--mode=reduce-overhead", "-o", self.folder / "relu-graph.so")
+        for function in ("cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"):  # then there is none
+            done = self.ptc("bench", self.folder / "relu-graph.so", "--at", "n=4", "--min-time", "0.01", FAIL=function)
+            self.assertEqual(done.returncode, 0, function + done.stderr)
+            self.assertFalse(self.lines("^replay"))
+        done = self.ptc("bench", self.folder / "relu-graph.so", "--at", "n=4", "--min-time", "0.01", FAIL="cuGraphLaunch")
+        self.assertIn("the CUDA driver failed to launch a graph", done.stderr)
+
+    def test_unknown_mode(self):
+        done = self.compile("relu", "--mode=fastest", "-o", self.folder / "mode.so", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--mode is default or reduce-overhead", done.stderr)
+
+    # ---- tensor cores ----
+
+    def test_shared_memory_and_counters(self):
+        w = np.ones((2048, 64), np.float32)
+        model(self.folder / "split.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+              [("x", TensorProto.FLOAT, [32, 2048])], [("y", TensorProto.FLOAT, [32, 64])], [("w", w)])
+        self.compile("split", "-o", self.folder / "split.so")
+        done = self.ptc("run", self.folder / "split.so", "-i", "x=ones")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [launch] = self.lines("^launch")
+        shared = int(re.search(r"shared (\d+)", launch)[1])
+        self.assertGreater(shared, 0)
+        self.assertEqual(len(self.lines(f"^function matmul_.* attribute 8 is {shared}")), 1)
+        self.assertEqual(len(self.lines("^fill m.* 4096 on 7")), 1)  # the counters, once
+
     def test_profile(self):
         done = self.ptc("bench", self.folder / "relu.so", "--at", "n=4", "--per-kernel", "--min-time", "0.01")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -90,6 +90,22 @@ CASES = {
     "conv-group": (
         "(float[1, 64, 8, 8] x, float[64, 32, 3, 3] w) => (float[1, 64, 8, 8] y)"
         "{ y = Conv <group = 2, pads = [1, 1, 1, 1]> (x, w) }", {}),
+    "attention": (
+        "(float[2, 3, 37, 64] q, float[2, 3, 45, 64] k, float[2, 3, 45, 64] v) => (float[2, 3, 37, 64] y)"
+        "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-mask": (
+        "(float[2, 3, 70, 32] q, float[2, 3, 70, 32] k, float[2, 3, 70, 48] v, float[70, 70] m) => (float[2, 3, 70, 48] y)"
+        "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " a = Add (c, m) w = Softmax (a) y = MatMul (w, v) }", {}),
+    "attention-half": (
+        "(float16[2, 3, 50, 64] q, float16[2, 3, 75, 64] k, float16[2, 3, 75, 64] v) => (float16[2, 3, 50, 64] y)"
+        "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) g = Constant <value = float {0.1}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-half-mask": (
+        "(float16[2, 3, 33, 128] q, float16[2, 3, 33, 128] k, float16[2, 3, 33, 80] v, float16[33, 33] m) => (float16[2, 3, 33, 80] y)"
+        "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) g = Constant <value = float {0.1}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " a = Add (c, m) w = Softmax (a) y = MatMul (w, v) }", {}),
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 
