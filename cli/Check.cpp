@@ -112,7 +112,8 @@ static Error check(Session &session, const CheckOptions &options) {
   }
   // Of one node the message has said all.
   size_t stopped = report->count(CheckedNode::Refused) + report->count(CheckedNode::Behind);
-  if (!options.json && (options.nodes || stopped > 1) && !report->nodes.empty() && !session.common.quiet)
+  bool isText = !options.json && session.common.diagnostics == "text" && !session.common.quiet;
+  if (isText && (options.nodes || stopped > 1) && !report->nodes.empty())
     printSummary(session.out, options.compile.model, *report);
   return reported();
 }

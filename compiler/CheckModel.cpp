@@ -32,6 +32,9 @@ size_t ModelReport::count(CheckedNode::State state) const {
 }
 
 static bool isAbout(const DiagnosticRecord &record, const ModelNode &node) {
+  // A node inside a function that the node calls: its name is a path.
+  if (!nameOf(node).empty() && StringRef(record.node).starts_with(nameOf(node) + "/"))
+    return true;
   auto output = llvm::find_if(node.outputs, [](const std::string &name) { return !name.empty(); });
   bool isOutput = record.output.empty() || (output != node.outputs.end() && *output == record.output);
   return record.op == node.op && record.node == node.name && isOutput;

@@ -190,7 +190,8 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
                    });
   bool isPipe = plan.outputs.front().path == "-";
   const KindRow *row = llvm::find_if(kinds, [&](const KindRow &r) { return r.kind == plan.outputs.front().kind; });
-  if (isPipe && (plan.outputs.size() > 1 || (row != std::end(kinds) && !row->isText)))
+  bool isText = row == std::end(kinds) ? plan.outputs.front().kind == OutputKind::Mlir : row->isText;
+  if (isPipe && (plan.outputs.size() > 1 || !isText))
     return exitError(exitUsage, "-o - is for one output that is text",
                      "--emit=mlir:STAGE, llvm, asm, ptx, h, hpp or json");
   plan.name = host::cIdentifier(options.name.empty() ? stem : options.name);

@@ -40,7 +40,8 @@ def _calibrate(model, inputs):
     def measure(layer, arguments):
         axes = [axis for axis in range(arguments[0].dim()) if axis != 1]
         if arguments[0].numel() > arguments[0].shape[1]:
-            layer.running_var.copy_(arguments[0].var(axes))
+            spread = arguments[0].var(axes)
+            layer.running_var.copy_(spread.clamp(min=0.3 * spread.mean()))  # channels that hardly vary here may do elsewhere
             layer.running_mean.copy_(arguments[0].mean(axes))
 
     def scale(layer, arguments, result):

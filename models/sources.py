@@ -23,11 +23,12 @@ EXPORTERS = ("dynamo", "script")
 
 
 def rows(exported=False):
-    """The models in wheels and, if asked for, those that PyTorch exports: one row for each of its exporters."""
+    """The models in wheels and, if asked for, the slow ones and those that PyTorch exports: one row for each of its exporters."""
     for row in tomllib.loads((ROOT / "models" / "models.toml").read_text())["model"]:
         row |= {"run": _runs(row)}
         if "export" not in row:
-            yield row
+            if exported or not row.get("slow"):
+                yield row
         elif exported:
             yield from (row | {"name": f"{row['name']}-{exporter}", "exporter": exporter} for exporter in row.get("exporters", EXPORTERS))
 

@@ -26,7 +26,8 @@ def run(arguments, load):
     if arguments.k:
         loader.testNamePatterns = [f"*{arguments.k}*"]
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(load(loader))
-    failed = len(result.failures) + len(result.errors)
+    # A test counts once, however many of its subtests failed.
+    failed = len({getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors})
     print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
     return failed != 0
 

@@ -1,9 +1,9 @@
 //===- NodeGreedy.cpp - greedy choice in rows -----------------------------===//
 //
 // The positions of the points chosen so far lie in the kernel's local memory, in the order in which they were chosen. A
-// candidate is compared with one vector of them after the other until some lane conflicts: rows cost candidates x chosen
-// at most. Many candidates meet their conflict early, since the first of those chosen are the best, but where boxes of
-// many classes share a row, most meet none.
+// candidate is compared with one vector of them after the other until some lane conflicts: rows cost candidates x
+// chosen at most. Many candidates meet their conflict early, since the first of those chosen are the best, but where
+// boxes of many classes share a row, most meet none.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"

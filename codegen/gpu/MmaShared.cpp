@@ -65,8 +65,8 @@ static SmallVector<Value> accumulate(GpuEmitter &e, MmaKind kind, const MmaFragm
 }
 
 // x = high + low: high has 11 bits, rounded, so that errors have no direction; low the rest, of which the tensor cores
-// take 11 bits, and at most the last one is lost. What is too large to be rounded becomes infinite, and its sums no
-// numbers.
+// take 11 bits, and at most the last one is lost. (`cvt.rna.tf32` is slower than the two instructions.) What is too
+// large to be rounded becomes infinite, and its sums no numbers.
 static std::pair<MmaFragments, MmaFragments> divide(GpuEmitter &e, const MmaFragments &from) {
   OpBuilder &b = e.builder;
   Type i32 = b.getI32Type(), f32 = b.getF32Type();

@@ -12,10 +12,10 @@
 //
 // and all parts share one kernel.
 //
-// Nothing is lost where the symbols of a sum occur in that sum only, in extents, positions and bounds alike: all that the
-// kernel could know of them is the sum. Every expression of the kernel is a sum of terms, and so are the operands of its
-// floordivs, minima and so on. A term is a product of a coefficient, of atoms with dims in them, and of atoms without; of
-// the terms with one such atom, those with equal other factors are one weighted sum of atoms:
+// Nothing is lost where the symbols of a sum occur in that sum only, in extents, positions and bounds alike: all that
+// the kernel could know of them is the sum. Every expression of the kernel is a sum of terms, and so are the operands
+// of its floordivs, minima and so on. A term is a product of a coefficient, of atoms with dims in them, and of atoms
+// without; of the terms with one such atom, those with equal other factors are one weighted sum of atoms:
 //
 //   4*v$0*u0 + 4*v$0*u1 + d0 + u0 + u1      (u0 + u1) times 4*v$0, and once
 //
@@ -26,8 +26,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/ShareOffsets.h"
 #include "compiler/schedule/NodeDims.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <numeric>
 
 using namespace mlir;

@@ -230,7 +230,7 @@ public:
       scan(function.node(), Opsets(function.opset_import()));
   }
 
-  bool report() const {
+  bool report(bool goesOn) const {
     for (const auto &[domain, loc] : withoutOpset)
       diagnose(loc, DiagId::MissingOpset, domain);
     for (const auto &[key, uses] : missing) {
@@ -243,7 +243,7 @@ public:
           diagnose(uses.loc, DiagId::UnsupportedOperator, key, uses.version, uses.names.size(), names);
       addHelp(diag, "--custom-op " + key + "=LIBRARY:SYMBOL brings an operator of your own");
     }
-    return missing.empty() && withoutOpset.empty();
+    return (missing.empty() || goesOn) && withoutOpset.empty();
   }
 
 private:
@@ -287,8 +287,9 @@ private:
 
 } // namespace
 
-bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &model, const CustomOps &customOps) {
-  return OperatorScan(context, model, customOps).report();
+bool ptc::onnx_import::checkOperators(MLIRContext *context, const ModelProto &model, const CustomOps &customOps,
+                                      bool goesOn) {
+  return OperatorScan(context, model, customOps).report(goesOn);
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,8 +21,8 @@ bool checkStructure(mlir::MLIRContext *context, const onnx::ModelProto &model, u
 bool checkAttributes(mlir::MLIRContext *context, const onnx::ModelProto &model);
 /// Whether there is a row for the node's operator, or a function body of operators that have one.
 bool canImport(const onnx::NodeProto &node, const Opsets &opsets);
-/// Reports operators that can neither be decomposed nor expanded, all at once.
-bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model, const CustomOps &customOps);
+/// Reports operators that can neither be decomposed nor expanded, all at once. `goesOn`: these do not make it false.
+bool checkOperators(mlir::MLIRContext *context, const onnx::ModelProto &model, const CustomOps &customOps, bool goesOn);
 /// ONNX's own checker.
 bool checkWithOnnx(mlir::MLIRContext *context, const onnx::ModelProto &model, const CustomOps &customOps);
 

@@ -259,7 +259,7 @@ bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &opt
     return false;
   bool isSound = checkAttributes(&context, file.proto());
   CustomOps customOps(options.customOps);
-  bool areKnown = checkOperators(&context, file.proto(), customOps) || options.findsAll;
+  bool areKnown = checkOperators(&context, file.proto(), customOps, options.findsAll);
   return areKnown && isSound && checkWithOnnx(&context, file.proto(), customOps);
 }
 

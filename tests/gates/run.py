@@ -46,7 +46,7 @@ def models(args, folder):
     for row in sources.rows(exported=args.models):
         if row["state"] == "passes" and re.search(args.filter, row["name"]):
             if args.update or "export" not in row or baseline_of(row["name"]).exists():
-                yield row["name"], sources.fetch(row, args.build), row["flags"]
+                yield row["name"], sources.fetch(row, args.build), row.get("flags", [])
             else:
                 yield row["name"], None, []
 

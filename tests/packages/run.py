@@ -149,7 +149,7 @@ class Completion(unittest.TestCase):
 
     def test_verbs_and_flags(self):
         self.assertEqual(self.complete("ptc com"), ["compile", "completion"])
-        self.assertEqual(self.complete("ptc "), [*verbs(installed() / "bin/ptc"), "--help", "--version", "--mk", "--cmake"])
+        self.assertEqual(self.complete("ptc "), [*verbs(installed() / "bin/ptc"), "--help", "--version", "--mk", "--cmake", "--include"])
         self.assertEqual(self.complete("ptc compile --save"), ["--save-temps="])
         self.assertIn("--json", self.complete("ptc bench b.so --"))
 

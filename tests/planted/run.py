@@ -23,7 +23,7 @@ CASES = {
     "exp": [("accuracy", "output y", "99th percentile"), ("accuracy", "soft", "first differs at node 'side/tanh' (Tanh")],
     "alignment": [("alignment", "join", "vectors straddle cache lines")],
     "life": [("live-range", "join", "read for the last time"), ("peak-memory", "function main", "bytes of the arena")],
-    "work": [("kernel", "up/matmul", "")],
+    "work": [("kernel", "side/matmul", "")],
 }
 # All nodes of a kind of finding, where others in the same kernels are right.
 NODES = {"exp": ("accuracy", ["side/tanh", "soft", "gate", "wide/tanh"])}

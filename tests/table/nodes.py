@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 ELEMENTS = {name.lower().replace("_", ""): number for name, number in TensorProto.DataType.items()}
 ELEMENTS |= {"float8e8m0": TensorProto.FLOAT8E8M0, "float4e2m1": TensorProto.FLOAT4E2M1}
+NAMES = {number: name for name, number in ELEMENTS.items()}
 
 
 @dataclass
@@ -126,18 +127,18 @@ def vary(model, schema, arrays, constraint, text):
                 retype(value.type, element_of(text))
             kept.append(value)
     inputs = [copy.deepcopy(value) for value in kept]
-    outputs = [name for name in node.output if name]
+    declared = {value.name: copy.deepcopy(value) for value in graph.output}
     del graph.input[:], graph.output[:], graph.value_info[:]
     graph.input.extend({value.name: value for value in inputs}.values())
     try:
         inferred = onnx.shape_inference.infer_shapes(made)
     except Exception:
         inferred = made
-    types = {value.name: value for value in inferred.graph.value_info}
-    graph.output.extend(types[name] for name in outputs if name in types)
-    for value in graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
+    for value in inferred.graph.value_info:  # the type is what the node makes; the test says the shape
+        if value.name in declared:
+            if value.type.HasField("tensor_type"):
+                retype(declared[value.name].type, NAMES[value.type.tensor_type.elem_type])
+            graph.output.append(declared[value.name])
     return made
 
 
@@ -168,5 +169,5 @@ def joined(variants):
             for field in ("node", "input", "output", "initializer"):
                 getattr(whole, field).extend(getattr(graph, field))
         made = helper.make_model(whole, opset_imports=[helper.make_opsetid(*row) for row in opsets],
-                                 ir_version=max(v.model.ir_version for v in members))
+                                 ir_version=max(10, *(v.model.ir_version for v in members)))  # constants need not be inputs
         yield made, names

@@ -34,12 +34,24 @@ an operator changed; a model's opset means the newest that is not above it. Type
 those of the others. `all` are all element types of ONNX but {missing}. Targets: {targets}.
 
 The last column is the largest error that `tests/sweep` has seen of a type, in units in the last place, against the specification
-or another implementation, as [its README](../sweep/README.md) says. Types without one were exact, or have not been drawn.
+or another implementation, as [its README](../sweep/README.md) says: of sums and of results near 0 that is many units, and their rows are judged
+by what the terms add up to. Types without one were exact, or have not been drawn.
 
 | operator | versions | types | largest error, ulp |
 |---|---|---|---|
 """
 ULPS = re.compile(r"^\| `([\w.]+)` \|.*\| ([^|]*) \|$", re.M)
+# Whose attributes, or other inputs, say the types: one of them cannot vary alone.
+TIED = {"LabelEncoder", "If", "Loop", "Scan", "SequenceMap", "BitCast", "SequenceInsert"}
+# Where a schema allows more than compiles: operator and constraint. It may only get shorter.
+GAPS = {
+    ("ai.onnx", "Attention", "T1"): "Q and K of another type than V",
+    ("ai.onnx", "Attention", "T2"): "V of another type than Q and K",
+    ("ai.onnx", "CenterCropPad", "Tind"): "a shape of type int32",
+    ("ai.onnx", "GridSample", "T1"): "strings",
+    ("ai.onnx", "RMSNormalization", "T"): "X of another type than the scale",
+    ("ai.onnx", "RMSNormalization", "V"): "a scale of another type than X",
+}
 STOPPED = ("PTC0305", "PTC0309", "PTC0408")  # a value that decides a shape
 
 
@@ -65,7 +77,7 @@ def first_types(version):
 def read_ulps(text):
     """{(operator, type): ulp} of a table."""
     return {(name, type_): float(ulp) for name, cell in ULPS.findall(text)
-            for type_, ulp in re.findall(r"(\w+) ([\d.]+)", cell)}
+            for type_, ulp in re.findall(r"(\w+) ([\d.e+]+)", cell)}
 
 
 def seen_ulps(build):
@@ -106,7 +118,8 @@ def table(listed, ulps):
         cell = ", ".join(f"{type_} {ulp:g}" for (other, type_), ulp in sorted(ulps.items()) if other == name)
         numbers = ", ".join(str(v["since"]) for v in versions) or f"from {op['oldest_version']}"
         rows.append(f"| `{name}` | {numbers} | {shown} | {cell} |\n")
-    return HEAD.format(missing=missing, targets=targets) + "".join(rows)
+    gaps = "".join(f"- `{name}`, `{constraint}`: {what}\n" for (_, name, constraint), what in GAPS.items())
+    return HEAD.format(missing=missing, targets=targets) + "".join(rows) + "\nWhat schemas allow and ptc refuses:\n\n" + gaps
 
 
 def checked(ptc, model, folder, *flags):
@@ -120,11 +133,12 @@ def checked(ptc, model, folder, *flags):
     return {node["name"]: node for node in answer["nodes"]}, done.stderr
 
 
-def probe(ptc, build, pattern, *flags):
+def probe(ptc, build, pattern, elements, *flags):
     """{key of a variant: None or why it does not compile}."""
     cases = suite.load(build / "tests" / "conformance")
     made = [variant for model, schema, arrays in nodes.single_nodes(cases, suite.read)
-            if re.search(pattern, schema.name) for variant in nodes.variants(model, schema, arrays)]
+            if re.search(pattern, schema.name) and schema.name not in TIED
+            for variant in nodes.variants(model, schema, arrays) if nodes.element_of(variant.type) in elements]
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for model, names in nodes.joined(made):
@@ -134,7 +148,7 @@ def probe(ptc, build, pattern, *flags):
                 if state["state"] in ("supported", "refused"):
                     results[variant.key] = f"{state['code']}: {state['reason']}" if state["state"] == "refused" else None
                 else:
-                    results[variant.key] = f"unchecked: {messages[:300]}"
+                    results[variant.key] = f"unchecked: {messages[:200]!r}"
     return results
 
 
@@ -143,16 +157,21 @@ def listed_types(listed):
             for op in listed["operators"] for version in op["versions"] for constraint, types in version["types"].items()}
 
 
-def deviations(listed, results):
-    types = listed_types(listed)
+def deviations(listed, results, is_whole):
+    types, met = listed_types(listed), set()
     for key, reason in sorted(results.items()):
         *place, type_ = key
         is_listed = type_ in types.get(tuple(place), ())
         stopped = reason and reason.startswith(STOPPED)
-        if is_listed and reason and not stopped:
+        gap = (place[0], place[1], place[3])
+        if is_listed and reason and not stopped and gap in GAPS:
+            met.add(gap)
+        elif is_listed and reason and not stopped:
             yield f"{'/'.join(map(str, key))}: listed, but {reason}"
         elif not is_listed and not reason:
             yield f"{'/'.join(map(str, key))}: compiles, but is not listed"
+    if is_whole:
+        yield from (f"{'/'.join(gap)}: compiles; take it out of GAPS" for gap in GAPS if gap not in met)
 
 
 def main():
@@ -170,7 +189,7 @@ def main():
     text = TABLE.read_text() if TABLE.exists() else ""
     ulps, seen = read_ulps(text), seen_ulps(build)
     failures = []
-    if args.update:
+    if args.update:  # nothing else decides what is written: the same table from the same run
         ulps |= {key: max(ulp, ulps.get(key, 0)) for key, ulp in seen.items()}
         TABLE.write_text(table(listed, ulps))
     elif not args.filter:
@@ -178,8 +197,9 @@ def main():
             failures.append("SUPPORT.md is not what ptc says: tests/table/run.py --update")
         failures += [f"{name}, {type_}: an error of {ulp:g} ulp; the table says {ulps[name, type_]:g}"
                      for (name, type_), ulp in sorted(seen.items()) if ulp > ulps.get((name, type_), float("inf"))]
-    results = probe(ptc, build, args.filter)
-    failures += deviations(listed, results)
+    elements = {nodes.element_of(t) for op in listed["operators"] for v in op["versions"] for ts in v["types"].values() for t in ts}
+    results = probe(ptc, build, args.filter, elements)
+    failures += deviations(listed, results, not args.filter)
     if args.verbose:
         for key, reason in sorted(results.items()):
             print("/".join(map(str, key)), reason or "ok")

@@ -57,6 +57,26 @@ class Choice(unittest.TestCase):
             m.check(self, x=RNG.standard_normal(n).astype(np.float32))
             self.assertEqual(m.variant(), f"n={n}" if n in (2, 6) else None)
 
+    def test_arithmetic_of_sizes(self):
+        """2*s + 1, ceil(s / 2), n*s*2 and a size taken from another input."""
+        text = """m (float[n, s, 4] x, float[1, s] w) => (float[n, k, 4] y, float[n, h, 4] z, float[r, 2] f, float[n, s] e)
+        <int64[6] pads = {0, 0, 0, 0, 1, 0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] last = {1000000},
+         int64[1] two = {2}, int64[2] flat = {-1, 2}, int64[2] column = {0, 1}> {
+          double = Concat<axis=1>(x, x)
+          y = Pad(double, pads)
+          z = Slice(x, zero, last, one, two)
+          f = Reshape(x, flat)
+          shape = Shape(w)
+          sums = ReduceSum<keepdims=0>(x, two)
+          first = Slice(sums, zero, one, one)
+          e = Expand(first, shape)
+        }"""
+        m = Served(text, "--bucket=s=5", "--bucket=n=1", "--dim=s=1..100")
+        for n, s in ((1, 5), (1, 4), (3, 1), (2, 5), (2, 33)):
+            values = {name: RNG.standard_normal(shape).astype(np.float32) for name, shape in (("x", (n, s, 4)), ("w", (1, s)))}
+            m.check(self, **values)
+            self.assertEqual(m.variant(), "n=1,s=5" if (n, s) == (1, 5) else None)
+
     def test_loops(self):
         text = """m (float[n, 3] x, int64 trips) => (float[n, 3] y) <bool on = {1}> {
           y = Loop(trips, on, x) <body = b (int64 i, bool c, float[n, 3] s) => (bool c2, float[n, 3] s2) {
