@@ -132,6 +132,10 @@ Error Artefact::checkOptions() {
     if (!OutputPlan::isStage(output.kind) && !llvm::is_contained(info.outputs, output.name))
       return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
                        "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE, onnx:prim");
+  if (plan.find(OutputKind::Onnx) && !compilation.options.buckets.empty())
+    return exitError(exitUsage,
+                     "--bucket " + compilation.options.buckets.front() + ": a model of primitives has no variants",
+                     "--emit=so, for a library with variants");
   if (compilation.options.optLevel > 3)
     return exitError(exitUsage, "unknown optimisation level -O" + Twine(compilation.options.optLevel), "-O0 to -O3");
   if (compilation.options.mode != "default" && compilation.options.mode != "reduce-overhead")

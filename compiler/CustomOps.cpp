@@ -204,7 +204,12 @@ Expected<std::vector<CustomValue>> infer(const ptc_custom_op *op, const CustomNo
                  (value.element ? " more dims than there can be" : " a type that models do not have"));
     for (int32_t axis = 0; axis < type.rank; ++axis) {
       type.dims[axis][PTC_CUSTOM_OP_DIM_SIZE - 1] = 0;
-      value.dims.push_back(type.dims[axis]);
+      StringRef dim = type.dims[axis];
+      if (dim.size() == PTC_CUSTOM_OP_DIM_SIZE - 1) // ptc_set_dim cuts there
+        return say("infer gives a dim of more than " + Twine(PTC_CUSTOM_OP_DIM_SIZE - 2) + " characters");
+      if (!op->measure && (dim.trim() == "?" || dim.trim().starts_with("<=")))
+        return say("infer leaves a dim open, and there is no function `measure` to tell it");
+      value.dims.push_back(dim.str());
     }
   }
   return values;

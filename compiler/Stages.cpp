@@ -9,11 +9,13 @@
 
 namespace ptc {
 
-static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, eval::WeightSource &weights) {
+static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target,
+                    eval::WeightSource &weights) {
   constexpr int64_t foldedBytes = 1 << 20;     // larger results are weights, which stay out of the IR
   passes.addPass(createSpecializeFunctions()); // first: variants fold what they alone know
-  // Before folding, which would dequantise small weights.
-  passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(weights));
+  // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
+  bool isFixed = options.weights != "none";
+  passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr, !target.runsOnDevice));
   // Before all that follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
@@ -53,7 +55,7 @@ void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &op
               eval::WeightSource &weights) {
   switch (phase) {
   case Phase::Prim:
-    return addPrim(passes, options, weights);
+    return addPrim(passes, options, target, weights);
   case Phase::Loop:
     return addLoop(passes, target);
   case Phase::Schedule:

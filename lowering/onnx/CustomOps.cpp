@@ -42,7 +42,7 @@ bool CustomOps::reportUnused(Location loc) const {
   for (auto [op, used] : llvm::zip_equal(ops, isUsed)) {
     if (used)
       continue;
-    diagnose(loc, DiagId::UnusedCustomOp, op.domain.empty() ? op.op : op.domain + "." + op.op);
+    diagnose(loc, DiagId::UnusedCustomOp, op.name());
     areUsed = false;
   }
   return areUsed;
@@ -75,12 +75,20 @@ public:
     Expr expr = Expr::parse(n.getContext(), text.trim());
     if (!expr)
       return {};
-    if (expr.usesAny([&](StringRef name) { return !exprs.contains(name); }))
+    if (expr.usesAny([&](StringRef name) { return !exprs.contains(name); }) || !dividesByPositive(expr))
       return {};
     return n.shapes.simplify(expr.substitute([&](StringRef name) { return exprs.lookup(name); }));
   }
 
 private:
+  /// Whether all divisors are known to be positive.
+  bool dividesByPositive(Expr expr) const {
+    bool divides = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+    if (divides &&
+        !n.shapes.isPositive(expr.getOperands()[1].substitute([&](StringRef name) { return exprs.lookup(name); })))
+      return false;
+    return llvm::all_of(expr.getOperands(), [&](Expr operand) { return dividesByPositive(operand); });
+  }
   static bool isWord(StringRef name) {
     return name.size() < 64 && !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') &&
            llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
@@ -115,7 +123,7 @@ public:
       return {};
     llvm::Expected<std::vector<CustomValue>> types = op.infer(asked);
     if (!types) {
-      n.fail(DiagId::CustomOpFailed, name(), llvm::toString(types.takeError()));
+      n.fail(DiagId::CustomOpFailed, op.name(), llvm::toString(types.takeError()));
       return {};
     }
     if (!readOutputs(*types))
@@ -124,10 +132,8 @@ public:
   }
 
 private:
-  std::string name() const { return op.domain.empty() ? op.op : op.domain + "." + op.op; }
-
   bool fail(const Twine &what) {
-    n.fail(DiagId::CustomOpFailed, name(), what.str());
+    n.fail(DiagId::CustomOpFailed, op.name(), what.str());
     return false;
   }
 
@@ -254,7 +260,9 @@ private:
     Expr expr = isOpen && !isBounded ? Expr() : texts.exprOf(text);
     if (!expr && !(isOpen && !isBounded))
       return fail("infer gives the dim '" + text + "' of output " + Twine(output) +
-                  ", which is no expression of the inputs' dims");
+                  ", which is no expression of the inputs' dims, or divides by what may be 0");
+    if (!isOpen && !n.shapes.isNonNegative(expr) && !n.shapes.assume(Expr::lt(n.expr(-1), expr)))
+      return fail("infer gives the dim '" + text + "' of output " + Twine(output) + ", which is negative");
     if (isOpen)
       open.push_back({dims.size() - 1, dims.back().size(), expr});
     dims.back().push_back(isOpen ? Expr() : n.settle(expr));

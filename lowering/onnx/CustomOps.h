@@ -39,6 +39,8 @@ struct CustomNode {
 
 struct CustomOp {
   std::string domain, op;
+  /// As users write it.
+  std::string name() const { return domain.empty() ? op : domain + "." + op; }
   std::string library, symbol; // as the artefact looks for them
   /// The outputs of a node, or the library's sentence. A dim is an expression, "?" or "<= EXPRESSION".
   std::function<llvm::Expected<std::vector<CustomValue>>(const CustomNode &)> infer;

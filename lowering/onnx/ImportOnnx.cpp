@@ -241,12 +241,14 @@ private:
 
 /// A model of primitives is finished: what an import decides has been decided.
 bool hasNoChanges(MLIRContext &context, const ImportOptions &options) {
-  std::string flag = !options.dims.empty()        ? "--dim " + options.dims.front()
-                     : !options.shapes.empty()    ? "--shape " + options.shapes.front()
-                     : !options.aliases.empty()   ? "--alias " + options.aliases.front().first
-                     : !options.taps.empty()      ? "--tap " + options.taps.front()
-                     : !options.customOps.empty() ? "--custom-op " + options.customOps.front().op
-                                                  : "";
+  std::string flag = !options.dims.empty()                  ? "--dim " + options.dims.front()
+                     : !options.shapes.empty()              ? "--shape " + options.shapes.front()
+                     : !options.aliases.empty()             ? "--alias " + options.aliases.front().first
+                     : !options.taps.empty()                ? "--tap " + options.taps.front()
+                     : !options.customOps.empty()           ? "--custom-op " + options.customOps.front().name()
+                     : !options.buckets.empty()             ? "--bucket " + options.buckets.front()
+                     : options.dynamic != DynamicDims::Auto ? "--dynamic"
+                                                            : "";
   if (!flag.empty())
     diagnose(UnknownLoc::get(&context), DiagId::BadShapeOption, flag,
              "the model is in primitives, whose sizes and values are fixed; the flag belongs to the compile that "

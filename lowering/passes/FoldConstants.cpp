@@ -20,6 +20,7 @@
 #include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -232,16 +233,7 @@ struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
     ConstantFolder folder(maxBytes, weights ? *weights : none);
     for (Block &block : getOperation().getBody())
       folder.run(block);
-    noteUse(folder.usedWeights.getArrayRef());
-  }
-
-  void noteUse(ArrayRef<StringAttr> names) {
-    llvm::SetVector<Attribute> all;
-    if (auto before = getOperation()->getAttrOfType<ArrayAttr>(prim::foldedWeightsAttr))
-      all.insert(before.begin(), before.end());
-    all.insert(names.begin(), names.end());
-    if (!all.empty())
-      getOperation()->setAttr(prim::foldedWeightsAttr, ArrayAttr::get(&getContext(), all.getArrayRef()));
+    prim::noteFoldedWeights(getOperation(), folder.usedWeights.getArrayRef());
   }
 
   eval::WeightSource *weights = nullptr;

@@ -11,11 +11,15 @@
 // kinds become these by flipping the top bit, which moves their zero point by 128. A padded convolution pads a with
 // its zero point.
 //
-// Where that is not possible (b is not constant, or the innermost sums are no multiple of four), an integer product
-// whose sums stay below 2^24 is computed in f32, exactly: floats have fused multiply-adds, 32-bit integers slow
-// ones.
+// That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms,
+// one zero point for all of a, a known one where a convolution pads with it, and in a convolution none for b but 0 or,
+// unsigned, 128. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly: floats have
+// fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they are:
+// transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose sums
+// might wrap.
 //
-// Floats stay floats there, and in depthwise convolutions, whose windows are too short for more than one vector.
+// A weight whose columns are summed has become part of the program: prim.folded_weights tells so, and it cannot be
+// replaced at run time. Without a weight source (weights that come at run time) nothing is summed.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
@@ -35,8 +39,8 @@ namespace {
 
 /// Terms that an instruction adds up at once.
 constexpr int64_t groupSize = 4;
-/// Of a sum that must not wrap: 255 * 128 * terms stay below 2^31.
-constexpr int64_t mostTerms = 65536;
+/// Of a sum that must not wrap: terms are at most 255 * 255 once zero points are subtracted.
+constexpr int64_t mostTerms = std::numeric_limits<int32_t>::max() / (255 * 255);
 /// Integers up to here are exact in f32.
 constexpr int64_t exactInFloat = int64_t(1) << 24;
 
@@ -57,9 +61,12 @@ struct NarrowProduct {
   NarrowProduct(Operation *op, eval::WeightSource &weights)
       : op(op), b(op), loc(op->getLoc()), weights(weights), convolution(dyn_cast<ConvolutionOp>(op)) {}
 
-  bool rewrite();
+  bool rewrite(bool multipliesBytes);
+
+  SmallVector<StringAttr> summed; // names of the weights that are part of constants now
 
 private:
+  void noteWeights(Value value);
   bool isNarrow(const Quantized &lhs, const Quantized &rhs);
   bool rewriteNarrow(Quantized lhs, Quantized rhs);
   bool rewriteInFloats(const Quantized &lhs, const Quantized &rhs);
@@ -70,7 +77,7 @@ private:
   Value corrected(Value sum, const Quantized &lhs, const Quantized &rhs);
   std::optional<SmallVector<int64_t>> columnSums(Value q);
   Value scaled(Value sum, const Quantized &lhs, const Quantized &rhs);
-  bool isByte(const Parameter &parameter);
+  bool isByte(const Quantized &x);
 
   int64_t resultAxis() const { return convolution ? 1 : getRank(op->getResult(0)) - 1; }
   int64_t rhsAxis() const { return convolution ? 0 : getRank(op->getOperand(1)) - 1; }
@@ -329,6 +336,14 @@ Value NarrowProduct::multiply(Value lhs, Value rhs, bool isPadded) {
                                getExprArray(b.getContext(), low), convolution.getGroups(), convolution.getTransposed());
 }
 
+/// The weights that a constant value was computed from.
+void NarrowProduct::noteWeights(Value value) {
+  if (auto weight = value.getDefiningOp<WeightOp>())
+    summed.push_back(b.getStringAttr(weight.getRef().getName()));
+  for (Value operand : value.getDefiningOp()->getOperands())
+    noteWeights(operand);
+}
+
 /// For each column of the rhs, the sum over k.
 std::optional<SmallVector<int64_t>> NarrowProduct::columnSums(Value q) {
   auto tensor = eval::evaluateValue(q, {}, [](Value) { return nullptr; }, {}, weights);
@@ -338,9 +353,10 @@ std::optional<SmallVector<int64_t>> NarrowProduct::columnSums(Value q) {
   }
   int64_t columns = tensor->getDim(rhsAxis()), terms = columns ? tensor->getNumElements() / columns : 0;
   SmallVector<int64_t> sums(columns, 0);
-  for (int64_t column = 0; column < columns; ++column)
-    for (int64_t term = 0; term < terms; ++term)
-      sums[column] += tensor->getInt(convolution ? column * terms + term : term * columns + column);
+  for (int64_t outer = 0, at = 0; outer < (convolution ? columns : terms); ++outer)
+    for (int64_t inner = 0; inner < (convolution ? terms : columns); ++inner, ++at)
+      sums[convolution ? outer : inner] += tensor->getInt(at);
+  noteWeights(q);
   return sums;
 }
 
@@ -397,23 +413,25 @@ bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
 // In floats
 //===----------------------------------------------------------------------===//
 
-/// Whether a zero point is one of an 8-bit integer.
-bool NarrowProduct::isByte(const Parameter &parameter) {
+/// Whether the zero point is of the same 8-bit type as the numbers.
+bool NarrowProduct::isByte(const Quantized &x) {
+  const Parameter &parameter = x.zero;
   if (!parameter.value)
     return true;
   Value value = parameter.value;
   if (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getX();
   if (auto convert = value.getDefiningOp<ConvertOp>())
-    return isEightBits(convert.getX());
+    return getElementType(convert.getX()) == getElementType(x.q);
+  int64_t low = getElementType(x.q) == ui8() ? 0 : -128;
   int64_t count = parameter.isScalar() ? 1 : getDims(parameter.value)[0].asConstant().value_or(0);
   std::optional<SmallVector<int64_t>> known = knownIntegers(parameter, count);
-  return known && llvm::all_of(*known, [](int64_t zero) { return zero >= -128 && zero <= 255; });
+  return known && llvm::all_of(*known, [&](int64_t zero) { return zero >= low && zero < low + 256; });
 }
 
 bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) {
   std::optional<int64_t> terms = countTerms(op);
-  if (!terms || *terms * 255 * 255 >= exactInFloat || !isByte(lhs.zero) || !isByte(rhs.zero))
+  if (!terms || *terms * 255 * 255 >= exactInFloat || !isByte(lhs) || !isByte(rhs))
     return false;
   Type f32 = b.getF32Type();
   Value y = multiply(converted(op->getOperand(0), f32), converted(op->getOperand(1), f32), /*isPadded=*/false);
@@ -421,14 +439,14 @@ bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) 
   return true;
 }
 
-bool NarrowProduct::rewrite() {
+bool NarrowProduct::rewrite(bool multipliesBytes) {
   bool isReal = getElementType(op->getResult(0)).isF32();
   if (!isReal && !isInt32(op->getResult(0)))
     return false;
   std::optional<Quantized> lhs = matchQuantized(op->getOperand(0)), rhs = matchQuantized(op->getOperand(1));
   if (!lhs || !rhs || bool(lhs->scale.value) != isReal || bool(rhs->scale.value) != isReal)
     return false;
-  if (isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
+  if (multipliesBytes && isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
     return true;
   return !isReal && rewriteInFloats(*lhs, *rhs);
 }
@@ -436,7 +454,9 @@ bool NarrowProduct::rewrite() {
 namespace {
 struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
   using NarrowProductsBase::NarrowProductsBase;
-  NarrowProducts(eval::WeightSource &weights) : weights(&weights) {}
+  NarrowProducts(eval::WeightSource *weights, bool multipliesBytes) : weights(weights) {
+    this->multipliesBytes = multipliesBytes;
+  }
 
   void runOnOperation() override {
     eval::NoWeights none;
@@ -445,8 +465,11 @@ struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
       if (isa<MatmulOp, ConvolutionOp>(op))
         products.push_back(op);
     });
-    for (Operation *op : products)
-      NarrowProduct(op, weights ? *weights : none).rewrite();
+    for (Operation *op : products) {
+      NarrowProduct product(op, weights ? *weights : none);
+      if (product.rewrite(multipliesBytes))
+        noteFoldedWeights(getOperation(), product.summed);
+    }
     eraseDeadOps(getOperation());
   }
 
@@ -454,6 +477,6 @@ struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
 };
 } // namespace
 
-std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource &weights) {
-  return std::make_unique<NarrowProducts>(weights);
+std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource *weights, bool multipliesBytes) {
+  return std::make_unique<NarrowProducts>(weights, multipliesBytes);
 }

@@ -21,8 +21,8 @@ namespace ptc {
 /// FoldConstants that also reads weights of at most `maxBytes`, such as the
 /// parameters of a normalisation. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createFoldConstants(int64_t maxBytes, eval::WeightSource &weights);
-/// NarrowProducts that sums the columns of weights. The source outlives the pass.
-std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource &weights);
+/// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass.
+std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights, bool multipliesBytes);
 } // namespace ptc
 
 #endif // PTC_LOWERING_PASSES_PASSES_H

@@ -1,6 +1,8 @@
 //===- Patterns.cpp - questions that passes ask of prim values ------------===//
 #include "lowering/passes/Patterns.h"
+#include "ir/prim/WeightAttrs.h"
 #include "mlir/IR/Iterators.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -27,6 +29,15 @@ std::optional<double> prim::getSplat(Value value) {
 }
 
 bool prim::hasUses(Value value, unsigned count) { return countReaders(value) == count; }
+
+void prim::noteFoldedWeights(func::FuncOp function, ArrayRef<StringAttr> names) {
+  llvm::SetVector<Attribute> all;
+  if (auto before = function->getAttrOfType<ArrayAttr>(foldedWeightsAttr))
+    all.insert(before.begin(), before.end());
+  all.insert(names.begin(), names.end());
+  if (!all.empty())
+    function->setAttr(foldedWeightsAttr, ArrayAttr::get(function.getContext(), all.getArrayRef()));
+}
 
 void prim::eraseDeadOps(Operation *root) {
   root->walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {

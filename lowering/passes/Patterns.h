@@ -3,6 +3,7 @@
 #define PTC_LOWERING_PASSES_PATTERNS_H
 
 #include "ir/prim/Prim.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
 
 namespace ptc::prim {
@@ -15,6 +16,9 @@ std::optional<double> getSplat(mlir::Value value);
 
 /// Whether exactly `count` operands are `value`, those of optional taps aside.
 bool hasUses(mlir::Value value, unsigned count);
+
+/// Adds to the function's list of weights that constants were computed from: nothing may replace them at run time.
+void noteFoldedWeights(mlir::func::FuncOp function, llvm::ArrayRef<mlir::StringAttr> names);
 
 /// Erases ops without users or effects below `root`, last first.
 void eraseDeadOps(mlir::Operation *root);

@@ -33,7 +33,8 @@ bool FunctionLowering::isRecurrence(prim::LoopOp loop) {
   size_t ops = 0;
   for (Operation &op : loop.getBlock().without_terminator()) {
     bool isFixed = llvm::none_of(op.getResultTypes(), [&](Type type) { return changes(type, loop.getCounter()); });
-    if (op.getNumRegions() || op.getNumResults() == 0 || !isFixed || !isPure(&op) || ++ops > mostOps)
+    bool isKernelCode = !op.getNumRegions() && op.getNumResults() && isPure(&op) && !isa<prim::CallOp>(op);
+    if (!isKernelCode || !isFixed || ++ops > mostOps)
       return false;
   }
   return true;

@@ -94,7 +94,7 @@ static void close_all(ptc_model *model) {
   const ptc_rt_custom_code *code = model->descriptor->custom_code;
   custom_ops *own = model->custom_ops;
   for (uint32_t i = own->created; i-- > 0;)
-    if (own->ops[code->nodes[i].op]->destroy)
+    if (own->ops[code->nodes[i].op]->create && own->ops[code->nodes[i].op]->destroy)
       own->ops[code->nodes[i].op]->destroy(own->states[i]);
   for (uint32_t i = code->op_count; i-- > 0;)
     if (own->libraries[i])

@@ -118,6 +118,18 @@ class Results(ModelTest):
                 np.testing.assert_array_equal(results["looped"], x * np.float32(2) ** rounds)
                 np.testing.assert_array_equal(results["y"], x[x > 0] if which else x + np.float32(1))
 
+    def test_in_a_counted_loop(self):
+        """Such a loop of arithmetic alone is one kernel; calls stay launches of their own."""
+        body = helper.make_graph(
+            [node("Scale", ["s"], ["t"], factor=2.0), helper.make_node("Identity", ["keep"], ["again"])], "body",
+            [value("i", [], INT64), value("keep", [], TensorProto.BOOL), value("s", ["n"])],
+            [value("again", [], TensorProto.BOOL), value("t", ["n"])])
+        for rounds in (1, 9):
+            proto = model([helper.make_node("Loop", ["rounds", "", "x"], ["y"], body=body)], [value("x", ["n"])],
+                          [value("y", ["n"])], {"rounds": np.array(rounds)})
+            x = random(6)
+            np.testing.assert_array_equal(self.load(proto, "Scale")(x)["y"], x * np.float32(2) ** rounds)
+
     def test_threads_and_contexts(self):
         proto = model([node("Scale", ["x"], ["y"], factor=2.0)], [value("x", ["n"])], [value("y", ["n"])])
         library_path = self.compile(proto, *flags("Scale"))

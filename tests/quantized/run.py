@@ -226,6 +226,42 @@ class QuantizedTest(unittest.TestCase):
             self.check(model, [{"x": np.full((3, k), 255, np.uint8)}], grouped=True)
 
 
+    def test_other_weights(self):
+        """What knows the sums of a weight's columns does not take another; with weights that come later it knows none."""
+        rng, graph = np.random.default_rng(3), Graph()
+        w = bytes_of(rng, np.int8, (512, 64))
+        graph.initialisers.append(numpy_helper.from_array(w, "w"))
+        y = graph.add("MatMulInteger", ["x", "w", graph.constant(np.asarray(7, np.uint8))])
+        model = graph.model([("x", np.uint8, ["m", 512])], y, np.int32)
+        x, other = bytes_of(rng, np.uint8, (5, 512)), bytes_of(rng, np.int8, (512, 64))
+        for place in ("embed", "none"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "m.onnx"
+                onnx.save(model, path)
+                subprocess.run([PROGRAM, "compile", path, "-q", f"--weights={place}", "-o", path.with_suffix(".so")], check=True)
+                library = ptc.load(path.with_suffix(".so"), threads=1)
+                if place == "embed":
+                    with self.assertRaises((ptc.Error, KeyError, ValueError)):
+                        library.set_weight("w", other)
+                    continue
+                library.set_weight("w", other)
+                found = next(iter(library(x=x).values()))
+                np.testing.assert_array_equal(found, (x.astype(np.int32) - 7) @ other.astype(np.int32))
+
+    def test_sums_of_floats_do_not_wrap(self):
+        graph, k = Graph(), 40000
+        one = graph.constant(np.float32(0.01))
+        a = graph.add("DequantizeLinear", ["x", one, graph.constant(np.uint8(0))])
+        b = graph.add("DequantizeLinear", [graph.constant(np.full((k, 16), 255, np.uint8)), one, graph.constant(np.uint8(0))])
+        model = graph.model([("x", np.uint8, ["m", k])], graph.add("MatMul", [a, b]), np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(model, path)
+            subprocess.run([PROGRAM, "compile", path, "-q", "-o", path.with_suffix(".so")], check=True)
+            found = next(iter(ptc.load(path.with_suffix(".so"), threads=1)(x=np.full((3, k), 255, np.uint8)).values()))
+            np.testing.assert_allclose(found, 255.0 * 255.0 * k * 1e-4, rtol=1e-4)
+
+
 def main():
     global PROGRAM
     arguments = unittests.parse(__doc__)

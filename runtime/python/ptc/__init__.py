@@ -217,7 +217,8 @@ class Function:
         if bits < 8 and code != _dtypes.BOOL:
             count = int(np.prod(shape, dtype=np.int64))
             return _values.Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
-        return _values.Buffer(value._type, shape, np.empty(shape, _dtypes.numpy_type(code, bits)))
+        size = [max(extent, 0) for extent in shape]  # a negative one fails a guard of the run, which says why
+        return _values.Buffer(value._type, shape, np.empty(size, _dtypes.numpy_type(code, bits)))
 
     def _result(self, value, buffer, tensor):
         code, bits = value._type
