@@ -39,3 +39,10 @@ def run_folder(folder, description):
     arguments = parse(description)
     models.PTC = arguments.build / "bin" / "ptc"
     return run(arguments, lambda loader: loader.discover(str(folder)))
+
+
+def run_class(cases, description):
+    """The whole of a suite that is one class, whose attribute `program` is ptc."""
+    arguments = parse(description)
+    cases.program = arguments.build / "bin" / "ptc"
+    return run(arguments, lambda loader: loader.loadTestsFromTestCase(cases))

@@ -25,6 +25,8 @@ public:
       return checkElementwise();
     if (Misfit misfit = checkAxis())
       return misfit;
+    if (Misfit misfit = checkElementTypes())
+      return misfit;
     using Check = Misfit (PrimCheck::*)();
     Check check = llvm::StringSwitch<Check>(op->getName().stripDialect())
                       .Cases({"gather_elements", "scatter_elements"}, &PrimCheck::checkElements)
@@ -36,6 +38,7 @@ public:
                       .Cases({"window_reduce", "convolution"}, &PrimCheck::checkWindows)
                       .Cases({"matmul", "attention", "nms"}, &PrimCheck::checkMatrices)
                       .Case("loop", &PrimCheck::checkSegments)
+                      .Case("bind", &PrimCheck::checkBind)
                       .Default(nullptr);
     return check ? (this->*check)() : std::nullopt;
   }
@@ -80,6 +83,27 @@ private:
     if (axis && (*axis < 0 || *axis >= most))
       return say("the axis " + Twine(*axis) + " is out of range for rank " + Twine(most));
     return std::nullopt;
+  }
+
+  /// What moves elements or adds them up gives elements of the same type.
+  Misfit checkElementTypes() {
+    bool keeps =
+        llvm::StringSwitch<bool>(op->getName().stripDialect())
+            .Cases({"broadcast", "reshape", "slice", "pad", "sort", "window_reduce", "convolution", "attention"}, true)
+            .Default(false);
+    if (!keeps || !operands() || !op->getNumResults())
+      return std::nullopt;
+    if (prim::getElementType(op->getResult(0)) != element(0))
+      return say("its result has another element type than its operand");
+    bool multiplies = op->getName().stripDialect() == "convolution";
+    return multiplies && operands() > 1 && element(1) != element(0) ? say("its operands have different element types")
+                                                                    : std::nullopt;
+  }
+
+  Misfit checkBind() {
+    auto type = operands() ? dyn_cast<IntegerType>(element(0)) : IntegerType();
+    bool isIndex = type && type.isSigned() && type.getWidth() == 64;
+    return operands() && (rank(0) != 0 || !isIndex) ? say("what it binds is no scalar of int64") : std::nullopt;
   }
 
   Misfit checkElements() {
@@ -160,8 +184,7 @@ private:
       return std::nullopt;
     MLIRContext *context = op->getContext();
     Expr before = product(context, dims(0)), after = product(context, prim::getDims(op->getResult(0)));
-    if (element(0) != prim::getElementType(op->getResult(0)) ||
-        (before.isConstant() && after.isConstant() && before != after))
+    if (before.isConstant() && after.isConstant() && before != after)
       return say("its result has other elements");
     return std::nullopt;
   }

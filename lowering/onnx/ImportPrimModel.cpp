@@ -397,16 +397,30 @@ private:
     return readMetadata() && checkSymbols();
   }
 
-  /// Every symbol that occurs is one of the entry's or bound by an op, and that before it is used.
+  bool isName(StringRef symbol) {
+    Expr expr = Expr::parse(&context, symbol);
+    return expr && expr.isSymbol(symbol);
+  }
+
+  /// Every symbol that occurs is a dim of an input or bound by an op, and that before it is used.
   bool checkSymbols() {
     llvm::StringSet<> known;
-    for (NamedAttribute symbol : entry->getAttrOfType<DictionaryAttr>(prim::symbolsAttr))
-      known.insert(symbol.getName());
+    for (Type type : entry.getArgumentTypes())
+      if (isa<RankedTensorType>(type))
+        for (Expr dim : prim::getDims(type))
+          if (dim.isSymbol())
+            known.insert(dim.getSymbol());
+    std::string wrong;
     entry.walk([&](Operation *op) {
       if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
-        binder.forEachBinding([&](StringRef symbol, Expr, bool) { known.insert(symbol); });
+        binder.forEachBinding([&](StringRef symbol, Expr, bool) {
+          known.insert(symbol);
+          wrong = isName(symbol) ? wrong : symbol.str();
+        });
       prim::walkSymbols(op, [&](StringRef symbol) { used.insert(symbol); });
     });
+    if (!wrong.empty())
+      return fail(loc, "what binds '", wrong, "' does not bind the name of a symbol");
     for (const auto &symbol : used)
       if (!known.contains(symbol.getKey()))
         return fail(loc, "nothing says what the symbol '", symbol.getKey(), "' is");

@@ -18,8 +18,9 @@
 // transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose sums
 // might wrap.
 //
-// A weight whose columns are summed has become part of the program: prim.folded_weights tells so, and it cannot be
-// replaced at run time. Without a weight source (weights that come at run time) nothing is summed.
+// A weight whose columns are summed, or whose values were looked at, has become part of the program:
+// prim.folded_weights tells so, and it cannot be replaced at run time. Without a weight source (weights that come at
+// run time) nothing is summed.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
@@ -63,7 +64,7 @@ struct NarrowProduct {
 
   bool rewrite(bool multipliesBytes);
 
-  SmallVector<StringAttr> summed; // names of the weights that are part of constants now
+  SmallVector<StringAttr> folded; // names of the weights that constants may have been computed from
 
 private:
   void noteWeights(Value value);
@@ -237,6 +238,7 @@ std::optional<SmallVector<int64_t>> NarrowProduct::knownIntegers(const Parameter
     llvm::consumeError(tensor.takeError());
     return std::nullopt;
   }
+  noteWeights(parameter.value);
   SmallVector<int64_t> values;
   for (int64_t i = 0; i < count; ++i)
     values.push_back(tensor->getInt(parameter.isScalar() ? 0 : i));
@@ -253,8 +255,9 @@ static std::optional<int64_t> countTerms(Operation *op) {
 
 bool NarrowProduct::isNarrow(const Quantized &lhs, const Quantized &rhs) {
   std::optional<int64_t> terms = countTerms(op);
-  if (!terms || (lhs.scale.value && *terms > mostTerms) || !isConstant(rhs.q) || !lhs.zero.isScalar() ||
-      !lhs.scale.isScalar())
+  if (!terms || !isConstant(rhs.q) || !lhs.zero.isScalar() || !lhs.scale.isScalar())
+    return false;
+  if (lhs.scale.value && (*terms > mostTerms || !isByte(lhs) || !isByte(rhs)))
     return false;
   for (const Parameter &parameter : {rhs.zero, rhs.scale})
     if (!parameter.isScalar() && parameter.axis != rhsAxis())
@@ -339,7 +342,7 @@ Value NarrowProduct::multiply(Value lhs, Value rhs, bool isPadded) {
 /// The weights that a constant value was computed from.
 void NarrowProduct::noteWeights(Value value) {
   if (auto weight = value.getDefiningOp<WeightOp>())
-    summed.push_back(b.getStringAttr(weight.getRef().getName()));
+    folded.push_back(b.getStringAttr(weight.getRef().getName()));
   for (Value operand : value.getDefiningOp()->getOperands())
     noteWeights(operand);
 }
@@ -351,11 +354,10 @@ std::optional<SmallVector<int64_t>> NarrowProduct::columnSums(Value q) {
     llvm::consumeError(tensor.takeError());
     return std::nullopt;
   }
-  int64_t columns = tensor->getDim(rhsAxis()), terms = columns ? tensor->getNumElements() / columns : 0;
+  int64_t columns = tensor->getDim(rhsAxis()), terms = *countTerms(op);
   SmallVector<int64_t> sums(columns, 0);
-  for (int64_t outer = 0, at = 0; outer < (convolution ? columns : terms); ++outer)
-    for (int64_t inner = 0; inner < (convolution ? terms : columns); ++inner, ++at)
-      sums[convolution ? outer : inner] += tensor->getInt(at);
+  for (int64_t at = 0, count = tensor->getNumElements(); at < count; ++at)
+    sums[convolution ? at / terms : at % columns] += tensor->getInt(at);
   noteWeights(q);
   return sums;
 }
@@ -468,7 +470,7 @@ struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
     for (Operation *op : products) {
       NarrowProduct product(op, weights ? *weights : none);
       if (product.rewrite(multipliesBytes))
-        noteFoldedWeights(getOperation(), product.summed);
+        noteFoldedWeights(getOperation(), product.folded);
     }
     eraseDeadOps(getOperation());
   }

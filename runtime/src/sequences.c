@@ -176,7 +176,7 @@ int32_t ptc_rt_sequence_concat_dims(ptc_rt_call *call, uint32_t site, void *cons
 int32_t ptc_rt_sequence_concat(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
   (void)call, (void)site;
   const ptc_rt_sequence *sequence = *(ptc_rt_sequence **)buffers[0];
-  int64_t axis = numbers[1], isNew = numbers[2], outer = 1, row = 0;
+  int64_t axis = numbers[1], outer = 1, row = 0;
   const ptc_rt_item *first = &sequence->items[0];
   size_t bytes = (size_t)ptc_rt_inner_bytes(first->dtype);
   for (int64_t d = 0; d < axis; d++)
@@ -185,7 +185,6 @@ int32_t ptc_rt_sequence_concat(ptc_rt_call *call, uint32_t site, void *const *bu
     return 0;
   for (int64_t i = 0; i < sequence->count; i++)
     row += sequence->items[i].count / outer;
-  (void)isNew;
   int64_t place = 0;
   for (int64_t i = 0; i < sequence->count; i++) {
     int64_t part = sequence->items[i].count / outer;

@@ -19,7 +19,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python")]
 import ptc  # noqa: E402
 import unittests  # noqa: E402
 
-PROGRAM = None  # the command; main sets it
 LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni-bf16"]  # the last if there are byte products
 ELEMENT = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8,
            np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
@@ -63,7 +62,7 @@ class QuantizedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "m.onnx"
             onnx.save(model, path)
-            command = [PROGRAM, "compile", path, "-q", "-j1", "--cpu=x86-64-v2,auto", "-o", path.with_suffix(".so")]
+            command = [self.program, "compile", path, "-q", "-j1", "--cpu=x86-64-v2,auto", "-o", path.with_suffix(".so")]
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             levels = json.loads(path.with_suffix(".json").read_text())["levels"]
@@ -238,7 +237,7 @@ class QuantizedTest(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "m.onnx"
                 onnx.save(model, path)
-                subprocess.run([PROGRAM, "compile", path, "-q", f"--weights={place}", "-o", path.with_suffix(".so")], check=True)
+                subprocess.run([self.program, "compile", path, "-q", f"--weights={place}", "-o", path.with_suffix(".so")], check=True)
                 library = ptc.load(path.with_suffix(".so"), threads=1)
                 if place == "embed":
                     with self.assertRaises((ptc.Error, KeyError, ValueError)):
@@ -257,17 +256,10 @@ class QuantizedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "m.onnx"
             onnx.save(model, path)
-            subprocess.run([PROGRAM, "compile", path, "-q", "-o", path.with_suffix(".so")], check=True)
+            subprocess.run([self.program, "compile", path, "-q", "-o", path.with_suffix(".so")], check=True)
             found = next(iter(ptc.load(path.with_suffix(".so"), threads=1)(x=np.full((3, k), 255, np.uint8)).values()))
             np.testing.assert_allclose(found, 255.0 * 255.0 * k * 1e-4, rtol=1e-4)
 
 
-def main():
-    global PROGRAM
-    arguments = unittests.parse(__doc__)
-    PROGRAM = arguments.build / "bin" / "ptc"
-    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(QuantizedTest))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittests.run_class(QuantizedTest, __doc__))

@@ -16,7 +16,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python")]
 import ptc  # noqa: E402
 import unittests  # noqa: E402
 
-PROGRAM = None  # the command; main sets it
 FLOAT, DOUBLE, INT32, BOOL = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.BOOL
 
 
@@ -50,7 +49,7 @@ class RandomTest(unittest.TestCase):
         weights = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
         graph = helper.make_graph(nodes, "test", values, results, weights)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), self.folder / "m.onnx")
-        command = [PROGRAM, "compile", self.folder / "m.onnx", "-o", self.folder / "m.so", "-q"]
+        command = [self.program, "compile", self.folder / "m.onnx", "-o", self.folder / "m.so", "-q"]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.folder / "m.so"
@@ -128,12 +127,5 @@ class RandomTest(unittest.TestCase):
         self.assertTrue(result["mask"].all())
 
 
-def main():
-    global PROGRAM
-    arguments = unittests.parse(__doc__)
-    PROGRAM = arguments.build / "bin" / "ptc"
-    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(RandomTest))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittests.run_class(RandomTest, __doc__))

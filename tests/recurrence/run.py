@@ -18,7 +18,6 @@ import models  # noqa: E402
 import ptc  # noqa: E402
 import unittests  # noqa: E402
 
-PROGRAM = None  # the command; main sets it
 SIZES = [(1, 1), (2, 3), (7, 1), (5, 9), (33, 2)]
 LBR = "linear_before_reset"
 TWO = {"direction": "bidirectional"}
@@ -57,7 +56,7 @@ class RecurrenceTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         path = Path(folder.name) / "m.onnx"
         onnx.save(model, path)
-        command = [PROGRAM, "compile", path, "-o", path.with_suffix(".so"), "-q", *flags]
+        command = [self.program, "compile", path, "-o", path.with_suffix(".so"), "-q", *flags]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         kernels = json.loads(path.with_suffix(".json").read_text())["kernels"]
@@ -178,12 +177,5 @@ for case, settings in CASES.items():
     setattr(RecurrenceTest, f"test_{case}", lambda self, name=case, row=settings: self.check_case(name, row))
 
 
-def main():
-    global PROGRAM
-    arguments = unittests.parse(__doc__)
-    PROGRAM = arguments.build / "bin" / "ptc"
-    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(RecurrenceTest))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittests.run_class(RecurrenceTest, __doc__))

@@ -17,7 +17,6 @@ import cases  # noqa: E402
 import ptc  # noqa: E402
 import unittests  # noqa: E402
 
-PROGRAM = None  # the command; main sets it
 
 
 class RegionsTest(unittest.TestCase):
@@ -32,7 +31,7 @@ class RegionsTest(unittest.TestCase):
     def compile(self, text):
         model = onnx.parser.parse_model(cases.HEADER + text)
         onnx.save(model, self.path)
-        command = [PROGRAM, "compile", self.path, "-o", self.path.with_suffix(".so"), "-q"]
+        command = [self.program, "compile", self.path, "-o", self.path.with_suffix(".so"), "-q"]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return model, ptc.load(self.path.with_suffix(".so"), threads=2)
@@ -70,12 +69,5 @@ for title, values in cases.IMPOSSIBLE.items():
     add(title, "check_impossible", values)
 
 
-def main():
-    global PROGRAM
-    arguments = unittests.parse(__doc__)
-    PROGRAM = arguments.build / "bin" / "ptc"
-    return unittests.run(arguments, lambda loader: loader.loadTestsFromTestCase(RegionsTest))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittests.run_class(RegionsTest, __doc__))
