@@ -5,11 +5,12 @@
     python tests/prim_models/run.py --filter 'node/test_loop'
 
 Each case is compiled as it is, and by way of a model of primitives, which onnx's own checker has to accept. What does not
-compile as it is counts as skipped. A written model that is damaged must be refused, or compile; it must not crash.
+compile as it is counts as skipped. A written model that is damaged or edited must be refused, or compile; it must not crash.
 """
 
 import argparse
 import concurrent.futures
+import copy
 import multiprocessing
 import os
 import random
@@ -26,6 +27,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "conformance"), str(HERE.parents[1] / "models")]
 
+import edits  # noqa: E402
 import execute  # noqa: E402
 import models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -43,6 +45,7 @@ ALWAYS = re.compile(r"node/test_(loop11|loop16_seq_none|if_seq|if|scan9_sum|nonz
                     r"|topk|top_k|gathernd_example_float32|scatternd_add|einsum_batch_diagonal|maxpool_2d_dilations)$")
 REAL = ("ppocr-cls", "silero-vad")  # the second one has If, LSTM and dims of its own
 SKIPPED = "skipped"
+EDITS, LARGEST = 4, 1 << 20  # edited models for each, unless it is large in bytes
 
 
 def through_prims(program, kept):
@@ -79,26 +82,36 @@ def run_both(first, second, sets):
     return [PASS, "", ""]
 
 
-def damage(program, prims, seed):
-    """The written model with one byte changed, or cut off: compiled or refused."""
-    draw = random.Random(seed)
-    bytes_ = bytearray(prims.read_bytes())
+def broken(prims, draw):
+    """The written model as a file that is cut off, twice one with a byte changed, and as models that are edited: what was
+    done, and the bytes."""
+    content = prims.read_bytes()
     for attempt in range(3):
-        broken = bytearray(bytes_)
-        place = draw.randrange(len(broken))
-        if attempt == 0:
-            del broken[place:]
-        else:
-            broken[place] = draw.randrange(256)
-        path = prims.with_name(f"broken{attempt}.onnx")
-        path.write_bytes(broken)
+        place = draw.randrange(len(content))
+        rest = bytes([draw.randrange(256)]) + content[place + 1 :] if attempt else b""
+        yield f"byte {place} changed" if attempt else f"cut off at {place}", content[:place] + rest
+    model = onnx.load(prims)
+    for _ in range(EDITS if len(content) < LARGEST else 0):
+        edited = copy.deepcopy(model)
+        text = edits.edit(edited, draw)
+        yield text, edited.SerializeToString()
+
+
+def damage(program, prims, case, kept):
+    """Compiles what is broken; it is kept where that crashes."""
+    for number, (text, content) in enumerate(broken(prims, random.Random(zlib.crc32(case.name.encode())))):
+        path = prims.with_name("broken.onnx")
+        path.write_bytes(content)
         outcome = execute.compile_model(program, path, path.with_suffix(".so"), ["-j1"])
         if outcome and outcome.cause in ("compile-crash", "compile-timeout", "exit-70"):
-            return Outcome(FAILED, "damaged", f"byte {place}, attempt {attempt}: {outcome.cause} {outcome.text[:300]}")
+            kept.mkdir(parents=True, exist_ok=True)
+            place = kept / f"{case.name.replace('/', '-')}-{number}.onnx"
+            place.write_bytes(content)
+            return Outcome(FAILED, "damaged", f"{text}: {outcome.cause} {outcome.text[:300]} ({place})")
     return None
 
 
-def check_case(case, program, damaged):
+def check_case(case, program, kept_in):
     try:
         sets = [tuple([suite.read(path) for path in side] for side in pair) for pair in case.sets]
         pin = bool(sets) and not case.is_free
@@ -112,8 +125,8 @@ def check_case(case, program, damaged):
             except execute.Refused as refused:
                 return case, Outcome(SKIPPED if number == 0 else FAILED, refused.outcome.cause, refused.outcome.text)
         outcome = execute.isolated(run_both, *prepared, sets)
-        if outcome.word == PASS and damaged:
-            outcome = damage(program, kept[-1], zlib.crc32(case.name.encode())) or outcome
+        if outcome.word == PASS:
+            outcome = damage(program, kept[-1], case, kept_in) or outcome
         return case, outcome
     except Exception as error:
         return case, Outcome(FAILED, "harness", f"{type(error).__name__}: {error}")
@@ -127,6 +140,24 @@ def official(args):
         return cases
     return [case for case in cases if ALWAYS.match(case.name) or
             (case.suite != "light" and zlib.crc32(case.name.encode()) % SAMPLE == 0)]
+
+
+def check_edits(program):
+    """Outcomes of the edits whose sentences are known."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, prims, path = (Path(folder) / name for name in ("source.onnx", "prims.onnx", "edited.onnx"))
+        onnx.save(edits.source(), source)
+        if outcome := execute.compile_model(program, source, prims, [], emit="onnx:prim"):
+            return [("edits", outcome)]
+        written, found = onnx.load(prims), []
+        for name, (change, sentence) in edits.KNOWN.items():
+            edited = copy.deepcopy(written)
+            change(edited)
+            onnx.save(edited, path)
+            done = subprocess.run([program, "check", path, "--color=never"], capture_output=True, text=True)
+            is_refused = done.returncode == 3 and "error[PTC0219]" in done.stderr and sentence in done.stderr
+            found.append((name, Outcome(PASS, "", "") if is_refused else Outcome(FAILED, f"exit {done.returncode}", done.stderr)))
+        return found
 
 
 def check_real(row, args):
@@ -168,12 +199,16 @@ def main():
     results = []
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-        futures = [pool.submit(check_case, case, program, True) for case in official(args)]
+        futures = [pool.submit(check_case, case, program, args.build / "tests" / "prim_models") for case in official(args)]
         for future in concurrent.futures.as_completed(futures):
             case, outcome = future.result()
             results.append((case, outcome))
             if args.verbose or outcome.word == FAILED:
                 print(f"{case.name}: {outcome.word} {outcome.cause} {outcome.text.strip()[:400]}", flush=True)
+    for name, outcome in () if args.filter else check_edits(program):
+        results.append((name, outcome))
+        if args.verbose or outcome.word != PASS:
+            print(f"{name}: {outcome.word} {outcome.cause} {outcome.text.strip()[:400]}", flush=True)
     for row in () if args.filter else sources.rows():
         if row["name"] in REAL or args.all:
             outcome = check_real(row, args)

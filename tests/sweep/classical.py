@@ -362,14 +362,39 @@ def tree_classifier(d):
     if binary:
         return made
     scored, names = _transformed(made).oracle or (lambda v: oracles.by_onnxruntime(oracles.stand_in(made))), next(iter(labels.values()))
+    plain = Case(**{**made.__dict__, "attributes": attributes | {"post_transform": "NONE"}, "oracle": None})
 
-    def oracle(v):  # the label of the highest score, where onnxruntime asks of two classes whether the second has 0.5
-        scores = scored(v)[1]
-        raw = oracles.by_onnxruntime(oracles.stand_in(Case(**{**made.__dict__, "attributes": attributes | {"post_transform": "NONE"}})))[1]
-        return [np.array([names[i] for i in raw.argmax(1)], kind), scores]
+    def oracle(v):  # the label of the highest score
+        if classes == 2:
+            raw = _tree_scores(attributes, v)
+            return [np.array([names[i] for i in raw.argmax(1)], kind), _TRANSFORMED[attributes["post_transform"]](raw)]
+        raw = oracles.by_onnxruntime(oracles.stand_in(plain))[1]
+        return [np.array([names[i] for i in raw.argmax(1)], kind), scored(v)[1]]
 
     made.oracle = oracle
     return made
+
+
+_BRANCHES = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less, "BRANCH_GTE": np.greater_equal, "BRANCH_GT": np.greater, "BRANCH_EQ": np.equal,
+             "BRANCH_NEQ": np.not_equal}
+
+
+def _tree_scores(attributes, x):
+    """What the leaves of two classes add up to for each row, in f64; onnxruntime takes some such forests for binary ones."""
+    nodes = {key: i for i, key in enumerate(zip(attributes["nodes_treeids"], attributes["nodes_nodeids"]))}
+    weights = list(zip(*(attributes[f"class_{name}"] for name in ("treeids", "nodeids", "ids", "weights"))))
+    missing = attributes.get("nodes_missing_value_tracks_true", [0] * len(nodes))
+    scores = np.zeros((len(x), 2)) + attributes.get("base_values", 0)
+    for row, score in zip(x.astype(np.float32), scores):
+        for tree in dict.fromkeys(attributes["nodes_treeids"]):
+            node = 0
+            while (mode := attributes["nodes_modes"][i := nodes[tree, node]]) != "LEAF":
+                value = row[attributes["nodes_featureids"][i]]
+                is_true = missing[i] if np.isnan(value) and missing[i] else _BRANCHES[mode](value, np.float32(attributes["nodes_values"][i]))
+                node = attributes[f"nodes_{'true' if is_true else 'false'}nodeids"][i]
+            for _, _, target, weight in (w for w in weights if w[:2] == (tree, node)):
+                score[target] += np.float32(weight)
+    return scores
 
 
 @row("TreeEnsemble", ML)

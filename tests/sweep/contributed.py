@@ -1,6 +1,7 @@
 """com.microsoft: the operators of onnxruntime that ptc has. Simple ones against their formula in f64, others against onnxruntime."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,7 +55,11 @@ def activations(d):
         shape[-1] = 2 * d.integer(1, 9)
         x, bias = d.values(kind, shape, "tame"), d.values(kind, shape[-1:], "tame")
         half = shape[-1] // 2
-        return case(d, [x, bias], rule=COMPOSED, oracle=_wide(lambda v, b: (v + b)[..., :half] * erf((v + b)[..., half:])), results=_shaped(d, x))
+        formula = _wide(lambda v, b: (v + b)[..., :half] * erf((v + b)[..., half:]))
+        # Gelu's own, times the factor. Both are sums.
+        terms = lambda v, b: np.abs(v.astype(np.float64)) + np.abs(b.astype(np.float64))
+        reach = lambda v, b: terms(v, b)[..., :half] * np.maximum(1, terms(v, b)[..., half:])
+        return case(d, [x, bias], rule=replace(ACTIVATION, scale=reach), oracle=formula, results=_shaped(d, x))
     if d.operator == "QuickGelu":
         alpha = d.number(0.5, 2)
         return case(d, [x], {"alpha": alpha}, rule=ACTIVATION, oracle=_wide(lambda v: v / (1 + np.exp(-alpha * v))), results=_shaped(d, x))
@@ -286,14 +291,18 @@ def fused_gemm(d):
     rule = Rule(ulp=8, slack=64, scale="output", wide=True, zero=False)
     if d.operator == "GemmFastGelu":
         gelu = _gelu("tanh")
-        return case(d, [d.values(kind, [m, k], "tame"), d.values(kind, [k, n], "tame"), d.values(kind, [n], "tame")], rule=rule,
+        terms = lambda *v: (lambda x, w, b: np.maximum(1, x @ w + b))(*(np.abs(a.astype(np.float64)) for a in v))
+        return case(d, [d.values(kind, [m, k], "tame"), d.values(kind, [k, n], "tame"), d.values(kind, [n], "tame")], rule=replace(rule, slack=24, scale=terms),
                     oracle=_wide(lambda x, w, b: gelu(x @ w + b)), results=((kind, 2),))
     ta, tb, alpha, beta = d.integer(0, 1), d.integer(0, 1), d.number(-2, 2), d.number(-2, 2)
     name, function = _activation(d)
     formula = lambda x, y, c: function(alpha * (x.T if ta else x) @ (y.T if tb else y) + beta * c)
+    terms = lambda *v: (lambda x, y, c: np.maximum(1, abs(alpha) * ((x.T if ta else x) @ (y.T if tb else y)) + abs(beta) * c))(
+        *(np.abs(a.astype(np.float64)) for a in v))
     attributes = {"transA": ta, "transB": tb, "alpha": alpha, "beta": beta, "activation": name} | ({"activation_alpha": 0.1} if name == "LeakyRelu" else {})
     return case(d, [d.values(kind, [k, m] if ta else [m, k], "tame"), d.values(kind, [n, k] if tb else [k, n], "tame"),
-                    d.values(kind, d.choice([[n], [1, n], [m, n], [m, 1]]), "tame")], attributes, rule=rule, oracle=_wide(formula), results=((kind, 2),))
+                    d.values(kind, d.choice([[n], [1, n], [m, n], [m, 1]]), "tame")], attributes, rule=replace(rule, slack=24, scale=terms), oracle=_wide(formula),
+                results=((kind, 2),))
 
 
 @row("FusedConv NhwcConv NhwcFusedConv", MS)

@@ -135,7 +135,9 @@ def activation(d):
     if d.operator == "HardSwish":  # the reference evaluator takes 1/6 in f32, in f64 too
         return case(d, [d.values(kind, d.shape(), "special")], rule=ACTIVATION,
                     oracle=lambda x: (w := x.astype(np.float64)) * np.maximum(0, np.minimum(1, w / 6 + 0.5)))
-    if d.operator == "Gelu":  # onnxruntime takes the constants in f32, in f64 too
+    if d.operator == "Softsign":
+        return case(d, [d.values(kind, d.shape(), "special")], rule=ACTIVATION, oracle=lambda x: (w := x.astype(np.float64)) / (1 + np.abs(w)))
+    if d.operator == "Gelu":  # both oracles take the constants in f32, in f64 too
         attributes = {"approximate": d.choice(["none", "tanh"])}
         return case(d, [d.values(kind, d.shape(), "special")], attributes, rule=ACTIVATION, oracle=_gelu(attributes["approximate"]))
     return case(d, [d.values(kind, d.shape(), "special")], attributes, rule=ACTIVATION)
@@ -277,7 +279,8 @@ def extremes(d):
 def sums(d):
     kind = d.type("T")
     arrays = [d.values(kind, shape, "special") for shape in variadic_shapes(d)]
-    return case(d, arrays, rule=Rule(ulp=1, slack=4, scale="magnitude", wide=True, zero=False))
+    oracle = lambda *v: sum(a.astype(np.float64) for a in v) / (len(v) if d.operator == "Mean" else 1)
+    return case(d, arrays, rule=Rule(ulp=1, slack=4, scale="magnitude", wide=True, zero=False), oracle=oracle)
 
 
 @row("Where")

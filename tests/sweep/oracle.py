@@ -9,7 +9,7 @@ changed: it refuses opsets that are newer than itself.
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
@@ -95,9 +95,17 @@ def _in_place(case, array):
     return array.astype(case.stand_in) if case.stand_in and is_number else array
 
 
+def _attribute_in_place(case, value):
+    if not case.stand_in or not isinstance(value, onnx.TensorProto):
+        return value
+    array = numpy_helper.to_array(value)
+    return numpy_helper.from_array(array.astype(case.stand_in), value.name) if is_float(array.dtype) else value
+
+
 def stand_in(case):
     """The case as programs are asked: with its sizes, and in a type that they have."""
-    return Case(**{**case.__dict__, "open": {}, "results": _result_types(case), "inputs": [_in_place(case, array) for array in case.inputs]})
+    return Case(**{**case.__dict__, "open": {}, "results": _result_types(case), "inputs": [_in_place(case, array) for array in case.inputs],
+                   "attributes": {name: _attribute_in_place(case, value) for name, value in case.attributes.items()}})
 
 
 def _evaluate(case):

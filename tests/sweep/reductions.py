@@ -1,5 +1,7 @@
 """Reductions, scans, sorts, matrix products and normalisations."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from case import EXACT, Rule
@@ -187,7 +189,13 @@ def gemm(d):
         product = alpha * product if alpha != 1 else product
         return product if c is None else product + (beta * c if beta != 1 else c)
 
-    return case(d, [a, b, c], attributes, rule=_product_rule(kind), oracle=_wide(oracle),
+    def terms(a, b, c=None):  # the factors may be negative
+        a, b = (np.abs(v.astype(np.float64)) for v in (a, b))
+        product = abs(alpha) * ((a.T if ta else a) @ (b.T if tb else b))
+        return product if c is None else product + abs(beta) * np.abs(c.astype(np.float64))
+
+    rule = _product_rule(kind)
+    return case(d, [a, b, c], attributes, rule=replace(rule, scale=terms) if rule.scale else rule, oracle=_wide(oracle),
                 constants=constant(1) if d.often(0.4) else frozenset())
 
 
@@ -294,7 +302,7 @@ def batch_norm(d):
 @row("LRN")
 def lrn(d):
     x = d.values(d.type("T", FLOATS), d.shape(3, 4, zero=0), "tame")
-    size, alpha, beta, bias = d.choice([1, 3, 5]), d.number(0, 1), d.number(0.1, 1), d.number(0.5, 2)
+    size, alpha, beta, bias = d.choice([1, 2, 3, 4, 5]), d.number(0, 1), d.number(0.1, 1), d.number(0.5, 2)
 
     def oracle(v):
         v = v.astype(np.float64)
