@@ -11,8 +11,10 @@ namespace ptc {
 
 static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target,
                     eval::WeightSource &weights) {
-  constexpr int64_t foldedBytes = 1 << 20;     // larger results are weights, which stay out of the IR
-  passes.addPass(createSpecializeFunctions()); // first: variants fold what they alone know
+  constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
+  // First: equal sizes look equal to all that follows.
+  passes.addNestedPass<mlir::func::FuncOp>(createUnifySizes());
+  passes.addPass(createSpecializeFunctions()); // before folding: variants fold what they alone know
   // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr, !target.runsOnDevice));

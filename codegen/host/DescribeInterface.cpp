@@ -4,6 +4,7 @@
 #include "runtime/include/ptc/abi.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <algorithm>
 
@@ -121,8 +122,11 @@ Function functionOf(const HostFunction &host) {
   return function;
 }
 
-/// As a person writes it: lt(batch, 65) is "batch <= 64".
+/// As a person writes it: lt(batch, 65) is "batch <= 64", the greatest of several conditions "one or the other".
 std::string guardText(Expr guard) {
+  auto isCondition = [](Expr e) { return e.getKind() == ExprKind::Lt || e.getKind() == ExprKind::Eq; };
+  if (guard.getKind() == ExprKind::Max && llvm::all_of(guard.getOperands(), isCondition))
+    return llvm::join(llvm::map_range(guard.getOperands(), guardText), " or ");
   if (guard.getKind() != ExprKind::Lt && guard.getKind() != ExprKind::Eq)
     return guard.str() + " != 0";
   SmallVector<Expr, 4> sides = guard.getOperands();

@@ -68,8 +68,10 @@ class Outliner {
 public:
   Outliner(ModuleOp module) : module(module), moduleBuilder(OpBuilder::atBlockBegin(module.getBody())) {}
 
-  void outline(FusedOp fused, const SymbolRanges &symbols) {
+  void outline(FusedOp fused, SymbolRanges symbols) {
     SharedOffsets offsets = shareOffsets(fused, symbols);
+    for (const auto &[name, value] : offsets)
+      symbols[name] = value.range(symbols);
     SmallVector<std::string> names = collectSymbols(fused);
     replace(fused, takeLocals(fused, symbols), int64_t(fused.getParallel()), names, offsets);
   }

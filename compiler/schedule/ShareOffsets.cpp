@@ -97,6 +97,53 @@ Expr withOperands(Expr e, ArrayRef<Expr> operands) {
   }
 }
 
+bool isChoice(Expr e) {
+  return llvm::is_contained({ExprKind::Max, ExprKind::Select, ExprKind::Lt, ExprKind::Eq}, e.getKind()) &&
+         isOfSymbols(e);
+}
+
+Attribute mapExprs(Attribute attribute, function_ref<Expr(Expr)> map) {
+  if (auto expr = dyn_cast<ExprAttr>(attribute))
+    return map(expr);
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
+    return attribute;
+  SmallVector<Attribute> elements;
+  for (Attribute element : list)
+    elements.push_back(map(Expr(cast<ExprAttr>(element))));
+  return ArrayAttr::get(attribute.getContext(), elements);
+}
+
+void mapExprs(Operation *group, function_ref<Expr(Expr)> map) {
+  group->walk([&](Operation *op) {
+    for (NamedAttribute attribute : llvm::to_vector(op->getAttrs()))
+      op->setAttr(attribute.getName(), mapExprs(attribute.getValue(), map));
+  });
+}
+
+std::string nextName(const SharedOffsets &shared) {
+  return "+" + std::to_string(shared.size()); // no symbol of a model is called so
+}
+
+/// `e` with symbols for its choices.
+Expr shareChoices(Expr e, const SymbolRanges &symbols, SharedOffsets &shared) {
+  if (e.isConstant() || e.isSymbol())
+    return e;
+  if (isChoice(e) && e.range(symbols).min >= 0) {
+    auto *known = llvm::find_if(shared, [&](const auto &pair) { return pair.second == e; });
+    std::string name = known == shared.end() ? nextName(shared) : known->first;
+    if (known == shared.end())
+      shared.push_back({name, e});
+    return Expr::symbol(e.getContext(), name);
+  }
+  SmallVector<Expr> operands;
+  for (Expr operand : e.getOperands())
+    operands.push_back(shareChoices(operand, symbols, shared));
+  if (e.getKind() == ExprKind::Add)
+    return llvm::accumulate(llvm::drop_begin(operands), operands[0], [](Expr a, Expr b) { return a + b; });
+  return e.getKind() == ExprKind::Mul ? product(e.getContext(), operands) : withOperands(e, operands);
+}
+
 class OffsetSharing {
 public:
   OffsetSharing(Operation *group, const SymbolRanges &symbols) : group(group), symbols(symbols) {
@@ -109,19 +156,15 @@ public:
     });
   }
 
-  SharedOffsets run() {
+  void run(SharedOffsets &shared) {
     while (leaveUsed())
       ;
-    SharedOffsets shared;
+    size_t before = shared.size();
     for (const WeightedSum &sum : sums)
       if (!sum.empty() && !places.contains(sum.front().first))
         share(sum, shared);
-    if (!shared.empty())
-      group->walk([&](Operation *op) {
-        for (NamedAttribute attribute : llvm::to_vector(op->getAttrs()))
-          op->setAttr(attribute.getName(), mapExprs(attribute.getValue(), [&](Expr e) { return rewrite(e); }));
-      });
-    return shared;
+    if (shared.size() > before)
+      mapExprs(group, [&](Expr e) { return rewrite(e); });
   }
 
 private:
@@ -131,18 +174,6 @@ private:
     int64_t weight;
     bool isFirst; // stands for the whole sum
   };
-
-  static Attribute mapExprs(Attribute attribute, function_ref<Expr(Expr)> map) {
-    if (auto expr = dyn_cast<ExprAttr>(attribute))
-      return map(expr);
-    auto list = dyn_cast<ArrayAttr>(attribute);
-    if (!list || list.empty() || !isa<ExprAttr>(list[0]))
-      return attribute;
-    SmallVector<Attribute> elements;
-    for (Attribute element : list)
-      elements.push_back(map(Expr(cast<ExprAttr>(element))));
-    return ArrayAttr::get(attribute.getContext(), elements);
-  }
 
   void use(Expr e) {
     e.walkSymbols([&](StringRef symbol) { used.insert(symbol); });
@@ -213,7 +244,7 @@ private:
   void share(const WeightedSum &sum, SharedOffsets &shared) {
     int64_t factor;
     Expr whole = normalized(sum, factor);
-    shared.push_back({"+" + std::to_string(shared.size()), whole}); // no symbol of a model is called so
+    shared.push_back({nextName(shared), whole});
     Expr symbol = Expr::symbol(whole.getContext(), shared.back().first);
     for (auto [atom, weight] : sum)
       places[atom] = {symbol, weight / factor, atom == sum.front().first};
@@ -257,5 +288,8 @@ private:
 } // namespace
 
 SharedOffsets loop::shareOffsets(Operation *group, const SymbolRanges &symbols) {
-  return OffsetSharing(group, symbols).run();
+  SharedOffsets shared;
+  mapExprs(group, [&](Expr e) { return shareChoices(e, symbols, shared); });
+  OffsetSharing(group, symbols).run(shared);
+  return shared;
 }

@@ -67,17 +67,15 @@ DictionaryAttr pinRanges(DictionaryAttr symbols, const Pins &pins) {
 }
 
 /// The original's guards where they do not hold anyway, then `symbol == size` for each pin.
-LogicalResult setGuards(func::FuncOp variant, const Pins &pins) {
+LogicalResult setGuards(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
   MLIRContext *context = variant.getContext();
   SymbolRanges ranges = prim::getSymbolRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
   SmallVector<Expr> guards;
-  auto original = variant->getAttrOfType<ArrayAttr>(prim::guardsAttr);
-  auto general = variant->getParentOfType<ModuleOp>().lookupSymbol(
-      variant->getAttrOfType<FlatSymbolRefAttr>(prim::variantOfAttr).getAttr());
-  for (auto [number, guard] : llvm::enumerate(original ? prim::getExprs(original) : SmallVector<Expr>())) {
+  auto copied = variant->getAttrOfType<ArrayAttr>(prim::guardsAttr);
+  for (auto [number, guard] : llvm::enumerate(copied ? prim::getExprs(copied) : SmallVector<Expr>())) {
     Expr condition = guard.simplify(ranges);
     if (condition.isConstant(0)) {
-      Expr asWritten = prim::getExprs(general->getAttrOfType<ArrayAttr>(prim::guardsAttr))[number];
+      Expr asWritten = prim::getExprs(original->getAttrOfType<ArrayAttr>(prim::guardsAttr))[number];
       diagnose(UnknownLoc::get(context), DiagId::BadShapeOption, "--bucket " + prim::getVariantName(variant),
                "the model needs " + asWritten.str() + " to hold, which it does not at this size");
       return failure();
@@ -91,7 +89,7 @@ LogicalResult setGuards(func::FuncOp variant, const Pins &pins) {
   return success();
 }
 
-LogicalResult makeVariant(func::FuncOp variant, const Pins &pins) {
+LogicalResult makeVariant(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
   prim::substituteSymbols(variant, [&](StringRef symbol) -> Expr {
     for (NamedAttribute pin : pins)
       if (pin.getName() == symbol)
@@ -100,7 +98,7 @@ LogicalResult makeVariant(func::FuncOp variant, const Pins &pins) {
   });
   variant->setAttr(prim::symbolsAttr, pinRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr), pins));
   variant->setAttr(prim::pinsAttr, DictionaryAttr::get(variant.getContext(), pins));
-  return setGuards(variant, pins);
+  return setGuards(variant, original, pins);
 }
 
 struct SpecializeFunctions : ptc::impl::SpecializeFunctionsBase<SpecializeFunctions> {
@@ -112,16 +110,18 @@ struct SpecializeFunctions : ptc::impl::SpecializeFunctionsBase<SpecializeFuncti
       if (!buckets)
         continue;
       function->removeAttr(prim::bucketsAttr);
-      Block::iterator behind = std::next(function->getIterator());
+      auto general = function->getAttrOfType<FlatSymbolRefAttr>(prim::variantOfAttr);
+      // What is for fewer sizes is tried before what is for more.
+      Block::iterator place = general ? function->getIterator() : std::next(function->getIterator());
       for (const Pins &pins : combine(buckets)) {
         func::FuncOp variant = function.clone();
         std::string name = function.getName().str();
         for (NamedAttribute pin : pins)
           name += "_" + pin.getName().str() + "_" + std::to_string(sizeOf(pin));
         variant.setName(name);
-        variant->setAttr(prim::variantOfAttr, FlatSymbolRefAttr::get(function));
-        table.insert(variant, behind);
-        isMade &= succeeded(makeVariant(variant, pins)); // all are tried, so that all problems are told
+        variant->setAttr(prim::variantOfAttr, general ? general : FlatSymbolRefAttr::get(function));
+        table.insert(variant, place);
+        isMade &= succeeded(makeVariant(variant, function, pins)); // all are tried, so that all problems are told
       }
     }
     if (!isMade)

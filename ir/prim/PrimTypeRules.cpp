@@ -89,7 +89,8 @@ LogicalResult BroadcastOp::verify() {
     if (axis <= last || axis >= int64_t(to.size()))
       return emitOpError("axes must ascend within the result's rank");
     last = axis;
-    if (!dim.isConstant(1) && dim != to[axis])
+    bool isOpen = !dim.isConstant() || !to[axis].isConstant(); // it is 1 or the result's when the program runs
+    if (!isOpen && !dim.isConstant(1) && dim != to[axis])
       return emitOpError("stretches dim ") << dim.str() << " to " << to[axis].str();
   }
   return success();

@@ -10,9 +10,11 @@ using namespace ptc;
 std::string prim::getVariantName(Operation *function) {
   std::string name;
   if (auto pins = function->getAttrOfType<DictionaryAttr>(pinsAttr))
-    for (NamedAttribute pin : pins)
-      name += (name.empty() ? "" : ",") + pin.getName().str() + "=" +
-              std::to_string(cast<IntegerAttr>(pin.getValue()).getInt());
+    for (NamedAttribute pin : pins) {
+      auto size = dyn_cast<IntegerAttr>(pin.getValue());
+      std::string value = size ? std::to_string(size.getInt()) : Expr(cast<ExprAttr>(pin.getValue())).str();
+      name += (name.empty() ? "" : ",") + pin.getName().str() + "=" + value;
+    }
   return name;
 }
 

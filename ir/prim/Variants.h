@@ -17,10 +17,11 @@ namespace ptc::prim {
 inline constexpr llvm::StringLiteral bucketsAttr = "prim.buckets";
 /// On a function or program: the one whose variant it is.
 inline constexpr llvm::StringLiteral variantOfAttr = "prim.variant_of";
-/// Beside it: symbol -> the only size (i64) that the variant is for. They are constants inside of it.
+/// Beside it: what is known of sizes in the variant alone. Symbol -> its only size (i64), or expression -> what it is
+/// equal to (i64 or expression).
 inline constexpr llvm::StringLiteral pinsAttr = "prim.pins";
 
-/// "batch=1,seq=128"; empty for what is no variant.
+/// "batch=1,seq=128", "mask_0=batch"; empty for what is no variant.
 std::string getVariantName(mlir::Operation *function);
 
 /// Replaces symbols in the attributes of `root` and of all ops in it, and in the types of their values. `map` answers

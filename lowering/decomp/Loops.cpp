@@ -456,7 +456,13 @@ private:
   SmallVector<bool> isUnwrapped; // of each state: optional, where the rounds give what is there
 };
 
-std::optional<Values> build(NodeContext &n, const LoopForm &form, Body body) {
+std::optional<Values> build(NodeContext &n, const LoopForm &form, Body importRound) {
+  auto body = [&](Expr round, ArrayRef<Value> states, ArrayRef<Value> elements) {
+    n.shapes.rounds.push_back(round);
+    std::optional<Values> results = importRound(round, states, elements);
+    n.shapes.rounds.pop_back();
+    return results;
+  };
   std::optional<int64_t> count = form.trips && !form.limit ? form.trips.asConstant() : std::nullopt;
   if (count && *count > 0 && *count <= fewRounds)
     if (std::optional<Values> unrolled = unroll(n, form, *count, body); unrolled || n.hasFailed())

@@ -77,7 +77,15 @@ static Value elementOf(NodeContext &n, Value x, int64_t index) {
 
 std::optional<Values> NodeContext::inputScalars(size_t i, StringRef what) {
   Value x = optionalInput(i);
-  if (!x || rank(x) > 1 || !isInteger(x) || (rank(x) == 1 && !dim(x, 0).isConstant())) {
+  if (x && rank(x) == 1 && isInteger(x) && !dim(x, 0).isConstant()) { // the result's rank, or which axes are meant
+    Expr length = dim(x, 0);
+    bool canBePinned = length.isSymbol() && !shapes.isBoundInside(length);
+    failWithHelp(canBePinned ? "pin its length, its values may stay open: --dim " + length.str() + "=2"
+                             : "make its length a constant of the model",
+                 DiagId::NeedsConstant, i, (what + ", at least its length").str());
+    return std::nullopt;
+  }
+  if (!x || rank(x) > 1 || !isInteger(x)) {
     orNeedsConstant(*this, std::optional<Ints>(), i, what);
     return std::nullopt;
   }

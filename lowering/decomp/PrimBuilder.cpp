@@ -279,16 +279,12 @@ std::optional<Dims> PrimBuilder::broadcastDims(ArrayRef<Expr> a, ArrayRef<Expr> 
   for (size_t i = 0; i < rank; ++i) {
     Expr x = i + a.size() >= rank ? a[i + a.size() - rank] : expr(1);
     Expr y = i + b.size() >= rank ? b[i + b.size() - rank] : expr(1);
-    if (x.isConstant(1) || x == y) {
-      result.push_back(y);
-    } else if (y.isConstant(1)) {
-      result.push_back(x);
-    } else if (shapes.assumeEqual(x, y)) {
-      result.push_back(y.isConstant() ? y : x);
-    } else {
+    Expr size = shapes.meet(x, y);
+    if (!size) {
       fail(DiagId::Broadcast, describe(a), describe(b));
       return std::nullopt;
     }
+    result.push_back(size);
   }
   return result;
 }
@@ -315,7 +311,7 @@ static std::optional<Ints> unsqueezedAxes(ArrayRef<Expr> from, ArrayRef<Expr> di
   return next == from.size() ? std::optional(axes) : std::nullopt;
 }
 
-Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to) {
+Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to, bool mayStretch) {
   if (!x)
     return {};
   if (rank(x) != int64_t(axes.size()))
@@ -335,9 +331,10 @@ Value PrimBuilder::broadcast(Value x, ArrayRef<int64_t> axes, ArrayRef<Expr> to)
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (from[i].isConstant(1))
       continue;
-    if (!shapes.assumeEqual(from[i], to[axis]))
+    if (!(mayStretch ? shapes.assumeStretch(from[i], to[axis]) : shapes.assumeEqual(from[i], to[axis])))
       return fail(DiagId::Broadcast, describe(from), describe(to));
-    matched[i] = to[axis];
+    if (shapes.equal(from[i], to[axis]) == true)
+      matched[i] = to[axis];
   }
   x = recast(x, matched);
   if (matched == Dims(to))
@@ -351,7 +348,7 @@ Value PrimBuilder::broadcastTo(Value x, ArrayRef<Expr> to) {
   Ints axes;
   for (int64_t i = 0; i < rank(x); ++i)
     axes.push_back(to.size() - rank(x) + i);
-  return broadcast(x, axes, to);
+  return broadcast(x, axes, to, /*mayStretch=*/true);
 }
 
 bool PrimBuilder::broadcast(MutableArrayRef<Value> operands) {

@@ -190,8 +190,9 @@ public:
   Expr elementCount(Value x) const { return product(getContext(), dims(x)); }
 
   //===--- Views ---===//
-  /// Operand dim i becomes result dim axes[i]; undecided equalities become guards.
-  Value broadcast(Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Expr> dims);
+  /// Operand dim i becomes result dim axes[i]; undecided equalities become guards. `mayStretch`: a dim of unknown size
+  /// may turn out to be 1.
+  Value broadcast(Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Expr> dims, bool mayStretch = false);
   /// Numpy's: aligned at the last dim.
   Value broadcastTo(Value x, llvm::ArrayRef<Expr> dims);
   bool broadcast(Value &a, Value &b);

@@ -7,6 +7,9 @@
 //   with `seed`   the 32 bits of the attribute, a float (Dropout's: an integer): two nodes of one seed agree
 //   without       1 << 32 | the number of the node among those that draw
 //
+// In a loop each round has a stream of its own: key' = philox(number of the round, key), for each loop around the node
+// from the outermost. The generator that ONNX has in mind goes on from round to round, with a seed as well.
+//
 // So a run is a function of its inputs as ever: it gives the same numbers each time,
 // which are not those of NumPy or onnxruntime, whose generators are sequences.
 //
@@ -32,6 +35,8 @@ public:
           kind == Seed::Integer ? uint32_t(n.integer("seed", 0)) : std::bit_cast<uint32_t>(float(n.real("seed", 0)));
     auto type = mlir::RankedTensorType::get({}, n.ui64());
     key = n.constant(mlir::DenseElementsAttr::get(type, llvm::APInt(64, number)));
+    for (Expr round : n.shapes.rounds)
+      key = n.binary<PhiloxOp>(n.fromExprs(round, n.ui64(), /*isScalar=*/true), key);
   }
 
   /// 64 bits an element.

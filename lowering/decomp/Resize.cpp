@@ -39,12 +39,15 @@ struct Sampling {
   bool excludeOutside = false, antialias = false;
 };
 
-/// One axis to be resampled. `scale` is out/in unless the model gives another.
+/// One axis to be resampled. `scale` is out/in unless the model gives another, or computes one: `factor`, a scalar in
+/// f64.
 struct Axis {
   int64_t axis;
   Expr in, out;
   std::optional<double> scale;
   double start = 0, end = 1; // region of tf_crop_and_resize
+  Value factor = {};
+  bool hasOwnScale() const { return scale || factor; }
 };
 
 /// Vectors over the result's elements: numbers where the sizes are known.
@@ -97,7 +100,11 @@ public:
   Vector positions() const { return n.iota(0, axis.out, wide); }
   Value inSize() const { return n.convert(n.fromExprs(axis.in, n.si64(), true), wide); }
   Value outSize() const { return n.convert(n.fromExprs(axis.out, n.si64(), true), wide); }
-  Value scale() const { return axis.scale ? n.scalar(*axis.scale, wide) : n.div(outSize(), inSize()); }
+  Value scale() const {
+    return axis.factor ? axis.factor : axis.scale ? n.scalar(*axis.scale, wide) : n.div(outSize(), inSize());
+  }
+  /// The result's size before it is rounded down.
+  Value exactOutSize() const { return axis.hasOwnScale() ? n.mul(inSize(), scale()) : outSize(); }
   Vector add(Vector a, double b) const { return n.add(a, b); }
   Vector add(Vector a, Value b) const { return n.add(a, b); }
   Vector mul(Vector a, double b) const { return n.mul(a, b); }
@@ -269,23 +276,77 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
   return n.swapAxes(n.matmul(n.swapAxes(x, axis.axis, last), weights), axis.axis, last);
 }
 
-Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
-  bool isSupported = s.mode != "cubic" && !(s.antialias && s.mode == "linear") &&
-                     s.transformation != "tf_crop_and_resize" && s.transformation != "half_pixel_symmetric" &&
-                     !(s.transformation == "align_corners" && axis.scale);
-  if (!isSupported)
-    return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
-                          "Resize with " + s.mode + " and " + s.transformation + " at a size that is not known");
+/// Coordinates where sizes are symbols: every transformation but that of regions.
+Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &transformation) {
   EmittedArithmetic a(n, axis);
   auto inverse = [&](Value v) { return n.unary<ReciprocalOp>(v); };
-  auto ratio = [&](Value in, Value out) { // one result element sits at 0
-    return n.div(n.add(in, -1.0), n.maximum(n.add(out, -1.0), n.scalarLike(1, out)));
+  if (transformation == "tf_half_pixel_for_nn")
+    return a.mul(a.add(a.positions(), 0.5), inverse(a.scale()));
+  auto ratio = [&](Value in, Value) { // one result element sits at 0
+    Value steps = n.add(a.exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);
+    Value isSingle = n.equal(steps, zero);
+    return n.select(isSingle, zero, n.div(n.add(in, -1.0), n.select(isSingle, one, steps)));
   };
-  Value c = coordinates(a, s.transformation, axis, inverse, ratio);
-  if (s.transformation == "pytorch_half_pixel") { // one result element sits at 0
+  Value c = coordinates(a, transformation, axis, inverse, ratio);
+  if (transformation == "pytorch_half_pixel" || transformation == "align_corners") { // one result element sits at 0
     Value isSingle = n.lessEqual(a.outSize(), n.scalarLike(1, a.outSize()));
     c = n.select(isSingle, n.scalarLike(0, c), c);
   }
+  if (transformation == "half_pixel_symmetric" && axis.hasOwnScale()) { // the rounded size moves the centre
+    Value lost = n.sub(n.scalarLike(1, c), n.div(a.outSize(), a.exactOutSize()));
+    c = n.add(c, n.mul(n.mul(a.inSize(), 0.5), lost));
+  }
+  return c;
+}
+
+/// `cubicWeight` of distances of which it is known whether they are above 1.
+Value emittedCubicWeight(NodeContext &n, Value distance, bool isFar, double a) {
+  Value x = n.abs(distance);
+  auto horner = [&](std::initializer_list<double> coefficients) {
+    Value sum;
+    for (double c : coefficients)
+      sum = sum ? n.add(n.mul(sum, x), c) : n.scalarLike(c, x);
+    return sum;
+  };
+  return isFar ? horner({a, -5 * a, 8 * a, -4 * a}) : horner({a + 2, -(a + 3), 0, 1});
+}
+
+/// Four taps around c, as `filterTaps` has them.
+Value resampleCubic(NodeContext &n, Value x, Value c, const Axis &axis, const Sampling &s) {
+  EmittedArithmetic a(n, axis);
+  Value low = a.floor(c), total, sum;
+  Values indices, weights;
+  for (int64_t t = 0; t < 4; ++t) {
+    Value at = n.add(low, double(t - 1)), inside = a.clampToInput(at);
+    Value weight = emittedCubicWeight(n, n.sub(c, at), t == 0 || t == 3, s.cubicCoefficient);
+    if (s.excludeOutside)
+      weight = n.select(n.equal(at, inside), weight, n.scalarLike(0, weight));
+    total = total ? n.add(total, weight) : weight;
+    indices.push_back(n.convert(inside, n.si64()));
+    weights.push_back(weight);
+  }
+  for (auto [index, weight] : llvm::zip(indices, weights)) {
+    Value share = s.excludeOutside ? n.div(weight, total) : weight;
+    Value part = n.mul(n.gather(x, index, axis.axis), alongAxis(n, n.convertLike(share, x), x, axis.axis));
+    sum = sum ? n.add(sum, part) : part;
+  }
+  return sum;
+}
+
+/// Whether resampling may learn sizes and scales when the program runs.
+bool canBeOpen(const Sampling &s) {
+  return !(s.antialias && s.mode != "nearest") && s.transformation != "tf_crop_and_resize";
+}
+
+Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  if (!canBeOpen(s))
+    return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
+                          "Resize with " + std::string(s.antialias ? "antialias" : s.transformation) +
+                              " at a size that is not known");
+  EmittedArithmetic a(n, axis);
+  Value c = emittedCoordinates(n, axis, s.transformation);
+  if (s.mode == "cubic")
+    return resampleCubic(n, x, c, axis, s);
   if (s.mode == "nearest") {
     Value rounded = s.nearest == "floor"               ? a.floor(c)
                     : s.nearest == "ceil"              ? a.ceil(c)
@@ -304,7 +365,8 @@ Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling
 /// How often each element is repeated, if that is all there is to it.
 std::optional<int64_t> repetition(NodeContext &n, const Axis &axis, const Sampling &s) {
   ShapeScope::Quotient factor = n.shapes.divide(axis.out, axis.in);
-  if (s.mode != "nearest" || !factor.isExact() || !factor.numerator.isConstant() || axis.in.isConstant(0))
+  if (s.mode != "nearest" || axis.factor || !factor.isExact() || !factor.numerator.isConstant() ||
+      axis.in.isConstant(0))
     return std::nullopt;
   int64_t times = factor.numerator.getValue();
   if (axis.scale && *axis.scale != double(times))
@@ -316,7 +378,7 @@ std::optional<int64_t> repetition(NodeContext &n, const Axis &axis, const Sampli
 }
 
 Value resample(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
-  if (axis.in == axis.out && axis.scale.value_or(1) == 1 && s.transformation != "tf_crop_and_resize")
+  if (axis.in == axis.out && axis.scale.value_or(1) == 1 && !axis.factor && s.transformation != "tf_crop_and_resize")
     return x;
   if (std::optional<int64_t> times = repetition(n, axis, s)) {
     Dims wide = n.dims(x), joined = wide;
@@ -327,7 +389,7 @@ Value resample(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
       axes.push_back(i <= axis.axis ? i : i + 1);
     return n.reshape(n.broadcast(x, axes, wide), joined);
   }
-  if (!axis.in.isConstant() || !axis.out.isConstant())
+  if (!axis.in.isConstant() || !axis.out.isConstant() || axis.factor)
     return resampleSymbolic(n, x, axis, s);
   return s.antialias && s.mode != "nearest" ? resampleAntialiased(n, x, axis, s) : resampleStatic(n, x, axis, s);
 }
@@ -361,9 +423,53 @@ std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
 // The operators
 //===----------------------------------------------------------------------===//
 
+/// Element i of a vector; of a concat, as the element of its operand.
+static Value elementOf(NodeContext &n, Value vector, int64_t i) {
+  while (auto concat = vector ? vector.getDefiningOp<ConcatOp>() : ConcatOp())
+    for (Value part : concat.getInputs()) {
+      std::optional<int64_t> size = n.dim(part, 0).asConstant();
+      if (!size)
+        return n.at(vector, 0, i);
+      if (i < *size) {
+        vector = part;
+        break;
+      }
+      i -= *size;
+    }
+  return n.at(vector, 0, i);
+}
+
+/// The scales are found when the program runs; those among them that are known stay so.
+static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::ArrayRef<int64_t> axes,
+                                 const Sampling &s) {
+  Type wide = mlir::Float64Type::get(n.getContext());
+  llvm::SmallVector<Axis> resized;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    Expr in = n.dim(x, axis);
+    Value scale = elementOf(n, scales, i);
+    std::optional<llvm::SmallVector<double>> known = n.knownFloats(scale);
+    std::optional<Expr> out =
+        known && known->size() == 1 && known->front() > 0 ? scaledSize(n, in, known->front()) : std::nullopt;
+    if (out) {
+      resized.push_back({axis, in, *out, known->front()});
+      continue;
+    }
+    Value factor = n.convert(scale, wide);
+    Value size = n.mul(n.convert(n.fromExprs(in, n.si64(), /*isScalar=*/true), wide), factor);
+    Axis entry{axis, in, n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr())};
+    entry.factor = factor;
+    resized.push_back(entry);
+  }
+  return resampleAll(n, x, resized, s);
+}
+
 static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRef<int64_t> axes,
                             llvm::ArrayRef<double> regions, const Sampling &s) {
   std::optional<llvm::SmallVector<double>> scales;
+  Value vector = n.optionalInput(input);
+  bool isFound = vector && n.rank(vector) == 1 && n.dim(vector, 0).isConstant(axes.size()) && !n.knownFloats(vector);
+  if (!n.has("scales") && isFound && canBeOpen(s))
+    return resizeByFoundScales(n, x, vector, axes, s);
   if (n.has("scales"))
     scales = n.reals("scales");
   else
@@ -388,11 +494,30 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
   return resampleAll(n, x, resized, s);
 }
 
+/// One scale for all axes, the smallest or the largest that the sizes ask for.
+static Value resizeKeepingAspect(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Expr> sizes,
+                                 bool takesLeast, const Sampling &s) {
+  Type wide = mlir::Float64Type::get(n.getContext());
+  auto asReal = [&](Expr e) { return n.convert(n.fromExprs(e, n.si64(), /*isScalar=*/true), wide); };
+  Value factor;
+  for (auto [axis, size] : llvm::zip(axes, sizes)) {
+    Value own = n.div(asReal(size), asReal(n.dim(x, axis)));
+    factor = !factor ? own : takesLeast ? n.minimum(factor, own) : n.maximum(factor, own);
+  }
+  llvm::SmallVector<Axis> resized;
+  for (int64_t axis : axes) {
+    Expr in = n.dim(x, axis);
+    Value size = n.unary<FloorOp>(n.add(n.mul(asReal(in), factor), 0.5));
+    Axis entry{axis, in, n.bind(n.convert(size, n.si64()), Expr())};
+    entry.factor = factor;
+    resized.push_back(entry);
+  }
+  return resampleAll(n, x, resized, s);
+}
+
 static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<double> regions,
                            const Sampling &s) {
-  // What needs the scale itself, or its exact value at ties, needs sizes that are known.
-  bool isOpen = s.mode == "linear" && !s.antialias && n.text("keep_aspect_ratio_policy", "stretch") == "stretch";
-  std::optional<Dims> sizes = isOpen ? n.runtimeExprs(3, "sizes") : n.inputExprs(3, "sizes");
+  std::optional<Dims> sizes = canBeOpen(s) ? n.runtimeExprs(3, "sizes") : n.inputExprs(3, "sizes");
   if (!sizes)
     return {};
   *sizes = n.settle(*sizes);
@@ -400,10 +525,13 @@ static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes
     return n.fail(DiagId::DimMismatch, "the number of sizes", sizes->size(), "the number of axes", axes.size());
   std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
   std::optional<double> shared; // one scale for all axes
+  auto isOpen = [](Expr e) { return !e.isConstant(); };
+  bool hasOpen =
+      llvm::any_of(*sizes, isOpen) || llvm::any_of(axes, [&](int64_t axis) { return isOpen(n.dim(x, axis)); });
+  if (policy != "stretch" && hasOpen)
+    return resizeKeepingAspect(n, x, axes, *sizes, policy == "not_larger", s);
   if (policy != "stretch")
     for (auto [i, axis] : llvm::enumerate(axes)) {
-      if (!(*sizes)[i].isConstant() || !n.dim(x, axis).isConstant())
-        return n.fail(DiagId::UnsupportedForm, "keep_aspect_ratio_policy at a size that is not known");
       double scale = double((*sizes)[i].getValue()) / double(n.dim(x, axis).getValue());
       shared = !shared ? scale : policy == "not_larger" ? std::min(*shared, scale) : std::max(*shared, scale);
     }

@@ -36,10 +36,21 @@ std::optional<bool> ShapeScope::equal(Expr a, Expr b) const {
     return true;
   if (isAssumed(Expr::eq(a, b)))
     return true;
-  return knownEqual(a, b, ranges);
+  if (std::optional<bool> known = knownEqual(a, b, ranges))
+    return known;
+  SmallVector<Expr> left = partsOf(a), right = partsOf(b);
+  auto areIn = [&](ArrayRef<Expr> parts, ArrayRef<Expr> others) {
+    return llvm::all_of(
+        parts, [&](Expr part) { return llvm::any_of(others, [&](Expr other) { return equal(part, other) == true; }); });
+  };
+  bool isCompound = left.size() > 1 || right.size() > 1;
+  if (isCompound && areIn(left, right) && areIn(right, left))
+    return true;
+  return std::nullopt;
 }
 
 bool ShapeScope::assumeEqual(Expr a, Expr b) {
+  llvm::erase_if(met, [&](const auto &pair) { return pair == std::pair(a, b) || pair == std::pair(b, a); });
   if (std::optional<bool> known = equal(a, b))
     return *known;
   return assume(Expr::eq(a, b));
@@ -243,6 +254,16 @@ static bool roundHint(SymbolBounds &bounds, int64_t factor) {
   return true;
 }
 
+/// Of sizes that are to fit in a broadcast, that they are equal.
+static Expr equalityIn(Expr guard) {
+  if (guard.getKind() == ExprKind::Max)
+    for (Expr choice : guard.getOperands())
+      if (choice.getKind() == ExprKind::Eq &&
+          llvm::none_of(choice.getOperands(), [](Expr side) { return side.isConstant(1); }))
+        return choice;
+  return guard;
+}
+
 ShapeScope::Symbols ShapeScope::withAgreeingHints() const {
   Symbols result = symbols;
   auto find = [&](Expr e) -> SymbolBounds * {
@@ -265,6 +286,7 @@ ShapeScope::Symbols ShapeScope::withAgreeingHints() const {
   for (unsigned round = 0; isChanged && round < 8; ++round) { // a chain of equalities settles in a few
     isChanged = false;
     for (Expr guard : guards) {
+      guard = equalityIn(guard);
       if (guard.getKind() != ExprKind::Eq)
         continue;
       Expr left = guard.getOperands()[0], right = guard.getOperands()[1];

@@ -24,9 +24,14 @@ struct SymbolBounds {
   bool isHintChosen = false; // by the user
 };
 
+/// What is assumed of two sizes that meet in a broadcast where nothing is known of them: that they are equal, which is
+/// what they nearly always are, or what ONNX says, that they are equal or one of them is 1.
+enum class Meeting { Equal, Stretch };
+
 class ShapeScope {
 public:
-  explicit ShapeScope(mlir::MLIRContext *context) : context(context), place{nullptr, mlir::UnknownLoc::get(context)} {}
+  explicit ShapeScope(mlir::MLIRContext *context, Meeting meeting = Meeting::Equal)
+      : context(context), meeting(meeting), place{nullptr, mlir::UnknownLoc::get(context)} {}
 
   mlir::MLIRContext *getContext() const { return context; }
   Expr constant(int64_t value) const { return Expr::constant(context, value); }
@@ -68,6 +73,19 @@ public:
   /// Makes `condition` (not 0) hold, in the same sense.
   bool assume(Expr condition);
 
+  /// The size of what two sizes that meet in a broadcast are stretched to; null if they never fit. MeetingSizes.cpp
+  /// says how.
+  Expr meet(Expr a, Expr b);
+  /// Whether `from` is a size that a dim of `to` comes from: 1 or `to`, as was assumed when they met.
+  bool stretches(Expr from, Expr to) const;
+  /// Makes `from` be `to` or 1: `from` is to be stretched to what it meets.
+  bool assumeStretch(Expr from, Expr to);
+  /// Pairs that are equal by Meeting::Equal alone: others may fit as well.
+  llvm::ArrayRef<std::pair<Expr, Expr>> getMeetings() const { return met; }
+
+  /// The loops that the node is in, from the outermost: the numbers of their rounds.
+  llvm::SmallVector<Expr, 2> rounds;
+
   /// `numerators / denominators` after cancelling common factors; `exact` tells whether nothing is left below.
   struct Quotient {
     Expr numerator, denominator;
@@ -90,11 +108,18 @@ private:
   using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
   Symbols withAgreeingHints() const;
   bool isAssumed(Expr condition) const;
+  /// Whether there are values of the symbols with which `from` is 1 and `to` is more.
+  bool mayStretch(Expr from, Expr to) const;
+  llvm::SmallVector<Expr> partsOf(Expr size) const;
+  Expr sizeOf(llvm::ArrayRef<Expr> parts) const;
 
   mlir::MLIRContext *context;
+  Meeting meeting;
   SymbolRanges ranges;
   Symbols symbols; // in order of appearance
   llvm::SmallVector<Expr> guards;
+  llvm::SmallVector<std::pair<Expr, Expr>> met;
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<Expr>> joined; // size -> the sizes that met in it
   llvm::StringMap<Expr> boundInside; // symbol -> the most it can be, over the entry's symbols, or null
   llvm::SmallVector<std::pair<Expr, mlir::Block *>> innerGuards;
   Place place;

@@ -47,9 +47,10 @@ StringRef kindOf(const onnx::TypeProto &type) {
 
 class ModelImporter {
 public:
-  ModelImporter(MLIRContext &context, const ModelFile &file, const ImportOptions &options)
+  ModelImporter(MLIRContext &context, const ModelFile &file, const ImportOptions &options,
+                decomp::Meeting meeting = decomp::Meeting::Equal)
       : context(context), loc(UnknownLoc::get(&context)), file(file), graph(file.proto().graph()), options(options),
-        shapes(&context), builder(&context), inputs(callerInputs(graph)) {}
+        shapes(&context, meeting), builder(&context), inputs(callerInputs(graph)) {}
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -73,6 +74,27 @@ public:
     dropUnused(*block);
     return module;
   }
+
+  /// Makes `module`, which is this importer's, the variant for sizes that are equal where they meet in broadcasts, and
+  /// the function of `general`, which has it beside its own from now on, the one that serves the others.
+  void becomeVariantOf(ModuleOp general) {
+    entry->setAttr(prim::variantOfAttr, FlatSymbolRefAttr::get(&context, options.entryName));
+    NamedAttrList equal;
+    for (auto [a, b] : shapes.getMeetings()) {
+      bool takesA = a.isSymbol() && !(b.isSymbol() && compare(a, b) < 0);
+      Expr key = takesA ? a : b, value = takesA ? b : a;
+      if (key.isConstant())
+        std::swap(key, value);
+      std::optional<int64_t> size = value.asConstant();
+      equal.set(key.str(), size ? Attribute(builder.getI64IntegerAttr(*size)) : Attribute(ExprAttr(value)));
+    }
+    entry->setAttr(prim::pinsAttr, equal.getDictionary(&context));
+    entry.setName(options.entryName + "_equal");
+    auto other = cast<func::FuncOp>(general.lookupSymbol(options.entryName));
+    other->removeAttr(prim::bucketsAttr); // the variant has the same
+    entry->moveAfter(other);
+  }
+  bool hasMeetings() const { return !shapes.getMeetings().empty(); }
 
 private:
   bool addInputs(Block &block, NameScope &scope) {
@@ -265,6 +287,22 @@ bool check(MLIRContext &context, const ModelFile &file, const ImportOptions &opt
   return areKnown && isSound && checkWithOnnx(&context, file.proto(), customOps);
 }
 
+/// Sizes that meet in broadcasts are equal in nearly every run: a function for that is a variant of one for whatever
+/// fits, which is imported anew. MeetingSizes.cpp has the rules.
+OwningOpRef<ModuleOp> importForAllSizes(MLIRContext &context, const ModelFile &file, const ImportOptions &options) {
+  ModelImporter importer(context, file, options);
+  OwningOpRef<ModuleOp> module = importer.run();
+  if (!module || !importer.hasMeetings())
+    return module;
+  // What there is to say has been said, and if it does not work in general, it still does for equal sizes.
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> general = ModelImporter(context, file, options, decomp::Meeting::Stretch).run();
+  if (!general)
+    return module;
+  importer.becomeVariantOf(*general);
+  return general;
+}
+
 OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> file, const ImportOptions &options) {
   if (!file)
     return nullptr;
@@ -283,7 +321,7 @@ OwningOpRef<ModuleOp> import(MLIRContext &context, std::unique_ptr<ModelFile> fi
       return isSound ? importPrimModel(context, *file, options.entryName) : nullptr;
     }
     if (check(context, *file, options))
-      return ModelImporter(context, *file, options).run();
+      return importForAllSizes(context, *file, options);
   } catch (const std::exception &e) {
     diagnose(UnknownLoc::get(&context), DiagId::OnnxFailure, e.what());
   }

@@ -73,7 +73,7 @@ static bool consumeSize(StringRef &text, int64_t &size, std::string &reason) {
   return false;
 }
 
-/// `8`, `1..64`, `1..64:8`; otherwise nothing, and `reason` may be replaced by a better one.
+/// `8`, `1..64`, `1..64:8`, `0..`; otherwise nothing, and `reason` may be replaced by a better one.
 static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reason) {
   SymbolBounds bounds;
   if (!consumeSize(text, bounds.min, reason))
@@ -81,8 +81,12 @@ static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reas
   bounds.max = bounds.hint = bounds.min;
   if (text.empty())
     return bounds;
-  if (!text.consume_front("..") || !consumeSize(text, bounds.max, reason))
+  if (!text.consume_front(".."))
     return std::nullopt;
+  bounds.max = SymbolBounds().max;
+  if (!text.empty() && text.front() != ':' && !consumeSize(text, bounds.max, reason))
+    return std::nullopt;
+  bounds.hint = std::max(bounds.min, std::min<int64_t>(bounds.max, 1));
   bounds.isHintChosen = text.consume_front(":");
   if (bounds.isHintChosen && !consumeSize(text, bounds.hint, reason))
     return std::nullopt;
@@ -144,6 +148,8 @@ std::optional<InputShapes::NamedDim> InputShapes::findDim(StringRef option, Stri
       StringRef other = dimName(*input, i);
       if (!other.empty() && other == name)
         return NamedDim{name.str(), 0};
+      if (other.empty() && makeIdentifier(input->name() + "_" + std::to_string(i)) == name) // as headers call it
+        return dimAt(*input, i);
       if (!other.empty() && !llvm::is_contained(known, other))
         known.push_back(other.str());
     }

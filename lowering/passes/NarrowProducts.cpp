@@ -152,12 +152,14 @@ static std::optional<Parameter> matchParameter(Value value) {
   Value x = broadcast.getX();
   Parameter parameter;
   unsigned wide = 0;
+  bool isWhole = true;
   for (auto [dim, axis] : llvm::zip(getDims(x), broadcast.getAxes()))
     if (!dim.isConstant(1)) {
       parameter.axis = axis;
+      isWhole &= dim == getDims(value)[axis];
       ++wide;
     }
-  if (wide > 1)
+  if (wide > 1 || !isWhole)
     return std::nullopt;
   SmallVector<Expr> dims;
   if (wide)

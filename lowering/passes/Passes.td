@@ -24,3 +24,7 @@ def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp">
 def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
   let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
 }
+
+def UnifySizes : Pass<"ptc-unify-sizes", "::mlir::func::FuncOp"> {
+  let summary = "sizes of arguments that a guard makes equal are one symbol";
+}

@@ -147,8 +147,10 @@ Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
   MLIRContext *context = op.getContext();
   return lowering.viewOf(lowering.get(op.getX()), to, [=](Body &, ArrayRef<Expr> at) {
     Exprs index;
-    for (auto [dim, axis] : llvm::zip(from, axes))
-      index.push_back(dim.isConstant(1) ? Expr::constant(context, 0) : at[axis]);
+    for (auto [dim, axis] : llvm::zip(from, axes)) {
+      Expr one = Expr::constant(context, 1);
+      index.push_back(dim == to[axis] ? at[axis] : at[axis] * Expr::lt(one, dim)); // of a dim that is 1 the first
+    }
     return index;
   });
 }

@@ -22,7 +22,10 @@ ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *
   for (uint32_t i = 0; i < interface->symbol_count; i++) {
     const ptc_symbol *symbol = &interface->symbols[i];
     int64_t value = symbols[i];
-    if (value < symbol->min)
+    if (value == 0 && symbol->min == 1)
+      SAY(error, "guard %s >= 1 failed: %s = 0; compiled with --dim %s=0.. the model takes empty inputs", symbol->name,
+          symbol->name, symbol->name);
+    else if (value < symbol->min)
       SAY(error, "guard %s >= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->min, symbol->name, value);
     else if (value > symbol->max)
       SAY(error, "guard %s <= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->max, symbol->name, value);

@@ -49,10 +49,11 @@ class RandomTest(unittest.TestCase):
         weights = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
         graph = helper.make_graph(nodes, "test", values, results, weights)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), self.folder / "m.onnx")
-        command = [self.program, "compile", self.folder / "m.onnx", "-o", self.folder / "m.so", "-q"]
+        library = self.folder / f"m{len(list(self.folder.iterdir()))}.so"  # a name of its own: one that is loaded stays
+        command = [self.program, "compile", self.folder / "m.onnx", "-o", library, "-q"]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return self.folder / "m.so"
+        return library
 
     def draw(self, operator, shape=(1000, 40), kind=FLOAT, **attributes):
         node = helper.make_node(operator, [], ["y"], shape=shape, dtype=kind, **attributes)
@@ -95,6 +96,42 @@ class RandomTest(unittest.TestCase):
         self.assertEqual(first["y2"].tobytes(), first["y3"].tobytes())
         for a, b in (("y0", "y1"), ("y0", "y2"), ("y2", "y4")):
             self.assertLess(np.mean(first[a] == first[b]), 0.01)
+
+    def loop_over(self, draws, rounds, scans):
+        """A Loop of `rounds` (an input if None) that stacks what `draws`, a node with the output "r", gives."""
+        flag = helper.make_tensor_value_info("more", BOOL, [])
+        body = helper.make_graph(
+            [draws, helper.make_node("Identity", ["go"], ["more"])], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", BOOL, [])],
+            [flag, helper.make_tensor_value_info("r", FLOAT, [*scans, 500])])
+        constants = {} if rounds is None else {"rounds": np.array(rounds, np.int64)}
+        return helper.make_node("Loop", ["rounds", ""], ["y"], body=body), constants
+
+    def test_rounds_of_a_loop_draw_numbers_of_their_own(self):
+        for seed in ({}, {"seed": 3.0}):
+            for rounds in (3, 9, None):  # unrolled, counted, counted by an input
+                draws = helper.make_node("RandomUniform", [], ["r"], shape=[500], **seed)
+                node, constants = self.loop_over(draws, rounds, [])
+                inputs = [("rounds", TensorProto.INT64, [])] if rounds is None else []
+                library = self.compile([node], inputs, [("y", FLOAT, ["n", 500])], constants)
+                feeds = {"rounds": np.array(9, np.int64)} if rounds is None else {}
+                first, again = (ptc.load(library, threads=n)(**feeds)["y"] for n in (1, 2))
+                self.assertEqual(first.tobytes(), again.tobytes())
+                for a in range(len(first)):
+                    for b in range(a):
+                        self.assertLess(np.mean(first[a] == first[b]), 0.01, f"rounds {a} and {b} of {rounds}")
+                if rounds:
+                    self.assertLess(largest_gap(first, lambda x: x), 1.95 / math.sqrt(first.size))
+
+    def test_rounds_of_nested_loops_draw_numbers_of_their_own(self):
+        inner, _ = self.loop_over(helper.make_node("RandomNormal", [], ["r"], shape=[500]), 6, [])
+        inner.output[0] = "r"
+        node, constants = self.loop_over(inner, 7, [6])
+        y = ptc.load(self.compile([node], [], [("y", FLOAT, [7, 6, 500])], constants | {"rounds": np.array(6, np.int64)}))()["y"]
+        streams = y.reshape(-1, 500)
+        for a in range(len(streams)):
+            for b in range(a):
+                self.assertLess(np.mean(streams[a] == streams[b]), 0.01, f"{a} and {b}")
 
     def test_bernoulli_has_the_probabilities_it_is_given(self):
         node = helper.make_node("Bernoulli", ["p"], ["y"], dtype=INT32)

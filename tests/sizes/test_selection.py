@@ -59,7 +59,10 @@ class Selection(unittest.TestCase):
               p = NonZero(y) q = Reshape(p, f) b = Gather(y, q) z = Add(a, b) }""")
         x = sparse(20)
         model.check(self, x=x, y=np.roll(x, 3))
-        with self.assertRaisesRegex(Exception, r"guard u\d+ == u\d+ failed.*u\d+ = \d+"):
+        one = np.array([0, 1, 0, 0], np.float32)
+        for a, b in ((np.ones(4, np.float32), one), (one, np.ones(4, np.float32)), (one, 0 * one)):
+            model.check(self, x=a, y=b)
+        with self.assertRaisesRegex(Exception, r"guard u\d+ == 1 or u\d+ == u\d+ or u\d+ == 1 failed.*u\d+ = \d+"):
             model(x=np.ones(4, np.float32), y=np.array([1, 0, 0, 1], np.float32))
 
     def test_finds_of_finds(self):

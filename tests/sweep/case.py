@@ -112,7 +112,13 @@ def feeds(case):
     return {name: array for i, (name, array) in enumerate(zip(names, case.inputs)) if name and i not in case.constants}
 
 
-def zero_shapes(case):
-    """--shape for inputs with a dim of 0, which a model cannot say: 0 means open there."""
-    return [f"--shape={name}={'x'.join(map(str, array.shape))}" for name, array in feeds(case).items()
-            if 0 in array.shape]
+def zero_flags(case):
+    """Flags for inputs with a dim of 0, which a model cannot say: 0 means open there. An open one may be empty."""
+    flags = []
+    for i, name in enumerate(names_of(case, f"c{case.number}_")):
+        shape = case.inputs[i].shape if name and i not in case.constants else ()
+        open_there = {axis: case.open[i, axis] for axis in range(len(shape)) if (i, axis) in case.open}
+        if 0 in [size for axis, size in enumerate(shape) if axis not in open_there]:
+            flags.append(f"--shape={name}={'x'.join('?' if axis in open_there else str(size) for axis, size in enumerate(shape))}")
+        flags += [f"--dim={symbol}=0.." for axis, symbol in open_there.items() if shape[axis] == 0]
+    return list(dict.fromkeys(flags))

@@ -24,7 +24,7 @@ import onnx  # noqa: E402
 
 import batch  # noqa: E402
 import oracle  # noqa: E402
-from case import build, feeds, zero_shapes  # noqa: E402
+from case import build, feeds, zero_flags  # noqa: E402
 from draw import Draw  # noqa: E402
 from rows import ROWS, available  # noqa: E402
 
@@ -51,11 +51,10 @@ def opset_of(seed, number):
 
 
 def open_dims(d, case):
-    """Symbols for all dims above 1, which never broadcast, or for some of them: one for each size, or one for each dim. None
-    for an input with a dim of 0, which is compiled for its shape."""
+    """Symbols for all dims, 0 and 1 among them, or for some: one for each size, or one for each dim."""
     share, is_shared = d.choice([1, 0.5]), d.often(0.5)
-    given = [(i, array.shape) for i, array in enumerate(case.inputs) if array is not None and i not in case.constants and 0 not in array.shape]
-    dims = [(i, axis, size) for i, shape in given for axis, size in enumerate(shape) if size > 1]
+    given = [(i, array.shape) for i, array in enumerate(case.inputs) if array is not None and i not in case.constants]
+    dims = [(i, axis, size) for i, shape in given for axis, size in enumerate(shape)]
     return {(i, axis): f"c{case.number}_{f'n{size}' if is_shared else f'd{i}_{axis}'}" for i, axis, size in dims if d.often(share)}
 
 
@@ -110,7 +109,7 @@ def show(case, args):
     for i, array in enumerate(case.inputs):
         print(f"input {i}: {'left out' if array is None else f'{array.dtype}{list(array.shape)} {array}'}")
     outcome = batch.check([case], args.ptc, args.flags)[case.number]
-    print(f"{outcome.word} {outcome.oracle} {outcome.text}\nworst error {outcome.ulp:.3g} ulp\n{folder}/model.onnx {' '.join(zero_shapes(case))}")
+    print(f"{outcome.word} {outcome.oracle} {outcome.text}\nworst error {outcome.ulp:.3g} ulp\n{folder}/model.onnx {' '.join(zero_flags(case))}")
     return 0 if outcome.word == "pass" else 1
 
 
