@@ -254,7 +254,8 @@ Error Artefact::generateCode() {
   InitializeAllTargetMCs();
   InitializeAllAsmPrinters();
   target.loadDialects(compilation.getContext());
-  Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), compilation.weightFiles);
+  Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), compilation.weightFiles,
+                                                          hostInputs.weightsPlace != host::WeightsPlace::Absent);
   if (!stored)
     return stored.takeError();
   weights = std::move(*stored);
@@ -342,8 +343,8 @@ Error Artefact::writeListing() {
 }
 
 Error Artefact::generateHost() {
-  auto offsetOf = [&](loop::WeightOp weight) { return weights->offsetOf(weight); };
-  hostInputs.weightOffset = offsetOf;
+  auto offsetOf = [&](mlir::Operation *op) { return weights->offsetOf(op); };
+  hostInputs.storedOffset = offsetOf;
   LLVMContext context;
   Expected<std::unique_ptr<Module>> module = host::emitHostModule(hostInputs, interface, context);
   if (!module)

@@ -9,7 +9,9 @@
 #include "ir/prim/WeightAttrs.h"
 #include "runtime/include/ptc/descriptor.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/Path.h"
 #include <cstring>
 #include <set>
@@ -176,28 +178,63 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
   };
 }
 
-Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFiles &files) {
-  StoredWeights weights;
-  StringMap<size_t> known;
-  Error error = Error::success();
-  module.walk([&](loop::WeightOp weight) {
-    if (error)
-      return mlir::WalkResult::interrupt();
-    auto [entry, isNew] = known.try_emplace(keyOf(weight), weights.blobs.size());
-    weights.indices[weight] = entry->second;
-    if (!isNew)
-      return mlir::WalkResult::advance();
-    Expected<ArrayRef<char>> source = files.getBytes(weight.getRef());
-    if (!source) {
-      error = source.takeError();
-      return mlir::WalkResult::interrupt();
-    }
-    auto type = cast<loop::BufferType>(weight.getType());
-    artifact::WeightBlob blob{.name = weight.getRef().getName().str(),
+/// Smaller constants (biases, tables of indices) stay where code and its data lie.
+static constexpr int64_t leastStoredConstant = 4096; // bytes
+
+/// The bytes of a constant that is to lie among the weights; empty if it does not.
+static ArrayRef<char> storedBytes(loop::ConstantOp constant) {
+  auto elements = dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  if (!elements || elements.isSplat() || !elements.getElementType().isIntOrFloat() ||
+      elements.getElementType().getIntOrFloatBitWidth() % 8 != 0)
+    return {};
+  ArrayRef<char> bytes = elements.getRawData();
+  return int64_t(bytes.size()) < leastStoredConstant ? ArrayRef<char>() : bytes;
+}
+
+void StoredWeights::place(mlir::Operation *op, artifact::WeightBlob blob) {
+  auto [entry, isNew] = known.try_emplace(blob.key, blobs.size());
+  indices[op] = entry->second;
+  if (isNew)
+    blobs.push_back(std::move(blob));
+}
+
+static artifact::WeightBlob blobOf(loop::ConstantOp constant, ArrayRef<char> bytes) {
+  auto hash = BLAKE3::hash({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  return {.name = "a constant",
+          .bytes = bytes.size(),
+          .key = "constant:" + toHex(hash),
+          .fill = [bytes](MutableArrayRef<char> target) {
+            llvm::copy(bytes, target.begin());
+            return Error::success();
+          }};
+}
+
+static Expected<artifact::WeightBlob> blobOf(loop::WeightOp weight, WeightFiles &files) {
+  Expected<ArrayRef<char>> source = files.getBytes(weight.getRef());
+  if (!source)
+    return source.takeError();
+  auto type = cast<loop::BufferType>(weight.getType());
+  return artifact::WeightBlob{.name = weight.getRef().getName().str(),
                               .bytes = type.getElementBytes() * uint64_t(type.getElementCount().getValue()),
-                              .key = entry->getKey().str()};
-    blob.fill = filler(weight, *source);
-    weights.blobs.push_back(std::move(blob));
+                              .key = keyOf(weight),
+                              .fill = filler(weight, *source)};
+}
+
+Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFiles &files, bool withConstants) {
+  StoredWeights weights;
+  Error error = Error::success();
+  module.walk([&](mlir::Operation *op) {
+    if (auto constant = dyn_cast<loop::ConstantOp>(op)) {
+      if (ArrayRef<char> bytes = storedBytes(constant); withConstants && !bytes.empty())
+        weights.place(op, blobOf(constant, bytes));
+    } else if (auto weight = dyn_cast<loop::WeightOp>(op)) {
+      Expected<artifact::WeightBlob> blob = blobOf(weight, files);
+      if (!blob) {
+        error = joinErrors(std::move(error), blob.takeError());
+        return mlir::WalkResult::interrupt();
+      }
+      weights.place(op, std::move(*blob));
+    }
     return mlir::WalkResult::advance();
   });
   if (error)

@@ -26,22 +26,30 @@ private:
 };
 
 /// All weights that a module's programs use, in order of first use. Equal references with equal recipes share a blob.
+/// Constants of some size, what was computed of weights at compile time, lie among them: they load and are shared
+/// between processes as weights are. None does in a library that waits for its weights.
 class StoredWeights {
 public:
-  static llvm::Expected<StoredWeights> collect(mlir::ModuleOp module, WeightFiles &files);
+  static llvm::Expected<StoredWeights> collect(mlir::ModuleOp module, WeightFiles &files, bool withConstants);
 
   llvm::ArrayRef<artifact::WeightBlob> getBlobs() const { return blobs; }
   const artifact::WeightLayout &getLayout() const { return layout; }
-  uint64_t offsetOf(loop::WeightOp weight) const { return layout.offsets[indices.lookup(weight)]; }
+  /// Where a weight, or a constant that lies among them, was placed.
+  std::optional<uint64_t> offsetOf(mlir::Operation *op) const {
+    auto index = indices.find(op);
+    return index == indices.end() ? std::nullopt : std::optional(layout.offsets[index->second]);
+  }
   /// Those that a caller may replace, with all forms in which they are stored.
   std::vector<host::Weight> replaceable() const { return shown; }
 
 private:
+  void place(mlir::Operation *op, artifact::WeightBlob blob);
   void describe(mlir::ModuleOp module);
 
   std::vector<artifact::WeightBlob> blobs;
   artifact::WeightLayout layout;
   llvm::DenseMap<mlir::Operation *, size_t> indices;
+  llvm::StringMap<size_t> known; // blobs by their keys
   std::vector<host::Weight> shown;
 };
 

@@ -19,6 +19,7 @@ import torch
 from architectures import detection, language, other, quantized, vision
 
 EXPORTERS = ("dynamo", "script")
+PASSES = 3  # of a calibration
 
 # Each gives the model, example inputs, the dims of its inputs that stay free, and the names of its outputs.
 MODELS = vision.MODELS | language.MODELS | detection.MODELS | other.MODELS
@@ -27,7 +28,8 @@ MODELS = vision.MODELS | language.MODELS | detection.MODELS | other.MODELS
 def _randomize_normalisations(model):
     for module in model.modules():
         if isinstance(module, (torch.nn.modules.batchnorm._BatchNorm, torch.nn.LayerNorm)):
-            torch.nn.init.uniform_(module.weight, 0.8, 1.2)
+            gain = getattr(module, "gain", 1)
+            torch.nn.init.uniform_(module.weight, 0.8 * gain, 1.2 * gain)
             torch.nn.init.uniform_(module.bias, -0.1, 0.1)
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             torch.nn.init.uniform_(module.running_mean, -0.1, 0.1)
@@ -35,7 +37,9 @@ def _randomize_normalisations(model):
 
 
 def _calibrate(model, inputs):
-    """Normalisations have the statistics of the example, and layers that name a spread give it there."""
+    """Normalisations have the statistics of the example, or of those that the model itself has. Layers that name a spread
+    give it there, on that of the levels of a pyramid where they vary most. What a head proposes decides what those after it
+    see: hence several passes."""
 
     def measure(layer, arguments):
         axes = [axis for axis in range(arguments[0].dim()) if axis != 1]
@@ -44,16 +48,18 @@ def _calibrate(model, inputs):
             layer.running_var.copy_(spread.clamp(min=0.3 * spread.mean()))  # channels that hardly vary here may do elsewhere
             layer.running_mean.copy_(arguments[0].mean(axes))
 
-    def scale(layer, arguments, result):
-        factor = layer.spread / result.std()
-        layer.weight *= factor
-        return result * factor
+    def note(layer, arguments, result):
+        widest[layer] = max(widest.get(layer, 0), result.std())
 
     hooks = [module.register_forward_pre_hook(measure) for module in model.modules()
              if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
-    hooks += [module.register_forward_hook(scale) for module in model.modules() if getattr(module, "spread", None)]
+    hooks += [module.register_forward_hook(note) for module in model.modules() if getattr(module, "spread", None)]
     with torch.no_grad():
-        model(*inputs)
+        for _ in range(PASSES):
+            widest = {}
+            model.rehearse() if hasattr(model, "rehearse") else model(*inputs)
+            for layer, spread in widest.items():
+                layer.weight *= layer.spread / spread
     for hook in hooks:
         hook.remove()
 
@@ -80,10 +86,10 @@ def _shapes(model, axes):
 
     dims, shapes = list(axes.values()), []
     for parameter in inspect.signature(model.forward).parameters.values():
-        if parameter.kind == parameter.VAR_POSITIONAL:
-            shapes.append(tuple(dims[len(shapes):]))
-        else:
+        if parameter.kind != parameter.VAR_POSITIONAL:
             shapes.append(dims[len(shapes)])
+        elif rest := dims[len(shapes):]:
+            shapes.append(tuple(rest))
     return tuple(shapes)
 
 

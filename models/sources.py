@@ -33,13 +33,22 @@ def rows(exported=False):
             yield from (row | {"name": f"{row['name']}-{exporter}", "exporter": exporter} for exporter in row.get("exporters", EXPORTERS))
 
 
+def _inputs(row):
+    """Those of a row with sizes; one with {layer} in its name stands for that of each layer, with a seed of its own."""
+    for name, spec in row.get("inputs", {}).items():
+        if "{layer}" in name:
+            yield from ((name.replace("{layer}", str(i)), spec | {"seed": spec["seed"] + i}) for i in range(row["layers"]))
+        else:
+            yield name, spec
+
+
 def _runs(row):
     """The calls of a row: those it lists, or its inputs at each of its sizes, which give the names in shapes their values."""
     def at(spec, sizes):
         return {key: [sizes.get(dim, dim) for dim in value] if key == "shape" else sizes.get(value, value) if isinstance(value, str) else value
                 for key, value in spec.items()}
 
-    return [*row.get("run", ()), *({name: at(spec, sizes) for name, spec in row["inputs"].items()} for sizes in row.get("sizes", ()))]
+    return [*row.get("run", ()), *({name: at(spec, sizes) for name, spec in _inputs(row)} for sizes in row.get("sizes", ()))]
 
 
 def fetch(row, build):
@@ -116,6 +125,19 @@ def _scene(shape, seed):
     return blocks.repeat(32, -2).repeat(32, -1)[..., : shape[-2], : shape[-1]] + rng.uniform(0, 0.1, shape)
 
 
+def _photo(shape, seed):
+    """Fields of colours that flow into each other, large ones and small ones."""
+    rng, image = np.random.default_rng(seed), 0
+    for size, weight in ((40, 0.7), (10, 0.3)):
+        fields = rng.uniform(0, weight, (*shape[:-2], shape[-2] // size + 2, shape[-1] // size + 2))
+        for axis in (-2, -1):  # linear between their centres
+            at = np.arange(shape[axis]) / size
+            near, part = at.astype(int), np.expand_dims(at % 1, -1) if axis == -2 else at % 1
+            fields = fields.take(near, axis) * (1 - part) + fields.take(near + 1, axis) * part
+        image = image + fields
+    return image
+
+
 def _batch(one, shape):
     """Further elements of a batch are the first one moved."""
     return np.concatenate([np.roll(one, 5 * i, -1) for i in range(shape[0])])
@@ -129,6 +151,7 @@ def make_input(spec):
         "page": lambda: _batch(_page(shape), shape),
         "chord": lambda: _chord(shape, spec["rate"]),
         "scene": lambda: _scene(shape, spec["seed"]),
+        "photo": lambda: _photo(shape, spec["seed"]),
         "bytes": lambda: _batch(_bytes(shape), shape),
         "uniform": lambda: np.random.default_rng(spec["seed"]).uniform(0, 1, shape),
         "normal": lambda: np.random.default_rng(spec["seed"]).normal(0, 1, shape),

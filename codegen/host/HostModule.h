@@ -54,8 +54,8 @@ struct HostInputs {
   std::vector<Weight> weights;      // what set_weight may replace
   bool namesLaunches = false;       // for debuggers and profilers: see KernelTable
   std::optional<DeviceCode> device; // none: kernels are functions of the library
-  /// Offset of a weight in the weights section.
-  llvm::function_ref<uint64_t(loop::WeightOp)> weightOffset;
+  /// Where in the weights section a weight lies, or a constant that lies there too; nothing for other operations.
+  llvm::function_ref<std::optional<uint64_t>(mlir::Operation *)> storedOffset;
 };
 
 /// The element type as the ABI names it; the type has the model's signedness.

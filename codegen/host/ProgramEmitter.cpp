@@ -707,9 +707,8 @@ Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
     return builder.CreateLoad(constants.pointer,
                               builder.CreateConstInBoundsGEP1_64(constants.pointer, callMember(1), grow.getSlot()));
   }
-  if (auto weight = mlir::dyn_cast<loop::WeightOp>(op)) {
-    return offset(callMember(0), builder.getInt64(whole.inputs.weightOffset(weight))); // ptc_rt_call::weights
-  }
+  if (std::optional<uint64_t> stored = whole.inputs.storedOffset(op))
+    return offset(callMember(0), builder.getInt64(*stored)); // ptc_rt_call::weights
   if (auto constant = mlir::dyn_cast<loop::ConstantOp>(op))
     return constantAddress(constant);
   return createStringError(inconvertibleErrorCode(), "'" + op->getName().getStringRef() + "' has no place in memory");

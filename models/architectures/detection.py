@@ -6,9 +6,14 @@ import torch
 class _Lists(torch.nn.Module):
     """One image of any size to the fields of its detections, in the pixels of that image."""
 
-    def __init__(self, model, fields):
+    def __init__(self, model, fields, size):
         super().__init__()
         self.model, self.fields = model, fields
+        self.examples = [_photo(*size) for _ in range(6)]
+
+    def rehearse(self):
+        """What normalisations are measured on: several images, since deep layers see much the same all over one."""
+        self.model(self.examples)
 
     def forward(self, image):
         found = self.model([image])
@@ -22,15 +27,37 @@ def _scene(channels, height, width):
     return torch.nn.functional.interpolate(blocks, (height, width))[0] * 0.9 + torch.rand(channels, height, width) * 0.1
 
 
+def _photo(channels, height, width):
+    """Fields of colours that flow into each other. These models resize their image: at hard edges the last bits of a
+    coordinate, which onnxruntime rounds to f32, would be seen in what is found."""
+    fields = [torch.nn.functional.interpolate(torch.rand(1, channels, height // size + 2, width // size + 2), (height, width), mode="bilinear")[0]
+              for size in (40, 10)]
+    return fields[0] * 0.7 + fields[1] * 0.3
+
+
 # Spread of what the last layers of heads give, by a part of their names: scores are to differ, boxes not to explode.
 SPREADS = {"bbox_pred": 0.4, "bbox_reg": 0.4, "regression_head": 0.4, "boxes.": 0.4, "cls_score": 2.0, "cls_logits": 1.0,
            "classification_head.module_list": 2.0, "objectness": 1.0, "classes.": 1.0, "centerness": 1.0}
+
+
+BRANCH = 0.25  # of what the branch of a residual block adds, as training makes it: with more, rounding grows from block to block
+
+
+def _end_of_branch(module):
+    """The normalisation that a residual block ends its branch with, or None."""
+    from torchvision.models import mobilenetv3, resnet
+
+    if isinstance(module, resnet.Bottleneck):
+        return module.bn3
+    return module.block[-1][1] if isinstance(module, mobilenetv3.InvertedResidual) and module.use_res_connect else None
 
 
 def _widen(model):
     """Weights that keep the variance of what goes through them: with small ones all places look the same, scores are tied
     and their order is rounding. Layers at the end of heads are told the spread that export.py gives them."""
     for name, module in model.named_modules():
+        if last := _end_of_branch(module):
+            last.gain = BRANCH
         if isinstance(module, (torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.Linear)):
             torch.nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
             module.spread = next((spread for part, spread in SPREADS.items() if part in name + "."), None)
@@ -42,7 +69,7 @@ def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "l
 
         model = torchvision.models.get_model(name, weights=None, weights_backbone=None, **arguments)
         _widen(model)
-        return _Lists(model, fields), (_scene(*size),), {"image": {1: "height", 2: "width"}}, list(fields)
+        return _Lists(model, fields, size), (_photo(*size),), {"image": {1: "height", 2: "width"}}, list(fields)
 
     return make
 
@@ -120,6 +147,9 @@ class _Suppressed(torch.nn.Module):
         super().__init__()
         self.model, self.suppress = _Pyramid(), nms
 
+    def rehearse(self):
+        self.model(torch.stack([_photo(3, 192, 256) for _ in range(6)]))
+
     def forward(self, image, threshold):
         boxes, scores = self.model(image)
         best, label = scores[0].max(0)
@@ -135,7 +165,7 @@ def _yolo():
 
 
 def _yolo_nms():
-    return _Suppressed(), (_scene(3, 192, 256)[None], torch.tensor(0.6)), {"image": {2: "height", 3: "width"}, "threshold": {}}, ["boxes", "scores", "labels"]
+    return _Suppressed(), (_photo(3, 192, 256)[None], torch.tensor(0.6)), {"image": {2: "height", 3: "width"}, "threshold": {}}, ["boxes", "scores", "labels"]
 
 
 SMALL = {"min_size": 224, "max_size": 416}

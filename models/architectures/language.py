@@ -80,6 +80,8 @@ def causal(kind, sizes, past=0):
         import transformers
 
         model = getattr(transformers, f"{kind}ForCausalLM")(getattr(transformers, f"{kind}Config")(**sizes))
+        if kind == "Mixtral":
+            model.set_experts_implementation("batched_mm")  # the others are operators without a counterpart in ONNX
         return _decoder(model, sizes["num_hidden_layers"], sizes["num_key_value_heads"], sizes["head_dim"], past, 4000, TOKENS)
 
     return make

@@ -122,6 +122,8 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what the libraries run on")
     parser.add_argument("--gpu", default="ptx", metavar="ARCH", help="the architecture that they are compiled for, with --device=cuda")
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
+    parser.add_argument("--quick", action="store_true", help="real models: one compile, for this machine's CPU level alone")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="real models at several sizes: write each into FILE's table")
     parser.add_argument("--dynamic", action="store_true", help="with free dims where the shapes of a test allow: all, else the first of each input")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
@@ -131,7 +133,7 @@ def main():
     args.suites = args.suites or [*suite.SUITES, "contrib", "real"]
     passed, failed = official(args)
     if "real" in args.suites and args.device == "cpu":
-        more, worse = models.check_all(args.ptc, args.build, args.models, args.filter)
+        more, worse = models.check_all(args.ptc, args.build, args.models, args.filter, args.quick, args.report)
         passed, failed = passed + more, failed + worse
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

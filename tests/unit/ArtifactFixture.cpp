@@ -192,8 +192,10 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
     host.weightsFile = "m.weights";
   }
   host.weights = {{"w", {2, 32}, {4}, {{layout.offsets[1], 16, std::nullopt}}}};
-  auto offset = [&](loop::WeightOp) { return layout.offsets[2]; };
-  host.weightOffset = offset;
+  auto offset = [&](mlir::Operation *op) -> std::optional<uint64_t> {
+    return isa<loop::WeightOp>(op) ? std::optional(layout.offsets[2]) : std::nullopt;
+  };
+  host.storedOffset = offset;
 
   Artifact result;
   SmallString<64> folder;
