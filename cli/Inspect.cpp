@@ -46,7 +46,7 @@ static std::string ofVariant(StringRef variant) { return variant.empty() ? "" : 
 /// Those of one program, and their sums.
 static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json::Object *> kernels) {
   os << "kernels" << ofVariant(variant) << ": kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
-  int64_t launches = 0, flops = 0, bytes = 0, weights = 0;
+  int64_t launches = 0, joined = 0, flops = 0, bytes = 0, weights = 0;
   for (const json::Object *entry : kernels) {
     const json::Object &kernel = *entry;
     std::vector<std::string> nodes;
@@ -54,6 +54,7 @@ static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json
       nodes.push_back(node.getAsString().value_or("").str());
     int64_t times = kernel.getInteger("launches").value_or(0);
     launches += times;
+    joined += kernel.getInteger("joined_launches").value_or(0);
     flops += times * atHint(kernel, "flops");
     bytes += times * (atHint(kernel, "bytes_read") + atHint(kernel, "bytes_written"));
     weights += times * kernel.getInteger("weight_bytes_read").value_or(0);
@@ -62,8 +63,10 @@ static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json
                  atHint(kernel, "bytes_read") * 1e-6, atHint(kernel, "bytes_written") * 1e-6)
        << kernel.getString("name").value_or("") << "  " << join(nodes, ", ") << '\n';
   }
-  os << format("in all: %lld launches, %.3f MFLOP, %.3f MB of activations and %.3f MB of weights moved\n",
-               static_cast<long long>(launches), flops * 1e-6, (bytes - weights) * 1e-6, weights * 1e-6);
+  os << format(
+      "in all: %lld launches in %lld parallel loops, %.3f MFLOP, %.3f MB of activations and %.3f MB of weights moved\n",
+      static_cast<long long>(launches), static_cast<long long>(launches - joined), flops * 1e-6,
+      (bytes - weights) * 1e-6, weights * 1e-6);
 }
 
 static void printKernels(raw_ostream &os, const json::Object &manifest) {

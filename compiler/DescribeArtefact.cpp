@@ -81,6 +81,7 @@ artifact::KernelEntry Artefact::describeKernel(size_t row) const {
 /// Work and traffic are those of the first launch.
 void Artefact::addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, const SymbolValues &hints) const {
   entry.launches.push_back(nodeNames(launch.getLoc()));
+  entry.joinedLaunches += launch.getJoined();
   if (entry.launches.size() > 1)
     return;
   loop::KernelOp kernel = host::kernelOf(launch);

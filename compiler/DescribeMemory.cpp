@@ -53,6 +53,8 @@ static void addUses(mlir::Value buffer, const LaunchOrder &order, SmallVectorImp
   for (loop::UseSpan span : loop::getUses(buffer)) {
     if (std::optional<int64_t> number = order.numberOf(span.first))
       uses.push_back(*number);
+    if (isa<loop::LaunchOp>(span.last))
+      uses.push_back(*order.numberOf(span.last));
     if (isa<loop::RepeatOp>(span.first))
       if (std::optional<int64_t> last = order.lastIn(span.first))
         uses.push_back(*last);

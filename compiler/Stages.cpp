@@ -40,7 +40,7 @@ static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
   passes.addPass(createPackWeights({.panelWidth = target.weightPanel, .fewestColumns = target.fewestPanelColumns}));
 }
 
-static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options) {
+static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
   passes.addPass(createLinearizeAccesses()); // dependences and memory runs are told from linear positions
   passes.addPass(createNormalizeNodes());    // equal iteration spaces look equal, which fusion compares
   FuseNodesOptions fusion;
@@ -50,6 +50,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
   passes.addPass(createPlaceTaps());      // the order of launches is final
+  if (options.optLevel > 0 && !target.runsOnDevice)
+    passes.addPass(createJoinLaunches()); // nothing moves across a tap
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels
 }
 
@@ -61,7 +63,7 @@ void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &op
   case Phase::Loop:
     return addLoop(passes, target);
   case Phase::Schedule:
-    return addSchedule(passes, options);
+    return addSchedule(passes, options, target);
   case Phase::PlanMemory:
     passes.addPass(createPlanMemory());
     return;

@@ -188,8 +188,10 @@ void BodyEmitter::emitElementwise(Operation *op) {
       Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
                         NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
-  if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone)) {
-    // LLVM may contract a product and a sum into one rounding, and nothing else.
+  // LLVM may contract a product and a sum into one rounding, and nothing else. Conversions say themselves whether a
+  // pair may be left out.
+  if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone);
+      arithmetic && !isa<arith::ExtFOp, arith::TruncFOp>(clone)) {
     auto flags = arithmetic.getFastMathFlagsAttr();
     auto contract = arith::FastMathFlags::contract;
     auto with = flags ? flags.getValue() | contract : contract;

@@ -10,6 +10,8 @@
 //
 // A tap calls ptc_rt_tap with the address, the extents and the strides of a value that is complete.
 //
+// Joined launches are one call with an array of parts.
+//
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
 // are.
 #include "codegen/host/HostBuilder.h"
@@ -41,6 +43,14 @@ Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
+/// The launch and those that are joined to it.
+SmallVector<loop::LaunchOp> getJoined(loop::LaunchOp launch) {
+  SmallVector<loop::LaunchOp> launches{launch};
+  for (loop::LaunchOp last = loop::getLastJoined(launch); launches.back() != last;)
+    launches.push_back(mlir::cast<loop::LaunchOp>(launches.back()->getNextNode()));
+  return launches;
+}
+
 struct ProgramEmitter;
 
 /// One function of the program: launches and branches in a row.
@@ -60,7 +70,14 @@ private:
   Value *argumentPointer(mlir::BlockArgument argument);
   Error emitBlock(mlir::Block &block);
   Error emitOps(ArrayRef<mlir::Operation *> ops);
+  struct LaunchCode {
+    Value *buffers, *symbols, *iterations, *grain, *scratch;
+    unsigned site;
+  };
+  Expected<LaunchCode> prepareLaunch(loop::LaunchOp launch, Value *bufferArray, Value *symbolArray);
+  Error emitLaunches(loop::LaunchOp launch);
   Error emitLaunch(loop::LaunchOp launch);
+  Error emitJoinedLaunches(ArrayRef<loop::LaunchOp> launches);
   Error emitCall(loop::CallOp call);
   Error emitTap(loop::TapOp tap);
   unsigned siteBefore(loop::TapOp tap);
@@ -80,6 +97,7 @@ private:
   Value *readScalar(Value *pointer, Type *type);
   FunctionCallee runtime(StringRef name, Type *result, ArrayRef<Type *> parameters);
   Value *callMember(unsigned index);
+  StructType *getPartType();
   Expected<Value *> constantAddress(loop::ConstantOp constant);
   Value *offset(Value *base, Value *bytes) { return builder.CreateGEP(builder.getInt8Ty(), base, bytes); }
 
@@ -89,7 +107,8 @@ private:
   IRBuilder<> &builder;
   BasicBlock *failed = nullptr;
   PHINode *fault = nullptr;
-  Value *bufferArray = nullptr, *symbolArray = nullptr, *shapeArray = nullptr, *scalarSlot = nullptr;
+  Value *bufferArray = nullptr, *symbolArray = nullptr, *partArray = nullptr, *shapeArray = nullptr,
+        *scalarSlot = nullptr;
 };
 
 bool isPacked(DType type) { return type.bits < 8; }
@@ -178,11 +197,18 @@ Error PartEmitter::emit(ArrayRef<mlir::Operation *> ops) {
 }
 
 void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
-  size_t buffers = 1, symbols = 1;
+  size_t buffers = 1, symbols = 1, parts = 1;
   for (mlir::Operation *op : ops)
-    op->walk([&](loop::LaunchOp launch) {
-      buffers = std::max<size_t>(buffers, launch.getBuffers().size());
-      symbols = std::max<size_t>(symbols, launch.getSymbols().size());
+    op->walk([&](loop::LaunchOp first) {
+      size_t buffersOf = 0, symbolsOf = 0, partsOf = 0;
+      for (loop::LaunchOp launch : getJoined(first)) {
+        buffersOf += launch.getBuffers().size();
+        symbolsOf += launch.getSymbols().size();
+        ++partsOf;
+      }
+      buffers = std::max(buffers, buffersOf);
+      symbols = std::max(symbols, symbolsOf);
+      parts = std::max(parts, partsOf);
     });
   for (mlir::Operation *op : ops)
     op->walk([&](loop::CallOp call) {
@@ -191,6 +217,8 @@ void PartEmitter::reserveArrays(ArrayRef<mlir::Operation *> ops) {
     });
   bufferArray = builder.CreateAlloca(constants.pointer, builder.getInt32(buffers), "buffers");
   symbolArray = builder.CreateAlloca(builder.getInt64Ty(), builder.getInt32(symbols), "launch_symbols");
+  if (parts > 1)
+    partArray = builder.CreateAlloca(getPartType(), builder.getInt32(parts), "parts");
   if (whole.inputs.device)
     scalarSlot = builder.CreateAlloca(builder.getInt64Ty(), nullptr, "scalar");
   size_t extents = 0;
@@ -214,7 +242,9 @@ std::vector<SmallVector<mlir::Operation *>> partition(mlir::Block &block) {
   for (mlir::Operation &op : block) {
     unsigned launches = 0;
     op.walk([&](mlir::Operation *inner) { launches += mlir::isa<loop::LaunchOp, loop::CallOp>(inner); });
-    if (inGroup > 0 && inGroup + launches > mostLaunches) {
+    auto launch = mlir::dyn_cast<loop::LaunchOp>(op);
+    bool isJoined = launch && launch.getJoined();
+    if (inGroup > 0 && inGroup + launches > mostLaunches && !isJoined) {
       groups.emplace_back();
       inGroup = 0;
     }
@@ -261,6 +291,12 @@ void PartEmitter::convertArgument(mlir::BlockArgument argument) {
 FunctionCallee PartEmitter::runtime(StringRef name, Type *result, ArrayRef<Type *> parameters) {
   StringRef prefix = whole.inputs.device ? "ptc_rt_cuda_" : "ptc_rt_";
   return runtimeFunction(constants.module, (prefix + name).str(), result, parameters);
+}
+
+/// ptc_rt_part
+StructType *PartEmitter::getPartType() {
+  Type *i64 = builder.getInt64Ty(), *pointer = constants.pointer;
+  return StructType::get(constants.context, {pointer, pointer, i64, i64, i64, builder.getInt32Ty()});
 }
 
 void PartEmitter::copyPacked(mlir::BlockArgument argument, StringRef function) {
@@ -310,7 +346,7 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
   for (mlir::Operation *op : ops) {
     Error error = Error::success();
     if (auto launch = mlir::dyn_cast<loop::LaunchOp>(op))
-      error = emitLaunch(launch);
+      error = emitLaunches(launch);
     else if (auto tap = mlir::dyn_cast<loop::TapOp>(op))
       error = emitTap(tap);
     else if (auto call = mlir::dyn_cast<loop::CallOp>(op))
@@ -340,7 +376,8 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
   return Error::success();
 }
 
-Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
+/// Fills the arrays of a launch's arguments, and counts it among the sites.
+Expected<PartEmitter::LaunchCode> PartEmitter::prepareLaunch(loop::LaunchOp launch, Value *buffers, Value *symbols) {
   loop::KernelOp kernel = kernelOf(launch);
   if (!kernel || !kernel.getIterations())
     return createStringError(inconvertibleErrorCode(), "kernel '" + launch.getKernel() + "' has no iterations");
@@ -348,34 +385,78 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
     Expected<Value *> pointer = address(buffer);
     if (!pointer)
       return pointer.takeError();
-    builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
+    builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, buffers, index));
   }
   for (Expr value : prim::getExprs(launch.getSymbols()))
     if (Error error = checkBound(value, launch.getKernel()))
       return error;
   for (auto [index, value] : llvm::enumerate(prim::getExprs(launch.getSymbols())))
     builder.CreateStore(code.exprs.emit(value),
-                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbolArray, index));
+                        builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbols, index));
+  if (std::optional<ExprAttr> bytes = kernel.getScratch())
+    if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch))) // else the runtime finds room
+      whole.scratch.push_back(most);
   auto evaluate = [&](std::optional<ExprAttr> attr, int64_t otherwise) -> Value * {
     return attr ? code.exprs.emit(atLaunch(*attr, kernel, launch)) : builder.getInt64(otherwise);
   };
-  if (std::optional<ExprAttr> bytes = kernel.getScratch())
-    if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch))) // else ptc_rt_launch finds room
-      whole.scratch.push_back(most);
+  unsigned site = whole.sites.size();
+  whole.siteOf[launch] = site;
+  whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
+  return LaunchCode{buffers,
+                    symbols,
+                    evaluate(kernel.getIterations(), 1),
+                    evaluate(kernel.getGrain(), 1),
+                    evaluate(kernel.getScratch(), 0),
+                    site};
+}
+
+Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
+  Expected<LaunchCode> prepared = prepareLaunch(launch, bufferArray, symbolArray);
+  if (!prepared)
+    return prepared.takeError();
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
   SmallVector<Type *> types{pointer, i32, pointer, pointer, i64, i64, i64};
-  SmallVector<Value *> arguments{code.function->getArg(0), builder.getInt32(whole.sites.size()), bufferArray,
-                                 symbolArray, evaluate(kernel.getIterations(), 1)};
-  Expr phase = loop::getPhase(kernel);
+  SmallVector<Value *> arguments{code.function->getArg(0), builder.getInt32(prepared->site), prepared->buffers,
+                                 prepared->symbols, prepared->iterations};
+  Expr phase = loop::getPhase(kernelOf(launch));
   if (phase) {
     types.push_back(i64);
-    arguments.push_back(evaluate(ExprAttr(phase), 1));
+    arguments.push_back(code.exprs.emit(atLaunch(phase, kernelOf(launch), launch)));
   }
-  arguments.append({evaluate(kernel.getGrain(), 1), evaluate(kernel.getScratch(), 0)});
-  Value *result = builder.CreateCall(runtime(phase ? "launch_phases" : "launch", i32, types), arguments);
-  whole.siteOf[launch] = whole.sites.size();
-  whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
-  leaveOnFault(result);
+  arguments.append({prepared->grain, prepared->scratch});
+  leaveOnFault(builder.CreateCall(runtime(phase ? "launch_phases" : "launch", i32, types), arguments));
+  return Error::success();
+}
+
+Error PartEmitter::emitLaunches(loop::LaunchOp launch) {
+  if (launch.getJoined()) // the first of them spoke for it
+    return Error::success();
+  SmallVector<loop::LaunchOp> launches = getJoined(launch);
+  return launches.size() == 1 ? emitLaunch(launch) : emitJoinedLaunches(launches);
+}
+
+/// One call with an array of ptc_rt_part. Their arguments lie one behind the other.
+Error PartEmitter::emitJoinedLaunches(ArrayRef<loop::LaunchOp> launches) {
+  Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
+  StructType *part = getPartType();
+  auto at = [&](Type *type, Value *array, size_t index) {
+    return builder.CreateConstInBoundsGEP1_64(type, array, index);
+  };
+  size_t buffers = 0, symbols = 0;
+  for (auto [index, launch] : llvm::enumerate(launches)) {
+    Expected<LaunchCode> prepared =
+        prepareLaunch(launch, at(pointer, bufferArray, buffers), at(i64, symbolArray, symbols));
+    if (!prepared)
+      return prepared.takeError();
+    Value *fields[] = {prepared->buffers, prepared->symbols, prepared->iterations,
+                       prepared->grain,   prepared->scratch, builder.getInt32(prepared->site)};
+    for (auto [field, value] : llvm::enumerate(fields))
+      builder.CreateStore(value, builder.CreateStructGEP(part, at(part, partArray, index), unsigned(field)));
+    buffers += loop::LaunchOp(launch).getBuffers().size();
+    symbols += loop::LaunchOp(launch).getSymbols().size();
+  }
+  leaveOnFault(builder.CreateCall(runtime("launch_joined", i32, {pointer, pointer, i32}),
+                                  {code.function->getArg(0), partArray, builder.getInt32(launches.size())}));
   return Error::success();
 }
 

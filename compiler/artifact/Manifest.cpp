@@ -113,6 +113,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"name", kernel.name},
                       {"nodes", kernel.launches.empty() ? json::Array() : nodesOf(kernel.launches.front())},
                       {"weight_bytes_read", kernel.weightBytesRead}};
+  if (kernel.joinedLaunches)
+    object["joined_launches"] = kernel.joinedLaunches;
   if (!kernel.variant.empty())
     object["variant"] = text(kernel.variant);
   if (kernel.grid) {

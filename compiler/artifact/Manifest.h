@@ -27,6 +27,7 @@ struct KernelEntry {
   std::string name, kind;                         // "pointwise", "reduction", "contraction", ...
   std::string variant;                            // "seq=128"; empty: the general one
   std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them
+  int64_t joinedLaunches = 0;                     // those that run in one parallel loop with the launch before them
   Amount flops, bytesRead, bytesWritten;          // of the first launch
   int64_t weightBytesRead = 0;                    // of bytesRead, at the hint
   std::vector<CodeEntry> code;

@@ -29,7 +29,12 @@ static void collectUses(Value buffer, Block *block, SmallVectorImpl<UseSpan> &us
       continue;
     }
     RepeatOp repeat = getLoopInside(block, user);
-    uses.push_back(repeat ? UseSpan{repeat, getLastInside(repeat)} : UseSpan{user, user});
+    if (repeat)
+      uses.push_back({repeat, getLastInside(repeat)});
+    else if (auto launch = dyn_cast<LaunchOp>(user))
+      uses.push_back({getFirstJoined(launch), getLastJoined(launch)});
+    else
+      uses.push_back({user, user});
   }
 }
 

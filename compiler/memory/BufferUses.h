@@ -11,8 +11,9 @@ struct UseSpan {
   mlir::Operation *first, *last;
 };
 
-/// Uses of a buffer, also through views. A use inside of a loop around which the buffer is declared lasts for the whole
-/// outermost such loop: what one round writes, a later one may read, and what the first round reads the last one does.
+/// Uses of a buffer, also through views. A use by one of several joined launches lasts for all of them. A use inside of
+/// a loop around which the buffer is declared lasts for the whole outermost such loop: what one round writes, a later
+/// one may read, and what the first round reads the last one does.
 llvm::SmallVector<UseSpan> getUses(mlir::Value buffer);
 
 } // namespace ptc::loop

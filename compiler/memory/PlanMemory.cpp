@@ -258,6 +258,8 @@ private:
     for (Operation *user : value.getUsers()) {
       Operation *use =
           isa<FlattenOp, PartOp>(user) ? getFirstUse(user->getResult(0), block) : block->findAncestorOpInBlock(*user);
+      if (auto launch = dyn_cast_or_null<LaunchOp>(use))
+        use = getFirstJoined(launch);
       if (use && (!first || use->isBeforeInBlock(first)))
         first = use;
     }

@@ -11,8 +11,8 @@
 // overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that is made of it follows.
 // The order of groups is a topological order of these, by the earliest node.
 //
-// Cost: each fusion starts over at the first consumer, but pairs that were refused are asked again
-// only when one of the two has changed; quadratic in the number of nodes, with a small factor.
+// Cost: a fusion asks anew only about the group that it changed, and paths are looked for between the ranks of two
+// groups alone. What stays quadratic is ranking the groups again after a fusion, a few operations a group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,10 @@ public:
 private:
   struct Entry {
     Group group;
-    llvm::SmallDenseSet<unsigned> after; // groups that must run earlier (by number)
+    llvm::SmallDenseSet<unsigned> after;  // groups that must run earlier (by number)
+    llvm::SmallDenseSet<unsigned> before; // groups that must run later
+    unsigned version = 0;                 // of the group: changes when it is fused
+    unsigned rank = 0;                    // of a topological order
     bool isGone = false;
   };
 
@@ -208,10 +211,30 @@ private:
         accessesOf(buffer).writers.push_back(number);
       entry.after.erase(number);
     }
+    for (unsigned number = 0; number < entries.size(); ++number)
+      for (unsigned earlier : entries[number].after)
+        entries[earlier].before.insert(number);
+  }
+
+  /// Numbers the groups so that each has a higher rank than what must run before it.
+  void rankGroups() {
+    SmallVector<unsigned> ready, waitsFor(entries.size());
+    for (unsigned number = 0; number < entries.size(); ++number)
+      if (waitsFor[number] = entries[number].after.size(); waitsFor[number] == 0)
+        ready.push_back(number);
+    for (unsigned next = 0; next < ready.size(); ++next) {
+      entries[ready[next]].rank = next;
+      for (unsigned later : entries[ready[next]].before)
+        if (--waitsFor[later] == 0)
+          ready.push_back(later);
+    }
+    isRanked = true;
   }
 
   /// Whether `from` must run before `to` by way of a third group.
   bool hasPathAround(unsigned from, unsigned to) {
+    if (!isRanked)
+      rankGroups();
     SmallVector<unsigned> stack;
     llvm::SmallDenseSet<unsigned> seen;
     for (unsigned before : entries[to].after)
@@ -219,7 +242,7 @@ private:
         stack.push_back(before);
     while (!stack.empty()) {
       unsigned number = stack.pop_back_val();
-      if (!seen.insert(number).second)
+      if (entries[number].rank <= entries[from].rank || !seen.insert(number).second)
         continue;
       for (unsigned before : entries[number].after) {
         if (before == from)
@@ -315,14 +338,28 @@ private:
       return;
     }
     consumer.isGone = true;
-    producer.after.insert(consumer.after.begin(), consumer.after.end());
-    for (Entry &entry : entries)
-      if (entry.after.erase(consumerNumber))
-        entry.after.insert(producerNumber);
-    producer.after.erase(producerNumber);
-    consumer.after.clear();
+    takeOver(producerNumber, consumerNumber);
     dropUnread(plan.buffer);
     updateAccesses(producer.group);
+  }
+
+  /// The dependences of group `gone` become those of `kept`.
+  void takeOver(unsigned kept, unsigned gone) {
+    Entry &from = entries[gone], &to = entries[kept];
+    for (unsigned earlier : from.after) {
+      entries[earlier].before.erase(gone);
+      if (earlier != kept && to.after.insert(earlier).second)
+        entries[earlier].before.insert(kept);
+    }
+    for (unsigned later : from.before) {
+      entries[later].after.erase(gone);
+      if (later != kept && entries[later].after.insert(kept).second)
+        to.before.insert(later);
+    }
+    from.after.clear();
+    from.before.clear();
+    ++to.version;
+    isRanked = false;
   }
 
   /// Removes a buffer that nobody reads, with its stores and what only they needed.
@@ -377,9 +414,17 @@ private:
     return score;
   }
 
-  /// Fuses the first pair that may be; producers of a consumer by their score.
+  /// Whether nothing has changed since the pair was refused. Notes the question.
+  bool wasRefused(unsigned producer, unsigned consumer) {
+    std::pair versions(entries[producer].version, entries[consumer].version);
+    auto [known, isNew] = refused.try_emplace({producer, consumer}, versions);
+    return !isNew && std::exchange(known->second, versions) == versions;
+  }
+
+  /// Fuses the first pair that may be; producers of a consumer by their score. What was refused before stays so until
+  /// one of the two is another group: the next search begins at the first consumer of which that may be true.
   bool fuseOnce() {
-    for (unsigned consumer = 0; consumer < entries.size(); ++consumer) {
+    for (unsigned consumer = firstConsumer; consumer < entries.size(); ++consumer) {
       if (entries[consumer].isGone)
         continue;
       SmallVector<std::pair<FusionScore, unsigned>> candidates;
@@ -390,7 +435,7 @@ private:
         return b.first < a.first || (!(a.first < b.first) && a.second < b.second);
       });
       for (const auto &[score, producer] : candidates) {
-        if (!refused.insert({producer, consumer}).second)
+        if (wasRefused(producer, consumer))
           continue;
         FusionPlan plan = canFuse(producer, consumer);
         if (!plan) {
@@ -398,12 +443,9 @@ private:
           continue;
         }
         apply(producer, consumer, plan);
-        // What was refused for the old groups may be possible for the new one.
-        llvm::DenseSet<std::pair<unsigned, unsigned>> kept;
-        for (auto pair : refused)
-          if (pair.first != producer && pair.second != producer && pair.first != consumer && pair.second != consumer)
-            kept.insert(pair);
-        refused = std::move(kept);
+        firstConsumer = producer;
+        for (unsigned later : entries[producer].before)
+          firstConsumer = std::min(firstConsumer, later);
         return true;
       }
     }
@@ -539,7 +581,10 @@ private:
   const FusionContext &context;
   bool remarks;
   std::vector<Entry> entries;
-  llvm::DenseSet<std::pair<unsigned, unsigned>> refused;
+  /// Pairs, producer first, with the versions that were refused.
+  llvm::DenseMap<std::pair<unsigned, unsigned>, std::pair<unsigned, unsigned>> refused;
+  unsigned firstConsumer = 0; // those before it have nothing new to ask
+  bool isRanked = false;
 };
 
 /// The flattened argument, or the argument where nothing reads it.

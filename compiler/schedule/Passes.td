@@ -33,6 +33,11 @@ def PlaceTaps : Pass<"ptc-place-taps", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def JoinLaunches : Pass<"ptc-join-launches", "::mlir::ModuleOp"> {
+  let summary = "launches that do not depend on each other run in one parallel loop";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def CountWork : Pass<"ptc-count-work", "::mlir::ModuleOp"> {
   let summary = "states each kernel's floating-point operations and bytes moved";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

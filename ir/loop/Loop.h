@@ -31,6 +31,9 @@ int64_t getElementBytes(mlir::Type elementType);
 bool isNode(mlir::Operation *op);
 /// The buffer that a view (loop.flatten, loop.part) shows, or the buffer itself.
 mlir::Value skipViews(mlir::Value buffer);
+/// The first and the last of the launches that run in one parallel loop with this one.
+LaunchOp getFirstJoined(LaunchOp launch);
+LaunchOp getLastJoined(LaunchOp launch);
 /// An op with regions of launches: loop.if, loop.repeat.
 bool isControlFlow(mlir::Operation *op);
 /// Extents of the node's iteration domain.

@@ -88,6 +88,12 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 void KernelOp::print(OpAsmPrinter &printer) { printSymbolOp(printer, *this, getBlock(), -1); }
 
+LogicalResult LaunchOp::verify() {
+  if (getJoined() && !isa_and_present<LaunchOp>(getOperation()->getPrevNode()))
+    return emitOpError("is joined to a launch, and none is right before it");
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() { return prim::verifyBoundSymbols(*this); }
 
 //===----------------------------------------------------------------------===//
@@ -112,6 +118,18 @@ void StoreOp::build(OpBuilder &builder, OperationState &state, Value value, Valu
 
 bool loop::isNode(Operation *op) {
   return isa<PointwiseOp, ReductionOp, ScanOp, ScatterOp, SortOp, GreedyOp, ContractionOp, AttentionOp>(op);
+}
+
+LaunchOp loop::getFirstJoined(LaunchOp launch) {
+  while (launch.getJoined())
+    launch = cast<LaunchOp>(launch->getPrevNode());
+  return launch;
+}
+
+LaunchOp loop::getLastJoined(LaunchOp launch) {
+  for (auto next = launch; (next = dyn_cast_or_null<LaunchOp>(next->getNextNode())) && next.getJoined();)
+    launch = next;
+  return launch;
 }
 
 Value loop::skipViews(Value buffer) {

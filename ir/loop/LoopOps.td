@@ -299,9 +299,14 @@ def Loop_KernelOp : Loop_Op<"kernel", [Symbol, IsolatedFromAbove, NoTerminator, 
 
 def Loop_LaunchOp : Loop_Op<"launch", []> {
   let summary = "runs a kernel; its location carries the user's nodes";
-  let description = [{ `symbols` are the values of the kernel's symbols (alpha-renamed) in its order. }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Loop_Buffer>:$buffers, Prim_ExprArrayAttr:$symbols);
+  let description = [{
+    `symbols` are the values of the kernel's symbols (alpha-renamed) in its order. A launch that is `joined`
+    runs in one parallel loop with the launch right before it: neither depends on the other.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Loop_Buffer>:$buffers, Prim_ExprArrayAttr:$symbols,
+                       UnitAttr:$joined);
   let assemblyFormat = "$kernel `(` $buffers `)` `symbols` custom<ExprList>($symbols) attr-dict `:` type($buffers)";
+  let hasVerifier = 1;
 }
 
 def Loop_TapOp : Loop_Op<"tap", []> {

@@ -45,7 +45,12 @@ Values batchNormalization(NodeContext &n) {
   Value shift = n.sub(bias, n.mul(mean, s));
   s = n.convertLike(s, x);
   shift = n.convertLike(shift, x);
-  Value y = n.rank(x) < 2 ? n.add(n.mul(x, s), shift) : n.add(n.mul(x, perChannel(n, s, x)), perChannel(n, shift, x));
+  bool isPerElement = n.rank(x) < 2 || (n.opset() < 9 && !n.flag("spatial", true)); // of a sample
+  if (!isPerElement) {
+    s = perChannel(n, s, x);
+    shift = perChannel(n, shift, x);
+  }
+  Value y = n.add(n.mul(x, s), shift);
   outputs.resize(std::max<size_t>(outputs.size(), 1));
   outputs[0] = y;
   return outputs;

@@ -360,15 +360,21 @@ Values treeEnsembleRegressor(NodeContext &n) {
 // Classifier
 //===----------------------------------------------------------------------===//
 
-/// Two classes of which the leaves name one: its score alone decides, and the other one's score follows from it. The
+/// The label of the second class where its score says so: as a probability, or as a logarithm of odds.
+static Value labelByOneScore(NodeContext &n, Value score, const Labels &labels, bool isProbability) {
+  Value isSecond = n.less(n.scalarLike(isProbability ? 0.5 : 0.0, score), score);
+  Value index = n.reshape(n.select(isSecond, n.scalar(1, n.si64()), n.scalar(0, n.si64())), n.dim(score, 0));
+  return chooseLabel(n, labels, index);
+}
+
+/// Two classes, and all leaves name the first: its score alone decides, and the other one's score follows from it. The
 /// score is a probability if no weight is negative, else a logarithm of odds.
 static Values classifyByOneScore(NodeContext &n, Value score, const Labels &labels, bool isProbability,
                                  PostTransform transform) {
-  Value isSecond = n.less(n.scalarLike(isProbability ? 0.5 : 0.0, score), score);
-  Value index = n.reshape(n.select(isSecond, n.scalar(1, n.si64()), n.scalar(0, n.si64())), n.dim(score, 0));
   Value first;
   if (transform == PostTransform::Probit)
     return {n.fail(DiagId::UnsupportedAttribute, "post_transform", "PROBIT (of one score for two classes)")};
+  Value label = labelByOneScore(n, score, labels, isProbability);
   if (transform == PostTransform::Logistic) {
     first = n.sigmoid(n.neg(score));
     score = n.sigmoid(score);
@@ -377,7 +383,7 @@ static Values classifyByOneScore(NodeContext &n, Value score, const Labels &labe
   } else {
     first = n.neg(score);
   }
-  return {chooseLabel(n, labels, index), n.convert(n.concat({first, score}, 1), n.f32())};
+  return {label, n.convert(n.concat({first, score}, 1), n.f32())};
 }
 
 Values treeEnsembleClassifier(NodeContext &n) {
@@ -395,11 +401,17 @@ Values treeEnsembleClassifier(NodeContext &n) {
   bool isProbability = llvm::all_of(weights, [](const LeafWeight &w) { return w.weight >= 0; });
   Value rows = featureRows(n, 0);
   if (classes == 2 && namesOne && !weights.empty()) {
+    bool isFirst = weights.front().target == 0;
     for (LeafWeight &weight : forest->weights)
       weight.target = 0;
     Value score = aggregate(n, *forest, rows, 1, Aggregate::Sum);
     if (!base->empty())
       score = n.add(score, base->back());
+    if (!isFirst) { // the first class has no more than its base
+      Value first = n.fill(n.scalarLike(base->size() == 2 ? base->front() : 0.0, score), n.dims(score));
+      Value scores = transformScores(n, n.concat({first, score}, 1), *transform);
+      return {labelByOneScore(n, score, *labels, isProbability), n.convert(scores, n.f32())};
+    }
     return classifyByOneScore(n, score, *labels, isProbability, *transform);
   }
   Value scores = aggregate(n, *forest, rows, classes, Aggregate::Sum);

@@ -38,18 +38,24 @@ Value Body::emitIndex(Expr expr, ArrayRef<Value> operands) {
   return IndexOp::create(builder, loc, builder.getI64Type(), ExprAttr(expr), operands);
 }
 
+/// What a narrow value is computed in is not the model's business: from one operation to the next it may stay wide. The
+/// model's own casts have no such flag, and round.
+static arith::FastMathFlagsAttr mayStayWide(Body &body) {
+  return arith::FastMathFlagsAttr::get(body.builder.getContext(), arith::FastMathFlags::contract);
+}
+
 Value loop::widen(Body &body, Value scalar) {
   Type type = scalar.getType();
   if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() >= 32)
     return scalar;
-  return arith::ExtFOp::create(body.builder, body.loc, body.builder.getF32Type(), scalar);
+  return arith::ExtFOp::create(body.builder, body.loc, body.builder.getF32Type(), scalar, mayStayWide(body));
 }
 
 Value loop::narrow(Body &body, Value scalar, Type elementType) {
   Type to = prim::getScalarType(elementType);
   if (scalar.getType() == to || !isa<FloatType>(to))
     return scalar;
-  return arith::TruncFOp::create(body.builder, body.loc, to, scalar);
+  return arith::TruncFOp::create(body.builder, body.loc, to, scalar, /*roundingmode=*/nullptr, mayStayWide(body));
 }
 
 SmallVector<Expr> FunctionLowering::dims(unsigned first, unsigned count) {

@@ -6,6 +6,9 @@
  * pieces of others only when it has nothing left. More pieces even out a late or preempted thread; fewer save calls. A
  * piece never has fewer than `grain` iterations, which the compiler chose to be worth a fork.
  *
+ * Launches that do not depend on each other run as one loop, each cut into pieces of its own: the threads meet once. A
+ * caller that asks for times gets them one after the other, so that each launch has a time.
+ *
  * A recurrence runs in phases: iterations of one phase are independent, phases follow each other. Each phase is a loop
  * of its own: while the threads are awake a fork and join cost less than any other barrier would, and nobody waits for
  * a thread that the system has taken away, unless it was in the middle of a piece. Phases are short, so that a
@@ -19,6 +22,8 @@
 enum { PIECES_PER_PARTICIPANT = 4, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
 
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
+  for (; piece >= task->pieces; task++)
+    piece -= task->pieces;
   int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
   int64_t begin = task->first + piece * share + (piece < rest ? piece : rest);
   int64_t end = begin + share + (piece < rest);
@@ -38,34 +43,40 @@ static void run_alone(ptc_rt_task *task) {
 }
 
 typedef struct host_share {
-  ptc_rt_task *task;
-  int64_t participants;
+  ptc_rt_task *tasks;
+  int64_t pieces, participants;
 } host_share;
 
 static void run_host_share(void *argument, size_t index) {
   const host_share *share = argument;
-  int64_t pieces = share->task->pieces, participant = (int64_t)index;
-  int64_t end = pieces * (participant + 1) / share->participants;
+  int64_t participant = (int64_t)index, end = share->pieces * (participant + 1) / share->participants;
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
-  for (int64_t piece = pieces * participant / share->participants; piece < end; piece++)
-    ptc_rt_run_piece(share->task, piece, (uint32_t)index);
+  for (int64_t piece = share->pieces * participant / share->participants; piece < end; piece++)
+    ptc_rt_run_piece(share->tasks, piece, (uint32_t)index);
   ptc_rt_fpmode_restore(mode);
 }
 
-/* One parallel loop over task->iterations. */
-static void run_loop(ptc_rt_task *task, const ptc_model *model, int64_t participants) {
+/* One parallel loop over the iterations of `count` tasks, cut into pieces. */
+static void run_loop(ptc_rt_task *tasks, uint32_t count, const ptc_model *model, int64_t participants) {
+  int64_t pieces = 0;
+  for (uint32_t i = 0; i < count; i++)
+    pieces += tasks[i].pieces;
   if (model->pool.parallel_for) {
-    host_share share = {task, participants};
+    host_share share = {tasks, pieces, participants};
     model->pool.parallel_for(model->pool.state, (size_t)participants, run_host_share, &share);
-  } else if (!model->descriptor->threading->parallel(task, (uint32_t)participants)) {
-    run_alone(task);
+  } else if (!model->descriptor->threading->parallel(tasks, pieces, (uint32_t)participants)) {
+    for (uint32_t i = 0; i < count; i++)
+      run_alone(&tasks[i]);
   }
 }
+
+/* How many pieces of at least `grain` iterations there are. */
+static int64_t most_pieces(int64_t iterations, int64_t grain) { return grain > 1 ? iterations / grain : iterations; }
 
 /* All iterations, `phase` of them at a time. */
 static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase, int64_t grain) {
   int64_t participants = model->threads, iterations = task->iterations;
-  int64_t most = grain > 1 ? phase / grain : phase;
+  int64_t most = most_pieces(phase, grain);
   if (participants > most)
     participants = most;
   if (participants <= 1) {
@@ -79,40 +90,103 @@ static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase,
   for (task->first = 0; task->first < iterations; task->first += phase) {
     task->iterations = phase < iterations - task->first ? phase : iterations - task->first;
     task->pieces = pieces < task->iterations ? pieces : task->iterations;
-    run_loop(task, model, participants);
+    run_loop(task, 1, model, participants);
   }
+}
+
+/* Room for the scratch of a launch; if there is none, the call remembers the site. */
+static bool has_scratch(ptc_rt_call_state *state, uint32_t site, int64_t bytes) {
+  if (bytes <= (int64_t)state->scratch_stride || ptc_rt_grow_scratch(state, bytes))
+    return true;
+  state->site = site;
+  return false;
+}
+
+static ptc_rt_task make_task(const ptc_rt_call_state *state, const ptc_rt_part *part) {
+  return (ptc_rt_task){.kernel = state->kernels[state->variant->launches[part->site].kernel],
+                       .buffers = part->buffers,
+                       .symbols = part->symbols,
+                       .iterations = part->iterations,
+                       .scratch = state->scratch,
+                       .scratch_stride = state->scratch_stride,
+                       .site = part->site,
+                       .profiled = state->model->profile ? state : 0};
+}
+
+static int32_t fault_of(ptc_rt_call_state *state, const ptc_rt_task *task) {
+  int fault = atomic_load_explicit(&task->fault, memory_order_relaxed);
+  if (fault != 0)
+    state->site = task->site;
+  return fault;
+}
+
+static int32_t launch_phases(ptc_rt_call_state *state, const ptc_rt_part *part, int64_t phase) {
+  if (part->iterations <= 0)
+    return 0;
+  if (!has_scratch(state, part->site, part->scratch_bytes))
+    return PTC_RT_FAULT_MEMORY;
+  ptc_rt_task task = make_task(state, part);
+  uint64_t start = task.profiled ? ptc_rt_now() : 0;
+  run_phases(&task, state->model, phase, part->grain);
+  if (task.profiled)
+    ptc_rt_record_launch(&task, start);
+  return fault_of(state, &task);
 }
 
 int32_t ptc_rt_launch_phases(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                              int64_t iterations, int64_t phase, int64_t grain, int64_t scratch_bytes) {
-  ptc_rt_call_state *state = (ptc_rt_call_state *)call;
-  if (iterations <= 0)
-    return 0;
-  if (scratch_bytes > (int64_t)state->scratch_stride && !ptc_rt_grow_scratch(state, scratch_bytes)) {
-    state->site = site;
-    return PTC_RT_FAULT_MEMORY;
-  }
-  ptc_rt_task task = {.kernel = state->kernels[state->variant->launches[site].kernel],
-                      .buffers = buffers,
-                      .symbols = symbols,
-                      .iterations = iterations,
-                      .scratch = state->scratch,
-                      .scratch_stride = state->scratch_stride,
-                      .site = site,
-                      .profiled = state->model->profile ? state : 0};
-  uint64_t start = task.profiled ? ptc_rt_now() : 0;
-  run_phases(&task, state->model, phase, grain);
-  if (task.profiled)
-    ptc_rt_record_launch(&task, start);
-  int fault = atomic_load_explicit(&task.fault, memory_order_relaxed);
-  if (fault != 0)
-    state->site = site;
-  return fault;
+  ptc_rt_part part = {buffers, symbols, iterations, grain, scratch_bytes, site};
+  return launch_phases((ptc_rt_call_state *)call, &part, phase);
 }
 
 int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                       int64_t iterations, int64_t grain, int64_t scratch_bytes) {
   return ptc_rt_launch_phases(call, site, buffers, symbols, iterations, iterations, grain, scratch_bytes);
+}
+
+/* Cuts the tasks for as many threads as there is work for; returns their number. */
+static int64_t cut(ptc_rt_task *tasks, const int64_t *most, uint32_t count, int64_t threads) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++)
+    sum += most[i];
+  int64_t participants = threads < sum ? threads : sum;
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t pieces = participants * PIECES_PER_PARTICIPANT;
+    pieces = pieces < most[i] ? pieces : most[i];
+    pieces = pieces < MAX_PIECES / PTC_RT_MOST_JOINED ? pieces : MAX_PIECES / PTC_RT_MOST_JOINED;
+    tasks[i].pieces = pieces > 1 ? pieces : 1;
+  }
+  return participants;
+}
+
+int32_t ptc_rt_launch_joined(ptc_rt_call *call, const ptc_rt_part *parts, uint32_t count) {
+  ptc_rt_call_state *state = (ptc_rt_call_state *)call;
+  int32_t fault = 0;
+  if (state->model->profile || state->model->threads == 1) {
+    for (uint32_t i = 0; i < count && fault == 0; i++)
+      fault = launch_phases(state, &parts[i], parts[i].iterations);
+    return fault;
+  }
+  ptc_rt_task tasks[PTC_RT_MOST_JOINED];
+  int64_t most[PTC_RT_MOST_JOINED];
+  uint32_t tasked = 0;
+  for (uint32_t i = 0; i < count; i++) /* first: the scratch may move */
+    if (!has_scratch(state, parts[i].site, parts[i].scratch_bytes))
+      return PTC_RT_FAULT_MEMORY;
+  for (uint32_t i = 0; i < count; i++)
+    if (parts[i].iterations > 0) {
+      most[tasked] = most_pieces(parts[i].iterations, parts[i].grain);
+      tasks[tasked++] = make_task(state, &parts[i]);
+    }
+  int64_t participants = cut(tasks, most, tasked, state->model->threads);
+  if (participants > 1)
+    run_loop(tasks, tasked, state->model, participants);
+  else
+    for (uint32_t i = 0; i < tasked; i++)
+      run_alone(&tasks[i]);
+  for (uint32_t i = 0; i < tasked && fault == 0; i++)
+    fault = fault_of(state, &tasks[i]);
+  return fault;
 }
 
 typedef struct body_call {

@@ -11,7 +11,8 @@ __attribute__((weak, visibility("default"))) extern int omp_get_thread_num(void)
 __attribute__((weak, visibility("default"))) extern int omp_in_parallel(void);
 
 typedef struct team {
-  ptc_rt_task *task;
+  ptc_rt_task *tasks;
+  long long pieces;
   atomic_llong next;
 } team;
 
@@ -20,8 +21,8 @@ static void openmp_work(void *argument) {
   uint32_t participant = (uint32_t)omp_get_thread_num();
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
   long long piece;
-  while ((piece = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed)) < t->task->pieces)
-    ptc_rt_run_piece(t->task, piece, participant);
+  while ((piece = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed)) < t->pieces)
+    ptc_rt_run_piece(t->tasks, piece, participant);
   ptc_rt_fpmode_restore(mode);
 }
 
@@ -35,10 +36,10 @@ static void openmp_prepare(uint32_t threads) {
 }
 
 /* Inside a parallel region of the host the call runs alone: the host has already spread its work. */
-static bool openmp_parallel(ptc_rt_task *task, uint32_t participants) {
+static bool openmp_parallel(ptc_rt_task *tasks, int64_t pieces, uint32_t participants) {
   if (!present() || omp_in_parallel())
     return false;
-  team t = {.task = task};
+  team t = {.tasks = tasks, .pieces = pieces};
   GOMP_parallel(openmp_work, &t, participants, 0);
   return true;
 }

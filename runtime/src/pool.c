@@ -46,7 +46,7 @@ static struct {
   _Alignas(LINE) atomic_uint epoch; /* changes when a loop starts; workers sleep on it */
   _Alignas(LINE) atomic_uint asleep;
   _Alignas(LINE) atomic_uint completed; /* pieces of this loop that have returned */
-  _Alignas(LINE) ptc_rt_task *task;
+  _Alignas(LINE) ptc_rt_task *tasks;
   atomic_uint quit;
   atomic_uint workers; /* started; changed by the holder of `taken` only */
   uint32_t watching_forks;
@@ -76,7 +76,7 @@ static void work(uint32_t participant, uint32_t epoch, uint32_t participants) {
   for (uint32_t distance = 0; distance < participants; distance++) {
     uint32_t owner = (participant + distance) % participants;
     for (int64_t piece; (piece = claim(owner, epoch)) >= 0;) {
-      ptc_rt_run_piece(pool.task, piece, participant);
+      ptc_rt_run_piece(pool.tasks, piece, participant);
       atomic_fetch_add_explicit(&pool.completed, 1, memory_order_release);
     }
   }
@@ -172,18 +172,18 @@ static void join_loop(uint32_t pieces) {
   }
 }
 
-static bool pool_parallel(ptc_rt_task *task, uint32_t participants) {
+static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participants) {
   if (!take())
     return false;
   participants = bounded(participants);
   start(participants - 1);
   if (participants > pool.workers + 1)
     participants = pool.workers + 1;
-  uint64_t pieces = (uint64_t)task->pieces;
+  uint64_t pieces = (uint64_t)count;
   uint32_t epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed) + 1;
   if (epoch == 0) /* what a new worker takes for already seen */
     epoch = 1;
-  pool.task = task;
+  pool.tasks = tasks;
   atomic_store_explicit(&pool.completed, 0, memory_order_relaxed);
   for (uint64_t p = 0; p < participants; p++) {
     uint64_t begin = pieces * p / participants, end = pieces * (p + 1) / participants;

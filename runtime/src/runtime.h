@@ -78,7 +78,8 @@ struct ptc_ctx {
 
 typedef struct ptc_rt_call_state ptc_rt_call_state;
 
-/* One parallel loop: pieces of [first, first + iterations) that any participant may run. */
+/* What a parallel loop runs, alone or with others: pieces of [first, first + iterations) that any participant may
+ * run. */
 typedef struct ptc_rt_task {
   ptc_rt_kernel *kernel;
   void *const *buffers;
@@ -94,9 +95,9 @@ typedef struct ptc_rt_task {
 
 struct ptc_rt_threading {
   void (*prepare)(uint32_t threads); /* starts what a run with that many threads needs */
-  /* Runs all pieces with at most `participants` threads and returns true, or returns false at once if the threads are
-   * taken; then the caller runs the task alone. */
-  bool (*parallel)(ptc_rt_task *task, uint32_t participants);
+  /* Runs all pieces of some tasks in a row, `pieces` in all, with at most `participants` threads and returns true, or
+   * returns false at once if the threads are taken; then the caller runs the tasks alone. */
+  bool (*parallel)(ptc_rt_task *tasks, int64_t pieces, uint32_t participants);
   void (*shutdown)(void); /* joins all threads; they may be started again */
 };
 

@@ -3,8 +3,9 @@
 
 static void none_prepare(uint32_t threads) { (void)threads; }
 
-static bool none_parallel(ptc_rt_task *task, uint32_t participants) {
-  (void)task;
+static bool none_parallel(ptc_rt_task *tasks, int64_t pieces, uint32_t participants) {
+  (void)tasks;
+  (void)pieces;
   (void)participants;
   return false;
 }

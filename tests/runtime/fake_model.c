@@ -69,8 +69,12 @@ static int32_t scale_program(ptc_rt_call *call, int64_t *symbols, void *const *a
   return 0;
 }
 
+/* Both halves side by side. */
 static int32_t gather_program(ptc_rt_call *call, int64_t *symbols, void *const *arguments, char *arena) {
-  return ptc_rt_launch(call, 0, arguments, symbols, symbols[0], 1, 0);
+  int64_t half = symbols[0] / 2;
+  void *rest[] = {(int64_t *)arguments[0] + half, (float *)arguments[1] + half};
+  const ptc_rt_part parts[] = {{arguments, symbols, half, 1, 0, 0}, {rest, symbols, symbols[0] - half, 1, 0, 1}};
+  return ptc_rt_launch_joined(call, parts, 2);
 }
 
 static int64_t scale_arena(const int64_t *symbols) { return symbols[0] * FAKE_COLUMNS * (int64_t)sizeof(float); }
@@ -94,7 +98,7 @@ static void gather_shapes(const int64_t *symbols, int64_t *const *shapes) { shap
 static const uint32_t guard_symbols[] = {0};
 static const ptc_rt_guard guards[] = {{"batch <= 64", 0, 1, 0, guard_symbols}};
 static const ptc_rt_launch_site scale_sites[] = {{0, 0, "layer1/mul, layer1/add"}};
-static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup"}};
+static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup"}, {1, 0, "lookup_rest"}};
 static const ptc_rt_tap_site taps[] = {{"layer1/add", "Add", "sum", {PTC_FLOAT, 32, 1}, 2, 3, 0}};
 static const ptc_rt_variant guarded_variant[] = {
     {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0, 0, 0, 0}};
@@ -102,7 +106,7 @@ static const ptc_rt_variant open_variants[] = {
     {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0, 0, 0, 0},
     {"general", scale_program, scale_arena, scale_scratch, 0, 0, scale_sites, 0, 1, taps, 1, 0, 0, 0, 0}};
 static const ptc_rt_variant gather_variant[] = {
-    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 1, 0, 0, 0, 0, 0, 0}};
+    {"general", gather_program, no_bytes, 0, 0, 0, gather_sites, 0, 2, 0, 0, 0, 0, 0, 0}};
 
 static const ptc_rt_function guarded_functions[] = {
     {&functions[0], guarded_variant, 1, 0, scale_input_shapes, scale_shapes},

@@ -176,22 +176,6 @@ static void test_tensor_run(void) {
   ptc_rt_destroy(model);
 }
 
-static void test_index_fault(void) {
-  ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
-  ptc_ctx *ctx = 0;
-  ptc_rt_ctx_create(model, &ctx);
-  static int64_t indices[MOST];
-  static float y[MOST];
-  int64_t batch = MOST;
-  void *arguments[] = {indices, y};
-  CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_OK);
-  indices[MOST - 1] = 10;
-  CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_INDEX_OUT_OF_RANGE);
-  CHECK(strcmp(ptc_rt_last_error(ctx), "index out of range in node 'lookup' (kernel gather_2)") == 0);
-  ptc_rt_ctx_destroy(ctx);
-  ptc_rt_destroy(model);
-}
-
 static void test_floating_point_mode(void) {
   ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
   ptc_ctx *ctx = 0;
@@ -268,6 +252,47 @@ static void test_hooks(void) {
   ptc_rt_ctx_destroy(ctx);
   ptc_rt_destroy(model);
   CHECK(h.blocks == 0);
+}
+
+/* Two launches in one loop: all iterations of both run, and the first fault names its own. */
+static void check_joined(const ptc_options *options, const ptc_rt_threading *threading) {
+  ptc_model *model = 0;
+  ptc_ctx *ctx = 0;
+  static int64_t indices[MOST];
+  static float y[MOST];
+  CHECK(ptc_rt_create(fake_descriptor(threading, false), options, &model) == PTC_OK);
+  ptc_rt_ctx_create(model, &ctx);
+  for (int64_t batch = 1; batch <= MOST; batch = batch * 3 + 1) {
+    void *arguments[] = {indices, y};
+    for (int64_t i = 0; i < batch; i++) {
+      indices[i] = i % 10;
+      y[i] = -1;
+    }
+    CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_OK);
+    for (int64_t i = 0; i < batch; i++)
+      CHECK(y[i] == (float)(i % 10) * 10);
+    indices[batch - 1] = 10;
+    CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_INDEX_OUT_OF_RANGE);
+    CHECK(strcmp(ptc_rt_last_error(ctx), "index out of range in node 'lookup_rest' (kernel gather_2)") == 0);
+    indices[0] = batch == 1 ? 10 : -1;
+    CHECK(ptc_rt_run(ctx, 1, &batch, arguments, 0, 0) == PTC_INDEX_OUT_OF_RANGE);
+    CHECK(batch == 1 || strcmp(ptc_rt_last_error(ctx), "index out of range in node 'lookup' (kernel gather_2)") == 0);
+  }
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
+static void test_joined(void) {
+  host h = {0, 0};
+  ptc_options options = {.struct_size = sizeof(options)};
+  for (options.threads = 1; options.threads <= 5; options.threads++) {
+    check_joined(&options, &ptc_rt_threading_pool);
+    check_joined(&options, &ptc_rt_threading_openmp);
+    check_joined(&options, &ptc_rt_threading_none);
+  }
+  options.pool = (ptc_thread_pool){host_parallel, &h};
+  check_joined(&options, &ptc_rt_threading_none);
+  CHECK(h.calls > 0);
 }
 
 static void *many_runs(void *argument) {
@@ -383,10 +408,10 @@ int main(void) {
   test_typed_run();
   test_taps();
   test_tensor_run();
-  test_index_fault();
   test_floating_point_mode();
   test_weights();
   test_hooks();
+  test_joined();
   test_concurrent_calls();
   test_fork();
   test_profile();

@@ -348,14 +348,15 @@ def tree_regressor(d):
 def tree_classifier(d):
     x, classes = _features(d, d.type("T1")), d.integer(2, 4)
     labels, kind = _classes(d, classes, "classlabels_int64s")
-    binary = classes == 2 and d.often(0.5)  # one weight a leaf, for the second class
+    binary = classes == 2 and d.often(0.5)  # one weight a leaf, all for one class
+    named = int(binary and d.often(0.4))  # that one
     whole = d.often(0.5)  # each leaf has a weight for all classes
     trees = forest(d.rng, classes + d.integer(0, 6), d.integer(1, 4), x.shape[1], classes, d.choice(MODES), prefix="class",
-                   ids=[0] if binary or not whole else list(range(classes)), lo=0.0 if d.often(0.5) else -1.0, missing=d.often(0.2))
+                   ids=[named] if binary or not whole else list(range(classes)), lo=0.0 if d.often(0.5) else -1.0, missing=d.often(0.2))
     if not binary and not whole:
         trees = _one_target(trees, "class", classes)
-    # Of one score for two classes, other transforms are not specified.
-    attributes = trees | labels | {"post_transform": d.choice(("NONE", "LOGISTIC") if binary else TRANSFORMS)}
+    # Of a score of the first of two classes alone, other transforms are not specified.
+    attributes = trees | labels | {"post_transform": d.choice(("NONE", "LOGISTIC") if binary and not named else TRANSFORMS)}
     if not binary and d.often(0.3):
         attributes["base_values"] = _reals(d, classes)
     made = case(d, [x], attributes, outputs=2, rule=SCORES, results=((kind, 1), (np.float32, 2)), stand_in=np.float32)

@@ -289,6 +289,17 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
 int32_t ptc_rt_launch_phases(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                              int64_t iterations, int64_t phase, int64_t grain, int64_t scratch_bytes);
 
+/* Launches that do not depend on each other, as one parallel loop: at most PTC_RT_MOST_JOINED of them. Their arguments
+ * are those of ptc_rt_launch. Returns the fault of the first that has one. */
+typedef struct ptc_rt_part {
+  void *const *buffers;
+  const int64_t *symbols;
+  int64_t iterations, grain, scratch_bytes;
+  uint32_t site;
+} ptc_rt_part;
+enum { PTC_RT_MOST_JOINED = 16 };
+int32_t ptc_rt_launch_joined(ptc_rt_call *call, const ptc_rt_part *parts, uint32_t count);
+
 /* Shows the value of tap `tap` of the variant to the model's observer, if there is one. `shape` has its extents, then
  * its strides in elements; `value` is its first element. */
 void ptc_rt_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);

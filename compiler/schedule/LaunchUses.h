@@ -1,0 +1,60 @@
+//===- LaunchUses.h - what launches in a row need of each other -*- C++ -*-===//
+#ifndef PTC_COMPILER_SCHEDULE_LAUNCHUSES_H
+#define PTC_COMPILER_SCHEDULE_LAUNCHUSES_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::loop {
+
+/// A launch and its step: launches of one step run side by side. Steps ascend from 0.
+struct TimedLaunch {
+  LaunchOp launch;
+  size_t step;
+};
+
+/// Dependences between the launches of one program, and the memory that an order of them needs at the hint.
+class LaunchUses {
+public:
+  struct Access {
+    mlir::Value root; // a buffer or an argument of the program
+    bool writes;
+    mlir::BlockArgument argument; // of the kernel
+  };
+  struct MemoryUse {
+    int64_t peak = 0, area = 0; // bytes, bytes x steps
+  };
+
+  LaunchUses(ProgramOp program, mlir::SymbolTable &kernels)
+      : program(program), kernels(kernels), hints(prim::getSymbolHints(program.getSymbols())) {}
+
+  /// In order; the reference is valid until the next call.
+  llvm::ArrayRef<Access> getAccesses(LaunchOp launch);
+  KernelOp getKernel(LaunchOp launch) { return kernels.lookup<KernelOp>(launch.getKernel()); }
+  bool dependsOn(LaunchOp later, LaunchOp earlier);
+  /// What the arena's buffers need. Buffers that others use too live through the whole run.
+  MemoryUse measure(llvm::ArrayRef<TimedLaunch> launches);
+  int64_t getBytes(mlir::Value buffer);
+
+private:
+  mlir::Value getRoot(mlir::Value buffer);
+  bool isInPlace(mlir::BlockArgument read, mlir::BlockArgument written);
+
+  ProgramOp program;
+  mlir::SymbolTable &kernels;
+  SymbolValues hints;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Access>> accesses;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, bool> inPlace;
+};
+
+/// Calls `visit` with the launches between which a block has nothing else that touches buffers, inner blocks' first.
+/// `isNeutral` names other operations that do not end such a row.
+void forEachRow(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> isNeutral,
+                llvm::function_ref<void(llvm::MutableArrayRef<LaunchOp>)> visit);
+
+/// Puts the launches of a row into this order, one right behind the other. Behind the last of them every buffer and
+/// constant that they use is defined.
+void placeInOrder(llvm::ArrayRef<LaunchOp> launches);
+
+} // namespace ptc::loop
+
+#endif // PTC_COMPILER_SCHEDULE_LAUNCHUSES_H
