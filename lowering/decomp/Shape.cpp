@@ -530,8 +530,6 @@ Values constant(NodeContext &n) {
     return {n.strings(n.text("value_string", ""), /*isScalar=*/true)};
   if (n.has("value_strings"))
     return {n.strings(n.texts("value_strings"))};
-  if (n.has("sparse_value"))
-    return {n.fail(DiagId::UnsupportedForm, "a Constant with sparse_value")};
   return {n.fail(DiagId::MissingAttribute, "value")};
 }
 

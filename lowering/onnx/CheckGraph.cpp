@@ -388,6 +388,11 @@ bool ptc::onnx_import::checkWithOnnx(MLIRContext *context, const ModelProto &mod
     for (onnx::ValueInfoProto &input : *copy.mutable_graph()->mutable_input())
       if (input.type().has_tensor_type()) // --shape may give what is missing
         input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (onnx::ValueInfoProto &output : *copy.mutable_graph()->mutable_output()) { // what it is follows from its node
+      output.clear_type();
+      output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+      output.mutable_type()->mutable_tensor_type()->mutable_shape();
+    }
     moveForeignNodesOf(copy, *copy.mutable_graph()->mutable_node(), customOps);
     for (onnx::FunctionProto &function : *copy.mutable_functions()) {
       emptyMarkedTensorsOf(*function.mutable_node());

@@ -1,6 +1,8 @@
 //===- ModelFile.cpp - an ONNX model and the files of its tensors ---------===//
 #include "lowering/onnx/ModelFile.h"
 #include "ir/Diagnostics.h"
+#include "lowering/onnx/CheckGraph.h"
+#include "lowering/onnx/Tensors.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <google/protobuf/stubs/logging.h>
@@ -113,7 +115,7 @@ std::unique_ptr<ModelFile> ModelFile::parse(mlir::MLIRContext &context, std::uni
     diagnose(loc, DiagId::NoGraph);
     return nullptr;
   }
-  return file->resolveExternalData(loc) ? std::move(file) : nullptr;
+  return file->resolveExternalData(loc) && file->densifyTensors(context) ? std::move(file) : nullptr;
 }
 
 bool ModelFile::bindInput(mlir::MLIRContext &context, StringRef input, StringRef tensorPath) {
@@ -170,6 +172,8 @@ bool ModelFile::resolveGraph(onnx::GraphProto &graph, mlir::Location loc) {
   bool isComplete = true;
   for (onnx::TensorProto &tensor : *graph.mutable_initializer())
     isComplete &= resolveTensor(tensor, loc);
+  for (onnx::SparseTensorProto &tensor : *graph.mutable_sparse_initializer())
+    isComplete &= resolveTensor(*tensor.mutable_values(), loc) && resolveTensor(*tensor.mutable_indices(), loc);
   for (onnx::NodeProto &node : *graph.mutable_node())
     isComplete &= resolveNode(node, loc);
   return isComplete;
@@ -180,12 +184,60 @@ bool ModelFile::resolveNode(onnx::NodeProto &node, mlir::Location loc) {
   for (onnx::AttributeProto &attribute : *node.mutable_attribute()) {
     if (attribute.has_t())
       isComplete &= resolveTensor(*attribute.mutable_t(), loc);
+    if (attribute.has_sparse_tensor())
+      isComplete &= resolveTensor(*attribute.mutable_sparse_tensor()->mutable_values(), loc) &&
+                    resolveTensor(*attribute.mutable_sparse_tensor()->mutable_indices(), loc);
     if (attribute.has_g())
       isComplete &= resolveGraph(*attribute.mutable_g(), loc);
     for (onnx::GraphProto &graph : *attribute.mutable_graphs())
       isComplete &= resolveGraph(graph, loc);
   }
   return isComplete;
+}
+
+//===----------------------------------------------------------------------===//
+// Sparse tensors: nothing behind this file knows of them
+//===----------------------------------------------------------------------===//
+
+bool ModelFile::densifyTensors(mlir::MLIRContext &context) {
+  bool isDense = densifyGraph(*model.mutable_graph(), context);
+  for (onnx::FunctionProto &function : *model.mutable_functions())
+    for (onnx::NodeProto &node : *function.mutable_node())
+      isDense &= densifyNode(node, context);
+  return isDense;
+}
+
+bool ModelFile::densifyGraph(onnx::GraphProto &graph, mlir::MLIRContext &context) {
+  bool isDense = true;
+  for (const onnx::SparseTensorProto &sparse : graph.sparse_initializer()) {
+    std::optional<onnx::TensorProto> dense = densify(mlir::UnknownLoc::get(&context), *this, sparse);
+    isDense &= dense.has_value();
+    if (dense)
+      *graph.add_initializer() = std::move(*dense);
+  }
+  graph.clear_sparse_initializer();
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    isDense &= densifyNode(node, context);
+  return isDense;
+}
+
+bool ModelFile::densifyNode(onnx::NodeProto &node, mlir::MLIRContext &context) {
+  bool isDense = true;
+  for (onnx::AttributeProto &attribute : *node.mutable_attribute()) {
+    if (attribute.has_g())
+      isDense &= densifyGraph(*attribute.mutable_g(), context);
+    if (attribute.name() != "sparse_value" || !attribute.has_sparse_tensor())
+      continue;
+    std::optional<onnx::TensorProto> dense = densify(nodeLocation(&context, node), *this, attribute.sparse_tensor());
+    isDense &= dense.has_value();
+    if (!dense)
+      continue;
+    attribute.clear_sparse_tensor();
+    attribute.set_name("value");
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    *attribute.mutable_t() = std::move(*dense);
+  }
+  return isDense;
 }
 
 /// A name that stays within the folder: relative, and no step leads out of it.

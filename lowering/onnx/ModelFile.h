@@ -36,6 +36,9 @@ private:
   bool resolveGraph(onnx::GraphProto &graph, mlir::Location loc);
   bool resolveNode(onnx::NodeProto &node, mlir::Location loc);
   bool resolveTensor(onnx::TensorProto &tensor, mlir::Location loc);
+  bool densifyTensors(mlir::MLIRContext &context);
+  bool densifyGraph(onnx::GraphProto &graph, mlir::MLIRContext &context);
+  bool densifyNode(onnx::NodeProto &node, mlir::MLIRContext &context);
   std::string pathOf(llvm::StringRef name) const;
   const llvm::MemoryBuffer *externalFile(llvm::StringRef name, llvm::StringRef tensor, mlir::Location loc);
 

@@ -146,3 +146,74 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
   }
   return prim::ConstantOp::create(builder, loc, type, makeDense(type, elements));
 }
+
+//===----------------------------------------------------------------------===//
+// Sparse tensors
+//===----------------------------------------------------------------------===//
+
+/// The bytes of a tensor whose elements have whole ones; typed lists go through `typed`.
+static StringRef wholeBytes(const ModelFile &file, const TensorProto &tensor, Type element, std::vector<char> &typed) {
+  if (std::optional<StringRef> raw = file.rawBytes(tensor))
+    return *raw;
+  typed = typedBytes(tensor, element);
+  return StringRef(typed.data(), typed.size());
+}
+
+/// Position of element `i` of `count`: indices are positions themselves, [count], or one coordinate a dim, [count,
+/// rank]. -1 where they lie outside.
+static int64_t positionOf(ArrayRef<int64_t> indices, ArrayRef<int64_t> shape, int64_t total, int64_t i, bool isLinear) {
+  if (isLinear)
+    return indices[i] >= 0 && indices[i] < total ? indices[i] : -1;
+  int64_t position = 0;
+  for (auto [extent, at] : llvm::zip_equal(shape, indices.slice(i * shape.size(), shape.size()))) {
+    if (at < 0 || at >= extent)
+      return -1;
+    position = position * extent + at;
+  }
+  return position;
+}
+
+std::optional<TensorProto> ptc::onnx_import::densify(Location loc, const ModelFile &file,
+                                                     const onnx::SparseTensorProto &sparse) {
+  const TensorProto &values = sparse.values();
+  auto refuse = [&](const Twine &why) {
+    diagnose(loc, DiagId::UnsupportedForm, ("sparse tensor '" + values.name() + "', " + why + ",").str());
+    return std::nullopt;
+  };
+  Type element = decomp::fromOnnxType(loc.getContext(), values.data_type());
+  if (!element || !element.isIntOrFloat() || (element.getIntOrFloatBitWidth() % 8 && !element.isInteger(1)))
+    return refuse("whose elements are no whole bytes");
+  constexpr int64_t most = int64_t(1) << 31; // what a model file may hold
+  int64_t width = storedWidth(element) / 8, total = 1;
+  SmallVector<int64_t> shape(sparse.dims().begin(), sparse.dims().end());
+  for (int64_t dim : shape) {
+    if (dim < 0 || (dim > 0 && total > most / width / dim))
+      return refuse("which has 2 GB or more");
+    total *= dim;
+  }
+  std::vector<char> typedValues, typedIndices;
+  StringRef bytes = wholeBytes(file, values, element, typedValues);
+  StringRef places = wholeBytes(file, sparse.indices(), IntegerType::get(loc.getContext(), 64), typedIndices);
+  int64_t count = int64_t(bytes.size()) / width;
+  bool isLinear = sparse.indices().dims_size() == 1;
+  uint64_t needed = uint64_t(count) * (isLinear ? 1 : shape.size()) * sizeof(int64_t);
+  if (bytes.size() != size_t(count * width) || places.size() != needed)
+    return refuse("whose indices do not fit its values");
+  SmallVector<int64_t> indices(places.size() / sizeof(int64_t));
+  for (auto [i, index] : llvm::enumerate(indices))
+    index = llvm::support::endian::read64le(places.data() + i * sizeof(int64_t));
+
+  TensorProto dense;
+  dense.set_name(values.name());
+  dense.set_data_type(values.data_type());
+  *dense.mutable_dims() = sparse.dims();
+  std::string &raw = *dense.mutable_raw_data();
+  raw.assign(size_t(total * width), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t position = positionOf(indices, shape, total, i, isLinear);
+    if (position < 0)
+      return refuse("of which an index lies outside");
+    std::memcpy(raw.data() + position * width, bytes.data() + i * width, size_t(width));
+  }
+  return dense;
+}

@@ -12,6 +12,10 @@ namespace ptc::onnx_import {
 mlir::Value importTensor(mlir::OpBuilder &builder, mlir::Location loc, const ModelFile &file,
                          const onnx::TensorProto &tensor, llvm::StringRef name, bool isInline = false);
 
+/// The tensor with all its elements, those that the sparse form leaves out as zeros; nothing after a diagnostic.
+std::optional<onnx::TensorProto> densify(mlir::Location loc, const ModelFile &file,
+                                         const onnx::SparseTensorProto &sparse);
+
 } // namespace ptc::onnx_import
 
 #endif // PTC_LOWERING_ONNX_TENSORS_H

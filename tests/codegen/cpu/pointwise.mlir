@@ -110,6 +110,23 @@ loop.kernel @half(%a: !loop.buffer<[n] x f16>, %b: !loop.buffer<[n] x bf16>, %y:
   }
 }
 
+// A cast rounds, also where the value is widened again: what is stored is what the rounding takes away.
+// CHECK: ok rounded
+loop.kernel @rounded(%a: !loop.buffer<[n] x f32>, %y: !loop.buffer<[n] x f32>, %z: !loop.buffer<[n] x f32>)
+    attributes {symbols = ["n"], parallel = 1 : i64, arguments_written = array<i64: 1, 2>, test.symbols = [{n = 63}, {n = 200}]} {
+  loop.pointwise [n] {
+    %0 = loop.load %a[d0] : !loop.buffer<[n] x f32>
+    %1 = arith.truncf %0 : f32 to f16
+    %2 = arith.extf %1 : f16 to f32
+    %3 = arith.subf %0, %2 : f32
+    loop.store %3, %y[d0] : !loop.buffer<[n] x f32>
+    %4 = arith.truncf %0 : f32 to bf16
+    %5 = arith.extf %4 : bf16 to f32
+    %6 = arith.subf %0, %5 : f32
+    loop.store %6, %z[d0] : !loop.buffer<[n] x f32>
+  }
+}
+
 // Padding: outside nothing may be read.
 // CHECK: ok pad
 loop.kernel @pad(%x: !loop.buffer<[h*w] x f32>, %y: !loop.buffer<[(h+3)*(w+4)] x f32>)
