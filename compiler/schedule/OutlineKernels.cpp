@@ -179,7 +179,7 @@ private:
   void replace(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names,
                const SharedOffsets &offsets = {}) {
     OpBuilder b(op);
-    KernelOp kernel = createKernel(op, buffers, parallel, names);
+    KernelOp kernel = createKernel(op, buffers, parallel, names, offsets);
     SmallVector<Expr> values;
     for (StringRef name : names) {
       auto *offset = llvm::find_if(offsets, [&](const auto &pair) { return pair.first == name; });
@@ -190,7 +190,8 @@ private:
     op->erase();
   }
 
-  KernelOp createKernel(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names) {
+  KernelOp createKernel(Operation *op, ArrayRef<Value> buffers, int64_t parallel, ArrayRef<std::string> names,
+                        const SharedOffsets &offsets) {
     OpBuilder &b = moduleBuilder;
     SmallVector<Value> read, written;
     collectAccesses(op, read, written);
@@ -207,7 +208,7 @@ private:
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     for (Value buffer : buffers)
-      mapping.map(buffer, block.addArgument(renamed(buffer.getType(), names), b.getUnknownLoc()));
+      mapping.map(buffer, block.addArgument(renamed(buffer.getType(), names, offsets), b.getUnknownLoc()));
     OpBuilder body = OpBuilder::atBlockEnd(&block);
     if (isa<FusedOp>(op))
       for (Operation &node : op->getRegion(0).front())
@@ -217,10 +218,10 @@ private:
     auto rename = [&](StringRef symbol) { return renamed(symbol, names); };
     for (Operation &node : block)
       substituteExprs(&node, rename);
-    kernel.walk([&](BufferOp local) { local.getResult().setType(renamed(local.getType(), names)); });
+    kernel.walk([&](BufferOp local) { local.getResult().setType(renamed(local.getType(), names, offsets)); });
     kernel.walk([&](RecurrenceOp recurrence) {
       for (BlockArgument state : recurrence.getBody().getArguments())
-        state.setType(renamed(state.getType(), names));
+        state.setType(renamed(state.getType(), names, offsets));
     });
     return kernel;
   }
@@ -234,10 +235,10 @@ private:
   }
 
   /// The size matters to reports only; it is 0 where it needs symbols that the kernel is not given.
-  BufferType renamed(Type type, ArrayRef<std::string> names) {
+  BufferType renamed(Type type, ArrayRef<std::string> names, const SharedOffsets &offsets) {
     auto buffer = cast<BufferType>(type);
     MLIRContext *context = type.getContext();
-    Expr count = buffer.getElementCount();
+    Expr count = useShared(buffer.getElementCount(), offsets);
     bool isForeign = count.usesAny([&](StringRef symbol) { return !llvm::is_contained(names, symbol); });
     count = isForeign ? Expr::constant(context, 0)
                       : count.substitute([&](StringRef symbol) { return renamed(symbol, names); });

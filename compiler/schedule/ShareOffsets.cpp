@@ -125,23 +125,36 @@ std::string nextName(const SharedOffsets &shared) {
   return "+" + std::to_string(shared.size()); // no symbol of a model is called so
 }
 
-/// `e` with symbols for its choices.
-Expr shareChoices(Expr e, const SymbolRanges &symbols, SharedOffsets &shared) {
+/// `e` with other expressions for its choices; a null result of `map` looks inside the choice.
+Expr mapChoices(Expr e, function_ref<Expr(Expr)> map) {
   if (e.isConstant() || e.isSymbol())
     return e;
-  if (isChoice(e) && e.range(symbols).min >= 0) {
-    auto *known = llvm::find_if(shared, [&](const auto &pair) { return pair.second == e; });
-    std::string name = known == shared.end() ? nextName(shared) : known->first;
-    if (known == shared.end())
-      shared.push_back({name, e});
-    return Expr::symbol(e.getContext(), name);
-  }
+  if (Expr mapped = isChoice(e) ? map(e) : Expr())
+    return mapped;
   SmallVector<Expr> operands;
   for (Expr operand : e.getOperands())
-    operands.push_back(shareChoices(operand, symbols, shared));
+    operands.push_back(mapChoices(operand, map));
   if (e.getKind() == ExprKind::Add)
     return llvm::accumulate(llvm::drop_begin(operands), operands[0], [](Expr a, Expr b) { return a + b; });
   return e.getKind() == ExprKind::Mul ? product(e.getContext(), operands) : withOperands(e, operands);
+}
+
+/// The symbol that stands for `value`; null if there is none.
+Expr symbolOf(Expr value, const SharedOffsets &shared) {
+  auto *known = llvm::find_if(shared, [&](const auto &pair) { return pair.second == value; });
+  return known == shared.end() ? Expr() : Expr::symbol(value.getContext(), known->first);
+}
+
+void shareChoices(Operation *group, const SymbolRanges &symbols, SharedOffsets &shared) {
+  mapExprs(group, [&](Expr e) {
+    return mapChoices(e, [&](Expr choice) -> Expr {
+      if (choice.range(symbols).min < 0)
+        return {};
+      if (!symbolOf(choice, shared))
+        shared.push_back({nextName(shared), choice});
+      return symbolOf(choice, shared);
+    });
+  });
 }
 
 class OffsetSharing {
@@ -289,7 +302,11 @@ private:
 
 SharedOffsets loop::shareOffsets(Operation *group, const SymbolRanges &symbols) {
   SharedOffsets shared;
-  mapExprs(group, [&](Expr e) { return shareChoices(e, symbols, shared); });
+  shareChoices(group, symbols, shared);
   OffsetSharing(group, symbols).run(shared);
   return shared;
+}
+
+Expr loop::useShared(Expr size, const SharedOffsets &shared) {
+  return mapChoices(size, [&](Expr choice) { return symbolOf(choice, shared); });
 }

@@ -12,6 +12,8 @@ using SharedOffsets = llvm::SmallVector<std::pair<std::string, Expr>, 2>;
 
 /// Replaces such sums inside a group of nodes with linear accesses.
 SharedOffsets shareOffsets(mlir::Operation *group, const SymbolRanges &symbols);
+/// A size in terms of them.
+Expr useShared(Expr size, const SharedOffsets &shared);
 
 } // namespace ptc::loop
 

@@ -75,9 +75,19 @@ static Value elementOf(NodeContext &n, Value x, int64_t index) {
   return n.rank(x) == 0 ? x : n.at(x, 0, index);
 }
 
+/// The number of elements of a vector, where a guard fixes it, too.
+static std::optional<int64_t> knownLength(NodeContext &n, Value x) {
+  constexpr int64_t mostDims = 64;
+  Expr length = n.dim(x, 0);
+  for (int64_t count = 0; !length.isConstant() && count <= mostDims; ++count)
+    if (n.shapes.equal(length, n.expr(count)) == true)
+      return count;
+  return length.asConstant();
+}
+
 std::optional<Values> NodeContext::inputScalars(size_t i, StringRef what) {
   Value x = optionalInput(i);
-  if (x && rank(x) == 1 && isInteger(x) && !dim(x, 0).isConstant()) { // the result's rank, or which axes are meant
+  if (x && rank(x) == 1 && isInteger(x) && !knownLength(*this, x)) { // the result's rank, or which axes are meant
     Expr length = dim(x, 0);
     bool canBePinned = length.isSymbol() && !shapes.isBoundInside(length);
     failWithHelp(canBePinned ? "pin its length, its values may stay open: --dim " + length.str() + "=2"
@@ -90,7 +100,7 @@ std::optional<Values> NodeContext::inputScalars(size_t i, StringRef what) {
     return std::nullopt;
   }
   Values scalars;
-  for (int64_t e = 0, count = rank(x) == 0 ? 1 : dim(x, 0).getValue(); e < count; ++e)
+  for (int64_t e = 0, count = rank(x) == 0 ? 1 : *knownLength(*this, x); e < count; ++e)
     scalars.push_back(convert(elementOf(*this, x, e), si64()));
   return scalars;
 }

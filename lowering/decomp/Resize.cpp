@@ -61,7 +61,6 @@ public:
       v[i] = i;
     return v;
   }
-  double scale() const { return scaleValue; }
   double inSize() const { return in; }
   double outSize() const { return out; }
   template <typename F> static Vector map(Vector a, F f) {
@@ -75,6 +74,7 @@ public:
   Vector mul(Vector a, double b) const {
     return map(std::move(a), [=](double x) { return x * b; });
   }
+  Vector unscaled(Vector a) const { return mul(std::move(a), 1 / scaleValue); }
   Vector floor(Vector a) const {
     return map(std::move(a), [](double x) { return std::floor(x); });
   }
@@ -109,6 +109,8 @@ public:
   Vector add(Vector a, Value b) const { return n.add(a, b); }
   Vector mul(Vector a, double b) const { return n.mul(a, b); }
   Vector mul(Vector a, Value b) const { return n.mul(a, b); }
+  /// A quotient: of a product, a sum that follows would see what rounding takes away, and ties move.
+  Vector unscaled(Vector a) const { return n.div(a, scale()); }
   Vector floor(Vector a) const { return n.unary<FloorOp>(a); }
   Vector ceil(Vector a) const { return n.unary<CeilOp>(a); }
   Vector clampToInput(Vector a) const { return n.minimum(n.maximum(a, n.scalarLike(0, a)), n.add(inSize(), -1.0)); }
@@ -119,17 +121,14 @@ private:
   Type wide;
 };
 
-double inverse(double x) { return 1 / x; }
-
-template <typename A, typename Inverse, typename Ratio>
-typename A::Vector coordinates(const A &a, const std::string &transformation, const Axis &axis, Inverse inverse,
-                               Ratio ratio) {
+template <typename A, typename Ratio>
+typename A::Vector coordinates(const A &a, const std::string &transformation, Ratio ratio) {
   auto i = a.positions();
   if (transformation == "asymmetric")
-    return a.mul(i, inverse(a.scale()));
+    return a.unscaled(i);
   if (transformation == "align_corners")
     return a.mul(i, ratio(a.inSize(), a.outSize()));
-  return a.add(a.mul(a.add(i, 0.5), inverse(a.scale())), -0.5);
+  return a.add(a.unscaled(a.add(i, 0.5)), -0.5);
 }
 
 /// Coordinates where all sizes are known: every transformation.
@@ -148,8 +147,8 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
     return {0.0};
   if (transformation == "tf_half_pixel_for_nn")
     return a.mul(a.add(a.positions(), 0.5), 1 / scale);
-  std::vector<double> c = coordinates(a, transformation, axis, inverse,
-                                      [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
+  std::vector<double> c =
+      coordinates(a, transformation, [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
   if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
     double adjustment = double(out) / (scale * in);
     return a.add(c, in / 2.0 * (1 - adjustment));
@@ -279,15 +278,14 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
 /// Coordinates where sizes are symbols: every transformation but that of regions.
 Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &transformation) {
   EmittedArithmetic a(n, axis);
-  auto inverse = [&](Value v) { return n.unary<ReciprocalOp>(v); };
   if (transformation == "tf_half_pixel_for_nn")
-    return a.mul(a.add(a.positions(), 0.5), inverse(a.scale()));
+    return a.unscaled(a.add(a.positions(), 0.5));
   auto ratio = [&](Value in, Value) { // one result element sits at 0
     Value steps = n.add(a.exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);
     Value isSingle = n.equal(steps, zero);
     return n.select(isSingle, zero, n.div(n.add(in, -1.0), n.select(isSingle, one, steps)));
   };
-  Value c = coordinates(a, transformation, axis, inverse, ratio);
+  Value c = coordinates(a, transformation, ratio);
   if (transformation == "pytorch_half_pixel" || transformation == "align_corners") { // one result element sits at 0
     Value isSingle = n.lessEqual(a.outSize(), n.scalarLike(1, a.outSize()));
     c = n.select(isSingle, n.scalarLike(0, c), c);
@@ -467,7 +465,8 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
                             llvm::ArrayRef<double> regions, const Sampling &s) {
   std::optional<llvm::SmallVector<double>> scales;
   Value vector = n.optionalInput(input);
-  bool isFound = vector && n.rank(vector) == 1 && n.dim(vector, 0).isConstant(axes.size()) && !n.knownFloats(vector);
+  bool isFound = vector && n.rank(vector) == 1 && !n.knownFloats(vector) &&
+                 n.shapes.assumeEqual(n.dim(vector, 0), n.expr(axes.size()));
   if (!n.has("scales") && isFound && canBeOpen(s))
     return resizeByFoundScales(n, x, vector, axes, s);
   if (n.has("scales"))
@@ -517,6 +516,8 @@ static Value resizeKeepingAspect(NodeContext &n, Value x, llvm::ArrayRef<int64_t
 
 static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<double> regions,
                            const Sampling &s) {
+  if (Value vector = n.optionalInput(3); n.rank(vector) == 1 && !n.dim(vector, 0).isConstant())
+    n.shapes.assumeEqual(n.dim(vector, 0), n.expr(axes.size()));
   std::optional<Dims> sizes = canBeOpen(s) ? n.runtimeExprs(3, "sizes") : n.inputExprs(3, "sizes");
   if (!sizes)
     return {};

@@ -317,7 +317,17 @@ static Value sliceAtRuntime(NodeContext &n, Value x, int64_t axis, RuntimeSlice 
   return n.gather(x, n.add(n.mul(n.iota(0, found, n.si64()), s.step), start), axis);
 }
 
+/// A vector of open length has as many elements as the operator takes.
+static void assumeLength(NodeContext &n, size_t i, int64_t length) {
+  Value x = n.optionalInput(i);
+  if (n.rank(x) == 1 && !n.dim(x, 0).isConstant())
+    n.shapes.assumeEqual(n.dim(x, 0), n.expr(length));
+}
+
 static Values sliceAtRuntime(NodeContext &n, Value x) {
+  for (size_t i : {1, 2, 4})
+    if (!n.hasInput(3)) // all axes
+      assumeLength(n, i, n.rank(x));
   std::optional<Values> starts = n.inputScalars(1, "starts"), ends = n.inputScalars(2, "ends");
   std::optional<Values> steps = n.hasInput(4) ? n.inputScalars(4, "steps") : Values();
   std::optional<Values> axes = n.hasInput(3) ? n.inputScalars(3, "axes") : Values();
@@ -429,6 +439,8 @@ Values pad(NodeContext &n) {
   Value x = n.input(0);
   std::optional<Dims> pads;
   bool hasOpenAxes = n.hasInput(1) && n.hasInput(3) && !n.isKnown(3);
+  if (!n.hasInput(3))
+    assumeLength(n, 1, 2 * n.rank(x));
   if (hasOpenAxes)
     pads = padsAtRuntime(n, x);
   else if (n.hasInput(1))
@@ -466,6 +478,7 @@ Values pad(NodeContext &n) {
 /// Each dim is repeated as a whole: [a] -> [1, a] -> [r, a] -> [r*a].
 Values tile(NodeContext &n) {
   Value x = n.input(0);
+  assumeLength(n, 1, n.rank(x));
   std::optional<Dims> repeats = n.runtimeExprs(1, "repeats");
   if (!repeats)
     return {};

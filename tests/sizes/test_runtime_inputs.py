@@ -43,6 +43,38 @@ class RuntimeInputs(unittest.TestCase):
         for shape in ((2, 3), (100, 7), (50, 3), (1, 1), (300, 300)):
             model.check(self, x=np.array([0.01], np.float32), s=ints(*shape))
 
+    def test_vectors_of_open_length(self):
+        # As many as the operator has dims for; where they decide the rank, nothing can be compiled.
+        model = Compiled("m (float[a, b] x, int64[k] r) => (float[p, q] y) { y = Tile(x, r) }")
+        model.check(self, x=sparse(3, 4), r=ints(2, 3))
+        with self.assertRaisesRegex(Exception, "k == 2"):
+            model(x=sparse(3, 4), r=ints(2))
+        model = Compiled("m (float[a, b] x, int64[k] s, int64[k] e) => (float[p, q] y) { y = Slice(x, s, e) }")
+        model.check(self, x=sparse(5, 6), s=ints(1, 0), e=ints(4, -2))
+        model = Compiled("m (float[a, b] x, int64[k] p) => (float[c, d] y) { y = Pad(x, p) }")
+        model.check(self, x=sparse(3, 4), p=ints(0, 1, 2, 0))
+        with self.assertRaisesRegex(Exception, "--dim k=2"):
+            Compiled("m (float[a, b] x, int64[k] s) => (float[p, q] y) { y = Expand(x, s) }")
+
+    def test_resize(self):
+        scales = lambda *values: np.array(values, np.float32)
+        for mode in ("nearest", "linear", "cubic"):
+            for how in ("half_pixel", "align_corners"):
+                attributes = f'mode="{mode}", coordinate_transformation_mode="{how}"'
+                found = Compiled(f"m (float[1, 2, a, b] x, float[4] s) => (float[n, c, p, q] y) {{ y = Resize<{attributes}>(x, , s) }}")
+                for s in (scales(1, 1, 2, 2), scales(1, 1, 0.5, 1.5), scales(1, 1, 2.5, 0.75)):
+                    found.check(self, x=sparse(1, 2, 8, 12), s=s)
+                sized = Compiled(f"m (float[1, 2, a, b] x, int64[4] s) => (float[n, c, p, q] y) {{ y = Resize<{attributes}>(x, , , s) }}")
+                for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
+                    sized.check(self, x=sparse(1, 2, 8, 12), s=s)
+
+    def test_resize_by_a_quotient_of_sizes(self):
+        model = Compiled("""m (float[1, 2, a, b] x, float[1, 1, h, w] like) => (float[n, c, p, q] y)
+            { s = Shape<start=2>(x) t = Shape<start=2>(like) f = Cast<to=1>(s) g = Cast<to=1>(t) r = Div(g, f)
+              one = Constant<value = float[2] {1.0, 1.0}>() all = Concat<axis=0>(one, r) y = Resize<mode="linear">(x, , all) }""")
+        for size in ((8, 12), (16, 6), (5, 24)):
+            model.check(self, x=sparse(1, 2, 8, 12), like=sparse(1, 1, *size))
+
     def test_range(self):
         model = Compiled("m (int64 a, int64 b, int64 c) => (int64[n] y) { y = Range(a, b, c) }")
         for a, b, c in ((0, 5, 1), (3, -9, -2), (5, 5, 1), (7, 2, 3), (-4, 100, 9)):
