@@ -22,12 +22,23 @@ struct Level {
   uint64_t features = 0; // what it takes to run: PTC_RT_... bits (runtime/include/ptc/descriptor.h)
 };
 
+/// A tensor that a kernel's code copies box by box: ptc_rt_tensor_map. Its innermost dim comes first.
+struct TensorMap {
+  unsigned buffer = 0, elementBytes = 0;       // buffer: of the kernel's
+  int64_t offset = 0;                          // bytes
+  llvm::SmallVector<int64_t> extents, strides; // strides in bytes
+  llvm::SmallVector<int64_t> box;              // extents of a copy
+};
+
 /// How a kernel of a device is launched, one block for each of its iterations: ptc_rt_device_kernel.
 struct DeviceLaunch {
   unsigned threads = 0, rows = 0; // of a block
   unsigned buffers = 0, symbols = 0;
   bool checksIndices = false, hasScratch = false, hasCounters = false;
   unsigned sharedBytes = 0; // of a block, given at the launch
+  unsigned blocks = 0;      // at most, whatever the kernel's iterations are; 0: as many as those
+  unsigned together = 1;    // of these, those that share a multiprocessor
+  std::vector<TensorMap> maps;
 };
 
 /// One kernel for one level.

@@ -306,9 +306,9 @@ void Artefact::describeDeviceCode() {
   host::DeviceCode &device = hostInputs.device.emplace();
   device.recordsGraphs = compilation.options.mode == "reduce-overhead";
   device.images.resize(levels.size());
+  device.kernels.resize(levels.size());
   for (auto [i, code] : llvm::enumerate(codes)) {
-    if (i % levels.size() == 0)
-      device.kernels.push_back(code.launch.value_or(codegen::DeviceLaunch()));
+    device.kernels[i % levels.size()].push_back(code.launch.value_or(codegen::DeviceLaunch()));
     device.images[i % levels.size()].push_back({code.object.data(), code.object.size()});
   }
 }

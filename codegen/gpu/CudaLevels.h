@@ -13,6 +13,8 @@ llvm::ArrayRef<llvm::StringRef> getArchitectures();
 inline bool isText(llvm::StringRef level) { return level == "ptx"; }
 /// "sm_80" of a level.
 llvm::StringRef getArchitecture(llvm::StringRef level);
+/// The architecture multiplies with warpgroups (wgmma) and copies boxes of tensors (TMA).
+inline bool hasWarpgroups(llvm::StringRef level) { return level == "sm_90a"; }
 /// PTC_RT_CUDA_... bits.
 uint64_t getFeatures(llvm::StringRef level);
 

@@ -5,7 +5,7 @@
 //
 //   parameters  a pointer for each buffer, an i64 for each symbol, then, where the kernel has them: a pointer to a u32
 //               that becomes 1 if a checked index was out of range; a pointer to the scratch of the whole launch; a
-//               pointer to counters, which are zero before and behind the launch
+//               pointer to counters, which are zero before and behind the launch; maps of tensors (128 bytes each)
 //   pointers    of device memory, aligned to 16 bytes
 //   grid        (blocks, 1, 1), blocks (threads, rows, 1)
 //   shared      bytes of a block's shared memory that the launch gives, where there are some
@@ -19,6 +19,7 @@
 #include "codegen/gpu/Assembler.h"
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/WgmmaPlan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -26,6 +27,8 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/include/ptc/descriptor.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -79,6 +82,8 @@ void CudaTarget::loadDialects(MLIRContext &context) const {
 // One kernel
 //===----------------------------------------------------------------------===//
 
+static constexpr unsigned tensorMapBytes = 128; // of the driver's CUtensorMap
+
 static bool needsScratch(loop::KernelOp kernel) { return !Expr(kernel.getScratchAttr()).isConstant(0); }
 static bool needsCounters(loop::KernelOp kernel) { return kernel.getConfigAttr().contains("counters"); }
 
@@ -88,7 +93,36 @@ static unsigned sharedBytesOf(loop::KernelOp kernel) {
   return bytes ? unsigned(bytes.getInt()) : 0;
 }
 
-static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
+// How the kernel is launched on an architecture that multiplies with warpgroups, if it is planned for them.
+static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) {
+  std::optional<WgmmaTile> tile = getWgmmaTile(kernel);
+  if (!tile)
+    return;
+  auto op = *kernel.getBlock().getOps<loop::ContractionOp>().begin();
+  launch.threads = unsigned(tile->threads());
+  launch.sharedBytes = unsigned(tile->sharedBytes());
+  launch.blocks = unsigned(std::min<int64_t>(countWgmmaTiles(op, *tile), INT32_MAX));
+  launch.together = unsigned(tile->together);
+  for (bool isRhs : {false, true})
+    launch.maps.push_back(analyzeBoxes(op, isRhs, *tile)->map);
+}
+
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
+  GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
+  codegen::DeviceLaunch launch{.threads = unsigned(config.threads),
+                               .rows = unsigned(config.rows),
+                               .buffers = kernel.getBlock().getNumArguments(),
+                               .symbols = unsigned(kernel.getSymbols().size()),
+                               .checksIndices = checksIndices(kernel),
+                               .hasScratch = needsScratch(kernel),
+                               .hasCounters = needsCounters(kernel),
+                               .sharedBytes = sharedBytesOf(kernel)};
+  if (hasWarpgroups(level))
+    setWarpgroups(kernel, launch);
+  return launch;
+}
+
+static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::DeviceLaunch &launch) {
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
   OpBuilder builder(context);
@@ -99,6 +133,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   SmallVector<Type> types(kernel.getBlock().getNumArguments(), pointer);
   types.append(kernel.getSymbols().size(), i64);
   types.append(size_t(checksIndices(kernel)) + size_t(needsScratch(kernel)) + size_t(needsCounters(kernel)), pointer);
+  types.append(launch.maps.size(), LLVM::LLVMPointerType::get(context)); // by value: makeModule
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
   auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type, LLVM::Linkage::External, false,
                                            LLVM::CConv::PTX_Kernel);
@@ -114,13 +149,30 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel) {
   return module;
 }
 
+static void describeMap(raw_ostream &os, const codegen::TensorMap &map) {
+  auto list = [&](StringRef name, ArrayRef<int64_t> values) {
+    os << ", " << name << " [";
+    llvm::interleaveComma(values, os);
+    os << ']';
+  };
+  os << "map of parameter " << map.buffer << ", " << map.elementBytes << " bytes an element, offset " << map.offset;
+  list("extents", map.extents);
+  list("strides", map.strides);
+  list("box", map.box);
+}
+
 // How the entry is launched, as comments.
-static std::string describeLaunch(loop::KernelOp kernel) {
-  GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
+static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLaunch &launch) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "// kernel " << kernel.getSymName() << "\n//   grid " << Expr(kernel.getIterationsAttr()) << ", block "
-     << config.threads << " x " << config.rows << " threads\n";
+  os << "// kernel " << kernel.getSymName() << "\n//   grid ";
+  if (launch.blocks)
+    os << launch.blocks;
+  else
+    os << Expr(kernel.getIterationsAttr());
+  os << ", block " << launch.threads << " x " << launch.rows << " threads\n";
+  if (launch.blocks)
+    os << "//   at most " << launch.together << " a multiprocessor\n";
   for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
     auto type = cast<loop::BufferType>(argument.getType());
     bool isWritten = llvm::is_contained(kernel.getArgumentsWritten(), int64_t(index));
@@ -129,27 +181,20 @@ static std::string describeLaunch(loop::KernelOp kernel) {
   size_t next = kernel.getBlock().getNumArguments();
   for (StringRef name : kernel.getSymbols().getAsValueRange<StringAttr>())
     os << "//   parameter " << next++ << ": i64 " << name << '\n';
-  if (checksIndices(kernel))
+  if (launch.checksIndices)
     os << "//   parameter " << next++ << ": errors, 4 bytes\n";
-  if (needsScratch(kernel))
+  if (launch.hasScratch)
     os << "//   parameter " << next++ << ": scratch, " << Expr(kernel.getScratchAttr()) << " bytes\n";
-  if (needsCounters(kernel))
+  if (launch.hasCounters)
     os << "//   parameter " << next++ << ": counters, " << 4 * PTC_RT_CUDA_COUNTERS << " bytes\n";
-  if (unsigned bytes = sharedBytesOf(kernel))
-    os << "//   shared " << bytes << " bytes\n";
+  for (const codegen::TensorMap &map : launch.maps) {
+    os << "//   parameter " << next++ << ": ";
+    describeMap(os, map);
+    os << '\n';
+  }
+  if (launch.sharedBytes)
+    os << "//   shared " << launch.sharedBytes << " bytes\n";
   return text;
-}
-
-static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel) {
-  GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
-  return {.threads = unsigned(config.threads),
-          .rows = unsigned(config.rows),
-          .buffers = kernel.getBlock().getNumArguments(),
-          .symbols = unsigned(kernel.getSymbols().size()),
-          .checksIndices = checksIndices(kernel),
-          .hasScratch = needsScratch(kernel),
-          .hasCounters = needsCounters(kernel),
-          .sharedBytes = sharedBytesOf(kernel)};
 }
 
 // What the driver loads: machine code if there is an assembler, else the text with its end.
@@ -167,11 +212,32 @@ static llvm::Error makeImage(StringRef text, StringRef levelName, StringRef asse
   return llvm::Error::success();
 }
 
+// What MLIR has no words for: maps are passed by value, and the function does not change them; and what all threads of
+// a warp do together stays so.
+static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch &launch) {
+  llvm::LLVMContext &context = function.getContext();
+  std::string block = std::to_string(launch.threads) + "," + std::to_string(launch.rows) + ",1";
+  function.addFnAttr("nvvm.reqntid", block);
+  if (launch.maps.empty())
+    return;
+  function.addFnAttr("nvvm.minctasm", std::to_string(launch.together));
+  auto *map = llvm::ArrayType::get(llvm::Type::getInt8Ty(context), tensorMapBytes);
+  for (size_t i = function.arg_size() - launch.maps.size(); i < function.arg_size(); ++i) {
+    llvm::AttrBuilder attributes(context);
+    attributes.addByValAttr(map).addAlignmentAttr(llvm::Align(64)).addAttribute("nvvm.grid_constant");
+    function.addParamAttrs(unsigned(i), attributes);
+  }
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction); call && call->isInlineAsm())
+      call->setConvergent();
+}
+
 static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp kernel, const object::TargetLevel &level,
+                                                                const codegen::DeviceLaunch &launch,
                                                                 llvm::LLVMContext &context,
                                                                 const codegen::CodeOptions &options) {
   auto failed = [&](const char *what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); };
-  OwningOpRef<ModuleOp> module = buildModule(kernel);
+  OwningOpRef<ModuleOp> module = buildModule(kernel, launch);
   if (mlir::failed(codegen::lowerToLLVMDialect(*module)))
     return failed("lowering to LLVM failed");
   std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(*module, context);
@@ -181,9 +247,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
-  GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
-  std::string block = std::to_string(config.threads) + "," + std::to_string(config.rows) + ",1";
-  result->getFunction(kernel.getSymName())->addFnAttr("nvvm.reqntid", block);
+  setAttributes(*result->getFunction(kernel.getSymName()), launch);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
   return result;
 }
@@ -193,7 +257,8 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   object::TargetLevel level = getTargetLevel(levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
-  auto module = makeModule(kernel, level, context, options);
+  codegen::DeviceLaunch launch = getLaunch(kernel, levelName);
+  auto module = makeModule(kernel, level, launch, context, options);
   if (!module)
     return module.takeError();
   if (options.wantsText)
@@ -201,8 +266,8 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   auto text = object::emitOptimized(**module, level, object::EmissionKind::Assembly, options.optLevel, &code.facts);
   if (!text)
     return text.takeError();
-  code.assembly = describeLaunch(kernel) + std::string(text->begin(), text->end());
-  code.launch = getLaunch(kernel);
+  code.assembly = describeLaunch(kernel, launch) + std::string(text->begin(), text->end());
+  code.launch = std::move(launch);
   if (options.wantsObject)
     if (llvm::Error error = makeImage({text->data(), text->size()}, levelName, options.assembler, code))
       return std::move(error);

@@ -30,6 +30,7 @@ using namespace ptc::gpu;
 
 static constexpr int64_t multiprocessors = 132; // order of magnitude: fewer tiles leave some idle
 static constexpr int64_t fewestColumns = 8;     // of a tile that pays; below, contractions are reductions
+static constexpr int64_t fewestStreamed = 64;   // columns and k that pay with fewer rows
 
 DenseI64ArrayAttr ContractionTile::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {m, n, k, threadM, threadN, groups});
@@ -64,6 +65,14 @@ static ContractionTile chooseTile(loop::ContractionOp op, const ContractionDims 
   return {.m = 32, .n = 32, .k = 16, .threadM = 4, .threadN = 4, .groups = groups};
 }
 
+// Of few rows and a rhs worth streaming, tensor cores have time for rows that do not exist. A single row is a reduction
+// of each column, if the threads that share one read neighbours.
+static bool isStreamed(loop::ContractionOp op, const ContractionDims &dims) {
+  auto count = [&](ArrayRef<Expr> extents) { return product(op.getContext(), extents).asConstant().value_or(0); };
+  bool isRow = count(dims.m()) == 1 && readsAlongK(op.getRhs(), dims.firstK - 1, dims.lastK());
+  return !isRow && count(dims.n()) >= fewestStreamed && count(dims.k()) >= fewestStreamed;
+}
+
 bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   MLIRContext *context = kernel.getContext();
   cpu::canonicalizeContraction(op);
@@ -72,11 +81,12 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
     std::optional<int64_t> known = product(context, extents).asConstant();
     return known && *known < fewestColumns;
   };
-  if (isBelow(dims.m()) || isBelow(dims.n())) {
+  std::optional<MmaKind> kind = findMmaKind(op);
+  if ((isBelow(dims.m()) || isBelow(dims.n())) && !(kind && isStreamed(op, dims))) {
     cpu::replaceByReduction(op);
     return false;
   }
-  if (std::optional<MmaKind> kind = findMmaKind(op)) {
+  if (kind) {
     planMma(kernel, op, *kind);
     return true;
   }

@@ -26,6 +26,7 @@ GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kerne
     scratch = arguments[next++];
   if (kernel.getConfigAttr().contains("counters"))
     counters = arguments[next++];
+  llvm::append_range(maps, arguments.drop_front(next));
 }
 
 Value GpuEmitter::sharedMemory(int64_t bytes) {
@@ -42,14 +43,14 @@ Value GpuEmitter::sharedMemory(int64_t bytes) {
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 
-Value GpuEmitter::launchedMemory() {
+Value GpuEmitter::launchedMemory(int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
   constexpr unsigned sharedSpace = 3;
   auto global =
       LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::External,
-                             (kernel.getSymName() + "_launched").str(), Attribute(), /*alignment=*/128, sharedSpace);
+                             (kernel.getSymName() + "_launched").str(), Attribute(), unsigned(alignment), sharedSpace);
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 
@@ -79,8 +80,9 @@ void GpuEmitter::placeLocals() {
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
   if (auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front()))
-    return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
-                                                  : emitContraction(*this, contraction);
+    return !maps.empty()                            ? emitWgmmaContraction(*this, contraction)
+           : kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
+                                                    : emitContraction(*this, contraction);
   if (kernel.getConfigAttr().contains("attention"))
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
   SmallVector<Value> sizes;

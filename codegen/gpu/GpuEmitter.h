@@ -21,7 +21,8 @@ struct Team {
 /// One kernel's emission: its parameters, threads and memory.
 class GpuEmitter : public codegen::KernelEmitter {
 public:
-  /// `arguments` are the function's: buffers, symbols, then error flag, scratch and counters where there are some.
+  /// `arguments` are the function's: buffers, symbols, then error flag, scratch, counters and maps where there are
+  /// some.
   GpuEmitter(mlir::OpBuilder &builder, mlir::ModuleOp module, loop::KernelOp kernel, mlir::ValueRange arguments);
 
   const GpuConfig config;
@@ -56,11 +57,12 @@ public:
 
   /// Memory of the block, aligned to 16 bytes.
   mlir::Value sharedMemory(int64_t bytes);
-  /// Memory of the block that the launch gives (`shared` of the kernel's config), aligned to 128 bytes.
-  mlir::Value launchedMemory();
+  /// Memory of the block that the launch gives.
+  mlir::Value launchedMemory(int64_t alignment = 128);
 
   /// Of the whole launch, where the kernel has them.
   mlir::Value scratch, counters;
+  llvm::SmallVector<mlir::Value> maps; // of tensors that are copied box by box, where this level's code does that
 
 private:
   void placeLocals();

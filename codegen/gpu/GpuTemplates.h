@@ -22,6 +22,8 @@ bool planContraction(loop::KernelOp kernel, loop::ContractionOp op);
 void emitContraction(GpuEmitter &e, loop::ContractionOp op);
 /// A contraction that is planned for tensor cores (MmaPlan.h).
 void emitMmaContraction(GpuEmitter &e, loop::ContractionOp op);
+/// The same for warpgroups (WgmmaPlan.h).
+void emitWgmmaContraction(GpuEmitter &e, loop::ContractionOp op);
 
 /// One row of a loop.attention for the threads of a warp.
 void emitAttention(GpuEmitter &e, loop::AttentionOp op, const EmissionPoint &point);

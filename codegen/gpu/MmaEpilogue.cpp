@@ -84,77 +84,25 @@ void MmaEpilogue::repair() {
   });
 }
 
-/// Neighbouring columns that a thread takes: 16 bytes of the widest element.
-int64_t MmaEpilogue::chooseLanes() const {
-  int64_t widest = 1;
-  block.op.getEpilogue().walk([&](Operation *op) {
-    if (auto load = dyn_cast<loop::LoadOp>(op))
-      widest = std::max(widest, loop::getElementBytes(load.getType()));
-    else if (auto store = dyn_cast<loop::StoreOp>(op))
-      widest = std::max(widest, loop::getElementBytes(store.getValue().getType()));
-  });
-  std::optional<int64_t> inner = block.dims.n().empty() ? std::nullopt : block.dims.n().back().asConstant();
-  int64_t lanes = std::clamp<int64_t>(16 / widest, 1, 8);
-  while (lanes > 1 && (!inner || *inner % lanes != 0))
-    lanes /= 2;
-  return lanes;
-}
-
-EmissionPoint MmaEpilogue::pointAt(Value row, Value column, int64_t lanes) {
-  auto inside = [&](Value position, Value count, int64_t together) {
-    return e.invariants.min(position, e.invariants.sub(count, e.constant(together)));
-  };
-  EmissionPoint at = block.point;
-  lhs.setFree(at, inside(row, lhs.getCount(), 1));
-  rhs.setFree(at, inside(column, rhs.getCount(), lanes));
-  return at;
-}
-
-void MmaEpilogue::emitGroup(Value firstChunk, int64_t count) {
+void MmaEpilogue::emitGroup(const MmaResults &results, Value firstChunk, int64_t count) {
   OpBuilder &b = e.builder;
-  int64_t lanes = chooseLanes(), columns = tile.n / lanes, dim = block.dims.firstK - 1;
-  Block &body = block.op.getEpilogue().front();
-  SmallVector<Operation *> reads, writes;
-  llvm::DenseSet<Value> written;
-  bool readsBack = false; // what it wrote: then all is done in order
-  for (Operation &op : body) {
-    if (isa<loop::YieldOp>(op))
-      continue;
-    op.walk([&](loop::LoadOp load) { readsBack |= written.contains(load.getBuffer()); });
-    if (auto store = dyn_cast<loop::StoreOp>(op))
-      written.insert(store.getBuffer());
-    (readsBack || isa<loop::StoreOp>(op) ? writes : reads).push_back(&op);
-  }
-  auto less = [&](Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); };
-  struct Chunk {
-    std::unique_ptr<LaneEmitter> body;
-    Value exists;
-  };
-  SmallVector<Chunk> chunks;
+  int64_t lanes = results.chooseLanes(), columns = tile.n / lanes;
+  SmallVector<MmaResults::Chunk> chunks;
   for (int64_t i = 0; i < count; ++i) {
     Value number = e.invariants.add(firstChunk, e.constant(i * tile.threads()));
     Value row = e.invariants.floorDiv(number, e.constant(columns), true);
     Value column = e.invariants.mul(e.invariants.mod(number, e.constant(columns), true), e.constant(lanes));
-    Value m = e.invariants.add(lhs.getFirst(), row), n = e.invariants.add(rhs.getFirst(), column);
-    Chunk chunk{std::make_unique<LaneEmitter>(e, block.op, pointAt(m, n, lanes), dim, lanes),
-                e.invariants.logicalAnd(less(m, lhs.getCount()), less(n, rhs.getCount()))};
+    MmaResults::Chunk chunk{e.invariants.add(lhs.getFirst(), row), e.invariants.add(rhs.getFirst(), column), {}};
     for (int64_t lane = 0; lane < lanes; lane += 4) {
       int64_t width = std::min<int64_t>(lanes, 4);
       Type type = VectorType::get({width}, b.getF32Type());
       Value sums = LLVM::LoadOp::create(b, e.loc, type, sumAddress(row, column, lane), unsigned(width * 4));
       for (int64_t j = 0; j < width; ++j)
-        chunk.body->getBody(size_t(lane + j))
-            .bind(body.getArgument(0), LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(j)));
+        chunk.sums.push_back(LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(j)));
     }
     chunks.push_back(std::move(chunk));
   }
-  for (Chunk &chunk : chunks)
-    chunk.body->emitOps(reads);
-  for (Chunk &chunk : chunks)
-    e.createIf(chunk.exists, {}, [&] {
-      chunk.body->emitOps(writes);
-      return SmallVector<Value>();
-    });
+  results.emit(chunks);
 }
 
 void MmaEpilogue::emit(ValueRange sums) {
@@ -168,11 +116,85 @@ void MmaEpilogue::emit(ValueRange sums) {
   } else {
     e.createBlockBarrier();
   }
-  int64_t lanes = chooseLanes(), perThread = tile.m * tile.n / (lanes * tile.threads());
+  MmaResults results(e, block.op, block.dims, block.point);
+  int64_t lanes = results.chooseLanes(), perThread = tile.m * tile.n / (lanes * tile.threads());
   int64_t together = std::min(perThread, chunksTogether);
   e.createLoop(e.constant(0), e.constant(perThread), together, {}, [&](Value first, ValueRange) {
     Value number = e.invariants.add(e.invariants.mul(first, e.constant(tile.threads())), block.thread);
-    emitGroup(number, together);
+    emitGroup(results, number, together);
     return SmallVector<Value>();
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+MmaResults::MmaResults(GpuEmitter &e, loop::ContractionOp op, const ContractionDims &dims, EmissionPoint batch)
+    : e(e), op(op), dims(dims), batch(std::move(batch)) {
+  this->batch.dims.resize(dims.domain.size());
+  for (Expr extent : dims.m())
+    rowSizes.push_back(e.emitExpr(extent, {}));
+  for (Expr extent : dims.n())
+    columnSizes.push_back(e.emitExpr(extent, {}));
+  rows = e.emitExpr(product(op.getContext(), dims.m()), {});
+  columns = e.emitExpr(product(op.getContext(), dims.n()), {});
+}
+
+int64_t MmaResults::chooseLanes() const {
+  int64_t widest = 1;
+  loop::ContractionOp contraction = op;
+  contraction.getEpilogue().walk([&](Operation *op) {
+    if (auto load = dyn_cast<loop::LoadOp>(op))
+      widest = std::max(widest, loop::getElementBytes(load.getType()));
+    else if (auto store = dyn_cast<loop::StoreOp>(op))
+      widest = std::max(widest, loop::getElementBytes(store.getValue().getType()));
+  });
+  std::optional<int64_t> inner = dims.n().empty() ? std::nullopt : dims.n().back().asConstant();
+  int64_t lanes = std::clamp<int64_t>(16 / widest, 1, 8);
+  while (lanes > 1 && (!inner || *inner % lanes != 0))
+    lanes /= 2;
+  return lanes;
+}
+
+EmissionPoint MmaResults::pointAt(const Chunk &chunk) const {
+  auto inside = [&](Value position, Value count, size_t together) {
+    return e.invariants.min(position, e.invariants.sub(count, e.constant(int64_t(together))));
+  };
+  EmissionPoint at = batch;
+  llvm::copy(e.createDigits(inside(chunk.m, rows, 1), rowSizes), at.dims.begin() + dims.firstM);
+  llvm::copy(e.createDigits(inside(chunk.n, columns, chunk.sums.size()), columnSizes), at.dims.begin() + dims.firstN);
+  return at;
+}
+
+void MmaResults::emit(ArrayRef<Chunk> chunks) const {
+  loop::ContractionOp contraction = op;
+  Block &body = contraction.getEpilogue().front();
+  SmallVector<Operation *> reads, writes;
+  llvm::DenseSet<Value> written;
+  bool readsBack = false; // what it wrote: then all is done in order
+  for (Operation &op : body) {
+    if (isa<loop::YieldOp>(op))
+      continue;
+    op.walk([&](loop::LoadOp load) { readsBack |= written.contains(load.getBuffer()); });
+    if (auto store = dyn_cast<loop::StoreOp>(op))
+      written.insert(store.getBuffer());
+    (readsBack || isa<loop::StoreOp>(op) ? writes : reads).push_back(&op);
+  }
+  auto less = [&](Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); };
+  std::vector<LaneEmitter> bodies;
+  bodies.reserve(chunks.size());
+  for (const Chunk &chunk : chunks) {
+    LaneEmitter &lanes =
+        bodies.emplace_back(e, contraction, pointAt(chunk), dims.firstK - 1, int64_t(chunk.sums.size()));
+    for (auto [lane, sum] : llvm::enumerate(chunk.sums))
+      lanes.getBody(lane).bind(body.getArgument(0), sum);
+  }
+  for (LaneEmitter &lanes : bodies)
+    lanes.emitOps(reads);
+  for (auto [chunk, lanes] : llvm::zip_equal(chunks, bodies))
+    e.createIf(e.invariants.logicalAnd(less(chunk.m, rows), less(chunk.n, columns)), {}, [&] {
+      lanes.emitOps(writes);
+      return SmallVector<Value>();
+    });
 }

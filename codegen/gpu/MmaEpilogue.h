@@ -6,6 +6,33 @@
 
 namespace ptc::gpu {
 
+/// From sums in registers to memory: a contraction's epilogue, a few results a thread at a time.
+class MmaResults {
+public:
+  /// `batch`: the dims of the batch.
+  MmaResults(GpuEmitter &e, loop::ContractionOp op, const ContractionDims &dims, EmissionPoint batch);
+
+  /// Results from row `m` and column `n` on, along n: as many as there are sums, all in memory or none.
+  struct Chunk {
+    mlir::Value m, n;
+    llvm::SmallVector<mlir::Value> sums;
+  };
+  /// Neighbouring columns that a thread takes: 16 bytes of the widest element.
+  int64_t chooseLanes() const;
+  /// Reads of all chunks, then writes of all.
+  void emit(llvm::ArrayRef<Chunk> chunks) const;
+
+private:
+  EmissionPoint pointAt(const Chunk &chunk) const;
+
+  GpuEmitter &e;
+  loop::ContractionOp op;
+  const ContractionDims &dims;
+  EmissionPoint batch;
+  llvm::SmallVector<mlir::Value> rowSizes, columnSizes; // extents
+  mlir::Value rows, columns;                            // their products
+};
+
 class MmaEpilogue {
 public:
   /// `shared`: memory for the tile's sums.
@@ -18,9 +45,7 @@ private:
   mlir::Value sumAddress(mlir::Value row, mlir::Value column, int64_t more = 0);
   mlir::Value spread(mlir::ValueRange sums);
   void repair();
-  void emitGroup(mlir::Value firstChunk, int64_t count);
-  int64_t chooseLanes() const;
-  EmissionPoint pointAt(mlir::Value row, mlir::Value column, int64_t lanes);
+  void emitGroup(const MmaResults &results, mlir::Value firstChunk, int64_t count);
 
   MmaBlock &block;
   GpuEmitter &e;

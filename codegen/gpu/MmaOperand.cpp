@@ -87,6 +87,9 @@ void MmaOperand::copy(Value step, Value stage) const {
     Place place = placeOf(number, together());
     EmissionPoint at = pointAt(place, step, together());
     Value exists = existsAt(place, step);
+    if (isFew()) // all blocks would read the last ones
+      exists =
+          both(exists, e.invariants.compare(arith::CmpIPredicate::slt, e.invariants.add(first, place.free), count));
     if (mask)
       for (Attribute condition : mask.getConditions()) {
         Value value = e.emitExpr(Expr(cast<ExprAttr>(condition)), at);

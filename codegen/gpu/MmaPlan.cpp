@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaPlan.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/WgmmaPlan.h"
 #include "runtime/include/ptc/descriptor.h"
 
 using namespace mlir;
@@ -212,6 +213,8 @@ void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   attributes.set("shared", IntegerAttr::get(IntegerType::get(context, 64), tile.sharedBytes()));
   if (!splits.isConstant(1))
     attributes.set("counters", UnitAttr::get(context));
+  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, choice.cycles))
+    attributes.set("wgmma", wide->toAttribute(context));
   Expr blocks = tiles * splits;
   bool isSplit = !splits.isConstant(1);
   kernel.setIterationsAttr(blocks);

@@ -176,15 +176,35 @@ public:
     return c.record({c.string(level.name), c.i64(level.features), c.null(), table}, sizeof(ptc_rt_level));
   }
 
+  Constant *tensorMap(const codegen::TensorMap &map) {
+    SmallVector<Constant *> values{c.i32(map.buffer), c.i32(unsigned(map.extents.size())), c.i32(map.elementBytes),
+                                   c.i32(0), c.i64(map.offset)};
+    for (ArrayRef<int64_t> list : {ArrayRef(map.extents), ArrayRef(map.strides), ArrayRef(map.box)})
+      for (size_t dim = 0; dim < PTC_RT_CUDA_MAP_RANK; ++dim)
+        values.push_back(c.i64(dim < list.size() ? list[dim] : 0));
+    return c.record(values, sizeof(ptc_rt_tensor_map));
+  }
+
+  Constant *deviceKernel(const codegen::DeviceLaunch &launch) {
+    assert(launch.maps.size() <= PTC_RT_CUDA_MAPS && "more maps than a launch has room for");
+    Constant *maps = launch.maps.empty()
+                         ? c.null()
+                         : list(launch.maps, "maps", [&](const codegen::TensorMap &map) { return tensorMap(map); });
+    return c.record({c.i32(launch.threads), c.i32(launch.rows), c.i32(launch.buffers), c.i32(launch.symbols),
+                     c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
+                     c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
+                     c.i32(launch.together), maps},
+                    sizeof(ptc_rt_device_kernel));
+  }
+
   Constant *deviceCode() {
     if (!inputs.device)
       return c.null();
-    Constant *kernels = list(inputs.device->kernels, "device_kernels", [&](const codegen::DeviceLaunch &kernel) {
-      return c.record({c.i32(kernel.threads), c.i32(kernel.rows), c.i32(kernel.buffers), c.i32(kernel.symbols),
-                       c.i8(kernel.checksIndices), c.i8(kernel.hasScratch), c.i8(kernel.hasCounters), c.i8(0),
-                       c.i32(kernel.sharedBytes)},
-                      sizeof(ptc_rt_device_kernel));
-    });
+    std::vector<codegen::DeviceLaunch> launches;
+    for (const std::vector<codegen::DeviceLaunch> &level : inputs.device->kernels)
+      llvm::append_range(launches, level);
+    Constant *kernels =
+        list(launches, "device_kernels", [&](const codegen::DeviceLaunch &launch) { return deviceKernel(launch); });
     Constant *constants = c.deviceBytes.empty() ? c.null() : bytes(c.deviceBytes, "device_constants");
     Constant *value = c.record({external("ptc_rt_device_cuda", Type::getInt8Ty(c.context)), kernels, constants,
                                 c.i64(int64_t(c.deviceBytes.size())), c.i32(inputs.device->recordsGraphs), c.i32(0)},

@@ -34,10 +34,10 @@ struct HostFunction {
 
 enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
 
-/// Kernels that run on a device, in the order of launchedKernels; images: level by level. The bytes must outlive the
+/// Kernels that run on a device, level by level, each in the order of launchedKernels. The bytes must outlive the
 /// module's emission.
 struct DeviceCode {
-  std::vector<codegen::DeviceLaunch> kernels;
+  std::vector<std::vector<codegen::DeviceLaunch>> kernels;
   std::vector<std::vector<llvm::StringRef>> images;
   bool recordsGraphs = false; // the launches of a run are recorded once and replayed
 };

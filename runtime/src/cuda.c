@@ -18,6 +18,7 @@
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
 
 enum {
+  ATTRIBUTE_MULTIPROCESSORS = 16,
   ATTRIBUTE_MAJOR = 75,
   ATTRIBUTE_MINOR = 76,
   ERROR_NO_DEVICE = 100,
@@ -49,6 +50,7 @@ static ptc_status open_driver(ptc_cuda_driver *driver, char *error) {
     missing = #name;
   PTC_CUDA_FUNCTIONS(PTC_CUDA_FIND)
 #undef PTC_CUDA_FIND
+  *(void **)&driver->map_encode = dlsym(driver->library, "cuTensorMapEncodeTiled");
   if (!missing)
     return PTC_OK;
   SAY(error, "the CUDA driver is too old: libcuda.so.1 has no %s", missing);
@@ -74,7 +76,8 @@ static ptc_status open_device(ptc_cuda_model *own, int32_t ordinal, int *capabil
   }
   if ((code = driver->device_get(&own->device, ordinal)) ||
       (code = driver->device_attribute(&major, ATTRIBUTE_MAJOR, own->device)) ||
-      (code = driver->device_attribute(&minor, ATTRIBUTE_MINOR, own->device)))
+      (code = driver->device_attribute(&minor, ATTRIBUTE_MINOR, own->device)) ||
+      (code = driver->device_attribute(&own->multiprocessors, ATTRIBUTE_MULTIPROCESSORS, own->device)))
     return ptc_cuda_fail(driver, code, "describe the device", error);
   *capability = 10 * major + minor;
   code = driver->context_retain(&own->context, own->device);
@@ -103,12 +106,17 @@ static void unload(const ptc_model *model, ptc_cuda_model *own) {
 static ptc_status load(const ptc_model *model, ptc_cuda_model *own, const ptc_rt_level *level, char *error) {
   const ptc_rt_descriptor *descriptor = model->descriptor;
   for (uint32_t i = 0; i < descriptor->kernel_count; i++) {
+    const ptc_rt_device_kernel *kernel = ptc_cuda_kernel_of(model, i);
+    if (kernel->map_count > 0 && !own->driver.map_encode) {
+      SAY(error, "the CUDA driver is too old for level %s: libcuda.so.1 has no cuTensorMapEncodeTiled", level->name);
+      unload(model, own);
+      return PTC_DEVICE_ERROR;
+    }
     int code = own->driver.module_load(&own->modules[i], level->images[i].bytes);
     if (code == 0)
       code = own->driver.module_function(&own->functions[i], own->modules[i], descriptor->kernel_names[i]);
-    uint32_t shared = descriptor->device_code->kernels[i].shared_bytes;
-    if (code == 0 && shared > 0)
-      code = own->driver.function_set(own->functions[i], FUNCTION_MOST_SHARED, (int)shared);
+    if (code == 0 && kernel->shared_bytes > 0)
+      code = own->driver.function_set(own->functions[i], FUNCTION_MOST_SHARED, (int)kernel->shared_bytes);
     if (code == 0)
       continue;
     char what[PTC_RT_ERROR_SIZE / 2];

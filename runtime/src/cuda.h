@@ -63,11 +63,20 @@ typedef struct ptc_cuda_driver {
 #define PTC_CUDA_MEMBER(member, name, parameters) int(*member) parameters;
   PTC_CUDA_FUNCTIONS(PTC_CUDA_MEMBER)
 #undef PTC_CUDA_MEMBER
+  /* cuTensorMapEncodeTiled; NULL in a driver older than 12.0 */
+  int (*map_encode)(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides,
+                    const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
 } ptc_cuda_driver;
+
+/* CUtensorMap */
+typedef struct ptc_cuda_map {
+  _Alignas(64) uint64_t words[16];
+} ptc_cuda_map;
 
 typedef struct ptc_cuda_model {
   ptc_cuda_driver driver;
   int device;
+  int multiprocessors;
   void *context;    /* the device's primary one, which other libraries of the process use too */
   void **modules;   /* by kernel */
   void **functions; /* by kernel */
@@ -138,9 +147,17 @@ typedef struct ptc_cuda_ctx {
 /* cuda.c. Writes what failed to `error`, PTC_RT_ERROR_SIZE bytes. */
 ptc_status ptc_cuda_fail(const ptc_cuda_driver *driver, int code, const char *what, char *error);
 
+static inline const ptc_rt_device_kernel *ptc_cuda_kernel_of(const ptc_model *model, uint32_t kernel) {
+  const ptc_rt_descriptor *descriptor = model->descriptor;
+  return &descriptor->device_code->kernels[(size_t)model->level * descriptor->kernel_count + kernel];
+}
+
 /* cuda_graph.c */
 void ptc_cuda_graph_begin(ptc_rt_call_state *call);
-/* What a launch does with the graph; `done`: that is all. Returns the driver's error. */
+/* Whether the next launch of a graph that is replayed is this one: its parameters beside maps need no look then. */
+bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, uint32_t count);
+/* What a launch does with the graph; `done`: that is all. `count`: parameters of 8 bytes, before others, which follow
+ * from these. Returns the driver's error. */
 int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,
                        bool *done);
 /* The host needs a value of the device now. */

@@ -114,20 +114,32 @@ static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_
   return true;
 }
 
+static bool is_same(const ptc_cuda_graph *graph, const ptc_cuda_node *node, const ptc_cuda_launch *launch,
+                    uint32_t count) {
+  bool same = node->count == count && node->grid == launch->grid[0];
+  for (uint32_t i = 0; same && i < count; i++)
+    same = memcmp(&graph->parameters[node->first + i], launch->parameters[i], sizeof(uint64_t)) == 0;
+  return same;
+}
+
+bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, uint32_t count) {
+  const ptc_cuda_graph *graph = own->graph;
+  return graph && graph->state == PTC_CUDA_GRAPH_REPLAYS && graph->next < graph->node_count &&
+         is_same(graph, &graph->nodes[graph->next], launch, count);
+}
+
 static int replay(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
                   uint32_t count) {
   enum { UNKNOWN = 999 };
   ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
   if (!node || node->kernel != kernel || node->count != count)
     return UNKNOWN; /* programs are functions of their dims */
-  bool same = node->grid == launch->grid[0];
-  uint64_t *values = graph->parameters + node->first;
-  for (uint32_t i = 0; i < count; i++) {
-    same &= memcmp(&values[i], launch->parameters[i], sizeof(uint64_t)) == 0;
-    memcpy(&values[i], launch->parameters[i], sizeof(uint64_t));
-  }
+  if (is_same(graph, node, launch, count))
+    return 0;
+  for (uint32_t i = 0; i < count; i++)
+    memcpy(&graph->parameters[node->first + i], launch->parameters[i], sizeof(uint64_t));
   node->grid = launch->grid[0];
-  return same ? 0 : driver->graph_set_kernel(graph->exec, node->node, launch);
+  return driver->graph_set_kernel(graph->exec, node->node, launch);
 }
 
 int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,

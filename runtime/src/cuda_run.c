@@ -40,9 +40,9 @@ static ptc_status grow(const ptc_cuda_driver *driver, ptc_cuda_block *block, siz
   return ptc_cuda_fail(driver, code, what, error);
 }
 
-static bool has_counters(const ptc_rt_descriptor *descriptor) {
-  for (uint32_t i = 0; i < descriptor->kernel_count; i++)
-    if (descriptor->device_code->kernels[i].has_counters)
+static bool has_counters(const ptc_model *model) {
+  for (uint32_t i = 0; i < model->descriptor->kernel_count; i++)
+    if (ptc_cuda_kernel_of(model, i)->has_counters)
       return true;
   return false;
 }
@@ -81,7 +81,7 @@ static ptc_status open_ctx(ptc_ctx *ctx) {
   int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
   if (code != 0)
     return ptc_cuda_fail(driver, code, "make a stream", ctx->error);
-  if (!has_counters(descriptor))
+  if (!has_counters(ctx->model))
     return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
   ptc_status status = grow(driver, &own->counters, 4 * PTC_RT_CUDA_COUNTERS, ctx->error);
   if (status != PTC_OK)
@@ -222,9 +222,8 @@ static ptc_status unstage(transfer *t, void *const *given) {
 /* ---- the run ---- */
 
 static bool checks_indices(const ptc_rt_call_state *call) {
-  const ptc_rt_device_kernel *kernels = call->model->descriptor->device_code->kernels;
   for (uint32_t i = 0; i < call->variant->launch_count; i++)
-    if (kernels[call->variant->launches[i].kernel].checks_indices)
+    if (ptc_cuda_kernel_of(call->model, call->variant->launches[i].kernel)->checks_indices)
       return true;
   return false;
 }
@@ -350,15 +349,42 @@ static int32_t fail(ptc_rt_call_state *call, int code, const char *what) {
   return status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
 }
 
+/* Describes tensors to the driver: boxes of rows of 128 bytes, swizzled, zeros outside. */
+static int encode_maps(const ptc_cuda_driver *driver, const ptc_rt_device_kernel *kernel, void *const *buffers,
+                       ptc_cuda_map *maps) {
+  enum { SWIZZLE_128 = 3, PROMOTE_128 = 2 };
+  static const uint32_t steps[PTC_RT_CUDA_MAP_RANK] = {1, 1, 1, 1, 1};
+  for (uint32_t i = 0; i < kernel->map_count; i++) {
+    const ptc_rt_tensor_map *map = &kernel->maps[i];
+    int type = map->element_bytes == 2 ? 1 : 2; /* unsigned integers */
+    uint32_t box[PTC_RT_CUDA_MAP_RANK];
+    for (uint32_t d = 0; d < PTC_RT_CUDA_MAP_RANK; d++)
+      box[d] = (uint32_t)map->box[d];
+    int code = driver->map_encode(&maps[i], type, map->rank, (char *)buffers[map->buffer] + map->offset, map->extents,
+                                  map->strides + 1, box, steps, 0, SWIZZLE_128, PROMOTE_128, 0);
+    if (code != 0)
+      return code;
+  }
+  return 0;
+}
+
+static unsigned grid_of(const ptc_cuda_model *device, const ptc_rt_device_kernel *kernel, int64_t iterations) {
+  if (kernel->blocks == 0)
+    return (unsigned)iterations;
+  unsigned most = (unsigned)device->multiprocessors * kernel->together;
+  return kernel->blocks < most ? kernel->blocks : most;
+}
+
 int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buffers, const int64_t *symbols,
                            int64_t iterations, int64_t grain, int64_t scratch_bytes) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
   const ptc_cuda_model *device = model_of(call->model);
   uint32_t number = call->variant->launches[site].kernel;
-  const ptc_rt_device_kernel *kernel = &call->model->descriptor->device_code->kernels[number];
+  const ptc_rt_device_kernel *kernel = ptc_cuda_kernel_of(call->model, number);
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   void *parameters[MOST_PARAMETERS];
-  uint32_t count = 0, total = kernel->buffer_count + kernel->symbol_count + 3;
+  ptc_cuda_map maps[PTC_RT_CUDA_MAPS];
+  uint32_t count = 0, total = kernel->buffer_count + kernel->symbol_count + 3 + kernel->map_count;
   if (iterations <= 0)
     return 0;
   call->site = site;
@@ -385,13 +411,19 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
     parameters[count++] = &scratch;
   if (kernel->has_counters)
     parameters[count++] = &own->counters.base;
+  for (uint32_t i = 0; i < kernel->map_count; i++)
+    parameters[count + i] = &maps[i];
   const ptc_cuda_launch launch = {.function = device->functions[number],
-                                  .grid = {(unsigned)iterations, 1, 1},
+                                  .grid = {grid_of(device, kernel, iterations), 1, 1},
                                   .block = {kernel->threads, kernel->rows, 1},
                                   .shared_bytes = kernel->shared_bytes,
                                   .parameters = parameters};
   bool done = false;
-  int code = own->graph ? ptc_cuda_graph_add(call, number, &launch, count, &done) : 0;
+  int code = 0;
+  if (kernel->map_count > 0 && !ptc_cuda_graph_has(own, &launch, count) &&
+      (code = encode_maps(&device->driver, kernel, buffers, maps)))
+    return fail(call, code, "describe a tensor");
+  code = own->graph ? ptc_cuda_graph_add(call, number, &launch, count, &done) : 0;
   if (code != 0)
     return fail(call, code, "record a launch");
   if (done)

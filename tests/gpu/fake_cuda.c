@@ -2,9 +2,11 @@
  * call that matters is a line of the file FAKE_CUDA_LOG. Other variables:
  *   FAKE_CUDA_DEVICES     how many there are (1)
  *   FAKE_CUDA_CAPABILITY  of all of them (90)
+ *   FAKE_CUDA_MULTIPROCESSORS  of all of them (132)
  *   FAKE_CUDA_FAIL        a function that fails with error 999
  *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
  *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
+ * Compiled with OLD it lacks what drivers before 12.0 lack.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -70,7 +72,10 @@ int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, 
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = 1 << 30, (void)device, 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   int capability = number("FAKE_CUDA_CAPABILITY", 90);
-  *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 1;
+  *value = attribute == 75   ? capability / 10
+           : attribute == 76 ? capability % 10
+           : attribute == 16 ? number("FAKE_CUDA_MULTIPROCESSORS", 132)
+                             : 1;
   return (void)device, 0;
 }
 
@@ -186,6 +191,26 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     *(uint32_t *)*values[number("FAKE_CUDA_SET", 0)] = 1;
   return 0;
 }
+
+#ifndef OLD
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *start, const uint64_t *extents,
+                           const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave,
+                           int swizzle, int promotion, int fill) {
+  TRY;
+  char text[64], dims[256];
+  int used = 0;
+  if ((uintptr_t)map % 64 || (uintptr_t)start % 16 || rank < 2 || rank > 5 || interleave || fill || promotion < 0)
+    return 1;
+  for (unsigned d = 0; d < rank; d++) {
+    if (steps[d] != 1 || extents[d] == 0 || box[d] > 256 || (d + 1 < rank && strides[d] % 16))
+      return 1;
+    used += snprintf(dims + used, sizeof(dims) - (size_t)used, " %llu/%u", (unsigned long long)extents[d], box[d]);
+  }
+  memset(map, 0x5a, 128);
+  say("map of %s type %d swizzle %d:%s", place((address)(uintptr_t)start, text), type, swizzle, dims);
+  return 0;
+}
+#endif
 
 int cuFuncSetAttribute(void *function, int attribute, int value) {
   return say("function %s attribute %d is %d", (const char *)function, attribute, value), 0;

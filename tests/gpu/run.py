@@ -49,8 +49,7 @@ class Cuda(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory(prefix="ptc-gpu-")
         cls.folder = Path(cls.temporary.name)
         cls.program = ARGUMENTS.build / "bin" / "ptc"
-        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", cls.folder / "libcuda.so.1", HERE / "fake_cuda.c"], check=True)
+        cls.compile_driver(cls.folder / "libcuda.so.1")
         f = TensorProto.FLOAT
         model(cls.folder / "relu.onnx", [helper.make_node("Relu", ["x"], ["y"], name="relu")], [("x", f, ["n", 8])], [("y", f, ["n", 8])])
         w = np.arange(4096, dtype=np.float32).reshape(64, 64)
@@ -70,6 +69,11 @@ class Cuda(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.temporary.cleanup()
+
+    @classmethod
+    def compile_driver(cls, path, *flags):
+        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", *flags, "-o", path, HERE / "fake_cuda.c"], check=True)
 
     @classmethod
     def compile(cls, name, *flags, check=True):
@@ -297,6 +301,56 @@ print(json.dumps(1))
         self.assertGreater(shared, 0)
         self.assertEqual(len(self.lines(f"^function matmul_.* attribute 8 is {shared}")), 1)
         self.assertEqual(len(self.lines("^fill m.* 4096 on 7")), 1)  # the counters, once
+
+    def product(self, *flags, gpu="sm_80,sm_90a"):
+        """A matrix product that warpgroups take on sm_90a."""
+        h = TensorProto.FLOAT16
+        model(self.folder / "product.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+              [("x", h, [2048, 512])], [("y", h, [2048, 2040])], [("w", np.ones((512, 2040), np.float16))])
+        self.compile("product", "--gpu=" + gpu, "--ptxas=none", *flags, "-o", self.folder / "product.so")
+
+    def test_tensor_maps(self):
+        self.product()
+        self.assertEqual(self.ptc("run", self.folder / "product.so", "-i", "x=ones").returncode, 0)
+        [launch], maps = self.lines("^launch"), self.lines("^map")
+        self.assertRegex(launch, r"grid 1\d\d,1,1 block 384,1,1 shared 19")
+        self.assertEqual(len(maps), 2)
+        self.assertRegex(maps[0], r"^map of m\d+\+\d+ type 1 swizzle 3: 512/64 2048/128$")
+        self.assertRegex(maps[1], r"^map of m\d+\+\d+ type 1 swizzle 3: 512/64 2040/\d+$")  # a weight is stored along k
+        self.ptc("run", self.folder / "product.so", "-i", "x=ones", MULTIPROCESSORS=78)
+        self.assertRegex(self.lines("^launch")[0], "grid 78,1,1")  # blocks stay and share the tiles
+        done = self.ptc("run", self.folder / "product.so", "-i", "x=ones", FAIL="cuTensorMapEncodeTiled")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("the CUDA driver failed to describe a tensor", done.stderr)
+        self.ptc("run", self.folder / "product.so", "-i", "x=ones", CAPABILITY=86)
+        self.assertFalse(self.lines("^map"))
+        self.assertNotRegex(self.lines("^launch")[0], "block 384")
+
+    def test_tensor_maps_of_a_graph(self):
+        self.product("--mode=reduce-overhead")
+        self.python("""
+model = ptc.load(sys.argv[1] + "/product.so")
+for _ in range(3):
+    model(x=np.ones((2048, 512), np.float16))
+print(json.dumps(1))
+""")
+        self.assertEqual(len(self.lines("^replay")), 2)
+        self.assertEqual(len(self.lines("^map")), 2)  # replayed as they are
+
+    def test_driver_without_tensor_maps(self):
+        old = self.folder / "old"
+        old.mkdir(exist_ok=True)
+        self.compile_driver(old / "libcuda.so.1", "-DOLD")
+        run = [self.program, "run", self.folder / "product.so", "-i", "x=ones"]
+        variables = self.environment() | {"LD_LIBRARY_PATH": str(old)}
+        self.product()
+        done = subprocess.run(run, capture_output=True, text=True, env=variables)
+        self.assertEqual(done.returncode, 0, done.stderr)  # another level will do
+        self.assertNotRegex(self.lines("^launch")[0], "block 384")
+        self.product(gpu="sm_90a")
+        done = subprocess.run(run, capture_output=True, text=True, env=variables)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("the CUDA driver is too old for level sm_90a: libcuda.so.1 has no cuTensorMapEncodeTiled", done.stderr)
 
     def test_profile(self):
         done = self.ptc("bench", self.folder / "relu.so", "--at", "n=4", "--per-kernel", "--min-time", "0.01")

@@ -12,6 +12,9 @@ class Driver:
         context = ctypes.c_void_p()
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self("cuCtxSetCurrent", context)
+        count = ctypes.c_int()
+        self("cuDeviceGetAttribute", ctypes.byref(count), 16, device)
+        self.multiprocessors = count.value
 
     def __call__(self, name, *arguments):
         status = getattr(self.cuda, name)(*arguments)
@@ -49,8 +52,18 @@ class Driver:
         self("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         return function
 
+    def describe(self, map, pointer):
+        """A CUtensorMap, which is aligned to 64 bytes."""
+        memory = (ctypes.c_uint8 * (128 + 64))()
+        result = (ctypes.c_uint8 * 128).from_buffer(memory, -ctypes.addressof(memory) % 64)
+        rank, kind = len(map.extents), {2: 1, 4: 2}[map.element_bytes]
+        extents, strides = (ctypes.c_uint64 * rank)(*map.extents), (ctypes.c_uint64 * rank)(*map.strides[1:])
+        box, steps = (ctypes.c_uint32 * rank)(*map.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+        self("cuTensorMapEncodeTiled", result, kind, rank, ctypes.c_void_p(pointer + map.offset), extents, strides, box, steps, 0, 3, 2, 0)
+        return result
+
     def launch(self, function, blocks, block, arguments, shared=0):
-        values = [ctypes.c_uint64(a & (1 << 64) - 1) for a in arguments]
+        values = [a if isinstance(a, ctypes.Array) else ctypes.c_uint64(a & (1 << 64) - 1) for a in arguments]
         array = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
         if shared:
             self("cuFuncSetAttribute", function, 8, shared)  # the most that a launch may give

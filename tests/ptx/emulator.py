@@ -14,6 +14,8 @@ import re
 
 import numpy as np
 
+from program import NotKnown
+
 WIDTH = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4,
          "f32": 4, "f16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -607,6 +609,8 @@ class Emulator:
         self.memory, self.random = Memory(), np.random.default_rng(seed)
 
     def load(self, ptx):
+        if "wgmma" in ptx:
+            raise NotKnown("products of warpgroups are not emulated")
         return Module(ptx)
 
     def find(self, module, name):

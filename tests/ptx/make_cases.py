@@ -74,6 +74,15 @@ CASES = {
         "(float16[90, 160] a, float16[160, 72] b, float16[72] c) => (float16[90, 72] y) { p = MatMul (a, b) y = Add (p, c) }", {}),
     "matmul-half-odd": ("(float16[33, 75] a, float16[75, 43] b) => (float16[33, 43] y) { y = MatMul (a, b) }", {}),
     "matmul-half-split": ("(float16[64, 2048] a, float16[2048, 64] b) => (float16[64, 64] y) { y = MatMul (a, b) }", {}),
+    "matmul-wide": (
+        "(float16[1000, 520] a, float16[520, 1032] b, float16[1032] c, float16[1000, 1032] r) => (float16[1000, 1032] y)"
+        "{ p = MatMul (a, b) q = Add (p, c) s = Add (q, r) y = Relu (s) }", {}),
+    "matmul-wide-transposed": (
+        "(float16[328, 1000] a, float16[1032, 328] b) => (float16[1000, 1032] y) { y = Gemm <transA = 1, transB = 1> (a, b) }", {}),
+    "matmul-wide-batch": (
+        "(float16[3, 5, 300, 72] a, float16[5, 72, 200] b) => (float16[3, 5, 300, 200] y) { y = MatMul (a, b) }", {}),
+    "matmul-row": ("(float16[1, 1000] a, float16[1000, 520] b) => (float16[1, 520] y) { y = MatMul (a, b) }", {}),
+    "matmul-rows": ("(float[5, 1000] a, float[1000, 520] b) => (float[5, 520] y) { y = MatMul (a, b) }", {}),
     "matmul-infinite": (
         "(float[40, 64] a, float[64, 32] b) => (float[40, 32] y)"
         "{ z = Constant <value = float {0.0}> () f = Constant <value = float {5.5}> ()"

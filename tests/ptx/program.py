@@ -48,6 +48,16 @@ def dtype_of(name):
     return np.dtype(DTYPES[name])
 
 
+class Map:
+    """A tensor that the kernel copies box by box; dims are innermost first."""
+
+    def __init__(self, text):
+        numbers = {name: [int(word) for word in split(values)] for name, values in re.findall(r"(\w+) \[(.*?)\]", text)}
+        self.extents, self.strides, self.box = numbers["extents"], numbers["strides"], numbers["box"]
+        match = re.search(r"of parameter (\d+), (\d+) bytes an element, offset (\d+)", text)
+        self.buffer, self.element_bytes, self.offset = map(int, match.groups())
+
+
 class Entry:
     """One kernel, as its comments describe it."""
 
@@ -61,6 +71,9 @@ class Entry:
         self.scratch = scratch and scratch[1]
         counters = re.search(r": counters, (\d+) bytes", text)
         self.counters = counters and device.upload(np.zeros(int(counters[1]), np.uint8))
+        together = re.search(r"at most (\d+) a multiprocessor", text)
+        self.together = int(together[1]) if together else 0
+        self.maps = [Map(line) for line in re.findall(r": (map of parameter .*)", text)]
         shared = re.search(r"//   shared (\d+) bytes", text)
         self.shared = int(shared[1]) if shared else 0
 
@@ -147,6 +160,10 @@ class Program:
         if entry.counters:
             arguments.append(entry.counters)
         blocks = evaluate(entry.grid, symbols)
+        if entry.maps:
+            arguments += [self.device.describe(each, buffers[each.buffer]) for each in entry.maps]
+        if entry.together:
+            blocks = min(blocks, entry.together * self.device.multiprocessors)
         return lambda: blocks and self.device.launch(entry.function, blocks, entry.block, arguments, entry.shared)
 
 

@@ -78,17 +78,32 @@ typedef struct ptc_rt_level {
   const ptc_rt_image *images;    /* kernel_count images, NULL for this processor */
 } ptc_rt_level;
 
-/* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration. Parameters: the
- * buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that becomes 1 if an
- * index is out of range, of the launch's scratch, and of PTC_RT_CUDA_COUNTERS words that are zero when the launch
- * begins and when it ends, each only where the kernel has it. `shared_bytes`: of a block's shared memory, beside what
- * the code declares. */
+/* A tensor that a kernel's code copies box by box (the driver's CUtensorMap, rows of 128 bytes swizzled): what lies
+ * behind the address of a buffer. Dims are innermost first; a stride is the distance of two elements in bytes. */
+enum { PTC_RT_CUDA_MAPS = 4, PTC_RT_CUDA_MAP_RANK = 5 };
+typedef struct ptc_rt_tensor_map {
+  uint32_t buffer, rank;
+  uint32_t element_bytes, reserved;
+  uint64_t offset; /* bytes */
+  uint64_t extents[PTC_RT_CUDA_MAP_RANK];
+  uint64_t strides[PTC_RT_CUDA_MAP_RANK];
+  uint64_t box[PTC_RT_CUDA_MAP_RANK];
+} ptc_rt_tensor_map;
+
+/* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration; where `blocks` is
+ * not 0, so many instead, but no more than `together` for each multiprocessor of the device: they share the work.
+ * Parameters: the buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that
+ * becomes 1 if an index is out of range, of the launch's scratch, and of PTC_RT_CUDA_COUNTERS words that are zero when
+ * the launch begins and when it ends, each only where the kernel has it; then the maps. `shared_bytes`: of a block's
+ * shared memory, beside what the code declares. */
 enum { PTC_RT_CUDA_COUNTERS = 1024 };
 typedef struct ptc_rt_device_kernel {
   uint32_t threads, rows;
   uint32_t buffer_count, symbol_count;
-  uint8_t checks_indices, has_scratch, has_counters, reserved;
+  uint8_t checks_indices, has_scratch, has_counters, map_count;
   uint32_t shared_bytes;
+  uint32_t blocks, together;
+  const ptc_rt_tensor_map *maps; /* map_count, at most PTC_RT_CUDA_MAPS */
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
@@ -97,7 +112,7 @@ extern const ptc_rt_device ptc_rt_device_cuda;
 
 typedef struct ptc_rt_device_code {
   const ptc_rt_device *device;
-  const ptc_rt_device_kernel *kernels; /* kernel_count, the same for all levels */
+  const ptc_rt_device_kernel *kernels; /* kernel_count for each level, in the order of levels */
   const char *constants;               /* copied to the device by create */
   uint64_t constant_bytes;
   uint32_t records_graphs; /* the launches of a run are recorded once and replayed */

@@ -1,0 +1,136 @@
+//===- WgmmaInstructions.cpp - wgmma, TMA and their barriers --------------===//
+//
+// Inline assembly: LLVM has no intrinsics for most of these, and what ties sums to the wait for them is an operand.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/WgmmaInstructions.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static LLVM::InlineAsmOp assemble(GpuEmitter &e, TypeRange results, StringRef text, StringRef constraints,
+                                  ValueRange operands) {
+  return LLVM::InlineAsmOp::create(e.builder, e.loc, results, operands, text, constraints, /*has_side_effects=*/true,
+                                   /*is_align_stack=*/false, LLVM::TailCallKind::None, LLVM::AsmDialectAttr(),
+                                   ArrayAttr());
+}
+
+static void run(GpuEmitter &e, const Twine &text, StringRef constraints, ValueRange operands) {
+  std::string all = constraints.empty() ? "~{memory}" : constraints.str() + ",~{memory}";
+  assemble(e, TypeRange(), text.str(), all, operands);
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+void gpu::createBarrierInit(GpuEmitter &e, Value barrier, int64_t arrivals) {
+  run(e, "mbarrier.init.shared::cta.b64 [$0], " + Twine(arrivals) + ";", "r", barrier);
+}
+
+void gpu::createBarrierInitFence(GpuEmitter &e) {
+  run(e, "fence.mbarrier_init.release.cluster;\n\tfence.proxy.async;", "", {});
+}
+
+void gpu::createBarrierWait(GpuEmitter &e, Value barrier, Value parity) {
+  run(e,
+      "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@done bra "
+      "end;\n\t"
+      "bra again;\n\tend:\n\t}",
+      "r,r", {barrier, parity});
+}
+
+void gpu::createBarrierExpect(GpuEmitter &e, Value barrier, int64_t bytes) {
+  run(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";", "r", barrier);
+}
+
+// A predicate inside: a branch in a loop of products would make the assembler wait for each of them.
+void gpu::createBarrierArrive(GpuEmitter &e, Value barrier, Value condition) {
+  run(e, "{\n\t.reg .pred is;\n\tsetp.ne.b32 is, $1, 0;\n\t@is mbarrier.arrive.shared::cta.b64 _, [$0];\n\t}", "r,r",
+      {barrier, condition});
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void gpu::createBoxCopy(GpuEmitter &e, Value target, Value map, ValueRange coordinates, Value barrier) {
+  std::string places, constraints = "r,l,r";
+  for (size_t i = 0; i < coordinates.size(); ++i) {
+    places += (i ? ", $" : "$") + std::to_string(i + 3);
+    constraints += ",r";
+  }
+  SmallVector<Value> operands{target, map, barrier};
+  llvm::append_range(operands, coordinates);
+  run(e,
+      "cp.async.bulk.tensor." + Twine(coordinates.size()) +
+          "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {" + places + "}], [$2];",
+      constraints, operands);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+void gpu::createRegisterLimit(GpuEmitter &e, int64_t count, bool isMore) {
+  run(e, Twine("setmaxnreg.") + (isMore ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(count) + ";", "", {});
+}
+
+// Bits: 0-13 the address, 16-29 the distance of chunks, 32-45 that of groups of eight rows, all in 16 bytes; 62-63 the
+// swizzle of 128 bytes.
+Value gpu::createMatrixDescriptor(GpuEmitter &e, Value address, int64_t chunks) {
+  constexpr uint64_t groupBytes = 1024, unit = 16, swizzle = uint64_t(1) << 62;
+  uint64_t rest = std::max<uint64_t>(uint64_t(chunks) / unit, 1) << 16 | groupBytes / unit << 32 | swizzle;
+  OpBuilder &b = e.builder;
+  auto word = [&](int32_t value) { return e.invariants.constant(b.getI32IntegerAttr(value)); };
+  Value place = arith::AndIOp::create(b, e.loc, address, word(0x3ffff));
+  place = arith::ShRUIOp::create(b, e.loc, place, word(4));
+  Value wide = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), place);
+  return arith::OrIOp::create(b, e.loc, wide, e.constant(int64_t(rest)));
+}
+
+void gpu::createProductFence(GpuEmitter &e) { run(e, "wgmma.fence.sync.aligned;", "", {}); }
+
+// Values that are operands and results at once.
+static SmallVector<Value> assembleInPlace(GpuEmitter &e, StringRef text, ValueRange values, ValueRange more,
+                                          StringRef moreConstraints) {
+  std::string constraints, tied;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    constraints += (i ? ",=" : "=") + std::string(isa<FloatType>(value.getType()) ? "f" : "r");
+    tied += "," + std::to_string(i);
+  }
+  SmallVector<Value> operands(more);
+  llvm::append_range(operands, values);
+  constraints += moreConstraints.str() + tied + ",~{memory}";
+  SmallVector<Type> types(values.getTypes());
+  Type all = LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types);
+  Value result = assemble(e, all, text, constraints, operands).getResult(0);
+  SmallVector<Value> results;
+  for (size_t i = 0; i < values.size(); ++i)
+    results.push_back(LLVM::ExtractValueOp::create(e.builder, e.loc, result, int64_t(i)));
+  return results;
+}
+
+SmallVector<Value> gpu::createProduct(GpuEmitter &e, const WgmmaTile &tile, Value lhs, Value rhs, bool lhsAlongK,
+                                      bool rhsAlongK, ValueRange sums) {
+  StringRef type = tile.kind == MmaKind::F16 ? "f16" : "bf16";
+  std::string text, list;
+  for (size_t i = 0; i < sums.size(); ++i)
+    list += (i ? ", $" : "$") + std::to_string(i);
+  llvm::raw_string_ostream os(text);
+  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << "k16.f32." << type << "." << type << " {" << list << "}, $"
+     << sums.size() << ", $" << sums.size() + 1 << ", 1, 1, 1, " << !lhsAlongK << ", " << !rhsAlongK << ";";
+  return assembleInPlace(e, text, sums, {lhs, rhs}, ",l,l");
+}
+
+void gpu::createProductCommit(GpuEmitter &e) { run(e, "wgmma.commit_group.sync.aligned;", "", {}); }
+
+void gpu::createProductWait(GpuEmitter &e, int64_t pending) {
+  run(e, "wgmma.wait_group.sync.aligned " + Twine(pending) + ";", "", {});
+}
+
+SmallVector<Value> gpu::createProductEnd(GpuEmitter &e, ValueRange values) {
+  return assembleInPlace(e, "wgmma.wait_group.sync.aligned 0;", values, {}, "");
+}

@@ -1,0 +1,48 @@
+//===- WgmmaInstructions.h - wgmma, TMA and their barriers ------*- C++ -*-===//
+//
+// Addresses of shared memory are i32.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_CODEGEN_GPU_WGMMAINSTRUCTIONS_H
+#define PTC_CODEGEN_GPU_WGMMAINSTRUCTIONS_H
+
+#include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/WgmmaPlan.h"
+
+namespace ptc::gpu {
+
+/// A barrier that `arrivals` and the bytes of copies that were announced complete, phase after phase.
+void createBarrierInit(GpuEmitter &e, mlir::Value barrier, int64_t arrivals);
+/// Barriers that were set up are seen by copies.
+void createBarrierInitFence(GpuEmitter &e);
+/// Waits until the phase of this parity is complete; that before the first has parity 1.
+void createBarrierWait(GpuEmitter &e, mlir::Value barrier, mlir::Value parity);
+/// Arrives, and announces bytes.
+void createBarrierExpect(GpuEmitter &e, mlir::Value barrier, int64_t bytes);
+/// Arrives where `condition` holds.
+void createBarrierArrive(GpuEmitter &e, mlir::Value barrier, mlir::Value condition);
+
+/// Begins to copy the box at `coordinates` (i32, innermost first) to shared memory; `barrier` counts its bytes.
+void createBoxCopy(GpuEmitter &e, mlir::Value target, mlir::Value map, mlir::ValueRange coordinates,
+                   mlir::Value barrier);
+
+/// The registers a thread of this warpgroup may use from here on.
+void createRegisterLimit(GpuEmitter &e, int64_t count, bool isMore);
+
+/// A matrix of 16-bit elements in shared memory, rows of 128 bytes that are swizzled; `chunks` bytes apart along the
+/// free dim where rows run along that.
+mlir::Value createMatrixDescriptor(GpuEmitter &e, mlir::Value address, int64_t chunks);
+/// What may be done to sums behind this is not done before it.
+void createProductFence(GpuEmitter &e);
+/// sums + lhs * rhs, 64 x n results, 16 deep; asynchronous.
+llvm::SmallVector<mlir::Value> createProduct(GpuEmitter &e, const WgmmaTile &tile, mlir::Value lhs, mlir::Value rhs,
+                                             bool lhsAlongK, bool rhsAlongK, mlir::ValueRange sums);
+void createProductCommit(GpuEmitter &e);
+/// Waits until no more than `pending` groups of products are under way.
+void createProductWait(GpuEmitter &e, int64_t pending);
+/// Waits for all products, whose sums are `values`; i32 behind them pass through: what is computed of them comes later.
+llvm::SmallVector<mlir::Value> createProductEnd(GpuEmitter &e, mlir::ValueRange values);
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_WGMMAINSTRUCTIONS_H

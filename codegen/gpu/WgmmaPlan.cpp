@@ -1,0 +1,182 @@
+//===- WgmmaPlan.cpp - contractions of warpgroups: the plan ---------------===//
+//
+// Operands must be boxes of a tensor in memory: 16-bit elements that are read as they are, through an index that is
+// linear in the dims, whose free dims and whose k are one dim each (of a batch, up to three dims stay), contiguous in
+// one of the two, all extents known. Copies put zeros where a box reaches over an end, so that no extent needs to be a
+// multiple of the tile's.
+//
+// Blocks stay and take tile after tile, so that the copies of the next tile are under way while results are written.
+// The estimate counts, like that of MmaPlan, cycles of a multiprocessor: turns of tiles, each its steps and its
+// results.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/WgmmaPlan.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static constexpr int64_t multiprocessors = 132;
+static constexpr int64_t mostBatchDims = 3;    // beside the two of a box
+static constexpr int64_t strideUnit = 8;       // elements of 16 bytes
+static constexpr int64_t resultsTogether = 8;  // that a thread writes
+static constexpr int64_t mostExtent = 1 << 30; // coordinates are i32
+
+DenseI64ArrayAttr WgmmaTile::toAttribute(MLIRContext *context) const {
+  return DenseI64ArrayAttr::get(context, {m, n, stages, together, int64_t(kind)});
+}
+
+WgmmaTile WgmmaTile::fromAttribute(DenseI64ArrayAttr attribute) {
+  ArrayRef<int64_t> values = attribute.asArrayRef();
+  return {values[0], values[1], values[2], values[3], MmaKind(values[4])};
+}
+
+std::optional<WgmmaTile> gpu::getWgmmaTile(loop::KernelOp kernel) {
+  auto values = kernel.getConfigAttr() ? kernel.getConfigAttr().getAs<DenseI64ArrayAttr>("wgmma") : nullptr;
+  return values ? std::optional(WgmmaTile::fromAttribute(values)) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// `extent` elements, `stride` apart.
+struct Axis {
+  int64_t extent = 1, stride = 0;
+};
+} // namespace
+
+// The dims [from, to) as one axis.
+static std::optional<Axis> mergeAxes(ArrayRef<Axis> axes) {
+  Axis merged;
+  for (const Axis &axis : llvm::reverse(axes)) {
+    if (axis.extent == 1)
+      continue;
+    if (merged.extent == 1)
+      merged = axis;
+    else if (axis.stride == merged.stride * merged.extent)
+      merged.extent *= axis.extent;
+    else
+      return std::nullopt;
+  }
+  return merged;
+}
+
+// Extents and strides of all dims in the index; the rest of it in `offset`.
+static std::optional<SmallVector<Axis>> readAxes(ArrayRef<Expr> domain, Expr index, int64_t &offset) {
+  SmallVector<Axis> axes;
+  for (auto [dim, extent] : llvm::enumerate(domain)) {
+    std::optional<int64_t> known = extent.asConstant();
+    if (!known || *known < 1 || *known > mostExtent)
+      return std::nullopt;
+    Axis &axis = axes.emplace_back(Axis{*known, 0});
+    std::string name = "d" + std::to_string(dim);
+    if (!index.uses(name))
+      continue;
+    Expr rest, coefficient = index.coefficientOf(name, &rest);
+    if (!coefficient || !coefficient.isConstant())
+      return std::nullopt;
+    axis.stride = coefficient.getValue();
+    index = rest;
+  }
+  if (!index.isConstant())
+    return std::nullopt;
+  offset = index.getValue();
+  return axes;
+}
+
+static bool isAligned(int64_t elements) { return elements >= 0 && elements % strideUnit == 0; }
+
+std::optional<WgmmaOperand> gpu::analyzeBoxes(loop::ContractionOp op, bool isRhs, const WgmmaTile &tile) {
+  ContractionDims dims(op);
+  auto load = getNarrowValue(isRhs ? op.getRhs() : op.getLhs()).getDefiningOp<loop::LoadOp>();
+  auto buffer = load ? dyn_cast<BlockArgument>(load.getBuffer()) : BlockArgument();
+  bool isPlain = buffer && buffer.getOwner() == &op->getParentOfType<loop::KernelOp>().getBlock() &&
+                 load.getIndexOperands().empty() &&
+                 (tile.kind == MmaKind::F16 ? load.getType().isF16() : load.getType().isBF16());
+  int64_t offset = 0;
+  auto axes = isPlain ? readAxes(dims.domain, Expr(cast<ExprAttr>(load.getIndices()[0])), offset) : std::nullopt;
+  if (!axes || !isAligned(offset))
+    return std::nullopt;
+  auto slice = [&](int64_t from, int64_t to) { return ArrayRef(*axes).slice(size_t(from), size_t(to - from)); };
+  std::optional<Axis> free =
+      isRhs ? mergeAxes(slice(dims.firstN, dims.firstK)) : mergeAxes(slice(dims.firstM, dims.firstN));
+  std::optional<Axis> k = mergeAxes(slice(dims.firstK, int64_t(axes->size())));
+  if (!free || !k)
+    return std::nullopt;
+  WgmmaOperand operand{.isAlongK = k->stride == 1};
+  const Axis &inner = operand.isAlongK ? *k : *free, &outer = operand.isAlongK ? *free : *k;
+  if (inner.stride != 1 || outer.stride <= 0 || !isAligned(outer.stride))
+    return std::nullopt;
+  int64_t size = isRhs ? tile.n : tile.m;
+  operand.boxes = operand.isAlongK ? 1 : size / WgmmaTile::chunk;
+  operand.map = {.buffer = buffer.getArgNumber(), .elementBytes = 2, .offset = offset * 2};
+  auto add = [&](const Axis &axis, int64_t box) {
+    operand.map.extents.push_back(axis.extent);
+    operand.map.strides.push_back(axis.stride * 2);
+    operand.map.box.push_back(box);
+  };
+  add(inner, WgmmaTile::chunk);
+  add(outer, operand.isAlongK ? size : WgmmaTile::k);
+  for (auto [dim, axis] : llvm::enumerate(slice(0, dims.firstM))) {
+    if (axis.extent == 1 || axis.stride == 0)
+      continue;
+    if (!isAligned(axis.stride) || operand.dims.size() == mostBatchDims)
+      return std::nullopt;
+    operand.dims.push_back(dim);
+    add(axis, 1);
+  }
+  return operand;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+static int64_t countOf(ArrayRef<Expr> extents) {
+  int64_t count = 1;
+  for (Expr extent : extents)
+    count *= extent.asConstant().value_or(0);
+  return count;
+}
+
+int64_t gpu::countWgmmaTiles(loop::ContractionOp op, const WgmmaTile &tile) {
+  ContractionDims dims(op);
+  return countOf(dims.batch()) * llvm::divideCeil(countOf(dims.m()), tile.m) *
+         llvm::divideCeil(countOf(dims.n()), tile.n);
+}
+
+// Fits measured times: a step is the tensor cores' or L2's; a turn of tiles ends with results, which other blocks of
+// the multiprocessor hide in part.
+static double estimate(loop::ContractionOp op, const WgmmaTile &tile) {
+  ContractionDims dims(op);
+  double products = double(tile.m * tile.n * WgmmaTile::k) / 1950 + 60, fromL2 = double(tile.stageBytes()) / 70;
+  double steps = double(llvm::divideCeil(countOf(dims.k()), WgmmaTile::k));
+  double turns = double(llvm::divideCeil(countWgmmaTiles(op, tile), multiprocessors));
+  double results = (900 + double(tile.m * tile.n) / 6) * (tile.together > 1 ? 0.5 : 1);
+  return 4200 + double(tile.n) * 8 + turns * steps * std::max(products, fromL2) + (turns - 1) * results;
+}
+
+std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles) {
+  ContractionDims dims(op);
+  std::optional<int64_t> inner = dims.n().empty() ? std::nullopt : dims.n().back().asConstant();
+  if (kind == MmaKind::SplitF32 || !inner || *inner % resultsTogether != 0 || countOf(dims.m()) < WgmmaTile::groupRows)
+    return std::nullopt;
+  static constexpr int64_t shapes[][4] = {{128, 256, 4, 1}, {128, 128, 6, 1}, {64, 128, 4, 2},
+                                          {64, 128, 8, 1},  {64, 64, 6, 2},   {64, 64, 8, 1}};
+  std::optional<WgmmaTile> best;
+  double least = otherCycles;
+  for (auto [m, n, stages, together] : shapes) {
+    WgmmaTile tile{.m = m, .n = n, .stages = stages, .together = together, .kind = kind};
+    if (!analyzeBoxes(op, false, tile) || !analyzeBoxes(op, true, tile))
+      return std::nullopt;
+    if (together > 1 && countWgmmaTiles(op, tile) <= multiprocessors)
+      continue; // alone, more stages do more
+    if (double cycles = estimate(op, tile); cycles < least) {
+      least = cycles;
+      best = tile;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,52 @@
+//===- WgmmaPlan.h - contractions of warpgroups: the plan -------*- C++ -*-===//
+#ifndef PTC_CODEGEN_GPU_WGMMAPLAN_H
+#define PTC_CODEGEN_GPU_WGMMAPLAN_H
+
+#include "codegen/Target.h"
+#include "codegen/gpu/MmaPlan.h"
+
+namespace ptc::gpu {
+
+/// How a contraction is cut for an architecture with wgmma and TMA. A block computes m x n results at a time, 64 rows a
+/// warpgroup; one more warpgroup asks for the operands, which come through `stages` tiles of shared memory, 128 bytes
+/// deep in k. `together` blocks share a multiprocessor: while one writes results, another multiplies.
+struct WgmmaTile {
+  int64_t m, n, stages, together;
+  MmaKind kind;
+
+  static constexpr int64_t k = MmaTile::depthBytes / 2;
+  static constexpr int64_t groupThreads = 128, groupRows = 64;
+  static constexpr int64_t chunk = 64;                                   // elements of a row of 128 bytes
+  static constexpr int64_t chunkBytes = groupRows * MmaTile::depthBytes; // of a box of 64 such rows
+  int64_t groups() const { return m / groupRows; }
+  int64_t threads() const { return groupThreads * (groups() + 1); }
+  int64_t lhsBytes() const { return m * MmaTile::depthBytes; }
+  int64_t stageBytes() const { return (m + n) * MmaTile::depthBytes; }
+  int64_t barrierOffset() const { return stages * stageBytes(); }
+  int64_t sharedBytes() const { return barrierOffset() + 16 * stages; }
+  static constexpr int64_t sharedAlignment = 1024;
+
+  mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
+  static WgmmaTile fromAttribute(mlir::DenseI64ArrayAttr values);
+};
+
+/// An operand that boxes of a tensor are: dim 0 of the map is what memory is contiguous in, dim 1 the other of k and
+/// the free dims, the rest dims of the batch.
+struct WgmmaOperand {
+  bool isAlongK;                  // dim 0 is k
+  int64_t boxes;                  // of a stage, along the free dims
+  llvm::SmallVector<size_t> dims; // of the op: those of the map from dim 2 on
+  codegen::TensorMap map;
+};
+std::optional<WgmmaOperand> analyzeBoxes(loop::ContractionOp op, bool isRhs, const WgmmaTile &tile);
+
+/// The tile for the op on an architecture with wgmma, if that has an advantage over a plan of so many cycles.
+std::optional<WgmmaTile> planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles);
+
+/// What planWgmma decided for the kernel; nothing: its other plan is for all architectures.
+std::optional<WgmmaTile> getWgmmaTile(loop::KernelOp kernel);
+int64_t countWgmmaTiles(loop::ContractionOp op, const WgmmaTile &tile);
+
+} // namespace ptc::gpu
+
+#endif // PTC_CODEGEN_GPU_WGMMAPLAN_H
