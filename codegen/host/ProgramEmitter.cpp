@@ -646,8 +646,10 @@ Error PartEmitter::emitGuard(loop::GuardOp guard) {
     return inner ? int(own + (inner - whole.bound.getAll().begin())) : -1;
   });
   described.nodes = nodesOf(guard.getLoc());
-  if (guard.getBecause())
+  if (guard.getBecause()) { // a sentence, which needs no values
     described.text = guard.getBecause()->str();
+    described.symbols.clear();
+  }
   unsigned index = whole.program.getGuards().size() + whole.guards.size();
   whole.guards.push_back(std::move(described));
   BasicBlock *fails = BasicBlock::Create(constants.context, "", code.function, failed);

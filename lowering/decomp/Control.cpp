@@ -14,8 +14,8 @@
 // is joined is what they come to. Often only one of the branches can go on, and the other is a guard;
 // if the condition is on sizes alone, the guard stands on entry and there is no If.
 //
-// Where nothing of that helps, a condition on sizes alone takes the branch that the sizes' hints take,
-// and a guard says so.
+// Where nothing of that helps, a condition on sizes alone takes one branch, and a guard says so: where the rank of
+// an output of the model depends on it, the branch that gives the declared one, else that which the sizes' hints take.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -64,8 +64,12 @@ public:
     return std::nullopt;
   }
 
-  /// Whether the results of the branches differ in rank.
-  bool haveRanksDiffered() const { return ranksDiffer; }
+  /// The first result that the branches give with different ranks.
+  struct Ranks {
+    size_t result;
+    int64_t onThen, onElse;
+  };
+  std::optional<Ranks> differingRanks() const { return ranks; }
   /// The only branch that can run, if there is just one.
   std::optional<bool> onlyBranch() const {
     if (thenBranch.impossible.empty() == elseBranch.impossible.empty())
@@ -145,7 +149,8 @@ private:
         joined = joinTypes(a, b);
       }
       if (!joined) {
-        ranksDiffer |= n.rank(a) != n.rank(b);
+        if (n.rank(a) != n.rank(b) && !ranks)
+          ranks = Ranks{i, n.rank(a), n.rank(b)};
         n.fail(DiagId::BranchTypes, "output " + std::to_string(i), a.getType(), b.getType());
         return false;
       }
@@ -172,17 +177,15 @@ private:
     for (auto [dim, other] : llvm::zip_equal(dims, n.dims(b)))
       if (dim != other)
         dim = joinSizes(dim, other);
-    return llvm::all_of(dims, [](Expr dim) { return bool(dim); }) ? getTensorType(dims, n.elementType(a)) : Type();
+    return getTensorType(dims, n.elementType(a));
   }
 
-  /// A symbol for what is `a` behind the one branch and `b` behind the other; null if nothing bounds them.
+  /// A symbol for what is `a` behind the one branch and `b` behind the other.
   Expr joinSizes(Expr a, Expr b) {
     for (auto size : joined)
       if (Expr(size.getThenSize()) == a && Expr(size.getElseSize()) == b)
         return Expr::symbol(n.getContext(), size.getName());
-    Expr most = n.shapes.mostOf(Expr::max(a, b));
-    if (!most)
-      return {};
+    Expr most = n.shapes.mostOf(Expr::max(a, b)); // null: the run finds room for the result
     int64_t least = std::max<int64_t>(0, std::min(n.shapes.range(a).min, n.shapes.range(b).min));
     SymbolBounds bounds{.min = least};
     bounds.hint = std::clamp<int64_t>(n.shapes.atHints(a).value_or(least), least, bounds.max);
@@ -213,8 +216,22 @@ private:
   Value condition;
   Branch thenBranch{.loc = n.getLoc()}, elseBranch{.loc = n.getLoc()};
   SmallVector<JoinedAttr> joined;
-  bool ranksDiffer = false;
+  std::optional<Ranks> ranks;
 };
+
+bool isTakenAtHints(NodeContext &n, Expr condition) { return n.shapes.atHints(condition).value_or(1) != 0; }
+
+/// A library has one rank for each output of the model: the declared one, if a branch gives it, else that of the branch
+/// which the hints take. It is said which.
+bool chooseRank(NodeContext &n, Expr condition, const Conditional::Ranks &ranks) {
+  auto [name, declared] = n.graphOutput(ranks.result).value_or(std::pair(std::string("the result"), int64_t(-1)));
+  bool isTaken = declared == ranks.onThen || (declared != ranks.onElse && isTakenAtHints(n, condition));
+  InFlightDiagnostic warning = diagnose(n.getLoc(), DiagId::RankOfSizes, name, ranks.onThen, condition.str(),
+                                        ranks.onElse, isTaken ? ranks.onThen : ranks.onElse);
+  addHelp(warning, "for the other rank declare the output with it, or give sizes or hints that take the other branch "
+                   "(--shape, --dim NAME=LO..HI:HINT)");
+  return isTaken;
+}
 
 } // namespace
 
@@ -226,6 +243,7 @@ Values conditional(NodeContext &n) {
   bool isOfSizes = known && !n.shapes.isBoundInside(*known);
   std::vector<Diagnostic> reports;
   std::optional<bool> only;
+  std::optional<Conditional::Ranks> ranks;
   if (!known || !known->isConstant()) {
     Conditional both(n, condition);
     ShapeScope before = n.shapes;
@@ -233,14 +251,15 @@ Values conditional(NodeContext &n) {
       return *results;
     only = both.onlyBranch();
     n.shapes = before;
-    if (both.haveRanksDiffered() && n.fork())
+    ranks = both.differingRanks();
+    if (ranks && n.fork())
       return {};
   }
   if (!isOfSizes) {
     n.report(std::move(reports));
     return {};
   }
-  bool isTaken = only.value_or(n.shapes.atHints(*known).value_or(1) != 0);
+  bool isTaken = only ? *only : ranks ? chooseRank(n, *known, *ranks) : isTakenAtHints(n, *known);
   n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
   std::optional<Values> outputs = branchOf(n, isTaken ? "then_branch" : "else_branch");
   return outputs ? *outputs : Values();

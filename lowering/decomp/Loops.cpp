@@ -9,6 +9,9 @@
 //   scanned tensors             transposed and flipped in front of the loop, so that round i takes element i of dim 0
 //   scanned results             stacked along dim 0, then transposed and flipped
 //
+// A sequence that begins empty gets the type of what the rounds put into it. A size of rows that the body finds out but
+// that no round changes is found out in front of the loop.
+//
 // If the body's condition is always true the loop counts; if it compares the round with a size it counts, too.
 //
 // A loop of few rounds is unrolled: the body is imported once a round, with the round's values as its inputs. So are
@@ -110,17 +113,77 @@ struct CarriedSize {
   Expr symbol; // in the region
 };
 
+/// Where the symbols of a region come from, and what moves out of it.
+class RegionSymbols {
+public:
+  explicit RegionSymbols(Block &block) : block(block) {}
+
+  /// The most that a symbol is said to be by the op that binds it: null if that says nothing; nothing if none does.
+  std::optional<Expr> mostOf(StringRef symbol) const {
+    std::optional<Expr> found;
+    block.walk([&](SymbolBinderOpInterface binder) {
+      binder.forEachBinding([&](StringRef name, Expr most, bool) {
+        if (name == symbol)
+          found = most;
+      });
+    });
+    return found;
+  }
+
+  /// The op that binds the symbol and all that its value is made of, in order, if that is the same in all rounds:
+  /// `isOutside` says which symbols are known in front of the loop. Nothing if it is not.
+  std::optional<SmallVector<Operation *>> originOf(StringRef symbol, function_ref<bool(StringRef)> isOutside) const {
+    llvm::SetVector<Operation *> needed;
+    if (!need(symbol, needed))
+      return std::nullopt;
+    for (unsigned i = 0; i < needed.size(); ++i) {
+      Operation *op = needed[i];
+      if (op->getNumRegions() || (!isa<BindOp>(op) && !isMemoryEffectFree(op)))
+        return std::nullopt;
+      bool isFixed = true;
+      walkSymbols(op, [&](StringRef used) {
+        auto bind = dyn_cast<BindOp>(op);
+        isFixed &= isOutside(used) || (bind && bind.getSymbol() == used) || need(used, needed);
+      });
+      for (Value operand : op->getOperands()) {
+        bool isArgument = llvm::is_contained(block.getArguments(), operand);
+        isFixed &= !isArgument;
+        if (Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == &block)
+          needed.insert(maker);
+      }
+      if (!isFixed)
+        return std::nullopt;
+    }
+    SmallVector<Operation *> ordered = needed.takeVector();
+    llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    return ordered;
+  }
+
+private:
+  bool need(StringRef symbol, llvm::SetVector<Operation *> &needed) const {
+    for (BindOp bind : block.getOps<BindOp>())
+      if (bind.getSymbol() == symbol)
+        return needed.insert(bind), true;
+    return false;
+  }
+
+  Block &block;
+};
+
 /// Imports the body until nothing new is learned of the loop: how its condition counts the rounds, which sizes its
 /// states carry, how large these can be.
 class RegionLoop {
 public:
-  RegionLoop(NodeContext &n, LoopForm form) : n(n), form(std::move(form)), outside(n.shapes) {}
+  RegionLoop(NodeContext &n, LoopForm form)
+      : n(n), form(std::move(form)), before(n.shapes), outside(n.shapes), hasItems(this->form.states.size(), false) {}
+  ~RegionLoop() { dropImport(); }
 
   /// The loop's results; nothing after a diagnostic.
   std::optional<Values> build(Body body) {
     constexpr unsigned mostImports = 6; // a size, then its bound, then sizes that follow from it
     for (unsigned number = 0; number < mostImports; ++number) {
-      n.shapes = outside;
+      dropImport();
+      n.shapes = outside = before;
       region = std::make_unique<Region>();
       declareSymbols();
       std::vector<Diagnostic> reports;
@@ -175,9 +238,18 @@ private:
     return getTensorType(dims, n.elementType(form.states[state]));
   }
 
+  /// The body as it was imported, if it did not become part of the program.
+  void dropImport() {
+    region.reset();
+    for (Operation *op : llvm::reverse(hoisted))
+      op->erase();
+    hoisted.clear();
+  }
+
   bool importBody(Body body) {
     OpBuilder &builder = n.getBuilder();
     OpBuilder::InsertionGuard guard(builder);
+    inFront = builder.saveInsertionPoint();
     builder.createBlock(region.get());
     Values states, elements;
     for (unsigned i = 0; i < form.states.size(); ++i)
@@ -215,9 +287,32 @@ private:
     return e.usesAny([&](StringRef symbol) { return !outside.isDeclared(symbol); });
   }
 
+  /// Finds out in front of the loop what a size is, where all rounds find out the same.
+  void hoist(Expr size) {
+    SmallVector<std::string> symbols;
+    size.usesAny([&](StringRef symbol) {
+      if (!outside.isDeclared(symbol))
+        symbols.push_back(symbol.str());
+      return false;
+    });
+    for (const std::string &symbol : symbols) {
+      auto origin = RegionSymbols(block()).originOf(symbol, [&](StringRef used) { return outside.isDeclared(used); });
+      if (!origin)
+        continue;
+      for (Operation *op : *origin) {
+        op->moveBefore(inFront.getBlock(), inFront.getPoint());
+        hoisted.push_back(op);
+        if (auto bind = dyn_cast<BindOp>(op))
+          outside.adopt(bind.getSymbol(), n.shapes);
+      }
+    }
+  }
+
   /// The row, of the size that it has in round 0: rows of several sizes do not stack.
   Value likeFirstRow(Value row) {
     Dims dims = n.dims(row);
+    for (Expr dim : dims)
+      hoist(dim);
     if (llvm::none_of(dims, [&](Expr dim) { return isInside(dim); }))
       return row;
     for (Expr &dim : dims) {
@@ -284,6 +379,10 @@ private:
     size_t before = sizes.size();
     for (auto [i, value] : llvm::enumerate(nextStates)) {
       Value argument = block().getArgument(i);
+      if (learnItems(i, value)) {
+        isNew = true;
+        continue;
+      }
       if (Type joined = argument.getType() == value.getType() ? Type() : joinSequences(n, argument, value)) {
         form.states[i] = convertSequence(n, form.states[i], joined);
         isNew = true;
@@ -306,6 +405,21 @@ private:
     return isNew;
   }
 
+  /// Whether a sequence that begins empty turns out to be of tensors of some type.
+  bool learnItems(unsigned state, Value value) {
+    Value argument = block().getArgument(state);
+    std::optional<Values> initial = knownItems(form.states[state]);
+    if (!initial || !initial->empty() || isOptional(argument) || hasItems[state])
+      return false;
+    TensorType added = itemsAdded(value, argument);
+    hasItems[state] = true; // what differs from it then is joined as any other
+    Type type = added ? Type(sequenceOf(added)) : Type();
+    if (!type || type == argument.getType())
+      return false;
+    form.states[state] = convertSequence(n, form.states[state], type);
+    return true;
+  }
+
   /// Whether the dim turns out to be another size than it was taken for.
   bool noteDim(unsigned state, unsigned axis, Expr was, Expr now, size_t before) {
     CarriedSize *size = findSize(state, axis);
@@ -326,12 +440,23 @@ private:
     return true;
   }
 
+  /// The most that a size is after a round, over what is known outside and what the rounds carry.
+  Expr nextAtMost(const CarriedSize &size) {
+    RegionSymbols symbols(block());
+    std::function<std::optional<Expr>(StringRef)> most = [&](StringRef symbol) -> std::optional<Expr> {
+      std::optional<Expr> said = outside.isDeclared(symbol) ? std::nullopt : symbols.mostOf(symbol);
+      return said && *said ? n.shapes.boundBy(*said, most) : said;
+    };
+    Expr next = n.shapes.boundBy(size.next, most);
+    return next ? next : size.next;
+  }
+
   Expr findMost(const CarriedSize &size) {
-    Expr step = n.shapes.simplify(size.next - size.symbol);
+    Expr next = nextAtMost(size), step = n.shapes.simplify(next - size.symbol);
     bool isSteady = !step.uses(size.symbol.getSymbol());
-    if (!isSteady && size.next.uses(size.symbol.getSymbol()))
+    if (!isSteady && next.uses(size.symbol.getSymbol()))
       return {};
-    Expr most = n.shapes.mostOf(isSteady ? step : size.next);
+    Expr most = n.shapes.mostOf(isSteady ? step : next);
     if (!most)
       return {};
     if (!isSteady)
@@ -432,6 +557,7 @@ private:
       YieldOp::create(builder, n.getLoc(), yielded);
     }
     state.addRegion(std::move(region));
+    hoisted.clear();
     auto values = builder.create(state)->getResults().begin();
     for (Value &result : results)
       result = result ? result : Value(*values++);
@@ -445,10 +571,13 @@ private:
 
   NodeContext &n;
   LoopForm form;
-  ShapeScope outside;
+  ShapeScope before, outside; // the latter knows what moved in front of the loop, too
+  OpBuilder::InsertPoint inFront;
+  SmallVector<Operation *> hoisted;
   std::unique_ptr<Region> region;
   Expr round;
   std::vector<CarriedSize> sizes;
+  SmallVector<bool> hasItems;    // of each state: a sequence that has got the type of what is put into it
   bool isCounted = false;        // the condition holds as long as there are trips
   bool hasGrowingStacks = false; // the last states are stacks
   Value next;                    // condition
@@ -628,6 +757,38 @@ Values loop(NodeContext &n) {
   std::optional<Values> results = build(n, form, [&](Expr round, ArrayRef<Value> state, ArrayRef<Value>) {
     Values arguments = {n.fromExprs(round, n.si64(), /*isScalar=*/true), n.scalar(1, n.i1())};
     return runBody(n, concatenated(arguments, state), 1 + states + form.stacks);
+  });
+  return results.value_or(Values());
+}
+
+//===----------------------------------------------------------------------===//
+// SequenceMap
+//===----------------------------------------------------------------------===//
+
+/// One round a tensor of the first sequence; the body's results are what the new sequences get. Other sequences give
+/// the tensor at the same position, tensors are the same in all rounds.
+Values sequenceMap(NodeContext &n) {
+  Value sequence = n.input(0);
+  if (!n.isSequence(sequence) || isOptional(sequence))
+    return {n.fail(DiagId::WrongInputType, 0, n.elementType(sequence), "a sequence is needed")};
+  std::optional<SmallVector<Type>> types = n.subgraphTypes("body");
+  if (!types)
+    return {};
+  LoopForm form;
+  form.trips = n.bind(sequenceLengthOf(n, sequence), Expr());
+  for (Type type : *types)
+    form.states.push_back(emptySequence(n, type));
+  if (form.trips.isConstant(0))
+    return form.states;
+  std::optional<Values> results = build(n, form, [&](Expr round, ArrayRef<Value> lists, ArrayRef<Value>) {
+    Value position = n.fromExprs(round, n.si64(), /*isScalar=*/true);
+    Values arguments;
+    for (Value input : n.allInputs())
+      arguments.push_back(n.isSequence(input) && !isOptional(input) ? sequenceItem(n, input, position) : input);
+    std::optional<Values> items = n.hasFailed() ? std::nullopt : runBody(n, arguments, lists.size());
+    for (size_t i = 0; items && i < lists.size(); ++i)
+      (*items)[i] = appendItem(n, lists[i], (*items)[i]);
+    return n.hasFailed() ? std::nullopt : items;
   });
   return results.value_or(Values());
 }

@@ -255,6 +255,21 @@ Type NodeContext::valueType(StringRef name) {
   return type;
 }
 
+std::optional<SmallVector<Type>> NodeContext::subgraphTypes(StringRef name) {
+  const AttributeProto *attribute = find(name, AttributeProto::GRAPH);
+  if (!attribute)
+    return fail(DiagId::MissingAttribute, name), std::nullopt;
+  SmallVector<Type> types;
+  for (const onnx::ValueInfoProto &output : attribute->g().output()) {
+    std::string problem = "value without a type";
+    Type type = output.has_type() ? fromTypeProto(getContext(), output.type(), problem) : Type();
+    if (!type)
+      return fail(DiagId::UnsupportedAttribute, name, "a " + problem), std::nullopt;
+    types.push_back(cast<TensorType>(type).getElementType());
+  }
+  return types;
+}
+
 std::optional<Values> NodeContext::subgraph(StringRef name, ArrayRef<Value> inputs) {
   const AttributeProto *attribute = find(name, AttributeProto::GRAPH);
   if (!attribute) {

@@ -36,6 +36,9 @@ struct ImportHooks {
   std::function<std::optional<Values>(llvm::ArrayRef<Value>)> rest;
   /// Whether the node may ask for `rest`.
   bool canFork = false;
+  /// The name and the declared rank of the graph output that is number i of what the node gives (the nodes behind it,
+  /// with `rest`), if it is one of the model; a rank below 0 is not declared.
+  std::function<std::optional<std::pair<std::string, int64_t>>(size_t)> graphOutput;
 };
 
 class NodeContext : public PrimBuilder {
@@ -91,6 +94,8 @@ public:
   Type typeAttribute(llvm::StringRef name);
   /// The type of a value that an attribute describes; null if absent, or after a diagnostic.
   Type valueType(llvm::StringRef name);
+  /// The element types that the results of a subgraph are declared with; nothing after a diagnostic.
+  std::optional<llvm::SmallVector<Type>> subgraphTypes(llvm::StringRef name);
   std::optional<Values> subgraph(llvm::StringRef name, llvm::ArrayRef<Value> inputs = {});
   uint64_t nextStream() { return hooks.nextStream(); }
   /// Asks to be decomposed again with `hasRest`; false where that cannot be.
@@ -103,6 +108,8 @@ public:
     return hooks.rest(outputs);
   }
   bool hasTakenRest() const { return hasTaken; }
+  /// What ImportHooks::graphOutput says.
+  std::optional<std::pair<std::string, int64_t>> graphOutput(size_t i) const { return hooks.graphOutput(i); }
 
   /// The attribute `axis`, non-negative, of `rank` dims.
   std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");

@@ -57,6 +57,52 @@ RankedTensorType decomp::sequenceOf(TensorType item, bool isOptional) {
   return RankedTensorType::get({}, SequenceType::get(item.getContext(), item, isOptional));
 }
 
+namespace {
+/// Follows a sequence back to where it begins, through branches and loops.
+class AddedItems {
+public:
+  explicit AddedItems(Value empty) { visited.insert(empty); }
+
+  TensorType of(Value sequence) {
+    if (visited.contains(sequence))
+      return {}; // round again: what is added on the way is joined by who came here first
+    if (std::optional<Values> items = knownItems(sequence))
+      return ofItems(*items);
+    Operation *op = sequence.getDefiningOp();
+    if (auto view = dyn_cast_or_null<BitcastOp>(op))
+      return of(view.getX());
+    if (auto call = dyn_cast_or_null<CallOp>(op)) {
+      if (call.getCallee() == "sequence_insert")
+        return join(of(call.getInputs()[0]), itemType(call.getInputs()[1]));
+      if (call.getCallee() == "sequence_erase")
+        return of(call.getInputs()[0]);
+    }
+    unsigned number = op ? cast<OpResult>(sequence).getResultNumber() : 0;
+    if (auto branch = dyn_cast_or_null<IfOp>(op))
+      return join(of(branch.getThenRegion().front().getTerminator()->getOperand(number)),
+                  of(branch.getElseRegion().front().getTerminator()->getOperand(number)));
+    if (auto loop = dyn_cast_or_null<LoopOp>(op); loop && number < loop.getStateCount()) {
+      visited.insert(loop.getStateArgs()[number]);
+      return join(of(loop.getInitial()[number]), of(loop.getNextStates()[number]));
+    }
+    return itemsOf(sequence);
+  }
+
+private:
+  static TensorType join(TensorType a, TensorType b) { return a && b ? joinItems(a, b) : a ? a : b; }
+  static TensorType ofItems(ArrayRef<Value> items) {
+    TensorType type;
+    for (Value item : items)
+      type = join(type, itemType(item));
+    return type;
+  }
+
+  llvm::SmallDenseSet<Value> visited;
+};
+} // namespace
+
+TensorType decomp::itemsAdded(Value sequence, Value empty) { return AddedItems(empty).of(sequence); }
+
 //===----------------------------------------------------------------------===//
 // Making and changing
 //===----------------------------------------------------------------------===//
@@ -130,12 +176,14 @@ namespace ptc::decomp {
 
 Values sequenceConstruct(NodeContext &n) { return {makeSequence(n, n.allInputs(), {})}; }
 
+Value emptySequence(PrimBuilder &n, Type element) { return makeSequence(n, {}, UnrankedTensorType::get(element)); }
+
 Values sequenceEmpty(NodeContext &n) {
   Type element = n.has("dtype") ? n.typeAttribute("dtype") : n.f32();
-  return {element ? makeSequence(n, {}, UnrankedTensorType::get(element)) : Value()};
+  return {element ? emptySequence(n, element) : Value()};
 }
 
-static Value lengthOf(NodeContext &n, Value sequence) {
+Value sequenceLengthOf(PrimBuilder &n, Value sequence) {
   if (std::optional<Values> items = knownItems(sequence))
     return n.fromExprs(n.expr(int64_t(items->size())), n.si64(), /*isScalar=*/true);
   return n.call("sequence_length", sequence, {}, ArrayRef<Expr>(), n.si64());
@@ -143,7 +191,28 @@ static Value lengthOf(NodeContext &n, Value sequence) {
 
 Values sequenceLength(NodeContext &n) {
   Value sequence = sequenceInput(n, 0);
-  return {sequence ? lengthOf(n, sequence) : Value()};
+  return {sequence ? sequenceLengthOf(n, sequence) : Value()};
+}
+
+/// A sequence of a length that is not known with the tensor at a position.
+static Value insertItem(PrimBuilder &n, Value sequence, Value tensor, Value position) {
+  SmallVector<Expr> numbers;
+  appendTensor(n, numbers, n.elementType(tensor), n.dims(tensor));
+  std::optional<Values> items = knownItems(sequence);
+  TensorType item = items && items->empty() ? itemType(tensor) : joinItems(itemsOf(sequence), itemType(tensor));
+  return n.call("sequence_insert", {sequence, tensor, position}, numbers, Type(sequenceOf(item))).front();
+}
+
+Value appendItem(PrimBuilder &n, Value sequence, Value tensor) {
+  if (!sequence || !tensor)
+    return {};
+  if (itemsOf(sequence).getElementType() != n.elementType(tensor))
+    return n.fail(DiagId::TypeMismatch, itemsOf(sequence).getElementType(), n.elementType(tensor));
+  std::optional<Values> items = knownItems(sequence);
+  if (!items)
+    return insertItem(n, sequence, tensor, sequenceLengthOf(n, sequence));
+  items->push_back(tensor);
+  return makeSequence(n, *items, {});
 }
 
 Values sequenceInsert(NodeContext &n) {
@@ -161,11 +230,7 @@ Values sequenceInsert(NodeContext &n) {
       return {makeSequence(n, *items, {})};
     }
   }
-  SmallVector<Expr> numbers;
-  appendTensor(n, numbers, n.elementType(tensor), n.dims(tensor));
-  Value position = n.hasInput(2) ? positionOf(n, 2) : lengthOf(n, sequence);
-  TensorType item = items && items->empty() ? itemType(tensor) : joinItems(itemsOf(sequence), itemType(tensor));
-  return {n.call("sequence_insert", {sequence, tensor, position}, numbers, Type(sequenceOf(item))).front()};
+  return {insertItem(n, sequence, tensor, n.hasInput(2) ? positionOf(n, 2) : sequenceLengthOf(n, sequence))};
 }
 
 Values sequenceErase(NodeContext &n) {
@@ -208,6 +273,14 @@ static Value itemAt(PrimBuilder &n, Value sequence, Value position) {
   SmallVector<Expr> numbers;
   appendTensor(n, numbers, item.getElementType(), dims);
   return n.call("sequence_at", {sequence, position}, numbers, dims, item.getElementType());
+}
+
+Value sequenceItem(PrimBuilder &n, Value sequence, Value position) {
+  std::optional<Values> items = knownItems(sequence);
+  std::optional<Ints> place = items ? n.knownInts(position) : std::nullopt;
+  if (place && place->front() >= 0 && place->front() < int64_t(items->size()))
+    return (*items)[place->front()];
+  return itemAt(n, sequence, position);
 }
 
 Values sequenceAt(NodeContext &n) {
@@ -344,7 +417,7 @@ Values optionalHasElement(NodeContext &n) {
   Value x = n.optionalInput(0);
   if (!x || !isOptional(x))
     return {n.scalar(x ? 1 : 0, n.i1())};
-  return {n.less(n.scalar(0, n.si64()), lengthOf(n, x))};
+  return {n.less(n.scalar(0, n.si64()), sequenceLengthOf(n, x))};
 }
 
 } // namespace ptc::decomp

@@ -25,6 +25,17 @@ mlir::RankedTensorType sequenceOf(mlir::TensorType item, bool isOptional = false
 mlir::Type joinSequences(PrimBuilder &n, Value a, Value b);
 /// The sequence as a value of a type that `joinSequences` has given.
 Value convertSequence(PrimBuilder &n, Value sequence, mlir::Type type);
+/// A sequence without tensors, of which nothing is known but their elements.
+Value emptySequence(PrimBuilder &n, mlir::Type element);
+/// How many tensors a sequence has, a scalar.
+Value sequenceLengthOf(PrimBuilder &n, Value sequence);
+/// The tensor at a position, an si64 scalar that is known or not.
+Value sequenceItem(PrimBuilder &n, Value sequence, Value position);
+/// The sequence with one tensor more, behind the others.
+Value appendItem(PrimBuilder &n, Value sequence, Value tensor);
+/// The type that the tensors of `sequence` have by what is put into it on the way from `empty`, a sequence of which
+/// nothing is known; null if that is nothing.
+mlir::TensorType itemsAdded(Value sequence, Value empty);
 /// What an optional value is, which has to be there when the program comes here.
 Value presentValue(PrimBuilder &n, Value optional);
 inline bool isOptional(Value x) {

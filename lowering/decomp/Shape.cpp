@@ -565,8 +565,14 @@ Values range(NodeContext &n) {
     isKnown &= n.knownFloats(bound) || n.knownExprs(bound);
   if (!isKnown) {
     Value steps = n.div(n.convert(n.sub(limit, start), n.f64()), n.convert(delta, n.f64()));
-    Value found = n.maximum(n.unary<CeilOp>(steps), n.scalar(0, n.f64()));
-    count = n.bind(n.convert(found, n.si64()), {});
+    Value found = n.maximum(n.unary<CeilOp>(steps), n.scalar(0, n.f64())), none = n.scalarLike(0, delta);
+    Value steps0 = n.select(n.equal(delta, none), n.scalar(-1, n.si64()), n.convert(found, n.si64()));
+    Expr size = n.bind(steps0, {}, -1);
+    if (n.hasFailed())
+      return {};
+    GuardOp::create(n.getBuilder(), n.getLoc(), ExprAttr(Expr::lt(n.expr(-1), size)),
+                    n.getBuilder().getStringAttr("input 2 (delta) is 0: the range has no end"));
+    count = n.settle(Expr::max(size, n.expr(0)));
   } else if (n.isInteger(start)) {
     std::optional<Expr> from = n.inputExpr(0, "start"), to = n.inputExpr(1, "limit");
     std::optional<int64_t> by = hasDelta ? n.inputInt(2, "delta") : 1;

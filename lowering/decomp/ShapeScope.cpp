@@ -110,6 +110,24 @@ Expr ShapeScope::mostOf(Expr e) const {
       .upper;
 }
 
+Expr ShapeScope::boundBy(Expr e, function_ref<std::optional<Expr>(StringRef)> most) const {
+  return boundExpr(e, ranges,
+                   [&](StringRef symbol) -> std::optional<ExprBounds> {
+                     std::optional<Expr> upper = most(symbol);
+                     if (!upper)
+                       return std::nullopt;
+                     return ExprBounds{constant(ranges.lookup(symbol).min), *upper};
+                   })
+      .upper;
+}
+
+void ShapeScope::adopt(StringRef symbol, const ShapeScope &from) {
+  auto name = StringAttr::get(context, symbol);
+  symbols.insert({name, from.symbols.lookup(name)});
+  ranges[symbol] = from.ranges.lookup(symbol);
+  boundInside[symbol] = from.boundInside.lookup(symbol);
+}
+
 //===----------------------------------------------------------------------===//
 // Quotients of products
 //===----------------------------------------------------------------------===//

@@ -48,6 +48,11 @@ public:
   /// The most that `e` can be, over the entry's symbols; null where nothing bounds it.
   Expr mostOf(Expr e) const;
 
+  /// The most that `e` can be where `most` says it of some symbols; null where nothing bounds one of these.
+  Expr boundBy(Expr e, llvm::function_ref<std::optional<Expr>(llvm::StringRef)> most) const;
+  /// Declares a symbol that the program binds as another scope has it.
+  void adopt(llvm::StringRef symbol, const ShapeScope &from);
+
   /// Where guards inside the program go. Each PrimBuilder says so for its node.
   struct Place {
     mlir::OpBuilder *builder = nullptr;

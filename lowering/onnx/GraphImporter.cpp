@@ -290,7 +290,8 @@ static bool fitTypes(decomp::NodeContext &context, const NodeProto &node, ArrayR
   {
     ScopedDiagnosticHandler silence(context.getContext(), [](Diagnostic &) {});
     for (Operation *op = first; op; op = op->getNextNode())
-      isSound &= succeeded(mlir::verify(op));
+      if (op->getNumRegions() == 0) // the nodes inside of regions have been asked themselves
+        isSound &= succeeded(mlir::verify(op));
   }
   if (isSound)
     return true;
@@ -321,6 +322,18 @@ GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Fra
   };
   if (rest)
     hooks.rest = [&](ArrayRef<Value> outputs) { return importRest(node, outputs, *rest, frame.results, frame); };
+  hooks.graphOutput = [&](size_t i) -> std::optional<std::pair<std::string, int64_t>> {
+    size_t count = rest ? frame.results.size() : size_t(node.output_size());
+    std::string name = i < count ? rest ? frame.results[i] : node.output(int(i)) : "";
+    for (const onnx::ValueInfoProto &output : file.proto().graph().output())
+      if (frame.path.empty() && !name.empty() && output.name() == name) {
+        const onnx::TypeProto &type = output.type();
+        return std::pair(name, type.has_tensor_type() && type.tensor_type().has_shape()
+                                   ? int64_t(type.tensor_type().shape().dim_size())
+                                   : int64_t(-1));
+      }
+    return std::nullopt;
+  };
   hooks.canFork = !rest && frame.forks < MAX_FORKS && frame.depth < options.maxDepth;
   decomp::NodeContext context(builder, loc, shapes, node, frame.opsets.operatorVersion(node), inputs, hooks);
   const onnx::OpSchema *schema = custom ? nullptr : frame.opsets.schema(node);

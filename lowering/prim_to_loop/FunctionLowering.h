@@ -70,6 +70,7 @@ private:
   bool lowerReduction(mlir::Operation *op);
   bool lowerContraction(mlir::Operation *op);
   mlir::LogicalResult lowerIf(prim::IfOp op);
+  bool isBounded(mlir::Value value);
   mlir::LogicalResult lowerLoop(prim::LoopOp op);
   mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &to,
                                   llvm::function_ref<mlir::LogicalResult(mlir::Operation *yield)> storeYielded);
@@ -121,6 +122,7 @@ public:
   bool recurrences;
   mlir::MLIRContext *context;
   SymbolRanges symbolRanges;
+  std::optional<llvm::StringMap<Expr>> upperBounds; // of what ops of the function bind, once a branch has asked for it
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
 };

@@ -9,6 +9,9 @@
 // the end of each round, a launch per state and round; one buffer written in place, right only where every element is
 // read at the point that writes it (recurrence kernels keep such states in registers).
 //
+// A result of two branches that give it different dims lies in a buffer for the most that they can be. Where nothing
+// bounds them the branch taken makes room for its own (loop.regrow).
+//
 // A state whose dims change has halves for the most that they can be. Where nothing bounds them, each round writes a
 // buffer of its own; then what holds the state grows (loop.regrow) and the value is copied there.
 //
@@ -25,6 +28,23 @@ using namespace ptc::loop;
 
 static SmallVector<Expr> atItself(ArrayRef<Expr> dims) { return SmallVector<Expr>(dims); }
 
+static Expr getBytes(ArrayRef<Expr> dims, Type elementType) {
+  return product(elementType.getContext(), dims) * getElementBytes(prim::getScalarType(elementType));
+}
+
+static Expr getUpperBound(Expr expr, const SymbolRanges &ranges, const llvm::StringMap<Expr> &most) {
+  return boundExpr(expr, ranges,
+                   [&](StringRef name) -> std::optional<ExprBounds> {
+                     auto found = most.find(name);
+                     if (found == most.end())
+                       return std::nullopt;
+                     int64_t least = ranges.lookup(name).min;
+                     bool isKnown = least != std::numeric_limits<int64_t>::min();
+                     return ExprBounds{isKnown ? Expr::constant(expr.getContext(), least) : Expr(), found->second};
+                   })
+      .upper;
+}
+
 LogicalResult FunctionLowering::lowerRegion(Region &from, Region &to,
                                             function_ref<LogicalResult(Operation *yield)> storeYielded) {
   OpBuilder::InsertionGuard guard(builder);
@@ -38,6 +58,30 @@ LogicalResult FunctionLowering::lowerRegion(Region &from, Region &to,
   return result;
 }
 
+/// The most that the symbols can be which ops inside `op` and `op` itself bind, over those of the entry.
+static void collectUpperBounds(Operation *op, const SymbolRanges &ranges, llvm::StringMap<Expr> &most) {
+  auto note = [&](bool wanted) {
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+      binder.forEachBinding([&](StringRef name, Expr upper, bool isInside) {
+        if (isInside == wanted)
+          most[name] = upper ? getUpperBound(upper, ranges, most) : Expr();
+      });
+  };
+  note(/*wanted=*/true);
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      collectUpperBounds(&inner, ranges, most);
+  note(/*wanted=*/false);
+}
+
+/// Whether the run needs to know more than the entry's symbols to tell how large the value can be.
+bool FunctionLowering::isBounded(Value value) {
+  if (!upperBounds)
+    collectUpperBounds(function, symbolRanges, upperBounds.emplace());
+  return llvm::all_of(prim::getDims(value),
+                      [&](Expr dim) { return bool(getUpperBound(dim, symbolRanges, *upperBounds)); });
+}
+
 LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
   Location loc = op.getLoc();
   realize(get(op.getCondition()), loc);
@@ -47,9 +91,13 @@ LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
            op.getElseRegion().front().getTerminator()->getOperand(number).getType() != result.getType();
   };
   SmallVector<Value> results;
+  SmallVector<bool> grows;
   for (auto [number, result] : llvm::enumerate(op.getResults())) {
     SmallVector<Expr> dims = prim::getDims(result);
     Type elementType = prim::getElementType(result);
+    grows.push_back(isJoined(result, number) && !isBounded(result));
+    if (grows.back())
+      dims = {Expr::constant(context, 0)};
     results.push_back(isJoined(result, number) ? createRowMajorBuffer(dims, elementType, loc)
                                                : createBuffer(dims, elementType, loc));
   }
@@ -60,6 +108,8 @@ LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
     LogicalResult lowered = lowerRegion(*from, *to, [&](Operation *yield) {
       for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
         Value buffer = results[number];
+        if (grows[number])
+          RegrowOp::create(builder, loc, buffer, ExprAttr(getBytes(prim::getDims(value), prim::getElementType(value))));
         if (isJoined(op.getResult(number), number))
           buffer = createPart(buffer, Expr::constant(context, 0), prim::getDims(value), loc);
         store(get(value), buffer, atItself, loc);
@@ -69,8 +119,12 @@ LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
     if (failed(lowered))
       return failure();
   }
-  for (auto [result, buffer] : llvm::zip(op.getResults(), results))
+  for (auto [number, result] : llvm::enumerate(op.getResults())) {
+    Value buffer = results[number];
+    if (grows[number])
+      buffer = createPart(buffer, Expr::constant(context, 0), prim::getDims(result), loc);
     set(result, readOf(buffer, prim::getElementType(result)));
+  }
   return success();
 }
 
@@ -136,10 +190,6 @@ static StateDims getStateDims(prim::LoopOp op, BlockArgument state) {
     dims.most.push_back(at(dim, false));
   }
   return dims;
-}
-
-static Expr getBytes(ArrayRef<Expr> dims, Type elementType) {
-  return product(elementType.getContext(), dims) * getElementBytes(prim::getScalarType(elementType));
 }
 
 LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {

@@ -65,6 +65,9 @@ static int32_t find_place(ptc_rt_call *call, uint32_t site, const void *position
   *place = given < 0 ? given + count : given;
   if (*place >= 0 && *place < limit)
     return 0;
+  if (limit == 0)
+    return ptc_rt_refuse(call, site, "a sequence or an optional value is empty: it has nothing at position %lld",
+                         (long long)given);
   return ptc_rt_refuse(call, site, "position %lld in a sequence of %lld tensors", (long long)given, (long long)count);
 }
 

@@ -46,7 +46,7 @@ ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_functi
     return PTC_GUARD_FAILED;
   }
   const ptc_rt_guard *guard = &variant->guards[index];
-  if (guard->nodes && guard->symbol_count == 0) { /* never met: the text is a sentence */
+  if (guard->nodes && guard->symbol_count == 0) { /* the text is a sentence */
     SAY(error, "node '%s': %s", guard->nodes, guard->text);
     return PTC_GUARD_FAILED;
   }

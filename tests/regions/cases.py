@@ -270,10 +270,135 @@ CASES = {
                          else_branch = e () => (float[n, 4] q) { q = Exp (x) }>
           y = Neg (a)
         }""", [feed(x=(n, 4)) for n in (1, 2, 3, 9)]),
+    "a sequence that a loop fills from nothing, joined along an old and a new dim": (
+        """g (int64 m, float[n, 4] x) => (float[k, 4] y, float[m2, n, 4] z) <bool go = {1}> {
+          s0 = SequenceEmpty <dtype = 1> ()
+          sq = Loop <body = b (int64 i, bool c, seq(float) st) => (bool d, seq(float) so) {
+            d = Identity (c)
+            f = Cast <to = 1> (i)
+            e = Add (x, f)
+            so = SequenceInsert (st, e)
+          }> (m, go, s0)
+          y = ConcatFromSequence <axis = 0> (sq)
+          z = ConcatFromSequence <axis = 0, new_axis = 1> (sq)
+        }""", [feed(m=np.int64(m), x=(n, 4)) for m, n in ((1, 3), (9, 1), (4, 5))]),
+    "a sequence that nested loops fill, in some rounds": (
+        """g (int64 m, float[n] x) => (float[k] y) <bool go = {1}, int64 two = {2}, int64 three = {3}> {
+          s0 = SequenceEmpty <dtype = 1> ()
+          sq = Loop <body = b (int64 i, bool c, seq(float) st) => (bool d, seq(float) so) {
+            d = Identity (c)
+            so = Loop <body = inner (int64 j, bool e, seq(float) it) => (bool f, seq(float) io) {
+              f = Identity (e)
+              k = Add (i, j)
+              rest = Mod (k, two)
+              odd = Cast <to = 9> (rest)
+              io = If (odd) <then_branch = t () => (seq(float) more) {
+                kf = Cast <to = 1> (k)
+                row = Mul (x, kf)
+                more = SequenceInsert (it, row)
+              }, else_branch = s () => (seq(float) same) { same = Identity (it) }>
+            }> (three, , st)
+          }> (m, go, s0)
+          y = ConcatFromSequence <axis = 0> (sq)
+        }""", [feed(m=np.int64(m), x=(n,)) for m, n in ((1, 3), (5, 1), (6, 4))]),
+    "a map over a sequence whose body captures a value": (
+        """g (float[n, 3] x, float[3] a, int64 m) => (float[n2, 3] y, float[2, 3] z, int64[n3] l) <bool go = {1}, int64[1] first = {0}> {
+          s = SequenceConstruct (a, a)
+          p = SplitToSequence <axis = 0, keepdims = 0> (x)
+          o, lengths = SequenceMap (p, a) <body = b (float[3] e, float[3] w) => (float[1, 3] r, int64[2] le) {
+            t = Add (e, a)
+            u = Loop <body = l (int64 i, bool c, float[3] v) => (bool d, float[3] v2) {
+              d = Identity (c)
+              v2 = Add (v, w)
+            }> (m, go, t)
+            r = Unsqueeze (u, first)
+            le = Shape (r)
+          }>
+          y = ConcatFromSequence <axis = 0> (o)
+          l = ConcatFromSequence <axis = 0> (lengths)
+          q = SequenceMap (s) <body = b2 (float[3] e) => (float[3] r) { r = Sub (e, a) }>
+          z = ConcatFromSequence <axis = 0, new_axis = 1> (q)
+        }""",
+        [feed(x=(n, 3), a=(3,), m=np.int64(m)) for n, m in ((6, 2), (1, 0), (9, 1))]),
+    "a state that some rounds make longer and others leave": (
+        """g (int64 m, float[n] x) => (float[k] y) <bool go = {1}, int64 two = {2}> {
+          y = Loop <body = b (int64 i, bool c, float[w] st) => (bool d, float[w2] so) {
+            r = Mod (i, two)
+            odd = Cast <to = 9> (r)
+            d = Identity (c)
+            so = If (odd) <then_branch = t () => (float[q] p) { p = Concat <axis = 0> (st, x) },
+                           else_branch = e () => (float[q2] s) { s = Neg (st) }>
+          }> (m, go, x)
+        }""", [feed(m=np.int64(m), x=(n,)) for m, n in ((0, 2), (1, 1), (3, 5), (8, 2))]),
+    "a state that rounds make longer or shorter, without bounds": (
+        """g (int64 m, float[n] x) => (float[k] y, float s)
+          <bool go = {1}, int64 three = {3}, int64 one = {1}, int64[1] begin = {1}, int64[1] end = {1000}> {
+          y = Loop <body = b (int64 i, bool c, float[w] st) => (bool d, float[w2] so) {
+            r = Mod (i, three)
+            grows = Less (r, one)
+            d = Identity (c)
+            so = If (grows) <then_branch = t () => (float[q] p) { p = Concat <axis = 0> (st, x, st) },
+                             else_branch = e () => (float[q2] s) { s = Slice (st, begin, end) }>
+          }> (m, go, x)
+          s = ReduceSum <keepdims = 0> (y)
+        }""", [feed(m=np.int64(m), x=(n,)) for m, n in ((0, 2), (1, 4), (4, 4), (12, 3))]),
+    "rows of a length that a value says": (
+        """g (int64 m, int64 k) => (int64[a, u] rows) <bool go = {1}, int64 zero = {0}, int64 one = {1}> {
+          rows = Loop <body = b (int64 i, bool c) => (bool d, int64[u] z) {
+            d = Identity (c)
+            up = Add (k, one)
+            r = Range (zero, up, one)
+            z = Mul (r, i)
+          }> (m, go)
+        }""", [feed(m=np.int64(m), k=np.int64(k)) for m, k in ((1, 4), (5, 1), (3, 17))]),
+    "rows of as many rounds of inner loops as values say": (
+        """g (int64 m, int64 k, int64 l, float[n] x) => (float[n] y, float[a, b, e, n] rows) <bool go = {1}> {
+          y, rows = Loop <body = b1 (int64 i, bool c, float[n] s) => (bool d, float[n] s4, float[b, e, n] r3) {
+            d = Identity (c)
+            s3, r3 = Loop <body = b2 (int64 j, bool c2, float[n] t) => (bool d2, float[n] t3, float[e, n] r2) {
+              d2 = Identity (c2)
+              t2, r2 = Loop <body = b3 (int64 o, bool c3, float[n] u) => (bool d3, float[n] u2, float[n] r) {
+                d3 = Identity (c3)
+                ij = Add (i, j)
+                f = Cast <to = 1> (ij)
+                r = Mul (u, f)
+                u2 = Add (r, x)
+              }> (l, go, t)
+              t3 = Tanh (t2)
+            }> (k, go, s)
+            s4 = Neg (s3)
+          }> (m, go, x)
+        }""", [feed(m=np.int64(m), k=np.int64(k), l=np.int64(l), x=(n,)) for m, k, l, n in ((2, 3, 1, 3), (1, 1, 4, 2), (5, 6, 2, 1))]),
+    "an optional value that a branch leaves out": (
+        """g (float[n] x, bool flag) => (float[n] y, bool h) {
+          o = If (flag) <then_branch = t () => (optional(float[n]) p) { p = Optional (x) },
+                         else_branch = e () => (optional(float[n]) q) { q = Optional <type = float[n]> () }>
+          h = OptionalHasElement (o)
+          y = If (h) <then_branch = t2 () => (float[n] p2) { p2 = OptionalGetElement (o) },
+                      else_branch = e2 () => (float[n] q2) { q2 = Neg (x) }>
+        }""", [feed(x=(n,), flag=flag) for n, flag in ((3, True), (3, False), (1, True), (40, False))]),
 }
 
-# Models of which one branch can never run: the sentence of the run that takes it.
+# Models that cannot do what some inputs ask for: the sentence of such a run.
 IMPOSSIBLE = {
+    "a range that never ends": (
+        """g (int64 a, int64 b, int64 step) => (int64[n] y) { [steps] y = Range (a, b, step) }""",
+        feed(a=np.int64(0), b=np.int64(5), step=np.int64(2)), feed(a=np.int64(0), b=np.int64(5), step=np.int64(0)),
+        r"node 'steps': .*delta\) is 0"),
+    "an optional value that is not there": (
+        """g (float[n] x, bool flag) => (float[n] y) {
+          o = If (flag) <then_branch = t () => (optional(float[n]) p) { p = Optional (x) },
+                         else_branch = e () => (optional(float[n]) q) { q = Optional <type = float[n]> () }>
+          [take] y = OptionalGetElement (o)
+        }""", feed(x=(3,), flag=True), feed(x=(3,), flag=False), "node 'take': .* optional value is empty"),
+    "the rank that the hints do not have": (
+        """g (float[m, n] x) => (float y) <int64[1] zero = {0}, int64[1] one = {1}> {
+          shape = Shape (x)
+          rows = Gather (shape, zero)
+          flat = Equal (rows, one)
+          y = If (flat) <then_branch = t () => (float[q] p) { p = Squeeze (x, zero) },
+                         else_branch = e () => (float[w, r] s) { s = Identity (x) }>
+        }""", feed(x=(1, 3)), feed(x=(2, 3)), "m == 1"),
     "a branch whose shapes do not fit": (
         """g (float[3, 4] x, bool flag) => (float[3, 4] y) <int64[2] wrong = {5, 5}> {
           y = If (flag) <then_branch = t () => (float[3, 4] p) { p = Neg (x) },
