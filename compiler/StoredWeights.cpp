@@ -178,8 +178,8 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
   };
 }
 
-/// Smaller constants (biases, tables of indices) stay where code and its data lie.
-static constexpr int64_t leastStoredConstant = 4096; // bytes
+/// Small constants (biases, tables of indices) stay where code and its data lie.
+static constexpr int64_t largestSmallConstant = 4096; // bytes
 
 /// The bytes of a constant that is to lie among the weights; empty if it does not.
 static ArrayRef<char> storedBytes(loop::ConstantOp constant) {
@@ -188,7 +188,7 @@ static ArrayRef<char> storedBytes(loop::ConstantOp constant) {
       elements.getElementType().getIntOrFloatBitWidth() % 8 != 0)
     return {};
   ArrayRef<char> bytes = elements.getRawData();
-  return int64_t(bytes.size()) < leastStoredConstant ? ArrayRef<char>() : bytes;
+  return int64_t(bytes.size()) <= largestSmallConstant ? ArrayRef<char>() : bytes;
 }
 
 void StoredWeights::place(mlir::Operation *op, artifact::WeightBlob blob) {

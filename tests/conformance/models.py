@@ -130,6 +130,7 @@ def _compare(row, path, library):
     return [PASS, "", f"{worst:.0e}"]
 
 
+RUN_TIMEOUT = 900  # seconds of the clock for all runs of a row: a loaded machine makes no row fail
 PEAK_OVER_BOUND = 1.10  # of planned memory, where the lower bound is above
 SMALL_PEAK = 1 << 20  # bytes
 LEVEL_CODE = 1 << 20  # bytes of kernels of one CPU level
@@ -186,7 +187,7 @@ def _check(row, program, build, counts, quick):
         counts[row["name"]] = launches(manifest)
         if problem := over_bounds(row, manifest):
             return Outcome(FAILED, "bounds", problem, seconds)
-        outcome = execute.isolated(_compare, row, path, library)
+        outcome = execute.isolated(_compare, row, path, library, timeout=RUN_TIMEOUT)
         return Outcome(outcome.word, outcome.cause, outcome.text, seconds)
 
 

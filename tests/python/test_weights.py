@@ -92,6 +92,19 @@ class Weights(ModelTest):
         proto = model(nodes, [value("x", [2, 40])], [value("y", [2, 40])], weights)
         self.assertEqual(ptc.load(self.compile(proto)).weights, ["v"])
 
+    def test_what_was_computed_of_weights_lies_among_them_unless_they_are_to_come(self):
+        halves = [helper.make_node("Split", ["w"], ["left", "right"], axis=0, num_outputs=2),
+                  helper.make_node("Concat", ["right", "left"], ["turned"], axis=0), helper.make_node("Exp", ["turned"], ["e"]),
+                  helper.make_node("MatMul", ["x", "e"], ["a"]), helper.make_node("MatMul", ["a", "v"], ["y"])]
+        proto = model(halves, [value("x", ["n", 64])], [value("y", ["n", 64])], {"w": normal(64, 64), "v": normal(64, 64)})
+        feeds = {"x": normal(3, 64)}
+        self.check(ptc.load(self.compile(proto, "--weights=file")), proto, feeds)
+        self.assertGreaterEqual((self.folder / "model.weights").stat().st_size, 2 * 64 * 64 * 4)
+        loaded = ptc.load(self.compile(proto, "--weights=none"))
+        for name in loaded.weights:
+            loaded.set_weight(name, numpy_helper.to_array(next(tensor for tensor in proto.graph.initializer if tensor.name == name)))
+        self.check(loaded, proto, feeds)
+
     def test_the_weights_file_is_found_beside_the_library_or_by_option(self):
         proto = network()
         feeds = {"image": normal(1, 8, 10, 10), "ids": np.array([5], np.int64)}
