@@ -9,6 +9,11 @@ using namespace ptc::loop;
 #define GET_OP_CLASSES
 #include "ir/loop/LoopOps.cpp.inc"
 
+LogicalResult CallOp::verify() {
+  bool isInKernel = getOperation()->getParentOfType<KernelOp>() || getOperation()->getParentOfType<FusedOp>();
+  return isInKernel ? emitOpError("is inside a kernel, whose iterations run on any thread") : success();
+}
+
 //===----------------------------------------------------------------------===//
 // loop.program @f(%x: type, ... | %y: type, ...) attributes {...} { ... }
 // loop.kernel @k(%x: type, ...) attributes {...} { ... }

@@ -260,7 +260,7 @@ def Loop_CallOp : Loop_Op<"call", [AttrSizedOperandSegments]> {
   let summary = "runs a function of the runtime on the calling thread";
   let description = [{
     `ptc_rt_<callee>` is given the addresses of `read`, then those of `written`, all of them row-major, and the values
-    of `numbers`. A buffer that is in both is updated.
+    of `numbers`. A buffer that is in both is updated. It is a step of a program, no part of a kernel.
   }];
   let arguments = (ins StrAttr:$callee, Variadic<Loop_Buffer>:$read, Variadic<Loop_Buffer>:$written, Prim_ExprArrayAttr:$numbers,
                        OptionalAttr<Prim_CustomAttr>:$custom);
@@ -268,6 +268,7 @@ def Loop_CallOp : Loop_Op<"call", [AttrSizedOperandSegments]> {
     $callee `read` `(` $read `)` `written` `(` $written `)` `numbers` custom<ExprList>($numbers) (`of` $custom^)? attr-dict
     `:` `(` type($read) `)` `(` type($written) `)`
   }];
+  let hasVerifier = 1;
 }
 
 def Loop_FusedOp : Loop_Op<"fused", [SingleBlock, NoTerminator, NoRegionArguments]> {
@@ -403,8 +404,7 @@ def Loop_ContractionOp : Loop_Op<"contraction", [SingleBlock, NoTerminator]> {
     loop.yield. Where the lhs is a plain load its address is affine in m and k and it
     is read in place; otherwise (masked, computed, not unit-stride) tiles of it are packed.
     Accumulates in f32 for f32, f16, bf16; f64 for f64; i32 for 8-bit integers; else in its own type.
-    `packed`: the rhs is a weight in unit panels [batch...][n/16][k...][16] (k flattened in the
-    order of the dims), argument index given; -1: not packed, region rhs says how to read.
+    A rhs that is a weight in unit panels is loop.panels and nothing else.
   }];
   let arguments = (ins Prim_ExprArrayAttr:$domain, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
   let regions = (region SizedRegion<1>:$lhs, SizedRegion<1>:$rhs, SizedRegion<1>:$epilogue);

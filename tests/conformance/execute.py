@@ -205,7 +205,7 @@ def _compiler(program):
 
 
 def opened(model, every):
-    """A copy whose arguments have free dims: all above 1 (a free dim never broadcasts), or only the first of each."""
+    """A copy whose arguments have free dims: all above 1 (a dim of 1 is mostly meant to be), or only the first of each."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for number, value in enumerate(suite.arguments(copy)):
