@@ -26,7 +26,16 @@ static double largestMagnitude(const Tensor &tensor) {
   return largest;
 }
 
+/// Complex numbers as pairs of floats.
+static Tensor partsOf(const Tensor &tensor) {
+  Tensor parts{{PTC_FLOAT, static_cast<uint8_t>(tensor.dtype.bits / 2), 1}, tensor.shape, tensor.bytes};
+  parts.shape.push_back(2);
+  return parts;
+}
+
 UlpSummary summarizeUlps(const Tensor &actual, const Tensor &expected) {
+  if (actual.dtype.code == PTC_COMPLEX)
+    return summarizeUlps(partsOf(actual), partsOf(expected));
   UlpSummary summary;
   std::vector<uint64_t> distances;
   bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
@@ -75,10 +84,15 @@ Difference compareTensors(const Tensor &actual, const Tensor &expected, const To
   Difference difference;
   if (!actual.isNumeric())
     return compareValues(actual, expected, tolerance);
+  if (actual.dtype.code == PTC_COMPLEX) {
+    difference = compareTensors(partsOf(actual), partsOf(expected), tolerance);
+    difference.worst /= difference.worst > 0 ? 2 : 1;
+    return difference;
+  }
   difference.sameBits = actual.bytes == expected.bytes;
   if (difference.sameBits)
     return difference;
-  bool isFloat = actual.isFloat() || actual.dtype.code == PTC_COMPLEX;
+  bool isFloat = actual.isFloat();
   bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
   double absolute = tolerance.absolute.value_or(isFloat ? 1e-5 * largestMagnitude(expected) : 0);
   double furthest = -1;

@@ -46,7 +46,9 @@ int exitCodeOf(ptc_status status) {
 
 std::string formatValue(const ptc_value &value) {
   if (value.element)
-    return (Twine(value.name) + (value.optional ? " optional" : " sequence of") + formatValue(*value.element)).str();
+    return (Twine(value.name) + (value.role == PTC_OPTIONAL ? " optional" : " sequence of") +
+            formatValue(*value.element))
+        .str();
   if (value.rank < 0)
     return (Twine(value.name) + " " + formatType(value.dtype) + " of any shape").str();
   std::string text = (Twine(value.name) + " " + formatType(value.dtype) + " [").str();

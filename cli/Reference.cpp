@@ -27,7 +27,8 @@ Tensor fromReference(const eval::Tensor &value) {
     return tensor;
   }
   for (int64_t i = 0; i < value.getNumElements(); ++i)
-    tensor.bytes[i * bits / 8] |= static_cast<char>(value.getBits(i) << (i * bits % 8));
+    for (unsigned bit = 0; bit < bits; ++bit) // one by one: an element of 6 may lie in two bytes
+      tensor.bytes[(i * bits + bit) / 8] |= static_cast<char>((value.getBits(i) >> bit & 1) << ((i * bits + bit) % 8));
   return tensor;
 }
 

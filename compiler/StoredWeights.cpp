@@ -148,9 +148,12 @@ static mlir::RankedTensorType sourceTypeOf(loop::WeightOp weight) {
 /// read them.
 static std::vector<char> unpack(ArrayRef<char> packed, unsigned bits) {
   std::vector<char> elements;
+  unsigned pending = 0, count = 0; // bits that were read, an element of 6 may lie in two bytes
   for (char byte : packed)
-    for (unsigned shift = 0; shift < 8; shift += bits)
-      elements.push_back((static_cast<uint8_t>(byte) >> shift) & ((1u << bits) - 1));
+    for (pending |= unsigned(static_cast<uint8_t>(byte)) << count, count += 8; count >= bits; count -= bits) {
+      elements.push_back(char(pending & ((1u << bits) - 1)));
+      pending >>= bits;
+    }
   return elements;
 }
 

@@ -93,7 +93,12 @@ std::string Tensor::text(int64_t i) const {
     return quoted + '"';
   }
   std::string number;
-  raw_string_ostream(number) << format("%.6g", at(i));
+  raw_string_ostream os(number);
+  os << format("%.6g", at(i));
+  if (dtype.code == PTC_COMPLEX) {
+    Tensor parts{{PTC_FLOAT, static_cast<uint8_t>(dtype.bits / 2), 1}, {2 * elementCount()}, bytes};
+    os << format("%+.6gi", parts.at(2 * i + 1));
+  }
   return number;
 }
 
@@ -131,6 +136,10 @@ static const fltSemantics *semanticsOf(ptc_dtype dtype) {
     return &APFloat::Float8E5M2FNUZ();
   case PTC_FLOAT8_E8M0FNU:
     return &APFloat::Float8E8M0FNU();
+  case PTC_FLOAT6_E2M3FN:
+    return &APFloat::Float6E2M3FN();
+  case PTC_FLOAT6_E3M2FN:
+    return &APFloat::Float6E3M2FN();
   case PTC_FLOAT4_E2M1FN:
     return &APFloat::Float4E2M1FN();
   }
@@ -143,6 +152,8 @@ static uint64_t bitsAt(const Tensor &tensor, int64_t i) {
   uint64_t word = 0;
   if (bits < 8) {
     word = static_cast<uint8_t>(tensor.bytes[i * bits / 8]);
+    if (i * bits % 8 + bits > 8)
+      word |= uint64_t(static_cast<uint8_t>(tensor.bytes[i * bits / 8 + 1])) << 8;
     return (word >> (i * bits % 8)) & ((1u << bits) - 1);
   }
   unsigned bytes = std::min(bits / 8, 8u);
@@ -189,9 +200,11 @@ static void setElement(Tensor &tensor, int64_t i, double value) {
   uint64_t word = encode(tensor.dtype, value);
   unsigned bits = tensor.dtype.bits;
   if (bits < 8) {
-    uint8_t mask = (1u << bits) - 1, shift = i * bits % 8;
-    auto &byte = reinterpret_cast<uint8_t &>(tensor.bytes[i * bits / 8]);
-    byte = (byte & ~(mask << shift)) | ((word & mask) << shift);
+    for (unsigned bit = 0; bit < bits; ++bit) { // of 6, some may lie in the next byte
+      int64_t place = i * bits + bit;
+      auto &byte = reinterpret_cast<uint8_t &>(tensor.bytes[place / 8]);
+      byte = (byte & ~(1u << place % 8)) | ((word >> bit & 1) << place % 8);
+    }
     return;
   }
   std::memcpy(tensor.bytes.data() + i * (bits / 8), &word, std::min(bits / 8, 8u));
@@ -228,9 +241,16 @@ void fillRandom(Tensor &tensor, uint64_t seed) {
   uint64_t state = seed;
   if (!tensor.isNumeric())
     return fillWords(tensor, state);
+  if (tensor.dtype.code == PTC_COMPLEX) {
+    Tensor parts{
+        {PTC_FLOAT, static_cast<uint8_t>(tensor.dtype.bits / 2), 1}, {2 * tensor.elementCount()}, tensor.bytes};
+    fillRandom(parts, seed);
+    tensor.bytes = std::move(parts.bytes);
+    return;
+  }
   int64_t limit = tensor.dtype.bits >= 8 ? 100 : int64_t(1) << (tensor.dtype.bits - (tensor.dtype.code == PTC_INT));
   for (int64_t i = 0, count = tensor.elementCount(); i < count; ++i) {
-    if (tensor.isFloat() || tensor.dtype.code == PTC_COMPLEX)
+    if (tensor.isFloat())
       setElement(tensor, i, nextNormal(state));
     else
       setElement(tensor, i, nextWord(state) % (tensor.dtype.code == PTC_BOOL ? 2 : limit));

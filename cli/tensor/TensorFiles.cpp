@@ -64,7 +64,7 @@ Expected<Tensor> readValue(StringRef path, const ptc_value &value) {
   Expected<std::string> bytes = readFile(path);
   if (!bytes)
     return bytes.takeError();
-  return value.optional ? parseOptionalProto(*bytes, path) : parseSequenceProto(*bytes, path);
+  return value.role == PTC_OPTIONAL ? parseOptionalProto(*bytes, path) : parseSequenceProto(*bytes, path);
 }
 
 Error writeTensor(StringRef path, StringRef name, const Tensor &tensor) {

@@ -55,6 +55,18 @@ static std::optional<ptc_dtype> dtypeOf(int type) {
     return ptc_dtype{PTC_FLOAT8_E5M2, 8, 1};
   case TensorProto::FLOAT8E5M2FNUZ:
     return ptc_dtype{PTC_FLOAT8_E5M2FNUZ, 8, 1};
+  case TensorProto::FLOAT8E8M0:
+    return ptc_dtype{PTC_FLOAT8_E8M0FNU, 8, 1};
+  case TensorProto::FLOAT6E2M3:
+    return ptc_dtype{PTC_FLOAT6_E2M3FN, 6, 1};
+  case TensorProto::FLOAT6E3M2:
+    return ptc_dtype{PTC_FLOAT6_E3M2FN, 6, 1};
+  case TensorProto::FLOAT4E2M1:
+    return ptc_dtype{PTC_FLOAT4_E2M1FN, 4, 1};
+  case TensorProto::INT2:
+    return ptc_dtype{PTC_INT, 2, 1};
+  case TensorProto::UINT2:
+    return ptc_dtype{PTC_UINT, 2, 1};
   }
   return std::nullopt;
 }

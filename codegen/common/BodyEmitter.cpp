@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/BodyEmitter.h"
+#include "ir/prim/Elements.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -188,10 +189,10 @@ void BodyEmitter::emitElementwise(Operation *op) {
       Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
                         NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
-  // LLVM may contract a product and a sum into one rounding, and nothing else. Conversions say themselves whether a
-  // pair may be left out.
+  // LLVM may contract a product and a sum into one rounding, unless each is to be rounded, and nothing else. Conversions
+  // say themselves whether a pair may be left out.
   if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone);
-      arithmetic && !isa<arith::ExtFOp, arith::TruncFOp>(clone)) {
+      arithmetic && !isa<arith::ExtFOp, arith::TruncFOp>(clone) && !clone->hasAttr(prim::roundedAttr)) {
     auto flags = arithmetic.getFastMathFlagsAttr();
     auto contract = arith::FastMathFlags::contract;
     auto with = flags ? flags.getValue() | contract : contract;

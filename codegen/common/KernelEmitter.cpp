@@ -80,7 +80,8 @@ Value KernelEmitter::getAddress(Value pointer, Type elementType, Value index) {
   return invariants.get<LLVM::GEPOp>(result, type, pointer, ArrayRef<LLVM::GEPArg>{index});
 }
 
-static unsigned naturalAlignment(Type memoryType) { return memoryType.getIntOrFloatBitWidth() / 8; }
+// Of complex128, that of its parts.
+static unsigned naturalAlignment(Type memoryType) { return std::min(memoryType.getIntOrFloatBitWidth(), 64u) / 8; }
 
 static Type vectorOf(Type element, int64_t lanes) {
   return lanes == 1 ? element : Type(VectorType::get({lanes}, element));

@@ -7,9 +7,10 @@
 // What is left of the type (selections, constants, values that leave a branch) then becomes i16: LLVM would legalise a
 // bf16 scalar by way of f32, with library calls again.
 //
-// Floats of 4 and 8 bits: normal values are rounded like bf16, at their own number of mantissa bits, and the exponent
-// is rebased by a subtraction. Subnormal ones are rounded by an addition: beside 2^k whose last place is the type's
-// smallest step, the sum's lowest bits are the result. Backwards, a subnormal value is its integer times that step.
+// Floats of 4, 6 and 8 bits: normal values are rounded like bf16, at their own number of mantissa bits, and the
+// exponent is rebased by a subtraction. Subnormal ones are rounded by an addition: beside 2^k whose last place is the
+// type's smallest step, the sum's lowest bits are the result. Backwards, a subnormal value is its integer times that
+// step.
 //
 // E8M0 is the exponent of an f32 and nothing else. Rounding to nearest adds half of the mantissa's range; the value
 // with exponent 0 is a subnormal f32, and there is no zero, so that all below its half more is that value.
@@ -160,6 +161,10 @@ static std::optional<NarrowFormat> getFormat(Type type) {
         .bits = 8, .mantissa = 2, .bias = 16, .largest = 0x7f, .overflow = 0x80, .nan = 0x80, .isUnsignedZero = true};
   if (isa<Float4E2M1FNType>(element)) // neither infinity nor NaN: NaN becomes -0
     return NarrowFormat{.bits = 4, .mantissa = 1, .bias = 1, .largest = 7, .overflow = 7, .nan = 8, .hasNan = false};
+  if (isa<Float6E2M3FNType>(element))
+    return NarrowFormat{.bits = 6, .mantissa = 3, .bias = 1, .largest = 31, .overflow = 31, .nan = 32, .hasNan = false};
+  if (isa<Float6E3M2FNType>(element))
+    return NarrowFormat{.bits = 6, .mantissa = 2, .bias = 3, .largest = 31, .overflow = 31, .nan = 32, .hasNan = false};
   return std::nullopt;
 }
 
@@ -296,7 +301,7 @@ void ptc::codegen::expandNarrowFloatConversions(Operation *root) {
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
   }
-  for (unsigned bits : {4, 8})
+  for (unsigned bits : {4, 6, 8})
     retype(
         root, [&](Type type) { return isNarrow(type) && getElementTypeOrSelf(type).getIntOrFloatBitWidth() == bits; },
         bits);

@@ -1,5 +1,6 @@
 // What programs show to the outside, read off their arguments, names and symbols.
 #include "codegen/host/HostModule.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Variants.h"
 #include "runtime/include/ptc/abi.h"
 
@@ -59,7 +60,7 @@ std::shared_ptr<Value> elementOf(prim::SequenceType sequence) {
   }
   if (auto inner = dyn_cast<prim::SequenceType>(type.getElementType())) {
     value.element = elementOf(inner);
-    value.isOptional = inner.getOptional();
+    value.role = inner.getOptional() ? PTC_OPTIONAL : PTC_PLAIN;
   }
   return std::make_shared<Value>(std::move(value));
 }
@@ -69,7 +70,7 @@ Value valueOf(BlockArgument argument, StringRef name, Type elementType, ArrayRef
   Value value{.name = name.str(), .dtype = dtypeOf(elementType)};
   if (auto sequence = dyn_cast<prim::SequenceType>(elementType)) {
     value.element = elementOf(sequence);
-    value.isOptional = sequence.getOptional();
+    value.role = sequence.getOptional() ? PTC_OPTIONAL : PTC_PLAIN;
   }
   for (Expr extent : cast<loop::BufferType>(argument.getType()).getShape()) {
     Dim dim{.text = extent.str()};
@@ -92,6 +93,18 @@ std::vector<Value> valuesOf(ArrayRef<BlockArgument> arguments, ArrayAttr names, 
   return values;
 }
 
+/// Two values are a map of the source model.
+void assignMapRoles(std::vector<Value> &values, ArrayAttr maps) {
+  for (Attribute map : maps)
+    for (Value &value : values) {
+      std::string name = cast<StringAttr>(map).str();
+      if (value.name == name + prim::mapKeysSuffix.str())
+        value.role = PTC_MAP_KEYS;
+      else if (value.name == name + prim::mapValuesSuffix.str())
+        value.role = PTC_MAP_VALUES;
+    }
+}
+
 Function functionOf(const HostFunction &host) {
   loop::ProgramOp program = host.variants.back();
   Function function{.name = host.name};
@@ -101,6 +114,10 @@ Function functionOf(const HostFunction &host) {
       valuesOf(program.getInputArgs(), program.getInputNames(), program.getInputTypes(), function.symbols, bound);
   function.outputs =
       valuesOf(program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes(), function.symbols, bound);
+  if (auto maps = program->getAttrOfType<ArrayAttr>(prim::mapsAttr)) {
+    assignMapRoles(function.inputs, maps);
+    assignMapRoles(function.outputs, maps);
+  }
   for (const loop::BoundSymbol &symbol : bound.getAll())
     if (llvm::any_of(program.getOutputArgs(), [&](BlockArgument output) {
           return cast<loop::BufferType>(output.getType()).getElementCount().uses(symbol.name);

@@ -102,7 +102,7 @@ public:
     return c.record({c.string(value.name), c.string(value.cName), dtype(value.dtype),
                      c.i32(value.isUnranked ? -1 : int64_t(value.dims.size())),
                      list(value.dims, "dims", [&](const Dim &d) { return dim(d); }), c.i32(value.alias),
-                     c.i32(value.isOptional), element},
+                     c.i32(value.role), element},
                     sizeof(ptc_value));
   }
 

@@ -33,6 +33,10 @@ std::string DType::name() const {
     return "float8_e5m2fnuz";
   case PTC_FLOAT8_E8M0FNU:
     return "float8_e8m0fnu";
+  case PTC_FLOAT6_E2M3FN:
+    return "float6_e2m3fn";
+  case PTC_FLOAT6_E3M2FN:
+    return "float6_e3m2fn";
   case PTC_FLOAT4_E2M1FN:
     return "float4_e2m1fn";
   case PTC_STRING:

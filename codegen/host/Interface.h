@@ -39,8 +39,8 @@ struct Value {
   std::vector<Dim> dims;
   bool isFound() const; // one of its dims is
   int alias = -1;       // index of the output (for an input; and reverse) with the same buffer
+  int32_t role = 0;     // PTC_PLAIN, ...
   // Of a sequence:
-  bool isOptional = false;
   std::shared_ptr<Value> element; // a tensor of it, without names
   bool isUnranked = false;        // of such a tensor, if nothing is known of its dims
 };

@@ -40,8 +40,10 @@ json::Value valueOf(const host::Value &value) {
     object["alias"] = value.alias;
   if (value.element)
     object["element"] = elementOf(*value.element);
-  if (value.isOptional)
+  if (value.role == PTC_OPTIONAL)
     object["optional"] = true;
+  if (value.role == PTC_MAP_KEYS || value.role == PTC_MAP_VALUES)
+    object["map"] = value.role == PTC_MAP_KEYS ? "keys" : "values";
   return object;
 }
 

@@ -20,7 +20,11 @@ Results eval::evalPointwise(prim::PointwiseOpInterface op, Operands x, Scope &sc
   for (const Tensor *operand : x)
     if (operand->getShape() != y->getShape())
       return error("operands of a pointwise operation have different dims");
-  if (prim::isHandle(y->getElementType())) { // a choice, the one row that takes what is no number
+  auto isWide = [](const Tensor &t) { return t.getElementType().isIntOrFloat() && t.getStride() > 8; };
+  bool isChoice = llvm::isa<prim::SelectOp>(op.getOperation());
+  if (!isChoice && (isWide(*y) || llvm::any_of(x, [&](const Tensor *t) { return isWide(*t); })))
+    return error("arithmetic on elements of 128 bits is not evaluated");
+  if (isChoice && (prim::isHandle(y->getElementType()) || isWide(*y))) {
     for (int64_t i = 0; i != y->getNumElements(); ++i)
       y->copyElement(i, *x[x[0]->getInt(i) ? 1 : 2], i);
     return result(std::move(*y));

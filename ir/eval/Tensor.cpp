@@ -1,5 +1,6 @@
 //===- Tensor.cpp - element access and conversion -------------------------===//
 #include "ir/eval/Tensor.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/APFloat.h"
@@ -45,7 +46,7 @@ llvm::SmallVector<int64_t, 4> eval::rowMajorStrides(llvm::ArrayRef<int64_t> shap
 llvm::Expected<Tensor> Tensor::create(mlir::Type elementType, llvm::ArrayRef<int64_t> shape) {
   if (prim::isHandle(elementType))
     return createOfHandles(elementType, shape);
-  if (!elementType.isIntOrFloat() || widthOf(elementType) > 64)
+  if (!elementType.isIntOrFloat() || (widthOf(elementType) > 64 && !prim::isComplex(elementType)))
     return error("tensors of " + toString(elementType) + " are not evaluated");
   std::optional<int64_t> count = countElements(shape);
   int64_t stride = (widthOf(elementType) + 7) / 8;
@@ -94,9 +95,9 @@ llvm::Expected<Tensor> Tensor::fromPacked(mlir::Type elementType, llvm::ArrayRef
         b = b != 0;
     return tensor;
   }
-  unsigned perByte = 8 / width;
-  for (int64_t i = 0; i != tensor->count; ++i)
-    tensor->bytes[i] = uint8_t(bytes[i / perByte]) >> (i % perByte * width) & ((1u << width) - 1);
+  for (int64_t i = 0; i != tensor->count; ++i) // an element of 6 bits may lie in two bytes
+    for (unsigned bit = 0; bit != width; ++bit)
+      tensor->bytes[i] |= (uint8_t(bytes[(i * width + bit) / 8]) >> ((i * width + bit) % 8) & 1) << bit;
   return tensor;
 }
 
@@ -117,7 +118,10 @@ llvm::Expected<Tensor> Tensor::fromAttribute(mlir::ElementsAttr attr) {
       tensor->texts[i++] = text.str();
     return tensor;
   }
-  if (tensor->isFloat()) {
+  if (widthOf(attr.getElementType()) > 64) {
+    for (const APInt &value : dense.getValues<APInt>())
+      std::memcpy(tensor->bytes.data() + tensor->stride * i++, value.getRawData(), tensor->stride);
+  } else if (tensor->isFloat()) {
     for (const APFloat &value : dense.getValues<APFloat>())
       tensor->setBits(i++, value.bitcastToAPInt().getZExtValue());
   } else {
@@ -134,6 +138,9 @@ mlir::DenseElementsAttr Tensor::toAttribute() const {
     return mlir::DenseStringElementsAttr::get(type, strings);
   }
   unsigned width = widthOf(elementType);
+  if (width > 64)
+    return mlir::DenseElementsAttr::getFromRawBuffer(
+        type, llvm::ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
   bool isSplat = count > 0;
   for (int64_t i = 1; i < count && isSplat; ++i)
     isSplat = getBits(i) == getBits(0);
@@ -156,7 +163,7 @@ mlir::DenseElementsAttr Tensor::toAttribute() const {
 
 uint64_t Tensor::getBits(int64_t i) const {
   uint64_t bits = 0;
-  std::memcpy(&bits, bytes.data() + i * stride, stride);
+  std::memcpy(&bits, bytes.data() + i * stride, std::min<int64_t>(stride, sizeof(bits)));
   return bits;
 }
 

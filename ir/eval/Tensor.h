@@ -22,8 +22,8 @@ namespace ptc::eval {
 
 class Tensor {
 public:
-  /// Zeros, or empty strings. Fails for element types that are neither strings nor sequences nor integers or floats
-  /// of at most 64 bits, for negative dims and for sizes above `maxBytes`.
+  /// Zeros, or empty strings. Fails for element types that are neither strings nor sequences nor complex nor integers
+  /// or floats of at most 64 bits, for negative dims and for sizes above `maxBytes`.
   static llvm::Expected<Tensor> create(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
   /// From the bytes of a model or file: sub-byte elements are packed, the first in the low bits.
   static llvm::Expected<Tensor> fromPacked(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
@@ -50,7 +50,7 @@ public:
   void setFloat(int64_t i, double value);
   int64_t getInt(int64_t i) const;
   void setInt(int64_t i, int64_t value);
-  /// The element's bits, whatever its type.
+  /// The element's bits, whatever its type; of complex128 the lower ones.
   uint64_t getBits(int64_t i) const;
   void setBits(int64_t i, uint64_t bits);
   void copyElement(int64_t to, const Tensor &from, int64_t fromIndex);

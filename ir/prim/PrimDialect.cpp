@@ -1,6 +1,7 @@
 //===- PrimDialect.cpp - registration, attributes, dims of tensor types ---===//
 
 #include "ir/expr/ExprStorage.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -193,9 +194,11 @@ Type prim::getScalarType(Type elementType) {
 int64_t prim::getTypeCode(Type type) {
   auto make = [](int64_t code, int64_t bits) { return code * 256 + bits; };
   if (auto integer = dyn_cast<IntegerType>(type))
-    return integer.getWidth() == 1 ? make(6, 8) : make(integer.isUnsigned() ? 1 : 0, integer.getWidth());
-  if (auto complex = dyn_cast<ComplexType>(type))
-    return make(5, 2 * complex.getElementType().getIntOrFloatBitWidth());
+    return integer.getWidth() == 1 ? make(6, 8)
+                                   : make(isComplex(integer)     ? 5
+                                          : integer.isUnsigned() ? 1
+                                                                 : 0,
+                                          integer.getWidth());
   return llvm::TypeSwitch<Type, int64_t>(type)
       .Case([&](BFloat16Type) { return make(4, 16); })
       .Case([&](Float8E4M3FNType) { return make(10, 8); })
@@ -203,6 +206,8 @@ int64_t prim::getTypeCode(Type type) {
       .Case([&](Float8E5M2Type) { return make(12, 8); })
       .Case([&](Float8E5M2FNUZType) { return make(13, 8); })
       .Case([&](Float8E8M0FNUType) { return make(14, 8); })
+      .Case([&](Float6E2M3FNType) { return make(15, 6); })
+      .Case([&](Float6E3M2FNType) { return make(16, 6); })
       .Case([&](Float4E2M1FNType) { return make(17, 4); })
       .Case([&](StringType) { return make(200, 128); })
       .Case([&](SequenceType) { return make(201, 128); })

@@ -1,6 +1,7 @@
 //===- ElementTypes.cpp - ONNX element types and ours ---------------------===//
 #include "lowering/decomp/ElementTypes.h"
 #include "ir/prim/Prim.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,7 +20,7 @@ struct Row {
   Type (*get)(MLIRContext *);
 };
 
-/// In the order of TensorProto.DataType; types without a function are not supported.
+/// In the order of TensorProto.DataType.
 constexpr Row rows[] = {
     {1, "float", [](MLIRContext *c) -> Type { return Float32Type::get(c); }},
     {2, "uint8", [](MLIRContext *c) { return unsignedInt(c, 8); }},
@@ -34,8 +35,8 @@ constexpr Row rows[] = {
     {11, "double", [](MLIRContext *c) -> Type { return Float64Type::get(c); }},
     {12, "uint32", [](MLIRContext *c) { return unsignedInt(c, 32); }},
     {13, "uint64", [](MLIRContext *c) { return unsignedInt(c, 64); }},
-    {14, "complex64", nullptr},
-    {15, "complex128", nullptr},
+    {14, "complex64", [](MLIRContext *c) -> Type { return IntegerType::get(c, 64); }},
+    {15, "complex128", [](MLIRContext *c) -> Type { return IntegerType::get(c, 128); }},
     {16, "bfloat16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }},
     {17, "float8e4m3fn", [](MLIRContext *c) -> Type { return Float8E4M3FNType::get(c); }},
     {18, "float8e4m3fnuz", [](MLIRContext *c) -> Type { return Float8E4M3FNUZType::get(c); }},
@@ -47,6 +48,8 @@ constexpr Row rows[] = {
     {24, "float8e8m0", [](MLIRContext *c) -> Type { return Float8E8M0FNUType::get(c); }},
     {25, "uint2", [](MLIRContext *c) { return unsignedInt(c, 2); }},
     {26, "int2", [](MLIRContext *c) { return signedInt(c, 2); }},
+    {27, "float6e2m3", [](MLIRContext *c) -> Type { return Float6E2M3FNType::get(c); }},
+    {28, "float6e3m2", [](MLIRContext *c) -> Type { return Float6E3M2FNType::get(c); }},
 };
 
 const Row *find(int32_t dataType) {
@@ -73,7 +76,26 @@ std::string ptc::decomp::onnxTypeName(int32_t dataType) {
   return row ? row->name.str() : llvm::itostr(dataType);
 }
 
+bool ptc::decomp::isMap(Type type) { return llvm::isa<TupleType>(type); }
+
+Value ptc::decomp::joinMap(OpBuilder &builder, Location loc, Value keys, Value values) {
+  Type type = TupleType::get(builder.getContext(), {keys.getType(), values.getType()});
+  return UnrealizedConversionCastOp::create(builder, loc, type, ValueRange{keys, values}).getResult(0);
+}
+
+std::pair<Value, Value> ptc::decomp::splitMap(Value map) {
+  auto cast = map.getDefiningOp<UnrealizedConversionCastOp>();
+  return {cast.getInputs()[0], cast.getInputs()[1]};
+}
+
 std::string ptc::decomp::onnxTypeOf(Type type) {
+  if (auto map = llvm::dyn_cast<TupleType>(type)) {
+    auto elementName = [&](size_t i) {
+      return onnxTypeName(toOnnxType(llvm::cast<TensorType>(map.getType(i)).getElementType()));
+    };
+    std::string text = "map(" + elementName(0) + ",tensor(" + elementName(1) + "))";
+    return llvm::cast<RankedTensorType>(map.getType(1)).getRank() == 2 ? "seq(" + text + ")" : text;
+  }
   auto tensor = llvm::cast<TensorType>(type);
   auto sequence = llvm::dyn_cast<prim::SequenceType>(tensor.getElementType());
   if (!sequence)
@@ -82,6 +104,8 @@ std::string ptc::decomp::onnxTypeOf(Type type) {
 }
 
 std::string ptc::decomp::describeType(Type type) {
+  if (type && isMap(type))
+    return onnxTypeOf(type);
   auto tensor = llvm::dyn_cast_if_present<RankedTensorType>(type);
   if (!tensor)
     return onnxTypeName(type ? toOnnxType(type) : 0);

@@ -2,7 +2,7 @@
 #ifndef PTC_LOWERING_DECOMP_ELEMENTTYPES_H
 #define PTC_LOWERING_DECOMP_ELEMENTTYPES_H
 
-#include "mlir/IR/Types.h"
+#include "mlir/IR/Builders.h"
 #include <string>
 
 namespace onnx {
@@ -11,7 +11,7 @@ class TypeProto;
 
 namespace ptc::decomp {
 
-/// The element type of a TensorProto.DataType; null for complex and unknown types.
+/// The element type of a TensorProto.DataType; null for unknown types.
 mlir::Type fromOnnxType(mlir::MLIRContext *context, int32_t dataType);
 /// The TensorProto.DataType of an element type; 0 (UNDEFINED) if it has none.
 int32_t toOnnxType(mlir::Type elementType);
@@ -23,6 +23,11 @@ mlir::Type fromTypeProto(mlir::MLIRContext *context, const onnx::TypeProto &type
 void toTypeProto(mlir::Type type, onnx::TypeProto &proto);
 /// "tensor(float)", "seq(tensor(string))", "optional(tensor(int64))": how schemas write the type of a value.
 std::string onnxTypeOf(mlir::Type type);
+/// A map while importing is one value of the types of its keys and values, [n] both; a list of maps with the same keys
+/// has values [maps, n]. Neither prim nor what comes after knows them.
+bool isMap(mlir::Type type);
+mlir::Value joinMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value keys, mlir::Value values);
+std::pair<mlir::Value, mlir::Value> splitMap(mlir::Value map);
 /// A type in a sentence: "float16" of an element type, "float16 [2, n]" of a tensor.
 std::string describeType(mlir::Type type);
 

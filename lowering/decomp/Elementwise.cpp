@@ -225,7 +225,7 @@ static Value castToString(NodeContext &n, Value x) {
 }
 
 /// Conversions to 8-bit floats saturate unless the model says otherwise; those to integers below 8 bits wrap.
-static Value castTo(NodeContext &n, Value x, Type to) {
+Value castTo(NodeContext &n, Value x, Type to) {
   auto toFloat = llvm::dyn_cast_if_present<mlir::FloatType>(to);
   bool isNarrow = toFloat && toFloat.getWidth() <= 8;
   if (!x || !to)

@@ -97,6 +97,8 @@ private:
 
 Values gridSample(NodeContext &n) {
   Value x = n.input(0), grid = n.input(1);
+  if (n.isComplex(x))
+    return n.byParts(gridSample);
   bool isWide = n.elementType(x).isF64() || n.elementType(grid).isF64();
   grid = n.convert(grid, isWide ? n.f64() : n.f32());
   int64_t spatial = n.rank(x) - 2;
@@ -107,6 +109,11 @@ Values gridSample(NodeContext &n) {
         n.fail(DiagId::WrongRank, 1, n.rank(grid), "the rank of input 0 is needed, and one coordinate a spatial dim")};
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "nearest, linear or cubic is needed")};
+  if (n.isString(x) && mode != "nearest")
+    return {n.fail(DiagId::UnsupportedForm, "interpolation between strings")};
+  Type type = n.elementType(x);
+  if (mode != "nearest" && !n.isFloat(x)) // weights are fractions
+    x = n.convert(x, type.getIntOrFloatBitWidth() > 16 ? n.f64() : n.f32());
   Sampler sampler(n, mode, padding, n.flag("align_corners"));
 
   // Channels last, so that one index tuple takes all channels.
@@ -147,7 +154,7 @@ Values gridSample(NodeContext &n) {
       taken = n.select(n.unsqueeze(isInside, last), taken, n.scalarLike(0, taken));
     result = result ? n.add(result, taken) : taken;
   }
-  return {n.transpose(result, toFirst)};
+  return {n.convert(n.transpose(result, toFirst), type)};
 }
 
 /// Positions in [-1, 1] of the elements of an image [N, C, spatial...], x first, transformed by theta [N, r, r + 1].

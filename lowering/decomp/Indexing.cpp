@@ -45,6 +45,11 @@ static std::optional<ScatterKind> scatterKind(NodeContext &n) {
   std::optional<ScatterKind> kind = symbolizeScatterKind(reduction == "none" ? "set" : reduction);
   if (!kind)
     n.fail(DiagId::BadAttribute, "reduction", "'" + reduction + "'", "none, add, mul, max or min is needed");
+  bool isSum = kind == ScatterKind::Add && n.isComplex(n.input(0)); // which its parts make
+  if (kind && *kind != ScatterKind::Set && !isSum && (n.isComplex(n.input(0)) || n.isString(n.input(0)))) {
+    n.fail(DiagId::UnsupportedForm, "reduction '" + reduction + "' of elements that are no real numbers");
+    return std::nullopt;
+  }
   return kind;
 }
 
@@ -54,6 +59,8 @@ Values scatterElements(NodeContext &n) {
   std::optional<ScatterKind> kind = scatterKind(n);
   if (!axis || !kind)
     return {};
+  if (n.isComplex(x) && kind == ScatterKind::Add)
+    return n.byParts(scatterElements);
   if (n.rank(indices) != n.rank(x) || n.rank(updates) != n.rank(x) || !n.isInteger(indices))
     return {n.fail(DiagId::WrongRank, 1, n.rank(indices), "integers of the rank of input 0 are needed")};
   return {n.scatterElements(x, indices, n.broadcastTo(updates, n.dims(indices)), *axis, *kind)};
@@ -64,6 +71,8 @@ Values scatterNd(NodeContext &n) {
   std::optional<ScatterKind> kind = scatterKind(n);
   if (!kind || !indices)
     return {};
+  if (n.isComplex(x) && kind == ScatterKind::Add)
+    return n.byParts(scatterNd);
   Dims index = n.dims(indices), dims = n.dims(x), shape(index.begin(), index.end() - 1);
   shape.append(dims.begin() + index.back().getValue(), dims.end());
   return {n.scatterNd(x, indices, n.broadcastTo(updates, shape), *kind)};

@@ -305,3 +305,26 @@ std::optional<Ints> NodeContext::axes(size_t i, int64_t rank) {
   result.erase(llvm::unique(result), result.end());
   return result;
 }
+
+//===----------------------------------------------------------------------===//
+// Complex numbers
+//===----------------------------------------------------------------------===//
+
+Values NodeContext::byParts(Values (*decompose)(NodeContext &)) {
+  SmallVector<Value> real(inputs), imaginary(inputs);
+  for (auto [i, x] : llvm::enumerate(inputs))
+    if (x && prim::isComplex(prim::getElementType(x)))
+      std::tie(real[i], imaginary[i]) = complexParts(x);
+  Values re, im;
+  for (auto [parts, results] : {std::pair(&real, &re), std::pair(&imaginary, &im)}) {
+    NodeContext part(builder, loc, shapes, node, version, *parts, hooks);
+    *results = decompose(part);
+    failed |= part.failed;
+    if (failed)
+      return {};
+  }
+  Values whole;
+  for (auto [a, b] : llvm::zip_equal(re, im))
+    whole.push_back(complex(a, b));
+  return whole;
+}

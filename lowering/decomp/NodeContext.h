@@ -111,6 +111,10 @@ public:
   /// What ImportHooks::graphOutput says.
   std::optional<std::pair<std::string, int64_t>> graphOutput(size_t i) const { return hooks.graphOutput(i); }
 
+  /// Of an operator that is linear in its complex inputs: what it makes of the real parts and what of the imaginary
+  /// ones, as complex numbers.
+  Values byParts(Values (*decompose)(NodeContext &));
+
   /// The attribute `axis`, non-negative, of `rank` dims.
   std::optional<int64_t> axis(int64_t rank, int64_t otherwise, llvm::StringRef name = "axis");
   /// Axes from input `i` where the opset has it there, else from the attribute `axes`; non-negative, ascending.
@@ -126,6 +130,9 @@ private:
   const ImportHooks &hooks;
   bool isForking = false, hasTaken = false;
 };
+
+/// Cast, as the node's attribute `saturate` says.
+Value castTo(NodeContext &n, Value x, Type to);
 
 } // namespace ptc::decomp
 

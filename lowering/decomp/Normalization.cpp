@@ -88,7 +88,8 @@ Values layerNormalization(NodeContext &n) {
   Value y = n.mul(n.convertLike(n.mul(centered, invStdDev), x), n.input(1));
   if (n.hasInput(2))
     y = n.add(y, n.input(2));
-  return {y, mean, invStdDev};
+  bool isStashed = n.integer("stash_type", 1) == 1; // the type of the statistics
+  return {y, isStashed ? n.convert(mean, n.f32()) : mean, isStashed ? n.convert(invStdDev, n.f32()) : invStdDev};
 }
 
 /// x / sqrt(mean(x^2) + epsilon) * scale
@@ -99,7 +100,15 @@ Values rmsNormalization(NodeContext &n) {
     return {};
   Value wide = stashed(n, x);
   Value scale = n.rsqrt(n.add(variance(n, wide, axesFrom(*axis, n.rank(x))), n.real("epsilon", 1e-5)));
-  return {n.mul(n.convertLike(n.mul(wide, scale), x), n.input(1))};
+  Value y = n.convertLike(n.mul(wide, scale), x), factor = n.input(1);
+  Type mine = n.elementType(y), other = n.elementType(factor);
+  if (mine != other) { // the wider of both; the result has x's, as ONNX's inference and reference have it
+    unsigned width = mine.getIntOrFloatBitWidth(), otherWidth = other.getIntOrFloatBitWidth();
+    Type common = width == otherWidth ? n.f32() : width < otherWidth ? other : mine;
+    y = n.convert(y, common);
+    factor = n.convert(factor, common);
+  }
+  return {n.convert(n.mul(y, factor), mine)};
 }
 
 /// Channels in groups; scale and bias belong to groups in version 18 and to channels from 21.

@@ -52,7 +52,7 @@ Type PrimBuilder::elementType(Value x) const { return x ? getElementType(x) : bu
 
 bool PrimBuilder::isInteger(Value x) const {
   auto type = dyn_cast<IntegerType>(elementType(x));
-  return type && type.getWidth() > 1;
+  return type && type.getWidth() > 1 && !type.isSignless();
 }
 
 Type PrimBuilder::boolLike(Value x) { return resultType(dims(x), builder.getI1Type()); }
@@ -423,6 +423,26 @@ Value PrimBuilder::bitcast(Value x, Type to) {
   if (storedBits(elementType(x)) != storedBits(to))
     return fail(DiagId::WrongInputType, 0, elementType(x), "a type of the result's width is needed");
   return fold(BitcastOp::create(builder, loc, resultType(dims(x), to), x));
+}
+
+std::pair<Value, Value> PrimBuilder::complexParts(Value x) {
+  if (!x)
+    return {};
+  unsigned half = elementType(x).getIntOrFloatBitWidth() / 2;
+  Type whole = builder.getIntegerType(2 * half, /*isSigned=*/false), word = builder.getIntegerType(half, false);
+  Type real = half == 32 ? f32() : f64();
+  Value bits = bitcast(x, whole), high = binary<ShiftRightOp>(bits, scalar(half, whole));
+  return {bitcast(convert(bits, word), real), bitcast(convert(high, word), real)};
+}
+
+Value PrimBuilder::complex(Value re, Value im) {
+  if (!re || !im)
+    return {};
+  unsigned half = elementType(re).getIntOrFloatBitWidth();
+  Type whole = builder.getIntegerType(2 * half, /*isSigned=*/false), word = builder.getIntegerType(half, false);
+  Value low = convert(bitcast(re, word), whole), high = convert(bitcast(im, word), whole);
+  Value bits = binary<OrOp>(low, binary<ShiftLeftOp>(high, scalar(half, whole)));
+  return bitcast(bits, builder.getIntegerType(2 * half));
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,7 @@
 #define PTC_LOWERING_DECOMP_PRIMBUILDER_H
 
 #include "ir/Diagnostics.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/ShapeScope.h"
@@ -82,6 +83,7 @@ public:
   bool isFloat(Value x) const { return llvm::isa<mlir::FloatType>(elementType(x)); }
   bool isInteger(Value x) const;
   bool isBool(Value x) const { return elementType(x).isInteger(1); }
+  bool isComplex(Value x) const { return prim::isComplex(elementType(x)); }
   bool isString(Value x) const { return llvm::isa<prim::StringType>(elementType(x)); }
   bool isSequence(Value x) const { return llvm::isa<prim::SequenceType>(elementType(x)); }
   bool isUnsigned(Value x) const { return elementType(x).isUnsignedInteger(); }
@@ -178,6 +180,9 @@ public:
   Value convert(Value x, Type elementType);
   /// The same bits as another type of the same width.
   Value bitcast(Value x, Type elementType);
+  /// The real and the imaginary parts of complex numbers, and complex numbers of these.
+  std::pair<Value, Value> complexParts(Value x);
+  Value complex(Value re, Value im);
   Value convertLike(Value x, Value like) { return like ? convert(x, elementType(like)) : Value(); }
 
   //===--- Functions of the runtime (ir/prim/PrimCalls.def) ---===//

@@ -1,6 +1,7 @@
 //===- Regions.cpp - convolution and pooling at computed positions --------===//
 //
-// RoiAlign averages samples of a grid laid over each region; DeformConv moves each
+// RoiAlign averages samples of a grid laid over each region, MaxRoiPool takes the
+// largest pixel of each part of a region; DeformConv moves each
 // tap of its window by an offset of its own. Both read between pixels: a position
 // along an axis has two neighbours with weights that sum up to 1, so that a sample is
 // a sum over the corners around it. A corner is one gather of all channels, which
@@ -57,18 +58,60 @@ static Neighbours bordered(NodeContext &n, Value position, Expr size) {
           Neighbour{clampIndex(n, n.add(low, 1.0), last), n.select(isNear, weight, zero)}};
 }
 
-/// Sample positions along one axis: [regions, bins * ratio].
-static Value samplePositions(NodeContext &n, Value begin, Value end, int64_t bins, int64_t ratio, bool isHalfPixel) {
+namespace {
+/// Samples along one axis.
+struct Samples {
+  Expr ratio;      // of a bin
+  Value positions; // [regions, bins * ratio]
+  // Where regions have ratios of their own, `ratio` being the largest:
+  Value counts;  // [regions]
+  Value isTaken; // [regions, bins * ratio]
+};
+} // namespace
+
+/// `ratio` samples a bin; of 0, as many as a bin has pixels.
+static Samples placeSamples(NodeContext &n, Value begin, Value end, int64_t bins, int64_t ratio, bool isHalfPixel) {
   double scale = n.real("spatial_scale", 1.0), shift = isHalfPixel ? -0.5 : 0.0;
   begin = n.add(n.mul(begin, scale), shift);
   Value length = n.sub(n.add(n.mul(end, scale), shift), begin);
   if (!isHalfPixel)
     length = n.maximum(length, n.scalarLike(1, length));
   Value bin = n.div(length, double(bins));
-  // Sample s of all has the offset (s / ratio) * bin + (s mod ratio + 0.5) * bin / ratio.
-  Value offset = n.iota(1, {n.dim(begin, 0), n.expr(bins * ratio)}, n.elementType(begin));
-  offset = n.div(n.add(offset, 0.5), double(ratio));
-  return n.add(n.unsqueeze(begin, 1), n.mul(offset, n.unsqueeze(bin, 1)));
+  Samples samples{.ratio = n.expr(ratio)};
+  Value each = n.scalarLike(double(ratio), bin);
+  if (ratio == 0) {
+    each = n.maximum(n.unary<CeilOp>(bin), n.scalarLike(0, bin));
+    samples.counts = each;
+    Value most = n.reduce(ReduceKind::Max, n.concat({n.convert(each, n.si64()), n.intVector({0})}, 0), 0, false);
+    samples.ratio = n.bind(most, {});
+    each = n.unsqueeze(each, {1, 2});
+  }
+  // Sample s of bin b has the offset b * bin + (s + 0.5) * bin / ratio.
+  Dims grid = {n.dim(begin, 0), n.expr(bins), samples.ratio}, flat = {grid[0], grid[1] * grid[2]};
+  Type type = n.elementType(begin);
+  Value offset = n.add(n.iota(1, grid, type), n.div(n.add(n.iota(2, grid, type), 0.5), each));
+  samples.positions = n.add(n.unsqueeze(begin, 1), n.mul(n.reshape(offset, flat), n.unsqueeze(bin, 1)));
+  if (samples.counts)
+    samples.isTaken = n.reshape(n.less(n.iota(2, grid, type), each), flat);
+  return samples;
+}
+
+/// What the samples of a bin make together; those that a region does not have count for nothing.
+static Value poolSamples(NodeContext &n, Value sample, const Samples &rows, const Samples &columns, Dims grid,
+                         bool isAverage) {
+  Ints axes = {2, 4};
+  if (!rows.counts) {
+    sample = n.reshape(sample, grid);
+    return isAverage ? n.mean(sample, axes, false) : n.reduce(ReduceKind::Max, sample, axes, /*keepDims=*/false);
+  }
+  Value isTaken = n.logicalAnd(n.unsqueeze(rows.isTaken, {2, 3}), n.unsqueeze(columns.isTaken, {1, 3}));
+  Value otherwise = isAverage ? n.scalarLike(0, sample) : n.lowest(n.elementType(sample));
+  sample = n.reshape(n.select(isTaken, sample, otherwise), grid);
+  Value count = n.unsqueeze(n.mul(rows.counts, columns.counts), {1, 2, 3});
+  if (isAverage)
+    return n.div(n.sum(sample, axes, false), n.maximum(count, n.scalarLike(1, count)));
+  Value most = n.reduce(ReduceKind::Max, sample, axes, /*keepDims=*/false), zero = n.scalarLike(0, most);
+  return n.select(n.less(zero, count), most, zero);
 }
 
 Values roiAlign(NodeContext &n) {
@@ -88,29 +131,74 @@ Values roiAlign(NodeContext &n) {
     return {n.fail(DiagId::BadAttribute, "coordinate_transformation_mode", "'" + transform + "'",
                    "half_pixel or output_half_pixel is needed")};
   constexpr int64_t most = 1 << 16;
-  if (ratio < 1 || ratio > most)
-    return {n.fail(DiagId::UnsupportedAttribute, "sampling_ratio", ratio)};
+  if (ratio < 0 || ratio > most)
+    return {n.fail(DiagId::BadAttribute, "sampling_ratio", ratio, "0 to 65536 is needed")};
   if (height < 1 || width < 1 || height > most || width > most)
     return {n.fail(DiagId::BadAttribute, "output_height or output_width", height, "1 to 65536 is needed")};
   Expr regions = n.dim(rois, 0), channels = n.dim(x, 1), h = n.dim(x, 2), w = n.dim(x, 3);
   bool isHalfPixel = transform == "half_pixel";
-  Value ys = samplePositions(n, n.at(rois, 1, 1), n.at(rois, 1, 3), height, ratio, isHalfPixel);
-  Value xs = samplePositions(n, n.at(rois, 1, 0), n.at(rois, 1, 2), width, ratio, isHalfPixel);
+  Samples ys = placeSamples(n, n.at(rois, 1, 1), n.at(rois, 1, 3), height, ratio, isHalfPixel);
+  Samples xs = placeSamples(n, n.at(rois, 1, 0), n.at(rois, 1, 2), width, ratio, isHalfPixel);
   Value pixels = n.reshape(n.transpose(x, {0, 2, 3, 1}), {n.dim(x, 0) * h * w, channels});
   Value image = n.unsqueeze(n.wrapIndices(n.convert(batch, n.si64()), n.dim(x, 0)), {1, 2});
   Value sample;
-  for (const Neighbour &row : bordered(n, ys, h))
-    for (const Neighbour &column : bordered(n, xs, w)) {
+  for (const Neighbour &row : bordered(n, ys.positions, h))
+    for (const Neighbour &column : bordered(n, xs.positions, w)) {
       Value at = pixelIndex(n, {image, n.unsqueeze(row.index, 2), n.unsqueeze(column.index, 1)}, {n.dim(x, 0), h, w});
       Value weight = n.mul(n.unsqueeze(row.weight, 2), n.unsqueeze(column.weight, 1));
       Value part = n.mul(n.gather(pixels, at, 0), n.unsqueeze(weight, 3)); // [regions, ys, xs, channels]
       // `max` is over the weighted corners too, in onnxruntime and in the specification's reference.
       sample = !sample ? part : mode == "avg" ? n.add(sample, part) : n.maximum(sample, part);
     }
-  sample = n.reshape(sample, {regions, n.expr(height), n.expr(ratio), n.expr(width), n.expr(ratio), channels});
-  Value pooled =
-      mode == "avg" ? n.mean(sample, {2, 4}, false) : n.reduce(ReduceKind::Max, sample, {2, 4}, /*keepDims=*/false);
-  return {n.transpose(pooled, {0, 3, 1, 2})};
+  Dims grid = {regions, n.expr(height), ys.ratio, n.expr(width), xs.ratio, channels};
+  return {n.transpose(poolSamples(n, sample, ys, xs, grid, mode == "avg"), {0, 3, 1, 2})};
+}
+
+//===----------------------------------------------------------------------===//
+// MaxRoiPool
+//===----------------------------------------------------------------------===//
+
+/// Which pixels of an axis belong to which bins of which regions: [regions, bins, size].
+static Value binMask(NodeContext &n, Value begin, Value end, int64_t bins, Expr size) {
+  auto rounded = [&](Value v) { // halves away from zero
+    v = n.mul(v, n.real("spatial_scale", 1.0));
+    Value half = n.scalarLike(0.5, v), zero = n.scalarLike(0, v);
+    return n.unary<TruncOp>(n.add(v, n.select(n.less(v, zero), n.neg(half), half)));
+  };
+  begin = rounded(begin);
+  Value length = n.add(n.sub(rounded(end), begin), 1.0);
+  Value bin = n.unsqueeze(n.div(n.maximum(length, n.scalarLike(1, length)), double(bins)), {1, 2});
+  Dims dims = {n.dim(begin, 0), n.expr(bins), n.expr(1)}, all = {dims[0], dims[1], size};
+  Type type = n.elementType(begin);
+  Value number = n.iota(1, dims, type), origin = n.unsqueeze(begin, {1, 2});
+  Value first = n.add(n.unary<FloorOp>(n.mul(number, bin)), origin);
+  Value last = n.add(n.unary<CeilOp>(n.mul(n.add(number, 1.0), bin)), origin);
+  Value pixel = n.iota(2, all, type);
+  return n.logicalAnd(n.lessEqual(first, pixel), n.less(pixel, last));
+}
+
+/// The largest pixel of each bin of each region; 0 where a bin has none.
+Values maxRoiPool(NodeContext &n) {
+  Value x = n.input(0), rois = n.input(1);
+  Ints pooled = n.integers("pooled_shape", {});
+  if (n.rank(x) != 4 || n.rank(rois) != 2 || !n.shapes.assumeEqual(n.dim(rois, 1), n.expr(5)))
+    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "images [N, C, H, W] and regions [regions, 5] are needed")};
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1 || pooled[0] > 1 << 16 || pooled[1] > 1 << 16)
+    return {n.fail(DiagId::BadAttribute, "pooled_shape", pooled.size(), "two numbers from 1 to 65536 are needed")};
+  Value wide = n.elementType(rois).getIntOrFloatBitWidth() < 32 ? n.convert(rois, n.f32()) : rois;
+  auto column = [&](int64_t i) { return n.at(wide, 1, i); };
+  Value image = n.wrapIndices(n.convert(column(0), n.si64()), n.dim(x, 0));
+  Value pixels = n.gather(x, image, 0), least = n.lowest(n.elementType(x)); // [regions, C, H, W]
+  Value rows = binMask(n, column(2), column(4), pooled[0], n.dim(x, 2));
+  Value columns = binMask(n, column(1), column(3), pooled[1], n.dim(x, 3));
+  // Along rows first: [regions, C, H, bins, W], then [regions, C, bins, H, bins].
+  Value across = n.select(n.unsqueeze(columns, {1, 2}), n.unsqueeze(pixels, {3}), least);
+  across = n.reduce(ReduceKind::Max, across, {4}, /*keepDims=*/false);
+  Value down = n.select(n.unsqueeze(rows, {1, 4}), n.unsqueeze(across, {2}), least);
+  down = n.reduce(ReduceKind::Max, down, {3}, /*keepDims=*/false);
+  auto isAny = [&](Value mask) { return n.reduce(ReduceKind::Any, mask, {2}, /*keepDims=*/false); };
+  Value isFilled = n.logicalAnd(n.unsqueeze(isAny(rows), {1, 3}), n.unsqueeze(isAny(columns), {1, 2}));
+  return {n.select(isFilled, down, n.scalarLike(0, down))};
 }
 
 //===----------------------------------------------------------------------===//

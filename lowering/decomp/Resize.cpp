@@ -552,6 +552,8 @@ static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes
 
 Values resize(NodeContext &n) {
   Value x = n.input(0);
+  if (n.isComplex(x))
+    return n.byParts(resize);
   bool isFirst = n.opset() < 11; // scales are input 1 then, and coordinates asymmetric
   Sampling s;
   s.mode = n.text("mode", "nearest");
@@ -563,6 +565,8 @@ Values resize(NodeContext &n) {
   s.antialias = n.flag("antialias");
   if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
     return {n.fail(DiagId::BadAttribute, "mode", "'" + s.mode + "'", "nearest, linear or cubic is needed")};
+  if (n.isString(x) && s.mode != "nearest")
+    return {n.fail(DiagId::UnsupportedForm, "interpolation between strings")};
   Ints axes = n.integers("axes", llvm::to_vector(llvm::seq<int64_t>(n.rank(x))));
   for (int64_t &axis : axes) {
     std::optional<int64_t> normalized = n.normalizeAxis(axis, n.rank(x));
@@ -585,13 +589,17 @@ Values resize(NodeContext &n) {
 
 /// Resize's predecessor: asymmetric coordinates, rounded down.
 Values upsample(NodeContext &n) {
+  Value x = n.input(0);
+  if (n.isComplex(x))
+    return n.byParts(upsample);
   Sampling s;
   s.mode = n.text("mode", "nearest");
   s.transformation = "asymmetric";
   s.nearest = "floor";
   if (s.mode != "nearest" && s.mode != "linear")
     return {n.fail(DiagId::BadAttribute, "mode", "'" + s.mode + "'", "nearest or linear is needed")};
-  Value x = n.input(0);
+  if (n.isString(x) && s.mode != "nearest")
+    return {n.fail(DiagId::UnsupportedForm, "interpolation between strings")};
   return {resizeByScales(n, x, 1, llvm::to_vector(llvm::seq<int64_t>(n.rank(x))), {}, s)};
 }
 

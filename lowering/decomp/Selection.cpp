@@ -40,6 +40,12 @@ static bool isFilled(Value x) {
   return value && *value != 0;
 }
 
+static Value isComplexNonZero(NodeContext &n, Value x) {
+  auto [re, im] = n.complexParts(x);
+  auto differs = [&](Value v) { return n.predicate<NeOp>(v, n.scalarLike(0, v)); };
+  return n.logicalOr(differs(re), differs(im));
+}
+
 /// The indices of the elements that are not 0, one column an element. A scalar counts as a vector of one.
 Values nonZero(NodeContext &n) {
   Value x = n.input(0);
@@ -54,9 +60,10 @@ Values nonZero(NodeContext &n) {
   if (isFilled(x)) // exporters count that way: NonZero(ConstantOfShape)
     position = n.iota(0, size, n.si64());
   else
-    position = positionsOfTrue(n, n.isBool(x)     ? flat
-                                  : n.isString(x) ? n.logicalNot(n.equal(flat, n.scalarLike(0, flat)))
-                                                  : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
+    position = positionsOfTrue(n, n.isBool(x)      ? flat
+                                  : n.isComplex(x) ? isComplexNonZero(n, flat)
+                                  : n.isString(x)  ? n.logicalNot(n.equal(flat, n.scalarLike(0, flat)))
+                                                   : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
   Values rows;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     Expr stride = product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis + 1));
@@ -158,7 +165,13 @@ Values unique(NodeContext &n) {
   Value rows = n.transpose(x, front);
   Dims rest = n.dims(rows);
   Expr length = product(n.getContext(), llvm::ArrayRef(rest).drop_front());
-  Groups groups = n.rank(x) == 1 ? groupElements(n, x) : groupRows(n, n.reshape(rows, {size, length}));
+  rows = n.reshape(rows, {size, length});
+  if (n.isComplex(x)) { // by their real parts, then their imaginary ones
+    auto [re, im] = n.complexParts(rows);
+    rows = n.reshape(n.stack({re, im}, 2), {size, length * 2});
+  }
+  bool areElements = n.rank(x) == 1 && !n.isComplex(x);
+  Groups groups = areElements ? groupElements(n, x) : groupRows(n, rows);
   if (!groups.starts)
     return {};
   Expr count = n.dim(groups.starts, 0);

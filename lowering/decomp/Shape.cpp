@@ -475,6 +475,33 @@ Values pad(NodeContext &n) {
   return {n.pad(x, value, low, high, *kind)};
 }
 
+/// The middle of x where it is larger than `shape`, x in the middle of zeros where it is smaller.
+Values centerCropPad(NodeContext &n) {
+  Value x = n.input(0);
+  std::optional<Dims> shape = n.runtimeExprs(1, "shape");
+  if (!shape)
+    return {};
+  Ints axes = n.integers("axes", llvm::to_vector(llvm::seq<int64_t>(n.rank(x))));
+  if (axes.size() != shape->size())
+    return {n.fail(DiagId::DimMismatch, "the number of sizes", shape->size(), "that of axes", axes.size())};
+  Dims kept = n.dims(x), starts(kept.size(), n.expr(0)), low = starts, high = starts;
+  for (auto [axis, size] : llvm::zip_equal(axes, n.settle(*shape))) {
+    std::optional<int64_t> i = n.normalizeAxis(axis, n.rank(x));
+    if (!i)
+      return {};
+    if (n.shapes.range(size).max < 0)
+      return {n.fail(DiagId::NegativeDim, *i, size)};
+    Expr dim = kept[*i];
+    auto half = [&](Expr difference) { return n.shapes.simplify(Expr::max(difference, n.expr(0)).floorDiv(2)); };
+    starts[*i] = half(dim - size);
+    kept[*i] = n.settle(Expr::min(dim, size));
+    low[*i] = half(size - dim);
+    high[*i] = n.shapes.simplify(size - kept[*i] - low[*i]);
+  }
+  Value cropped = n.slice(x, starts, Ints(kept.size(), 1), kept);
+  return {n.pad(cropped, n.scalarLike(0, x), low, high)};
+}
+
 /// Each dim is repeated as a whole: [a] -> [1, a] -> [r, a] -> [r*a].
 Values tile(NodeContext &n) {
   Value x = n.input(0);

@@ -117,7 +117,15 @@ std::optional<Values> GraphImporter::importSubgraph(const onnx::GraphProto &grap
   bool isComplete = importNodes(pointersTo(graph.node()),
                                 Frame{scope, frame.opsets, frame.path, frame.depth + 1, results, frame.forks});
   std::optional<Values> outputs = outputsOf(graph, scope);
-  return isComplete ? outputs : std::nullopt;
+  return isComplete && outputs && haveNoMap(*outputs) ? outputs : std::nullopt;
+}
+
+/// Maps pass through no control flow: ONNX knows them as inputs and outputs of a model alone.
+bool GraphImporter::haveNoMap(ArrayRef<Value> values) {
+  bool isMap = llvm::any_of(values, [](Value value) { return value && decomp::isMap(value.getType()); });
+  if (isMap)
+    diagnose(UnknownLoc::get(builder.getContext()), DiagId::UnsupportedForm, "a map that a subgraph gives");
+  return !isMap;
 }
 
 bool GraphImporter::importNodes(Nodes nodes, const Frame &frame) {
@@ -196,7 +204,8 @@ std::optional<Values> GraphImporter::importRest(const NodeProto &node, ArrayRef<
     NameScope::Entry *slot = scope.find(name);
     values.push_back(slot ? valueOf(*slot) : Value());
   }
-  return isComplete && llvm::all_of(values, [](Value v) { return bool(v); }) ? std::optional(values) : std::nullopt;
+  bool areThere = llvm::all_of(values, [](Value v) { return bool(v); });
+  return isComplete && areThere && haveNoMap(values) ? std::optional(values) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -245,7 +254,7 @@ void GraphImporter::tapOutputs(const NodeProto &node, const Frame &frame, Locati
   std::optional<NodeLocation> place = describeLocation(loc);
   for (const std::string &output : node.output()) {
     NameScope::Entry *slot = output.empty() ? nullptr : frame.scope.find(output);
-    if (!slot || !slot->value)
+    if (!slot || !slot->value || decomp::isMap(slot->value.getType()))
       continue;
     TapSelection::Kind kind = taps.find(place ? place->node : "", output);
     bool isPattern = kind == TapSelection::Kind::Pattern;
@@ -346,6 +355,10 @@ GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Fra
   }
   if (schema && !checkTypes(context, *schema, inputs))
     return Outcome::Failed;
+  if (!schema && llvm::any_of(inputs, [](Value v) { return v && decomp::isMap(v.getType()); })) {
+    context.fail(DiagId::UnsupportedForm, "a map as an input of " + node.op_type());
+    return Outcome::Failed;
+  }
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
   Values outputs = custom ? importCustomNode(context, node, *custom, file) : function(context);
@@ -354,7 +367,8 @@ GraphImporter::Outcome GraphImporter::decompose(const NodeProto &node, const Fra
   if (context.hasFailed() || (custom && outputs.empty()))
     return Outcome::Failed;
   // Of strings, what only moves elements is sound; a schema may allow more.
-  bool hasHandles = llvm::any_of(inputs, [](Value v) { return v && prim::isHandle(prim::getElementType(v)); });
+  bool hasHandles = llvm::any_of(
+      inputs, [](Value v) { return v && !decomp::isMap(v.getType()) && prim::isHandle(prim::getElementType(v)); });
   if (!custom && (!schema || hasHandles) &&
       !fitTypes(context, node, inputs,
                 before           ? before->getNextNode()
@@ -418,7 +432,64 @@ bool GraphImporter::expand(const NodeProto &node, const Frame &frame, ArrayRef<V
   return true;
 }
 
+/// Bodies are written for inputs of one float type. Where an operator has several that its outputs have too, and a node
+/// uses them, the body computes in the widest.
+static SmallVector<Value> unifyFloats(decomp::PrimBuilder &n, const onnx::OpSchema &schema, ArrayRef<Value> inputs) {
+  SmallVector<Value> unified(inputs);
+  SmallVector<size_t> floats;
+  Type widest;
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    const std::string &type = schema.inputs()[std::min(i, schema.inputs().size() - 1)].GetTypeStr();
+    bool isOfOutputs = llvm::any_of(schema.outputs(), [&](const auto &o) { return o.GetTypeStr() == type; });
+    if (!input || !isOfOutputs || !isa<FloatType>(prim::getElementType(input)))
+      continue;
+    Type element = prim::getElementType(input);
+    if (widest && widest != element && element.getIntOrFloatBitWidth() == widest.getIntOrFloatBitWidth())
+      widest = n.f32(); // f16 and bf16
+    else if (!widest || element.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth())
+      widest = element;
+    floats.push_back(i);
+  }
+  for (size_t i : floats)
+    unified[i] = n.convert(unified[i], widest);
+  return unified;
+}
+
+/// Outputs as the schema has them: of the type of the inputs that share their constraint.
+void GraphImporter::restoreFloats(const NodeProto &node, const Frame &frame, const onnx::OpSchema &schema,
+                                  ArrayRef<Value> inputs, decomp::PrimBuilder &n) {
+  for (auto [i, output] : llvm::enumerate(node.output())) {
+    const std::string &type = schema.outputs()[std::min(i, schema.outputs().size() - 1)].GetTypeStr();
+    NameScope::Entry *slot = output.empty() ? nullptr : frame.scope.find(output);
+    for (auto [k, input] : llvm::enumerate(inputs))
+      if (slot && slot->value && input &&
+          schema.inputs()[std::min(k, schema.inputs().size() - 1)].GetTypeStr() == type) {
+        frame.scope.set(output, n.convertLike(slot->value, input));
+        break;
+      }
+  }
+}
+
 bool GraphImporter::expandSchema(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc) {
+  const onnx::OpSchema *schema = frame.opsets.schema(node);
+  if (llvm::any_of(inputs, [](Value v) { return v && decomp::isMap(v.getType()); })) {
+    diagnose(loc, DiagId::UnsupportedForm, "a map as an input of " + node.op_type());
+    return false;
+  }
+  if (schema && !schema->inputs().empty()) {
+    decomp::PrimBuilder n(builder, loc, shapes);
+    SmallVector<Value> unified = unifyFloats(n, *schema, inputs);
+    if (ArrayRef<Value>(unified) != inputs) {
+      if (!expandSchemaBody(node, frame, unified, loc))
+        return false;
+      restoreFloats(node, frame, *schema, inputs, n);
+      return true;
+    }
+  }
+  return expandSchemaBody(node, frame, inputs, loc);
+}
+
+bool GraphImporter::expandSchemaBody(const NodeProto &node, const Frame &frame, ArrayRef<Value> inputs, Location loc) {
   std::string error;
   if (std::optional<onnx::FunctionProto> body = schemaBody(node, frame.opsets, inputs, error)) {
     ++schemaDepth;

@@ -73,8 +73,13 @@ private:
               const onnx::FunctionProto &function);
   bool expandSchema(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
                     mlir::Location loc);
+  bool expandSchemaBody(const onnx::NodeProto &node, const Frame &frame, llvm::ArrayRef<mlir::Value> inputs,
+                        mlir::Location loc);
+  void restoreFloats(const onnx::NodeProto &node, const Frame &frame, const onnx::OpSchema &schema,
+                     llvm::ArrayRef<mlir::Value> inputs, decomp::PrimBuilder &n);
   std::optional<decomp::Values> importSubgraph(const onnx::GraphProto &graph, llvm::ArrayRef<mlir::Value> inputs,
                                                const Frame &frame);
+  bool haveNoMap(llvm::ArrayRef<mlir::Value> values);
   mlir::Value valueOf(NameScope::Entry &entry);
   void fail(const onnx::NodeProto &node, const Frame &frame);
   void tapOutputs(const onnx::NodeProto &node, const Frame &frame, mlir::Location loc, bool isCall);

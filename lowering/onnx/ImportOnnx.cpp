@@ -1,5 +1,6 @@
 //===- ImportOnnx.cpp - ONNX models become prim modules -------------------===//
 #include "lowering/onnx/ImportOnnx.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
 #include "ir/prim/Variants.h"
 #include "lowering/decomp/ElementTypes.h"
@@ -30,6 +31,23 @@ SmallVector<const ValueInfoProto *> callerInputs(const onnx::GraphProto &graph) 
   return inputs;
 }
 
+/// A map of tensors of one element each.
+bool isPlainMap(const onnx::TypeProto &type) {
+  return type.value_case() == onnx::TypeProto::kMapType &&
+         type.map_type().value_type().value_case() == onnx::TypeProto::kTensorType;
+}
+
+/// The two vectors that stand for a map.
+SmallVector<ValueInfoProto, 2> partsOf(const std::string &name, int32_t keyType, int32_t valueType) {
+  SmallVector<ValueInfoProto, 2> parts(2);
+  for (auto [part, suffix, type] :
+       llvm::zip_equal(parts, std::array{prim::mapKeysSuffix, prim::mapValuesSuffix}, std::array{keyType, valueType})) {
+    part.set_name(name + suffix.str());
+    part.mutable_type()->mutable_tensor_type()->set_elem_type(type);
+  }
+  return parts;
+}
+
 StringRef kindOf(const onnx::TypeProto &type) {
   switch (type.value_case()) {
   case onnx::TypeProto::kSequenceType:
@@ -50,7 +68,13 @@ public:
   ModelImporter(MLIRContext &context, const ModelFile &file, const ImportOptions &options,
                 decomp::Meeting meeting = decomp::Meeting::Equal)
       : context(context), loc(UnknownLoc::get(&context)), file(file), graph(file.proto().graph()), options(options),
-        shapes(&context, meeting), builder(&context), inputs(callerInputs(graph)) {}
+        shapes(&context, meeting), builder(&context) {
+    for (const ValueInfoProto *input : callerInputs(graph))
+      if (isPlainMap(input->type()))
+        addMapInput(*input);
+      else
+        inputs.push_back(input);
+  }
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -67,9 +91,12 @@ public:
     std::optional<decomp::Values> outputs = importer.outputsOf(graph, scope);
     if (!isComplete || !outputs)
       return nullptr;
-    func::ReturnOp::create(builder, loc, *outputs);
-    entry.setType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(*outputs).getTypes()));
-    if (!checkOutputs(*outputs) || !addAttributes())
+    Values results = splitOutputs(*outputs);
+    if (!checkNames())
+      return nullptr;
+    func::ReturnOp::create(builder, loc, results);
+    entry.setType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(results).getTypes()));
+    if (!checkOutputs(results) || !addAttributes())
       return nullptr;
     dropUnused(*block);
     return module;
@@ -97,6 +124,56 @@ public:
   bool hasMeetings() const { return !shapes.getMeetings().empty(); }
 
 private:
+  using Values = decomp::Values;
+
+  /// An input for the keys and one for the values, of as many elements.
+  void addMapInput(const ValueInfoProto &input) {
+    const onnx::TypeProto::Map &map = input.type().map_type();
+    maps.push_back(input.name());
+    for (ValueInfoProto &part : partsOf(input.name(), map.key_type(), map.value_type().tensor_type().elem_type())) {
+      part.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(input.name() + "_entries");
+      parts.push_back(std::make_unique<ValueInfoProto>(std::move(part)));
+      inputs.push_back(parts.back().get());
+    }
+  }
+
+  /// Of each map its keys and its values; `declared` becomes what the file says about each result.
+  Values splitOutputs(ArrayRef<Value> outputs) {
+    Values results;
+    for (auto [output, value] : llvm::zip_equal(graph.output(), outputs)) {
+      if (!decomp::isMap(value.getType())) {
+        declared.push_back(&output);
+        results.push_back(value);
+        continue;
+      }
+      auto [keys, values] = decomp::splitMap(value);
+      results.append({keys, values});
+      maps.push_back(output.name());
+      bool isList = output.type().value_case() == onnx::TypeProto::kSequenceType;
+      const onnx::TypeProto &type = isList ? output.type().sequence_type().elem_type() : output.type();
+      int32_t valueType = isPlainMap(type) ? type.map_type().value_type().tensor_type().elem_type() : 0;
+      for (ValueInfoProto &part :
+           partsOf(output.name(), isPlainMap(type) ? type.map_type().key_type() : 0, valueType)) {
+        parts.push_back(std::make_unique<ValueInfoProto>(std::move(part)));
+        declared.push_back(parts.back().get());
+      }
+    }
+    return results;
+  }
+
+  /// The parts of maps have names of their own.
+  bool checkNames() {
+    for (ArrayRef<const ValueInfoProto *> values : {ArrayRef(inputs), ArrayRef(declared)}) {
+      llvm::StringSet<> names;
+      for (const ValueInfoProto *value : values)
+        if (!names.insert(value->name()).second && !maps.empty()) {
+          diagnose(loc, DiagId::UnsupportedForm, "a second value '" + value->name() + "' beside that part of a map");
+          return false;
+        }
+    }
+    return true;
+  }
+
   bool addInputs(Block &block, NameScope &scope) {
     InputShapes inputShapes(shapes, loc, options.dynamic);
     bool isValid = inputShapes.readOptions(options, inputs);
@@ -122,6 +199,12 @@ private:
       if (dims)
         scope.set(input->name(), block.addArgument(prim::getTensorType(*dims, element), loc));
     }
+    for (const std::string &map : maps) {
+      NameScope::Entry *keys = scope.find(map + prim::mapKeysSuffix.str());
+      NameScope::Entry *values = scope.find(map + prim::mapValuesSuffix.str());
+      if (keys && values)
+        scope.set(map, decomp::joinMap(builder, loc, keys->value, values->value));
+    }
     isValid = isValid && inputShapes.checkSizes();
     if (isValid)
       buckets = inputShapes.getBuckets();
@@ -144,13 +227,13 @@ private:
   /// ONNX; another shape a warning, for exporters write shapes of one example, and pins change them.
   bool checkOutputs(ValueRange outputs) {
     bool isValid = true;
-    for (auto [declared, value] : llvm::zip_equal(graph.output(), outputs)) {
-      const onnx::TypeProto::Tensor &type = declared.type().tensor_type();
+    for (auto [output, value] : llvm::zip_equal(declared, outputs)) {
+      const onnx::TypeProto::Tensor &type = output->type().tensor_type();
       Type element = prim::getElementType(value);
       if (type.elem_type() && decomp::fromOnnxType(&context, type.elem_type()) != element) {
         std::string computed = decomp::onnxTypeName(decomp::toOnnxType(element));
         InFlightDiagnostic diag =
-            diagnose(loc, DiagId::OutputType, declared.name(), decomp::onnxTypeName(type.elem_type()), computed);
+            diagnose(loc, DiagId::OutputType, output->name(), decomp::onnxTypeName(type.elem_type()), computed);
         addHelp(diag, "declare the output as " + computed + ", or add a Cast before it");
         isValid = false;
       }
@@ -158,12 +241,12 @@ private:
       bool isPacked = element.isIntOrFloat() && element.getIntOrFloatBitWidth() < 8 && !element.isInteger(1);
       if (isPacked && !shapes.mostOf(product(&context, dims))) { // it is packed from memory of a size known before
         diagnose(loc, DiagId::UnsupportedForm,
-                 ("the graph output '" + declared.name() + "' of packed elements, whose size nothing bounds,"));
+                 ("the graph output '" + output->name() + "' of packed elements, whose size nothing bounds,"));
         isValid = false;
       }
       if (type.has_shape() && options.dims.empty() && options.shapes.empty() && contradicts(type.shape(), dims)) {
         InFlightDiagnostic diag =
-            diagnose(loc, DiagId::OutputShape, declared.name(), shapeText(type.shape()), shapeText(dims));
+            diagnose(loc, DiagId::OutputShape, output->name(), shapeText(type.shape()), shapeText(dims));
         addHelp(diag, "the computed shape is used; declare it, or leave the declared dims open");
       }
     }
@@ -200,8 +283,11 @@ private:
       entry->setAttr(prim::bucketsAttr, buckets);
     for (auto [i, input] : llvm::enumerate(inputs))
       entry.setArgAttr(i, prim::nameAttr, builder.getStringAttr(input->name()));
-    for (auto [i, output] : llvm::enumerate(graph.output()))
-      entry.setResultAttr(i, prim::nameAttr, builder.getStringAttr(output.name()));
+    for (auto [i, output] : llvm::enumerate(declared))
+      entry.setResultAttr(i, prim::nameAttr, builder.getStringAttr(output->name()));
+    if (!maps.empty())
+      entry->setAttr(prim::mapsAttr, builder.getStrArrayAttr(llvm::map_to_vector(
+                                         maps, [](const std::string &name) { return StringRef(name); })));
     bool isValid = true;
     for (const auto &[past, present] : options.aliases)
       isValid &= addAlias(past, present);
@@ -211,13 +297,13 @@ private:
   bool addAlias(StringRef past, StringRef present) {
     std::string option = ("--alias " + past + "=" + present).str();
     auto *input = llvm::find_if(inputs, [&](const ValueInfoProto *i) { return past == i->name(); });
-    auto output = llvm::find_if(graph.output(), [&](const ValueInfoProto &o) { return present == o.name(); });
-    if (input == inputs.end() || output == graph.output().end()) {
+    auto *output = llvm::find_if(declared, [&](const ValueInfoProto *o) { return present == o->name(); });
+    if (input == inputs.end() || output == declared.end()) {
       diagnose(loc, DiagId::BadShapeOption, option,
                input == inputs.end() ? "the model has no such input" : "the model has no such output");
       return false;
     }
-    unsigned argument = input - inputs.begin(), result = output - graph.output().begin();
+    unsigned argument = input - inputs.begin(), result = output - declared.begin();
     if (entry.getArgument(argument).getType() != entry.getResultTypes()[result]) {
       diagnose(loc, DiagId::BadShapeOption, option, "the two have different types");
       return false;
@@ -258,7 +344,9 @@ private:
   OpBuilder builder;
   func::FuncOp entry;
   DictionaryAttr buckets;
-  SmallVector<const ValueInfoProto *> inputs;
+  SmallVector<const ValueInfoProto *> inputs, declared; // what a caller passes, and gets
+  std::vector<std::unique_ptr<ValueInfoProto>> parts;   // of maps
+  std::vector<std::string> maps;
 };
 
 /// A model of primitives is finished: what an import decides has been decided.

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Diagnostics.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/ShapeScope.h"
@@ -324,6 +325,10 @@ private:
   bool addAttribute(OperationState &state, RegisteredOperationName record, const AttributeProto &attribute,
                     Location where) {
     StringRef name = attribute.name();
+    if (name == prim::roundedAttr && record.getStringRef() == prim::MulOp::getOperationName()) {
+      state.addAttribute(name, builder.getUnitAttr());
+      return true;
+    }
     bool isKnown = llvm::any_of(record.getAttributeNames(), [&](StringAttr known) { return known == name; });
     if (!isKnown || state.attributes.get(name))
       return fail(where, "it has no attribute '", name, "', or has it twice");

@@ -22,6 +22,10 @@ using onnx::NodeProto;
 
 /// Whether a type that a schema names ("seq(tensor(float))") is one that values can have.
 static bool isKnownType(StringRef type, const std::set<std::string> &elements) {
+  if (type.contains("map(")) { // with elements that all schemas' maps have
+    type.consume_front("seq(");
+    return type.starts_with("map(");
+  }
   while (type.consume_front("seq(") || type.consume_front("optional("))
     type.consume_back(")");
   return type.consume_front("tensor(") && type.consume_back(")") && elements.count(type.str());

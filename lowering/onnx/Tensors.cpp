@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "lowering/onnx/Tensors.h"
 #include "ir/Diagnostics.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "llvm/Support/Endian.h"
@@ -25,9 +26,13 @@ unsigned storedWidth(Type type) { return std::max(8u, type.getIntOrFloatBitWidth
 /// Little-endian bytes of the elements in MLIR's form, from packed sub-byte elements.
 std::vector<char> unpack(StringRef packed, unsigned width, uint64_t count) {
   std::vector<char> bytes(count);
-  unsigned perByte = 8 / width;
-  for (uint64_t i = 0; i < count; ++i)
-    bytes[i] = char((uint8_t(packed[i / perByte]) >> (i % perByte * width)) & ((1u << width) - 1));
+  for (uint64_t i = 0; i < count; ++i) { // an element of 6 bits may lie in two bytes
+    uint64_t place = i * width;
+    unsigned pair = uint8_t(packed[place / 8]);
+    if (place % 8 + width > 8)
+      pair |= unsigned(uint8_t(packed[place / 8 + 1])) << 8;
+    bytes[i] = char((pair >> (place % 8)) & ((1u << width) - 1));
+  }
   return bytes;
 }
 
@@ -41,9 +46,11 @@ template <typename Element, typename List> std::vector<char> copyList(const List
   return bytes;
 }
 
-/// The typed list of the tensor as bytes; sub-byte types come out packed.
+/// The typed list of the tensor as bytes; sub-byte types come out packed, but for those of 6 bits.
 std::vector<char> typedBytes(const TensorProto &tensor, Type type) {
   unsigned width = type.getIntOrFloatBitWidth();
+  if (prim::isComplex(type)) // the real and the imaginary part of each element
+    return width == 64 ? copyList<float>(tensor.float_data()) : copyList<double>(tensor.double_data());
   if (type.isF64())
     return copyList<double>(tensor.double_data());
   if (type.isF32())
@@ -129,7 +136,8 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
     typed = typedBytes(tensor, element);
     raw = StringRef(typed.data(), typed.size());
   }
-  if (raw->size() != needed) {
+  bool isList = !typed.empty() && width == 6; // one element an entry
+  if (raw->size() != (isList ? count : needed)) {
     diagnose(loc, DiagId::TensorSize, name, decomp::onnxTypeName(tensor.data_type()), raw->size(), needed);
     return {};
   }
@@ -140,7 +148,7 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
   }
   std::vector<char> unpacked;
   ArrayRef<char> elements(raw->data(), raw->size());
-  if (isPacked) {
+  if (isPacked && !isList) {
     unpacked = unpack(*raw, width, count);
     elements = unpacked;
   }

@@ -1,6 +1,7 @@
 //===- FunctionLowering.cpp - from an entry function to a loop.program ----===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "ir/prim/Elements.h"
 #include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/Passes.h"
@@ -358,7 +359,7 @@ LogicalResult FunctionLowering::run() {
                         function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
                         orEmpty(prim::symbolsAttr), collectSymbolSources(function),
                         guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
-  for (StringRef name : {prim::foldedWeightsAttr, prim::variantOfAttr, prim::pinsAttr})
+  for (StringRef name : {prim::foldedWeightsAttr, prim::variantOfAttr, prim::pinsAttr, prim::mapsAttr})
     if (Attribute kept = function->getAttr(name))
       program->setAttr(name, kept);
   Block &block = program.getBody().emplaceBlock();

@@ -1,5 +1,6 @@
 //===- LowerPointwise.cpp - pointwise ops and constants --------------------===//
 
+#include "ir/prim/Elements.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,6 +24,7 @@ void FunctionLowering::lowerPointwise(Operation *op) {
   Type from = prim::getElementType(op->getOperand(op->getNumOperands() - 1));
   result.dims = prim::getDims(op->getResult(0));
   result.elementType = to;
+  bool isRounded = op->hasAttr(prim::roundedAttr);
   bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op);
   result.operations += isConversion ? 0 : 1;
   result.element = [=](Body &body, const Index &index) mutable -> Value {
@@ -32,7 +34,10 @@ void FunctionLowering::lowerPointwise(Operation *op) {
       x.push_back(isConversion ? scalar : widen(body, scalar));
     }
     prim::ScalarBuilder scalars(body.builder, body.loc, from.isUnsignedInteger());
-    return narrow(body, pointwise.emitScalar(scalars, x), to);
+    Value scalar = pointwise.emitScalar(scalars, x);
+    if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && isRounded)
+      product->setDiscardableAttr(prim::roundedAttr, body.builder.getUnitAttr());
+    return narrow(body, scalar, to);
   };
   set(op->getResult(0), std::move(result));
 }

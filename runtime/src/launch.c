@@ -217,13 +217,21 @@ void ptc_rt_copy(void *target, const void *source, int64_t bytes) {
 }
 
 void ptc_rt_unpack(uint8_t *target, const uint8_t *packed, int64_t count, int32_t bits) {
-  for (int64_t i = 0; i < count; i++)
-    target[i] = packed[i * bits / 8] >> (i * bits % 8) & ((1 << bits) - 1);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t byte = i * bits / 8, shift = i * bits % 8;
+    uint32_t pair = packed[byte];
+    if (shift + bits > 8) /* an element of 6 bits in two bytes */
+      pair |= (uint32_t)packed[byte + 1] << 8;
+    target[i] = (uint8_t)(pair >> shift & ((1u << bits) - 1));
+  }
 }
 
 void ptc_rt_pack(uint8_t *packed, const uint8_t *source, int64_t count, int32_t bits) {
   for (int64_t i = 0; i < count; i++) {
-    uint8_t code = (uint8_t)((source[i] & ((1 << bits) - 1)) << (i * bits % 8));
-    packed[i * bits / 8] = i * bits % 8 == 0 ? code : packed[i * bits / 8] | code;
+    int64_t byte = i * bits / 8, shift = i * bits % 8;
+    uint32_t pair = (source[i] & ((1u << bits) - 1)) << shift;
+    packed[byte] = (uint8_t)(shift == 0 ? pair : packed[byte] | pair);
+    if (shift + bits > 8)
+      packed[byte + 1] = (uint8_t)(pair >> 8);
   }
 }

@@ -191,7 +191,7 @@ int32_t ptc_rt_open_sequence(ptc_rt_call *call, uint32_t input, void *target, co
   (void)count;
   const ptc_value *value = &((ptc_rt_call_state *)call)->function->interface->inputs[input];
   const ptc_sequence *given = sequence;
-  if (value->optional && given->count > 1)
+  if (value->role == PTC_OPTIONAL && given->count > 1)
     return ptc_rt_refuse(call, UINT32_MAX, "input '%.100s' is optional and has %lld tensors", value->name,
                          (long long)given->count);
   return open_sequence(call, value->name, value->element, given, target);

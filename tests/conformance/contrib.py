@@ -27,8 +27,8 @@ def operators(ptc):
     return sorted({("" if row["domain"] == "ai.onnx" else row["domain"], row["name"]) for row in listed})
 
 
-def _opsets():
-    return [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+def _opsets(newest=17):
+    return [helper.make_opsetid(domain, version) for domain, version in (OPSETS | {"": newest}).items()]
 
 
 # ---- By schema -------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _by_row(row, home):
     constants = [numpy_helper.from_array(row.inputs[i], names[i]) for i in row.constants]
     outputs = [onnx.ValueInfoProto(name=result) for result in results]
     graph = helper.make_graph([node], row.operator, [argument(i) for i in fed], outputs, constants)
-    model = helper.make_model(graph, opset_imports=_opsets(), ir_version=8)
+    model = helper.make_model(graph, opset_imports=_opsets(row.opset), ir_version=10 if row.opset > 17 else 8)
     arrays = [row.inputs[i] for i in fed]
     if row.reference:
         expected = row.reference(*(row.inputs[i] for i in given))

@@ -24,6 +24,7 @@ class Row:
     reference: object = None  # inputs -> outputs, where onnxruntime has none
     rtol: float = 1e-3
     atol: float = 1e-5
+    opset: int = 17  # of ai.onnx
 
 
 def _floats(rng, *shape, scale=1.0):
@@ -453,7 +454,94 @@ def _classical(rng):
                  "vectors_per_class": [2, 4], "classlabels_ints": [2, 4]}, 2)
 
 
+# ---- Of ai.onnx: what its own tests leave out ------------------------------------------------------------------------
+
+
+def _transforms(rng):
+    def dft(x, length, inverse, onesided):
+        wide = x.astype(np.float64)
+        z = wide[..., 0] + (1j * wide[..., 1] if x.shape[-1] == 2 else 0)
+        if onesided:
+            out = np.fft.irfft(z, length, axis=1) if inverse else np.fft.rfft(z.real, length, axis=1)
+        else:
+            out = (np.fft.ifft if inverse else np.fft.fft)(z, length, axis=1)
+        parts = [out] if onesided and inverse else [out.real, out.imag]
+        return [np.stack(parts, -1).astype(x.dtype)]
+
+    def row(name, length, parts=2, inverse=0, onesided=0, kind=np.float32, resized=None, **more):
+        bins = length // 2 + 1 if onesided and inverse else length
+        x = rng.standard_normal((3, bins, parts)).astype(kind)
+        inputs = (x, np.array(resized, np.int64)) if resized else (x,)
+        reference = lambda v, *_: dft(v, resized or length, inverse, onesided)
+        return Row(name, "DFT", inputs, {"inverse": inverse, "onesided": onesided, "axis": 1}, domain="", reference=reference,
+                   atol=2e-5 * length**0.5 if kind == np.float32 else 1e-12 * length, rtol=1e-4 if kind == np.float32 else 1e-11, **more)
+
+    for length in (1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 49, 60, 121, 210, 509, 521, 1000, 1024, 1042, 2187, 4096):
+        yield row(f"complex_{length}", length)
+        if length not in (1, 2, 15, 60, 521, 1024):
+            continue
+        yield row(f"real_{length}", length, parts=1, kind=np.float64)
+        yield row(f"half_{length}", length, parts=1, onesided=1)
+        yield row(f"inverse_{length}", length, inverse=1, kind=np.float64)
+        if length % 2 == 0:
+            yield row(f"half_inverse_{length}", length, inverse=1, onesided=1)
+    for resized in (9, 25):
+        yield row(f"resized_{resized}", 16, resized=resized, constants=(1,))
+        yield row(f"resized_in_the_run_{resized}", 16, resized=resized)
+    yield row("free", 30, free={0: {1: "length"}}, kind=np.float64)
+    yield row("free_half", 30, parts=1, onesided=1, free={0: {0: "signals", 1: "length"}})
+    yield row("free_half_inverse", 30, inverse=1, onesided=1, free={0: {1: "bins"}})
+
+
+def _regions(rng):
+    x = _floats(rng, 2, 3, 9, 7)
+    corners = np.sort(rng.random((5, 2, 2)) * 10 - 1, axis=1).reshape(5, 4).astype(np.float32)
+    corners[4] = [3, 3, 3, 2]  # of no size
+    images = np.array([0, 1, 1, 0, 1], np.int64)
+    for mode in ("avg", "max"):
+        for transform in ("half_pixel", "output_half_pixel"):
+            yield Row(f"adaptive_{mode}_{transform}", "RoiAlign", (x, corners, images), {"mode": mode, "coordinate_transformation_mode": transform,
+                      "output_height": 2, "output_width": 3, "spatial_scale": 0.9}, domain="", free={0: {2: "h", 3: "w"}, 1: {0: "regions"}, 2: {0: "regions"}})
+    pooled = np.concatenate([images[:, None], np.round(corners * 1.4)], axis=1).astype(np.float32)
+    pooled[3] = [0, 20, 20, 25, 25]  # outside
+    for scale in (1.0, 0.6):
+        yield Row(f"scaled_{scale}", "MaxRoiPool", (x, pooled), {"pooled_shape": [2, 3], "spatial_scale": scale}, domain="",
+                  free={0: {2: "h", 3: "w"}, 1: {0: "regions"}})
+
+
+def _mixed(rng):
+    """Inputs of several types, where a schema allows them."""
+    def attend(q, k, v):
+        scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return [(weights / weights.sum(-1, keepdims=True) @ v.astype(np.float64)).astype(q.dtype)]
+
+    def normalize(x, scale):
+        wide = x.astype(np.float64)
+        y = (wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5)).astype(x.dtype)
+        return [(y.astype(np.float64) * scale).astype(x.dtype)]
+
+    q, k, v = _floats(rng, 2, 3, 5, 8), _floats(rng, 2, 3, 7, 8), _floats(rng, 2, 3, 7, 4)
+    for first, second in ((np.float32, np.float16), (np.float16, np.float32), (np.float32, np.float64)):
+        more = {"domain": "", "opset": 23, "rtol": 4e-3, "atol": 2e-3}
+        name = f"{np.dtype(first)}_{np.dtype(second)}"
+        yield Row(name, "Attention", (q.astype(first), k.astype(first), v.astype(second)), reference=attend, **more)
+        yield Row(name, "RMSNormalization", (q.astype(first), _floats(rng, 8).astype(second)), reference=normalize, **more)
+    image = np.arange(20).reshape(4, 5).astype(str).astype(object)
+    grid = (rng.random((1, 3, 2, 2)) * 2 - 1).astype(np.float32)
+    nearest = lambda x, g: [x[:, :, np.rint(((g[0, ..., 1] + 1) * 4 - 1) / 2).clip(0, 3).astype(int), np.rint(((g[0, ..., 0] + 1) * 5 - 1) / 2).clip(0, 4).astype(int)]]
+    yield Row("strings", "GridSample", (image[None, None], grid), {"mode": "nearest", "padding_mode": "border"}, domain="", opset=22, reference=nearest)
+    for name, size in (("crops", [3, 2]), ("pads", [6, 9]), ("both", [2, 8])):
+        def center(x, *_, size=size):
+            at = [(a - b) // 2 if a >= b else -((b - a) // 2) for a, b in zip(x.shape, size)]
+            spots = [[i + o for i in range(s)] for s, o in zip(size, at)]
+            return [np.array([[x[r, c] if 0 <= r < x.shape[0] and 0 <= c < x.shape[1] else 0 for c in spots[1]] for r in spots[0]], x.dtype)]
+        for where, given in (("constant", (1,)), ("run", ())):
+            yield Row(f"{name}_{where}", "CenterCropPad", (_floats(rng, 4, 5), np.array(size, np.int32)), domain="", opset=18, reference=center, constants=given)
+
+
 def rows():
     """All of them, the same in each run."""
-    for number, family in enumerate((_attention, _multi_head, _grouped, _rotary, _normalisations, _fused, _quantised, _trees, _classical)):
+    for number, family in enumerate((_attention, _multi_head, _grouped, _rotary, _normalisations, _fused, _quantised, _trees, _classical, _transforms,
+                                    _regions, _mixed)):
         yield from family(np.random.default_rng(number))

@@ -133,6 +133,22 @@ class Calls(ModelTest):
                 self.assertEqual(y.dtype, numpy_type)
                 np.testing.assert_array_equal(y.astype(np.float32), x.T.astype(np.float32))
 
+    def test_floats_of_six_bits(self):
+        for name in ("float6_e2m3fn", "float6_e3m2fn"):
+            with self.subTest(name):
+                numpy_type = np.dtype(getattr(ml_dtypes, name))
+                kind = helper.np_dtype_to_tensor_dtype(numpy_type)
+                nodes = [helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT), helper.make_node("Mul", ["wide", "factor"], ["more"]),
+                         helper.make_node("Cast", ["more"], ["y"], to=kind), helper.make_node("Cast", ["w"], ["z"], to=TensorProto.FLOAT)]
+                every = np.arange(64, dtype=np.uint8).view(numpy_type)
+                x = np.concatenate([every, every[:7]])  # 71: the last byte is part filled
+                loaded = ptc.load(self.compile(model(nodes, [value("x", ["n"], kind)], [value("y", ["n"], kind), value("z", [71])],
+                                                     {"factor": np.float32(1.3), "w": x}, opset=28), "--dim", "n=0..100", name=name))
+                got = loaded(x)
+                want = (x.astype(np.float32) * np.float32(1.3)).astype(numpy_type)
+                self.assertEqual(got["y"].tobytes(), want.tobytes())
+                np.testing.assert_array_equal(got["z"], x.astype(np.float32))
+
     def test_half_and_bool(self):
         equal = model([helper.make_node("Equal", ["x", "y"], ["z"])],
                       [value("x", [7], TensorProto.FLOAT16), value("y", [7], TensorProto.FLOAT16)],

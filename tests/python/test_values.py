@@ -110,3 +110,43 @@ class Values(ModelTest):
         self.assertEqual((got["y"].item(), got["z"].tolist()), (True, [1, 2]))
         got = loaded(None)
         self.assertEqual((got["y"].item(), got["z"]), (False, None))
+
+    def test_complex_numbers_move(self):
+        kinds = ((TensorProto.COMPLEX64, np.complex64), (TensorProto.COMPLEX128, np.complex128))
+        for kind, numpy_type in kinds:
+            with self.subTest(numpy_type.__name__):
+                branch = lambda name, operator: helper.make_graph([helper.make_node(operator, ["s"], [name])], name, [], [value(name, ["r", "c"], kind)])
+                nodes = [helper.make_node("SequenceConstruct", ["x", "w"], ["all"]),
+                         helper.make_node("SequenceAt", ["all", "i"], ["s"]),
+                         helper.make_node("If", ["flag"], ["b"], then_branch=branch("t", "Identity"), else_branch=branch("e", "Transpose")),
+                         helper.make_node("Where", ["flag", "b", "w"], ["y"])]
+                w = (np.arange(9) - 4j).reshape(3, 3).astype(numpy_type)
+                loaded = self.load(nodes, [value("x", ["n", "n"], kind), value("i", [], TensorProto.INT64), value("flag", [], TensorProto.BOOL)],
+                                   [value("y", ["r", "c"], kind), sequence("all", [None, None], kind)], "--dim", "n=3", weights={"w": w})
+                x = np.empty((3, 3), numpy_type)
+                x.real, x.imag = np.arange(9).reshape(3, 3), np.array([np.nan, np.inf, -0.0])
+                for i in (0, 1):
+                    for flag in (True, False):
+                        got = loaded(x, np.array(i), np.array(flag))
+                        want = (x, w)[i] if flag else w
+                        self.assertEqual(got["y"].dtype, numpy_type)
+                        self.assertEqual(got["y"].tobytes(), want.tobytes())
+                        self.assertEqual([item.tobytes() for item in got["all"]], [x.tobytes(), w.tobytes()])
+                self.assertEqual(loaded.inputs[0].dtype, np.dtype(numpy_type).name)
+
+    def test_complex_numbers_that_are_not_moved_alone(self):
+        x = np.array([2 - 1j, 0, 1 + 3j, complex(0, -0.0), 1 + 2j, 2 - 1j, 1 + 3j])
+        for kind, numpy_type in ((TensorProto.COMPLEX64, np.complex64), (TensorProto.COMPLEX128, np.complex128)):
+            with self.subTest(numpy_type.__name__):
+                nodes = [helper.make_node("NonZero", ["x"], ["where"]), helper.make_node("Unique", ["x"], ["unique", "first", "inverse", "counts"]),
+                         helper.make_node("ScatterElements", ["x", "i", "u"], ["sums"], reduction="add")]
+                loaded = self.load(nodes, [value("x", [7], kind), value("i", [3], TensorProto.INT64), value("u", [3], kind)],
+                                   [value("where", [1, None], TensorProto.INT64), value("unique", [None], kind), value("first", [None], TensorProto.INT64),
+                                    value("inverse", [None], TensorProto.INT64), value("counts", [None], TensorProto.INT64), value("sums", [7], kind)])
+                given, i, u = x.astype(numpy_type), np.array([1, 1, 4]), np.array([1j, 2, -1 - 1j], numpy_type)
+                got = loaded(given, i, u)
+                unique, first, inverse, counts = np.unique(given, True, True, True)
+                sums = given.copy()
+                np.add.at(sums, i, u)
+                for name, want in (("where", np.nonzero(given)[0][None]), ("unique", unique), ("first", first), ("inverse", inverse), ("counts", counts), ("sums", sums)):
+                    np.testing.assert_array_equal(got[name], want, name)

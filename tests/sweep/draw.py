@@ -14,12 +14,14 @@ _NAMED = {
     "float8e8m0": ml_dtypes.float8_e8m0fnu, "float4e2m1": ml_dtypes.float4_e2m1fn,
     "int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4, "int2": ml_dtypes.int2, "uint2": ml_dtypes.uint2,
 }
+_MOVED = {"complex64": np.complex64, "complex128": np.complex128, "float6e2m3": ml_dtypes.float6_e2m3fn, "float6e3m2": ml_dtypes.float6_e3m2fn}
 for _kind in ("int", "uint"):
     for _bits in (8, 16, 32, 64):
         _NAMED[f"{_kind}{_bits}"] = np.dtype(f"{_kind}{_bits}").type
 STRING = np.dtype(object)
 TYPES = {name: np.dtype(kind) for name, kind in _NAMED.items()} | {"string": STRING}
-NAMES = {kind: name for name, kind in TYPES.items()}
+MOVED = {name: np.dtype(kind) for name, kind in _MOVED.items()}  # what few operators take but those that move elements
+NAMES = {kind: name for name, kind in (TYPES | MOVED).items()}
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33)
 
 
@@ -57,6 +59,7 @@ class Draw:
 
     def __init__(self, seed, number, operator, domain, opset):
         self.rng = np.random.default_rng([seed, number])
+        self.moved = np.random.default_rng([seed, number, 1])
         self.operator, self.domain, self.opset = operator, domain, opset
         self.version = opset_in(domain, opset)
         self.schema = onnx.defs.get_schema(operator, self.version, domain) if domain != MS else None
@@ -80,17 +83,21 @@ class Draw:
 
     # ---- types ----
 
+    def allowed(self, parameter):
+        return next(c.allowed_type_strs for c in self.schema.type_constraints if c.type_param_str == parameter)
+
     def types(self, parameter):
         """Names of the element types that the schema allows for a type parameter."""
-        allowed = next(c.allowed_type_strs for c in self.schema.type_constraints if c.type_param_str == parameter)
-        names = [text[7:-1] for text in allowed if text.startswith("tensor(")]
+        names = [text[7:-1] for text in self.allowed(parameter) if text.startswith("tensor(")]
         return sorted(name for name in names if name in TYPES)
 
     def type(self, parameter="T", among=None):
         names = [name for name in self.types(parameter) if among is None or name in among]
-        if "float" in names and self.often(0.25):
-            return TYPES["float"]
-        return TYPES[self.choice(names)]
+        name = "float" if "float" in names and self.often(0.25) else self.choice(names)
+        moved = [other for other in MOVED if among is None and f"tensor({other})" in self.allowed(parameter)]
+        if moved and self.moved.random() < 0.15:  # of a generator of its own: all other cases are as without these types
+            return MOVED[moved[int(self.moved.integers(len(moved)))]]
+        return TYPES[name]
 
     # ---- shapes ----
 
@@ -136,6 +143,9 @@ class Draw:
             return self.rng.random(shape) < 0.5
         if is_string(dtype):
             return np.array([self.word() for _ in range(int(np.prod(shape)))], STRING).reshape(shape)
+        if dtype.kind == "c":
+            parts = self._floats(np.dtype(f"f{dtype.itemsize // 2}"), (*shape, 2), kind)
+            return np.ascontiguousarray(parts).view(dtype).reshape(shape)
         return self._integers(dtype, shape, kind) if is_integer(dtype) else self._floats(dtype, shape, kind)
 
     def _integers(self, dtype, shape, kind):
@@ -160,7 +170,7 @@ class Draw:
         if kind == "wild":
             exponents = self.rng.uniform(int(limits.minexp), int(limits.maxexp) - 1, shape)
             values = np.where(self.rng.random(shape) < 0.3, np.sign(values) * np.exp2(exponents), values)
-        if kind in ("wild", "special") and NAMES[dtype] not in ("float8e8m0", "float4e2m1"):
+        if kind in ("wild", "special") and NAMES[dtype] not in ("float8e8m0", "float4e2m1", "float6e2m3", "float6e3m2"):
             tiny = float(limits.smallest_subnormal)
             points = [0.0, -0.0, tiny, -tiny, 5 * tiny, float(limits.tiny), 1.0, -1.0, 0.5, -0.5, 1.5, 2.5]
             points += [np.nan] * 2 + ([np.inf, -np.inf] if np.isinf(np.array(np.inf).astype(dtype).astype(np.float64)) else [])

@@ -263,6 +263,8 @@ def roi_align(d):
     x = d.values(kind, [2, d.integer(1, 3), d.integer(4, 9), d.integer(4, 9)], "tame")
     corners = np.sort(d.rng.random((3, 2, 2)) * 9, axis=1).reshape(3, 4).astype(kind)
     attributes = {"output_height": d.integer(1, 3), "output_width": d.integer(1, 3), "sampling_ratio": d.integer(1, 3), "mode": "avg"}
+    if d.moved.random() < 0.3:
+        attributes["sampling_ratio"] = 0
     if d.opset >= 16:
         attributes["coordinate_transformation_mode"] = d.choice(["half_pixel", "output_half_pixel"])
     largest = lambda v, *_: 16 * float(np.abs(v.astype(np.float64)).max(initial=1))

@@ -31,27 +31,27 @@ HEAD = """# Operators, versions, element types
 
 Written by `tests/table/run.py --update` from `ptc ops --json`, and checked by `tests/table`: each type of each operator is compiled. Versions are those at which
 an operator changed; a model's opset means the newest that is not above it. Types are those of the first input in the newest version; `ptc ops NAME --types` has
-those of the others. `all` are all element types of ONNX but {missing}. Targets: {targets}.
+those of the others. `all` are all element types of ONNX (missing: {missing}).
+
+Everything is compiled for the CPU. Column `cuda`: `yes` where every program with the operator is compiled for a CUDA device; `but` types
+where those are refused; `no` where all are. A program with values in the host's memory (strings, sequences, optional values, maps), or with an
+operator that calls the runtime there, is refused as a whole: nothing falls back to the host but control flow and the sizes that a run finds,
+which the program on the host side decides, whatever the target.
 
 The last column is the largest error that `tests/sweep` has seen of a type, in units in the last place, against the specification
 or another implementation, as [its README](../sweep/README.md) says: of sums and of results near 0 that is many units, and their rows are judged
 by what the terms add up to. Types without one were exact, or have not been drawn.
 
-| operator | versions | types | largest error, ulp |
-|---|---|---|---|
+| operator | versions | types | cuda | largest error, ulp |
+|---|---|---|---|---|
 """
 ULPS = re.compile(r"^\| `([\w.]+)` \|.*\| ([^|]*) \|$", re.M)
-# Whose attributes, or other inputs, say the types: one of them cannot vary alone.
-TIED = {"LabelEncoder", "If", "Loop", "Scan", "SequenceMap", "BitCast", "SequenceInsert"}
-# Where a schema allows more than compiles: operator and constraint. It may only get shorter.
-GAPS = {
-    ("ai.onnx", "Attention", "T1"): "Q and K of another type than V",
-    ("ai.onnx", "Attention", "T2"): "V of another type than Q and K",
-    ("ai.onnx", "CenterCropPad", "Tind"): "a shape of type int32",
-    ("ai.onnx", "GridSample", "T1"): "strings",
-    ("ai.onnx", "RMSNormalization", "T"): "X of another type than the scale",
-    ("ai.onnx", "RMSNormalization", "V"): "a scale of another type than X",
+# What of ONNX has no row here, and why.
+ABSENT = {
+    "ai.onnx.ImageDecoder": "compressed images: decode them before the model",
+    "ai.onnx.preview.training.Gradient": "training",
 }
+HOST = re.compile(r"seq\(|optional\(|map\(|tensor\(string\)")  # values that live in the host's memory
 STOPPED = ("PTC0305", "PTC0309", "PTC0408")  # a value that decides a shape
 
 
@@ -103,13 +103,11 @@ def round_up(ulp):
     return round(-(-ulp // scale) * scale, 1)
 
 
-def table(listed, ulps):
+def table(listed, ulps, devices):
     every = {short(t) for op in listed["operators"] for v in op["versions"] for ts in v["types"].values() for t in ts
              if t.startswith("tensor(")}
     known = {name.lower().replace("_", "") for name in onnx.TensorProto.DataType.keys()} - {"undefined"}
     missing = ", ".join(sorted(known - every)) or "none"
-    targets = "; ".join(f"`{t['name']}`" + (f" without {', '.join(t['without_types'])}" if t["without_types"] else "")
-                        for t in listed["targets"])
     rows = []
     for op in listed["operators"]:
         name, versions = full_name(op), op["versions"]
@@ -117,9 +115,9 @@ def table(listed, ulps):
         shown = "all" if set(types) == every else ", ".join(types) or ("tried" if not versions else "no input")
         cell = ", ".join(f"{type_} {ulp:g}" for (other, type_), ulp in sorted(ulps.items()) if other == name)
         numbers = ", ".join(str(v["since"]) for v in versions) or f"from {op['oldest_version']}"
-        rows.append(f"| `{name}` | {numbers} | {shown} | {cell} |\n")
-    gaps = "".join(f"- `{name}`, `{constraint}`: {what}\n" for (_, name, constraint), what in GAPS.items())
-    return HEAD.format(missing=missing, targets=targets) + "".join(rows) + "\nWhat schemas allow and ptc refuses:\n\n" + gaps
+        rows.append(f"| `{name}` | {numbers} | {shown} | {devices.get(name, 'not tried')} | {cell} |\n")
+    absent = "".join(f"- `{name.removeprefix('ai.onnx.')}`: {why}\n" for name, why in ABSENT.items())
+    return HEAD.format(missing=missing) + "".join(rows) + "\nWhat ONNX has and ptc refuses:\n\n" + absent
 
 
 def checked(ptc, model, folder, *flags):
@@ -133,12 +131,8 @@ def checked(ptc, model, folder, *flags):
     return {node["name"]: node for node in answer["nodes"]}, done.stderr
 
 
-def probe(ptc, build, pattern, elements, *flags):
+def probe(ptc, made, *flags):
     """{key of a variant: None or why it does not compile}."""
-    cases = suite.load(build / "tests" / "conformance")
-    made = [variant for model, schema, arrays in nodes.single_nodes(cases, suite.read)
-            if re.search(pattern, schema.name) and schema.name not in TIED
-            for variant in nodes.variants(model, schema, arrays) if nodes.element_of(variant.type) in elements]
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for model, names in nodes.joined(made):
@@ -152,26 +146,123 @@ def probe(ptc, build, pattern, elements, *flags):
     return results
 
 
+def variants_of(build, pattern, elements):
+    """A node of each operator that ONNX tests, in each type that its schema allows and ptc knows."""
+    cases = suite.load(build / "tests" / "conformance")
+    tested = (variant for model, schema, arrays in nodes.single_nodes(cases, suite.read) if schema.name not in nodes.TIED
+              for variant in nodes.variants(model, schema, arrays))
+    return [v for v in [*tested, *nodes.tied_variants()] if re.search(pattern, v.op) and nodes.element_of(v.type) in elements]
+
+
+def type_text(proto):
+    """What HOST looks for."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return f"tensor({nodes.NAMES.get(proto.tensor_type.elem_type, '')})"
+    return {"sequence_type": "seq(", "optional_type": "optional(", "map_type": "map("}.get(kind, "")
+
+
+def on_device(ptc, variants, refused):
+    """{operator: "yes", "but T" or "no"} for CUDA. A program with such values, or with functions of the runtime, is refused as a whole, at
+    the first node that has one: that node is taken out, and the others are tried again."""
+    of_host = lambda v: any(HOST.search(type_text(value.type)) for value in [*v.model.graph.input, *v.model.graph.output])
+    left, states = [v for v in variants if not refused[v.key] and not of_host(v)], defaultdict(dict)
+    for variant in variants:
+        if not refused[variant.key]:
+            states[full_key(variant)][short(variant.type)] = False
+    def settle(members, folder):
+        """Notes which of them are compiled."""
+        if not members:
+            return
+        (model, names), = nodes.joined(members)
+        found, _ = checked(ptc, model, folder, "--target=cuda")
+        stopped = {names[name].key for name in names if found[name]["state"] in ("refused", "behind")}
+        rest = [v for v in members if v.key not in stopped]
+        if stopped:
+            return settle(rest, folder)
+        if any(found[name]["state"] != "supported" for name in names):  # not about one node: which, halves tell
+            if len(members) > 1:
+                settle(members[::2], folder)
+                settle(members[1::2], folder)
+            return
+        for variant in members:
+            states[full_key(variant)][short(variant.type)] = True
+
+    with tempfile.TemporaryDirectory() as folder:
+        for _, names in list(nodes.joined(left)):
+            settle(list(names.values()), Path(folder))
+    return {name: describe_device(types) for name, types in states.items()}
+
+
+def full_key(variant):
+    return f"{variant.domain}.{variant.op}" if variant.domain else variant.op
+
+
+def describe_device(types):
+    """Types that one constraint has and another lacks are not told apart: what some input cannot be counts."""
+    without = sorted(type_ for type_, runs in types.items() if not runs)
+    kinds = {"seq" if t.startswith("seq") else "optional" if t.startswith("optional") else t for t in without}
+    return "yes" if not without else "no" if len(without) == len(types) else "but " + ", ".join(sorted(kinds))
+
+
+def contributed(ptc, build, listed, known):
+    """The same of operators that ONNX does not test: a model of tests/conformance each."""
+    import contrib  # needs onnxruntime, and writes its models
+    states = {}
+    for op in listed["operators"]:  # all of whose inputs of the first kind are of the host
+        types = first_types(op["versions"][-1]) if op["versions"] else []
+        if types and full_name(op) not in known and all(HOST.search(t) or t == "string" for t in types):
+            states[full_name(op)] = "no"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in nodes.plain_models():
+            onnx.save(model, Path(folder) / "plain.onnx")
+            done = subprocess.run([ptc, "check", Path(folder) / "plain.onnx", "--target=cuda", "-q"], capture_output=True, text=True)
+            states[name] = "yes" if done.returncode == 0 else "no"
+    for case in contrib.load(str(ptc), build / "tests" / "conformance"):
+        node = onnx.load(case.model).graph.node[0]
+        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        if name not in known and states.get(name) != "yes":  # one may be refused for sizes that it leaves open
+            done = subprocess.run([ptc, "check", case.model, "--target=cuda", "-q"], capture_output=True, text=True)
+            states[name] = "yes" if done.returncode == 0 else "no"
+    return states
+
+
 def listed_types(listed):
     return {(op["domain"], op["name"], version["since"], constraint): set(types)
             for op in listed["operators"] for version in op["versions"] for constraint, types in version["types"].items()}
 
 
-def deviations(listed, results, is_whole):
-    types, met = listed_types(listed), set()
+def deviations(listed, results):
+    types = listed_types(listed)
     for key, reason in sorted(results.items()):
         *place, type_ = key
         is_listed = type_ in types.get(tuple(place), ())
         stopped = reason and reason.startswith(STOPPED)
-        gap = (place[0], place[1], place[3])
-        if is_listed and reason and not stopped and gap in GAPS:
-            met.add(gap)
-        elif is_listed and reason and not stopped:
+        if is_listed and reason and not stopped:
             yield f"{'/'.join(map(str, key))}: listed, but {reason}"
         elif not is_listed and not reason:
             yield f"{'/'.join(map(str, key))}: compiles, but is not listed"
-    if is_whole:
-        yield from (f"{'/'.join(gap)}: compiles; take it out of GAPS" for gap in GAPS if gap not in met)
+
+
+def absentees(listed):
+    """Operators of ONNX's schemas that are not listed, but for those that stand in ABSENT; and types."""
+    versions = {full_name(op) if op["domain"] != "ai.onnx" else f"ai.onnx.{op['name']}": {v["since"]: v for v in op["versions"]} for op in listed["operators"]}
+    histories = defaultdict(list)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        histories[f"{schema.domain or 'ai.onnx'}.{schema.name}"].append(schema)
+    for name, history in sorted(histories.items()):
+        history.sort(key=lambda schema: schema.since_version)
+        for schema, following in zip(history, [*history[1:], None]):
+            is_old = name.startswith("ai.onnx.") and not schema.domain and following and following.since_version <= 7
+            if is_old or schema.deprecated or name in ABSENT:
+                continue
+            if schema.since_version not in versions.get(name, {}):
+                yield f"{name}, version {schema.since_version}: neither listed nor in ABSENT"
+                continue
+            have = versions[name][schema.since_version]["types"]
+            for constraint in schema.type_constraints:
+                if missing := set(constraint.allowed_type_strs) - set(have.get(constraint.type_param_str, ())):
+                    yield f"{name}, version {schema.since_version}, {constraint.type_param_str}: {', '.join(sorted(missing))} not listed"
 
 
 def main():
@@ -188,18 +279,22 @@ def main():
     listed = operators(ptc)
     text = TABLE.read_text() if TABLE.exists() else ""
     ulps, seen = read_ulps(text), seen_ulps(build)
-    failures = []
+    elements = {nodes.element_of(t) for op in listed["operators"] for v in op["versions"] for ts in v["types"].values() for t in ts}
+    variants = variants_of(build, args.filter, elements)
+    results = probe(ptc, variants)
+    devices = on_device(ptc, variants, results)
+    if not args.filter:
+        devices |= contributed(ptc, build, listed, devices)
+        devices |= {name: "no" for name in ("Optional", "SequenceEmpty", "SequenceConstruct")}  # whose results are values of the host
+    failures = [*deviations(listed, results), *absentees(listed)]
     if args.update:  # nothing else decides what is written: the same table from the same run
         ulps |= {key: max(ulp, ulps.get(key, 0)) for key, ulp in seen.items()}
-        TABLE.write_text(table(listed, ulps))
+        TABLE.write_text(table(listed, ulps, devices))
     elif not args.filter:
-        if text != table(listed, ulps):
+        if text != table(listed, ulps, devices):
             failures.append("SUPPORT.md is not what ptc says: tests/table/run.py --update")
         failures += [f"{name}, {type_}: an error of {ulp:g} ulp; the table says {ulps[name, type_]:g}"
                      for (name, type_), ulp in sorted(seen.items()) if ulp > ulps.get((name, type_), float("inf"))]
-    elements = {nodes.element_of(t) for op in listed["operators"] for v in op["versions"] for ts in v["types"].values() for t in ts}
-    results = probe(ptc, build, args.filter, elements)
-    failures += deviations(listed, results, not args.filter)
     if args.verbose:
         for key, reason in sorted(results.items()):
             print("/".join(map(str, key)), reason or "ok")

@@ -74,6 +74,8 @@ enum {
   PTC_FLOAT8_E5M2 = 12,
   PTC_FLOAT8_E5M2FNUZ = 13,
   PTC_FLOAT8_E8M0FNU = 14,
+  PTC_FLOAT6_E2M3FN = 15,
+  PTC_FLOAT6_E3M2FN = 16,
   PTC_FLOAT4_E2M1FN = 17,
   /* Not of DLPack: elements that hold addresses. 128 bits each. */
   PTC_STRING = 200,  /* ptc_string */
@@ -241,14 +243,23 @@ typedef struct ptc_symbol {
   int64_t hint;
 } ptc_symbol;
 
+/* What a value is to the source model. */
+enum {
+  PTC_PLAIN = 0,    /* an input or output of its own */
+  PTC_OPTIONAL = 1, /* a sequence that stands for a value which may be absent: it has at most one tensor */
+  PTC_MAP_KEYS = 2, /* of the map NAME, `name` being "NAME.keys": [n], each key once */
+  PTC_MAP_VALUES =
+      3 /* of the map NAME, `name` being "NAME.values": [n]; of a list of maps with these keys: [maps, n] */
+};
+
 typedef struct ptc_value {
   const char *name;   /* as in the source model */
   const char *c_name; /* as in the header: parameters and dims */
   ptc_dtype dtype;
   int32_t rank;
   const ptc_dim *dims;
-  int32_t alias;    /* index of the output (input) that shares this input's (output's) buffer, or -1 */
-  int32_t optional; /* of a sequence: 1 if it stands for a value that may be absent, and has at most one tensor */
+  int32_t alias; /* index of the output (input) that shares this input's (output's) buffer, or -1 */
+  int32_t role;  /* PTC_PLAIN, ... */
   /* Of a sequence: what its tensors are, without names. An extent that is not the same in all of them is -1, as its
    * symbol is; a rank of -1: nor is the rank. Otherwise NULL. */
   const struct ptc_value *element;

@@ -59,6 +59,7 @@ class Value:
     _found: bool = False  # its shape is known only when the model has run
     element: "Value | None" = None
     optional: bool = False
+    _map: str | None = None  # of the two values of a map: "keys" or "values"
 
 
 _SPAN_KINDS = ("run", "launch", "piece")
@@ -116,7 +117,8 @@ def _value(raw):
     found = any(d.flags & _abi.DIM_FOUND for d in raw.dims[: max(raw.rank, 0)])
     element = _value(raw.element.contents) if raw.element else None
     name, c_name = raw.name.decode(), raw.c_name.decode()
-    return Value(name, _dtypes.name_of(*kind), dims, c_name, alias, kind, found, element, bool(raw.optional))
+    part = {_abi.MAP_KEYS: "keys", _abi.MAP_VALUES: "values"}.get(raw.role)
+    return Value(name, _dtypes.name_of(*kind), dims, c_name, alias, kind, found, element, raw.role == _abi.OPTIONAL, part)
 
 
 def _symbol(raw):
@@ -177,9 +179,16 @@ class Function:
         return f"{self.name}({values(self.inputs)}) -> ({values(self.outputs)})"
 
     def _arguments(self, args, kwargs):
-        if len(args) > len(self.inputs):
-            raise TypeError(f"'{self.name}' takes {len(self.inputs)} inputs, {len(args)} were given")
-        given = {value.name: array for value, array in zip(self.inputs, args)}
+        groups = _values.grouped(self.inputs)
+        if len(args) > len(groups):
+            raise TypeError(f"'{self.name}' takes {len(groups)} inputs, {len(args)} were given")
+        arguments = dict(zip(groups, args))
+        for name in [name for name in kwargs if name in groups]:
+            if name in arguments:
+                raise TypeError(f"input '{name}' was given twice")
+            arguments[name] = kwargs.pop(name)
+        given = {part.name: array for name, argument in arguments.items()
+                 for part, array in _values.map_in(name, groups[name], argument)}
         names = {value.c_name: value.name for value in self.inputs} | {value.name: value.name for value in self.inputs}
         for key, array in kwargs.items():
             if key not in names:
@@ -251,7 +260,8 @@ class Function:
             out = _tensors(outputs)
             self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, None))
             # While the context is ours: strings and sequences lie in it.
-            return {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
+            results = {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
+            return _values.maps_out(self.outputs, results)
 
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
@@ -276,7 +286,7 @@ class Function:
             self._check(ctx, table.run(ctx, index, tensors, out, None, None))
             for value, *pair in late:
                 results[value.name] = self._result(value, *pair)
-            return results
+            return _values.maps_out(self.outputs, results)
 
         return run
 

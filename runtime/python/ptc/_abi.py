@@ -7,6 +7,7 @@ OK = 0
 NO_SIZE = c.c_size_t(-1).value
 CPU = 1
 DIM_FOUND = 1
+OPTIONAL, MAP_KEYS, MAP_VALUES = 1, 2, 3
 
 STATUS = {
     1: "invalid argument",
@@ -140,7 +141,7 @@ Value._fields_ = [
     ("rank", c.c_int32),
     ("dims", c.POINTER(Dim)),
     ("alias", c.c_int32),
-    ("optional", c.c_int32),
+    ("role", c.c_int32),
     ("element", c.POINTER(Value)),
 ]
 

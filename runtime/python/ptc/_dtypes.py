@@ -21,6 +21,8 @@ _SMALL = {
     (12, 8): "float8_e5m2",
     (13, 8): "float8_e5m2fnuz",
     (14, 8): "float8_e8m0fnu",
+    (15, 6): "float6_e2m3fn",
+    (16, 6): "float6_e3m2fn",
     (17, 4): "float4_e2m1fn",
     (INT, 4): "int4",
     (UINT, 4): "uint4",
@@ -57,17 +59,16 @@ def accepts(code, bits, dtype):
 
 
 def pack(array, bits):
-    """The array's elements with `bits` (2 or 4) each, first element in the low bits."""
-    codes = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    per_byte = 8 // bits
-    codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
-    return np.bitwise_or.reduce(codes << (bits * np.arange(per_byte, dtype=np.uint8)), axis=1).astype(np.uint8)
+    """The array's elements with `bits` (2, 4 or 6) each in one stream of bits, the first element in the low ones."""
+    codes = array.reshape(-1).view(np.uint8)
+    stream = np.unpackbits(codes[:, None], axis=1, count=bits, bitorder="little")
+    return np.packbits(stream.reshape(-1), bitorder="little")
 
 
 def unpack(packed, code, bits, shape):
-    per_byte = 8 // bits
-    codes = (packed[:, None] >> (bits * np.arange(per_byte, dtype=np.uint8))) & ((1 << bits) - 1)
-    codes = codes.reshape(-1)[: int(np.prod(shape, dtype=np.int64))].astype(np.uint8)
+    count = int(np.prod(shape, dtype=np.int64))
+    stream = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
+    codes = np.packbits(stream, axis=1, bitorder="little").reshape(-1)
     if code == INT:  # sign bits above the element, as ml_dtypes keeps them
         codes = ((codes ^ (1 << (bits - 1))) - (1 << (bits - 1))).astype(np.uint8)
     return codes.view(numpy_type(code, bits)).reshape(shape)

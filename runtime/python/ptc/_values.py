@@ -1,7 +1,8 @@
-"""Strings and sequences: the ABI's structs and what they are in Python.
+"""Strings, sequences and maps: the ABI's structs and what they are in Python.
 
 A tensor of strings is an array of type object whose elements are str; bytes that are no UTF-8 become surrogate escapes, and
-back. A sequence is a list of arrays. A value that may be absent is None, an array or a list.
+back. A sequence is a list of arrays. A value that may be absent is None, an array or a list. The two values of a map, its keys and its
+values, are one dict, or a list of dicts where a map has several rows of values.
 """
 
 import ctypes as c
@@ -103,3 +104,36 @@ def _item(value, tensor):
     if bits < 8:
         return _dtypes.unpack(memory, code, bits, shape)
     return memory.view(_dtypes.numpy_type(code, bits)).reshape(shape).copy()
+
+
+def grouped(values):
+    """{name: [value]}, and {name: [keys, values]} of maps, under the name that the model has."""
+    groups = {}
+    for value in values:
+        groups.setdefault(value.name.removesuffix(f".{value._map}") if value._map else value.name, []).append(value)
+    return groups
+
+
+def map_in(name, parts, given):
+    """(value, argument) for each of them."""
+    if len(parts) == 1:
+        return [(parts[0], given)]
+    if not isinstance(given, dict):
+        raise TypeError(f"input '{name}' must be a dict")
+    sides = zip(parts, (given.keys(), given.values()))
+    return [(part, np.array(list(side), _dtypes.numpy_type(*part._type))) for part, side in sides]
+
+
+def maps_out(values, results):
+    """The results with dicts in the places of the two values of each map."""
+    if not any(value._map for value in values):
+        return results
+    joined = {}
+    for name, parts in grouped(values).items():
+        keys, *rest = (results[part.name] for part in parts)
+        if not rest:
+            joined[name] = keys
+            continue
+        keys, rows = keys.tolist(), rest[0].tolist()
+        joined[name] = [dict(zip(keys, row)) for row in rows] if rest[0].ndim == 2 else dict(zip(keys, rows))
+    return joined

@@ -1,0 +1,24 @@
+//===- Elements.h - what elements and bodies are besides numbers *- C++ -*-===//
+#ifndef PTC_IR_PRIM_ELEMENTS_H
+#define PTC_IR_PRIM_ELEMENTS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace ptc::prim {
+
+/// Complex numbers, which only move: an integer without a sign is the bits of two floats of half its width, the real
+/// part in the low ones.
+inline bool isComplex(mlir::Type elementType) { return elementType.isSignlessInteger() && !elementType.isInteger(1); }
+
+/// On a `prim.mul` of floats, and on the operation in its scalar body: the product is rounded, under every --fp, before
+/// a sum takes it.
+inline constexpr llvm::StringLiteral roundedAttr = "prim.rounded";
+
+/// On functions: a list of names. Of a map NAME of the source model, the keys are the argument or result NAME.keys and
+/// the values NAME.values.
+inline constexpr llvm::StringLiteral mapsAttr = "prim.maps";
+inline constexpr llvm::StringLiteral mapKeysSuffix = ".keys", mapValuesSuffix = ".values";
+
+} // namespace ptc::prim
+
+#endif // PTC_IR_PRIM_ELEMENTS_H
