@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/RegionSymbols.h"
 #include "lowering/decomp/Sequences.h"
 
 using namespace mlir;
@@ -111,63 +112,6 @@ struct CarriedSize {
   Expr initial, next;
   Expr most;   // that it can be, over what is known outside; null: nothing bounds it
   Expr symbol; // in the region
-};
-
-/// Where the symbols of a region come from, and what moves out of it.
-class RegionSymbols {
-public:
-  explicit RegionSymbols(Block &block) : block(block) {}
-
-  /// The most that a symbol is said to be by the op that binds it: null if that says nothing; nothing if none does.
-  std::optional<Expr> mostOf(StringRef symbol) const {
-    std::optional<Expr> found;
-    block.walk([&](SymbolBinderOpInterface binder) {
-      binder.forEachBinding([&](StringRef name, Expr most, bool) {
-        if (name == symbol)
-          found = most;
-      });
-    });
-    return found;
-  }
-
-  /// The op that binds the symbol and all that its value is made of, in order, if that is the same in all rounds:
-  /// `isOutside` says which symbols are known in front of the loop. Nothing if it is not.
-  std::optional<SmallVector<Operation *>> originOf(StringRef symbol, function_ref<bool(StringRef)> isOutside) const {
-    llvm::SetVector<Operation *> needed;
-    if (!need(symbol, needed))
-      return std::nullopt;
-    for (unsigned i = 0; i < needed.size(); ++i) {
-      Operation *op = needed[i];
-      if (op->getNumRegions() || (!isa<BindOp>(op) && !isMemoryEffectFree(op)))
-        return std::nullopt;
-      bool isFixed = true;
-      walkSymbols(op, [&](StringRef used) {
-        auto bind = dyn_cast<BindOp>(op);
-        isFixed &= isOutside(used) || (bind && bind.getSymbol() == used) || need(used, needed);
-      });
-      for (Value operand : op->getOperands()) {
-        bool isArgument = llvm::is_contained(block.getArguments(), operand);
-        isFixed &= !isArgument;
-        if (Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == &block)
-          needed.insert(maker);
-      }
-      if (!isFixed)
-        return std::nullopt;
-    }
-    SmallVector<Operation *> ordered = needed.takeVector();
-    llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    return ordered;
-  }
-
-private:
-  bool need(StringRef symbol, llvm::SetVector<Operation *> &needed) const {
-    for (BindOp bind : block.getOps<BindOp>())
-      if (bind.getSymbol() == symbol)
-        return needed.insert(bind), true;
-    return false;
-  }
-
-  Block &block;
 };
 
 /// Imports the body until nothing new is learned of the loop: how its condition counts the rounds, which sizes its
@@ -375,14 +319,12 @@ private:
   }
 
   std::optional<bool> learnSizes() {
+    if (learnItems())
+      return true;
     bool isNew = false;
     size_t before = sizes.size();
     for (auto [i, value] : llvm::enumerate(nextStates)) {
       Value argument = block().getArgument(i);
-      if (learnItems(i, value)) {
-        isNew = true;
-        continue;
-      }
       if (Type joined = argument.getType() == value.getType() ? Type() : joinSequences(n, argument, value)) {
         form.states[i] = convertSequence(n, form.states[i], joined);
         isNew = true;
@@ -405,19 +347,26 @@ private:
     return isNew;
   }
 
-  /// Whether a sequence that begins empty turns out to be of tensors of some type.
-  bool learnItems(unsigned state, Value value) {
-    Value argument = block().getArgument(state);
-    std::optional<Values> initial = knownItems(form.states[state]);
-    if (!initial || !initial->empty() || isOptional(argument) || hasItems[state])
-      return false;
-    TensorType added = itemsAdded(value, argument);
-    hasItems[state] = true; // what differs from it then is joined as any other
-    Type type = added ? Type(sequenceOf(added)) : Type();
-    if (!type || type == argument.getType())
-      return false;
-    form.states[state] = convertSequence(n, form.states[state], type);
-    return true;
+  /// Whether sequences that begin empty turn out to be of tensors of some type.
+  bool learnItems() {
+    Values untyped;
+    SmallVector<unsigned> numbers;
+    for (auto [i, initial] : llvm::enumerate(ArrayRef<Value>(form.states).take_front(nextStates.size()))) {
+      std::optional<Values> items = knownItems(initial);
+      if (!items || !items->empty() || isOptional(initial) || hasItems[i])
+        continue;
+      untyped.push_back(block().getArgument(i));
+      numbers.push_back(i);
+    }
+    bool isNew = false;
+    for (auto [argument, i] : llvm::zip_equal(untyped, numbers))
+      if (TensorType added = itemsAdded(nextStates[i], untyped)) {
+        hasItems[i] = true; // what differs from it then is joined as any other
+        Type type = sequenceOf(added);
+        isNew |= type != argument.getType();
+        form.states[i] = convertSequence(n, form.states[i], type);
+      }
+    return isNew;
   }
 
   /// Whether the dim turns out to be another size than it was taken for.

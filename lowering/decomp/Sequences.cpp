@@ -61,7 +61,7 @@ namespace {
 /// Follows a sequence back to where it begins, through branches and loops.
 class AddedItems {
 public:
-  explicit AddedItems(Value empty) { visited.insert(empty); }
+  explicit AddedItems(ArrayRef<Value> empty) : visited(llvm::from_range, empty) {}
 
   TensorType of(Value sequence) {
     if (visited.contains(sequence))
@@ -101,7 +101,7 @@ private:
 };
 } // namespace
 
-TensorType decomp::itemsAdded(Value sequence, Value empty) { return AddedItems(empty).of(sequence); }
+TensorType decomp::itemsAdded(Value sequence, ArrayRef<Value> empty) { return AddedItems(empty).of(sequence); }
 
 //===----------------------------------------------------------------------===//
 // Making and changing

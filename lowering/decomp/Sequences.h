@@ -33,9 +33,9 @@ Value sequenceLengthOf(PrimBuilder &n, Value sequence);
 Value sequenceItem(PrimBuilder &n, Value sequence, Value position);
 /// The sequence with one tensor more, behind the others.
 Value appendItem(PrimBuilder &n, Value sequence, Value tensor);
-/// The type that the tensors of `sequence` have by what is put into it on the way from `empty`, a sequence of which
-/// nothing is known; null if that is nothing.
-mlir::TensorType itemsAdded(Value sequence, Value empty);
+/// The type that the tensors of `sequence` have by what is put into it on the way from those of `empty`, sequences of
+/// which nothing is known; null if that is nothing.
+mlir::TensorType itemsAdded(Value sequence, llvm::ArrayRef<Value> empty);
 /// What an optional value is, which has to be there when the program comes here.
 Value presentValue(PrimBuilder &n, Value optional);
 inline bool isOptional(Value x) {

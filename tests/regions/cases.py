@@ -301,6 +301,20 @@ CASES = {
           }> (m, go, s0)
           y = ConcatFromSequence <axis = 0> (sq)
         }""", [feed(m=np.int64(m), x=(n,)) for m, n in ((1, 3), (5, 1), (6, 4))]),
+    "two sequences that change places while a loop fills them": (
+        """g (int64 m, float[n] x) => (float[k] y, int64 l) <bool go = {1}> {
+          s0 = SequenceEmpty <dtype = 1> ()
+          s1 = SequenceEmpty <dtype = 1> ()
+          a, b = Loop <body = b (int64 i, bool c, seq(float) p, seq(float) q) => (bool d, seq(float) p2, seq(float) q2) {
+            d = Identity (c)
+            f = Cast <to = 1> (i)
+            e = Add (x, f)
+            p2 = SequenceInsert (q, e)
+            q2 = Identity (p)
+          }> (m, go, s0, s1)
+          y = ConcatFromSequence <axis = 0> (a)
+          l = SequenceLength (b)
+        }""", [feed(m=np.int64(m), x=(n,)) for m, n in ((1, 3), (2, 1), (5, 4))]),
     "a map over a sequence whose body captures a value": (
         """g (float[n, 3] x, float[3] a, int64 m) => (float[n2, 3] y, float[2, 3] z, int64[n3] l) <bool go = {1}, int64[1] first = {0}> {
           s = SequenceConstruct (a, a)
