@@ -88,8 +88,12 @@ void Artefact::addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, co
   entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
   entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
   entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
-  if (hostInputs.device)
-    entry.grid = amountOf(atLaunch(exprOf(kernel.getIterations()), kernel, launch), hints);
+  if (hostInputs.device) {
+    size_t row = size_t(llvm::find(kernels, kernel) - kernels.begin());
+    unsigned blocks = hostInputs.device->kernels.front()[row].blocks; // of the first level, as the block is
+    Expr grid = blocks ? Expr::constant(kernel.getContext(), blocks) : exprOf(kernel.getIterations());
+    entry.grid = amountOf(atLaunch(grid, kernel, launch), hints);
+  }
   entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
 }
 

@@ -110,6 +110,8 @@ std::optional<WgmmaOperand> gpu::analyzeBoxes(loop::ContractionOp op, bool isRhs
   if (inner.stride != 1 || outer.stride <= 0 || !isAligned(outer.stride))
     return std::nullopt;
   int64_t size = isRhs ? tile.n : tile.m;
+  if (!operand.isAlongK && size % WgmmaTile::chunk != 0)
+    return std::nullopt;
   operand.boxes = operand.isAlongK ? 1 : size / WgmmaTile::chunk;
   operand.map = {.buffer = buffer.getArgNumber(), .elementBytes = 2, .offset = offset * 2};
   auto add = [&](const Axis &axis, int64_t box) {
@@ -147,15 +149,24 @@ int64_t gpu::countWgmmaTiles(loop::ContractionOp op, const WgmmaTile &tile) {
          llvm::divideCeil(countOf(dims.n()), tile.n);
 }
 
+// Bytes of a stage that come from L2: rows of a box that do not begin with a line have a part of one more.
+static int64_t countBytes(int64_t rows, const WgmmaOperand &operand) {
+  bool isWhole = (operand.map.strides[1] | operand.map.offset) % MmaTile::depthBytes == 0;
+  return rows * MmaTile::depthBytes * (isWhole ? 1 : 2);
+}
+
 // Fits measured times: a step is the tensor cores' or L2's; a turn of tiles ends with results, which other blocks of
 // the multiprocessor hide in part.
-static double estimate(loop::ContractionOp op, const WgmmaTile &tile) {
+static double estimate(loop::ContractionOp op, const WgmmaTile &tile, const WgmmaOperand &lhs,
+                       const WgmmaOperand &rhs) {
   ContractionDims dims(op);
-  double products = double(tile.m * tile.n * WgmmaTile::k) / 1950 + 60, fromL2 = double(tile.stageBytes()) / 70;
+  double products = double(tile.m * tile.n * WgmmaTile::k) / 1950 + 60;
+  double fromL2 = double(countBytes(tile.m, lhs) + countBytes(tile.n, rhs)) / 70;
   double steps = double(llvm::divideCeil(countOf(dims.k()), WgmmaTile::k));
   double turns = double(llvm::divideCeil(countWgmmaTiles(op, tile), multiprocessors));
   double results = (900 + double(tile.m * tile.n) / 6) * (tile.together > 1 ? 0.5 : 1);
-  return 4200 + double(tile.n) * 8 + turns * steps * std::max(products, fromL2) + (turns - 1) * results;
+  double once = 4200 + double(tile.n) * 8 + (tile.groups() > 1 ? 1000 : 0);
+  return once + turns * steps * std::max(products, fromL2) + (turns - 1) * results;
 }
 
 std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles) {
@@ -163,17 +174,19 @@ std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, do
   std::optional<int64_t> inner = dims.n().empty() ? std::nullopt : dims.n().back().asConstant();
   if (kind == MmaKind::SplitF32 || !inner || *inner % resultsTogether != 0 || countOf(dims.m()) < WgmmaTile::groupRows)
     return std::nullopt;
-  static constexpr int64_t shapes[][4] = {{128, 256, 4, 1}, {128, 128, 6, 1}, {64, 128, 4, 2},
-                                          {64, 128, 8, 1},  {64, 64, 6, 2},   {64, 64, 8, 1}};
+  static constexpr int64_t shapes[][4] = {{128, 256, 4, 1}, {128, 192, 5, 1}, {128, 128, 6, 1}, {128, 96, 7, 1},
+                                          {64, 192, 6, 1},  {64, 128, 4, 2},  {64, 128, 8, 1},  {64, 96, 5, 2},
+                                          {64, 96, 8, 1},   {64, 64, 6, 2},   {64, 64, 8, 1}};
   std::optional<WgmmaTile> best;
   double least = otherCycles;
   for (auto [m, n, stages, together] : shapes) {
     WgmmaTile tile{.m = m, .n = n, .stages = stages, .together = together, .kind = kind};
-    if (!analyzeBoxes(op, false, tile) || !analyzeBoxes(op, true, tile))
-      return std::nullopt;
+    std::optional<WgmmaOperand> lhs = analyzeBoxes(op, false, tile), rhs = analyzeBoxes(op, true, tile);
+    if (!lhs || !rhs)
+      continue;
     if (together > 1 && countWgmmaTiles(op, tile) <= multiprocessors)
       continue; // alone, more stages do more
-    if (double cycles = estimate(op, tile); cycles < least) {
+    if (double cycles = estimate(op, tile, *lhs, *rhs); cycles < least) {
       least = cycles;
       best = tile;
     }
