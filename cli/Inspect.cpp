@@ -78,12 +78,23 @@ static void printKernels(raw_ostream &os, const json::Object &manifest) {
     printKernels(os, variant, kernels);
 }
 
+/// A line for memory beside the arena, whose size a run finds.
+static void printGrowing(raw_ostream &os, StringRef bytes, StringRef nodes) {
+  os << "grows beside the arena: " << bytes << " bytes, written by " << nodes << '\n';
+}
+
 static void printMemory(raw_ostream &os, const json::Object &manifest) {
   for (const json::Value &value : *manifest.getArray("memory")) {
     const json::Object &memory = *value.getAsObject();
     os << "memory of " << memory.getString("function").value_or("")
        << ofVariant(memory.getString("variant").value_or("")) << ": " << atHint(memory, "peak")
        << " bytes at the hint; lower bound " << atHint(memory, "lower_bound") << '\n';
+    if (const json::Array *growing = memory.getArray("growing"))
+      for (const json::Value &block : *growing) {
+        const json::Object &object = *block.getAsObject();
+        auto texts = map_range(*object.getArray("bytes"), [](const json::Value &v) { return v.getAsString()->str(); });
+        printGrowing(os, join(texts, ", then "), object.getString("node").value_or(""));
+      }
   }
   if (const json::Object *weights = manifest.getObject("weights"))
     os << "weights: " << weights->getInteger("bytes").value_or(0) << " bytes, "
@@ -204,6 +215,9 @@ static void printArena(raw_ostream &os, loop::ProgramOp program, bool listsBuffe
   };
   show("arena: ", program.getArena());
   show("lower bound: ", program.getLowerBound());
+  for (const loop::GrowingBlock &block : loop::getGrowingBlocks(program))
+    printGrowing(os, join(map_range(block.bytes, [](Expr bytes) { return bytes.str(); }), ", then "),
+                 nodesOf(block.location));
   if (!listsBuffers)
     return;
   loop::ArenaUse use = loop::getArenaUse(program);

@@ -39,7 +39,8 @@ struct NodeValue {
   const TappedValue *seen = nullptr; // what the library has
   std::optional<Difference> difference;
   Tensor expected;
-  std::string failure; // of the interpreter
+  std::string failure;    // of the interpreter
+  bool isLacking = false; // the interpreter does not have what computes it
 
   prim::TapOp tap() const { return op; } // MLIR's handles are not const
   bool differs() const { return difference && difference->count; }
@@ -90,7 +91,9 @@ static void interpret(NodeValue &value, ArrayRef<eval::Tensor> inputs, eval::Giv
   const eval::Tensor *actual = given(value.tap().getX());
   Expected<eval::Tensor> expected = eval::evaluateValue(value.tap().getX(), inputs, given, symbols, weights);
   if (!expected) {
-    value.failure = toString(expected.takeError());
+    Error failure = expected.takeError();
+    value.isLacking = failure.isA<eval::Lack>();
+    value.failure = toString(std::move(failure));
     return;
   }
   if (actual->getShape() != expected->getShape()) {
@@ -235,6 +238,10 @@ static NodeComparison summarize(ArrayRef<NodeValue> values, const DenseMap<int64
       unseen[reason].push_back(value.tap().getOutput().str());
       continue;
     }
+    if (value.isLacking) {
+      unseen["the interpreter does not have their operator"].push_back(value.tap().getOutput().str());
+      continue;
+    }
     ++result.compared;
     std::vector<NodeName> within = inside.run(value);
     if (value.differs() || !value.failure.empty()) {
@@ -319,12 +326,12 @@ Expected<NodeComparison> compareNodes(const CompileHooks &hooks, const PerNodeRe
   });
   mlir::func::FuncOp function = *imported->getOps<mlir::func::FuncOp>().begin();
   std::vector<NodeValue> values;
-  function.walk([&](prim::TapOp tap) { values.push_back({tap, nullptr, std::nullopt, {}, {}}); });
+  function.walk([&](prim::TapOp tap) { values.push_back({tap, nullptr, std::nullopt, {}, {}, false}); });
   matchTaps(values, *taps);
   for (NodeValue &value : values)
     if (value.tap()->getParentOfType<prim::LoopOp>()) {
       value.seen = nullptr; // what a round is computed from, the rounds before it know
-      reasons[value.tap().getNumber()] = "it has another value in each round of a loop";
+      reasons[value.tap().getNumber()] = "another value in each round of a loop, whose results are compared";
     }
   if (Error error = interpretAll(hooks, compilation, function, values, request))
     return std::move(error);

@@ -77,8 +77,12 @@ Expected<NamedTensors> evaluateReference(Session &session, const CompileOptions 
     return values.takeError();
   session.progress.show("interpreting", 0, 0);
   Expected<std::vector<eval::Tensor>> results = eval::evaluate(function, *values, {}, compilation.weightFiles);
-  if (!results)
-    return exitError(exitRunFailure, "the reference interpreter failed: " + toString(results.takeError()));
+  if (Error failure = results.takeError()) {
+    if (failure.isA<eval::Lack>())
+      return exitError(exitUnsupported, "nothing says what is right: " + toString(std::move(failure)),
+                       "--against=FILE.npz compares with outputs of your own, --per-node checks the other nodes");
+    return exitError(exitRunFailure, "the reference interpreter failed: " + toString(std::move(failure)));
+  }
   NamedTensors outputs;
   for (auto [index, result] : llvm::enumerate(*results)) {
     auto name = function.getResultAttrOfType<mlir::StringAttr>(index, prim::nameAttr);

@@ -3,6 +3,7 @@
 // First and last use are read off the launches; for how long the plan reserves the bytes is the planner's own word
 // (`keptUntilAttr` of a loop.at). The two differ where the planner is not exact, and a gate tells so.
 #include "compiler/Artefact.h"
+#include "compiler/memory/ArenaUse.h"
 #include "compiler/memory/BufferUses.h"
 #include "compiler/memory/Passes.h"
 #include "ir/prim/Variants.h"
@@ -82,6 +83,13 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
   program.walk([&](mlir::Operation *op) {
     memory.hostSyncs += (loop::isControlFlow(op) || isa<loop::BindOp>(op)) && op->getNumOperands() > 0;
   });
+  for (const loop::GrowingBlock &block : loop::getGrowingBlocks(program)) {
+    std::vector<std::string> names = nodeNames(block.location);
+    artifact::GrowingEntry &entry = memory.growing.emplace_back();
+    entry.node = names.empty() ? "" : names.front();
+    for (Expr bytes : block.bytes)
+      entry.bytes.push_back(bytes.str());
+  }
   manifest.memory.push_back(std::move(memory));
 
   std::vector<artifact::BufferEntry> buffers;

@@ -39,7 +39,13 @@ static void readZip64(StringRef extra, Entry &entry) {
   }
 }
 
+/// deflate's own limit: a byte stands for at most 1032, so that a damaged size asks for no more memory than a sound
+/// one.
+static constexpr uint64_t mostOfByte = 1032;
+
 static Expected<std::string> inflateEntry(StringRef compressed, uint64_t bytes, StringRef path) {
+  if (bytes / mostOfByte > compressed.size())
+    return badNpz(path, "an array's compressed bytes are damaged");
   std::string result(bytes, '\0');
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)

@@ -133,6 +133,11 @@ json::Value memoryOf(const MemoryEntry &memory) {
                       {"peak", amountOf(memory.peak)}};
   if (!memory.variant.empty())
     object["variant"] = text(memory.variant);
+  json::Array growing;
+  for (const GrowingEntry &block : memory.growing)
+    growing.push_back(json::Object{{"bytes", json::Array(block.bytes)}, {"node", text(block.node)}});
+  if (!growing.empty())
+    object["growing"] = std::move(growing);
   return object;
 }
 

@@ -35,10 +35,17 @@ struct KernelEntry {
   int64_t block[2] = {};      // threads, rows of one
 };
 
+/// Memory beside the arena that grows when a run needs more.
+struct GrowingEntry {
+  std::string node;
+  std::vector<std::string> bytes; // expressions
+};
+
 struct MemoryEntry {
   std::string function, variant;
   Amount peak, lowerBound; // bytes of the arena; the largest live set
   int64_t hostSyncs = 0;   // places where the host waits for a value before it goes on
+  std::vector<GrowingEntry> growing;
 };
 
 /// A buffer of the arena. Launches are numbered in a function's order.

@@ -2,6 +2,8 @@
 #include "compiler/memory/BufferUses.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include <map>
 
 using namespace mlir;
 
@@ -52,6 +54,23 @@ ArenaUse getArenaUse(ProgramOp program) {
     if (int64_t bytes = countAlive(use.buffers, launch, hints); bytes > use.aliveBytes)
       std::tie(use.fullest, use.aliveBytes) = std::tuple(launch, bytes);
   return use;
+}
+
+llvm::SmallVector<GrowingBlock> getGrowingBlocks(ProgramOp program) {
+  std::map<int64_t, GrowingBlock> blocks;
+  auto add = [&](GrowOp grow, Location location, Expr bytes) {
+    GrowingBlock &block = blocks.try_emplace(int64_t(grow.getSlot()), GrowingBlock{location, {}}).first->second;
+    if (!llvm::is_contained(block.bytes, bytes))
+      block.bytes.push_back(bytes);
+  };
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto grow = dyn_cast<GrowOp>(op))
+      add(grow, op->getLoc(), grow.getBytes());
+    else if (auto regrow = dyn_cast<RegrowOp>(op))
+      if (auto grow = regrow.getBuffer().getDefiningOp<GrowOp>())
+        add(grow, op->getLoc(), regrow.getBytes());
+  });
+  return llvm::map_to_vector(blocks, [](auto &entry) { return std::move(entry.second); });
 }
 
 } // namespace ptc::loop

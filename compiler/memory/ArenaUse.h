@@ -20,8 +20,16 @@ struct ArenaUse {
   int64_t aliveBytes = 0;                 // then
 };
 
+/// Memory beside the arena, of a size that nothing bounds before the run.
+struct GrowingBlock {
+  mlir::Location location;       // of what it is for first
+  llvm::SmallVector<Expr> bytes; // that it has room for, in the order of the program
+};
+
 /// Of a program whose memory is planned.
 ArenaUse getArenaUse(ProgramOp program);
+/// By slot.
+llvm::SmallVector<GrowingBlock> getGrowingBlocks(ProgramOp program);
 
 } // namespace ptc::loop
 

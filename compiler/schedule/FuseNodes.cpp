@@ -513,20 +513,30 @@ private:
     }
   }
 
-  /// A part behind a loop may lie where the number of rounds says: it stands behind the loop, too.
+  /// A part behind a loop may lie where the number of rounds says: it stands behind the loop, too, and what shows it
+  /// behind the part.
   void sinkParts() {
     llvm::StringSet<> bound = getSymbolsBoundHere();
     for (PartOp part : llvm::to_vector(block.getOps<PartOp>())) {
       if (!Expr(part.getOffset()).usesAny([&](StringRef symbol) { return bound.contains(symbol); }))
         continue;
       Operation *first = nullptr;
-      for (Operation *user : part->getUsers())
-        if (Operation *use = block.findAncestorOpInBlock(*user); !first || use->isBeforeInBlock(first))
+      SmallVector<Operation *> taps;
+      for (Operation *user : part->getUsers()) {
+        Operation *use = block.findAncestorOpInBlock(*user);
+        if (isa<TapOp>(use))
+          taps.push_back(use);
+        else if (!first || use->isBeforeInBlock(first))
           first = use;
+      }
       if (first)
         part->moveBefore(first);
+      else if (!taps.empty())
+        part->moveBefore(&block, block.end());
       else
         part->erase();
+      for (Operation *tap : taps)
+        tap->moveAfter(part);
     }
   }
 

@@ -55,6 +55,9 @@ public:
       Operation *place = tap.getBuffer() ? lastWriters.lookup(skipViews(tap.getBuffer())) : nullptr;
       if (!place)
         place = lastDeclaration;
+      Operation *buffer = tap.getBuffer() ? tap.getBuffer().getDefiningOp() : nullptr; // a part behind a loop
+      if (buffer && buffer->getBlock() == &block && place && place->isBeforeInBlock(buffer))
+        place = buffer;
       prim::walkSymbols(tap, [&](StringRef symbol) {
         Operation *binder = binders.lookup(symbol);
         if (binder && (!place || place->isBeforeInBlock(binder)))

@@ -58,7 +58,7 @@ llvm::Error changeCase(const Call &c) {
   for (int64_t i = 0; i < c.numbers[0]; ++i) {
     StringRef text = c.x[0]->getTexts()[i];
     if (llvm::any_of(text, [](char byte) { return byte & 0x80; }))
-      return error("the case of letters beyond ASCII is not evaluated");
+      return llvm::make_error<Lack>("the case of letters beyond ASCII is not evaluated");
     c.y[0].getTexts()[i] = c.numbers[1] == 2 ? text.upper() : text.lower();
   }
   return llvm::Error::success();
@@ -425,14 +425,15 @@ llvm::Error run(StringRef callee, const Call &call) {
   for (const auto &[name, function] : functions)
     if (name == callee)
       return function(call);
-  return error("'" + callee + "' is not evaluated");
+  return llvm::make_error<Lack>("'" + callee + "' is not evaluated");
 }
 
 } // namespace
 
 Results eval::evalCall(prim::CallOp op, Operands x, Scope &scope) {
   if (prim::CustomAttr custom = op.getCustomAttr())
-    return error("the operator " + custom.getOp() + " is the user's own, which the interpreter does not have");
+    return llvm::make_error<Lack>("the operator " + custom.getOp() +
+                                  " is the user's own, which the interpreter does not have");
   Expected<Dims> numbers = evaluateExprs(prim::getExprs(op.getNumbers()), scope);
   if (!numbers)
     return numbers.takeError();

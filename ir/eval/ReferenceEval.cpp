@@ -13,6 +13,8 @@ llvm::Error eval::error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+char Lack::ID;
+
 llvm::Expected<llvm::ArrayRef<char>> NoWeights::getBytes(prim::WeightRefAttr ref) {
   return error("the weight '" + ref.getName() + "' is not available here");
 }
@@ -52,7 +54,7 @@ static Results dispatch(mlir::Operation *op, Operands x, Scope &scope) {
       CASE(Reduce) CASE(ArgReduce) CASE(Scan) CASE(Sort) CASE(Nms) CASE(WindowReduce)
       CASE(Matmul) CASE(Convolution) CASE(Attention) CASE(Call)
       .Default([](mlir::Operation *o) -> Results {
-        return error("'" + o->getName().getStringRef() + "' is not evaluated");
+        return llvm::make_error<Lack>("'" + o->getName().getStringRef() + "' is not evaluated");
       });
   // clang-format on
 #undef CASE
@@ -63,7 +65,9 @@ static llvm::Error atNode(mlir::Operation *op, llvm::Error failure) {
   std::string node = formatLocation(op->getLoc());
   if (node.empty())
     node = op->getName().getStringRef().str();
-  return error(node + ": " + llvm::toString(std::move(failure)));
+  bool isLack = failure.isA<Lack>();
+  std::string text = node + ": " + llvm::toString(std::move(failure));
+  return isLack ? llvm::make_error<Lack>(text) : error(text);
 }
 
 Results eval::evaluate(mlir::Operation *op, Operands operands, const SymbolValues &symbols, WeightSource &weights) {

@@ -14,6 +14,13 @@
 
 namespace ptc::eval {
 
+/// Why something is not evaluated that a library can do: the interpreter does not have it.
+class Lack : public llvm::ErrorInfo<Lack, llvm::StringError> {
+public:
+  static char ID;
+  explicit Lack(const llvm::Twine &what) : ErrorInfo(what, llvm::inconvertibleErrorCode()) {}
+};
+
 /// Where the bytes of weights come from.
 class WeightSource {
 public:

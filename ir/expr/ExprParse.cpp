@@ -15,6 +15,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cmath>
+
 using namespace ptc;
 using namespace ptc::detail;
 
@@ -148,6 +150,7 @@ namespace {
 /// Tokens from MLIR's parser.
 class MlirTokens {
 public:
+  static constexpr bool isTrusted = true; // ptc has printed them
   explicit MlirTokens(mlir::AsmParser &parser) : parser(parser) {}
 
   bool consume(char c) {
@@ -204,6 +207,7 @@ private:
 /// Tokens from plain text.
 class TextTokens {
 public:
+  static constexpr bool isTrusted = false;
   explicit TextTokens(llvm::StringRef text) : text(text) {}
 
   bool consume(char c) {
@@ -259,7 +263,16 @@ private:
   llvm::StringRef text;
 };
 
-/// Recursive descent; every function returns null after an error.
+/// What an expression's coefficients add up to at most, its symbols and functions taken for 1.
+double magnitude(Expr e) {
+  double sum = 0;
+  for (const Term &term : termsOf(e))
+    sum += std::abs(double(term.coefficient));
+  return sum;
+}
+
+/// Recursive descent; every function returns null after an error. Of text that somebody has written, what would be
+/// folded to something else than it says is an error: numbers that leave 64 bits, and a division by 0.
 template <typename Tokens> class Grammar {
 public:
   Grammar(mlir::MLIRContext *context, Tokens &tokens) : context(context), tokens(tokens) {}
@@ -276,6 +289,8 @@ public:
       if (!isPlus && !tokens.consume('-'))
         break;
       Expr next = term();
+      if (next && !isHoldable(magnitude(sum) + magnitude(next)))
+        return fail("a number does not fit in 64 bits");
       sum = !next ? Expr() : isPlus ? sum + next : sum - next;
     }
     --depth;
@@ -290,10 +305,14 @@ private:
     return Expr();
   }
 
+  static bool isHoldable(double sum) { return Tokens::isTrusted || sum < 9.2e18; }
+
   Expr term() {
     Expr result = factor();
     while (result && tokens.consume('*')) {
       Expr next = factor();
+      if (next && !isHoldable(magnitude(result) * magnitude(next)))
+        return fail("a number does not fit in 64 bits");
       result = next ? result * next : Expr();
     }
     return result;
@@ -307,7 +326,8 @@ private:
       return inner;
     }
     if (std::optional<uint64_t> value = tokens.integer())
-      return Expr::constant(context, int64_t(*value));
+      return Tokens::isTrusted || *value <= uint64_t(INT64_MAX) + 1 ? Expr::constant(context, int64_t(*value))
+                                                                    : fail("integer does not fit in 64 bits");
     std::string name;
     bool isQuoted;
     if (tokens.hasFailed || !tokens.name(name, isQuoted))
@@ -340,6 +360,9 @@ private:
     size_t arity = name == "select" ? 3 : 2;
     if (args.size() != arity)
       return fail("'" + name + "' takes " + llvm::Twine(arity) + " arguments");
+    bool divides = name == "floordiv" || name == "ceildiv" || name == "mod";
+    if (!Tokens::isTrusted && divides && args[1].isConstant() && args[1].getValue() == 0)
+      return fail("division by 0");
     if (name == "floordiv")
       return args[0].floorDiv(args[1]);
     if (name == "ceildiv")

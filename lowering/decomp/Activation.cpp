@@ -81,10 +81,13 @@ Values thresholdedRelu(NodeContext &n) {
 
 /// x < -lambd ? x + bias : x > lambd ? x - bias : 0
 Values shrink(NodeContext &n) {
-  Value x = n.input(0);
+  Value given = n.input(0), x = given;
   double lambd = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
+  if (n.isInteger(x) && bias != std::trunc(bias)) // the sum loses its fraction, the bias does not
+    x = n.convert(x, n.f64());
   Value low = n.less(x, n.scalarLike(-lambd, x)), high = n.less(n.scalarLike(lambd, x), x);
-  return {n.select(low, n.add(x, bias), n.select(high, n.sub(x, bias), n.scalarLike(0, x)))};
+  Value moved = n.select(low, n.add(x, bias), n.select(high, n.sub(x, bias), n.scalarLike(0, x)));
+  return {n.convertLike(moved, given)};
 }
 
 /// x / 2 * (1 + erf(x / sqrt(2)))

@@ -199,12 +199,24 @@ static Value castToScale(NodeContext &n, Value x, Type to) {
   return n.convert(nearest, to);
 }
 
+/// Numbers of any type for floats of at most 8 bits: where those end they saturate, unless the model says otherwise.
+static Value withinNarrow(NodeContext &n, Value x, Type to) {
+  auto toFloat = llvm::dyn_cast<mlir::FloatType>(to);
+  bool isNarrow = toFloat && toFloat.getWidth() <= 8 && !llvm::isa<mlir::Float8E8M0FNUType>(to);
+  if (!isNarrow || n.elementType(x) == to || !n.flag("saturate", true))
+    return x;
+  double largest = llvm::APFloat::getLargest(toFloat.getFloatSemantics()).convertToDouble();
+  bool isWide = n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() > 8;
+  return n.clamp(isWide ? x : n.convert(x, n.f32()), -largest, largest);
+}
+
 /// Strings say numbers in decimal. What lies outside of a type below 64 bits wraps, as between numbers.
 static Value castFromString(NodeContext &n, Value x, Type to) {
   bool isFloat = llvm::isa<mlir::FloatType>(to);
   enum { F64, Si64, Ui64, F32 } kind = isFloat ? to.isF32() ? F32 : F64 : to.isUnsignedInteger() ? Ui64 : Si64;
   Type wide = isFloat ? n.f64() : kind == Ui64 ? n.ui64() : n.si64();
-  return n.convert(n.call("string_to_number", x, {n.elementCount(x), n.expr(kind)}, n.dims(x), wide), to);
+  Value number = n.call("string_to_number", x, {n.elementCount(x), n.expr(kind)}, n.dims(x), wide);
+  return n.convert(withinNarrow(n, number, to), to);
 }
 
 static Value castToString(NodeContext &n, Value x) {
@@ -224,10 +236,8 @@ static Value castToString(NodeContext &n, Value x) {
                 n.stringType());
 }
 
-/// Conversions to 8-bit floats saturate unless the model says otherwise; those to integers below 8 bits wrap.
+/// Conversions to integers below 8 bits wrap.
 Value castTo(NodeContext &n, Value x, Type to) {
-  auto toFloat = llvm::dyn_cast_if_present<mlir::FloatType>(to);
-  bool isNarrow = toFloat && toFloat.getWidth() <= 8;
   if (!x || !to)
     return {};
   if (n.isString(x) || llvm::isa<StringType>(to))
@@ -237,11 +247,7 @@ Value castTo(NodeContext &n, Value x, Type to) {
   bool isTinyInteger = llvm::isa<mlir::IntegerType>(to) && !to.isInteger(1) && to.getIntOrFloatBitWidth() < 8;
   if (isTinyInteger && n.isFloat(x))
     x = n.convert(x, n.si32());
-  if (isNarrow && n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() > 8 && n.flag("saturate", true)) {
-    double largest = llvm::APFloat::getLargest(toFloat.getFloatSemantics()).convertToDouble();
-    x = n.clamp(x, -largest, largest);
-  }
-  return n.convert(x, to);
+  return n.convert(withinNarrow(n, x, to), to);
 }
 Values cast(NodeContext &n) { return {castTo(n, n.input(0), n.typeAttribute("to"))}; }
 Values bitCast(NodeContext &n) { return {n.bitcast(n.input(0), n.typeAttribute("to"))}; }

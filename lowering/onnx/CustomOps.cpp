@@ -259,8 +259,9 @@ private:
     bool isBounded = text.consume_front("<="), isOpen = isBounded || text == "?";
     Expr expr = isOpen && !isBounded ? Expr() : texts.exprOf(text);
     if (!expr && !(isOpen && !isBounded))
-      return fail("infer gives the dim '" + text + "' of output " + Twine(output) +
-                  ", which is no expression of the inputs' dims, or divides by what may be 0");
+      return fail(
+          "infer gives the dim '" + text + "' of output " + Twine(output) +
+          ", which is no expression of the inputs' dims, divides by what may be 0, or has numbers above 64 bits");
     if (!isOpen && !n.shapes.isNonNegative(expr) && !n.shapes.assume(Expr::lt(n.expr(-1), expr)))
       return fail("infer gives the dim '" + text + "' of output " + Twine(output) + ", which is negative");
     if (isOpen)

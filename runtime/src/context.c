@@ -286,7 +286,7 @@ ptc_status ptc_rt_output_shapes(const ptc_model *model, uint32_t index, const in
     return PTC_INVALID_ARGUMENT;
   ptc_status status = ptc_rt_check_symbols(function_of(model, index), dims, error);
   if (status == PTC_OK)
-    function_of(model, index)->output_shapes(dims, shapes);
+    status = ptc_rt_output_extents(function_of(model, index), dims, shapes, error);
   return status;
 }
 

@@ -182,6 +182,20 @@ void ptc_rt_find_output_shapes(ptc_ctx *ctx, const ptc_rt_function *function) {
   function->output_shapes(ctx->symbols, ctx->shapes);
 }
 
+ptc_status ptc_rt_output_extents(const ptc_rt_function *function, const int64_t *symbols, int64_t *const *shapes,
+                                 char *error) {
+  const ptc_function *interface = function->interface;
+  function->output_shapes(symbols, shapes);
+  for (uint32_t i = 0; i < interface->output_count; i++)
+    for (int32_t d = 0; d < interface->outputs[i].rank; d++)
+      if (shapes[i][d] < 0 && !(interface->outputs[i].dims[d].flags & PTC_DIM_FOUND)) {
+        SAY(error, "output '%s' is too large: the size of its dim %" PRId32 " leaves 64 bits",
+            interface->outputs[i].name, d);
+        return PTC_OUT_OF_MEMORY;
+      }
+  return PTC_OK;
+}
+
 static void bind_plain_symbols(ptc_ctx *ctx, const ptc_function *interface, const ptc_tensor *inputs) {
   for (uint32_t s = 0; s < interface->symbol_count; s++)
     ctx->symbols[s] = -1;
@@ -259,11 +273,11 @@ ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, p
     return PTC_INVALID_ARGUMENT;
   }
   ptc_rt_lay_out_extents(ctx, interface->outputs, interface->output_count);
-  function->output_shapes(ctx->symbols, ctx->shapes);
-  for (uint32_t i = 0; i < interface->output_count; i++) {
+  ptc_status status = ptc_rt_output_extents(function, ctx->symbols, ctx->shapes, ctx->error);
+  for (uint32_t i = 0; i < interface->output_count && status == PTC_OK; i++) {
     const ptc_value *value = &interface->outputs[i];
     ptc_tensor *tensor = &outputs[i];
-    ptc_status status = check_tensor(ctx->model, "output", value, tensor, true, ctx->error);
+    status = check_tensor(ctx->model, "output", value, tensor, true, ctx->error);
     ctx->results[i].allocated = 0;
     bool found = ptc_rt_is_found(value);
     if (status == PTC_OK && found)

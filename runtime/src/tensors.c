@@ -30,7 +30,7 @@ ptc_status ptc_rt_tensor_output_shapes(ptc_ctx *ctx, uint32_t index, const ptc_t
     return PTC_INVALID_ARGUMENT;
   ptc_status status = ptc_rt_bind(ctx, function, inputs, false);
   if (status == PTC_OK)
-    function->output_shapes(ctx->symbols, shapes);
+    status = ptc_rt_output_extents(function, ctx->symbols, shapes, ctx->error);
   ptc_rt_leave(ctx);
   return status;
 }

@@ -53,7 +53,7 @@ class Refusals(ModelTest):
                          [value("y", [4], TensorProto.INT32)])
         self.refused(integers, 4, "PTC0310", "my_scale", "Scale takes one tensor of float or double",
                      flags=flags("Scale"))
-        for dim in ("m", "n +", "", "n / 2", "n + mod(n, 2 - n)"):
+        for dim in ("m", "n +", "", "n / 2", "n + mod(n, 2 - n)", "floordiv(n, 0)", "n * 4611686018427387904 * 4", "9223372036854775807 + 1"):
             self.refused(nonsense(dim=dim), 4, "PTC0310", "no expression", flags=flags("Nonsense"))
         self.refused(nonsense(dim="0 - 3"), 4, "PTC0310", "which is negative", flags=flags("Nonsense"))
         self.refused(nonsense(dim="x" * 300), 4, "PTC0310", "more than 254 characters", flags=flags("Nonsense"))
@@ -65,6 +65,12 @@ class Refusals(ModelTest):
         loaded = ptc.load(self.compile(nonsense(dim="n - 3"), *flags("Nonsense")))
         with self.assertRaisesRegex(ptc.Error, "guard"):
             loaded(np.zeros(1, np.float32))
+
+    def test_a_size_above_64_bits_at_run_time(self):
+        loaded = ptc.load(self.compile(nonsense(dim="n * n * n * n"), *flags("Nonsense")))
+        self.assertEqual(loaded(np.zeros(1, np.float32))["y"].shape, (1,))
+        with self.assertRaisesRegex(ptc.Error, "output 'y' is too large: the size of its dim 0 leaves 64 bits"):
+            loaded(np.zeros(70000, np.float32))
 
     def test_failures_of_create_and_run(self):
         lookup = model([node("Lookup", ["x", "r"], ["y"])], [value("x", [2], TensorProto.INT32)], [value("y", [2, 1])],
@@ -113,6 +119,19 @@ class Refusals(ModelTest):
 
     def test_not_on_a_device(self):
         self.refused(scale(), 4, "custom operator for --target=cuda", flags=[*flags("Scale"), "--target=cuda"])
+
+    def test_nothing_says_what_is_right(self):
+        proto = model([node("Scale", ["x"], ["s"], factor=2.0), onnx.helper.make_node("Neg", ["s"], ["y"])], [value("x", [4])], [value("y", [4])])
+        onnx.save(proto, self.folder / "m.onnx")
+        run = lambda *words: subprocess.run([models.PTC, "verify", "m.onnx", *words, *flags("Scale")], cwd=self.folder, capture_output=True, text=True)
+        done = run()
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("nothing says what is right: node 'my_scale'", done.stderr)
+        self.assertIn("--per-node checks the other nodes", done.stderr)
+        done = run("--per-node")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("1 of 2 values compared, all agree", done.stdout)
+        self.assertIn("1 not compared, the interpreter does not have their operator: 's'", done.stdout)
 
     def test_verify_and_run_find_the_library(self):
         onnx.save(scale(factor=2.0), self.folder / "m.onnx")

@@ -125,6 +125,17 @@ def branches():
     return _model(nodes, [_value("x", [4])], [_value("y", [4])], weights)
 
 
+def rounds():
+    """A loop of as many rounds as an input says, and what its last one leaves."""
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["state", "w"], ["product"], name="product"), helper.make_node("Tanh", ["product"], ["next"], name="bend"),
+         helper.make_node("Identity", ["go"], ["still"], name="go on")],
+        "body", [_value("i", [], TensorProto.INT64), _value("go", [], TensorProto.BOOL), _value("state", [2, 4])],
+        [_value("still", [], TensorProto.BOOL), _value("next", [2, 4])])
+    nodes = [helper.make_node("Loop", ["count", "", "x"], ["last"], name="loop", body=body), helper.make_node("Exp", ["last"], ["y"], name="exp")]
+    return _model(nodes, [_value("x", [2, 4]), _value("count", [], TensorProto.INT64)], [_value("y", [2, 4])], {"w": _random(4, 4)})
+
+
 def narrow():
     """f16, integers, booleans, quantised values; a reversed slice and a gather."""
     nodes = [

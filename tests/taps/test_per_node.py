@@ -67,6 +67,12 @@ class PerNode(unittest.TestCase):
             self.assertIn("all agree", report)
             self.assertIn(f"1 not compared, not shown by the library: '{'n' if value > 0 else 't'}'", report)
 
+    def test_a_loop_is_compared_by_what_it_leaves(self):
+        for count in ("ones", "zeros"):
+            report = self.agrees(models.rounds(), "-i", f"count={count}")
+            self.assertIn("2 of 5 values compared, all agree", report)
+            self.assertIn("3 not compared, another value in each round of a loop, whose results are compared: 'product', 'next', 'still'", report)
+
     def test_all_levels_of_optimisation_agree(self):
         for options in (["-O0"], ["-O3"], ["--fp=strict"]):
             self.assertIn("all agree", self.agrees(models.convolutions(), *options))
