@@ -7,8 +7,8 @@
 //               that becomes 1 if a checked index was out of range; a pointer to the scratch of the whole launch; a
 //               pointer to counters, which are zero before and behind the launch; maps of tensors (128 bytes each)
 //   pointers    of device memory, aligned to 16 bytes
-//   grid        (blocks, 1, 1), blocks (threads, rows, 1); "at most" so many blocks for each multiprocessor, which share
-//               the work, where that is said
+//   grid        (blocks, 1, 1), blocks (threads, rows, 1); "at most" so many blocks for each multiprocessor, which
+//               share the work, where that is said
 //   shared      bytes of a block's shared memory that the launch gives, where there are some
 //
 //===----------------------------------------------------------------------===//

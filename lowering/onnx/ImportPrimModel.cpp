@@ -407,13 +407,14 @@ private:
     return expr && expr.isSymbol(symbol);
   }
 
-  /// Every symbol that occurs is a dim of an input or bound by an op, and that before it is used.
+  /// Every symbol that occurs is a dim of an input that the file describes, or bound by an op, and that before it is used.
   bool checkSymbols() {
     llvm::StringSet<> known;
+    auto described = entry->getAttrOfType<DictionaryAttr>(prim::symbolsAttr);
     for (Type type : entry.getArgumentTypes())
       if (isa<RankedTensorType>(type))
         for (Expr dim : prim::getDims(type))
-          if (dim.isSymbol())
+          if (dim.isSymbol() && described.contains(dim.getSymbol()))
             known.insert(dim.getSymbol());
     std::string wrong;
     entry.walk([&](Operation *op) {
