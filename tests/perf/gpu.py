@@ -1,0 +1,187 @@
+"""Libraries for a CUDA device beside PyTorch on the same device, in turns.
+
+    python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16] [--gpu sm_90a]
+
+products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
+torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. models: those of models/export.py at their example
+inputs, --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"). Errors are ||out - f64|| / ||f64||.
+Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
+"""
+
+import argparse
+import ctypes
+import inspect
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "runtime" / "python"), str(ROOT / "models")]
+import ptc  # noqa: E402
+from ptc import _abi  # noqa: E402
+
+CUDA = 2  # of DLPack and ptc_device
+COUNT = 20
+ROUNDS, RUNS = 15, 10
+PRODUCTS = ("8192x8192x8192,4096x4096x4096,4096x4096x4096:nn,2048x2048x2048,2048x3072x768,1024x1024x1024,197x768x768,"
+            "197x3072x768,197x768x3072,128x768x3072,64x4096x4096,16x4096x4096,8x4096x4096,4x4096x4096,1x4096x4096,1x4096x4096:nn")
+MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert_base", "convnext_tiny", "minilm_l6")
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+class DeviceRun:
+    """A function of a library on tensors of the device; `outputs` has the results of the last call."""
+
+    def __init__(self, path, inputs):
+        self.function = next(iter(ptc.load(path).functions.values()))
+        self.table, self.context = self.function._model._table, self.function._model._context()
+        self.ctx = self.context.__enter__()
+        self.kept = [value.contiguous() for value in inputs]
+        self.arguments = self._tensors(self.function.inputs, self.kept)
+        shapes = self.function._output_shapes(self.ctx, self.arguments)
+        kinds = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "bool": torch.bool}
+        self.outputs = [torch.empty(shape, dtype=kinds[value.dtype], device="cuda") for value, shape in zip(self.function.outputs, shapes)]
+        self.results = self._tensors(self.function.outputs, self.outputs)
+
+    @staticmethod
+    def _tensors(values, tensors):
+        made = []
+        for value, tensor in zip(values, tensors, strict=True):
+            shape = (ctypes.c_int64 * max(tensor.dim(), 1))(*tensor.shape)
+            made.append(_abi.Tensor(tensor.data_ptr(), _abi.Device(CUDA, 0), tensor.dim(), _abi.DType(*value._type, 1), shape, None, 0))
+        return (_abi.Tensor * max(len(made), 1))(*made)
+
+    def __call__(self):
+        self.function._check(self.ctx, self.table.run(self.ctx, self.function._index, self.arguments, self.results, None, None))
+
+
+def compile_model(arguments, model, *flags):
+    path = str(Path(model).with_suffix(".so"))
+    command = [arguments.ptc, "compile", str(model), "-o", path, "-q", "--target=cuda", f"--gpu={arguments.gpu}", "--mode=reduce-overhead", *flags]
+    subprocess.run(command, check=True)
+    return path
+
+
+def in_turns(programs):
+    """Median time of a run of each, us; one synchronisation a burst of RUNS."""
+    times = {name: [] for name in programs}
+    for run in programs.values():
+        for _ in range(5):
+            run()
+    for _ in range(ROUNDS):
+        for name, run in programs.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(RUNS):
+                run()
+            torch.cuda.synchronize()
+            times[name].append((time.perf_counter() - start) / RUNS * 1e6)
+    return {name: statistics.median(all) for name, all in times.items()}
+
+
+def error(found, exact):
+    return ((found.double() - exact).norm() / exact.norm()).item()
+
+
+def products(arguments):
+    import onnx
+    from onnx import helper
+
+    kind, onnx_kind = TYPES[arguments.dtype], {"f32": 1, "f16": 10, "bf16": 16}[arguments.dtype]
+    print("| M x N x K | ptc | torch | torch / ptc | error | torch's |\n|---|---|---|---|---|---|")
+    for text in arguments.shapes.split(","):
+        sizes, _, form = text.partition(":")
+        m, n, k = map(int, sizes.split("x"))
+        b_shape = (k, n) if form == "nn" else (n, k)
+        nodes = [helper.make_node("MatMul", [f"a{i}", "bt" if form != "nn" else "b"], [f"y{i}"]) for i in range(COUNT)]
+        if form != "nn":
+            nodes.insert(0, helper.make_node("Transpose", ["b"], ["bt"], perm=[1, 0]))
+        value = lambda name, shape: helper.make_tensor_value_info(name, onnx_kind, shape)
+        graph = helper.make_graph(nodes, "g", [value("b", b_shape)] + [value(f"a{i}", (m, k)) for i in range(COUNT)],
+                                  [value(f"y{i}", (m, n)) for i in range(COUNT)])
+        model = arguments.folder / "product.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+        torch.manual_seed(0)
+        a = [torch.randn(m, k, device="cuda").to(kind) for _ in range(COUNT)]
+        b = torch.randn(b_shape, device="cuda").to(kind)
+        library = DeviceRun(compile_model(arguments, model.rename(arguments.folder / f"{text.replace(':', '_')}.onnx")), [b, *a])
+        right = b if form == "nn" else b.t()
+        results = [torch.empty(m, n, dtype=kind, device="cuda") for _ in range(COUNT)]
+        peer = record(lambda: [torch.matmul(x, right, out=y) for x, y in zip(a, results)])
+        times = in_turns({"ptc": library, "torch": peer})
+        exact = a[0].double() @ right.double()
+        mine, theirs = times["ptc"] / COUNT, times["torch"] / COUNT
+        print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], exact):.1e} | {error(results[0], exact):.1e} |", flush=True)
+
+
+def record(work):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def models(arguments):
+    import export
+
+    print("| model | launches | ptc | torch eager | torch.compile | error | torch's |\n|---|---|---|---|---|---|---|")
+    for name in arguments.names or MODELS:
+        torch.manual_seed(0)
+        model, inputs, axes, outputs = export.MODELS[name]()
+        model.eval()
+        export._randomize_normalisations(model)
+        kind = TYPES[arguments.dtype]
+        cast = lambda value, to: value.to(to) if value.is_floating_point() else value
+        with torch.no_grad():
+            exact = first(model.double()(*(cast(value, torch.float64) for value in inputs)))
+            model, inputs = model.to(kind), tuple(cast(value, kind) for value in inputs)
+            path = arguments.folder / f"{name}.onnx"
+            torch.onnx.export(model, inputs, path, dynamo=False, input_names=list(axes), output_names=outputs, opset_version=17)
+            library = DeviceRun(compile_model(arguments, path), [value.cuda() for value in inputs])
+            manifest = json.loads(path.with_suffix(".json").read_text())
+            model, inputs = model.cuda(), tuple(value.cuda() for value in inputs)
+            compiled = torch.compile(model, mode="reduce-overhead")
+            theirs = first(model(*inputs)).cpu()
+            times = in_turns({"ptc": library, "eager": lambda: model(*inputs), "compile": lambda: compiled(*inputs)})
+            library()
+            torch.cuda.synchronize()
+        launches = sum(kernel["launches"] for kernel in manifest["kernels"])
+        print(f"| {name} {arguments.dtype} | {launches} | {times['ptc']:.0f} | {times['eager']:.0f} | {times['compile']:.0f} | "
+              f"{error(library.outputs[0].cpu(), exact):.1e} | {error(theirs, exact):.1e} |", flush=True)
+
+
+def first(result):
+    while not isinstance(result, torch.Tensor):
+        result = result[0] if isinstance(result, (tuple, list)) else next(iter(result.values()))
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("products", "models"))
+    parser.add_argument("names", nargs="*", help="of models")
+    parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
+    parser.add_argument("--gpu", default="sm_90a")
+    parser.add_argument("--dtype", choices=TYPES, default="f16")
+    parser.add_argument("--shapes", default=PRODUCTS)
+    arguments = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments.folder = Path(folder)
+        (products if arguments.what == "products" else models)(arguments)
+
+
+if __name__ == "__main__":
+    main()
