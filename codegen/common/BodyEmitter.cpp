@@ -189,8 +189,8 @@ void BodyEmitter::emitElementwise(Operation *op) {
       Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
                         NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
-  // LLVM may contract a product and a sum into one rounding, unless each is to be rounded, and nothing else. Conversions
-  // say themselves whether a pair may be left out.
+  // LLVM may contract a product and a sum into one rounding, unless each is to be rounded, and nothing else.
+  // Conversions say themselves whether a pair may be left out.
   if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone);
       arithmetic && !isa<arith::ExtFOp, arith::TruncFOp>(clone) && !clone->hasAttr(prim::roundedAttr)) {
     auto flags = arithmetic.getFastMathFlagsAttr();

@@ -407,7 +407,8 @@ private:
     return expr && expr.isSymbol(symbol);
   }
 
-  /// Every symbol that occurs is a dim of an input that the file describes, or bound by an op, and that before it is used.
+  /// Every symbol that occurs is a dim of an input that the file describes, or bound by an op, and that before it is
+  /// used.
   bool checkSymbols() {
     llvm::StringSet<> known;
     auto described = entry->getAttrOfType<DictionaryAttr>(prim::symbolsAttr);
