@@ -6,6 +6,9 @@ using namespace ptc::decomp;
 
 namespace {
 
+/// Of sizes, steps and paddings of a window: so their products stay within 64 bits.
+constexpr int64_t most = std::numeric_limits<int32_t>::max();
+
 /// strides, dilations and pads as given, checked for number and sign.
 struct WindowAttributes {
   Ints strides, dilations, pads;
@@ -23,8 +26,8 @@ std::optional<WindowAttributes> readAttributes(NodeContext &n, size_t spatial) {
       n.fail(DiagId::DimMismatch, "the number of values in '" + name.str() + "'", values.size(), "what is needed",
              count);
     for (int64_t value : values)
-      if (value < least)
-        n.fail(DiagId::BadAttribute, name, value, "at least " + std::to_string(least) + " is needed");
+      if (value < least || value > most)
+        n.fail(DiagId::BadAttribute, name, value, std::to_string(least) + " to " + std::to_string(most) + " is needed");
   };
   check("strides", a.strides, spatial, 1);
   check("dilations", a.dilations, spatial, 1);
@@ -73,6 +76,15 @@ std::optional<Ints> ptc::decomp::windowSize(NodeContext &n, Value x, Value weigh
     n.fail(DiagId::BadAttribute, "kernel_shape", n.describe(n.exprs(*size)),
            "one positive size for each spatial dim is needed");
     return std::nullopt;
+  }
+  int64_t elements = 1;
+  for (int64_t k : *size) {
+    if (k > most / elements) {
+      n.fail(DiagId::BadAttribute, "kernel_shape", n.describe(n.exprs(*size)),
+             "a window of at most " + std::to_string(most) + " elements is needed");
+      return std::nullopt;
+    }
+    elements *= k;
   }
   return size;
 }

@@ -12,7 +12,7 @@
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
 //
-// Invariant: values are static, and no operand or result exceeds the limit, so
+// Invariant: values are static, and no operand, result or window exceeds the limit, so
 // the time is bounded by the number of ops times a small contraction.
 //
 //===----------------------------------------------------------------------===//
@@ -108,6 +108,9 @@ void ConstantFolder::visitOp(Operation *op) {
   auto isSmallType = [&](Type type) { return isSmall(type); };
   if (!llvm::all_of(op->getResultTypes(), isSmallType))
     return;
+  if (auto pool = dyn_cast<prim::WindowReduceOp>(op))
+    if (std::optional<int64_t> window = eval::countElements(pool.getWindow()); !window || *window > maxBytes)
+      return;
   for (Value operand : op->getOperands())
     if (!lookup(operand))
       return;
