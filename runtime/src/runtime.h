@@ -182,7 +182,8 @@ ptc_status ptc_rt_bind(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_
 ptc_status ptc_rt_check_outputs(ptc_ctx *ctx, const ptc_rt_function *function, ptc_tensor *outputs);
 /* Points ctx->shapes at the extents of all inputs, or outputs, and fills them in. */
 void ptc_rt_find_input_shapes(ptc_ctx *ctx, const ptc_rt_function *function);
-/* The shapes of the outputs for these symbols; PTC_OUT_OF_MEMORY where a size leaves 64 bits. */
+/* The shapes of the outputs for these symbols. Where one is negative, the guard that fails, or PTC_OUT_OF_MEMORY: it
+ * leaves 64 bits. */
 ptc_status ptc_rt_output_extents(const ptc_rt_function *function, const int64_t *symbols, int64_t *const *shapes,
                                  char *error);
 void ptc_rt_find_output_shapes(ptc_ctx *ctx, const ptc_rt_function *function);

@@ -189,6 +189,10 @@ ptc_status ptc_rt_output_extents(const ptc_rt_function *function, const int64_t 
   for (uint32_t i = 0; i < interface->output_count; i++)
     for (int32_t d = 0; d < interface->outputs[i].rank; d++)
       if (shapes[i][d] < 0 && !(interface->outputs[i].dims[d].flags & PTC_DIM_FOUND)) {
+        const ptc_rt_variant *variant; /* a size that is negative has a guard */
+        ptc_status status = ptc_rt_pick_variant(function, symbols, &variant, error);
+        if (status != PTC_OK)
+          return status;
         SAY(error, "output '%s' is too large: the size of its dim %" PRId32 " leaves 64 bits",
             interface->outputs[i].name, d);
         return PTC_OUT_OF_MEMORY;
