@@ -47,7 +47,7 @@ struct Axis {
 };
 } // namespace
 
-// The dims [from, to) as one axis.
+// Dims as one axis, the last one innermost.
 static std::optional<Axis> mergeAxes(ArrayRef<Axis> axes) {
   Axis merged;
   for (const Axis &axis : llvm::reverse(axes)) {
@@ -60,6 +60,8 @@ static std::optional<Axis> mergeAxes(ArrayRef<Axis> axes) {
     else
       return std::nullopt;
   }
+  if (merged.extent > mostExtent)
+    return std::nullopt;
   return merged;
 }
 

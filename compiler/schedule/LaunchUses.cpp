@@ -116,8 +116,16 @@ void forEachRow(Block &block, llvm::function_ref<bool(Operation *)> isNeutral,
 }
 
 void placeInOrder(ArrayRef<LaunchOp> launches) {
-  for (size_t i = launches.size(); i > 1; --i)
-    LaunchOp(launches[i - 2])->moveBefore(launches[i - 1]);
+  if (launches.empty())
+    return;
+  Operation *last = launches[0];
+  for (LaunchOp launch : launches)
+    if (last->isBeforeInBlock(launch))
+      last = launch;
+  Block *block = last->getBlock();
+  Block::iterator behind = std::next(last->getIterator());
+  for (LaunchOp launch : launches)
+    launch->moveBefore(block, behind);
 }
 
 } // namespace ptc::loop

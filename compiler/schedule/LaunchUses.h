@@ -51,8 +51,8 @@ private:
 void forEachRow(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> isNeutral,
                 llvm::function_ref<void(llvm::MutableArrayRef<LaunchOp>)> visit);
 
-/// Puts the launches of a row into this order, one right behind the other. Behind the last of them every buffer and
-/// constant that they use is defined.
+/// Puts the launches of a row into this order, one right behind the other, where the last of them stood in the block:
+/// there all that they use is defined.
 void placeInOrder(llvm::ArrayRef<LaunchOp> launches);
 
 } // namespace ptc::loop

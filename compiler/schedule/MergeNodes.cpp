@@ -323,6 +323,10 @@ static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value b
       loads[0]->getParentRegion() != &target.getLhs() || !buffer.getDefiningOp<BufferOp>() ||
       !llvm::hasNItems(buffer.getUsers(), 2))
     return FusionPlan::no("the value is not written once and read once, as it is, by a template's lhs");
+  unsigned stores = 0;
+  node->walk([&](StoreOp) { ++stores; });
+  if (stores != 1) // the lhs of a template is read, for several blocks at once; nothing may be written there
+    return FusionPlan::no("the producer writes other values as well");
   if (!isCheap(node))
     return FusionPlan::no("the template would compute it again for each block of columns");
   SmallVector<Expr> domain = getDomain(target), read(domain);

@@ -33,6 +33,11 @@ static Expr givenLength(NodeContext &n, size_t i, llvm::StringRef what, Expr oth
   return n.bind(scalars->front(), {}, 1);
 }
 
+/// Whether the dim of the parts holds an imaginary one as well: 2, which an open dim is taken for, and a guard says so.
+static bool hasTwoParts(NodeContext &n, Expr dim) {
+  return dim.isConstant() ? dim.getValue() == 2 : n.shapes.assumeEqual(dim, n.expr(2));
+}
+
 /// [..., signal, ..., 1 or 2]: the last dim holds the real and the imaginary part. The axis is an attribute up to
 /// version 17 and an input from 20.
 Values dft(NodeContext &n) {
@@ -49,7 +54,7 @@ Values dft(NodeContext &n) {
   if (!normalized || *normalized + 1 >= n.rank(x))
     return {n.fail(DiagId::BadAxis, axis, n.rank(x) - 1)};
   int64_t last = n.rank(x) - 1;
-  bool isComplex = n.dim(x, last).isConstant(2), isHalf = kind.isInverse && kind.isOnesided;
+  bool isComplex = hasTwoParts(n, n.dim(x, last)), isHalf = kind.isInverse && kind.isOnesided;
   Expr length = n.dim(x, *normalized);
   length = givenLength(n, 1, "dft_length", isHalf ? (length - 1) * 2 : length);
   if (!length)
@@ -111,7 +116,7 @@ Values stft(NodeContext &n) {
     return {};
   if ((length.isConstant() && length.getValue() < 1) || *step < 1)
     return {n.fail(DiagId::UnsupportedForm, "frames of " + length.str() + " elements")};
-  bool isComplex = n.rank(signal) == 3 && n.dim(signal, 2).isConstant(2);
+  bool isComplex = n.rank(signal) == 3 && hasTwoParts(n, n.dim(signal, 2));
   if (n.rank(signal) == 2)
     signal = n.unsqueeze(signal, 2);
   Expr frames = n.settle((n.dim(signal, 1) - length).floorDiv(*step) + 1);

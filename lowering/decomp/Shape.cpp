@@ -151,6 +151,8 @@ Values squeeze(NodeContext &n) {
     for (auto [i, dim] : llvm::enumerate(n.dims(x)))
       if (dim.isConstant(1))
         axes->push_back(i);
+      else if (!dim.isConstant())
+        n.shapes.assume(Expr::eq(Expr::eq(dim, n.expr(1)), n.expr(0))); // else the rank were another
   return {n.squeeze(x, *axes)};
 }
 

@@ -405,10 +405,13 @@ Values treeEnsembleClassifier(NodeContext &n) {
     for (LeafWeight &weight : forest->weights)
       weight.target = 0;
     Value score = aggregate(n, *forest, rows, 1, Aggregate::Sum);
-    if (!base->empty())
-      score = n.add(score, base->back());
-    if (!isFirst) { // the first class has no more than its base
-      Value first = n.fill(n.scalarLike(base->size() == 2 ? base->front() : 0.0, score), n.dims(score));
+    // onnxruntime and the reference evaluator do not agree on what two bases of one score mean.
+    if (!isFirst && base->size() > 1)
+      return {n.fail(DiagId::UnsupportedForm, "two base_values where all leaves name the second of two classes")};
+    if (isFirst && !base->empty())
+      score = n.add(score, base->front());
+    if (!isFirst) { // the first class has nothing
+      Value first = n.fill(n.scalarLike(0, score), n.dims(score));
       Value scores = transformScores(n, n.concat({first, score}, 1), *transform);
       return {labelByOneScore(n, score, *labels, isProbability), n.convert(scores, n.f32())};
     }

@@ -210,7 +210,7 @@ bool ModelFile::densifyTensors(mlir::MLIRContext &context) {
 bool ModelFile::densifyGraph(onnx::GraphProto &graph, mlir::MLIRContext &context) {
   bool isDense = true;
   for (const onnx::SparseTensorProto &sparse : graph.sparse_initializer()) {
-    std::optional<onnx::TensorProto> dense = densify(mlir::UnknownLoc::get(&context), *this, sparse);
+    std::optional<onnx::TensorProto> dense = densify(mlir::UnknownLoc::get(&context), *this, sparse, room);
     isDense &= dense.has_value();
     if (dense)
       *graph.add_initializer() = std::move(*dense);
@@ -226,9 +226,11 @@ bool ModelFile::densifyNode(onnx::NodeProto &node, mlir::MLIRContext &context) {
   for (onnx::AttributeProto &attribute : *node.mutable_attribute()) {
     if (attribute.has_g())
       isDense &= densifyGraph(*attribute.mutable_g(), context);
-    if (attribute.name() != "sparse_value" || !attribute.has_sparse_tensor())
+    bool isConstant = node.op_type() == "Constant" && (node.domain().empty() || node.domain() == "ai.onnx");
+    if (!isConstant || attribute.name() != "sparse_value" || !attribute.has_sparse_tensor())
       continue;
-    std::optional<onnx::TensorProto> dense = densify(nodeLocation(&context, node), *this, attribute.sparse_tensor());
+    std::optional<onnx::TensorProto> dense =
+        densify(nodeLocation(&context, node), *this, attribute.sparse_tensor(), room);
     isDense &= dense.has_value();
     if (!dense)
       continue;

@@ -46,6 +46,7 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> bytes;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> externalFiles;
   onnx::ModelProto model;
+  int64_t room = int64_t(1) << 31; // for sparse tensors with all their elements: what a model file may hold
 };
 
 } // namespace ptc::onnx_import

@@ -182,7 +182,7 @@ static int64_t positionOf(ArrayRef<int64_t> indices, ArrayRef<int64_t> shape, in
 }
 
 std::optional<TensorProto> ptc::onnx_import::densify(Location loc, const ModelFile &file,
-                                                     const onnx::SparseTensorProto &sparse) {
+                                                     const onnx::SparseTensorProto &sparse, int64_t &room) {
   const TensorProto &values = sparse.values();
   auto refuse = [&](const Twine &why) {
     diagnose(loc, DiagId::UnsupportedForm, ("sparse tensor '" + values.name() + "', " + why + ",").str());
@@ -191,12 +191,11 @@ std::optional<TensorProto> ptc::onnx_import::densify(Location loc, const ModelFi
   Type element = decomp::fromOnnxType(loc.getContext(), values.data_type());
   if (!element || !element.isIntOrFloat() || (element.getIntOrFloatBitWidth() % 8 && !element.isInteger(1)))
     return refuse("whose elements are no whole bytes");
-  constexpr int64_t most = int64_t(1) << 31; // what a model file may hold
   int64_t width = storedWidth(element) / 8, total = 1;
   SmallVector<int64_t> shape(sparse.dims().begin(), sparse.dims().end());
   for (int64_t dim : shape) {
-    if (dim < 0 || (dim > 0 && total > most / width / dim))
-      return refuse("which has 2 GB or more");
+    if (dim < 0 || (dim > 0 && total > room / width / dim))
+      return refuse("with which the model's sparse tensors have 2 GB or more");
     total *= dim;
   }
   std::vector<char> typedValues, typedIndices;
@@ -205,7 +204,8 @@ std::optional<TensorProto> ptc::onnx_import::densify(Location loc, const ModelFi
   int64_t count = int64_t(bytes.size()) / width;
   bool isLinear = sparse.indices().dims_size() == 1;
   uint64_t needed = uint64_t(count) * (isLinear ? 1 : shape.size()) * sizeof(int64_t);
-  if (bytes.size() != size_t(count * width) || places.size() != needed)
+  if (bytes.size() != size_t(count * width) || places.size() != needed ||
+      sparse.indices().data_type() != TensorProto::INT64)
     return refuse("whose indices do not fit its values");
   SmallVector<int64_t> indices(places.size() / sizeof(int64_t));
   for (auto [i, index] : llvm::enumerate(indices))
@@ -217,10 +217,14 @@ std::optional<TensorProto> ptc::onnx_import::densify(Location loc, const ModelFi
   *dense.mutable_dims() = sparse.dims();
   std::string &raw = *dense.mutable_raw_data();
   raw.assign(size_t(total * width), 0);
-  for (int64_t i = 0; i < count; ++i) {
+  room -= total * width;
+  for (int64_t i = 0, before = -1; i < count; ++i) {
     int64_t position = positionOf(indices, shape, total, i, isLinear);
     if (position < 0)
       return refuse("of which an index lies outside");
+    if (position <= before)
+      return refuse("whose indices do not ascend");
+    before = position;
     std::memcpy(raw.data() + position * width, bytes.data() + i * width, size_t(width));
   }
   return dense;

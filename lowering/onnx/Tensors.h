@@ -12,9 +12,10 @@ namespace ptc::onnx_import {
 mlir::Value importTensor(mlir::OpBuilder &builder, mlir::Location loc, const ModelFile &file,
                          const onnx::TensorProto &tensor, llvm::StringRef name, bool isInline = false);
 
-/// The tensor with all its elements, those that the sparse form leaves out as zeros; nothing after a diagnostic.
+/// The tensor with all its elements, those that the sparse form leaves out as zeros; nothing after a diagnostic. Takes
+/// its bytes off `room`.
 std::optional<onnx::TensorProto> densify(mlir::Location loc, const ModelFile &file,
-                                         const onnx::SparseTensorProto &sparse);
+                                         const onnx::SparseTensorProto &sparse, int64_t &room);
 
 } // namespace ptc::onnx_import
 

@@ -49,6 +49,7 @@ class Case:
     wanted: Any = None  # what the oracle said, once it has been asked
     stand_in: Any = None  # the type in which a program that lacks the case's own is asked; it holds all values
     open: dict = field(default_factory=dict)  # (input, axis): the symbol of a dim that the model leaves open
+    closed: Callable = lambda i, axis, size: False  # dims that say what is computed, and stay as they are
 
     @property
     def type(self):

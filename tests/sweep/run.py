@@ -55,7 +55,8 @@ def open_dims(d, case):
     share, is_shared = d.choice([1, 0.5]), d.often(0.5)
     given = [(i, array.shape) for i, array in enumerate(case.inputs) if array is not None and i not in case.constants]
     dims = [(i, axis, size) for i, shape in given for axis, size in enumerate(shape)]
-    return {(i, axis): f"c{case.number}_{f'n{size}' if is_shared else f'd{i}_{axis}'}" for i, axis, size in dims if d.often(share)}
+    return {(i, axis): f"c{case.number}_{f'n{size}' if is_shared else f'd{i}_{axis}'}" for i, axis, size in dims
+            if d.often(share) and not case.closed(i, axis, size)}
 
 
 def draw_case(seed, number, only=None):
