@@ -34,6 +34,8 @@ def _randomize_normalisations(model):
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             torch.nn.init.uniform_(module.running_mean, -0.1, 0.1)
             torch.nn.init.uniform_(module.running_var, 0.8, 1.2)
+        if isinstance(module, torch.nn.Linear) and not module.weight.any():  # a head that begins as zeros gives nothing but them
+            torch.nn.init.normal_(module.weight, std=0.02)
 
 
 def _calibrate(model, inputs):
