@@ -36,6 +36,7 @@ class Outcome:
     oracle: str = ""
     ulp: float = 0.0
     is_open: bool = False  # compiled with open dims
+    has_scale: bool = False  # `ulp` is of what terms add up to
 
 
 def compile_cases(cases, program, folder, flags):
@@ -81,7 +82,7 @@ def _run(cases, library):
             outcome = judge(case, [results[f"c{case.number}_y{i}"] for i in range(case.outputs)])
         except Exception as error:
             outcome = Outcome("unjudged", f"{type(error).__name__}: {error}")
-        found[case.number] = outcome.__dict__ | {"is_open": bool(case.open)}
+        found[case.number] = outcome.__dict__ | {"is_open": bool(case.open), "has_scale": case.rule.slack > 0}
     return found
 
 

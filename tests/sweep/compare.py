@@ -1,4 +1,5 @@
-"""How far results are from what is wanted, in units in the last place of their type."""
+"""How far results are from what is wanted, in units in the last place of their type: of what is wanted, or, where a rule has
+a scale, of that scale if it is larger."""
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +38,8 @@ def _floats(case, got, wanted, index):
     unit = spacing(want, dtype)
     with np.errstate(all="ignore"):
         error = np.abs(got64 - want)
-        allowed = rule.ulp * unit + rule.slack * float(ml_dtypes.finfo(dtype).eps) * _scale(case, want, index)
+        step = float(ml_dtypes.finfo(dtype).eps) * (_scale(case, want, index) if rule.slack else 0.0)
+        allowed = rule.ulp * unit + rule.slack * step
         if rule.wide:
             allowed = allowed + unit / 2  # the rounding of the exact result
         largest = float(ml_dtypes.finfo(dtype).max)
@@ -50,7 +52,7 @@ def _floats(case, got, wanted, index):
     if rule.zero:
         right &= ~((got64 == 0) & (want == 0) & (np.signbit(got64) != np.signbit(want)))
     finite = np.isfinite(got64) & np.isfinite(want)
-    worst = float((error[finite] / unit[finite]).max()) if np.any(finite) else 0.0
+    worst = float((error / np.maximum(unit, step))[finite].max()) if np.any(finite) else 0.0
     return right, worst
 
 

@@ -192,9 +192,19 @@ def q_attention(d):
     w_kind = _kind(d, NARROW)
     x, w = d.values(np.uint8, [batch, rows, inner]), d.values(w_kind, [inner, 3 * width])
     scalar = lambda v, t=np.float32: np.array(v, t)
+    attributes = {"num_heads": heads} | ({"unidirectional": 1} if d.often(0.4) else {})
+
+    def formula(x, w, bias, x_scale, w_scale, _, x_zero, w_zero):
+        projected = _real(x, x_scale, x_zero) @ _real(w, w_scale, w_zero) + bias
+        q, k, v = (part.reshape(batch, rows, heads, -1).swapaxes(1, 2) for part in np.split(projected, 3, -1))
+        scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])
+        if "unidirectional" in attributes:
+            scores = np.where(np.tri(rows, dtype=bool), scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return (weights / weights.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(batch, rows, width)
+
     return case(d, [x, w, d.values(np.float32, [3 * width], "tame"), scalar(0.02), scalar(0.01), None, scalar(d.integer(0, 255), np.uint8),
-                    scalar(d.integer(0, 9), w_kind)], {"num_heads": heads} | ({"unidirectional": 1} if d.often(0.4) else {}), rule=ATTENDED,
-                results=((np.float32, 3),))
+                    scalar(d.integer(0, 9), w_kind)], attributes, oracle=formula, rule=ATTENDED, results=((np.float32, 3),))
 
 
 @row("MultiHeadAttention", MS)
