@@ -37,11 +37,12 @@ llvm::Function *emitShapes(Constants &constants, const Function &interface, Arra
                            const loop::BoundSymbols &bound, const Twine &name) {
   PointerType *pointer = constants.pointer;
   SymbolFunction code(constants, interface, name, Type::getVoidTy(constants.context), {pointer, pointer}, 0);
-  code.exprs.checkOverflow = true;
   IRBuilder<> &builder = code.builder;
-  auto emit = [&](Expr most) { // after an overflow nothing is known, of later extents neither
-    llvm::Value *extent = code.exprs.emit(most);
-    return builder.CreateSelect(code.exprs.overflowed(), builder.getInt64(-1), extent);
+  auto emit = [&](Expr most) { // an overflow concerns its own extent alone
+    ExprCode exprs(builder, code.symbols);
+    exprs.checkOverflow = true;
+    llvm::Value *extent = exprs.emit(most);
+    return builder.CreateSelect(exprs.overflowed(), builder.getInt64(-1), extent);
   };
   for (auto [index, value] : llvm::enumerate(values)) {
     llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(pointer, code.function->getArg(1), index);

@@ -11,11 +11,12 @@
 // overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that is made of it follows.
 // The order of groups is a topological order of these, by the earliest node.
 //
-// Cost: a fusion asks anew only about the group that it changed, and paths are looked for between the ranks of two
-// groups alone. What stays quadratic is ranking the groups again after a fusion, a few operations a group.
+// Cost: near linear. A fusion asks anew only about the group that it changed, and GroupOrder.h looks at what lies
+// between two groups alone.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/schedule/GroupOrder.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
@@ -66,10 +67,7 @@ public:
 private:
   struct Entry {
     Group group;
-    llvm::SmallDenseSet<unsigned> after;  // groups that must run earlier (by number)
-    llvm::SmallDenseSet<unsigned> before; // groups that must run later
-    unsigned version = 0;                 // of the group: changes when it is fused
-    unsigned rank = 0;                    // of a topological order
+    unsigned version = 0; // of the group: changes when it is fused
     bool isGone = false;
   };
 
@@ -127,8 +125,11 @@ private:
       entry.group.position = entries.size();
       entry.group.isOpaque = isOpaque;
       updateAccesses(entry.group);
+      for (Value buffer : entry.group.written)
+        writersOf[buffer].push_back(entries.size());
       entries.push_back(std::move(entry));
     }
+    order = GroupOrder(entries.size());
   }
 
   static Value getWhole(Value buffer) {
@@ -161,7 +162,7 @@ private:
       return;
     auto depend = [&](StringRef symbol) {
       if (auto found = binders.find(symbol); found != binders.end()) {
-        entry.after.insert(found->second.begin(), found->second.end());
+        order.addEarlier(number, found->second);
         if (isa<GuardOp>(node))
           found->second.push_back(number);
       }
@@ -173,7 +174,6 @@ private:
           for (Expr extent : type.getShape())
             extent.walkSymbols(depend);
     });
-    entry.after.erase(number);
   }
 
   void collectDependencies() {
@@ -193,64 +193,23 @@ private:
       bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
       for (Value buffer : entry.group.read) {
         Accesses &a = accessesOf(buffer);
-        entry.after.insert(a.writers.begin(), a.writers.end());
+        order.addEarlier(number, a.writers);
       }
       for (Value buffer : entry.group.written) {
         if (Value argument = context.aliases.lookup(buffer)) {
           Accesses &shared = accessesOf(argument);
-          entry.after.insert(shared.readers.begin(), shared.readers.end());
+          order.addEarlier(number, shared.readers);
         }
         Accesses &a = accessesOf(buffer);
-        entry.after.insert(a.readers.begin(), a.readers.end());
+        order.addEarlier(number, a.readers);
         if (overwrite)
-          entry.after.insert(a.writers.begin(), a.writers.end());
+          order.addEarlier(number, a.writers);
       }
       for (Value buffer : entry.group.read)
         accessesOf(buffer).readers.push_back(number);
       for (Value buffer : entry.group.written)
         accessesOf(buffer).writers.push_back(number);
-      entry.after.erase(number);
     }
-    for (unsigned number = 0; number < entries.size(); ++number)
-      for (unsigned earlier : entries[number].after)
-        entries[earlier].before.insert(number);
-  }
-
-  /// Numbers the groups so that each has a higher rank than what must run before it.
-  void rankGroups() {
-    SmallVector<unsigned> ready, waitsFor(entries.size());
-    for (unsigned number = 0; number < entries.size(); ++number)
-      if (waitsFor[number] = entries[number].after.size(); waitsFor[number] == 0)
-        ready.push_back(number);
-    for (unsigned next = 0; next < ready.size(); ++next) {
-      entries[ready[next]].rank = next;
-      for (unsigned later : entries[ready[next]].before)
-        if (--waitsFor[later] == 0)
-          ready.push_back(later);
-    }
-    isRanked = true;
-  }
-
-  /// Whether `from` must run before `to` by way of a third group.
-  bool hasPathAround(unsigned from, unsigned to) {
-    if (!isRanked)
-      rankGroups();
-    SmallVector<unsigned> stack;
-    llvm::SmallDenseSet<unsigned> seen;
-    for (unsigned before : entries[to].after)
-      if (before != from)
-        stack.push_back(before);
-    while (!stack.empty()) {
-      unsigned number = stack.pop_back_val();
-      if (entries[number].rank <= entries[from].rank || !seen.insert(number).second)
-        continue;
-      for (unsigned before : entries[number].after) {
-        if (before == from)
-          return true;
-        stack.push_back(before);
-      }
-    }
-    return false;
   }
 
   int64_t getBytes(Value buffer) {
@@ -292,7 +251,7 @@ private:
       for (Value buffer : group->written)
         if (context.aliases.contains(buffer))
           return FusionPlan::no("it writes a result that may share an argument's memory");
-    if (hasPathAround(producerNumber, consumerNumber))
+    if (order.hasPathAround(producerNumber, consumerNumber))
       return FusionPlan::no("another kernel must run between the two");
     SmallVector<Value> shared = getSharedBuffers(producer, consumer);
     FusionPlan refusal = FusionPlan::no("they share no value");
@@ -338,28 +297,10 @@ private:
       return;
     }
     consumer.isGone = true;
-    takeOver(producerNumber, consumerNumber);
+    ++producer.version;
+    order.fuse(producerNumber, consumerNumber);
     dropUnread(plan.buffer);
     updateAccesses(producer.group);
-  }
-
-  /// The dependences of group `gone` become those of `kept`.
-  void takeOver(unsigned kept, unsigned gone) {
-    Entry &from = entries[gone], &to = entries[kept];
-    for (unsigned earlier : from.after) {
-      entries[earlier].before.erase(gone);
-      if (earlier != kept && to.after.insert(earlier).second)
-        entries[earlier].before.insert(kept);
-    }
-    for (unsigned later : from.before) {
-      entries[later].after.erase(gone);
-      if (later != kept && entries[later].after.insert(kept).second)
-        to.before.insert(later);
-    }
-    from.after.clear();
-    from.before.clear();
-    ++to.version;
-    isRanked = false;
   }
 
   /// Removes a buffer that nobody reads, with its stores and what only they needed.
@@ -374,8 +315,9 @@ private:
       user->erase();
       eraseIfDead(value);
     }
-    for (Entry &entry : entries) // several groups may have written parts of it
-      llvm::erase(entry.group.written, buffer);
+    for (unsigned writer : writersOf[buffer]) // several groups may have written parts of it
+      llvm::erase(entries[order.getKept(writer)].group.written, buffer);
+    writersOf.erase(buffer);
     buffer.getDefiningOp()->erase();
   }
 
@@ -428,7 +370,7 @@ private:
       if (entries[consumer].isGone)
         continue;
       SmallVector<std::pair<FusionScore, unsigned>> candidates;
-      for (unsigned producer : entries[consumer].after)
+      for (unsigned producer : order.getEarlier(consumer))
         if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
           candidates.push_back({score, producer});
       llvm::sort(candidates, [](const auto &a, const auto &b) {
@@ -444,7 +386,7 @@ private:
         }
         apply(producer, consumer, plan);
         firstConsumer = producer;
-        for (unsigned later : entries[producer].before)
+        for (unsigned later : order.getLater(producer))
           firstConsumer = std::min(firstConsumer, later);
         return true;
       }
@@ -470,33 +412,13 @@ private:
   void explainDisabled() {
     for (unsigned consumer = 0; consumer < entries.size(); ++consumer)
       for (unsigned producer = 0; producer < consumer; ++producer)
-        if (entries[consumer].after.contains(producer))
+        if (order.getEarlier(consumer).contains(producer))
           if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
             explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
   }
 
-  /// Topological order of the groups, the earliest position first.
-  SmallVector<unsigned> getOrder() {
-    SmallVector<unsigned> order;
-    SmallVector<bool> done(entries.size());
-    unsigned remaining = llvm::count_if(entries, [](Entry &e) { return !e.isGone; });
-    while (order.size() < remaining)
-      for (unsigned number = 0; number < entries.size(); ++number) {
-        if (done[number] || entries[number].isGone)
-          continue;
-        bool ready = llvm::all_of(entries[number].after,
-                                  [&](unsigned before) { return done[before] || entries[before].isGone; });
-        if (!ready)
-          continue;
-        done[number] = true;
-        order.push_back(number);
-        break;
-      }
-    return order;
-  }
-
   void emit() {
-    for (unsigned number : getOrder()) {
+    for (unsigned number : order.getOrder()) {
       Group &group = entries[number].group;
       if (group.isOpaque) {
         group.nodes[0]->moveBefore(&block, block.end());
@@ -591,10 +513,11 @@ private:
   const FusionContext &context;
   bool remarks;
   std::vector<Entry> entries;
+  GroupOrder order{0};
   /// Pairs, producer first, with the versions that were refused.
   llvm::DenseMap<std::pair<unsigned, unsigned>, std::pair<unsigned, unsigned>> refused;
-  unsigned firstConsumer = 0; // those before it have nothing new to ask
-  bool isRanked = false;
+  unsigned firstConsumer = 0;                                // those before it have nothing new to ask
+  llvm::DenseMap<Value, SmallVector<unsigned, 1>> writersOf; // groups as they were at first
 };
 
 /// The flattened argument, or the argument where nothing reads it.

@@ -8,7 +8,8 @@
 // A launch joins the one before it if neither depends on the other. A later one moves up for that only if it reads
 // what a member of the loop reads: then the loop reads it while it lies in cache, and otherwise a branch would be torn
 // from its own next launch, which finds its operand in cache now. Buffers of a loop live for all of it; what would
-// raise the peak is not joined. Phases of a recurrence are loops of their own.
+// raise the peak is not joined: it is measured over the launches that may change their places, since no other step
+// knows of it. Phases of a recurrence are loops of their own.
 //
 // Nothing moves across a tap: the observer sees each value right after the launch that wrote it.
 //
@@ -39,7 +40,8 @@ public:
       : uses(uses), launches(launches), joined(launches.size()) {}
 
   void join() {
-    int64_t peak = measure();
+    LaunchUses::Around around = uses.getAround(getTimed(0, launches.size()));
+    int64_t peak = uses.measure(getTimed(0, launches.size()), around).peak;
     for (size_t begin = 0, end; begin < launches.size(); begin = end) {
       SmallVector<size_t> origins; // of the members behind the first
       end = begin + 1;
@@ -50,10 +52,15 @@ public:
           joined[end++] = true;
           origins.push_back(from);
         }
+      auto measure = [&] {
+        return uses.measure(getTimed(begin, std::min(launches.size(), begin + farthest)), around).peak;
+      };
       for (; !origins.empty() && measure() > peak; origins.pop_back()) {
         joined[--end] = false;
         move(end, origins.back());
       }
+      for (LaunchOp launch : launches.slice(begin, end - begin))
+        uses.pass(launch, around);
     }
     placeInOrder(launches);
     for (auto [launch, isJoined] : llvm::zip_equal(launches, joined))
@@ -92,11 +99,11 @@ private:
       std::rotate(first + from, first + from + 1, first + to + 1);
   }
 
-  int64_t measure() {
+  SmallVector<TimedLaunch> getTimed(size_t begin, size_t end) {
     SmallVector<TimedLaunch> timed;
-    for (auto [launch, isJoined] : llvm::zip_equal(launches, joined))
-      timed.push_back({launch, timed.empty() ? 0 : timed.back().step + !isJoined});
-    return uses.measure(timed).peak;
+    for (size_t i = begin; i < end; ++i)
+      timed.push_back({launches[i], timed.empty() ? 0 : timed.back().step + !joined[i]});
+    return timed;
   }
 
   LaunchUses &uses;

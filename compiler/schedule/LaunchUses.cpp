@@ -38,50 +38,89 @@ Value LaunchUses::getRoot(Value buffer) {
   return buffer;
 }
 
-LaunchUses::MemoryUse LaunchUses::measure(ArrayRef<TimedLaunch> launches) {
+LaunchUses::Around LaunchUses::getAround(ArrayRef<TimedLaunch> row) {
+  Around around;
+  llvm::MapVector<Value, unsigned> users;
+  for (auto [launch, step] : row)
+    for (const Access &access : getAccesses(launch))
+      if (access.root.getDefiningOp<BufferOp>())
+        ++users[access.root];
+  for (auto [buffer, count] : users) {
+    bool isOwn = llvm::count_if(buffer.getUsers(), [](Operation *user) { return !isa<TapOp>(user); }) == count;
+    around.buffers[buffer] = {.before = 0, .all = count, .isOwn = isOwn};
+    around.alive += isOwn ? 0 : getBytes(buffer);
+  }
+  return around;
+}
+
+void LaunchUses::pass(LaunchOp launch, Around &around) {
+  for (const Access &access : getAccesses(launch)) {
+    auto found = around.buffers.find(access.root);
+    if (found == around.buffers.end())
+      continue;
+    Around::Uses &uses = found->second;
+    int64_t bytes = uses.isOwn ? getBytes(access.root) : 0;
+    around.alive += uses.before == 0 ? bytes : 0;
+    around.alive -= ++uses.before == uses.all ? bytes : 0;
+  }
+}
+
+LaunchUses::MemoryUse LaunchUses::measure(ArrayRef<TimedLaunch> launches, const Around &around,
+                                          SmallVectorImpl<StepUse> *steps) {
   struct Life {
     size_t begin, end;
     unsigned users;
+    bool beginsBefore, endsBehind; // the launches
   };
+  size_t first = launches.empty() ? 0 : launches.front().step;
   llvm::MapVector<Value, Life> lives;
-  SmallVector<unsigned> sharing(launches.empty() ? 0 : launches.back().step + 1); // launches of each step
-  for (auto [launch, step] : launches) {
+  SmallVector<unsigned> sharing(launches.empty() ? 0 : launches.back().step - first + 1); // launches of each step
+  for (auto [launch, at] : launches) {
+    size_t step = at - first;
     ++sharing[step];
     for (const Access &access : getAccesses(launch))
       if (access.root.getDefiningOp<BufferOp>()) {
-        Life &life = lives.insert({access.root, {step, step, 0}}).first->second;
+        Life &life = lives.insert({access.root, {step, step, 0, false, false}}).first->second;
         life.end = step;
         ++life.users;
       }
   }
-  SmallVector<int64_t> change(sharing.size() + 1);
+  SmallVector<int64_t> begun(sharing.size()), ended(sharing.size()), saved(sharing.size()); // bytes in each step
   for (auto &[buffer, life] : lives) {
-    bool isOwn = llvm::count_if(buffer.getUsers(), [](Operation *user) { return !isa<TapOp>(user); }) == life.users;
-    change[isOwn ? life.begin : 0] += getBytes(buffer);
-    change[isOwn ? life.end + 1 : sharing.size()] -= getBytes(buffer);
+    Around::Uses uses = around.buffers.lookup(buffer);
+    life.beginsBefore = uses.before > 0;
+    life.endsBehind = uses.before + life.users < uses.all;
+    if (uses.isOwn && !life.beginsBefore)
+      begun[life.begin] += getBytes(buffer);
+    if (uses.isOwn && !life.endsBehind)
+      ended[life.end] += getBytes(buffer);
   }
   // What may lie over an operand read for the last time counts once; side by side with others nothing may.
-  for (auto [launch, step] : launches)
+  for (auto [launch, at] : launches)
     for (const Access &access : getAccesses(launch)) {
+      size_t step = at - first;
       auto life = lives.find(access.root);
-      if (sharing[step] > 1 || !access.writes || life == lives.end() || life->second.begin != step)
+      if (sharing[step] > 1 || !access.writes || life == lives.end() || life->second.beginsBefore ||
+          life->second.begin != step)
         continue;
       for (const Access &read : getAccesses(launch)) {
         auto other = lives.find(read.root);
-        if (read.writes || other == lives.end() || other->second.end != step ||
+        if (read.writes || other == lives.end() || other->second.endsBehind || other->second.end != step ||
             getBytes(read.root) != getBytes(access.root) || !isInPlace(read.argument, access.argument))
           continue;
-        change[step] -= getBytes(access.root);
-        change[step + 1] += getBytes(access.root);
+        saved[step] += getBytes(access.root);
         break;
       }
     }
   MemoryUse use;
-  int64_t alive = 0;
-  for (int64_t bytes : change) {
-    alive += bytes;
-    use.peak = std::max(use.peak, alive);
-    use.area += alive;
+  int64_t before = around.alive;
+  for (size_t step = 0; step < sharing.size(); ++step) {
+    int64_t during = before + begun[step] - saved[step];
+    use.peak = std::max(use.peak, during);
+    use.area += during;
+    if (steps)
+      steps->push_back({before, during});
+    before += begun[step] - ended[step];
   }
   return use;
 }

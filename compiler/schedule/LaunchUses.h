@@ -23,6 +23,10 @@ public:
   struct MemoryUse {
     int64_t peak = 0, area = 0; // bytes, bytes x steps
   };
+  /// Bytes in front of a step, and during it.
+  struct StepUse {
+    int64_t before = 0, during = 0;
+  };
 
   LaunchUses(ProgramOp program, mlir::SymbolTable &kernels)
       : program(program), kernels(kernels), hints(prim::getSymbolHints(program.getSymbols())) {}
@@ -31,8 +35,23 @@ public:
   llvm::ArrayRef<Access> getAccesses(LaunchOp launch);
   KernelOp getKernel(LaunchOp launch) { return kernels.lookup<KernelOp>(launch.getKernel()); }
   bool dependsOn(LaunchOp later, LaunchOp earlier);
-  /// What the arena's buffers need. Buffers that others use too live through the whole run.
-  MemoryUse measure(llvm::ArrayRef<TimedLaunch> launches);
+  /// What is around some neighbours in a row of launches.
+  struct Around {
+    struct Uses {
+      unsigned before = 0, all = 0; // by the launches before the neighbours, and in the row
+      bool isOwn = false;           // nobody else uses it
+    };
+    llvm::DenseMap<mlir::Value, Uses> buffers;
+    int64_t alive = 0; // bytes in front of the neighbours
+  };
+  /// What the arena's buffers need while neighbours run that are a part of a row, all together and in each step.
+  /// Buffers that others use too live through the whole run.
+  MemoryUse measure(llvm::ArrayRef<TimedLaunch> neighbours, const Around &around,
+                    llvm::SmallVectorImpl<StepUse> *steps = nullptr);
+  /// In front of the first launch of a row.
+  Around getAround(llvm::ArrayRef<TimedLaunch> row);
+  /// Moves on behind a launch.
+  void pass(LaunchOp launch, Around &around);
   int64_t getBytes(mlir::Value buffer);
 
 private:

@@ -18,6 +18,10 @@
 // original refuses, it refuses. So a guard that becomes false here would never let
 // the variant run: the size is reported.
 //
+// Where sizes meet in broadcasts there are two originals, one that takes them for equal and a general one
+// (lowering/decomp/MeetingSizes.cpp). The clones are the former's, whose code is better. Sizes that contradict it, as
+// two buckets of different sizes do, get a clone of the latter; and a size of 1 gets both: it may be equal, or stretch.
+//
 // Padding to a bucket (a call of 100 runs as one of 128) is not here: what the padding
 // has to be depends on the model, masks included, and is the caller's to know.
 //
@@ -26,6 +30,7 @@
 #include "ir/Diagnostics.h"
 #include "ir/prim/Variants.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace ptc {
@@ -66,66 +71,139 @@ DictionaryAttr pinRanges(DictionaryAttr symbols, const Pins &pins) {
   return list.getDictionary(symbols.getContext());
 }
 
-/// The original's guards where they do not hold anyway, then `symbol == size` for each pin.
-LogicalResult setGuards(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
+/// The original's guards where they do not hold anyway, then `symbol == size` for each pin. A guard of the original
+/// that does not hold at these sizes, if there is one.
+Expr setGuards(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
   MLIRContext *context = variant.getContext();
   SymbolRanges ranges = prim::getSymbolRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
   SmallVector<Expr> guards;
   auto copied = variant->getAttrOfType<ArrayAttr>(prim::guardsAttr);
   for (auto [number, guard] : llvm::enumerate(copied ? prim::getExprs(copied) : SmallVector<Expr>())) {
     Expr condition = guard.simplify(ranges);
-    if (condition.isConstant(0)) {
-      Expr asWritten = prim::getExprs(original->getAttrOfType<ArrayAttr>(prim::guardsAttr))[number];
-      diagnose(UnknownLoc::get(context), DiagId::BadShapeOption, "--bucket " + prim::getVariantName(variant),
-               "the model needs " + asWritten.str() + " to hold, which it does not at this size");
-      return failure();
-    }
+    if (condition.isConstant(0))
+      return prim::getExprs(original->getAttrOfType<ArrayAttr>(prim::guardsAttr))[number];
     if (!condition.isConstant())
       guards.push_back(condition);
   }
   for (NamedAttribute pin : pins)
     guards.push_back(Expr::eq(Expr::symbol(context, pin.getName()), Expr::constant(context, sizeOf(pin))));
   variant->setAttr(prim::guardsAttr, prim::getExprArray(context, guards));
-  return success();
+  return {};
 }
 
-LogicalResult makeVariant(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
-  prim::substituteSymbols(variant, [&](StringRef symbol) -> Expr {
+Expr substitutePins(Expr e, const Pins &pins) {
+  return e.substitute([&](StringRef symbol) -> Expr {
     for (NamedAttribute pin : pins)
       if (pin.getName() == symbol)
-        return Expr::constant(variant.getContext(), sizeOf(pin));
+        return Expr::constant(e.getContext(), sizeOf(pin));
     return {};
   });
+}
+
+/// What the original knows of sizes, at these sizes, and the sizes.
+DictionaryAttr joinPins(DictionaryAttr known, const Pins &pins) {
+  NamedAttrList all(pins);
+  MLIRContext *context = known.getContext();
+  for (NamedAttribute pin : known) {
+    auto size = dyn_cast<IntegerAttr>(pin.getValue());
+    Expr value = size ? Expr::constant(context, size.getInt()) : Expr(cast<ExprAttr>(pin.getValue()));
+    Expr key = Expr::parse(context, pin.getName());
+    if (!key)
+      continue; // a number that text does not have: nothing is said of it
+    key = substitutePins(key, pins);
+    value = substitutePins(value, pins);
+    if (key.isConstant())
+      std::swap(key, value);
+    if (!key.isConstant())
+      all.set(key.str(), value.isConstant()
+                             ? Attribute(IntegerAttr::get(IntegerType::get(context, 64), value.getValue()))
+                             : Attribute(ExprAttr(value)));
+  }
+  return all.getDictionary(context);
+}
+
+/// A guard of the original that does not hold at these sizes, if there is one.
+Expr makeVariant(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
+  prim::substituteSymbols(variant, [&](StringRef symbol) {
+    Expr unknown = Expr::symbol(variant.getContext(), symbol), pinned = substitutePins(unknown, pins);
+    return pinned == unknown ? Expr() : pinned;
+  });
   variant->setAttr(prim::symbolsAttr, pinRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr), pins));
-  variant->setAttr(prim::pinsAttr, DictionaryAttr::get(variant.getContext(), pins));
+  auto known = original->getAttrOfType<DictionaryAttr>(prim::pinsAttr);
+  variant->setAttr(prim::pinsAttr, known ? joinPins(known, pins) : DictionaryAttr::get(variant.getContext(), pins));
   return setGuards(variant, original, pins);
 }
 
 struct SpecializeFunctions : ptc::impl::SpecializeFunctionsBase<SpecializeFunctions> {
   void runOnOperation() override {
     SymbolTable table(getOperation());
+    llvm::MapVector<StringAttr, func::FuncOp> equals; // by the name of the general function
+    SmallVector<func::FuncOp> generals;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (auto general = function->getAttrOfType<FlatSymbolRefAttr>(prim::variantOfAttr))
+        equals[general.getAttr()] = function;
+      else
+        generals.push_back(function);
     bool isMade = true;
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      auto buckets = function->getAttrOfType<DictionaryAttr>(prim::bucketsAttr);
-      if (!buckets)
-        continue;
-      function->removeAttr(prim::bucketsAttr);
-      auto general = function->getAttrOfType<FlatSymbolRefAttr>(prim::variantOfAttr);
-      // What is for fewer sizes is tried before what is for more.
-      Block::iterator place = general ? function->getIterator() : std::next(function->getIterator());
-      for (const Pins &pins : combine(buckets)) {
-        func::FuncOp variant = function.clone();
-        std::string name = function.getName().str();
-        for (NamedAttribute pin : pins)
-          name += "_" + pin.getName().str() + "_" + std::to_string(sizeOf(pin));
-        variant.setName(name);
-        variant->setAttr(prim::variantOfAttr, general ? general : FlatSymbolRefAttr::get(function));
-        table.insert(variant, place);
-        isMade &= succeeded(makeVariant(variant, function, pins)); // all are tried, so that all problems are told
-      }
-    }
+    for (func::FuncOp general : generals)
+      isMade &= specialize(table, general, equals.lookup(general.getSymNameAttr()));
     if (!isMade)
       signalPassFailure();
+  }
+
+  /// Clones of both functions; `equal` may be null. All sizes are tried, so that all problems are told.
+  static bool specialize(SymbolTable &table, func::FuncOp general, func::FuncOp equal) {
+    auto buckets = dyn_cast_if_present<DictionaryAttr>(general->removeAttr(prim::bucketsAttr));
+    if (!buckets)
+      return true;
+    if (equal)
+      equal->removeAttr(prim::bucketsAttr);
+    // What is for fewer sizes is tried before what is for more.
+    Block::iterator place = equal ? equal->getIterator() : std::next(general->getIterator());
+    bool isMade = true;
+    for (const Pins &pins : combine(buckets)) {
+      Expr broken = equal ? addVariant(table, equal, general, pins, place) : Expr();
+      if (!equal || broken || isOneMet(equal, pins))
+        broken = addVariant(table, general, general, pins, place);
+      if (!broken)
+        continue;
+      diagnose(UnknownLoc::get(general.getContext()), DiagId::BadShapeOption,
+               "--bucket " + llvm::join(llvm::map_range(pins, describePin), ","),
+               "the model needs " + broken.str() + " to hold, which it does not at this size");
+      isMade = false;
+    }
+    return isMade;
+  }
+
+  static std::string describePin(NamedAttribute pin) { return pin.getName().str() + "=" + std::to_string(sizeOf(pin)); }
+
+  /// Whether a size that meets others is 1, so that a run may have others in its place.
+  static bool isOneMet(func::FuncOp equal, const Pins &pins) {
+    return llvm::any_of(pins, [&](NamedAttribute pin) {
+      return sizeOf(pin) == 1 &&
+             llvm::any_of(equal->getAttrOfType<DictionaryAttr>(prim::pinsAttr), [&](NamedAttribute known) {
+               auto value = dyn_cast<ExprAttr>(known.getValue());
+               Expr key = Expr::parse(equal.getContext(), known.getName());
+               return (key && key.uses(pin.getName())) || (value && Expr(value).uses(pin.getName()));
+             });
+    });
+  }
+
+  /// A clone of `original` for these sizes; none where a guard does not hold, which is returned.
+  static Expr addVariant(SymbolTable &table, func::FuncOp original, func::FuncOp general, const Pins &pins,
+                         Block::iterator place) {
+    func::FuncOp variant = original.clone();
+    if (Expr broken = makeVariant(variant, original, pins)) {
+      variant.erase();
+      return broken;
+    }
+    std::string name = original.getName().str();
+    for (NamedAttribute pin : pins)
+      name += "_" + pin.getName().str() + "_" + std::to_string(sizeOf(pin));
+    variant.setName(name);
+    variant->setAttr(prim::variantOfAttr, FlatSymbolRefAttr::get(general));
+    table.insert(variant, place);
+    return {};
   }
 };
 

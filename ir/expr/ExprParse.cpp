@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace ptc;
 using namespace ptc::detail;
@@ -281,6 +282,7 @@ public:
     if (++depth > maxDepth)
       return fail("expression is nested too deeply");
     bool isNegative = tokens.consume('-');
+    isNegated = isNegative;
     Expr sum = term();
     if (sum && isNegative)
       sum = -sum;
@@ -320,14 +322,16 @@ private:
 
   Expr factor() {
     if (tokens.consume('(')) {
+      isNegated = false;
       Expr inner = expression();
       if (inner && !tokens.consume(')'))
         return fail("expected ')' in expression");
       return inner;
     }
+    uint64_t most = uint64_t(INT64_MAX) + std::exchange(isNegated, false);
     if (std::optional<uint64_t> value = tokens.integer())
-      return Tokens::isTrusted || *value <= uint64_t(INT64_MAX) + 1 ? Expr::constant(context, int64_t(*value))
-                                                                    : fail("integer does not fit in 64 bits");
+      return Tokens::isTrusted || *value <= most ? Expr::constant(context, int64_t(*value))
+                                                 : fail("integer does not fit in 64 bits");
     std::string name;
     bool isQuoted;
     if (tokens.hasFailed || !tokens.name(name, isQuoted))
@@ -379,6 +383,7 @@ private:
   mlir::MLIRContext *context;
   Tokens &tokens;
   unsigned depth = 0;
+  bool isNegated = false; // a minus stands right in front: the least number has no positive counterpart
 };
 } // namespace
 

@@ -23,26 +23,34 @@ static Value widened(NodeContext &n, Value x) {
   return isNarrow ? n.convert(x, n.f32()) : x;
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over the last dim, or x / sqrt(mean(x^2) + epsilon).
+/// (x - mean) / sqrt(variance + epsilon) over the last dim, or x / sqrt(mean(x^2) + epsilon). Of narrow floats in f32,
+/// the result too.
 static Normalized normalizeRows(NodeContext &n, Value x, double epsilon, bool isCentered) {
   int64_t last = n.rank(x) - 1;
   Value wide = widened(n, x), mean = isCentered ? n.mean(wide, last, true) : Value();
   Value centered = isCentered ? n.sub(wide, mean) : wide;
   Value invStdDev = n.rsqrt(n.add(n.mean(n.mul(centered, centered), last, true), epsilon));
-  return {n.convertLike(n.mul(centered, invStdDev), x), mean, invStdDev};
+  return {n.mul(centered, invStdDev), mean, invStdDev};
 }
 
-/// The sum of the input, the skipped values and a bias, then a normalisation.
+/// y * gamma + beta, in y's type; `beta` may be null.
+static Value scaleAndShift(NodeContext &n, Value y, Value gamma, Value beta) {
+  y = n.mul(y, n.convertLike(gamma, y));
+  return beta ? n.add(y, n.convertLike(beta, y)) : y;
+}
+
+/// The sum of the input, the skipped values and a bias, then a normalisation. Nothing is rounded to a narrow float but
+/// the results.
 static Values skipNormalization(NodeContext &n, Value gamma, Value beta, Value bias, bool isCentered) {
   Value x = n.input(0);
   if (n.rank(x) < 1)
     return {n.fail(DiagId::WrongRank, 0, n.rank(x), "rows are needed")};
-  Value sum = n.add(x, n.broadcastTo(n.input(1), n.dims(x)));
+  Value sum = n.add(widened(n, x), n.broadcastTo(widened(n, n.input(1)), n.dims(x)));
   if (bias)
-    sum = n.add(sum, bias);
+    sum = n.add(sum, widened(n, bias));
   Normalized normal = normalizeRows(n, sum, n.real("epsilon", 1e-12), isCentered);
-  Value y = n.mul(normal.y, gamma);
-  return {beta ? n.add(y, beta) : y, normal.mean, normal.invStdDev, sum};
+  Value y = scaleAndShift(n, normal.y, gamma, beta);
+  return {n.convertLike(y, x), normal.mean, normal.invStdDev, n.convertLike(sum, x)};
 }
 
 Values skipLayerNormalization(NodeContext &n) {
@@ -61,7 +69,8 @@ Values simplifiedLayerNormalization(NodeContext &n) {
   if (*axis + 1 != n.rank(x))
     return {n.fail(DiagId::UnsupportedAttribute, "axis", *axis)};
   Normalized normal = normalizeRows(n, x, n.real("epsilon", 1e-5), /*isCentered=*/false);
-  return {n.mul(n.convertLike(normal.y, n.input(1)), n.input(1)), normal.invStdDev};
+  Value y = scaleAndShift(n, normal.y, n.input(1), {});
+  return {n.convertLike(y, n.input(1)), normal.invStdDev};
 }
 
 /// The rows of three tables (words, positions, segments) that integers name, summed up and normalised.
@@ -70,19 +79,21 @@ Values embedLayerNormalization(NodeContext &n) {
   if (n.rank(ids) != 2)
     return {n.fail(DiagId::WrongRank, 0, n.rank(ids), "[batch, words] is needed")};
   Value rows = positions ? positions : n.iota(0, n.dim(ids, 1), n.elementType(ids));
-  Value sum = n.add(n.gather(n.input(2), ids, 0), n.gather(n.input(3), rows, 0));
+  Value sum = n.add(widened(n, n.gather(n.input(2), ids, 0)), widened(n, n.gather(n.input(3), rows, 0)));
   if (segments)
-    sum = n.add(sum, n.gather(n.input(4), segments, 0));
+    sum = n.add(sum, widened(n, n.gather(n.input(4), segments, 0)));
   Normalized normal = normalizeRows(n, sum, n.real("epsilon", 1e-12), /*isCentered=*/true);
   Value length; // of each sequence: the words that the mask keeps
   if (n.hasOutput(1))
     length = mask ? n.sum(n.convert(n.equal(mask, n.scalarLike(1, mask)), n.si32()), 1, false)
                   : n.fill(n.scalar(0, n.si32()), n.dim(ids, 0));
-  return {n.add(n.mul(normal.y, n.input(5)), n.input(6)), length, sum};
+  Value y = scaleAndShift(n, normal.y, n.input(5), n.input(6));
+  return {n.convertLike(y, n.input(2)), length, n.convertLike(sum, n.input(2))};
 }
 
-/// Channels in groups, x * sigmoid(x) after it where `activation` is 1; channels stand last unless told otherwise.
-static Value normalizeGroups(NodeContext &n, Value x) {
+/// Channels in groups, x * sigmoid(x) after it where `activation` is 1, as `type`; channels stand last unless told
+/// otherwise.
+static Value normalizeGroups(NodeContext &n, Value x, Type type) {
   int64_t groups = n.integer("groups", 1), activation = n.integer("activation", 0);
   bool isLast = n.flag("channels_last", true);
   if (activation != 0 && activation != 1)
@@ -107,10 +118,10 @@ static Value normalizeGroups(NodeContext &n, Value x) {
   Value gamma = n.convertLike(n.input(1), normal), beta = n.convertLike(n.input(2), normal);
   Dims dims = n.dims(x);
   Value y = n.add(n.mul(normal, n.broadcast(gamma, axis, dims)), n.broadcast(beta, axis, dims));
-  return n.convertLike(activation ? n.mul(y, n.sigmoid(y)) : y, x);
+  return n.convert(activation ? n.mul(y, n.sigmoid(y)) : y, type);
 }
 
-Values groupNorm(NodeContext &n) { return {normalizeGroups(n, n.input(0))}; }
+Values groupNorm(NodeContext &n) { return {normalizeGroups(n, n.input(0), n.elementType(n.input(0)))}; }
 
 /// The skipped values are images, or a vector of channels an image.
 Values skipGroupNorm(NodeContext &n) {
@@ -119,10 +130,10 @@ Values skipGroupNorm(NodeContext &n) {
     return {n.fail(DiagId::UnsupportedAttribute, "channels_last", 0)};
   if (n.rank(skip) == 2)
     skip = n.unsqueeze(skip, {1, 2});
-  Value sum = n.add(x, skip);
+  Value sum = n.add(widened(n, x), widened(n, skip));
   if (n.hasInput(4))
-    sum = n.add(sum, n.input(4));
-  return {normalizeGroups(n, sum), sum};
+    sum = n.add(sum, widened(n, n.input(4)));
+  return {normalizeGroups(n, sum, n.elementType(x)), n.convertLike(sum, x)};
 }
 
 /// softmax(x + bias): the bias lacks, or has as 1, dims in front of `axis` (inner) or of its own (outer), so it is
@@ -135,8 +146,8 @@ Values biasSoftmax(NodeContext &n) {
   Dims dims = n.dims(x);
   Expr columns = product(n.getContext(), llvm::ArrayRef(dims).drop_front(*axis));
   Expr rows = product(n.getContext(), llvm::ArrayRef(dims).take_front(*axis));
-  Value y = n.add(x, n.broadcastTo(bias, dims));
-  return {n.reshape(n.softmax(n.reshape(y, {rows, columns}), 1), dims)};
+  Value y = n.add(widened(n, x), n.broadcastTo(widened(n, bias), dims));
+  return {n.convertLike(n.reshape(n.softmax(n.reshape(y, {rows, columns}), 1), dims), x)};
 }
 
 } // namespace ptc::decomp

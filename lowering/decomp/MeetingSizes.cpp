@@ -32,7 +32,10 @@ using namespace ptc::decomp;
 static SmallVector<int64_t> someSizes(const ExprRange &range, unsigned count) {
   SmallVector<int64_t> sizes;
   auto add = [&](int64_t size) {
-    size = llvm::divideCeilSigned(std::max<int64_t>(size, range.min), range.divisor) * range.divisor;
+    size = std::max<int64_t>(size, range.min);
+    int64_t rest = size % range.divisor; // of a size, which is not negative
+    if (rest && llvm::AddOverflow(size, range.divisor - rest, size))
+      return;
     if (size <= range.max && sizes.size() < count && !llvm::is_contained(sizes, size))
       sizes.push_back(size);
   };

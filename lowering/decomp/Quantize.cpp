@@ -15,8 +15,19 @@ using namespace ptc::prim;
 
 namespace ptc::decomp {
 
-/// A scale or zero point, with dims that broadcast to x.
-static Value spread(NodeContext &n, Value v, Value x, int64_t blockSize) {
+/// Whether dim `axis` of input `number`, a scale or zero point, is `needed`, if only by a guard.
+static bool expectSize(NodeContext &n, size_t number, Value v, int64_t axis, Expr needed) {
+  Expr size = n.dim(v, axis);
+  bool fits = n.shapes.assumeEqual(size, needed);
+  if (!fits)
+    n.fail(DiagId::DimMismatch, "dim " + std::to_string(axis) + " of input " + std::to_string(number), size,
+           "what fits input 0", needed);
+  return fits;
+}
+
+/// A scale or zero point (input `number`), with dims that broadcast to x, which is never stretched to it.
+static Value spread(NodeContext &n, size_t number, Value x, int64_t blockSize) {
+  Value v = n.optionalInput(number);
   if (!v || n.rank(v) == 0)
     return v;
   if (n.rank(v) == 1 && n.dim(v, 0).isConstant(1))
@@ -25,13 +36,20 @@ static Value spread(NodeContext &n, Value v, Value x, int64_t blockSize) {
   if (n.rank(v) == 1 && blockSize == 0) {
     if (!axis)
       return {};
+    Expr size = n.dim(v, 0); // where it is not known it may turn out to be 1, which is for all of x
+    if (size.isConstant() && !expectSize(n, number, v, 0, n.dim(x, *axis)))
+      return {};
     Ints after;
     for (int64_t i = 1; i < n.rank(x) - *axis; ++i)
       after.push_back(i);
-    return n.unsqueeze(v, after);
+    Value aligned = n.unsqueeze(v, after);
+    return size.isConstant() ? aligned : n.broadcastTo(aligned, n.dims(x));
   }
   if (!axis || n.rank(v) != n.rank(x) || blockSize < 1)
-    return n.fail(DiagId::WrongRank, 1, n.rank(v), "a scalar, a vector or a scale a block is needed");
+    return n.fail(DiagId::WrongRank, number, n.rank(v), "a scalar, a vector or a scale a block is needed");
+  for (int64_t i = 0; i < n.rank(v); ++i)
+    if (!expectSize(n, number, v, i, i == *axis ? n.dim(x, i).ceilDiv(blockSize) : n.dim(x, i)))
+      return {};
   // Each block's value, repeated: [.., blocks, ..] -> [.., blocks, size, ..] -> [.., dim, ..]
   Dims wide = n.dims(v), joined = wide;
   wide.insert(wide.begin() + *axis + 1, n.expr(blockSize));
@@ -68,7 +86,7 @@ Values quantizeLinear(NodeContext &n) {
     return {};
   int64_t blockSize = n.integer("block_size", 0);
   Value wide = n.isFloat(x) ? x : n.convertLike(x, scale);
-  return {quantize(n, wide, spread(n, scale, x, blockSize), spread(n, zeroPoint, x, blockSize), to)};
+  return {quantize(n, wide, spread(n, 1, x, blockSize), spread(n, 2, x, blockSize), to)};
 }
 
 Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
@@ -83,9 +101,9 @@ Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
 }
 
 Values dequantizeLinear(NodeContext &n) {
-  Value x = n.input(0), scale = n.input(1), zeroPoint = n.optionalInput(2);
+  Value x = n.input(0);
   int64_t blockSize = n.integer("block_size", 0);
-  Value y = dequantize(n, x, spread(n, scale, x, blockSize), spread(n, zeroPoint, x, blockSize));
+  Value y = dequantize(n, x, spread(n, 1, x, blockSize), spread(n, 2, x, blockSize));
   return {n.integer("output_dtype", 0) ? n.convert(y, n.typeAttribute("output_dtype")) : y};
 }
 

@@ -437,6 +437,28 @@ static Value elementOf(NodeContext &n, Value vector, int64_t i) {
   return n.at(vector, 0, i);
 }
 
+static bool isScale(double scale) { return scale > 0 && std::isfinite(scale); }
+
+static Value failOnScale(NodeContext &n, double scale) {
+  return n.fail(DiagId::DimMismatch, n.has("scales") ? "a number of 'scales'" : "a number of the input 'scales'", scale,
+                "what a size is multiplied by", "a finite number above 0");
+}
+
+/// The factor in f64; the run ends at one that is no scale. What is made of it meets a scale in any case, so that the
+/// sentence is the same whatever runs first.
+static Value guardScale(NodeContext &n, Value factor) {
+  double largest = std::numeric_limits<double>::max();
+  Value isSound =
+      n.logicalAnd(n.less(n.scalarLike(0, factor), factor), n.lessEqual(factor, n.scalarLike(largest, factor)));
+  Expr condition = n.bind(n.convert(isSound, n.si64()), n.expr(1));
+  if (n.hasFailed() || condition.isConstant(1))
+    return factor;
+  mlir::OpBuilder &builder = n.getBuilder();
+  GuardOp::create(builder, n.getLoc(), ExprAttr(condition),
+                  builder.getStringAttr("a scale of Resize is 0, negative, infinite or NaN"));
+  return n.select(isSound, factor, n.scalarLike(1, factor));
+}
+
 /// The scales are found when the program runs; those among them that are known stay so.
 static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::ArrayRef<int64_t> axes,
                                  const Sampling &s) {
@@ -446,13 +468,14 @@ static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::Ar
     Expr in = n.dim(x, axis);
     Value scale = elementOf(n, scales, i);
     std::optional<llvm::SmallVector<double>> known = n.knownFloats(scale);
-    std::optional<Expr> out =
-        known && known->size() == 1 && known->front() > 0 ? scaledSize(n, in, known->front()) : std::nullopt;
+    if (known && known->size() == 1 && !isScale(known->front()))
+      return failOnScale(n, known->front());
+    std::optional<Expr> out = known && known->size() == 1 ? scaledSize(n, in, known->front()) : std::nullopt;
     if (out) {
       resized.push_back({axis, in, *out, known->front()});
       continue;
     }
-    Value factor = n.convert(scale, wide);
+    Value factor = guardScale(n, n.convert(scale, wide));
     Value size = n.mul(n.convert(n.fromExprs(in, n.si64(), /*isScalar=*/true), wide), factor);
     Axis entry{axis, in, n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr())};
     entry.factor = factor;
@@ -479,7 +502,9 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
     return n.fail(DiagId::DimMismatch, "the number of scales", scales->size(), "the number of axes", axes.size());
   llvm::SmallVector<Axis> resized;
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    std::optional<Expr> out = (*scales)[i] > 0 ? scaledSize(n, n.dim(x, axis), (*scales)[i]) : std::nullopt;
+    if (!isScale((*scales)[i]))
+      return failOnScale(n, (*scales)[i]);
+    std::optional<Expr> out = scaledSize(n, n.dim(x, axis), (*scales)[i]);
     if (!out)
       return n.fail(DiagId::DimMismatch, n.has("scales") ? "a number of 'scales'" : "a number of the input 'scales'",
                     (*scales)[i], "the size that it gives", "one that cannot be expressed");
@@ -503,6 +528,7 @@ static Value resizeKeepingAspect(NodeContext &n, Value x, llvm::ArrayRef<int64_t
     Value own = n.div(asReal(size), asReal(n.dim(x, axis)));
     factor = !factor ? own : takesLeast ? n.minimum(factor, own) : n.maximum(factor, own);
   }
+  factor = guardScale(n, factor);
   llvm::SmallVector<Axis> resized;
   for (int64_t axis : axes) {
     Expr in = n.dim(x, axis);

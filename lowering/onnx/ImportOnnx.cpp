@@ -118,7 +118,6 @@ public:
     entry->setAttr(prim::pinsAttr, equal.getDictionary(&context));
     entry.setName(options.entryName + "_equal");
     auto other = cast<func::FuncOp>(general.lookupSymbol(options.entryName));
-    other->removeAttr(prim::bucketsAttr); // the variant has the same
     entry->moveAfter(other);
   }
   bool hasMeetings() const { return !shapes.getMeetings().empty(); }
@@ -193,7 +192,11 @@ private:
       std::optional<SmallVector<Expr>> dims = element ? inputShapes.dimsOf(*input) : std::nullopt;
       isValid &= dims.has_value();
       if (dims && !decomp::ShapeScope::isHoldable(*dims, element)) {
-        diagnose(loc, DiagId::UnsupportedForm, "graph input '" + input->name() + "', which no address space holds,");
+        std::string what = shapeText(*dims) + ", which no address space holds", pins = inputShapes.describePins(*input);
+        if (pins.empty())
+          diagnose(loc, DiagId::UnsupportedForm, "graph input '" + input->name() + "' of " + what + ",");
+        else
+          diagnose(loc, DiagId::BadShapeOption, pins, "input '" + input->name() + "' would be a tensor of " + what);
         isValid = false;
       }
       if (dims)

@@ -309,6 +309,17 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
   return dims;
 }
 
+std::string InputShapes::describePins(const ValueInfoProto &input) const {
+  SmallVector<std::string> pins;
+  for (int axis = 0; axis < input.type().tensor_type().shape().dim_size(); ++axis) {
+    std::string key = dimKey(input, axis);
+    auto bound = bounds.find(key);
+    if (bound != bounds.end() && bound->second.min == bound->second.max && !fixedSize(input, axis))
+      pins.push_back("--dim " + key + "=" + std::to_string(bound->second.min));
+  }
+  return llvm::join(pins, " ");
+}
+
 bool InputShapes::checkSizes() {
   std::string all = llvm::join(unsized, ", ");
   return unsized.empty() || reject("--dynamic=off", "no size is given for " + all,

@@ -26,6 +26,8 @@ public:
   bool readOptions(const ImportOptions &options, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs);
   /// The dims of an input; nothing after a diagnostic.
   std::optional<llvm::SmallVector<Expr>> dimsOf(const onnx::ValueInfoProto &input);
+  /// The options that give dims of the input one size each: "--dim batch=8 --dim seq=128".
+  std::string describePins(const onnx::ValueInfoProto &input) const;
   /// After all inputs: whether every dim has a size where none may be free.
   bool checkSizes();
   /// After all inputs: `prim.buckets` of the function, null for none.

@@ -92,7 +92,7 @@ typedef struct ptc_cuda_block {
 /* Events around a launch, for a profile. */
 typedef struct ptc_cuda_span {
   void *begin, *end;
-  int64_t iterations;
+  int64_t blocks;
   uint32_t site;
 } ptc_cuda_span;
 
@@ -171,7 +171,7 @@ ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const
 ptc_status ptc_cuda_run(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream);
 void ptc_cuda_ctx_close(ptc_ctx *ctx);
 void ptc_cuda_begin_spans(ptc_rt_call_state *call);
-ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64_t iterations);
+ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64_t blocks);
 void ptc_cuda_end_span(ptc_rt_call_state *call, ptc_cuda_span *span);
 void ptc_cuda_record_spans(ptc_rt_call_state *call, uint64_t begin_ns);
 void ptc_cuda_drop_spans(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);

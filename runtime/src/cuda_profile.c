@@ -15,7 +15,7 @@ void ptc_cuda_begin_spans(ptc_rt_call_state *call) {
     device->driver.event_record(own->origin, call->stream);
 }
 
-ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64_t iterations) {
+ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64_t blocks) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   const ptc_cuda_model *device = call->model->device_model;
   if (own->span_count == own->span_capacity) {
@@ -34,7 +34,7 @@ ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64
     return 0;
   own->span_count++;
   span->site = site;
-  span->iterations = iterations;
+  span->blocks = blocks;
   device->driver.event_record(span->begin, call->stream);
   return span;
 }
@@ -55,7 +55,7 @@ void ptc_cuda_record_spans(ptc_rt_call_state *call, uint64_t begin_ns) {
         device->driver.event_elapsed(&length, span->begin, span->end) != 0)
       continue;
     uint64_t from = begin_ns + (uint64_t)((double)begin * 1e6);
-    ptc_rt_record_span(call, span->site, from, from + (uint64_t)((double)length * 1e6) + 1, span->iterations);
+    ptc_rt_record_span(call, span->site, from, from + (uint64_t)((double)length * 1e6) + 1, span->blocks);
   }
 }
 

@@ -428,7 +428,7 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
     return fail(call, code, "record a launch");
   if (done)
     return 0;
-  ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, iterations) : 0;
+  ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, launch.grid[0]) : 0;
   code = device->driver.launch(launch.function, launch.grid[0], 1, 1, launch.block[0], launch.block[1], 1,
                                launch.shared_bytes, call->stream, parameters, 0);
   if (span)

@@ -244,7 +244,8 @@ int32_t ptc_rt_string_to_number(ptc_rt_call *call, uint32_t site, void *const *b
 
 enum { MOST_CHARACTERS = 32 };
 
-/* Digits as they are in plain notation from 1e-5 to 1e16, else with an exponent. */
+/* Plain notation from 1e-4 up to 1e16, of single precision, which has no more than 9 digits, up to 1e8; else with an
+ * exponent. */
 static int write_float(double value, bool isSingle, char *to) {
   if (value != value)
     return snprintf(to, MOST_CHARACTERS, "NaN");
@@ -273,7 +274,7 @@ static int write_float(double value, bool isSingle, char *to) {
   int used = 0;
   if (__builtin_signbit(value))
     to[used++] = '-';
-  if (exponent < -5 || exponent >= 16) {
+  if (exponent < -4 || exponent >= (isSingle ? 8 : 16)) {
     to[used++] = digits[0];
     if (count > 1)
       to[used++] = '.';

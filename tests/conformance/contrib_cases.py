@@ -179,6 +179,9 @@ def _normalisations(rng):
     yield Row("shared_skip", "SkipLayerNormalization", (x, skip[0], gamma, None, bias))
     yield Row("plain", "SkipSimplifiedLayerNormalization", (x, skip, gamma), **free)
     yield Row("bias", "SkipSimplifiedLayerNormalization", (x, skip, gamma, bias), {"epsilon": 1e-3})
+    half = [3 * values.astype(np.float16) for values in (x, skip, gamma, beta, bias)]  # sums that round if they are halves
+    yield Row("half", "SkipLayerNormalization", tuple(half), {"epsilon": 1e-5}, outputs=4)
+    yield Row("half", "SkipSimplifiedLayerNormalization", (*half[:3], half[4]), {"epsilon": 1e-5})
     yield Row("plain", "SimplifiedLayerNormalization", (x, gamma), domain="", free={0: SEQUENCE})
     yield Row("epsilon", "SimplifiedLayerNormalization", (x, gamma), {"epsilon": 0.1, "axis": 2}, domain="")
     ids = rng.integers(0, 11, (2, 4)).astype(np.int32)

@@ -115,6 +115,23 @@ class Calls(ModelTest):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_output_shapes_without_a_run(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=1..8:2"))
+        x, b = np.zeros((5, 3), np.float32), np.zeros(3, np.float32)
+        self.assertEqual(loaded.output_shapes(x, b), {"y": (5, 3), "z": (5, 3)})
+        self.assertEqual(loaded.output_shapes(b=b, x=x[:2]), {"y": (2, 3), "z": (2, 3)})
+        with self.assertRaisesRegex(ptc.Error, "n"):
+            loaded.output_shapes(np.zeros((9, 3), np.float32), b)
+        loaded.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            loaded.output_shapes(x, b)
+
+    def test_output_shapes_that_a_run_finds(self):
+        nodes = [helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("SequenceConstruct", ["x", "x"], ["all"])]
+        many = helper.make_value_info("all", helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None)))
+        loaded = ptc.load(self.compile(model(nodes, [value("x", ["n", 3])], [value("at", [2, "k"], TensorProto.INT64), many])))
+        self.assertEqual(loaded.output_shapes(np.ones((5, 3), np.float32)), {"at": (2, 15), "all": None})
+
     def test_workspace(self):
         loaded = ptc.load(self.compile(scaled_sum()))
         self.assertGreaterEqual(loaded.workspace_size(np.zeros((2, 3), np.float32), np.zeros(3, np.float32)), 0)

@@ -52,6 +52,29 @@ CASES = {
           y = Conv <pads = [1, 1]> (u, kernel)
         }""".replace("kernel = ", "dims = Constant <value_ints = [1, 1, 3]> ()\n          kernel = "),
         [feed(x=(n, 7), w=(3,)) for n in (1, 2, 5)]),
+    "a size of rows that is none where no round asks for it": (
+        """g (int64 m, int64[1] size) => (float[p, q] rows) {
+          go = Constant <value = bool {1}> ()
+          rows = Loop (m, go) <body = b (int64 i, bool c) => (bool d, float[w] row) {
+            d = Identity (c)
+            zeros = ConstantOfShape (size)
+            f = Cast <to = 1> (i)
+            row = Add (zeros, f)
+          }>
+        }""", [feed(m=m, size=[size]) for m, size in ((2, 3), (5, 1), (0, -4), (-1, -4))]),
+    "a size of rows that an index finds, which is none where no round asks for it": (
+        """g (int64 m, int64[k] sizes, int64[1] at) => (float[p, q] rows, float[q] last) {
+          go = Constant <value = bool {1}> ()
+          none = Constant <value_floats = [0.0]> ()
+          last, rows = Loop (m, go, none) <body = b (int64 i, bool c, float[v] x) => (bool d, float[w] y, float[w] row) {
+            d = Identity (c)
+            size = Gather (sizes, at)
+            zeros = ConstantOfShape (size)
+            f = Cast <to = 1> (i)
+            row = Add (zeros, f)
+            y = Exp (row)
+          }>
+        }""", [feed(m=m, sizes=[2, 5], at=[at]) for m, at in ((2, 1), (5, 0), (1, -1), (0, 7))]),
     "scan over time that is free": (
         """g (float[3] h, float[time, 3] x) => (float[3] y, float[time, 3] rows) {
           y, rows = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] t, float[3] r) {

@@ -96,3 +96,22 @@ class Broadcasting(unittest.TestCase):
     def test_buckets_are_of_equal_sizes(self):
         model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 3] z) { z = Add(x, y) }", "--bucket", "a=1,4")
         self.check_all(model, lambda a, b: {"x": (a, 3), "y": (b, 3)}, ((1, 1), (4, 4), (1, 4), (4, 1), (5, 5)))
+
+    def test_buckets_that_stretch(self):
+        model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 3] z) { z = Add(x, y) }", "--bucket", "a=1,4", "--bucket", "b=1,4")
+        sizes = (1, 1), (4, 4), (1, 4), (4, 1), (5, 5), (1, 5)
+        self.check_all(model, lambda a, b: {"x": (a, 3), "y": (b, 3)}, sizes)
+        profiled, served = ptc.load(model.library, profile=64), []
+        for a, b in sizes:
+            profiled(x=normal(a, 3), y=normal(b, 3))
+            served.append([span.kernel for span in profiled.take_spans() if span.kind == "run"][-1])
+        self.assertEqual(served, ["a=1,b=1", "a=4,b=4", "a=1,b=4", "a=4,b=1", "b=a", None])
+
+    def test_a_bucket_of_one_serves_what_it_meets(self):
+        model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 3] z) { z = Add(x, y) }", "--bucket", "a=1")
+        profiled, served = ptc.load(model.library, profile=64), []
+        for a, b in ((1, 1), (1, 7), (7, 1), (7, 7)):
+            model.check(self, x=normal(a, 3), y=normal(b, 3))
+            profiled(x=normal(a, 3), y=normal(b, 3))
+            served.append([span.kernel for span in profiled.take_spans() if span.kind == "run"][-1])
+        self.assertEqual(served, ["a=1,b=1", "a=1", None, "b=a"])

@@ -140,6 +140,15 @@ class Outputs(unittest.TestCase):
             done = subprocess.run([models.PTC, *verb], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
 
+    def test_a_bound_above_64_bits_concerns_its_output_alone(self):
+        model = Compiled("""m (float[n] x) => (int64[4, k] a, int64[1, l] b)
+            { p = Unsqueeze(x, i) q = Unsqueeze(x, j) pp = Mul(p, q) r = Unsqueeze(pp, j2) s = Unsqueeze(pp, i2) t = Add(r, s)
+              a = NonZero(t) b = NonZero(x) }""".replace("{ p", """{ i = Constant<value = int64[1] {0}>() j = Constant<value = int64[1] {1}>()
+              j2 = Constant<value = int64[2] {2, 3}>() i2 = Constant<value = int64[2] {0, 1}>() p"""), "--dim", "n=1..")
+        for n, most in ((3, 81), (100000, -1)):
+            self.assertEqual(model.ptc.output_shapes(x=np.ones(n, np.float32)), {"a": (4, most), "b": (1, n)})
+        model.check(self, x=sparse(3))
+
     def test_many_runs_leave_no_memory_behind(self):
         call = self.model.ptc.prepare(x=sparse(100, 100))
         before = int(open("/proc/self/statm").read().split()[1])

@@ -4,6 +4,8 @@ import unittest
 
 import numpy as np
 
+import ptc
+
 from models import RNG, Compiled, sparse
 
 
@@ -67,6 +69,20 @@ class RuntimeInputs(unittest.TestCase):
                 sized = Compiled(f"m (float[1, 2, a, b] x, int64[4] s) => (float[n, c, p, q] y) {{ y = Resize<{attributes}>(x, , , s) }}")
                 for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
+
+    def test_resize_by_what_is_no_scale(self):
+        for mode in ("nearest", "linear", "cubic"):
+            model = Compiled(f"m (float[1, 2, a, b] x, float[4] s) => (float[n, c, p, q] y) {{ y = Resize<mode=\"{mode}\">(x, , s) }}")
+            x = RNG.standard_normal((1, 2, 3, 4)).astype(np.float32)
+            for bad in (0, -0.0, -2, np.nan, np.inf, -np.inf):
+                for place in range(4):
+                    scales = np.array([1, 1, 2, 2], np.float32)
+                    scales[place] = bad
+                    with self.assertRaisesRegex(ptc.Error, "a scale of Resize is 0, negative, infinite or NaN"):
+                        model(x=x, s=scales)
+            with self.assertRaises(ptc.Error):
+                model(x=x, s=np.array([1, 1, 3e38, 1], np.float32))
+            model.check(self, x=x, s=np.array([1, 1, 2, 3], np.float32))
 
     def test_resize_by_a_quotient_of_sizes(self):
         model = Compiled("""m (float[1, 2, a, b] x, float[1, 1, h, w] like) => (float[n, c, p, q] y)

@@ -245,6 +245,7 @@ PLAIN = {  # of operators without a type of their own to vary, and without a tes
     "MelWeightMatrix": "g (int64 rate, float low, float high) => (float[33, 8] y) <int64 bins = {8}, int64 size = {64}> "
                        "{ y = MelWeightMatrix (bins, size, rate, low, high) }",
     "NonMaxSuppression": "g (float[1, 6, 4] b, float[1, 1, 6] s, int64[1] k) => (int64[n, 3] y) { y = NonMaxSuppression (b, s, k) }",
+    "OptionalHasElement": "g (float[3] x) => (bool y) { y = OptionalHasElement (x) }",
     "RandomNormal": "g () => (float[2, 3] y) { y = RandomNormal <shape = [2, 3]> () }",
     "RandomUniform": "g () => (float[2, 3] y) { y = RandomUniform <shape = [2, 3]> () }",
     "ai.onnx.ml.CategoryMapper": "g (int64[3] x) => (string[3] y) { y = ai.onnx.ml.CategoryMapper <cats_strings = [\"a\"], cats_int64s = [1]> (x) }",

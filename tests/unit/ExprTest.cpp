@@ -137,7 +137,8 @@ TEST_CASE("coefficients", "[expr]") {
 TEST_CASE("text that is not an expression is refused", "[expr]") {
   Exprs e;
   for (const char *text : {"", "x +", "(x", "floordiv(x)", "min()", "x y", "99999999999999999999", "$0", "\"x", "2x",
-                           "floordiv(x, 0)", "mod(x, 2 - 2)", "9223372036854775807 + 1", "4611686018427387904 * x * 4"})
+                           "floordiv(x, 0)", "mod(x, 2 - 2)", "9223372036854775807 + 1", "9223372036854775808",
+                           "x - 9223372036854775808", "-(9223372036854775808)", "4611686018427387904 * x * 4"})
     CHECK_FALSE(Expr::parse(&e.context, text));
   CHECK_FALSE(Expr::parse(&e.context, std::string(100000, '(')));
   for (const char *name : {"odd name", "min", "i32", "true", "3d", "a\"b\\", "", "\xc3\xa4"}) {

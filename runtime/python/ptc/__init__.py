@@ -290,6 +290,15 @@ class Function:
 
         return run
 
+    def output_shapes(self, *args: Any, **kwargs: Any) -> dict[str, tuple]:
+        """The shapes that a call on these inputs gives, by the outputs' names, without the call: only the inputs' shapes
+        count. Of an extent that a run finds: the most that it can be, or -1 where nothing bounds it; None for the shape of
+        a sequence. Of a map, those of its keys and its values, by the names of these."""
+        inputs = self._arguments(args, kwargs)
+        with self._model._context() as ctx:
+            shapes = self._output_shapes(ctx, _tensors(inputs))
+        return {value.name: None if value._type[0] == _dtypes.SEQUENCE else shape for value, shape in zip(self.outputs, shapes)}
+
     def workspace_size(self, *args: Any, **kwargs: Any) -> int:
         """Bytes of memory that a call on inputs of these shapes needs."""
         inputs = self._arguments(args, kwargs)
@@ -362,6 +371,10 @@ class Model:
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """The first function's prepare."""
         return self._main.prepare(*args, **kwargs)
+
+    def output_shapes(self, *args: Any, **kwargs: Any) -> dict[str, tuple]:
+        """The first function's output_shapes."""
+        return self._main.output_shapes(*args, **kwargs)
 
     def workspace_size(self, *args: Any, **kwargs: Any) -> int:
         """The first function's workspace_size."""
