@@ -179,5 +179,5 @@ MODELS = {
     "fasterrcnn_mobilenet": torchvision_detector("fasterrcnn_mobilenet_v3_large_320_fpn"),
     "fasterrcnn_resnet50": torchvision_detector("fasterrcnn_resnet50_fpn", **SMALL),
     "maskrcnn_resnet50": torchvision_detector("maskrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "masks"), **SMALL),
-    "keypointrcnn_resnet50": torchvision_detector("keypointrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "keypoints"), **SMALL),
+    "keypointrcnn_resnet50": torchvision_detector("keypointrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "keypoints"), **SMALL, box_detections_per_img=16),  # a heat map a box
 }

@@ -406,6 +406,35 @@ CASES = {
             s4 = Neg (s3)
           }> (m, go, x)
         }""", [feed(m=np.int64(m), k=np.int64(k), l=np.int64(l), x=(n,)) for m, k, l, n in ((2, 3, 1, 3), (1, 1, 4, 2), (5, 6, 2, 1))]),
+    "maps that each round resizes to a size of its own": (
+        """g (float[n, c, h, w] maps, int64[n, 2] sizes) => (float[n2, c] best, int64[n3, c] places)
+          <bool go = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] channels = {1}, int64[1] end = {2}, int64[1] rest = {-1}> {
+          all = Shape (maps)
+          count = Gather (all, zero)
+          rounds = Squeeze (count)
+          of = Slice (all, channels, end)
+          none = Concat <axis = 0> (zero, of)
+          b0 = ConstantOfShape (none)
+          p0 = ConstantOfShape <value = int64[1] {0}> (none)
+          best, places = Loop <body = b (int64 i, bool go1, float[k, c] b1, int64[k, c] p1) => (bool go2, float[k2, c] b2, int64[k2, c] p2) {
+            go2 = Identity (go1)
+            own = Gather (maps, i)
+            map = Unsqueeze (own, one)
+            shape = Shape <end = 2> (map)
+            size = Gather (sizes, i)
+            target = Concat <axis = 0> (shape, size)
+            large = Resize <mode = "cubic", coordinate_transformation_mode = "half_pixel"> (map, , , target)
+            flatten = Concat <axis = 0> (of, rest)
+            flat = Reshape (large, flatten)
+            most = ReduceMax <keepdims = 0> (flat, one)
+            at = ArgMax <axis = 1, keepdims = 0> (flat)
+            row = Unsqueeze (most, zero)
+            place = Unsqueeze (at, zero)
+            b2 = Concat <axis = 0> (b1, row)
+            p2 = Concat <axis = 0> (p1, place)
+          }> (rounds, go, b0, p0)
+        }""", [feed(maps=(n, c, h, w), sizes=np.array(sizes, np.int64).reshape(n, 2))
+               for n, c, h, w, sizes in ((2, 3, 5, 4, ((9, 7), (3, 20))), (1, 1, 6, 6, ((6, 5),)), (4, 2, 3, 8, ((1, 1), (40, 31), (2, 9), (13, 4))))]),
     "an optional value that a branch leaves out": (
         """g (float[n] x, bool flag) => (float[n] y, bool h) {
           o = If (flag) <then_branch = t () => (optional(float[n]) p) { p = Optional (x) },
