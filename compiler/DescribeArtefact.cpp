@@ -1,6 +1,7 @@
 // What an artefact is made of, for the manifest and --stats: read off the planned module and the objects.
 #include "compiler/Artefact.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/loop/Winograd.h"
 #include "ir/prim/Variants.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,12 +31,20 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
+/// "winograd-4x4" for a convolution that is computed in such tiles of outputs; else the op's name.
+static std::string kindOfNode(mlir::Operation *op) {
+  auto contraction = dyn_cast<loop::ContractionOp>(op);
+  int64_t tile = contraction ? loop::getWinogradTile(contraction) : 0;
+  return tile ? formatv("winograd-{0}x{0}", tile).str() : op->getName().stripDialect().str();
+}
+
 /// The kinds of its nodes in order, each once: "contraction", "reduction+pointwise".
 static std::string kindOf(loop::KernelOp kernel) {
-  SmallSetVector<StringRef, 4> kinds;
+  SmallVector<std::string> kinds;
   for (mlir::Operation &op : kernel.getBlock())
     if (loop::isNode(&op) || isa<loop::RecurrenceOp>(op))
-      kinds.insert(op.getName().stripDialect());
+      if (std::string kind = kindOfNode(&op); !is_contained(kinds, kind))
+        kinds.push_back(std::move(kind));
   return join(kinds, "+");
 }
 

@@ -29,7 +29,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addNestedPass<mlir::func::FuncOp>(createDropDeadTaps()); // last: what the graph computes is final
 }
 
-static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
+static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
   LowerPrimToLoopOptions lowering;
   lowering.recurrences = target.weightPanel > 0;   // a target whose products read packed weights has them, too
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
@@ -37,7 +37,9 @@ static void addLoop(mlir::OpPassManager &passes, const TargetInfo &target) {
   passes.addPass(createAssignLayouts());           // after that: who reads a buffer is final
   passes.addPass(createSplitSums());               // needs layouts: a sum runs in the order of the memory that it reads
   // Last: stored forms follow the order of memory, panels that of a contraction's dims.
-  passes.addPass(createPackWeights({.panelWidth = target.weightPanel, .fewestColumns = target.fewestPanelColumns}));
+  passes.addPass(createPackWeights({.panelWidth = target.weightPanel,
+                                    .fewestColumns = target.fewestPanelColumns,
+                                    .winograd = target.hasWinograd && options.fp != "strict"}));
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
@@ -61,7 +63,7 @@ void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &op
   case Phase::Prim:
     return addPrim(passes, options, target, weights);
   case Phase::Loop:
-    return addLoop(passes, target);
+    return addLoop(passes, options, target);
   case Phase::Schedule:
     return addSchedule(passes, options, target);
   case Phase::PlanMemory:

@@ -6,6 +6,7 @@
 // Both source and target are mapped files: nothing is held in memory.
 #include "compiler/StoredWeights.h"
 #include "codegen/host/HostModule.h"
+#include "ir/loop/Winograd.h"
 #include "ir/prim/WeightAttrs.h"
 #include "runtime/include/ptc/descriptor.h"
 #include "llvm/ADT/MapVector.h"
@@ -135,6 +136,8 @@ static std::string keyOf(loop::WeightOp weight) {
   os << ref.getFile() << ':' << ref.getOffset() << ':' << ref.getSize() << ':';
   if (loop::RecipeAttr recipe = weight.getRecipeAttr())
     os << mlir::Attribute(recipe);
+  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
+    os << ":winograd" << tile;
   return key;
 }
 
@@ -157,6 +160,16 @@ static std::vector<char> unpack(ArrayRef<char> packed, unsigned bits) {
   return elements;
 }
 
+/// The gathered planes lie at the start of what they are transformed to.
+static Error fillTransformed(loop::RecipeAttr recipe, int64_t tile, ArrayRef<char> source,
+                             MutableArrayRef<char> target) {
+  size_t planes = size_t((tile + 2) * (tile + 2));
+  if (Error error = applyRecipe(recipe, sizeof(float), source, target.take_front(target.size() / planes * 9)))
+    return error;
+  loop::transformWinogradWeights(tile, {reinterpret_cast<float *>(target.data()), target.size() / sizeof(float)});
+  return Error::success();
+}
+
 static Error fillStored(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef<char> source,
                         MutableArrayRef<char> target) {
   if (recipe)
@@ -172,6 +185,8 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
   loop::RecipeAttr recipe = weight.getRecipeAttr();
   unsigned elementBytes = type.getElementBytes(), bits = type.getElementType().getIntOrFloatBitWidth();
   mlir::RankedTensorType declared = sourceTypeOf(weight);
+  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
+    return [=](MutableArrayRef<char> target) { return fillTransformed(recipe, tile, source, target); };
   if (bits == 1 || bits >= 8 || !declared)
     return [=](MutableArrayRef<char> target) { return fillStored(recipe, elementBytes, source, target); };
   return [=, count = declared.getNumElements()](MutableArrayRef<char> target) {
@@ -251,16 +266,21 @@ Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFile
 // What a caller may replace
 //===----------------------------------------------------------------------===//
 
-static std::optional<host::Recipe> describe(loop::RecipeAttr recipe, unsigned elementBytes) {
+static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elementBytes) {
+  loop::RecipeAttr recipe = weight.getRecipeAttr();
   if (!recipe)
     return std::nullopt;
+  std::vector<double> transform;
+  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
+    llvm::append_range(transform, loop::getWinogradWeightMatrix(tile));
   return host::Recipe{.elementBytes = elementBytes,
                       .offset = recipe.getOffset(),
                       .extents = recipe.getExtents().vec(),
                       .strides = recipe.getStrides().vec(),
                       .panel = recipe.getPanel(),
                       .lane = recipe.getLane(),
-                      .limit = recipe.getLimit()};
+                      .limit = recipe.getLimit(),
+                      .transform = std::move(transform)};
 }
 
 static StringSet<> foldedNames(mlir::ModuleOp module) {
@@ -293,7 +313,7 @@ void StoredWeights::describe(mlir::ModuleOp module) {
     size_t index = indices.lookup(weight);
     if (seen.insert(index).second)
       forms[place].push_back(
-          {layout.offsets[index], blobs[index].bytes, ptc::describe(recipe, type.getElementBytes())});
+          {layout.offsets[index], blobs[index].bytes, ptc::describe(weight, type.getElementBytes())});
   });
   StringSet<> names;
   module.walk([&](loop::WeightOp weight) {

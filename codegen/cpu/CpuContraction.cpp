@@ -19,6 +19,8 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/CpuWinograd.h"
+#include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -359,7 +361,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     e.createStore(sum, slot);
 }
 
-void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {
   for (const ColumnClass &columns : columnClasses(task))
     loop(columns.lower, columns.upper, 1, [&](Value tile) {
       Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
@@ -368,9 +370,15 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       for (const RowClass &rows : rowClasses(task))
         loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
           Value row = i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
-          emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
+          body(rows, columns, rowTile, row, panel);
         });
     });
+}
+
+void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+  forEachTile(task, [&](const RowClass &rows, const ColumnClass &columns, Value rowTile, Value row, Value panel) {
+    emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -491,10 +499,10 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
   loop::ContractionOp mine;
   copy->walk([&](loop::ContractionOp contraction) { mine = contraction; });
   emitter.setDomain(loop::getDomain(mine));
-  ContractionForm form = analyzeContraction(mine);
+  int64_t winograd = loop::getWinogradTile(mine);
+  ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
   if (form.m.isConstant(0) || form.n.isConstant(0))
     return success();
-  ContractionEmission emission(emitter, form);
   if (form.rhsPanels) {
     // What follows the panels' element is emitted on a loaded vector: the element becomes an argument.
     Block &block = mine.getRhs().front();
@@ -503,6 +511,11 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
     form.rhsPanels.erase();
     form.rhsPanels = {};
   }
+  if (winograd) {
+    emitWinograd(emitter, analyzeWinograd(std::move(form), winograd), begin, end);
+    return success();
+  }
+  ContractionEmission emission(emitter, form);
   if (form.group > 1) { // the tile takes bytes and widens them itself
     for (Region *region : {&mine.getLhs(), &mine.getRhs()}) {
       auto yield = cast<loop::YieldOp>(region->front().getTerminator());

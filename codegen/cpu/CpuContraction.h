@@ -82,6 +82,8 @@ bool isNarrowContraction(loop::ContractionOp op);
 loop::ReductionOp replaceByReduction(loop::ContractionOp op);
 
 ContractionForm analyzeContraction(loop::ContractionOp op);
+/// The part of the analysis that says what the dims are and how operands are read.
+ContractionForm describeContraction(loop::ContractionOp op);
 /// The part of the analysis that cuts the work into blocks and lays out the scratch memory.
 void planBlocks(ContractionForm &form);
 

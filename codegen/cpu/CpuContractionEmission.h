@@ -43,6 +43,10 @@ struct ContractionEmission {
   ContractionTask decodeTask(mlir::Value index);
   void emitTask(const ContractionTask &task);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  using TileBody = llvm::function_ref<void(const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
+                                           mlir::Value row, mlir::Value panel)>;
+  /// Loops over the task's column tiles and row tiles, one for each pair of classes.
+  void forEachTile(const ContractionTask &task, TileBody body);
   void emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
                 mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper);
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
@@ -70,6 +74,8 @@ struct ContractionEmission {
   bool isLightEpilogue(const ContractionTask &task, int64_t accumulators);
   void emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                           mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
+  /// The epilogue on one row of sums in memory, at the point's other dims: columns [column, column + columns).
+  void emitEpilogueOnRow(const EmissionPoint &point, mlir::Value line, mlir::Value column, mlir::Value columns);
   /// The epilogue on rows x columns of sums that lie in memory, [row][column] with the given pitch.
   void emitEpilogueOnSums(const ContractionTask &task, mlir::Value sums, mlir::Value row, mlir::Value rows,
                           mlir::Value column, mlir::Value columnEnd);
@@ -85,6 +91,9 @@ struct ContractionEmission {
   /// outermost one and k is split.
   void forEachK(llvm::ArrayRef<int64_t> dims, mlir::Value kLower, mlir::Value kUpper, EmissionPoint &point,
                 llvm::function_ref<void()> body);
+  /// Vector points along a dim in [lower, upper): whole vectors, then a masked one. `body` gets the position.
+  void forEachVector(EmissionPoint point, int64_t dim, mlir::Value lower, mlir::Value upper,
+                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body);
   /// k flattened in the order of the dims, at the point.
   mlir::Value flatK(const EmissionPoint &point);
 

@@ -88,12 +88,9 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
     }
 }
 
-void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
-                                             Value column, Value columnEnd) {
-  EmissionPoint point = taskPoint(task);
-  Value columns = i.sub(columnEnd, column);
+void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
   bool isVector = hasVectorColumns(*this);
-  auto emitAt = [&](Value line, Value at, int64_t step, Value mask) {
+  auto emitAt = [&](Value at, int64_t step, Value mask) {
     EmissionPoint here = point;
     if (isVector) {
       here.lanes = lanes;
@@ -104,14 +101,20 @@ void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value 
     Value acc = e.createLoad(accumulator, step, e.getAddress(line, accumulator, at));
     e.emitRegion(f.op.getEpilogue(), here, {acc});
   };
+  if (!isVector)
+    return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
+  Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
+  loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
+  loop(whole, columns, lanes, [&](Value at) { emitAt(at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
+}
+
+void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
+                                             Value column, Value columnEnd) {
+  EmissionPoint point = taskPoint(task);
+  Value columns = i.sub(columnEnd, column);
   loop(i.constant(0), rows, 1, [&](Value r) {
     setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
-    Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
-    if (!isVector)
-      return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(line, at, 1, {}); });
-    Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
-    loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(line, at, lanes, {}); });
-    loop(whole, columns, lanes, [&](Value at) { emitAt(line, at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
+    emitEpilogueOnRow(point, e.getAddress(sums, accumulator, i.mul(r, sumsPitch)), column, columns);
   });
 }
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContraction.h"
+#include "ir/loop/Winograd.h"
 #include <numeric>
 
 using namespace mlir;
@@ -172,6 +173,8 @@ static void swapRoles(loop::ContractionOp op) {
 }
 
 void cpu::canonicalizeContraction(loop::ContractionOp op) {
+  if (loop::getWinogradTile(op))
+    return; // which dims are rows, columns and the window is told by their places
   mergeDims(op);
   Region &rhs = op.getRhs();
   // A weight can be the row operand if its elements are used as they are stored.
@@ -447,7 +450,7 @@ static void groupTerms(ContractionForm &form) {
 // Analysis
 //===----------------------------------------------------------------------===//
 
-ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
+ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   ContractionForm form;
   MLIRContext *context = op.getContext();
   DimCounts counts(op);
@@ -478,6 +481,11 @@ ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
     packLhs(form);
   }
   groupTerms(form);
+  return form;
+}
+
+ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
+  ContractionForm form = describeContraction(op);
   planBlocks(form);
   if (form.lhs == LhsForm::PackedColumns)
     form.kLoops.front().aStride = form.lhsPitch;

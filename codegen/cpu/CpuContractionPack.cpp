@@ -47,23 +47,19 @@ static SmallVector<int64_t> dimsBut(int64_t first, int64_t end, int64_t but) {
   return dims;
 }
 
-/// Vector points along a dim in [lower, upper): whole vectors, then a masked one. `body` gets the position and whether
-/// the vector is the masked one's.
-static void forEachVector(ContractionEmission &c, EmissionPoint point, int64_t dim, Value lower, Value upper,
-                          llvm::function_ref<void(const EmissionPoint &, Value)> body) {
-  InvariantBuilder &i = c.i;
-  int64_t lanes = c.lanes;
+void ContractionEmission::forEachVector(EmissionPoint point, int64_t dim, Value lower, Value upper,
+                                        llvm::function_ref<void(const EmissionPoint &, Value)> body) {
   point.lanes = lanes;
   point.vectorDim = dim;
   Value length = i.sub(upper, lower);
   Value whole = i.add(lower, i.mul(i.floorDiv(length, i.constant(lanes), true), i.constant(lanes)));
-  c.loop(lower, whole, lanes, [&](Value at) {
+  loop(lower, whole, lanes, [&](Value at) {
     point.dims[dim] = at;
     body(point, at);
   });
-  c.loop(whole, upper, lanes, [&](Value at) {
+  loop(whole, upper, lanes, [&](Value at) {
     point.dims[dim] = at;
-    point.mask = c.e.laneMask(i.sub(upper, at), lanes);
+    point.mask = e.laneMask(i.sub(upper, at), lanes);
     body(point, at);
     point.mask = {};
   });
@@ -111,7 +107,7 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
         e.createStore(emitLhs(point), run);
         return;
       }
-      forEachVector(*this, point, f.lhsVectorDim, i.constant(0), value(f.domain[f.lhsVectorDim]),
+      forEachVector(point, f.lhsVectorDim, i.constant(0), value(f.domain[f.lhsVectorDim]),
                     [&](const EmissionPoint &at, Value position) {
                       Value element = e.splat(emitLhs(at), lanes);
                       e.createStore(element, e.getAddress(run, f.lhsElement, position));
@@ -147,7 +143,7 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
     Value line = e.getAddress(lhsPack, f.lhsElement, i.mul(flatK(point), pitch));
     forEachRun(
         *this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
-          forEachVector(*this, point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+          forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
             Value element = e.splat(emitLhs(at), lanes);
             e.createStore(element, e.getAddress(line, f.lhsElement, i.add(origin, position)));
           });
@@ -185,14 +181,14 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
     }
     auto evaluate = [&](const EmissionPoint &at) { return e.splat(widened(e.emitRegion(f.op.getRhs(), at)), lanes); };
     if (f.nDims == 1) {
-      forEachVector(*this, point, f.firstK() - 1, firstColumn, endColumn, [&](const EmissionPoint &at, Value position) {
+      forEachVector(point, f.firstK() - 1, firstColumn, endColumn, [&](const EmissionPoint &at, Value position) {
         e.createStore(evaluate(at), place(i.sub(position, firstColumn)));
       });
       return;
     }
     // Runs that do not start at whole vectors: a line of columns first, then its vectors.
     forEachRun(*this, point, f.firstN(), f.nDims, firstColumn, count, [&](Value lower, Value upper, Value origin) {
-      forEachVector(*this, point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+      forEachVector(point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
         e.createStore(evaluate(at), e.getAddress(line, accumulator, i.add(origin, position)));
       });
     });
@@ -220,7 +216,7 @@ void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLowe
     Value base = e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), rows), width));
     forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
       for (int64_t part = 0; part < panelWidth; part += lanes)
-        forEachVector(*this, point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
+        forEachVector(point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
           SmallVector<Value> square;
           for (int64_t column = 0; column < lanes; ++column) {
             EmissionPoint one = at;

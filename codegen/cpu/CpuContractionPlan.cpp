@@ -19,6 +19,8 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/CpuWinograd.h"
+#include "ir/loop/Winograd.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -223,6 +225,8 @@ static StringRef nameOf(RhsForm form) {
 
 FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   canonicalizeContraction(op);
+  if (loop::getWinogradTile(op))
+    return planWinograd(op);
   if (isNarrowContraction(op)) {
     kernel.setParallel(int64_t(op.getBatch() + op.getM() + op.getN()));
     replaceByReduction(op);

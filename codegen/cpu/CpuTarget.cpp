@@ -34,7 +34,8 @@ public:
             .autoLevels = usualLevels,
             .outputs = outputs,
             .weightPanel = 16,
-            .fewestPanelColumns = 6};
+            .fewestPanelColumns = 6,
+            .hasWinograd = true};
   }
   const TargetInfo &getInfo() const override { return info; }
 

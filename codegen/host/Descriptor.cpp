@@ -276,9 +276,11 @@ public:
     auto numbers = [&](const std::vector<int64_t> &values, const Twine &name) {
       return list(values, name, [&](int64_t value) { return c.i64(value); });
     };
+    Constant *transform = list(recipe.transform, "transform",
+                               [&](double value) { return ConstantFP::get(Type::getDoubleTy(c.context), value); });
     return c.record({c.i32(recipe.extents.size()), c.i32(recipe.elementBytes), c.i64(recipe.offset),
                      numbers(recipe.extents, "extents"), numbers(recipe.strides, "strides"), c.i32(recipe.panel),
-                     c.i32(recipe.lane), c.i64(recipe.limit)},
+                     c.i32(recipe.lane), c.i64(recipe.limit), transform, c.i32(recipe.transform.size() / 3), c.i32(0)},
                     sizeof(ptc_rt_recipe));
   }
 

@@ -15,6 +15,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/loop/Winograd.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -36,6 +37,9 @@ public:
 
   void run() {
     dropUnitDims();
+    auto contraction = dyn_cast<ContractionOp>(node);
+    if (contraction && getWinogradTile(contraction))
+      return; // rows, columns and the window stay the dims that they are
     if (isReorderable(node))
       orderDims();
     if (isReorderable(node) || isa<AttentionOp>(node))

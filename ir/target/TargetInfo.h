@@ -26,6 +26,8 @@ struct TargetInfo {
   int64_t weightPanel = 0;
   /// Contractions with fewer columns get none: the target has another way for them.
   int64_t fewestPanelColumns = 0;
+  /// 3x3 convolutions with such weights may be computed by Winograd's algorithm.
+  bool hasWinograd = false;
 };
 
 } // namespace ptc

@@ -11,6 +11,9 @@
 // their dims in the order in which the node walks memory: beside channels that lie
 // innermost, a window's weights lie [window...][channel].
 //
+// Of a 3x3 convolution that Winograd's algorithm computes faster (ChooseWinograd.cpp)
+// it is the transformed weight that is stored, [(tile + 2)^2][n/16][channel][16].
+//
 // The recipe says for each dim of the stored form how far it steps in the source;
 // linking executes it. Nothing is moved here but constants, which are small.
 //
@@ -20,7 +23,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/loop/Winograd.h"
 #include "ir/prim/WeightAttrs.h"
+#include "lowering/prim_to_loop/ChooseWinograd.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,16 +77,27 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
   return DenseElementsAttr::get(type, gathered);
 }
 
-/// Another stored form of the weight.
-Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe) {
+/// Another stored form of the weight; `winograd`: the tile for which it is transformed, or 0.
+Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe, int64_t winograd) {
   auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
+  if (winograd)
+    stored->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
   if (Attribute source = weight->getAttr(prim::sourceTypeAttr))
     stored->setAttr(prim::sourceTypeAttr, source);
   return stored;
 }
 
+/// A gathered constant with its planes transformed.
+DenseElementsAttr transform(DenseElementsAttr planes, int64_t winograd) {
+  SmallVector<float> elements(planes.getValues<float>());
+  int64_t size = (winograd + 2) * (winograd + 2), count = int64_t(elements.size()) / 9 * size;
+  elements.resize(count);
+  transformWinogradWeights(winograd, elements);
+  return DenseElementsAttr::get(RankedTensorType::get(count, planes.getElementType()), ArrayRef<float>(elements));
+}
+
 /// The stored form of a weight or constant as a buffer of `shape`, row-major; null if it cannot be made.
-Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape) {
+Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape, int64_t winograd = 0) {
   Operation *source = buffer.getDefiningOp();
   MLIRContext *context = source->getContext();
   SmallVector<Expr> dims;
@@ -91,8 +107,14 @@ Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape) {
                               LayoutAttr::getRowMajor(context, shape.size()));
   OpBuilder b(source);
   if (auto weight = dyn_cast<WeightOp>(source))
-    return createWeight(b, weight, type, recipe);
-  DenseElementsAttr value = gather(cast<ConstantOp>(source).getValue(), recipe, shape);
+    return createWeight(b, weight, type, recipe, winograd);
+  int64_t gathered = 1;
+  for (int64_t extent : recipe.getExtents())
+    gathered *= extent;
+  DenseElementsAttr value =
+      gather(cast<ConstantOp>(source).getValue(), recipe, winograd ? ArrayRef<int64_t>(gathered) : shape);
+  if (value && winograd)
+    value = transform(value, winograd);
   return value ? ConstantOp::create(b, source->getLoc(), type, value).getResult() : Value();
 }
 
@@ -164,7 +186,8 @@ int64_t getGroup(ContractionOp node) {
   return isGrouped ? bytes : 1;
 }
 
-void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
+/// `winograd`: the tile with which the node is computed, or 0.
+void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t winograd) {
   LoadOp load = matchWeightRead(node.getRhs());
   if (!load || node.getN() != 1)
     return;
@@ -184,13 +207,16 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
       return; // a weight's own dims are constant; a broadcast batch is not packed
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     add(domain[dim].getValue(), (*steps)[dim]);
+  if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
+    for (unsigned dim : {kDim, kDim + 1})
+      add(domain[dim].getValue(), (*steps)[dim]);
   int64_t n = domain[nDim].getValue();
   if (n < fewestColumns)
     return;
   int64_t panel = extents.size();
   add(llvm::divideCeil(n, panelWidth), (*steps)[nDim] * panelWidth);
   int64_t group = getGroup(node);
-  for (unsigned dim = kDim; dim < domain.size(); ++dim) {
+  for (unsigned dim = winograd ? kDim + 2 : kDim; dim < domain.size(); ++dim) {
     int64_t terms = dim + 1 == domain.size() ? group : 1;
     add(domain[dim].getValue() / terms, (*steps)[dim] * terms);
   }
@@ -202,14 +228,18 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns) {
   int64_t count = 1;
   for (int64_t extent : extents)
     count *= extent;
+  if (winograd)
+    count = count / 9 * (winograd + 2) * (winograd + 2);
   auto recipe = RecipeAttr::get(node.getContext(), extents, strides, rest.getValue(), panel, lane, n);
-  Value source = load.getBuffer(), packed = createStored(source, recipe, count);
+  Value source = load.getBuffer(), packed = createStored(source, recipe, count, winograd);
   if (!packed)
     return;
   OpBuilder b(load);
   Type elementType = cast<BufferType>(source.getType()).getElementType();
-  Value element = PanelsOp::create(b, load.getLoc(), elementType, packed, group);
-  load.getResult().replaceAllUsesWith(element);
+  auto element = PanelsOp::create(b, load.getLoc(), elementType, packed, group);
+  if (winograd)
+    element->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
+  load.getResult().replaceAllUsesWith(element.getResult());
   load.erase();
   eraseIfUnused(source);
 }
@@ -267,7 +297,9 @@ struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());
       if (panelWidth > 0)
-        program.walk([&](ContractionOp node) { pack(node, panelWidth, fewestColumns); });
+        program.walk([&](ContractionOp node) {
+          pack(node, panelWidth, fewestColumns, winograd ? chooseWinograd(node, hints) : 0);
+        });
       program.walk([&](Operation *op) {
         if (isa<ContractionOp, ReductionOp>(op))
           reorderWeights(op, hints);

@@ -167,6 +167,24 @@ static void follow(const ptc_rt_recipe *recipe, const char *tensor, char *stored
   }
 }
 
+/* The nine planes at the start of a form become rows * rows planes, element by element. */
+static void transform(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
+  size_t rows = recipe->transform_rows, plane = elements / (rows * rows);
+  const double *matrix = recipe->transform;
+  for (size_t e = 0; e < plane; e++) {
+    double half[PTC_RT_TRANSFORM_ROWS][3];
+    for (size_t a = 0; a < rows; a++)
+      for (size_t j = 0; j < 3; j++)
+        half[a][j] = matrix[3 * a] * (double)stored[j * plane + e] +
+                     matrix[3 * a + 1] * (double)stored[(3 + j) * plane + e] +
+                     matrix[3 * a + 2] * (double)stored[(6 + j) * plane + e];
+    for (size_t a = 0; a < rows; a++)
+      for (size_t b = 0; b < rows; b++)
+        stored[(a * rows + b) * plane + e] =
+            (float)(matrix[3 * b] * half[a][0] + matrix[3 * b + 1] * half[a][1] + matrix[3 * b + 2] * half[a][2]);
+  }
+}
+
 static const ptc_rt_weight *find(const ptc_rt_descriptor *descriptor, const char *name, size_t *bytes) {
   for (uint32_t i = 0; i < descriptor->table->weight_count; i++)
     if (strcmp(descriptor->table->weights[i].name, name) == 0) {
@@ -197,6 +215,8 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
       follow(form->recipe, tensor, model->own_weights + form->offset);
     else
       memcpy(model->own_weights + form->offset, tensor, form->bytes);
+    if (form->recipe && form->recipe->transform)
+      transform(form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
     ptc_status status = device ? device->upload(model, form->offset, form->bytes) : PTC_OK;
     if (status != PTC_OK)
       return status;

@@ -145,7 +145,8 @@ int64_t Convolution::outputIndex(int64_t image, int64_t y, int64_t x, int64_t ch
 std::string Convolution::text() const {
   int64_t oh = outHeight(), ow = outWidth(), panels = (out + 15) / 16;
   std::string typeX = buffer(str(images * height * width * groups * in), "f32");
-  std::string typeW = buffer(str(groups * panels * kernelHeight * kernelWidth * in * 16), "f32");
+  int64_t positions = winograd ? (winograd + 2) * (winograd + 2) : kernelHeight * kernelWidth;
+  std::string typeW = buffer(str(groups * panels * positions * in * 16), "f32");
   std::string typeBias = buffer(str(groups * out), "f32"), typeY = buffer(str(images * oh * ow * groups * out), "f32");
   // Dims: group, image, oh, ow, oc, kh, kw, ic.
   std::string y = "(d2*" + str(stride) + " + d5*" + str(dilation) + " - " + str(pad) + ")";
@@ -164,7 +165,7 @@ std::string Convolution::text() const {
   else
     yIndex = "((d1*" + str(oh) + " + d2)*" + str(ow) + " + d3)*" + str(outChannels) + " + " + result;
   std::string lhs;
-  if (pad)
+  if (pads())
     lhs = "  %z = arith.constant 0.0 : f32\n  %xv = loop.masked [" + y + ", " + str(height - 1) + " - " + y + ", " + x +
           ", " + str(width - 1) + " - " + x + "] else %z {\n" + load("%xl", "%x", xIndex, typeX) +
           "  loop.yield %xl : f32\n  } : f32\n";
@@ -185,7 +186,7 @@ std::string Convolution::text() const {
   for (int64_t e : {groups, images, oh, ow, out, kernelHeight, kernelWidth, in})
     domain += (domain.empty() ? "" : ", ") + str(e);
   std::string body = "loop.contraction [" + domain + "] batch 1 m 3 n 1 k 3 lhs {\n" + lhs + "} rhs {\n" +
-                     "  %wv = loop.panels %w : " + typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" +
+                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + "} " : "") + ": " + typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" +
                      "^bb0(%acc: f32):\n" + epilogue.text + "}\n";
   return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY, {},
                 "4", body);

@@ -189,8 +189,10 @@ typedef struct ptc_rt_function {
 /* How a stored form is gathered from a dense row-major tensor: over `extents`, row-major,
  *   stored[e0, e1, ...] = tensor[offset + sum of e_i * strides[i]]
  * With panels, dim `lane` continues dim `panel`: elements with e_panel * extents[lane] + e_lane >= limit stay as they
- * are, zero. */
+ * are, zero. With a transform (a matrix of so many rows and 3 columns) the two outermost dims, of extent 3, each become
+ * `transform_rows`: stored = matrix * gathered * matrix transposed, of floats, summed in double. */
 #define PTC_RT_RECIPE_DIMS 16
+#define PTC_RT_TRANSFORM_ROWS 6
 typedef struct ptc_rt_recipe {
   uint32_t rank; /* at most PTC_RT_RECIPE_DIMS */
   uint32_t element_bytes;
@@ -200,6 +202,9 @@ typedef struct ptc_rt_recipe {
   int32_t panel; /* -1: no panels */
   int32_t lane;
   int64_t limit;
+  const double *transform; /* row-major; NULL: none */
+  uint32_t transform_rows; /* at most PTC_RT_TRANSFORM_ROWS */
+  uint32_t reserved;
 } ptc_rt_recipe;
 
 /* One form in which kernels read a weight: `bytes` at weights + offset; recipe NULL: the dense tensor itself. */

@@ -1,0 +1,366 @@
+//===- CpuWinograd.cpp - tasks of a Winograd convolution ------------------===//
+//
+// The loop nest of a task (a block of tiles of outputs, a block of columns), from the outside in:
+//
+//   for tile of outputs                   unless the task before had the same tiles
+//     [copy the tile's pixels]            where some lie in the padding, or are not what a load yields
+//     for channels, a vector at a time    B^T d B to scratch, [position][tile][channel]
+//   for position                          a product of any other kind: rows are tiles, k is the channels
+//     for column tile, row tile           the register tile; sums to scratch, [position][tile][column]
+//   for tile of outputs
+//     for columns, a vector at a time     A^T m A to scratch, [output][column]
+//     for outputs that there are          epilogue
+//
+// Transforms. Positions along a dim are the points 0, p0, -p0, p1, -p1, ..., infinity, at which a polynomial with the
+// pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p the even
+// powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds.
+//
+// Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones that do stand in
+// for them, and the outputs that they enter are not stored.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuWinograd.h"
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/loop/Winograd.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+namespace {
+
+/// A tile of outputs: its first one, all dims of the domain set for it.
+struct OutputTile {
+  EmissionPoint point;
+  Value row, column;
+};
+
+/// Vectors in memory, `step` elements apart.
+struct Plane {
+  Value base;
+  Value rowStep, columnStep;
+};
+
+class WinogradEmission {
+public:
+  WinogradEmission(KernelEmitter &emitter, WinogradForm &form)
+      : e(emitter), w(form), c(emitter, form.product), i(emitter.invariants), type(form.product.accumulator),
+        pixels(c.scratchAt(w.pixelsAt)), sums(c.scratchAt(w.sumsAt)), patch(c.scratchAt(w.patchAt)),
+        results(c.scratchAt(w.resultsAt)) {}
+
+  void emit(Value begin, Value end);
+
+private:
+  OutputTile tileAt(const ContractionTask &task, Value local);
+  void transformPixels(const ContractionTask &task);
+  Value liesInside(const OutputTile &tile);
+  void copyPixels(const OutputTile &tile);
+  void multiply(const ContractionTask &task);
+  void multiplyTile(const ContractionTask &task, Value position, const RowClass &rows, const ColumnClass &columns,
+                    Value rowTile, Value row, Value panel);
+  void transformSums(const ContractionTask &task);
+
+  // A side's transform.
+  Value scaled(double factor, Value x, Value sum);
+  SmallVector<Value> toPoints(ArrayRef<Value> x);
+  SmallVector<Value> fromPoints(ArrayRef<Value> m);
+
+  Value constant(int64_t value) { return i.constant(value); }
+  Value address(Value base, Value index) { return e.getAddress(base, type, index); }
+  Value extent(int64_t dim) { return c.value(w.product.domain[dim]); }
+
+  KernelEmitter &e;
+  WinogradForm &w;
+  ContractionEmission c;
+  InvariantBuilder &i;
+  Type type;
+  Value pixels, sums, patch, results;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Transforms of a side
+//===----------------------------------------------------------------------===//
+
+/// sum + factor * x; a null sum is 0.
+Value WinogradEmission::scaled(double factor, Value x, Value sum) {
+  if (factor == 1)
+    return sum ? arith::AddFOp::create(e.builder, e.loc, sum, x).getResult() : x;
+  if (factor == -1 && sum)
+    return arith::SubFOp::create(e.builder, e.loc, sum, x);
+  Attribute number = e.builder.getFloatAttr(type, factor);
+  Value splat = i.constant(cast<TypedAttr>(DenseElementsAttr::get(cast<ShapedType>(x.getType()), number)));
+  return sum ? createMultiplyAdd(e, splat, x, sum) : arith::MulFOp::create(e.builder, e.loc, splat, x).getResult();
+}
+
+/// Coefficients of the product of (s - p^2) over all points but `except`, from the constant one up.
+static SmallVector<double> squaresBut(ArrayRef<double> points, int64_t except) {
+  SmallVector<double> product{1};
+  for (auto [at, p] : llvm::enumerate(points)) {
+    if (int64_t(at) == except)
+      continue;
+    product.insert(product.begin(), 0);
+    for (size_t k = 0; k + 1 < product.size(); ++k)
+      product[k] -= p * p * product[k + 1];
+  }
+  return product;
+}
+
+/// B^T x.
+SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
+  ArrayRef<double> points = loop::getWinogradPoints(w.tile);
+  auto polynomial = [&](ArrayRef<double> coefficients, size_t first) {
+    Value sum = x[first + 2 * (coefficients.size() - 1)]; // the highest coefficient is 1
+    for (auto [k, factor] : llvm::enumerate(coefficients.drop_back()))
+      sum = scaled(factor, x[first + 2 * k], sum);
+    return sum;
+  };
+  SmallVector<double> all = squaresBut(points, -1);
+  SmallVector<Value> result{polynomial(all, 0)};
+  for (auto [at, p] : llvm::enumerate(points)) {
+    SmallVector<double> others = squaresBut(points, int64_t(at));
+    Value even = polynomial(others, 2), odd = polynomial(others, 1);
+    result.push_back(scaled(p, odd, even));
+    result.push_back(scaled(-p, odd, even));
+  }
+  result.push_back(polynomial(all, 1));
+  return result;
+}
+
+/// A^T m.
+SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
+  ArrayRef<double> points = loop::getWinogradPoints(w.tile);
+  SmallVector<Value> sum, difference, result;
+  for (size_t at = 0; at < points.size(); ++at) {
+    Value plus = m[1 + 2 * at], minus = m[2 + 2 * at];
+    sum.push_back(arith::AddFOp::create(e.builder, e.loc, plus, minus));
+    difference.push_back(arith::SubFOp::create(e.builder, e.loc, plus, minus));
+  }
+  for (int64_t k = 0; k < w.tile; ++k) {
+    Value y = k == 0 ? m.front() : k == w.tile - 1 ? m.back() : Value();
+    for (auto [at, p] : llvm::enumerate(points)) {
+      double power = 1;
+      for (int64_t factor = 0; factor < k; ++factor)
+        power *= p;
+      y = scaled(power, k % 2 ? difference[at] : sum[at], y);
+    }
+    result.push_back(y);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Pixels
+//===----------------------------------------------------------------------===//
+
+OutputTile WinogradEmission::tileAt(const ContractionTask &task, Value local) {
+  OutputTile tile{.point = c.taskPoint(task)};
+  Value flat = i.add(task.firstRow, local), across = c.value(w.tilesAcross), down = c.value(w.tilesDown);
+  Value size = constant(w.tile);
+  tile.column = i.mul(i.mod(flat, across, /*nonNegative=*/true), size);
+  flat = i.floorDiv(flat, across, true);
+  tile.row = i.mul(i.mod(flat, down, true), size);
+  c.setDims(tile.point, w.product.firstM(), w.row - w.product.firstM(), i.floorDiv(flat, down, true));
+  tile.point.dims[w.row] = tile.row;
+  tile.point.dims[w.column] = tile.column;
+  return tile;
+}
+
+/// All outputs of the tile exist, and no condition of the lhs fails for any of its pixels: conditions are affine, so
+/// that the pixels at the corners decide.
+Value WinogradEmission::liesInside(const OutputTile &tile) {
+  auto fits = [&](Value start, int64_t dim) {
+    return i.compare(arith::CmpIPredicate::sle, i.add(start, constant(w.tile)), extent(dim));
+  };
+  Value inside = i.logicalAnd(fits(tile.row, w.row), fits(tile.column, w.column));
+  if (!w.product.lhsMask)
+    return inside;
+  for (bool isBelow : {false, true})
+    for (bool isRight : {false, true}) {
+      EmissionPoint corner = tile.point;
+      auto set = [&](int64_t pixel, int64_t window, bool isFar) {
+        corner.dims[pixel] = i.add(corner.dims[pixel], constant(isFar ? w.tile - 1 : 0));
+        corner.dims[window] = constant(isFar ? 2 : 0);
+      };
+      set(w.row, w.windowRow, isBelow);
+      set(w.column, w.windowColumn, isRight);
+      for (Attribute condition : w.product.lhsMask.getConditions()) {
+        Value v = e.emitExpr(Expr(cast<ExprAttr>(condition)), corner);
+        inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
+      }
+    }
+  return inside;
+}
+
+/// Evaluates the lhs into the patch, [row][column][channel].
+void WinogradEmission::copyPixels(const OutputTile &tile) {
+  EmissionPoint point = tile.point;
+  Value size = constant(w.size()), pitch = c.value(w.pixelsPitch);
+  // Pixel r of the tile is that of an output and a window element that exist.
+  auto set = [&](int64_t pixel, int64_t window, Value start, Value at) {
+    Value last = i.sub(extent(pixel), constant(1));
+    Value place = i.min(i.add(start, at), i.add(last, constant(2)));
+    point.dims[pixel] = i.min(place, last);
+    point.dims[window] = i.sub(place, point.dims[pixel]);
+  };
+  c.loop(constant(0), size, 1, [&](Value row) {
+    c.loop(constant(0), size, 1, [&](Value column) {
+      set(w.row, w.windowRow, tile.row, row);
+      set(w.column, w.windowColumn, tile.column, column);
+      Value line = address(patch, i.mul(i.add(i.mul(row, size), column), pitch));
+      c.forEachVector(point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value position) {
+        e.createStore(e.splat(c.emitLhs(at), c.lanes), address(line, position));
+      });
+    });
+  });
+}
+
+void WinogradEmission::transformPixels(const ContractionTask &task) {
+  Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane), size = constant(w.size());
+  c.loop(constant(0), task.rows, 1, [&](Value local) {
+    OutputTile tile = tileAt(task, local);
+    Plane source{patch, i.mul(size, pitch), pitch};
+    if (w.rowStride) {
+      Value inside = liesInside(tile);
+      Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
+      c.emitIf(outside, [&] { copyPixels(tile); });
+      EmissionPoint first = tile.point;
+      for (int64_t dim : {w.windowRow, w.windowColumn, w.channel})
+        first.dims[dim] = constant(0);
+      Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
+      Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
+      source.base = i.get<arith::SelectOp>(inside, place, patch);
+      source.rowStep = i.select(inside, c.value(w.rowStride), source.rowStep);
+      source.columnStep = i.select(inside, c.value(w.columnStride), source.columnStep);
+    } else {
+      copyPixels(tile);
+    }
+    Value target = address(pixels, i.mul(local, pitch));
+    c.forEachVector(tile.point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value channel) {
+      int64_t n = w.size();
+      SmallVector<SmallVector<Value>> columns;
+      for (int64_t x = 0; x < n; ++x) {
+        SmallVector<Value> column;
+        for (int64_t y = 0; y < n; ++y) {
+          Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
+          Value from = address(row, i.mul(source.columnStep, constant(x)));
+          column.push_back(e.createLoad(type, c.lanes, from, at.mask));
+        }
+        columns.push_back(toPoints(column));
+      }
+      for (int64_t y = 0; y < n; ++y) {
+        SmallVector<Value> row;
+        for (int64_t x = 0; x < n; ++x)
+          row.push_back(columns[x][y]);
+        for (auto [x, value] : llvm::enumerate(toPoints(row))) {
+          Value at = i.add(i.mul(plane, constant(y * n + int64_t(x))), channel);
+          e.createStore(value, address(target, at));
+        }
+      }
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+void WinogradEmission::multiplyTile(const ContractionTask &task, Value position, const RowClass &rows,
+                                    const ColumnClass &columns, Value rowTile, Value row, Value panel) {
+  ContractionForm &p = w.product;
+  Value channels = extent(w.channel), pitch = c.value(w.pixelsPitch);
+  Value local = i.sub(row, task.firstRow);
+  TileShape shape{rows.height, columns.panels, c.split.unroll, columns.lastColumns};
+  TileOperands operands{.accumulator = type, .aElement = type, .bElement = type};
+  operands.panelStride = i.mul(channels, constant(panelWidth));
+  Value flat = i.add(i.mul(position, c.panels), panel);
+  operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
+  // Row tile q fetches the q-th panel of the next column tile.
+  Value ordinal = i.min(i.sub(rowTile, task.firstTile), constant(columns.panels - 1));
+  Value ahead = i.add(ordinal, constant(columns.panels));
+  operands.prefetchDistance = i.mul(i.mul(ahead, operands.panelStride), constant(p.accumulatorBytes()));
+  operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
+  Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
+  operands.rowAddresses = [&](ValueRange) {
+    SmallVector<Value> addresses;
+    for (int64_t r = 0; r < rows.height; ++r)
+      addresses.push_back(address(first, i.mul(pitch, constant(r))));
+    return addresses;
+  };
+  SmallVector<Value> products = emitRegisterTile(e, shape, operands, {});
+  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, c.lanes);
+  Value column = i.mul(i.sub(panel, task.firstPanel), constant(panelWidth)), sumsPitch = c.value(w.sumsPitch);
+  Value target = address(sums, i.add(i.mul(position, c.value(w.sumsPlane)), i.add(i.mul(local, sumsPitch), column)));
+  for (int64_t r = 0; r < rows.height; ++r)
+    for (auto [v, vector] : llvm::enumerate(vectors)) {
+      Value at = i.add(i.mul(sumsPitch, constant(r)), constant(vector.column));
+      e.createStore(products[size_t(r) * vectors.size() + v], address(target, at));
+    }
+}
+
+void WinogradEmission::multiply(const ContractionTask &task) {
+  c.loop(constant(0), constant(w.positions()), 1, [&](Value position) {
+    c.forEachTile(task, [&](const RowClass &rows, const ColumnClass &columns, Value rowTile, Value row, Value panel) {
+      multiplyTile(task, position, rows, columns, rowTile, row, panel);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+void WinogradEmission::transformSums(const ContractionTask &task) {
+  Value pitch = c.value(w.sumsPitch), plane = c.value(w.sumsPlane), width = constant(panelWidth);
+  Value firstColumn = i.mul(task.firstPanel, width);
+  Value columns = i.sub(i.min(i.mul(task.endPanel, width), c.n), firstColumn);
+  int64_t n = w.size(), outputs = w.tile;
+  c.loop(constant(0), task.rows, 1, [&](Value local) {
+    OutputTile tile = tileAt(task, local);
+    Value source = address(sums, i.mul(local, pitch));
+    c.loop(constant(0), columns, c.lanes, [&](Value column) { // the last vector may go beyond, as the products do
+      SmallVector<SmallVector<Value>> transformed;
+      for (int64_t x = 0; x < n; ++x) {
+        SmallVector<Value> m;
+        for (int64_t y = 0; y < n; ++y)
+          m.push_back(e.createLoad(type, c.lanes, address(source, i.add(i.mul(plane, constant(y * n + x)), column))));
+        transformed.push_back(fromPoints(m));
+      }
+      for (int64_t y = 0; y < outputs; ++y) {
+        SmallVector<Value> row;
+        for (int64_t x = 0; x < n; ++x)
+          row.push_back(transformed[x][y]);
+        for (auto [x, value] : llvm::enumerate(fromPoints(row)))
+          e.createStore(value, address(results, i.add(i.mul(pitch, constant(y * outputs + int64_t(x))), column)));
+      }
+    });
+    auto present = [&](Value start, int64_t dim) { return i.min(constant(outputs), i.sub(extent(dim), start)); };
+    c.loop(constant(0), present(tile.row, w.row), 1, [&](Value y) {
+      c.loop(constant(0), present(tile.column, w.column), 1, [&](Value x) {
+        EmissionPoint point = tile.point;
+        point.dims[w.row] = i.add(tile.row, y);
+        point.dims[w.column] = i.add(tile.column, x);
+        Value line = address(results, i.mul(pitch, i.add(i.mul(y, constant(outputs)), x)));
+        c.emitEpilogueOnRow(point, line, firstColumn, columns);
+      });
+    });
+  });
+}
+
+void WinogradEmission::emit(Value begin, Value end) {
+  SmallVector<Value> held{constant(-1)}; // the block of tiles whose pixels are in scratch
+  e.createLoop(begin, end, 1, held, [&](Value index, ValueRange carried) -> SmallVector<Value> {
+    ContractionTask task = c.decodeTask(index);
+    c.emitIf(i.compare(arith::CmpIPredicate::ne, task.mBlock, carried[0]), [&] { transformPixels(task); });
+    multiply(task);
+    transformSums(task);
+    return {task.mBlock};
+  });
+}
+
+void cpu::emitWinograd(KernelEmitter &emitter, WinogradForm form, Value begin, Value end) {
+  WinogradEmission(emitter, form).emit(begin, end);
+}

@@ -1,0 +1,136 @@
+//===- CpuWinogradPlan.cpp - blocks and scratch of Winograd convolutions --===//
+//
+// A task takes a block of tiles and a block of columns. Transformed pixels of its tiles (all channels) and its sums lie in
+// scratch, [position][tile][channel], and should stay in a second-level cache between the two transforms and the
+// products. Every block of tiles streams all transformed weights, which are many: below two dozen tiles that costs more
+// than pixels that come from the third level. The columns of a task are few for the same reason; the tasks of one block of
+// tiles follow each other, and only the first of a thread transforms the pixels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuWinograd.h"
+#include "ir/loop/Winograd.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t blockBytes = 384 << 10; // as for other products (CpuContractionPlan.cpp)
+static constexpr int64_t columnPanels = 4;       // of a task
+static constexpr int64_t fewestTiles = 24, mostTiles = 96;
+static constexpr int64_t grainWork = 1 << 19; // multiply-adds
+static constexpr int64_t tallestTile = 14, widestTile = 5;
+static constexpr int64_t lineElements = 16;
+
+static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
+
+/// Planes an odd number of lines apart: the positions of an element do not meet in one set of the first-level cache.
+static Expr planeOf(Expr elements) { return roundUp(elements, 2 * lineElements) + lineElements; }
+
+/// Where the lhs is a load, masked or not, that steps along rows and columns as along the window: its strides.
+static void findStrides(WinogradForm &form) {
+  ContractionForm &product = form.product;
+  if (product.lhs != LhsForm::InPlace && product.lhs != LhsForm::Redirected)
+    return;
+  Expr index = Expr(cast<ExprAttr>(product.lhsLoad.getIndices()[0]));
+  auto common = [&](Expr expr, int64_t pixel, int64_t window) {
+    Expr a = strideOf(expr, pixel), b = strideOf(expr, window);
+    return a && b && a == b ? a : Expr();
+  };
+  Expr down = common(index, form.row, form.windowRow), across = common(index, form.column, form.windowColumn);
+  Expr along = strideOf(index, form.channel);
+  if (!down || !across || !along || !along.isConstant(1))
+    return;
+  if (product.lhsMask)
+    for (Attribute attribute : product.lhsMask.getConditions()) {
+      Expr condition = Expr(cast<ExprAttr>(attribute));
+      if (!common(condition, form.row, form.windowRow) || !common(condition, form.column, form.windowColumn) ||
+          condition.uses("d" + std::to_string(form.channel)))
+        return;
+    }
+  form.rowStride = down;
+  form.columnStride = across;
+}
+
+static void planTasks(WinogradForm &form) {
+  ContractionForm &p = form.product;
+  MLIRContext *context = p.op.getContext();
+  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
+  int64_t channels = p.k.getValue();
+  Expr panels = p.n.ceilDiv(panelWidth);
+  int64_t tileBytes = form.positions() * (channels + columnPanels * panelWidth) * p.accumulatorBytes();
+  int64_t tiles = std::clamp(blockBytes / tileBytes, fewestTiles, mostTiles);
+  p.mBlocks = Expr::max(p.m.ceilDiv(tiles), constant(1));
+  if (auto known = p.m.asConstant())
+    p.mBlocks = constant(std::max<int64_t>(llvm::divideCeil(*known, tiles), 1));
+  p.nBlocks = panels.ceilDiv(columnPanels);
+  p.kBlocks = constant(1);
+  p.kBlock = p.k;
+  p.mFastest = false;
+  auto atMost = [&](Expr whole, Expr blocks, int64_t slack) {
+    Expr part = whole.ceilDiv(blocks) + slack;
+    return whole.isConstant() && part.isConstant() ? constant(std::min(whole.getValue(), part.getValue())) : part;
+  };
+  p.rowsMost = atMost(p.m, p.mBlocks, 2 * tallestTile);
+  p.panelsMost = atMost(panels, p.nBlocks, 2 * widestTile);
+  p.iterations = p.mBlocks * p.nBlocks;
+  Expr work = p.m.ceilDiv(p.mBlocks) * p.n.ceilDiv(p.nBlocks) * (form.positions() * std::max<int64_t>(channels, 1));
+  p.grain = constant(grainWork).ceilDiv(Expr::max(work, constant(1)));
+}
+
+static void layOutScratch(WinogradForm &form) {
+  ContractionForm &p = form.product;
+  MLIRContext *context = p.op.getContext();
+  int64_t bytes = p.accumulatorBytes(), channels = p.k.getValue();
+  // Rows a multiple of 2 KiB apart would meet in a few sets of the first-level cache.
+  int64_t pitch = int64_t(llvm::alignTo(uint64_t(channels), lineElements));
+  form.pixelsPitch = Expr::constant(context, pitch % 512 ? pitch : pitch + lineElements);
+  form.pixelsPlane = planeOf(p.rowsMost * form.pixelsPitch);
+  form.sumsPitch = p.panelsMost * panelWidth;
+  form.sumsPlane = planeOf(p.rowsMost * form.sumsPitch);
+  Expr end = Expr::constant(context, 0);
+  auto add = [&](Expr elements) {
+    Expr at = end;
+    end = end + roundUp(elements + lineElements, lineElements) * bytes;
+    return at;
+  };
+  form.pixelsAt = add(form.pixelsPlane * form.positions());
+  form.sumsAt = add(form.sumsPlane * form.positions());
+  form.patchAt = add(form.pixelsPitch * form.positions());
+  form.resultsAt = add(form.sumsPitch * (form.tile * form.tile));
+  p.sumsPitch = form.sumsPitch;
+  p.scratch = end;
+}
+
+WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
+  WinogradForm form{.product = std::move(contraction), .tile = tile};
+  ContractionForm &p = form.product;
+  form.row = p.firstN() - 2;
+  form.column = p.firstN() - 1;
+  form.windowRow = p.firstK();
+  form.windowColumn = p.firstK() + 1;
+  form.channel = p.firstK() + 2;
+  findStrides(form);
+  form.tilesDown = p.domain[form.row].ceilDiv(tile);
+  form.tilesAcross = p.domain[form.column].ceilDiv(tile);
+  p.m = form.tilesDown * form.tilesAcross;
+  for (int64_t dim = p.firstM(); dim < form.row; ++dim)
+    p.m = p.m * p.domain[dim];
+  p.k = p.domain[form.channel];
+  planTasks(form);
+  layOutScratch(form);
+  return form;
+}
+
+KernelPlan cpu::planWinograd(loop::ContractionOp op) {
+  WinogradForm form = analyzeWinograd(describeContraction(op), loop::getWinogradTile(op));
+  const ContractionForm &p = form.product;
+  Builder builder(op.getContext());
+  auto config = builder.getDictionaryAttr({
+      builder.getNamedAttr("m_blocks", ExprAttr(p.mBlocks)),
+      builder.getNamedAttr("n_blocks", ExprAttr(p.nBlocks)),
+      builder.getNamedAttr("pixels", builder.getStringAttr(form.rowStride ? "in_place" : "copied")),
+      builder.getNamedAttr("winograd", builder.getI64IntegerAttr(form.tile)),
+  });
+  return KernelPlan{.iterations = p.iterations, .grain = p.grain, .scratch = p.scratch, .config = config};
+}

@@ -1,0 +1,42 @@
+// 3x3 convolutions that Winograd's algorithm computes faster have transformed weights; the loop nest stays as it is.
+// RUN: ptc-opt %s --ptc-lower-prim-to-loop --ptc-elide-copies --ptc-assign-layouts --ptc-pack-weights=winograd=true | FileCheck %s
+// RUN: ptc-opt %s --ptc-lower-prim-to-loop --ptc-elide-copies --ptc-assign-layouts --ptc-pack-weights | FileCheck %s --check-prefix=DIRECT
+// DIRECT-NOT: winograd
+
+// The first one reads channels first and the last one writes them so: both stay direct.
+// CHECK-LABEL: loop.program @large
+// CHECK-DAG:     loop.weight <"a", {{.*}}extents = [4, 3, 3, 64, 16], {{.*}} {source = tensor<64x64x3x3xf32>} : <[36864] x f32
+// CHECK-DAG:     loop.weight <"b", {{.*}}extents = [3, 3, 4, 64, 16], strides = [3, 1, 9216, 9, 576], offset = 0, panel = 2, lane = 4, limit = 64> {source = tensor<64x64x3x3xf32>, winograd = 4 : i64} : <[147456] x f32
+// CHECK-DAG:     loop.weight <"c", {{.*}}extents = [4, 3, 3, 64, 16], {{.*}} {source = tensor<64x64x3x3xf32>} : <[36864] x f32
+// CHECK:         loop.contraction
+// CHECK:           loop.panels %{{[^ ]*}} :
+// CHECK:         loop.contraction [1, 56, 56, 64, 3, 3, 64] batch 0 m 3 n 1 k 3
+// CHECK:           loop.panels %{{.*}} {winograd = 4 : i64}
+// CHECK:         loop.contraction
+// CHECK:           loop.panels %{{[^ ]*}} :
+func.func @large(%x: tensor<1x64x56x56xf32>) -> tensor<1x64x56x56xf32> {
+  %a = prim.weight <"a", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %b = prim.weight <"b", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %c = prim.weight <"c", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x56x56xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x56x56xf32>
+  %2 = prim.convolution %1, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x56x56xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x56x56xf32>
+  %3 = prim.convolution %2, %c strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x56x56xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x56x56xf32>
+  return %3 : tensor<1x64x56x56xf32>
+}
+
+// Small images: weights of 2 x 2 tiles are fewer. Strides and few channels: none at all.
+// CHECK-LABEL: loop.program @small
+// CHECK-DAG:     loop.weight <"b", {{.*}}winograd = 2 : i64
+// CHECK-DAG:     loop.weight <"c", {{.*}}source = tensor<8x256x3x3xf32>} :
+// CHECK-DAG:     loop.weight <"d", {{.*}}source = tensor<32x8x1x1xf32>} :
+func.func @small(%x: tensor<1x256x14x14xf32>) -> tensor<1x32x6x6xf32> {
+  %a = prim.weight <"a", "", 0, 262144> : tensor<256x256x1x1xf32>
+  %b = prim.weight <"b", "", 0, 2359296> : tensor<256x256x3x3xf32>
+  %c = prim.weight <"c", "", 0, 73728> : tensor<8x256x3x3xf32>
+  %d = prim.weight <"d", "", 0, 1024> : tensor<32x8x1x1xf32>
+  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x14x14xf32>, tensor<256x256x1x1xf32>) -> tensor<1x256x14x14xf32>
+  %2 = prim.convolution %1, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x256x14x14xf32>, tensor<256x256x3x3xf32>) -> tensor<1x256x14x14xf32>
+  %3 = prim.convolution %2, %c strides [2, 2] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x14x14xf32>, tensor<8x256x3x3xf32>) -> tensor<1x8x6x6xf32>
+  %4 = prim.convolution %3, %d strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x8x6x6xf32>, tensor<32x8x1x1xf32>) -> tensor<1x32x6x6xf32>
+  return %4 : tensor<1x32x6x6xf32>
+}

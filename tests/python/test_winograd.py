@@ -1,0 +1,85 @@
+"""3x3 convolutions that Winograd's algorithm computes, in whole models against onnxruntime."""
+
+import json
+
+import numpy as np
+import onnxruntime
+import ptc
+from models import ModelTest, model, value
+from onnx import helper, numpy_helper
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def network(pads=(1, 1, 1, 1), channels=32):
+    """Between 1x1 convolutions, which take and give channels first: two 3x3 ones, the second with a residual."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"]),
+        helper.make_node("Conv", ["a", "w1", "b1"], ["c1"], "first", pads=pads),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2", "b2"], ["c2"], "second", pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["c2", "r1"], ["sum"]),
+        helper.make_node("Relu", ["sum"], ["r2"]),
+        helper.make_node("Conv", ["r2", "w3"], ["y"]),
+    ]
+    scale = np.float32((2 / (9 * channels)) ** 0.5)
+    weights = {"w0": normal(channels, 8, 1, 1), "w1": normal(channels, channels, 3, 3) * scale, "b1": normal(channels),
+               "w2": normal(channels, channels, 3, 3) * scale, "b2": normal(channels), "w3": normal(12, channels, 1, 1)}
+    return model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", 12, "ho", "wo"])], weights)
+
+
+def expected(proto, x):
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0]
+
+
+def kinds(library):
+    manifest = json.loads(library.with_suffix(".json").read_text())
+    return [(kernel["kind"], kernel["nodes"]) for kernel in manifest["kernels"] if "winograd" in kernel["kind"]]
+
+
+class Winograd(ModelTest):
+    def check(self, loaded, proto, x):
+        wanted = expected(proto, x)
+        np.testing.assert_allclose(loaded(x=x)["y"], wanted, rtol=0, atol=1e-5 * max(np.abs(wanted).max(), 1))
+
+    def test_free_sizes(self):
+        for number, pads in enumerate([(1, 1, 1, 1), (0, 0, 0, 0), (0, 2, 1, 0)]):
+            proto = network(pads)
+            library = self.compile(proto, "--dim=n=1..4:1", "--dim=h=3..80:56", "--dim=w=3..80:56", name=f"free{number}")
+            self.assertEqual([kind for kind, _ in kinds(library)], ["winograd-4x4"] * 2)
+            loaded = ptc.load(library)
+            for n, h, w in [(1, 56, 56), (3, 7, 9), (1, 3, 3), (2, 33, 18), (1, 13, 70), (4, 5, 80)]:
+                with self.subTest(pads=pads, n=n, h=h, w=w):
+                    self.check(loaded, proto, normal(n, 8, h, w))
+
+    def test_strict_has_none(self):
+        flags = ["--dim=n=1", "--dim=h=28", "--dim=w=28"]
+        self.assertEqual(len(kinds(self.compile(network(), *flags, name="contract"))), 2)
+        self.assertEqual(kinds(self.compile(network(), *flags, "--fp=strict", name="strict")), [])
+
+    def test_bits_do_not_depend_on_threads(self):
+        proto = network(channels=40)
+        library = self.compile(proto, "--dim=n=2", "--dim=h=29", "--dim=w=31", name="threads")
+        self.assertEqual(len(kinds(library)), 2)
+        x = normal(2, 8, 29, 31)
+        one, two = (ptc.load(library, threads=threads)(x=x)["y"] for threads in (1, 2))
+        self.assertEqual(one.tobytes(), two.tobytes())
+        self.check(ptc.load(library), proto, x)
+
+    def test_replaced_weights_are_transformed(self):
+        proto = network()
+        library = self.compile(proto, "--dim=n=1", "--dim=h=28", "--dim=w=28", name="replaced")
+        loaded, x = ptc.load(library), normal(1, 8, 28, 28)
+        before = loaded(x=x)["y"]
+        own = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+        loaded.set_weight("w1", own["w1"])
+        self.assertEqual(loaded(x=x)["y"].tobytes(), before.tobytes())
+        (tensor,) = [tensor for tensor in proto.graph.initializer if tensor.name == "w1"]
+        tensor.CopyFrom(numpy_helper.from_array(own["w1"][::-1].copy(), "w1"))
+        loaded.set_weight("w1", own["w1"][::-1].copy())
+        self.check(loaded, proto, x)

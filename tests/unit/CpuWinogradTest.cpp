@@ -1,0 +1,134 @@
+// 3x3 convolutions by Winograd's algorithm, as generated for every level that this processor runs, against sums in f64.
+#include "ir/loop/Winograd.h"
+#include "tests/unit/TemplateKernels.h"
+#include "tests/unit/TemplateRunner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace ptc;
+using namespace ptc::test;
+
+namespace {
+
+// Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
+double errorBound(int64_t tile) { return tile == 2 ? 1.5e-6 : 5e-6; }
+
+std::vector<float> randomFloats(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> result(static_cast<size_t>(count));
+  for (float &x : result)
+    x = values(random);
+  return result;
+}
+
+/// The stored form of w [out][3][3][in].
+std::vector<float> transformedPanels(const Convolution &s, const std::vector<float> &w) {
+  int64_t panels = (s.out + 15) / 16, plane = panels * s.in * 16;
+  std::vector<float> stored(size_t((s.winograd + 2) * (s.winograd + 2) * plane), 0.0f);
+  for (int64_t window = 0; window < 9; ++window) {
+    auto packed = packPanels(w.data() + window * s.in, s.in, s.out, 1, 9 * s.in);
+    std::copy(packed.begin(), packed.end(), stored.begin() + window * plane);
+  }
+  loop::transformWinogradWeights(s.winograd, stored);
+  return stored;
+}
+
+double exactOutput(const Convolution &s, const std::vector<float> &x, const std::vector<float> &w, int64_t image,
+                   int64_t oy, int64_t ox, int64_t channel) {
+  double sum = 0;
+  for (int64_t ky = 0; ky < 3; ++ky)
+    for (int64_t kx = 0; kx < 3; ++kx) {
+      int64_t iy = oy + ky - s.pad, ix = ox + kx - s.pad;
+      if (iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
+        continue;
+      for (int64_t i = 0; i < s.in; ++i)
+        sum += double(x[size_t(s.inputIndex(image, iy, ix, i))]) * w[size_t((channel * 9 + ky * 3 + kx) * s.in + i)];
+    }
+  return sum;
+}
+
+void check(const Convolution &s, const cpu::CpuLevel &level) {
+  INFO("level " << level.name.str() << " tile " << s.winograd << " " << s.images << "x" << s.height << "x" << s.width
+                << " " << s.in << " -> " << s.out << " pads " << s.pad << ", " << s.pads() - s.pad);
+  auto x = randomFloats(s.images * s.height * s.width * s.in, 1), w = randomFloats(s.out * 9 * s.in, 2);
+  auto bias = randomFloats(s.out, 3), residual = randomFloats(s.images * s.outHeight() * s.outWidth() * s.out, 4);
+  auto panels = transformedPanels(s, w);
+  auto kernel = CompiledKernel::compile(s.text(), level);
+  REQUIRE(kernel);
+  std::vector<float> y(residual.size(), -777.0f);
+  std::vector<void *> buffers{x.data(), panels.data(), bias.data(), residual.data(), y.data()};
+  kernel->run(buffers, {}, 1);
+  double worst = 0, scale = 0;
+  for (int64_t image = 0; image < s.images; ++image)
+    for (int64_t oy = 0; oy < s.outHeight(); ++oy)
+      for (int64_t ox = 0; ox < s.outWidth(); ++ox)
+        for (int64_t channel = 0; channel < s.out; ++channel) {
+          double sum = exactOutput(s, x, w, image, oy, ox, channel);
+          scale = std::max(scale, std::abs(sum));
+          size_t at = size_t(s.outputIndex(image, oy, ox, channel));
+          sum += bias[size_t(channel)] + (s.hasResidual ? residual[at] : 0);
+          worst = std::max(worst, std::abs((s.hasRelu ? std::max(sum, 0.0) : sum) - y[at]));
+        }
+  CHECK(worst <= errorBound(s.winograd) * std::max(scale, 1.0));
+  // Any cut into pieces, that is any number of threads, gives the same bits.
+  std::vector<float> whole = y;
+  kernel->run(buffers, {}, 3);
+  CHECK(std::memcmp(whole.data(), y.data(), y.size() * sizeof(float)) == 0);
+}
+
+void check(Convolution shape) {
+  shape.kernelHeight = shape.kernelWidth = 3;
+  for (int64_t tile : {2, 4}) {
+    shape.winograd = tile;
+    for (const cpu::CpuLevel *level : runnableLevels())
+      check(shape, *level);
+  }
+}
+
+} // namespace
+
+TEST_CASE("Winograd convolutions are right for any size and padding", "[winograd]") {
+  for (auto [height, width] : {std::array<int64_t, 2>{2, 2}, {3, 5}, {4, 4}, {7, 7}, {9, 14}, {13, 17}})
+    for (auto [pad, padAfter] : {std::array<int64_t, 2>{1, 1}, {0, 0}, {0, 1}, {2, 0}}) {
+      if (height + pad + padAfter < 4 || width + pad + padAfter < 4)
+        continue;
+      check({.height = height, .width = width, .in = 16, .out = 16, .pad = pad, .padAfter = padAfter});
+    }
+  check({.height = 37, .width = 53, .in = 20, .out = 24, .pad = 1, .hasRelu = true});
+}
+
+TEST_CASE("Winograd convolutions are right for any number of channels", "[winograd]") {
+  for (auto [in, out] : {std::array<int64_t, 2>{1, 1}, {3, 17}, {19, 8}, {33, 40}, {64, 100}, {130, 72}})
+    check({.height = 10, .width = 9, .in = in, .out = out, .pad = 1});
+  check({.height = 6, .width = 6, .in = 512, .out = 48, .pad = 1});
+}
+
+TEST_CASE("Winograd convolutions of several images, with epilogues", "[winograd]") {
+  check({.images = 3, .height = 11, .width = 6, .in = 24, .out = 40, .pad = 1, .hasResidual = true, .hasRelu = true});
+  check({.images = 3, .height = 8, .width = 8, .in = 16, .out = 33, .pad = 0, .hasResidual = true});
+}
+
+TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {
+  check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isInputChannelsFirst = true});
+  check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isChannelsFirst = true, .hasResidual = true});
+}
+
+TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
+  // The sum over all positions of A^T (G g G^T * B^T d B) A for an impulse d is g: the first output of a pixel at (2, 2)
+  // is g[2][2]. Here, G alone: rows at the points 0 and infinity.
+  for (int64_t tile : {2, 4}) {
+    size_t size = size_t(tile + 2);
+    std::vector<float> planes(size * size, 0.0f);
+    for (size_t at = 0; at < 9; ++at)
+      planes[at] = float(at + 1);
+    loop::transformWinogradWeights(tile, planes);
+    auto matrix = loop::getWinogradWeightMatrix(tile);
+    CHECK(planes[0] == float(matrix[0] * matrix[0] * 1));
+    CHECK(planes[size - 1] == float(matrix[0] * 3));
+    CHECK(planes[size * size - 1] == 9.0f);
+  }
+}
