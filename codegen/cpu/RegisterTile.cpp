@@ -164,7 +164,7 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     int64_t vectorWidth = width * vectors;
     if (width > 1 && vectorWidth > 5)
       continue;
-    int64_t beside = vectorWidth >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
+    int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
     // A height that is not known takes code for each that there may be.
     int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? 14 : 8);
     if (width > panels || height < 1)
