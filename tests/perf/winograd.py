@@ -85,7 +85,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         folder = Path(folder)
         models = [compare.file_model("file", path, {}) for path in arguments.files]
-        models = models or [chain(side, channels, folder / f"{side}.onnx") for side, channels in SHAPES]
+        models = models or [chain(side, channels, folder / f"{side}x{channels}.onnx") for side, channels in SHAPES]
         print("| model | threads | ms | direct | ORT | noise | kernels | compile s (strict) |\n|---|---|---|---|---|---|---|---|")
         for number, model in enumerate(models):
             made = {rule: compiled(program, model, folder / str(number), rule) for rule in ("contract", "strict")}
