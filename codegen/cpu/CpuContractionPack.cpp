@@ -141,13 +141,13 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
   Value pitch = value(f.lhsPitch);
   forEachK(outer, {}, {}, point, [&] {
     Value line = e.getAddress(lhsPack, f.lhsElement, i.mul(flatK(point), pitch));
-    forEachRun(
-        *this, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
-          forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
-            Value element = e.splat(emitLhs(at), lanes);
-            e.createStore(element, e.getAddress(line, f.lhsElement, i.add(origin, position)));
-          });
-        });
+    forEachRun(*this, point, f.firstM(), f.mDims, task.firstRow, task.rows,
+               [&](Value lower, Value upper, Value origin) {
+                 forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+                   Value element = e.splat(emitLhs(at), lanes);
+                   e.createStore(element, e.getAddress(line, f.lhsElement, i.add(origin, position)));
+                 });
+               });
   });
 }
 

@@ -15,8 +15,8 @@
 // pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p the even
 // powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds.
 //
-// Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones that do stand in
-// for them, and the outputs that they enter are not stored.
+// Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones that do stand
+// in for them, and the outputs that they enter are not stored.
 //
 //===----------------------------------------------------------------------===//
 

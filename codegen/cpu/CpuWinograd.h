@@ -14,8 +14,8 @@
 namespace ptc::cpu {
 
 struct WinogradForm {
-  ContractionForm product; // m: tiles, k: channels
-  int64_t tile = 0;        // outputs along a side
+  ContractionForm product;                                                   // m: tiles, k: channels
+  int64_t tile = 0;                                                          // outputs along a side
   int64_t row = 0, column = 0, windowRow = 0, windowColumn = 0, channel = 0; // dims of the domain
   Expr tilesDown, tilesAcross;
 

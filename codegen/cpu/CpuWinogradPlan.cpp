@@ -1,10 +1,10 @@
 //===- CpuWinogradPlan.cpp - blocks and scratch of Winograd convolutions --===//
 //
-// A task takes a block of tiles and a block of columns. Transformed pixels of its tiles (all channels) and its sums lie in
-// scratch, [position][tile][channel], and should stay in a second-level cache between the two transforms and the
+// A task takes a block of tiles and a block of columns. Transformed pixels of its tiles (all channels) and its sums lie
+// in scratch, [position][tile][channel], and should stay in a second-level cache between the two transforms and the
 // products. Every block of tiles streams all transformed weights, which are many: below two dozen tiles that costs more
-// than pixels that come from the third level. The columns of a task are few for the same reason; the tasks of one block of
-// tiles follow each other, and only the first of a thread transforms the pixels.
+// than pixels that come from the third level. The columns of a task are few for the same reason; the tasks of one block
+// of tiles follow each other, and only the first of a thread transforms the pixels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -88,8 +88,7 @@ void loop::transformWinogradWeights(int64_t tile, MutableArrayRef<float> element
     for (size_t a = 0; a < size; ++a)
       for (size_t b = 0; b < size; ++b)
         for (size_t e = 0; e < count; ++e)
-          elements[(a * size + b) * plane + start + e] =
-              float(matrix[3 * b] * half[a][0][e] + matrix[3 * b + 1] * half[a][1][e] +
-                    matrix[3 * b + 2] * half[a][2][e]);
+          elements[(a * size + b) * plane + start + e] = float(
+              matrix[3 * b] * half[a][0][e] + matrix[3 * b + 1] * half[a][1][e] + matrix[3 * b + 2] * half[a][2][e]);
   }
 }

@@ -5,9 +5,9 @@
 //   Y = A^T [ (G g G^T) * (B^T d B) ] A      g: 3x3 weights, d: (t + 2)^2 pixels, Y: t x t outputs
 //
 // (S. Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional
-// Neural Networks, 2015). The matrices follow from t + 1 points at which polynomials are evaluated, here 0, +-p for some
-// p, and infinity. For t = 2, p = 1. For t = 4, p = 5/8 and 3/2: with 1 and 2, which need fewer multiplications where
-// there is no fused multiply-add, the error is four times as large. The constants of B and A are exact in f32.
+// Neural Networks, 2015). The matrices follow from t + 1 points at which polynomials are evaluated, here 0, +-p for
+// some p, and infinity. For t = 2, p = 1. For t = 4, p = 5/8 and 3/2: with 1 and 2, which need fewer multiplications
+// where there is no fused multiply-add, the error is four times as large. The constants of B and A are exact in f32.
 //
 // Errors, of f32 results against exact ones, over the largest output: F(2x2) 0.3 to 0.7 of that of f32 sums one by one,
 // F(4x4) about twice that. An infinity or NaN in a tile's pixels shows in all outputs of the tile.

@@ -4,12 +4,13 @@
 // fewer for t = 2, 4 times fewer for t = 4. What it costs besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
-//   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they stream
+//   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
+//   stream
 //                from memory, which outweighs the rest where images are small
 //   whole tiles  a 14 x 14 image takes 16 tiles of 4 x 4, as much as one of 16 x 16
 //
-// All three are estimated in multiply-adds. The choice depends on shapes and hints alone: a model is the same library on
-// every machine.
+// All three are estimated in multiply-adds. The choice depends on shapes and hints alone: a model is the same library
+// on every machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +21,10 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
-static constexpr int64_t fewestChannels = 16;   // of input and output: a vector, and a product worth a tile's entry
-static constexpr double streamCost = 11;        // multiply-adds in the time in which a core reads an f32 from memory
-static constexpr double fewestRows = 6;         // of a register tile at full speed
-static constexpr double leastGain = 1.15;       // smaller ones are within what the estimate does not see
+static constexpr int64_t fewestChannels = 16;    // of input and output: a vector, and a product worth a tile's entry
+static constexpr double streamCost = 11;         // multiply-adds in the time in which a core reads an f32 from memory
+static constexpr double fewestRows = 6;          // of a register tile at full speed
+static constexpr double leastGain = 1.15;        // smaller ones are within what the estimate does not see
 static constexpr double pixelCost[] = {70, 220}; // of one channel of a tile's pixels, for t = 2 and 4
 static constexpr double sumCost[] = {50, 180};   // of one channel of a tile's sums
 
@@ -66,9 +67,7 @@ template <typename Access> static bool runsAlong(Region &region, unsigned dim) {
 }
 
 static bool isFloat32(ContractionOp node) {
-  auto yieldedType = [](Region &region) {
-    return cast<YieldOp>(region.front().getTerminator()).getValue().getType();
-  };
+  auto yieldedType = [](Region &region) { return cast<YieldOp>(region.front().getTerminator()).getValue().getType(); };
   bool isNarrow = false;
   for (auto load : node.getRhs().getOps<LoadOp>())
     isNarrow |= !load.getType().isF32();

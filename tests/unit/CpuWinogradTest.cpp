@@ -118,8 +118,8 @@ TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {
 }
 
 TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
-  // The sum over all positions of A^T (G g G^T * B^T d B) A for an impulse d is g: the first output of a pixel at (2, 2)
-  // is g[2][2]. Here, G alone: rows at the points 0 and infinity.
+  // The sum over all positions of A^T (G g G^T * B^T d B) A for an impulse d is g: the first output of a pixel at (2,
+  // 2) is g[2][2]. Here, G alone: rows at the points 0 and infinity.
   for (int64_t tile : {2, 4}) {
     size_t size = size_t(tile + 2);
     std::vector<float> planes(size * size, 0.0f);

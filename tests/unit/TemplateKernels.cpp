@@ -186,8 +186,9 @@ std::string Convolution::text() const {
   for (int64_t e : {groups, images, oh, ow, out, kernelHeight, kernelWidth, in})
     domain += (domain.empty() ? "" : ", ") + str(e);
   std::string body = "loop.contraction [" + domain + "] batch 1 m 3 n 1 k 3 lhs {\n" + lhs + "} rhs {\n" +
-                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + "} " : "") + ": " + typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" +
-                     "^bb0(%acc: f32):\n" + epilogue.text + "}\n";
+                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + "} " : "") + ": " +
+                     typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" + epilogue.text +
+                     "}\n";
   return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY, {},
                 "4", body);
 }
