@@ -23,6 +23,8 @@ uint64_t gpu::getFeatures(llvm::StringRef level) {
   return capability | exact;
 }
 
+bool gpu::startsEarly(llvm::StringRef level) { return (getFeatures(level) & PTC_RT_CUDA_CAPABILITY) >= 90; }
+
 object::TargetLevel gpu::getTargetLevel(llvm::StringRef level) {
   llvm::StringRef architecture = getArchitecture(level);
   return {.triple = "nvptx64-nvidia-cuda",

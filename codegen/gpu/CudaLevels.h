@@ -15,6 +15,9 @@ inline bool isText(llvm::StringRef level) { return level == "ptx"; }
 llvm::StringRef getArchitecture(llvm::StringRef level);
 /// The architecture multiplies with warpgroups (wgmma) and copies boxes of tensors (TMA).
 inline bool hasWarpgroups(llvm::StringRef level) { return level == "sm_90a"; }
+/// Its kernels may begin before the launch in front of them has ended: they wait for it themselves (the runtime asks
+/// the capability, cuda.h).
+bool startsEarly(llvm::StringRef level);
 /// PTC_RT_CUDA_... bits.
 uint64_t getFeatures(llvm::StringRef level);
 

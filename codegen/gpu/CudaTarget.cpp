@@ -9,6 +9,8 @@
 //   pointers    of device memory, aligned to 16 bytes
 //   grid        (blocks, 1, 1), blocks (threads, rows, 1); "at most" so many blocks for each multiprocessor, which
 //               share the work, where that is said
+//   order       from compute capability 9.0 on an entry may begin while the launch in front of it runs
+//               (programmatic dependent launch): it waits for that before it touches memory
 //   shared      bytes of a block's shared memory that the launch gives, where there are some
 //
 //===----------------------------------------------------------------------===//
@@ -102,7 +104,7 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   auto op = *kernel.getBlock().getOps<loop::ContractionOp>().begin();
   launch.threads = unsigned(tile->threads());
   launch.sharedBytes = unsigned(tile->sharedBytes());
-  launch.blocks = unsigned(std::min<int64_t>(countWgmmaTiles(op, *tile), INT32_MAX));
+  launch.blocks = unsigned(std::min<int64_t>(countWgmmaTiles(op, *tile) * tile->splits, INT32_MAX));
   launch.together = unsigned(tile->together);
   for (bool isRhs : {false, true})
     launch.maps.push_back(analyzeBoxes(op, isRhs, *tile)->map);
@@ -123,7 +125,7 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
   return launch;
 }
 
-static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::DeviceLaunch &launch) {
+static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::DeviceLaunch &launch, bool startsEarly) {
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
   OpBuilder builder(context);
@@ -143,7 +145,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
       function.setArgAttr(unsigned(index), LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(16));
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
-  GpuEmitter(builder, *module, kernel, entry->getArguments()).emit();
+  GpuEmitter(builder, *module, kernel, entry->getArguments(), startsEarly).emit();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   codegen::expandElementaryFunctions(function, codegen::ElementaryOptions());
   codegen::expandNarrowFloatConversions(function);
@@ -233,12 +235,13 @@ static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch 
       call->setConvergent();
 }
 
-static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp kernel, const object::TargetLevel &level,
+static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp kernel, StringRef levelName,
                                                                 const codegen::DeviceLaunch &launch,
                                                                 llvm::LLVMContext &context,
                                                                 const codegen::CodeOptions &options) {
   auto failed = [&](const char *what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); };
-  OwningOpRef<ModuleOp> module = buildModule(kernel, launch);
+  object::TargetLevel level = getTargetLevel(levelName);
+  OwningOpRef<ModuleOp> module = buildModule(kernel, launch, startsEarly(levelName));
   if (mlir::failed(codegen::lowerToLLVMDialect(*module)))
     return failed("lowering to LLVM failed");
   std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(*module, context);
@@ -259,7 +262,7 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
   codegen::DeviceLaunch launch = getLaunch(kernel, levelName);
-  auto module = makeModule(kernel, level, launch, context, options);
+  auto module = makeModule(kernel, levelName, launch, context, options);
   if (!module)
     return module.takeError();
   if (options.wantsText)

@@ -13,9 +13,10 @@ static Value errorFlagOf(loop::KernelOp kernel, ValueRange arguments) {
   return checksIndices(kernel) ? arguments[before] : Value();
 }
 
-GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kernel, ValueRange arguments)
+GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kernel, ValueRange arguments,
+                       bool startsEarly)
     : KernelEmitter(builder, kernel, {.narrowIndices = true, .sharedErrors = true}, errorFlagOf(kernel, arguments)),
-      config(GpuConfig::fromAttribute(kernel.getConfigAttr())), module(module) {
+      config(GpuConfig::fromAttribute(kernel.getConfigAttr())), startsEarly(startsEarly), module(module) {
   size_t next = 0;
   for (BlockArgument buffer : kernel.getBlock().getArguments())
     setPointer(buffer, arguments[next++]);
@@ -79,10 +80,13 @@ void GpuEmitter::placeLocals() {
 
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
-  if (auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front()))
-    return !maps.empty()                            ? emitWgmmaContraction(*this, contraction)
-           : kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
-                                                    : emitContraction(*this, contraction);
+  auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front());
+  if (!maps.empty()) // prepares its barriers before it waits
+    return emitWgmmaContraction(*this, contraction);
+  createLaunchOrder();
+  if (contraction)
+    return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
+                                                  : emitContraction(*this, contraction);
   if (kernel.getConfigAttr().contains("attention"))
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
   SmallVector<Value> sizes;

@@ -23,9 +23,12 @@ class GpuEmitter : public codegen::KernelEmitter {
 public:
   /// `arguments` are the function's: buffers, symbols, then error flag, scratch, counters and maps where there are
   /// some.
-  GpuEmitter(mlir::OpBuilder &builder, mlir::ModuleOp module, loop::KernelOp kernel, mlir::ValueRange arguments);
+  /// `startsEarly`: before the launch in front of it has ended.
+  GpuEmitter(mlir::OpBuilder &builder, mlir::ModuleOp module, loop::KernelOp kernel, mlir::ValueRange arguments,
+             bool startsEarly);
 
   const GpuConfig config;
+  const bool startsEarly;
   Team row; // of this thread; of one thread in layout `points`
 
   /// The kernel's whole body.
@@ -35,6 +38,9 @@ public:
 
   /// A special register as i64: "tid.x", "ctaid.x".
   mlir::Value getRegister(llvm::StringRef name);
+  /// What launches in front of this one wrote is seen behind it. Does nothing in code that does not start early. Every
+  /// thread comes here before it touches memory of the device.
+  void createLaunchOrder();
   /// All writes of the row's threads before are seen by its threads behind.
   void createBarrier();
   /// The same for all threads of the block.

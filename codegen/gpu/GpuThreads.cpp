@@ -23,6 +23,16 @@ Value GpuEmitter::getRegister(StringRef name) {
   return arith::ExtUIOp::create(builder, loc, builder.getI64Type(), value);
 }
 
+// The launch behind begins when the blocks of this one have ended, before their writes are seen everywhere; it waits
+// for that. Beginning earlier (griddepcontrol.launch_dependents) was slower: blocks of the next launch gather on the
+// few multiprocessors that are free, and stay there.
+void GpuEmitter::createLaunchOrder() {
+  if (startsEarly)
+    LLVM::InlineAsmOp::create(builder, loc, TypeRange(), ValueRange(), "griddepcontrol.wait;", "~{memory}",
+                              /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                              LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
 void GpuEmitter::createBarrier() {
   bool isWarp = row.size <= warpSize;
   auto intrinsic = builder.getStringAttr(isWarp ? "llvm.nvvm.bar.warp.sync" : "llvm.nvvm.barrier.cta.sync.aligned.all");

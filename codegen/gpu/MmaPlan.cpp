@@ -211,14 +211,18 @@ void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   attributes.set("mma", tile.toAttribute(context));
   attributes.set("splits", ExprAttr(splits));
   attributes.set("shared", IntegerAttr::get(IntegerType::get(context, 64), tile.sharedBytes()));
-  if (!splits.isConstant(1))
-    attributes.set("counters", UnitAttr::get(context));
-  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, choice.cycles))
-    attributes.set("wgmma", wide->toAttribute(context));
   Expr blocks = tiles * splits;
   bool isSplit = !splits.isConstant(1);
+  Expr scratch = isSplit ? blocks * (tile.m * tile.n * 4) : Expr::constant(context, 0);
+  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, choice.cycles)) {
+    attributes.set("wgmma", wide->toAttribute(context));
+    scratch = Expr::max(scratch, Expr::constant(context, countWgmmaScratch(op, *wide)));
+    isSplit |= wide->splits > 1;
+  }
+  if (isSplit)
+    attributes.set("counters", UnitAttr::get(context));
   kernel.setIterationsAttr(blocks);
   kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(isSplit ? blocks * (tile.m * tile.n * 4) : Expr::constant(context, 0));
+  kernel.setScratchAttr(scratch);
   kernel.setConfigAttr(attributes.getDictionary(context));
 }

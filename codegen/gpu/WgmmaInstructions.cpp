@@ -91,12 +91,12 @@ Value gpu::createMatrixDescriptor(GpuEmitter &e, Value address, int64_t chunks) 
   return arith::OrIOp::create(b, e.loc, wide, e.constant(int64_t(rest)));
 }
 
-void gpu::createProductFence(GpuEmitter &e) { run(e, "wgmma.fence.sync.aligned;", "", {}); }
-
-// Values that are operands and results at once.
+// Values that are operands and results at once; or `fresh` f32 results alone.
 static SmallVector<Value> assembleInPlace(GpuEmitter &e, StringRef text, ValueRange values, ValueRange more,
-                                          StringRef moreConstraints) {
+                                          StringRef moreConstraints, size_t fresh = 0) {
   std::string constraints, tied;
+  for (size_t i = 0; i < fresh; ++i)
+    constraints += i ? ",=f" : "=f";
   for (auto [i, value] : llvm::enumerate(values)) {
     constraints += (i ? ",=" : "=") + std::string(isa<FloatType>(value.getType()) ? "f" : "r");
     tied += "," + std::to_string(i);
@@ -105,12 +105,36 @@ static SmallVector<Value> assembleInPlace(GpuEmitter &e, StringRef text, ValueRa
   llvm::append_range(operands, values);
   constraints += moreConstraints.str() + tied + ",~{memory}";
   SmallVector<Type> types(values.getTypes());
+  types.append(fresh, e.builder.getF32Type());
   Type all = LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types);
   Value result = assemble(e, all, text, constraints, operands).getResult(0);
   SmallVector<Value> results;
-  for (size_t i = 0; i < values.size(); ++i)
+  for (size_t i = 0; i < types.size(); ++i)
     results.push_back(LLVM::ExtractValueOp::create(e.builder, e.loc, result, int64_t(i)));
   return results;
+}
+
+SmallVector<Value> gpu::createProductFence(GpuEmitter &e, ValueRange operands) {
+  StringRef text = "wgmma.fence.sync.aligned;";
+  if (!operands.empty())
+    return assembleInPlace(e, text, operands, {}, "");
+  run(e, text, "", {});
+  return {};
+}
+
+SmallVector<Value> gpu::createSplitProduct(GpuEmitter &e, const WgmmaTile &tile, ValueRange lhs, Value rhs,
+                                           ValueRange sums) {
+  size_t count = size_t(tile.n / 2);
+  std::string text, list;
+  for (size_t i = 0; i < count; ++i)
+    list += (i ? ", $" : "$") + std::to_string(i);
+  llvm::raw_string_ostream os(text);
+  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << "k8.f32.tf32.tf32 {" << list << "}, {$" << count << ", $"
+     << count + 1 << ", $" << count + 2 << ", $" << count + 3 << "}, $" << count + 4 << ", " << !sums.empty()
+     << ", 1, 1;";
+  SmallVector<Value> operands(lhs);
+  operands.push_back(rhs);
+  return assembleInPlace(e, text, sums, operands, ",r,r,r,r,l", sums.empty() ? count : 0);
 }
 
 SmallVector<Value> gpu::createProduct(GpuEmitter &e, const WgmmaTile &tile, Value lhs, Value rhs, bool lhsAlongK,
@@ -131,6 +155,20 @@ void gpu::createProductWait(GpuEmitter &e, int64_t pending) {
   run(e, "wgmma.wait_group.sync.aligned " + Twine(pending) + ";", "", {});
 }
 
-SmallVector<Value> gpu::createProductEnd(GpuEmitter &e, ValueRange values) {
-  return assembleInPlace(e, "wgmma.wait_group.sync.aligned 0;", values, {}, "");
+SmallVector<Value> gpu::createProductEnd(GpuEmitter &e, ValueRange values, int64_t pending) {
+  return assembleInPlace(e, ("wgmma.wait_group.sync.aligned " + Twine(pending) + ";").str(), values, {}, "");
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+void gpu::createSharedFence(GpuEmitter &e) { run(e, "fence.proxy.async.shared::cta;", "", {}); }
+
+void gpu::createWarpBarrier(GpuEmitter &e) { run(e, "bar.warp.sync 0xffffffff;", "", {}); }
+
+Value gpu::createGroupBarrierOr(GpuEmitter &e, Value group, Value flag) {
+  std::string text = "{\n\t.reg .pred is, any;\n\tsetp.ne.b32 is, $2, 0;\n\tbarrier.cta.red.or.pred.aligned any, $1, " +
+                     std::to_string(WgmmaTile::groupThreads) + ", is;\n\tselp.b32 $0, 1, 0, any;\n\t}";
+  return assemble(e, e.builder.getI32Type(), text, "=r,r,r,~{memory}", {group, flag}).getResult(0);
 }

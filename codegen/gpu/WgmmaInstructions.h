@@ -32,16 +32,29 @@ void createRegisterLimit(GpuEmitter &e, int64_t count, bool isMore);
 /// A matrix of 16-bit elements in shared memory, rows of 128 bytes that are swizzled; `chunks` bytes apart along the
 /// free dim where rows run along that.
 mlir::Value createMatrixDescriptor(GpuEmitter &e, mlir::Value address, int64_t chunks);
-/// What may be done to sums behind this is not done before it.
-void createProductFence(GpuEmitter &e);
+/// What may be done to sums behind this is not done before it; `operands` in registers pass through.
+llvm::SmallVector<mlir::Value> createProductFence(GpuEmitter &e, mlir::ValueRange operands = {});
 /// sums + lhs * rhs, 64 x n results, 16 deep; asynchronous.
 llvm::SmallVector<mlir::Value> createProduct(GpuEmitter &e, const WgmmaTile &tile, mlir::Value lhs, mlir::Value rhs,
                                              bool lhsAlongK, bool rhsAlongK, mlir::ValueRange sums);
+/// The same of f32, 8 deep, of which the tensor cores take 11 bits; lhs is in four registers, and both lie along k.
+/// Without sums it makes them.
+llvm::SmallVector<mlir::Value> createSplitProduct(GpuEmitter &e, const WgmmaTile &tile, mlir::ValueRange lhs,
+                                                  mlir::Value rhs, mlir::ValueRange sums);
 void createProductCommit(GpuEmitter &e);
 /// Waits until no more than `pending` groups of products are under way.
 void createProductWait(GpuEmitter &e, int64_t pending);
-/// Waits for all products, whose sums are `values`; i32 behind them pass through: what is computed of them comes later.
-llvm::SmallVector<mlir::Value> createProductEnd(GpuEmitter &e, mlir::ValueRange values);
+/// Waits until no more than `pending` groups are under way, of products whose sums are `values`; i32 behind them pass
+/// through: what is computed of them comes later.
+llvm::SmallVector<mlir::Value> createProductEnd(GpuEmitter &e, mlir::ValueRange values, int64_t pending = 0);
+
+/// What this thread wrote to shared memory is seen by products.
+void createSharedFence(GpuEmitter &e);
+/// All threads of the warp come here before one goes on.
+void createWarpBarrier(GpuEmitter &e);
+/// Whether `flag` (i32) is not 0 in one of the warpgroup's threads, in all of them; writes before are seen behind.
+/// `group` (i32) is not 0.
+mlir::Value createGroupBarrierOr(GpuEmitter &e, mlir::Value group, mlir::Value flag);
 
 } // namespace ptc::gpu
 

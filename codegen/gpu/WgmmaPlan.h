@@ -9,22 +9,36 @@ namespace ptc::gpu {
 
 /// How a contraction is cut for an architecture with wgmma and TMA. A block computes m x n results at a time, 64 rows a
 /// warpgroup; one more warpgroup asks for the operands, which come through `stages` tiles of shared memory, 128 bytes
-/// deep in k. `together` blocks share a multiprocessor: while one writes results, another multiplies.
+/// deep in k. `together` blocks share a multiprocessor: while one writes results, another multiplies. `splits` blocks
+/// share the k of a tile.
+///
+/// Of f32 (MmaKind::SplitF32) one warpgroup divides the tiles of rhs, whose low parts lie behind them, and another one
+/// asks for operands.
 struct WgmmaTile {
   int64_t m, n, stages, together;
   MmaKind kind;
+  int64_t splits = 1;
 
-  static constexpr int64_t k = MmaTile::depthBytes / 2;
   static constexpr int64_t groupThreads = 128, groupRows = 64;
-  static constexpr int64_t chunk = 64;                                   // elements of a row of 128 bytes
-  static constexpr int64_t chunkBytes = groupRows * MmaTile::depthBytes; // of a box of 64 such rows
+  static constexpr int64_t chunkBytes = groupRows * MmaTile::depthBytes; // of a box of 64 rows
+  bool isSplitF32() const { return kind == MmaKind::SplitF32; }
+  int64_t elementBytes() const { return isSplitF32() ? 4 : 2; }
+  int64_t k() const { return MmaTile::depthBytes / elementBytes(); } // of a stage: the elements of a row of a box
   int64_t groups() const { return m / groupRows; }
-  int64_t threads() const { return groupThreads * (groups() + 1); }
+  /// Registers are taken from warpgroups that need few.
+  bool isDivided() const { return groups() == 2 && together == 1; }
+  int64_t threads() const {
+    return groupThreads * (groups() + 1) + (!isSplitF32() ? 0 : isDivided() ? groupThreads : warpSize);
+  }
   int64_t lhsBytes() const { return m * MmaTile::depthBytes; }
-  int64_t stageBytes() const { return (m + n) * MmaTile::depthBytes; }
+  int64_t rhsBytes() const { return n * MmaTile::depthBytes; }
+  int64_t copiedBytes() const { return lhsBytes() + rhsBytes(); }
+  int64_t stageBytes() const { return copiedBytes() + (isSplitF32() ? rhsBytes() : 0); }
   int64_t barrierOffset() const { return stages * stageBytes(); }
-  int64_t sharedBytes() const { return barrierOffset() + 16 * stages; }
+  int64_t sharedBytes() const { return barrierOffset() + (isSplitF32() ? 24 : 16) * stages; }
   static constexpr int64_t sharedAlignment = 1024;
+  /// Products of f32 are summed up in so many parts of a step.
+  int64_t sumParts() const { return n <= 64 ? 2 : 1; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
   static WgmmaTile fromAttribute(mlir::DenseI64ArrayAttr values);
@@ -46,6 +60,8 @@ std::optional<WgmmaTile> planWgmma(loop::ContractionOp op, MmaKind kind, double 
 /// What planWgmma decided for the kernel; nothing: its other plan is for all architectures.
 std::optional<WgmmaTile> getWgmmaTile(loop::KernelOp kernel);
 int64_t countWgmmaTiles(loop::ContractionOp op, const WgmmaTile &tile);
+/// Of the launch: where splits leave their sums.
+int64_t countWgmmaScratch(loop::ContractionOp op, const WgmmaTile &tile);
 
 } // namespace ptc::gpu
 

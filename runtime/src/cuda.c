@@ -51,6 +51,7 @@ static ptc_status open_driver(ptc_cuda_driver *driver, char *error) {
   PTC_CUDA_FUNCTIONS(PTC_CUDA_FIND)
 #undef PTC_CUDA_FIND
   *(void **)&driver->map_encode = dlsym(driver->library, "cuTensorMapEncodeTiled");
+  *(void **)&driver->graph_add_edges = dlsym(driver->library, "cuGraphAddDependencies_v2");
   if (!missing)
     return PTC_OK;
   SAY(error, "the CUDA driver is too old: libcuda.so.1 has no %s", missing);

@@ -58,6 +58,11 @@ typedef struct ptc_cuda_launch {
   void **extra;
 } ptc_cuda_launch;
 
+/* CUgraphEdgeData: how a node waits for another. */
+typedef struct ptc_cuda_edge {
+  unsigned char from_port, to_port, type, reserved[5];
+} ptc_cuda_edge;
+
 typedef struct ptc_cuda_driver {
   void *library;
 #define PTC_CUDA_MEMBER(member, name, parameters) int(*member) parameters;
@@ -66,6 +71,8 @@ typedef struct ptc_cuda_driver {
   /* cuTensorMapEncodeTiled; NULL in a driver older than 12.0 */
   int (*map_encode)(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides,
                     const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
+  /* cuGraphAddDependencies_v2; NULL in a driver older than 12.3 */
+  int (*graph_add_edges)(void *graph, void *const *from, void *const *to, const ptc_cuda_edge *edges, size_t count);
 } ptc_cuda_driver;
 
 /* CUtensorMap */
@@ -118,7 +125,12 @@ typedef struct ptc_cuda_graph {
   ptc_cuda_node *nodes;
   uint64_t *parameters;
   uint32_t node_count, node_capacity, parameter_count, parameter_capacity, next;
+  bool starts_early; /* its kernels wait for the launch in front of them themselves */
 } ptc_cuda_graph;
+
+/* Kernels of levels from this compute capability on wait for the launch in front of them, and may begin before it has
+ * ended. */
+enum { PTC_CUDA_CAPABILITY_OF_EARLY_STARTS = 90 };
 
 enum { PTC_CUDA_GRAPHS = 8 };
 

@@ -42,6 +42,11 @@ static ptc_cuda_graph *find(const ptc_rt_call_state *call, ptc_cuda_ctx *own, ui
   return 0;
 }
 
+static bool starts_early(const ptc_model *model, const ptc_cuda_driver *driver) {
+  uint64_t capability = model->descriptor->levels[model->level].features & PTC_RT_CUDA_CAPABILITY;
+  return driver->graph_add_edges && capability >= PTC_CUDA_CAPABILITY_OF_EARLY_STARTS;
+}
+
 void ptc_cuda_graph_begin(ptc_rt_call_state *call) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   const ptc_cuda_driver *driver = &device_of(call)->driver;
@@ -68,6 +73,7 @@ void ptc_cuda_graph_begin(ptc_rt_call_state *call) {
   graph->symbols = symbols;
   graph->symbol_count = count;
   graph->state = PTC_CUDA_GRAPH_RECORDS;
+  graph->starts_early = starts_early(call->model, driver);
   own->graph = graph;
 }
 
@@ -99,6 +105,18 @@ static bool reserve(ptc_cuda_graph *graph, uint32_t parameters) {
   return true;
 }
 
+/* Behind `before`. Kernels that wait themselves begin while it still runs: what precedes their first access, and the
+ * launch, are hidden. A chain of such waits is complete, since every kernel of the graph has one. */
+static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node, void *const *before,
+                     const ptc_cuda_launch *launch) {
+  enum { PROGRAMMATIC = 1 }; /* both as a port and as a type */
+  static const ptc_cuda_edge edge = {.from_port = PROGRAMMATIC, .type = PROGRAMMATIC};
+  bool early = before && graph->starts_early;
+  if (driver->graph_add_kernel(node, graph->graph, early ? 0 : before, before && !early ? 1 : 0, launch) != 0)
+    return false;
+  return !early || driver->graph_add_edges(graph->graph, before, node, &edge, 1) == 0;
+}
+
 static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
                    uint32_t count) {
   if (!reserve(graph, count))
@@ -106,7 +124,7 @@ static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_
   ptc_cuda_node *node = &graph->nodes[graph->node_count];
   *node = (ptc_cuda_node){.kernel = kernel, .grid = launch->grid[0], .first = graph->parameter_count, .count = count};
   void *const *before = graph->node_count ? &graph->nodes[graph->node_count - 1].node : 0;
-  if (driver->graph_add_kernel(&node->node, graph->graph, before, before ? 1 : 0, launch) != 0)
+  if (!add_node(driver, graph, &node->node, before, launch))
     return false;
   for (uint32_t i = 0; i < count; i++)
     memcpy(&graph->parameters[graph->parameter_count++], launch->parameters[i], sizeof(uint64_t));

@@ -247,6 +247,15 @@ int cuGraphAddKernelNode(void **node, void *graph, void *const *before, size_t c
   *node = (void *)(uintptr_t)node_count;
   return say("node %d behind %d", node_count, (int)count), 0;
 }
+#ifndef OLD
+int cuGraphAddDependencies_v2(void *graph, void *const *from, void *const *to, const unsigned char (*edges)[8],
+                              size_t count) {
+  TRY;
+  if (graph != nodes || count != 1)
+    return 1;
+  return say("edge %d to %d port %d type %d", (int)(uintptr_t)*from, (int)(uintptr_t)*to, (*edges)[0], (*edges)[2]), 0;
+}
+#endif
 int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
   TRY;
   return *exec = graph, (void)flags, say("instantiate"), 0;

@@ -273,6 +273,25 @@ print(json.dumps(1))
         self.assertFalse(self.lines("^replay"))
         self.assertTrue(self.lines("^launch"))
 
+    def test_graph_starts_early(self):
+        w = np.ones((64, 64), np.float32)
+        model(self.folder / "two.onnx", [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])],
+              [("x", TensorProto.FLOAT, [64, 64])], [("y", TensorProto.FLOAT, [64, 64])], [("w", w)])
+        runs = """
+model = ptc.load(sys.argv[1] + "/two.so")
+for _ in range(2):
+    model(x=np.ones((64, 64), np.float32))
+print(json.dumps(1))
+"""
+        for gpu, edges in (("sm_80", []), ("sm_90", ["edge 1 to 2 port 1 type 1"])):
+            self.compile("two", "--mode=reduce-overhead", "--gpu=" + gpu, "--ptxas=none", "-o", self.folder / "two.so")
+            self.python(runs)
+            self.assertEqual(self.lines("^edge"), edges)
+            self.assertEqual(len(self.lines("^node 2 behind " + str(1 - len(edges)))), 1)
+            self.assertEqual(len(self.lines("^replay")), 1)
+        self.python(runs, FAIL="cuGraphAddDependencies_v2")
+        self.assertFalse(self.lines("^replay"))
+
     def test_graph_fails(self):
         self.compile("relu", "--mode=reduce-overhead", "-o", self.folder / "relu-graph.so")
         for function in ("cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"):  # then there is none

@@ -83,6 +83,22 @@ CASES = {
         "(float16[3, 5, 300, 72] a, float16[5, 72, 200] b) => (float16[3, 5, 300, 200] y) { y = MatMul (a, b) }", {}),
     "matmul-row": ("(float16[1, 1000] a, float16[1000, 520] b) => (float16[1, 520] y) { y = MatMul (a, b) }", {}),
     "matmul-rows": ("(float[5, 1000] a, float[1000, 520] b) => (float[5, 520] y) { y = MatMul (a, b) }", {}),
+    "matmul-floats": (
+        "(float[300, 324] a, float[264, 324] b, float[264] c, float[300, 264] r) => (float[300, 264] y)"
+        "{ p = Gemm <transB = 1> (a, b, c) s = Add (p, r) y = Relu (s) }", {}),
+    "matmul-floats-split": (
+        "(float[128, 3072] a, float[96, 3072] b) => (float[128, 96] y) { y = Gemm <transB = 1> (a, b) }", {}),
+    "matmul-floats-large": (
+        "(float[1100, 512] a, float[1544, 512] b) => (float[1100, 1544] y) { y = Gemm <transB = 1> (a, b) }", {}),
+    "matmul-floats-batch": (
+        "(float[7, 300, 256] a, float[7, 200, 256] b) => (float[7, 300, 200] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (b) y = MatMul (a, t) }", {}),
+    "matmul-floats-infinite": (
+        "(float[130, 256] a, float[256, 256] b) => (float[130, 256] y)"
+        "{ z = Constant <value = float {0.0}> () f = Constant <value = float {5.5}> ()"
+        " l = Greater (a, f) i = Div (a, z) x = Where (l, i, a) y = Gemm <transB = 1> (x, b) }", {}),
+    "matmul-wide-split": (
+        "(float16[192, 4096] a, float16[4096, 128] b, float16[128] c) => (float16[192, 128] y) { p = MatMul (a, b) y = Add (p, c) }", {}),
     "matmul-infinite": (
         "(float[40, 64] a, float[64, 32] b) => (float[40, 32] y)"
         "{ z = Constant <value = float {0.0}> () f = Constant <value = float {5.5}> ()"

@@ -1,0 +1,205 @@
+//===- WgmmaSplitF32.cpp - contractions of f32 by warpgroups --------------===//
+//
+//   x = high + low, high the 11 bits that the tensor cores take of an f32, low the rest:
+//   sum += low * high + high * low + high * high
+//
+// Both operands come as boxes of f32. The high part of rhs is rhs itself: the tensor cores ignore the bits behind. One
+// warpgroup reads the tile of a stage, and leaves the low parts behind it, element by element at the same place, so
+// that the order within the tile (the swizzle) means nothing to it. Lhs goes through registers, where the warpgroups
+// that multiply divide it. So weights are stored once, and nothing is known of either operand:
+//
+//   full     the stage's bytes have arrived
+//   divided  its low parts are there: products may begin
+//   empty    all warps are done with it
+//
+// The tensor cores cut sums off instead of rounding them, towards zero, which a deep network would show: they add up a
+// half of a step (16 of k; small products first), and the rest is ordinary arithmetic, while the other half is under
+// way; of wide tiles, which lack the registers, a whole step.
+//
+// A low part is rounded to 11 bits, so that errors have no direction, and is never 0 where x is not: infinite * 0 would
+// be no number where infinite * high is one. At 2^-30 of x it changes no result.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/MmaShared.h"
+#include "codegen/gpu/WgmmaEmitter.h"
+#include "codegen/gpu/WgmmaInstructions.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+
+static constexpr int64_t partsOfStep = 4; // of 8 elements
+static constexpr int64_t partBytes = 32;
+
+static Value constantBits(GpuEmitter &e, uint32_t value) {
+  return e.invariants.constant(e.builder.getI32IntegerAttr(int32_t(value)));
+}
+
+static Value highOf(GpuEmitter &e, Value bits) {
+  return arith::AndIOp::create(e.builder, e.loc, bits, constantBits(e, 0xffffe000));
+}
+
+/// The low part's absolute value, as bits.
+static Value lowSizeOf(GpuEmitter &e, Value bits) {
+  OpBuilder &b = e.builder;
+  auto asFloat = [&](Value value) -> Value { return arith::BitcastOp::create(b, e.loc, b.getF32Type(), value); };
+  auto asBits = [&](Value value) -> Value { return arith::BitcastOp::create(b, e.loc, b.getI32Type(), value); };
+  Value x = asFloat(bits), rest = asBits(arith::SubFOp::create(b, e.loc, x, asFloat(highOf(e, bits))));
+  Value rounded = asFloat(arith::AddIOp::create(b, e.loc, rest, constantBits(e, 0x1000)));
+  Value least = arith::MulFOp::create(b, e.loc, x, e.invariants.constant(b.getF32FloatAttr(0x1p-30f)));
+  // One instruction, which takes the number of two of which the other is none: of an infinity, whose rest is none,
+  // `least`.
+  SmallVector<Value> sizes{LLVM::FAbsOp::create(b, e.loc, rounded), LLVM::FAbsOp::create(b, e.loc, least)};
+  return asBits(
+      LLVM::CallIntrinsicOp::create(b, e.loc, b.getF32Type(), b.getStringAttr("llvm.nvvm.fmax.f"), sizes).getResult(0));
+}
+
+static Value lowOf(GpuEmitter &e, Value bits, Value size) {
+  Value sign = arith::AndIOp::create(e.builder, e.loc, bits, constantBits(e, 0x80000000));
+  return arith::OrIOp::create(e.builder, e.loc, size, sign);
+}
+
+//===----------------------------------------------------------------------===//
+// Rhs, in shared memory
+//===----------------------------------------------------------------------===//
+
+Value WgmmaEmitter::stagePointer(const Turn &turn, int64_t offset) {
+  Value bytes = e.invariants.mul(widen(turn.stage), e.constant(tile.stageBytes()));
+  return e.getAddress(memory, b.getI8Type(), e.invariants.add(bytes, e.constant(offset)));
+}
+
+// Reads of all, then writes of all: several are under way at once.
+void WgmmaEmitter::divideStage(const Turn &turn) {
+  auto type = VectorType::get({4}, b.getI32Type());
+  Value mine = e.invariants.mul(thread, e.constant(MmaTile::vectorBytes));
+  Value from = e.getAddress(stagePointer(turn, tile.lhsBytes()), b.getI8Type(), mine);
+  constexpr int64_t together = MmaTile::vectorBytes * WgmmaTile::groupThreads;
+  auto addressOf = [&](int64_t offset) { return e.getAddress(from, b.getI8Type(), e.constant(offset)); };
+  SmallVector<Value> vectors;
+  for (int64_t at = 0; at < tile.rhsBytes(); at += together)
+    vectors.push_back(LLVM::LoadOp::create(b, e.loc, type, addressOf(at), MmaTile::vectorBytes));
+  for (auto [number, bits] : llvm::enumerate(vectors)) {
+    Value low = bits;
+    for (int64_t i = 0; i < 4; ++i) {
+      Value element = LLVM::ExtractElementOp::create(b, e.loc, bits, e.constant(i));
+      low = LLVM::InsertElementOp::create(b, e.loc, low, lowOf(e, element, lowSizeOf(e, element)), e.constant(i));
+    }
+    LLVM::StoreOp::create(b, e.loc, low, addressOf(int64_t(number) * together + tile.rhsBytes()), MmaTile::vectorBytes);
+  }
+}
+
+void WgmmaEmitter::divideTiles() {
+  Value isOne = e.invariants.compare(arith::CmpIPredicate::eq, toWord(lane), word(0));
+  Value is = e.invariants.get<arith::ExtUIOp>(b.getI32Type(), isOne);
+  forTiles({word(0), word(0)}, [&](const Place &place, ValueRange in) {
+    return e.createLoop(place.firstStep, place.endStep, 1, in, [&](Value, ValueRange now) {
+      Turn turn{now[0], now[1]};
+      createBarrierWait(e, fullAt(turn), turn.parity);
+      divideStage(turn);
+      createSharedFence(e);
+      createWarpBarrier(e);
+      createBarrierArrive(e, dividedAt(turn), is);
+      Turn later = next(turn);
+      return SmallVector<Value>{later.stage, later.parity};
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> WgmmaEmitter::addUp(ValueRange sums, ValueRange more) {
+  SmallVector<Value> all;
+  for (auto [sum, own] : llvm::zip_equal(sums, more))
+    all.push_back(arith::AddFOp::create(b, e.loc, sum, own));
+  return all;
+}
+
+/// The warp's elements of lhs, four a part.
+SmallVector<Value> WgmmaEmitter::readLhs(const Turn &turn) {
+  MmaRows rows{.rowBytes = MmaTile::depthBytes, .elementBytes = 4, .reader = MmaRows::Reader::Matrices};
+  SmallVector<Value> elements;
+  for (int64_t part = 0; part < partsOfStep; ++part)
+    llvm::append_range(elements,
+                       createMatrixFragments(e, rows, {.isRhs = false, .isAlongK = true}, stagePointer(turn, 0), lane,
+                                             firstRowOfWarp(), 0, part * partBytes / 4)
+                           .front());
+  return elements;
+}
+
+/// Of each part, four high parts and four low ones, of elements and the sizes of their low parts.
+SmallVector<Value> WgmmaEmitter::divideLhs(ValueRange elements, ValueRange sizes) {
+  SmallVector<Value> fragments;
+  for (size_t part = 0; part < elements.size(); part += 4) {
+    for (Value element : elements.slice(part, 4))
+      fragments.push_back(highOf(e, element));
+    for (auto [element, size] : llvm::zip_equal(elements.slice(part, 4), sizes.slice(part, 4)))
+      fragments.push_back(lowOf(e, element, size));
+  }
+  return fragments;
+}
+
+/// Products of the parts [from, to) of a step; asynchronous.
+SmallVector<Value> WgmmaEmitter::multiplyParts(const Turn &turn, ValueRange fragments, int64_t from, int64_t to) {
+  auto lhsOf = [&](int64_t part, bool isLow) { return fragments.slice(size_t(part * 8 + (isLow ? 4 : 0)), 4); };
+  auto rhsOf = [&](int64_t part, bool isLow) {
+    Value start = stageAt(turn, tile.lhsBytes() + (isLow ? tile.rhsBytes() : 0));
+    return arith::AddIOp::create(b, e.loc, createMatrixDescriptor(e, start, 0), e.constant(part * partBytes / 16))
+        .getResult();
+  };
+  SmallVector<Value> sums;
+  for (auto [lhsIsLow, rhsIsLow] : {std::pair(true, false), std::pair(false, true), std::pair(false, false)})
+    for (int64_t part = from; part < to; ++part)
+      sums = createSplitProduct(e, tile, lhsOf(part, lhsIsLow), rhsOf(part, rhsIsLow), sums);
+  createProductCommit(e);
+  return sums;
+}
+
+// While products are under way, lhs of the next step is read, and where there are registers, what takes long of its
+// division is done. (Registers that products read must be written behind the wait for those before: the assembler would
+// make all products wait for each other.) The last step of a tile reads its own once more.
+void WgmmaEmitter::consumeSplit() {
+  const size_t count = sumCount(), elements = size_t(partsOfStep) * 4;
+  const bool dividesAhead = tile.n <= 96;
+  auto sizesOf = [&](ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return lowSizeOf(e, value); });
+  };
+  auto readAhead = [&](const Turn &turn) {
+    createBarrierWait(e, fullAt(turn), turn.parity);
+    SmallVector<Value> read = readLhs(turn);
+    if (dividesAhead)
+      llvm::append_range(read, sizesOf(read));
+    return read;
+  };
+  forTiles({word(0), word(0)}, [&](const Place &place, ValueRange in) {
+    SmallVector<Value> carried(count, zero());
+    llvm::append_range(carried, in);
+    llvm::append_range(carried, readAhead({in[0], in[1]}));
+    Value last = e.invariants.sub(place.endStep, e.constant(1));
+    carried = e.createLoop(place.firstStep, place.endStep, 1, carried, [&](Value step, ValueRange now) {
+      Turn turn{now[count], now[count + 1]}, later = next(turn);
+      ValueRange lhs = now.slice(count + 2, elements);
+      SmallVector<Value> sizes = dividesAhead ? SmallVector<Value>(now.drop_front(count + 2 + elements)) : sizesOf(lhs);
+      createBarrierWait(e, dividedAt(turn), turn.parity);
+      SmallVector<Value> fragments = createProductFence(e, divideLhs(lhs, sizes));
+      const int64_t sets = tile.sumParts(), parts = partsOfStep / sets;
+      SmallVector<SmallVector<Value>> own;
+      for (int64_t set = 0; set < sets; ++set)
+        own.push_back(multiplyParts(turn, fragments, set * parts, (set + 1) * parts));
+      Value isLast = e.invariants.compare(arith::CmpIPredicate::eq, step, last);
+      SmallVector<Value> read = readAhead({e.invariants.select(isLast, turn.stage, later.stage),
+                                           e.invariants.select(isLast, turn.parity, later.parity)});
+      SmallVector<Value> sums(now.take_front(count));
+      for (int64_t set = 0; set < sets; ++set)
+        sums = addUp(sums, createProductEnd(e, own[set], sets - 1 - set));
+      release(emptyAt(turn), {});
+      sums.append({later.stage, later.parity});
+      llvm::append_range(sums, read);
+      return sums;
+    });
+    finish(place, ArrayRef(carried).take_front(count));
+    return SmallVector<Value>{carried[count], carried[count + 1]};
+  });
+}
