@@ -48,6 +48,13 @@ llvm::Error lookup(const Call &c) {
   return llvm::Error::success();
 }
 
+llvm::Error rank(const Call &c) {
+  std::set<std::string> texts(c.x[0]->getTexts().begin(), c.x[0]->getTexts().end());
+  for (int64_t i = 0; i < c.numbers[0]; ++i)
+    c.y[0].setInt(i, std::distance(texts.begin(), texts.find(c.x[0]->getTexts()[i])));
+  return llvm::Error::success();
+}
+
 llvm::Error isAny(const Call &c) {
   for (int64_t i = 0; i < c.numbers[0]; ++i)
     c.y[0].setInt(i, llvm::is_contained(c.x[1]->getTexts(), c.x[0]->getTexts()[i]));
@@ -214,7 +221,7 @@ std::string formatFloat(double value, bool isSingle) {
   int exponent = 0;
   power.consume_front("+");
   power.getAsInteger(10, exponent);
-  if (exponent < -5 || exponent >= 16)
+  if (exponent < -4 || exponent >= (isSingle ? 8 : 16))
     return StringRef(text, end.ptr - text).str();
   bool isNegative = mantissa.consume_front("-");
   std::string digits;
@@ -419,6 +426,7 @@ llvm::Error run(StringRef callee, const Call &call) {
       {"string_is_any", isAny},
       {"string_lookup", lookup},
       {"string_match", match},
+      {"string_rank", rank},
       {"string_split", split},
       {"string_to_number", toNumber},
   };

@@ -162,7 +162,10 @@ Values unique(NodeContext &n) {
   for (int64_t i = 0; i < n.rank(x); ++i)
     if (i != axis)
       front.push_back(i);
-  Value rows = n.transpose(x, front);
+  Value keys = x; // strings are compared by their ranks among all
+  if (n.isString(x))
+    keys = n.call("string_rank", {x}, n.elementCount(x), n.dims(x), n.si64());
+  Value rows = n.transpose(keys, front);
   Dims rest = n.dims(rows);
   Expr length = product(n.getContext(), llvm::ArrayRef(rest).drop_front());
   rows = n.reshape(rows, {size, length});
@@ -171,7 +174,7 @@ Values unique(NodeContext &n) {
     rows = n.reshape(n.stack({re, im}, 2), {size, length * 2});
   }
   bool areElements = n.rank(x) == 1 && !n.isComplex(x);
-  Groups groups = areElements ? groupElements(n, x) : groupRows(n, rows);
+  Groups groups = areElements ? groupElements(n, keys) : groupRows(n, rows);
   if (!groups.starts)
     return {};
   Expr count = n.dim(groups.starts, 0);

@@ -372,8 +372,6 @@ Values splitToSequence(NodeContext &n) {
   if (n.hasFailed())
     return {};
   bool isList = split && n.rank(split) == 1;
-  if (isList && !n.dim(split, 0).isConstant())
-    return {n.fail(DiagId::DataDependentShape, "the number of pieces")};
   SmallVector<Expr> numbers = {n.expr(*axis), n.expr(isDropped), n.expr(split ? 0 : 1),
                                isList ? n.dim(split, 0) : n.expr(split ? -1 : 0)};
   appendTensor(n, numbers, n.elementType(x), n.dims(x));

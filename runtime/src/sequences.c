@@ -219,16 +219,17 @@ int32_t ptc_rt_sequence_split(ptc_rt_call *call, uint32_t site, void *const *buf
   for (int64_t i = 0; i < listed; i++)
     if (lengths[i] < 0 || __builtin_add_overflow(sum, lengths[i], &sum))
       return ptc_rt_refuse(call, site, "a piece of %lld elements", (long long)lengths[i]);
-  if (listed > 0 && sum != whole)
+  bool isList = extent == 0; /* which may be empty */
+  if (isList && sum != whole)
     return ptc_rt_refuse(call, site, "pieces of %lld elements in all, where there are %lld", (long long)sum,
                          (long long)whole);
-  int64_t count = listed > 0 ? listed : (whole + extent - 1) / extent, from = 0;
+  int64_t count = isList ? listed : (whole + extent - 1) / extent, from = 0;
   ptc_rt_sequence *made = make(call, count, count);
   if (!made)
     return PTC_RT_FAULT_MEMORY;
   for (int64_t i = 0; i < count; i++) {
     ptc_rt_item *item = &made->items[i];
-    int64_t length = listed > 0 ? lengths[i] : from + extent <= whole ? extent : whole - from;
+    int64_t length = isList ? lengths[i] : from + extent <= whole ? extent : whole - from;
     *item = (ptc_rt_item){.dtype = dtype, .rank = (int32_t)(rank - isDropped), .count = outer * length * inner};
     item->dims = ptc_rt_take(call, (size_t)rank, sizeof(int64_t));
     item->elements = ptc_rt_take(call, (size_t)item->count, bytes);

@@ -72,6 +72,37 @@ int32_t ptc_rt_string_lookup(ptc_rt_call *call, uint32_t site, void *const *buff
   return 0;
 }
 
+/* Sorted by merging runs of 1, 2, 4, ... strings. */
+int32_t ptc_rt_string_rank(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
+  (void)site;
+  const handle *x = buffers[0];
+  int64_t *ranks = buffers[1], count = numbers[0], rank = 0;
+  int64_t *order = ptc_rt_take(call, (size_t)count, sizeof(int64_t));
+  int64_t *merged = ptc_rt_take(call, (size_t)count, sizeof(int64_t));
+  if (!order || !merged)
+    return PTC_RT_FAULT_MEMORY;
+  for (int64_t i = 0; i < count; i++)
+    order[i] = i;
+  for (int64_t run = 1; run < count; run *= 2) {
+    for (int64_t begin = 0; begin < count; begin += 2 * run) {
+      int64_t middle = begin + run < count ? begin + run : count;
+      int64_t end = begin + 2 * run < count ? begin + 2 * run : count, a = begin, b = middle;
+      for (int64_t to = begin; to < end; to++) {
+        bool isFirst = b == end || (a < middle && compare(ptc_rt_text(x[order[a]]), ptc_rt_text(x[order[b]])) <= 0);
+        merged[to] = order[isFirst ? a++ : b++];
+      }
+    }
+    int64_t *done = merged;
+    merged = order;
+    order = done;
+  }
+  for (int64_t i = 0; i < count; i++) {
+    rank += i > 0 && !same(ptc_rt_text(x[order[i - 1]]), ptc_rt_text(x[order[i]]));
+    ranks[order[i]] = rank;
+  }
+  return 0;
+}
+
 int32_t ptc_rt_string_is_any(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *numbers) {
   (void)call, (void)site;
   const handle *x = buffers[0], *words = buffers[1];

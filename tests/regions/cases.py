@@ -52,6 +52,13 @@ CASES = {
           y = Conv <pads = [1, 1]> (u, kernel)
         }""".replace("kernel = ", "dims = Constant <value_ints = [1, 1, 3]> ()\n          kernel = "),
         [feed(x=(n, 7), w=(3,)) for n in (1, 2, 5)]),
+    "pieces of which an input says how many there are": (
+        """g (float[n, 2] x, int64[k] lengths, int64 at) => (float[p, 2] piece, float[n, 2] whole, int64 count) {
+          pieces = SplitToSequence <axis = 0> (x, lengths)
+          piece = SequenceAt (pieces, at)
+          whole = ConcatFromSequence <axis = 0> (pieces)
+          count = SequenceLength (pieces)
+        }""", [feed(x=(n, 2), lengths=lengths, at=at) for n, lengths, at in ((6, [1, 2, 3], 1), (6, [6], 0), (5, [2, 1, 1, 1], -1))]),
     "a size of rows that is none where no round asks for it": (
         """g (int64 m, int64[1] size) => (float[p, q] rows) {
           go = Constant <value = bool {1}> ()

@@ -14,8 +14,8 @@
       printf("line %d: %s\n", __LINE__, #condition), exit(1);                                                          \
   while (0)
 
-ptc_rt_function_called ptc_rt_string_equal, ptc_rt_string_concat, ptc_rt_string_lookup, ptc_rt_string_case,
-    ptc_rt_string_count_pieces, ptc_rt_string_split, ptc_rt_string_match, ptc_rt_string_to_number,
+ptc_rt_function_called ptc_rt_string_equal, ptc_rt_string_concat, ptc_rt_string_lookup, ptc_rt_string_rank,
+    ptc_rt_string_case, ptc_rt_string_count_pieces, ptc_rt_string_split, ptc_rt_string_match, ptc_rt_string_to_number,
     ptc_rt_string_from_number, ptc_rt_ngram_count, ptc_rt_sequence_construct, ptc_rt_sequence_length,
     ptc_rt_sequence_insert, ptc_rt_sequence_erase, ptc_rt_sequence_dims, ptc_rt_sequence_at,
     ptc_rt_sequence_concat_dims, ptc_rt_sequence_concat, ptc_rt_sequence_split;
@@ -67,6 +67,10 @@ static void concatenate_and_compare(handle large) {
   CHECK(ptc_rt_string_lookup(call, 0, found, (int64_t[]){4, 3}) == 0);
   CHECK(places[0] == 2 && places[1] == 0 && places[2] == 0 && places[3] == 3);
   CHECK(ptc_rt_string_lookup(call, 0, found, (int64_t[]){4, 0}) == 0 && places[0] == 0);
+  void *ranked[] = {x, places};
+  CHECK(ptc_rt_string_rank(call, 0, ranked, (int64_t[]){4}) == 0);
+  CHECK(places[1] == 0 && places[2] == 0 && places[0] > 0 && places[3] > 0 && places[0] + places[3] == 3);
+  CHECK(ptc_rt_string_rank(call, 0, ranked, (int64_t[]){0}) == 0);
 }
 
 static void change_case(void) {
@@ -137,11 +141,17 @@ static void convert_numbers(void) {
     CHECK(ptc_rt_string_to_number(call, 0, buffers, (int64_t[]){1, 0}) == PTC_RT_FAULT_VALUE);
   }
   handle written;
-  double values[] = {0.1, 1e21, -0.0, 5e-324, 123456, 1e-5};
-  const char *wanted[] = {"0.1", "1e+21", "-0", "5e-324", "123456", "0.00001"};
-  for (size_t i = 0; i < 6; i++) {
+  double values[] = {0.1, 1e21, -0.0, 5e-324, 123456, 1e-5, 1e-4, 1e10, 1e16};
+  const char *wanted[] = {"0.1", "1e+21", "-0", "5e-324", "123456", "1e-05", "0.0001", "10000000000", "1e+16"};
+  for (size_t i = 0; i < 9; i++) {
     void *out[] = {&values[i], &written};
     CHECK(ptc_rt_string_from_number(call, 0, out, (int64_t[]){1, 1}) == 0 && is(written, wanted[i]));
+  }
+  float singles[] = {0.1f, 1e10f, 12345678, 1e8f, -1e-5f};
+  const char *short_ones[] = {"0.1", "1e+10", "12345678", "1e+08", "-1e-05"};
+  for (size_t i = 0; i < 5; i++) {
+    void *out[] = {&singles[i], &written};
+    CHECK(ptc_rt_string_from_number(call, 0, out, (int64_t[]){1, 0}) == 0 && is(written, short_ones[i]));
   }
 }
 

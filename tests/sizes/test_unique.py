@@ -39,6 +39,18 @@ class Unique(unittest.TestCase):
         for array in model(x=np.zeros(0, np.int64)).values():
             self.assertEqual(array.shape, (0,))
 
+    def test_strings(self):
+        words = np.array(["b", "", "ab", "a", "b", "aa", "", "é", "ab", "z" * 40, "z" * 39 + "y", "z" * 40], dtype=object)
+        model = Compiled(text("string", "sorted=1"))
+        for x in (words, words[:1], np.tile(words, 9), words[4:6]):
+            model.check(self, x=x)
+        first = Compiled(text("string", "sorted=0"))
+        first.check(self, x=words)
+        rows = Compiled("m (string[n, 2] x) => (string[k, 2] y, int64[n] i) { y, , i = Unique<axis=0>(x) }")
+        got = rows(x=np.array([["b", "a"], ["a", "z"], ["b", "a"], ["a", "b"]], dtype=object))
+        np.testing.assert_array_equal(got["y"], np.array([["a", "b"], ["a", "z"], ["b", "a"]], dtype=object))
+        np.testing.assert_array_equal(got["i"], [2, 1, 2, 0])
+
     def test_not_a_number_equals_itself(self):
         model = Compiled(text("float", "sorted=1"))
         got = model(x=np.array([np.nan, 1, np.nan, -np.inf, 1], np.float32))
