@@ -40,7 +40,7 @@ private:
 
 /// Names of the kernels in loop text.
 std::vector<std::string> kernelNames(const std::string &text);
-/// Levels whose code this processor runs.
+/// Levels whose code this processor runs. Where it lacks vectors of 512 bits, the plan of that level in narrower instructions.
 std::vector<const cpu::CpuLevel *> runnableLevels();
 
 } // namespace ptc::test
