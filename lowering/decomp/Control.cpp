@@ -15,7 +15,8 @@
 // if the condition is on sizes alone, the guard stands on entry and there is no If.
 //
 // Where nothing of that helps, a condition on sizes alone takes one branch, and a guard says so: where the rank of
-// an output of the model depends on it, the branch that gives the declared one, else that which the sizes' hints take.
+// an output of the model depends on it, the branch that gives the declared one, else that which the sizes' hints take;
+// where no hint was given, sizes are taken for more than 1, since that is what a free dim is for.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
@@ -219,13 +220,13 @@ private:
   std::optional<Ranks> ranks;
 };
 
-bool isTakenAtHints(NodeContext &n, Expr condition) { return n.shapes.atHints(condition).value_or(1) != 0; }
+bool isTakenInGeneral(NodeContext &n, Expr condition) { return n.shapes.inGeneral(condition).value_or(1) != 0; }
 
 /// A library has one rank for each output of the model: the declared one, if a branch gives it, else that of the branch
-/// which the hints take. It is said which.
+/// which usual sizes take. It is said which.
 bool chooseRank(NodeContext &n, Expr condition, const Conditional::Ranks &ranks) {
   auto [name, declared] = n.graphOutput(ranks.result).value_or(std::pair(std::string("the result"), int64_t(-1)));
-  bool isTaken = declared == ranks.onThen || (declared != ranks.onElse && isTakenAtHints(n, condition));
+  bool isTaken = declared == ranks.onThen || (declared != ranks.onElse && isTakenInGeneral(n, condition));
   InFlightDiagnostic warning = diagnose(n.getLoc(), DiagId::RankOfSizes, name, ranks.onThen, condition.str(),
                                         ranks.onElse, isTaken ? ranks.onThen : ranks.onElse);
   addHelp(warning, "for the other rank declare the output with it, or give sizes or hints that take the other branch "
@@ -259,7 +260,7 @@ Values conditional(NodeContext &n) {
     n.report(std::move(reports));
     return {};
   }
-  bool isTaken = only ? *only : ranks ? chooseRank(n, *known, *ranks) : isTakenAtHints(n, *known);
+  bool isTaken = only ? *only : ranks ? chooseRank(n, *known, *ranks) : isTakenInGeneral(n, *known);
   n.shapes.assume(isTaken ? *known : Expr::eq(*known, n.expr(0)));
   std::optional<Values> outputs = branchOf(n, isTaken ? "then_branch" : "else_branch");
   return outputs ? *outputs : Values();

@@ -56,23 +56,24 @@ std::optional<double> NodeContext::inputReal(size_t i, StringRef what) {
   return single<double>(*this, inputFloats(i, what), i, what);
 }
 
-/// Element `index` of a vector, or a scalar: as the op that made it has it, where that is known.
-static Value elementOf(NodeContext &n, Value x, int64_t index) {
+Value NodeContext::elementOf(Value x, int64_t index) {
+  if (!x)
+    return {};
   Operation *op = x.getDefiningOp();
-  if (auto concat = dyn_cast_or_null<prim::ConcatOp>(op); concat && n.rank(x) == 1) {
+  if (auto concat = dyn_cast_or_null<prim::ConcatOp>(op); concat && rank(x) == 1) {
     for (Value part : concat.getInputs()) {
-      Expr size = n.dim(part, 0);
+      Expr size = dim(part, 0);
       if (!size.isConstant())
-        break;
+        return at(x, 0, index);
       if (index < size.getValue())
-        return elementOf(n, part, index);
+        return elementOf(part, index);
       index -= size.getValue();
     }
-    return n.at(x, 0, index);
+    return at(x, 0, index);
   }
-  if (auto view = dyn_cast_or_null<prim::ReshapeOp>(op); view && n.rank(view.getX()) == 0)
+  if (auto view = dyn_cast_or_null<prim::ReshapeOp>(op); view && rank(view.getX()) == 0)
     return view.getX();
-  return n.rank(x) == 0 ? x : n.at(x, 0, index);
+  return rank(x) == 0 ? x : at(x, 0, index);
 }
 
 /// The number of elements of a vector, where a guard fixes it, too.
@@ -101,7 +102,7 @@ std::optional<Values> NodeContext::inputScalars(size_t i, StringRef what) {
   }
   Values scalars;
   for (int64_t e = 0, count = rank(x) == 0 ? 1 : *knownLength(*this, x); e < count; ++e)
-    scalars.push_back(convert(elementOf(*this, x, e), si64()));
+    scalars.push_back(convert(elementOf(x, e), si64()));
   return scalars;
 }
 

@@ -70,6 +70,8 @@ public:
   std::optional<Values> inputScalars(size_t i, llvm::StringRef what);
   /// The same as expressions: what is not known becomes a symbol of any sign that the program binds.
   std::optional<Dims> runtimeExprs(size_t i, llvm::StringRef what);
+  /// Element `index` of a vector, or a scalar: as the op that made it has it, where that is known.
+  Value elementOf(Value x, int64_t index);
   /// Whether all elements of an input are known when the model is compiled.
   bool isKnown(size_t i) const { return knownExprs(optionalInput(i)).has_value(); }
 

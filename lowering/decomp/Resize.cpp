@@ -421,22 +421,6 @@ std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
 // The operators
 //===----------------------------------------------------------------------===//
 
-/// Element i of a vector; of a concat, as the element of its operand.
-static Value elementOf(NodeContext &n, Value vector, int64_t i) {
-  while (auto concat = vector ? vector.getDefiningOp<ConcatOp>() : ConcatOp())
-    for (Value part : concat.getInputs()) {
-      std::optional<int64_t> size = n.dim(part, 0).asConstant();
-      if (!size)
-        return n.at(vector, 0, i);
-      if (i < *size) {
-        vector = part;
-        break;
-      }
-      i -= *size;
-    }
-  return n.at(vector, 0, i);
-}
-
 static bool isScale(double scale) { return scale > 0 && std::isfinite(scale); }
 
 static Value failOnScale(NodeContext &n, double scale) {
@@ -466,7 +450,7 @@ static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::Ar
   llvm::SmallVector<Axis> resized;
   for (auto [i, axis] : llvm::enumerate(axes)) {
     Expr in = n.dim(x, axis);
-    Value scale = elementOf(n, scales, i);
+    Value scale = n.elementOf(scales, i);
     std::optional<llvm::SmallVector<double>> known = n.knownFloats(scale);
     if (known && known->size() == 1 && !isScale(known->front()))
       return failOnScale(n, known->front());

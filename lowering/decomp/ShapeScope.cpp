@@ -204,6 +204,17 @@ std::optional<int64_t> ShapeScope::atHints(Expr e) const {
   return e.evaluate(hints);
 }
 
+std::optional<int64_t> ShapeScope::inGeneral(Expr e) const {
+  constexpr int64_t middling = 64;
+  SymbolValues sizes;
+  for (auto &[name, bounds] : symbols) {
+    int64_t largest = bounds.max - bounds.max % bounds.divisor;
+    int64_t usual = std::min(largest, llvm::divideCeilSigned(middling, bounds.divisor) * bounds.divisor);
+    sizes[name.getValue()] = bounds.isHintChosen || bounds.hint > 1 ? bounds.hint : std::max(bounds.hint, usual);
+  }
+  return e.evaluate(sizes);
+}
+
 //===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,9 @@ public:
 
   /// The value at the symbols' hints.
   std::optional<int64_t> atHints(Expr e) const;
+  /// The value at sizes that say something: hints that the user chose, and elsewhere never 0 or 1 if the bounds have
+  /// more.
+  std::optional<int64_t> inGeneral(Expr e) const;
 
   /// Whether an address space of 48 bits holds such a tensor as far as its constants tell; dims of 0 count as 1. Below
   /// that, sizes and sums of sizes that the compiler works out stay within 64 bits.

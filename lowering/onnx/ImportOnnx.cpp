@@ -121,6 +121,16 @@ public:
     entry->moveAfter(other);
   }
   bool hasMeetings() const { return !shapes.getMeetings().empty(); }
+  /// Says why only equal sizes are served: `reports` is what the import for the others has said.
+  void reportEqualOnly(ArrayRef<Diagnostic> reports) const {
+    const auto *error = llvm::find_if(
+        reports, [](const Diagnostic &report) { return report.getSeverity() == DiagnosticSeverity::Error; });
+    if (error == reports.end())
+      return;
+    auto describe = [](const auto &pair) { return pair.first.str() + " and " + pair.second.str(); };
+    std::string sizes = llvm::join(llvm::map_range(shapes.getMeetings(), describe), "; ");
+    diagnose(error->getLocation(), DiagId::EqualSizesOnly, sizes, stripCode(error->str()).str());
+  }
 
 private:
   using Values = decomp::Values;
@@ -385,11 +395,17 @@ OwningOpRef<ModuleOp> importForAllSizes(MLIRContext &context, const ModelFile &f
   OwningOpRef<ModuleOp> module = importer.run();
   if (!module || !importer.hasMeetings())
     return module;
-  // What there is to say has been said, and if it does not work in general, it still does for equal sizes.
-  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> general = ModelImporter(context, file, options, decomp::Meeting::Stretch).run();
-  if (!general)
+  // Warnings have been given, and if it does not work in general, it still does for equal sizes.
+  std::vector<Diagnostic> reports;
+  OwningOpRef<ModuleOp> general;
+  {
+    ScopedDiagnosticHandler keep(&context, [&](Diagnostic &report) { reports.push_back(std::move(report)); });
+    general = ModelImporter(context, file, options, decomp::Meeting::Stretch).run();
+  }
+  if (!general) {
+    importer.reportEqualOnly(reports);
     return module;
+  }
   importer.becomeVariantOf(*general);
   return general;
 }
