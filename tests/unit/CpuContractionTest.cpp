@@ -70,7 +70,7 @@ void checkMatmul(const Matmul &s, const cpu::CpuLevel &level) {
 }
 
 void checkMatmul(const Matmul &shape) {
-  for (const cpu::CpuLevel *level : runnableLevels())
+  for (const cpu::CpuLevel *level : plannedLevels())
     checkMatmul(shape, *level);
 }
 
@@ -117,7 +117,7 @@ void checkConvolution(const Convolution &s, const cpu::CpuLevel &level) {
 }
 
 void checkConvolution(const Convolution &shape) {
-  for (const cpu::CpuLevel *level : runnableLevels())
+  for (const cpu::CpuLevel *level : plannedLevels())
     checkConvolution(shape, *level);
 }
 

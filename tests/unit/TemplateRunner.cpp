@@ -149,19 +149,6 @@ void CompiledKernel::run(const std::vector<void *> &buffers, const std::vector<i
   }
 }
 
-/// The tiles, loops and masks of a level with wider vectors, in the instructions of x86-64-v3: LLVM splits the vectors.
-static const cpu::CpuLevel *asInstructionsOfV3(const cpu::CpuLevel &level) {
-  static const cpu::CpuLevel split = [&] {
-    const cpu::CpuLevel &v3 = *cpu::findCpuLevel("x86-64-v3");
-    cpu::CpuLevel result = level;
-    result.cpu = v3.cpu;
-    result.tuneCpu = v3.tuneCpu;
-    result.features = v3.features;
-    return result;
-  }();
-  return &split;
-}
-
 std::vector<const cpu::CpuLevel *> test::runnableLevels() {
   auto features = llvm::sys::getHostCPUFeatures();
   auto has = [&](llvm::StringRef name) { return features.lookup(name); };
@@ -177,8 +164,26 @@ std::vector<const cpu::CpuLevel *> test::runnableLevels() {
 #endif
     if (runs)
       levels.push_back(&level);
-    else if (isX86 && level.vectorBits == 512 && !level.hasVnni && has("avx2") && has("fma"))
-      levels.push_back(asInstructionsOfV3(level));
   }
+  return levels;
+}
+
+/// The tiles, loops and masks of a level with wider vectors, in the instructions of x86-64-v3: LLVM splits the vectors.
+static const cpu::CpuLevel *asInstructionsOfV3(const cpu::CpuLevel &level) {
+  static const cpu::CpuLevel split = [&] {
+    const cpu::CpuLevel &v3 = *cpu::findCpuLevel("x86-64-v3");
+    cpu::CpuLevel result = level;
+    result.cpu = v3.cpu;
+    result.tuneCpu = v3.tuneCpu;
+    result.features = v3.features;
+    return result;
+  }();
+  return &split;
+}
+
+std::vector<const cpu::CpuLevel *> test::plannedLevels() {
+  std::vector<const cpu::CpuLevel *> levels = runnableLevels();
+  if (!levels.empty() && levels.back()->name == "x86-64-v3")
+    levels.push_back(asInstructionsOfV3(*cpu::findCpuLevel("x86-64-v4")));
   return levels;
 }

@@ -40,8 +40,11 @@ private:
 
 /// Names of the kernels in loop text.
 std::vector<std::string> kernelNames(const std::string &text);
-/// Levels whose code this processor runs. Where it lacks vectors of 512 bits, the plan of that level in narrower instructions.
+/// Levels whose code this processor runs.
 std::vector<const cpu::CpuLevel *> runnableLevels();
+/// The same, and where x86-64-v3 is the last, the plan of x86-64-v4 in its instructions. Not for kernels that call
+/// intrinsics of 512 bits.
+std::vector<const cpu::CpuLevel *> plannedLevels();
 
 } // namespace ptc::test
 
