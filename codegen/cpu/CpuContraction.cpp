@@ -134,19 +134,17 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
       addresses.push_back(e.getAddress(base, f.lhsElement, i.mul(i.constant(r), stride)));
     return addresses;
   };
+  auto moved = [=, this](Value base, ValueRange outer) { // to where the outer loops of k stand
+    Value offset = i.constant(0);
+    for (auto [at, loop] : llvm::zip(outer, f.kLoops))
+      offset = i.add(offset, i.mul(at, value(loop.aStride)));
+    return e.getAddress(base, f.lhsElement, offset);
+  };
   switch (f.lhs) {
   case LhsForm::PackedRows: {
     Value pitch = value(f.lhsPitch);
     Value base = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
-    return [=, this](ValueRange outer) {
-      auto addresses = spaced(base, pitch);
-      Value offset = i.constant(0);
-      for (auto [at, loop] : llvm::zip(outer, f.kLoops))
-        offset = i.add(offset, i.mul(at, value(loop.aStride)));
-      for (Value &address : addresses)
-        address = e.getAddress(address, f.lhsElement, offset);
-      return addresses;
-    };
+    return [=](ValueRange outer) { return spaced(moved(base, outer), pitch); };
   }
   case LhsForm::PackedColumns: {
     Value base = e.getAddress(lhsPack, f.lhsElement, local);
@@ -158,12 +156,13 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     Value panelSize = i.mul(k, i.constant(panelWidth));
     Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
     Value base = e.getAddress(weights, f.lhsElement, i.mul(task.batch, batchSize));
-    return [=, this, count = rows.height](ValueRange) {
+    return [=, this, count = rows.height](ValueRange outer) {
+      Value inner = moved(base, outer);
       SmallVector<Value> addresses;
       for (int64_t r = 0; r < count; ++r) {
         Value at = i.add(row, i.constant(r));
         Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
-        addresses.push_back(e.getAddress(base, f.lhsElement, i.add(i.mul(panel, panelSize), lane)));
+        addresses.push_back(e.getAddress(inner, f.lhsElement, i.add(i.mul(panel, panelSize), lane)));
       }
       return addresses;
     };
@@ -181,10 +180,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     setDims(base, f.firstM(), f.mDims, row);
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
     return [=, this, step = stride.getValue()](ValueRange outer) {
-      Value offset = i.constant(0);
-      for (auto [at, loop] : llvm::zip(outer, f.kLoops))
-        offset = i.add(offset, i.mul(at, value(loop.aStride)));
-      return spaced(e.getAddress(first, f.lhsElement, offset), i.constant(step));
+      return spaced(moved(first, outer), i.constant(step));
     };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);

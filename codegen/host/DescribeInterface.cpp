@@ -139,11 +139,20 @@ Function functionOf(const HostFunction &host) {
   return function;
 }
 
-/// As a person writes it: lt(batch, 65) is "batch <= 64", the greatest of several conditions "one or the other".
+/// As a person writes it: lt(batch, 65) is "batch <= 64", the greatest or the sum of several conditions "one or the
+/// other", one that is 0 its opposite.
 std::string guardText(Expr guard) {
   auto isCondition = [](Expr e) { return e.getKind() == ExprKind::Lt || e.getKind() == ExprKind::Eq; };
-  if (guard.getKind() == ExprKind::Max && llvm::all_of(guard.getOperands(), isCondition))
+  bool isAny = guard.getKind() == ExprKind::Max || guard.getKind() == ExprKind::Add;
+  if (isAny && llvm::all_of(guard.getOperands(), isCondition))
     return llvm::join(llvm::map_range(guard.getOperands(), guardText), " or ");
+  if (guard.getKind() == ExprKind::Eq)
+    for (auto [side, other] : {std::pair(0, 1), std::pair(1, 0)})
+      if (Expr denied = guard.getOperands()[side]; isCondition(denied) && guard.getOperands()[other].isConstant(0)) {
+        std::string text = guardText(denied);
+        size_t at = denied.getKind() == ExprKind::Eq ? text.find(" == ") : std::string::npos;
+        return at == std::string::npos ? "not " + text : text.replace(at, 4, " != ");
+      }
   if (guard.getKind() != ExprKind::Lt && guard.getKind() != ExprKind::Eq)
     return guard.str() + " != 0";
   SmallVector<Expr, 4> sides = guard.getOperands();

@@ -18,9 +18,15 @@ using namespace ptc;
 using namespace ptc::decomp;
 using namespace ptc::prim;
 
-/// Ends a run where its operands are not what they should be.
+/// Ends a run where its operands are not what they should be, or holds what does.
 static bool mayFail(Operation *op) {
-  return isa<GatherOp, GatherElementsOp, GatherNdOp, ScatterElementsOp, ScatterNdOp, CallOp>(op);
+  return op
+      ->walk([](Operation *part) {
+        return isa<GatherOp, GatherElementsOp, GatherNdOp, ScatterElementsOp, ScatterNdOp, CallOp, GuardOp>(part)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 void HoistedSizes::hoist(Expr size, Block &body, const LoopForm &form, ShapeScope &outside) {
@@ -53,7 +59,7 @@ void HoistedSizes::moveOut(ArrayRef<Operation *> origin, const LoopForm &form) {
   auto isUnsure = [&](Value value) { return unsure.contains(value.getDefiningOp()); };
   for (Operation *op : origin) {
     auto bind = dyn_cast<BindOp>(op);
-    if (runs && !bind && (mayFail(op) || llvm::any_of(op->getOperands(), isUnsure))) {
+    if (runs && !bind && (mayFail(op) || llvm::any_of(usedBy(op), isUnsure))) {
       unsure.insert(op); // the loop keeps it, too
       continue;
     }
@@ -89,7 +95,7 @@ Value HoistedSizes::inBranch(ArrayRef<Operation *> unsure, Value size, Value run
   llvm::SmallPtrSet<Operation *, 8> needed = {size.getDefiningOp()};
   for (Operation *op : llvm::reverse(unsure))
     if (needed.contains(op))
-      for (Value operand : op->getOperands())
+      for (Value operand : usedBy(op))
         needed.insert(operand.getDefiningOp());
   return inFrontOf([&] {
     OpBuilder &builder = n.getBuilder();

@@ -63,7 +63,7 @@ Values scatterElements(NodeContext &n) {
     return n.byParts(scatterElements);
   if (n.rank(indices) != n.rank(x) || n.rank(updates) != n.rank(x) || !n.isInteger(indices))
     return {n.fail(DiagId::WrongRank, 1, n.rank(indices), "integers of the rank of input 0 are needed")};
-  return {n.scatterElements(x, indices, n.broadcastTo(updates, n.dims(indices)), *axis, *kind)};
+  return {n.scatterElements(x, indices, updates, *axis, *kind)};
 }
 
 Values scatterNd(NodeContext &n) {
@@ -73,9 +73,7 @@ Values scatterNd(NodeContext &n) {
     return {};
   if (n.isComplex(x) && kind == ScatterKind::Add)
     return n.byParts(scatterNd);
-  Dims index = n.dims(indices), dims = n.dims(x), shape(index.begin(), index.end() - 1);
-  shape.append(dims.begin() + index.back().getValue(), dims.end());
-  return {n.scatterNd(x, indices, n.broadcastTo(updates, shape), *kind)};
+  return {n.scatterNd(x, indices, updates, *kind)};
 }
 
 /// values = [off, on]; on where the index along the new axis equals the given one, which may count from the end.

@@ -229,15 +229,48 @@ Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
       if (index < -size.getValue() || index >= size.getValue())
         return fail(DiagId::IndexOutOfRange, index, axis, size);
   indices = wrapIndices(indices, size);
-  // One known index is a slice; one that the program learns, and that may be out of range, is checked there.
+  // One known index is a slice. One that the program learns, and that may be out of range, is checked by the op.
   std::optional<Dims> known = knownExprs(indices);
-  bool isOne = known && known->size() == 1 && rank(indices) == 0;
-  if (isOne && (!shapes.isBoundInside(known->front()) || shapes.less(known->front(), size).value_or(false)))
-    return squeeze(sliceAxis(x, axis, known->front(), expr(1)), axis);
+  if (known && known->size() == 1 && rank(indices) == 0) {
+    Expr index = known->front();
+    bool isChecked = shapes.isNonNegative(index) && shapes.less(index, size).value_or(false);
+    if (!isChecked && !shapes.isBoundInside(index) && !shapes.isBoundInside(size)) {
+      if (!shapes.assume(Expr::lt(expr(-1), index)) || !shapes.assume(Expr::lt(index, size)))
+        return fail(DiagId::IndexOutOfRange, index, axis, size);
+      isChecked = true;
+    }
+    if (isChecked)
+      return squeeze(sliceAxis(x, axis, index, expr(1)), axis);
+  }
   Dims from = dims(x), to(from.begin(), from.begin() + axis);
   llvm::append_range(to, dims(indices));
   to.append(from.begin() + axis + 1, from.end());
   return fold(GatherOp::create(builder, loc, resultType(to, elementType(x)), x, indices, axis));
+}
+
+/// Indices of elements are taken from x at their own places but for `axis`: they may not reach beyond it.
+static bool reachesInto(PrimBuilder &n, Value x, Value indices, int64_t axis) {
+  if (n.rank(x) != n.rank(indices)) {
+    n.fail(DiagId::WrongRank, 1, n.rank(indices), "that of the data is needed");
+    return false;
+  }
+  for (int64_t d = 0; d < n.rank(x); ++d)
+    if (d != axis && !n.shapes.assume(Expr::lt(n.dim(indices, d), n.dim(x, d) + 1))) {
+      n.fail(DiagId::DimMismatch, "a size of the indices", n.dim(indices, d), "that of the data", n.dim(x, d));
+      return false;
+    }
+  return true;
+}
+
+/// What is written, an element for each place; null where there are more or fewer.
+static Value updatesOf(PrimBuilder &n, Value updates, const Dims &places) {
+  if (n.rank(updates) != int64_t(places.size()))
+    return n.fail(DiagId::WrongRank, 2, n.rank(updates), "updates have the dims of the places that the indices name");
+  for (auto [found, wanted] : llvm::zip(n.dims(updates), places))
+    if (!n.shapes.assumeEqual(found, wanted))
+      return n.fail(DiagId::DimMismatch, "a size of the updates", found, "that of the places that the indices name",
+                    wanted);
+  return n.broadcastTo(updates, places); // equal sizes of other names
 }
 
 Value PrimBuilder::gatherElements(Value x, Value indices, int64_t axis) {
@@ -245,6 +278,8 @@ Value PrimBuilder::gatherElements(Value x, Value indices, int64_t axis) {
     return {};
   if (!isInteger(indices))
     return fail(DiagId::WrongInputType, 1, elementType(indices), "an integer type is needed");
+  if (!reachesInto(*this, x, indices, axis))
+    return {};
   indices = wrapIndices(indices, dim(x, axis));
   return fold(GatherElementsOp::create(builder, loc, resultType(dims(indices), elementType(x)), x, indices, axis));
 }
@@ -268,6 +303,11 @@ Value PrimBuilder::scatterElements(Value x, Value indices, Value updates, int64_
     return {};
   if (elementType(x) != elementType(updates))
     return fail(DiagId::TypeMismatch, elementType(x), elementType(updates));
+  if (!reachesInto(*this, x, indices, axis))
+    return {};
+  updates = updatesOf(*this, updates, dims(indices));
+  if (!updates)
+    return {};
   indices = wrapIndices(indices, dim(x, axis));
   return ScatterElementsOp::create(builder, loc, x.getType(), x, indices, updates, axis, kind);
 }
@@ -277,5 +317,15 @@ Value PrimBuilder::scatterNd(Value x, Value indices, Value updates, ScatterKind 
     return {};
   if (elementType(x) != elementType(updates))
     return fail(DiagId::TypeMismatch, elementType(x), elementType(updates));
+  Dims data = dims(x), index = dims(indices);
+  if (index.empty() || !index.back().isConstant())
+    return fail(DiagId::DataDependentShape, "the length of index tuples");
+  if (index.back().getValue() > int64_t(data.size()))
+    return fail(DiagId::WrongRank, 0, data.size(), "the index tuples are longer");
+  Dims places(index.begin(), index.end() - 1);
+  places.append(data.begin() + index.back().getValue(), data.end());
+  updates = updatesOf(*this, updates, places);
+  if (!updates)
+    return {};
   return ScatterNdOp::create(builder, loc, x.getType(), x, indices, updates, kind);
 }

@@ -209,7 +209,7 @@ Values topK(NodeContext &n) {
     k = n.isKnown(1) ? n.inputExpr(1, "k") : n.bind(n.input(1), n.dim(x, *axis));
   if (!axis || !k)
     return {};
-  if (n.shapes.less(n.dim(x, *axis), *k) == true)
+  if (!n.shapes.assume(Expr::lt(*k, n.dim(x, *axis) + 1)))
     return {n.fail(DiagId::DimMismatch, "k", *k, "the size of the dim it is taken from", n.dim(x, *axis))};
   if (k->isConstant() && k->getValue() < 0)
     return {n.fail(DiagId::NegativeDim, *axis, *k)};

@@ -12,6 +12,18 @@
 
 namespace ptc::decomp {
 
+/// The values that an op takes: its operands, and what its regions take of the ops around it. (MLIR's own function for
+/// that wants regions that have a parent, which a body under import lacks.)
+inline llvm::SetVector<Value> usedBy(mlir::Operation *op) {
+  llvm::SetVector<Value> used;
+  op->walk([&](mlir::Operation *part) {
+    for (Value operand : part->getOperands())
+      if (!operand.getDefiningOp() || !op->isProperAncestor(operand.getDefiningOp()))
+        used.insert(operand);
+  });
+  return used;
+}
+
 /// Where the symbols of a region come from, and what moves out of it.
 class RegionSymbols {
 public:
@@ -38,14 +50,17 @@ public:
       return std::nullopt;
     for (unsigned i = 0; i < needed.size(); ++i) {
       mlir::Operation *op = needed[i];
-      if (op->getNumRegions() || (!llvm::isa<prim::BindOp>(op) && !mlir::isMemoryEffectFree(op)))
+      bool isBranch = llvm::isa<prim::IfOp>(op); // a size that a loop inside has moved here, say
+      if ((op->getNumRegions() && !isBranch) || (!llvm::isa<prim::BindOp>(op) && !mlir::isMemoryEffectFree(op)))
         return std::nullopt;
       bool isFixed = true;
-      prim::walkSymbols(op, [&](llvm::StringRef used) {
-        auto bind = llvm::dyn_cast<prim::BindOp>(op);
-        isFixed &= isOutside(used) || (bind && bind.getSymbol() == used) || need(used, needed);
+      op->walk([&](mlir::Operation *part) {
+        prim::walkSymbols(part, [&](llvm::StringRef used) {
+          auto bind = llvm::dyn_cast<prim::BindOp>(part);
+          isFixed &= isOutside(used) || (bind && bind.getSymbol() == used) || need(used, needed);
+        });
       });
-      for (Value operand : op->getOperands()) {
+      for (Value operand : usedBy(op)) {
         bool isArgument = llvm::is_contained(block.getArguments(), operand);
         isFixed &= !isArgument;
         if (mlir::Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == &block)

@@ -413,6 +413,20 @@ CASES = {
             s4 = Neg (s3)
           }> (m, go, x)
         }""", [feed(m=np.int64(m), k=np.int64(k), l=np.int64(l), x=(n,)) for m, k, l, n in ((2, 3, 1, 3), (1, 1, 4, 2), (5, 6, 2, 1))]),
+    "rows of nested loops, as long as an element of a vector says": (
+        """g (int64 n, int64 m, int64[k] v, int64 at) => (float[a, b, c] rows) <bool yes = {1}, int64[1] one = {1}> {
+          rows = Loop <body = b (int64 i, bool go) => (bool go1, float[p, q] row) {
+            go1 = Identity (go)
+            row = Loop <body = inner (int64 j, bool go2) => (bool go3, float[r] part) {
+              go3 = Identity (go2)
+              size = Gather (v, at)
+              length = Reshape (size, one)
+              number = Cast <to = 1> (j)
+              part = Expand (number, length)
+            }> (m, yes)
+          }> (n, yes)
+        }""", [feed(n=np.int64(n), m=np.int64(m), v=np.array(v, np.int64), at=np.int64(at))
+               for n, m, v, at in ((2, 3, (4, 1), 0), (1, 1, (2, 5, 3), -1), (3, 2, (7,), 0))]),
     "maps that each round resizes to a size of its own": (
         """g (float[n, c, h, w] maps, int64[n, 2] sizes) => (float[n2, c] best, int64[n3, c] places)
           <bool go = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] channels = {1}, int64[1] end = {2}, int64[1] rest = {-1}> {
@@ -454,6 +468,18 @@ CASES = {
 
 # Models that cannot do what some inputs ask for: the sentence of such a run.
 IMPOSSIBLE = {
+    "more of the largest than there are": (
+        """g (float[n] x) => (float[5] y, int64[5] at) <int64[1] five = {5}> { [largest] y, at = TopK (x, five) }""",
+        feed(x=(6,)), feed(x=(4,)), "n >= 5"),
+    "an element that a vector does not have": (
+        """g (float[n] x) => (float y) <int64 second = {-2}> { [second] y = Gather (x, second) }""",
+        feed(x=(3,)), feed(x=(1,)), "n >= 2"),
+    "indices that reach beyond the data on another axis": (
+        """g (float[n, 2] x, int64[m, 2] at) => (float[m, 2] y) { [take] y = GatherElements <axis = 1> (x, at) }""",
+        feed(x=(3, 2), at=np.zeros((2, 2), np.int64)), feed(x=(3, 2), at=np.zeros((90, 2), np.int64)), "m < n \\+ 1|m <= n"),
+    "fewer updates than places": (
+        """g (float[n] x, int64[m] at, float[k] updates) => (float[n] y) { [put] y = ScatterElements <axis = 0> (x, at, updates) }""",
+        feed(x=(5,), at=np.array([1, 3], np.int64), updates=(2,)), feed(x=(5,), at=np.array([1, 3], np.int64), updates=(1,)), "m == k|k == m"),
     "a range that never ends": (
         """g (int64 a, int64 b, int64 step) => (int64[n] y) { [steps] y = Range (a, b, step) }""",
         feed(a=np.int64(0), b=np.int64(5), step=np.int64(2)), feed(a=np.int64(0), b=np.int64(5), step=np.int64(0)),
@@ -471,7 +497,7 @@ IMPOSSIBLE = {
           flat = Equal (rows, one)
           y = If (flat) <then_branch = t () => (float[q] p) { p = Squeeze (x, zero) },
                          else_branch = e () => (float[w, r] s) { s = Identity (x) }>
-        }""", feed(x=(1, 3)), feed(x=(2, 3)), "m == 1"),
+        }""", feed(x=(2, 3)), feed(x=(1, 3)), "m != 1"),
     "a branch whose shapes do not fit": (
         """g (float[3, 4] x, bool flag) => (float[3, 4] y) <int64[2] wrong = {5, 5}> {
           y = If (flag) <then_branch = t () => (float[3, 4] p) { p = Neg (x) },

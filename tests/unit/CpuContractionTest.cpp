@@ -246,3 +246,17 @@ TEST_CASE("convolutions of images with few channels, in either layout", "[contra
                     .kernelWidth = 1,
                     .isChannelsFirst = true});
 }
+
+TEST_CASE("convolutions whose sums are so long that they run in blocks, in either layout", "[contraction]") {
+  for (bool first : {false, true})
+    for (auto [in, height, width] : {std::array<int64_t, 3>{114, 3, 3}, {128, 3, 3}, {344, 1, 3}, {260, 2, 2}})
+      checkConvolution({.images = 2,
+                        .height = 7,
+                        .width = 6,
+                        .in = in,
+                        .out = 24,
+                        .kernelHeight = height,
+                        .kernelWidth = width,
+                        .pad = 1,
+                        .isChannelsFirst = first});
+}
