@@ -179,9 +179,8 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   if (f.lhs == LhsForm::InPlace && stride && stride.isConstant()) {
     setDims(base, f.firstM(), f.mDims, row);
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
-    return [=, this, step = stride.getValue()](ValueRange outer) {
-      return spaced(moved(first, outer), i.constant(step));
-    };
+    return
+        [=, this, step = stride.getValue()](ValueRange outer) { return spaced(moved(first, outer), i.constant(step)); };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);
   return [=, this](ValueRange outer) {

@@ -10,7 +10,9 @@
 // where there is no fused multiply-add, the error is four times as large. The constants of B and A are exact in f32.
 //
 // Errors, of f32 results against exact ones, over the largest output: F(2x2) 0.3 to 0.7 of that of f32 sums one by one,
-// F(4x4) about twice that. An infinity or NaN in a tile's pixels shows in all outputs of the tile.
+// F(4x4) about twice that. An infinity or NaN in a tile's pixels shows in all outputs of the tile. Pixels above 1e36
+// may overflow where a direct sum does not, and denormal numbers lose bits, since both are multiplied before they are
+// added up.
 //
 // A contraction that is computed this way keeps its regions and its domain; the loop.panels of its rhs has `winograd`,
 // the tile t, and so has the weight or constant that it reads:

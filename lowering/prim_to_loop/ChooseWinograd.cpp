@@ -5,17 +5,19 @@
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
 //   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
-//   stream
-//                from memory, which outweighs the rest where images are small
+//                stream from memory, which outweighs the rest where images are small
 //   whole tiles  a 14 x 14 image takes 16 tiles of 4 x 4, as much as one of 16 x 16
 //
 // All three are estimated in multiply-adds. The choice depends on shapes and hints alone: a model is the same library
-// on every machine.
+// on every machine. A free size is taken at its hint: much smaller images than that run slower than by direct sums,
+// unless a bucket has them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lowering/prim_to_loop/ChooseWinograd.h"
 #include "ir/loop/Winograd.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ptc;

@@ -168,11 +168,12 @@ std::vector<const cpu::CpuLevel *> test::runnableLevels() {
   return levels;
 }
 
-/// The tiles, loops and masks of a level with wider vectors, in the instructions of x86-64-v3: LLVM splits the vectors.
-static const cpu::CpuLevel *asInstructionsOfV3(const cpu::CpuLevel &level) {
-  static const cpu::CpuLevel split = [&] {
+/// The tiles, loops and masks of x86-64-v4 in the instructions of x86-64-v3: LLVM splits the vectors.
+static const cpu::CpuLevel *getSplitLevel() {
+  static const cpu::CpuLevel split = [] {
     const cpu::CpuLevel &v3 = *cpu::findCpuLevel("x86-64-v3");
-    cpu::CpuLevel result = level;
+    cpu::CpuLevel result = *cpu::findCpuLevel("x86-64-v4");
+    result.name = "x86-64-v4 in instructions of v3";
     result.cpu = v3.cpu;
     result.tuneCpu = v3.tuneCpu;
     result.features = v3.features;
@@ -184,6 +185,6 @@ static const cpu::CpuLevel *asInstructionsOfV3(const cpu::CpuLevel &level) {
 std::vector<const cpu::CpuLevel *> test::plannedLevels() {
   std::vector<const cpu::CpuLevel *> levels = runnableLevels();
   if (!levels.empty() && levels.back()->name == "x86-64-v3")
-    levels.push_back(asInstructionsOfV3(*cpu::findCpuLevel("x86-64-v4")));
+    levels.push_back(getSplitLevel());
   return levels;
 }
