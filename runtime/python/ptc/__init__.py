@@ -293,7 +293,8 @@ class Function:
     def output_shapes(self, *args: Any, **kwargs: Any) -> dict[str, tuple]:
         """The shapes that a call on these inputs gives, by the outputs' names, without the call: only the inputs' shapes
         count. Of an extent that a run finds: the most that it can be, or -1 where nothing bounds it; None for the shape of
-        a sequence. Of a map, those of its keys and its values, by the names of these."""
+        a sequence. Of a map, those of its keys and its values, by the names of these. Guards between sizes are not checked: a
+        call may still be refused."""
         inputs = self._arguments(args, kwargs)
         with self._model._context() as ctx:
             shapes = self._output_shapes(ctx, _tensors(inputs))
