@@ -4,21 +4,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <random>
 
 using namespace ptc;
 using namespace ptc::test;
 
 namespace {
-
-std::vector<float> randomFloats(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(-1, 1);
-  std::vector<float> result(static_cast<size_t>(count));
-  for (float &x : result)
-    x = values(random);
-  return result;
-}
 
 double activate(Activation activation, double x) {
   if (activation == Activation::Relu)

@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 using namespace ptc;
 using namespace ptc::test;
@@ -15,15 +14,6 @@ namespace {
 
 // Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
 double errorBound(int64_t tile) { return tile == 2 ? 1.5e-6 : 5e-6; }
-
-std::vector<float> randomFloats(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(-1, 1);
-  std::vector<float> result(static_cast<size_t>(count));
-  for (float &x : result)
-    x = values(random);
-  return result;
-}
 
 /// The stored form of w [out][3][3][in].
 std::vector<float> transformedPanels(const Convolution &s, const std::vector<float> &w) {

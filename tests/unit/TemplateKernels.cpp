@@ -1,8 +1,18 @@
 #include "tests/unit/TemplateKernels.h"
 
+#include <random>
 #include <utility>
 
 using namespace ptc::test;
+
+std::vector<float> ptc::test::randomFloats(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> result(static_cast<size_t>(count));
+  for (float &x : result)
+    x = values(random);
+  return result;
+}
 
 static std::string str(int64_t value) { return std::to_string(value); }
 

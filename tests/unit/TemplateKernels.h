@@ -8,6 +8,9 @@
 
 namespace ptc::test {
 
+/// From -1 to 1, the same for a seed.
+std::vector<float> randomFloats(int64_t count, unsigned seed);
+
 enum class Activation { None, Relu, Gelu };
 
 /// C[b, m, n] = f(sum A[b, m, k] * B[b, k, n] + bias[n] + residual[b, m, n]).
