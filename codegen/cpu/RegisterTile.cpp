@@ -142,6 +142,10 @@ static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(
   return sum + (count - larger) * cost(part);
 }
 
+/// Rows of a product of many rows, how many is not known: tiles of all heights are compared by what a row costs, so it
+/// is a multiple of all of them and shows no remainders.
+static constexpr int64_t manyRows = 840;
+
 /// Registers for accumulators, a row of B and what multiplies them: beside the B row, a broadcast and, without fused
 /// multiply-add, a product.
 static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (level.hasFma ? 2 : 3); }
@@ -171,9 +175,8 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
       continue;
     if (vectorWidth == 4 && level.vectorRegisters == 32)
       height = 6;
-    int64_t rows = m > 0 ? m : height * 16;
     double cost = coverCost(panels, width, [&](int64_t w) {
-      return coverCost(rows, height, [&](int64_t h) {
+      return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) {
         double v = double(w * vectors);
         return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4);
       });

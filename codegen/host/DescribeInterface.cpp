@@ -1,5 +1,6 @@
 // What programs show to the outside, read off their arguments, names and symbols.
 #include "codegen/host/HostModule.h"
+#include "ir/expr/ConditionText.h"
 #include "ir/prim/Elements.h"
 #include "ir/prim/Variants.h"
 #include "runtime/include/ptc/abi.h"
@@ -139,33 +140,6 @@ Function functionOf(const HostFunction &host) {
   return function;
 }
 
-/// As a person writes it: lt(batch, 65) is "batch <= 64", the greatest or the sum of several conditions "one or the
-/// other", one that is 0 its opposite.
-std::string guardText(Expr guard) {
-  auto isCondition = [](Expr e) { return e.getKind() == ExprKind::Lt || e.getKind() == ExprKind::Eq; };
-  bool isAny = guard.getKind() == ExprKind::Max || guard.getKind() == ExprKind::Add;
-  if (isAny && llvm::all_of(guard.getOperands(), isCondition))
-    return llvm::join(llvm::map_range(guard.getOperands(), guardText), " or ");
-  if (guard.getKind() == ExprKind::Eq)
-    for (auto [side, other] : {std::pair(0, 1), std::pair(1, 0)})
-      if (Expr denied = guard.getOperands()[side]; isCondition(denied) && guard.getOperands()[other].isConstant(0)) {
-        std::string text = guardText(denied);
-        size_t at = denied.getKind() == ExprKind::Eq ? text.find(" == ") : std::string::npos;
-        return at == std::string::npos ? "not " + text : text.replace(at, 4, " != ");
-      }
-  if (guard.getKind() != ExprKind::Lt && guard.getKind() != ExprKind::Eq)
-    return guard.str() + " != 0";
-  SmallVector<Expr, 4> sides = guard.getOperands();
-  std::string left = sides[0].str(), right = sides[1].str();
-  if (guard.getKind() == ExprKind::Eq)
-    return sides[0].isConstant() ? right + " == " + left : left + " == " + right;
-  if (sides[1].isConstant())
-    return left + " <= " + (sides[1] - 1).str();
-  if (sides[0].isConstant())
-    return right + " >= " + (sides[0] + 1).str();
-  return left + " < " + right;
-}
-
 } // namespace
 
 std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
@@ -176,7 +150,7 @@ std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
 }
 
 Guard guardOf(Expr condition, llvm::function_ref<int(StringRef)> indexOf) {
-  Guard guard{.text = guardText(condition)};
+  Guard guard{.text = conditionText(condition)};
   condition.walkSymbols([&](StringRef name) {
     int index = indexOf(name);
     if (index >= 0 && !llvm::is_contained(guard.symbols, unsigned(index)))

@@ -11,12 +11,7 @@
 // 2. Placement. Sizes that are multiples of one product of symbols (of 1 if they are constants, of
 //    `batch` in most models) are placed as if they were constants (PlaceBlocks.cpp), and each such
 //    class of blocks lies behind the other. Where classes live at different times that wastes
-//    memory: slots are tried as well, and taken if they need less at the hint. A block takes a
-//    slot of which no other block is alive, if possible one that holds its very size; a
-//    slot is as large as the largest of its blocks, and slots lie one behind
-//    the other. (Stacking each block on all that it conflicts with packs tighter, but
-//    its offsets are nested maxima: 74 MB of text for a detector with free height
-//    and width. Sums of flat maxima stay small.)
+//    memory: shared slots (PlaceInSlots.cpp) are tried as well, and taken if they need less at the hint.
 //
 // A size that the program learns while it runs is planned at the most it can be (BoundSymbols::getMost); if nothing
 // bounds it the block is no part of the arena but grows in memory of the context (loop.grow).
@@ -29,6 +24,7 @@
 #include "compiler/memory/InPlaceReuse.h"
 #include "compiler/memory/Passes.h"
 #include "compiler/memory/PlaceBlocks.h"
+#include "compiler/memory/PlaceInSlots.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -175,13 +171,14 @@ private:
     arena = placeInClasses(order);
     if (llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
       return;
-    auto offsets = llvm::map_to_vector(order, [](const MemoryBlock *block) { return block->offset; });
-    Expr slots = placeInSlots(order);
-    if (slots.evaluate(hints).value_or(0) < arena.evaluate(hints).value_or(0)) {
-      arena = slots;
+    auto symbolic = llvm::map_to_vector(order, [](const MemoryBlock *block) {
+      return SymbolicLife{block->life, block->size, block->sizeAtHint};
+    });
+    SymbolicPlacement slots = placeInSlots(symbolic, symbols);
+    if (slots.size.evaluate(hints).value_or(0) >= arena.evaluate(hints).value_or(0))
       return;
-    }
-    for (auto [block, offset] : llvm::zip_equal(order, offsets))
+    arena = slots.size;
+    for (auto [block, offset] : llvm::zip_equal(order, slots.offsets))
       block->offset = offset;
   }
 
@@ -199,39 +196,6 @@ private:
       for (auto [block, offset] : llvm::zip_equal(members, placement.offsets))
         block->offset = (end + scale * offset).simplify(symbols);
       end = (end + scale * placement.height).simplify(symbols);
-    }
-    return end;
-  }
-
-  struct Slot {
-    SmallVector<MemoryBlock *> members;
-    Expr size;
-  };
-
-  Expr placeInSlots(SmallVector<MemoryBlock *> order) {
-    llvm::stable_sort(order, [](const MemoryBlock *a, const MemoryBlock *b) { return a->sizeAtHint > b->sizeAtHint; });
-    SmallVector<Slot> slots;
-    for (MemoryBlock *block : order) {
-      Slot *best = nullptr;
-      for (Slot &slot : slots) {
-        if (llvm::any_of(slot.members, [&](MemoryBlock *other) { return other->life.overlaps(block->life); }))
-          continue;
-        bool holdsSize = llvm::any_of(slot.members, [&](MemoryBlock *other) { return other->size == block->size; });
-        if (!best || holdsSize)
-          best = &slot;
-        if (holdsSize)
-          break;
-      }
-      if (!best)
-        best = &slots.emplace_back(Slot{{}, block->size});
-      best->members.push_back(block);
-      best->size = Expr::max(best->size, block->size).simplify(symbols);
-    }
-    Expr end = Expr::constant(context, 0);
-    for (const Slot &slot : slots) {
-      for (MemoryBlock *block : slot.members)
-        block->offset = end;
-      end = (end + slot.size).simplify(symbols);
     }
     return end;
   }

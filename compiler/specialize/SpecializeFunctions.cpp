@@ -15,8 +15,10 @@
 // general function last, so a size that no variant is for costs a few comparisons.
 //
 // Invariant: a variant computes what the original computes for these sizes; what the
-// original refuses, it refuses. So a guard that becomes false here would never let
-// the variant run: the size is reported.
+// original refuses, it refuses. So a guard of the entry that becomes false here would
+// never let the variant run. A combination of sizes that cannot occur is left out as
+// long as each of its sizes is in another one; else the sizes are reported. A branch
+// or body that these sizes make impossible, which may not be taken, ends the run with a sentence.
 //
 // Where sizes meet in broadcasts there are two originals, one that takes them for equal and a general one
 // (lowering/decomp/MeetingSizes.cpp). The clones are the former's, whose code is better. Sizes that contradict it, as
@@ -28,10 +30,13 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/specialize/Passes.h"
 #include "ir/Diagnostics.h"
+#include "ir/expr/ConditionText.h"
+#include "ir/prim/Prim.h"
 #include "ir/prim/Variants.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace ptc {
 #define GEN_PASS_DEF_SPECIALIZEFUNCTIONS
@@ -122,6 +127,68 @@ DictionaryAttr joinPins(DictionaryAttr known, const Pins &pins) {
   return all.getDictionary(context);
 }
 
+std::string describePins(const Pins &pins) {
+  return llvm::join(llvm::map_range(pins,
+                                    [](NamedAttribute pin) {
+                                      return pin.getName().str() + "=" + std::to_string(sizeOf(pin));
+                                    }),
+                    ",");
+}
+
+/// Nothing runs behind a guard that never holds: its branch or body ends there and gives zeros, which nobody sees. False
+/// where that cannot be: at the entry, or where what it gives is no numbers or has sizes that are found behind the guard.
+bool endBlock(prim::GuardOp guard) {
+  Operation *yield = guard->getBlock()->getTerminator(), *parent = guard->getParentOp();
+  if (isa<func::FuncOp>(parent))
+    return false;
+  llvm::StringSet<> lost;
+  for (Operation *op = guard->getNextNode(); op != yield; op = op->getNextNode())
+    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
+      binder.forEachBinding([&](StringRef symbol, Expr, bool) { lost.insert(symbol); });
+  auto isLost = [&](Expr e) { return e.usesAny([&](StringRef symbol) { return lost.contains(symbol); }); };
+  if (auto branch = dyn_cast<prim::IfOp>(parent); branch && branch.getJoinedAttr())
+    for (auto size : branch.getJoinedAttr().getAsRange<prim::JoinedAttr>())
+      if (isLost(size.getThenSize()) || isLost(size.getElseSize()))
+        return false;
+  auto isZeroable = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getElementType().isIntOrFloat() && llvm::none_of(prim::getDims(value), isLost);
+  };
+  if (!llvm::all_of(yield->getOperands(), isZeroable))
+    return false;
+  OpBuilder builder(guard);
+  for (OpOperand &operand : yield->getOpOperands()) {
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    auto zero = cast<DenseElementsAttr>(builder.getZeroAttr(RankedTensorType::get({}, type.getElementType())));
+    Value scalar = prim::ConstantOp::create(builder, guard.getLoc(), zero);
+    operand.set(prim::BroadcastOp::create(builder, guard.getLoc(), type, scalar, ArrayRef<int64_t>()));
+  }
+  while (yield->getPrevNode() != guard)
+    yield->getPrevNode()->erase();
+  return true;
+}
+
+/// Ends the blocks inside that these sizes make impossible, with the sentence of what was assumed there. The first
+/// assumption where that cannot be, if there is one.
+Expr endImpossibleBlocks(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
+  SmallVector<prim::GuardOp> guards, own;
+  variant.walk<WalkOrder::PreOrder>([&](prim::GuardOp guard) { guards.push_back(guard); });
+  original.walk<WalkOrder::PreOrder>([&](prim::GuardOp guard) { own.push_back(guard); });
+  SymbolRanges ranges = prim::getSymbolRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
+  DenseSet<Operation *> erased;
+  for (auto [guard, before] : llvm::zip_equal(guards, own)) {
+    if (erased.contains(guard) || guard.getBecause() || !guard.getCondition().simplify(ranges).isConstant(0))
+      continue;
+    for (Operation *op = guard->getNextNode(); op; op = op->getNextNode())
+      op->walk([&](prim::GuardOp inner) { erased.insert(inner); });
+    if (!endBlock(guard))
+      return before.getCondition();
+    guard.setConditionAttr(ExprAttr(Expr::constant(variant.getContext(), 0)));
+    guard.setBecause(conditionText(before.getCondition()) + " is needed, with " + describePins(pins));
+  }
+  return {};
+}
+
 /// A guard of the original that does not hold at these sizes, if there is one.
 Expr makeVariant(func::FuncOp variant, func::FuncOp original, const Pins &pins) {
   prim::substituteSymbols(variant, [&](StringRef symbol) {
@@ -131,6 +198,8 @@ Expr makeVariant(func::FuncOp variant, func::FuncOp original, const Pins &pins) 
   variant->setAttr(prim::symbolsAttr, pinRanges(variant->getAttrOfType<DictionaryAttr>(prim::symbolsAttr), pins));
   auto known = original->getAttrOfType<DictionaryAttr>(prim::pinsAttr);
   variant->setAttr(prim::pinsAttr, known ? joinPins(known, pins) : DictionaryAttr::get(variant.getContext(), pins));
+  if (Expr broken = endImpossibleBlocks(variant, original, pins))
+    return broken;
   return setGuards(variant, original, pins);
 }
 
@@ -160,22 +229,27 @@ struct SpecializeFunctions : ptc::impl::SpecializeFunctionsBase<SpecializeFuncti
       equal->removeAttr(prim::bucketsAttr);
     // What is for fewer sizes is tried before what is for more.
     Block::iterator place = equal ? equal->getIterator() : std::next(general->getIterator());
-    bool isMade = true;
+    SmallVector<std::pair<Pins, Expr>> impossible;
+    DenseSet<NamedAttribute> served;
     for (const Pins &pins : combine(buckets)) {
       Expr broken = equal ? addVariant(table, equal, general, pins, place) : Expr();
       if (!equal || broken || isOneMet(equal, pins))
         broken = addVariant(table, general, general, pins, place);
-      if (!broken)
+      if (broken)
+        impossible.push_back({pins, broken});
+      else
+        served.insert(pins.begin(), pins.end());
+    }
+    bool isMade = true;
+    for (const auto &[pins, broken] : impossible) {
+      if (llvm::all_of(pins, [&](NamedAttribute pin) { return served.contains(pin); }))
         continue;
-      diagnose(UnknownLoc::get(general.getContext()), DiagId::BadShapeOption,
-               "--bucket " + llvm::join(llvm::map_range(pins, describePin), ","),
-               "the model needs " + broken.str() + " to hold, which it does not at this size");
+      diagnose(UnknownLoc::get(general.getContext()), DiagId::BadShapeOption, "--bucket " + describePins(pins),
+               "the model needs " + conditionText(broken) + ", which does not hold");
       isMade = false;
     }
     return isMade;
   }
-
-  static std::string describePin(NamedAttribute pin) { return pin.getName().str() + "=" + std::to_string(sizeOf(pin)); }
 
   /// Whether a size that meets others is 1, so that a run may have others in its place.
   static bool isOneMet(func::FuncOp equal, const Pins &pins) {

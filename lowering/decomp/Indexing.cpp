@@ -87,6 +87,9 @@ Values oneHot(NodeContext &n) {
     return {n.fail(DiagId::DimMismatch, "input 1 (depth)", depth->empty() ? -1 : depth->front(), "what is needed",
                    "a number of classes")};
   Expr size = depth ? n.expr(int64_t(depth->front())) : n.bind(n.input(1), {});
+  if (n.rank(values) != 1 || !n.shapes.assumeEqual(n.dim(values, 0), n.expr(2)))
+    return {n.fail(DiagId::DimMismatch, "the shape of input 2 (values)", n.describe(n.dims(values)), "what is needed",
+                   "[2], the values for off and on")};
   Value wanted = n.convert(indices, n.si64());
   wanted = n.unsqueeze(n.wrapIndices(wanted, size), *axis);
   Dims dims = n.dims(wanted);

@@ -70,7 +70,7 @@ bool ShapeScope::mayStretch(Expr from, Expr to) const {
     SymbolValues values;
     for (auto [name, some, position] : llvm::zip(names, sizes, at))
       values[name] = some[position];
-    if (from.evaluate(values) == 1 && to.evaluate(values).value_or(0) > 1)
+    if (from.evaluate(values) == 1 && to.evaluate(values).value_or(1) != 1)
       return true;
     unsigned digit = 0;
     while (digit < at.size() && ++at[digit] == sizes[digit].size())

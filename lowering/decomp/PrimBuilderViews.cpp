@@ -147,7 +147,7 @@ Value PrimBuilder::pad(Value x, Value value, ArrayRef<Expr> low, ArrayRef<Expr> 
   for (auto [i, dim] : llvm::enumerate(from)) {
     to.push_back(settle(dim + low[i] + high[i]));
     isNothing &= low[i].isConstant(0) && high[i].isConstant(0);
-    if (to.back().isConstant() && to.back().getValue() < 0)
+    if (!shapes.isNonNegative(to.back()) && !shapes.assume(Expr::lt(expr(-1), to.back())))
       return fail(DiagId::NegativeDim, i, to.back());
   }
   if (isNothing)

@@ -25,6 +25,27 @@ static bool expectSize(NodeContext &n, size_t number, Value v, int64_t axis, Exp
   return fits;
 }
 
+/// Whether the zero point, if there is one, has the shape of the scale, or one element.
+static bool expectShapeOfScale(NodeContext &n) {
+  Value scale = n.input(1), zeroPoint = n.optionalInput(2);
+  if (!scale || !zeroPoint)
+    return bool(scale);
+  auto isSingle = [&](Value v) { return llvm::all_of(n.dims(v), [](Expr dim) { return dim.isConstant(1); }); };
+  if (isSingle(scale) && isSingle(zeroPoint))
+    return true;
+  if (n.rank(zeroPoint) != n.rank(scale)) {
+    n.fail(DiagId::WrongRank, 2, n.rank(zeroPoint), "a zero point has the shape of its scale");
+    return false;
+  }
+  for (int64_t i = 0; i < n.rank(scale); ++i)
+    if (!n.shapes.assumeEqual(n.dim(zeroPoint, i), n.dim(scale, i))) {
+      n.fail(DiagId::DimMismatch, "dim " + std::to_string(i) + " of input 2", n.dim(zeroPoint, i), "that of its scale",
+             n.dim(scale, i));
+      return false;
+    }
+  return true;
+}
+
 /// A scale or zero point (input `number`), with dims that broadcast to x, which is never stretched to it.
 static Value spread(NodeContext &n, size_t number, Value x, int64_t blockSize) {
   Value v = n.optionalInput(number);
@@ -82,7 +103,7 @@ Values quantizeLinear(NodeContext &n) {
   Type to = zeroPoint                      ? n.elementType(zeroPoint)
             : n.integer("output_dtype", 0) ? n.typeAttribute("output_dtype")
                                            : n.ui8();
-  if (!to)
+  if (!to || !expectShapeOfScale(n))
     return {};
   int64_t blockSize = n.integer("block_size", 0);
   Value wide = n.isFloat(x) ? x : n.convertLike(x, scale);
@@ -102,6 +123,8 @@ Value dequantize(NodeContext &n, Value x, Value scale, Value zeroPoint) {
 
 Values dequantizeLinear(NodeContext &n) {
   Value x = n.input(0);
+  if (!expectShapeOfScale(n))
+    return {};
   int64_t blockSize = n.integer("block_size", 0);
   Value y = dequantize(n, x, spread(n, 1, x, blockSize), spread(n, 2, x, blockSize));
   return {n.integer("output_dtype", 0) ? n.convert(y, n.typeAttribute("output_dtype")) : y};

@@ -189,6 +189,12 @@ bool Recurrence::checkShapes() {
   if (n.has("clip"))
     clip = n.real("clip", 0);
   if (Value given = n.optionalInput(4)) {
+    Expr batch = n.dim(x, 1);
+    if (n.rank(given) != 1 || !n.shapes.assumeEqual(n.dim(given, 0), batch)) {
+      n.fail(DiagId::DimMismatch, "the shape of input 4 (sequence_lens)", n.describe(n.dims(given)), "the batch",
+             n.describe({batch}));
+      return false;
+    }
     // Lengths that are all the whole sequence change nothing.
     std::optional<Ints> known = n.knownInts(given);
     if (!known || llvm::any_of(*known, [&](int64_t length) { return !time.isConstant(length); }))

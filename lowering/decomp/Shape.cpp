@@ -182,12 +182,31 @@ Values transpose(NodeContext &n) {
   return {n.transpose(x, n.integers("perm", reversed))};
 }
 
+/// The attribute `blocksize`, if the tensor has blocks of it: rank 4, dims at `blocked` that are its multiples, or those
+/// of its square where they are channels.
+static std::optional<Expr> blockSizeOf(NodeContext &n, Value x, llvm::ArrayRef<int64_t> blocked) {
+  int64_t size = n.integer("blocksize", 1);
+  if (n.rank(x) != 4)
+    return n.fail(DiagId::WrongRank, 0, n.rank(x), "4 is needed"), std::nullopt;
+  if (size < 1 || size > 4096)
+    return n.fail(DiagId::BadAttribute, "blocksize", size, "1 to 4096 is needed"), std::nullopt;
+  for (int64_t axis : blocked) {
+    Expr unit = n.expr(axis == 1 ? size * size : size), dim = n.dim(x, axis);
+    if (!n.shapes.assumeEqual(dim.mod(unit), n.expr(0)))
+      return n.fail(DiagId::DimMismatch, "dim " + std::to_string(axis) + " of input 0", dim, "what is needed",
+                    "a multiple of " + unit.str()),
+             std::nullopt;
+  }
+  return n.expr(size);
+}
+
 /// DCR: the depth is [block, block, channels]; CRD: [channels, block, block].
 Values depthToSpace(NodeContext &n) {
   Value x = n.input(0);
-  Expr b = n.expr(n.integer("blocksize", 1));
-  if (n.rank(x) != 4 || !n.shapes.isPositive(b))
-    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "4 is needed, and a positive blocksize")};
+  std::optional<Expr> size = blockSizeOf(n, x, {1});
+  if (!size)
+    return {};
+  Expr b = *size;
   Expr batch = n.dim(x, 0), channels = n.dim(x, 1).floorDiv(b * b), height = n.dim(x, 2), width = n.dim(x, 3);
   bool isDcr = n.text("mode", "DCR") == "DCR";
   Value blocks = isDcr ? n.transpose(n.reshape(x, {batch, b, b, channels, height, width}), {0, 3, 4, 1, 5, 2})
@@ -197,9 +216,10 @@ Values depthToSpace(NodeContext &n) {
 
 Values spaceToDepth(NodeContext &n) {
   Value x = n.input(0);
-  Expr b = n.expr(n.integer("blocksize", 1));
-  if (n.rank(x) != 4 || !n.shapes.isPositive(b))
-    return {n.fail(DiagId::WrongRank, 0, n.rank(x), "4 is needed, and a positive blocksize")};
+  std::optional<Expr> size = blockSizeOf(n, x, {2, 3});
+  if (!size)
+    return {};
+  Expr b = *size;
   Expr batch = n.dim(x, 0), channels = n.dim(x, 1), height = n.dim(x, 2).floorDiv(b), width = n.dim(x, 3).floorDiv(b);
   bool isDcr = n.text("mode", "DCR") == "DCR";
   Value blocks = n.transpose(n.reshape(x, {batch, channels, height, b, width, b}),
@@ -533,7 +553,7 @@ Values expand(NodeContext &n) {
   std::optional<Dims> shape = n.runtimeExprs(1, "shape");
   if (!shape)
     return {};
-  // A size that the run finds decides for dims of 1; others stay, and it must be the same or 1.
+  // A size that the run finds decides for dims that are or may be 1; others stay, and it must be the same or 1.
   Dims from = n.dims(x);
   for (size_t i = 0; i < shape->size(); ++i) {
     Expr &size = (*shape)[i];
@@ -541,7 +561,7 @@ Values expand(NodeContext &n) {
     Expr own = i < missing ? n.expr(1) : from[i + from.size() - shape->size()];
     if (!n.shapes.isBoundInside(size))
       continue;
-    if (own.isConstant(1)) {
+    if (own.isConstant(1) || (!own.isConstant() && n.shapes.range(own).min <= 1)) {
       size = n.settle(size);
       continue;
     }

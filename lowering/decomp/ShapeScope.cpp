@@ -64,12 +64,34 @@ bool ShapeScope::assume(Expr condition) {
     return true;
   if (!isBoundInside(condition) && !isConditional) {
     guards.push_back(condition);
+    learnLeast(condition);
     return true;
   }
   assert(place.builder && "a symbol is bound inside, so there is a node");
   prim::GuardOp::create(*place.builder, place.loc, ExprAttr(condition), mlir::StringAttr());
   innerGuards.push_back({condition, place.builder->getInsertionBlock()});
   return true;
+}
+
+/// A size of 28 that a guard refuses as it does all below makes 29 the least from here on: divisions that truncate, as the
+/// exporters' arithmetic of sizes does, are those of numbers that are not negative then.
+void ShapeScope::learnLeast(Expr guard) {
+  constexpr int64_t mostTried = 1024;
+  std::optional<StringRef> name;
+  bool isOne = true;
+  guard.walkSymbols([&](StringRef symbol) { isOne &= std::exchange(name, symbol).value_or(symbol) == symbol; });
+  if (!name || !isOne)
+    return;
+  ExprRange &range = ranges[*name];
+  int64_t last = range.max - range.min > mostTried ? range.min + mostTried : range.max;
+  for (int64_t least = range.min; least <= last; ++least) {
+    std::optional<int64_t> value = guard.evaluate({{*name, least}});
+    if (value == 0)
+      continue;
+    if (value)
+      range.min = least;
+    return;
+  }
 }
 
 bool ShapeScope::isAssumed(Expr condition) const {

@@ -116,7 +116,9 @@ private:
   using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
   Symbols withAgreeingHints() const;
   bool isAssumed(Expr condition) const;
-  /// Whether there are values of the symbols with which `from` is 1 and `to` is more.
+  /// Raises the least value of the guard's only symbol to the first that it admits, if that is near.
+  void learnLeast(Expr guard);
+  /// Whether there are values of the symbols with which `from` is 1 and `to` is not.
   bool mayStretch(Expr from, Expr to) const;
   llvm::SmallVector<Expr> partsOf(Expr size) const;
   Expr sizeOf(llvm::ArrayRef<Expr> parts) const;

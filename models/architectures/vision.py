@@ -81,6 +81,9 @@ def _owlvit():
     import transformers
 
     model = transformers.OwlViTForObjectDetection(transformers.OwlViTConfig())
+    # As trained heads are: with the default of 1 a weight, boxes come from values of +-43,000 before their sigmoid.
+    for layer in (model.box_head.dense0, model.box_head.dense1, model.box_head.dense2):
+        torch.nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
     ids = torch.arange(4 * 16).reshape(4, 16) * 37 % 49000
     ids[:, -1] = 49407
     inputs = ["input_ids", "pixel_values", "attention_mask"]
@@ -116,6 +119,11 @@ def maskformer(kind, size):
         backbone = transformers.SwinConfig(image_size=size, embed_dim=96, depths=[2, 2, 6, 2], num_heads=[3, 6, 12, 24], window_size=7, out_features=stages)
         model = getattr(transformers, f"{kind}ForUniversalSegmentation" if kind == "Mask2Former" else f"{kind}ForInstanceSegmentation")(
             getattr(transformers, f"{kind}Config")(backbone_config=backbone))
+        if kind == "Mask2Former":
+            # Masks of random queries cut off at 0, where each layer's rounding decides what the next one looks at: with
+            # weights that add little these are the same queries' in all layers.
+            for layer in model.model.transformer_module.decoder.layers:
+                torch.nn.init.normal_(layer.cross_attn.out_proj.weight, std=1e-3)
         fields = ["class_queries_logits", "masks_queries_logits"]
         return _Fields(model, ["pixel_values"], fields), (torch.rand(2, 3, size, size),), {"pixel_values": {0: "batch"}}, fields
 

@@ -27,6 +27,13 @@ class Broadcasting(unittest.TestCase):
             with self.assertRaisesRegex(Exception, "guard (a|b|1| or | == )+ failed: a = "):
                 model(x=normal(a, 3), y=normal(b, 3))
 
+    def test_nothing_beside_one(self):
+        """A size of 0 that the compiler knows, beside one that may be 1."""
+        model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 3] z) { z = Add(x, y) }", "--dim", "a=0", "--dim", "b=0..64")
+        self.check_all(model, lambda a, b: {"x": (a, 3), "y": (b, 3)}, ((0, 0), (0, 1)))
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=normal(0, 3), y=normal(2, 3))
+
     def test_last_dim(self):
         model = Compiled("m (float[3, a] x, float[3, b] y) => (float[3, c] z) { s = Mul(x, y) z = Exp(s) }")
         self.check_all(model, lambda a, b: {"x": (3, a), "y": (3, b)}, ((1, 1), (37, 37), (1, 37), (37, 1)))

@@ -37,6 +37,13 @@ class RuntimeInputs(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "guard .* failed"):
             model(x=sparse(3, 1), s=ints(2, 4, 2))
 
+    def test_expand_of_a_free_dim(self):
+        model = Compiled("m (float[n, 3] x, int64[2] shape) => (float[p, q] y) { e = Expand(x, shape) y = Exp(e) }")
+        for n, rows in ((1, 1), (1, 5), (4, 1), (4, 4)):
+            model.check(self, x=RNG.standard_normal((n, 3)).astype(np.float32), shape=ints(rows, 3))
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=RNG.standard_normal((4, 3)).astype(np.float32), shape=ints(5, 3))
+
     def test_grown_memory_stays(self):
         # Two reductions of a value whose size nothing bounds: it is stored, and grows.
         model = Compiled("""m (float[1] x, int64[2] s) => (float y)
@@ -126,6 +133,13 @@ class RuntimeInputs(unittest.TestCase):
                 model.check(self, x=sparse(4, 5), p=ints(*pads))
         model = Compiled("m (float[a, b] x, int64[4] p) => (float[c, d] y) { y = Pad(x, p) }")
         model.check(self, x=sparse(4, 5), p=ints(-1, 2, 1, -3))
+
+    def test_pad_that_takes_away(self):
+        model = Compiled("m (float[n] x) => (float[k] y) <int64[2] p = {-2, -3}> { y = Pad(x, p) }")
+        for n in (5, 6, 40):
+            model.check(self, x=sparse(n))
+        with self.assertRaisesRegex(Exception, "guard n >= 5 failed: n = 4"):
+            model(x=sparse(4))
 
     def test_top_k(self):
         model = Compiled("m (float[a, b] x, int64[1] k) => (float[a, c] y, int64[a, d] i) { y, i = TopK(x, k) }")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from case import EXACT, Rule
-from draw import TYPES, is_float, is_integer, onnx_type, zero
+from draw import MOVED, NAMES, TYPES, is_float, is_integer, onnx_type, zero
 from rows import case, row
 
 I64 = np.dtype(np.int64)
@@ -455,9 +455,12 @@ def data_dependent(d):
 @row("BitCast")
 def bit_cast(d):
     kind = d.type("T1")
-    width = lambda name: TYPES[name].itemsize if not name.startswith(("int4", "uint4", "int2", "uint2", "float4")) else name[-1]
-    same = [name for name in d.types("T2") if width(name) == width(next(n for n in TYPES if TYPES[n] == kind))]
+    is_packed = lambda name: name.startswith(("int4", "uint4", "int2", "uint2", "float4", "float6"))
+    width = lambda name: name[-1] if is_packed(name) else np.dtype((TYPES | MOVED)[name]).itemsize
+    same = [name for name in d.types("T2") if width(name) == width(NAMES[kind])]
+    if not same:
+        return None
     target = TYPES[d.choice(same)]
-    if kind == np.bool_ or target == np.bool_ or not isinstance(width(next(n for n in TYPES if TYPES[n] == kind)), int):
+    if kind == np.bool_ or target == np.bool_ or is_packed(NAMES[kind]):
         return None
     return case(d, [d.values(kind, d.shape())], {"to": onnx_type(target)}, oracle=lambda v: v.view(target))
