@@ -71,8 +71,7 @@ private:
   };
 
   bool isFree(const Lane &lane, unsigned block) const {
-    return llvm::none_of(lane.members,
-                         [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
+    return llvm::none_of(lane.members, [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
   }
   bool holdsSize(const Lane &lane, unsigned block) const {
     return llvm::any_of(lane.members, [&](unsigned other) { return blocks[other].size == blocks[block].size; });
@@ -91,8 +90,8 @@ private:
       int64_t height = slot.atHint(), lanes = slot.lanesAtHint();
       auto growthTo = [&](int64_t wanted) { return std::max<int64_t>(0, wanted - height); };
       if (llvm::all_of(slot.lanes, [&](const Lane &lane) { return isFree(lane, block); }))
-        consider({unsigned(number), -1, growthTo(size), std::max<int64_t>(0, height - size),
-                  holdsSize(slot.whole, block)});
+        consider(
+            {unsigned(number), -1, growthTo(size), std::max<int64_t>(0, height - size), holdsSize(slot.whole, block)});
       for (auto [index, lane] : llvm::enumerate(slot.lanes))
         if (isFree(lane, block))
           consider({unsigned(number), int(index), growthTo(lanes - lane.atHint + std::max(lane.atHint, size)),

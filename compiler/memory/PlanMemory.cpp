@@ -171,9 +171,8 @@ private:
     arena = placeInClasses(order);
     if (llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
       return;
-    auto symbolic = llvm::map_to_vector(order, [](const MemoryBlock *block) {
-      return SymbolicLife{block->life, block->size, block->sizeAtHint};
-    });
+    auto symbolic = llvm::map_to_vector(
+        order, [](const MemoryBlock *block) { return SymbolicLife{block->life, block->size, block->sizeAtHint}; });
     SymbolicPlacement slots = placeInSlots(symbolic, symbols);
     if (slots.size.evaluate(hints).value_or(0) >= arena.evaluate(hints).value_or(0))
       return;

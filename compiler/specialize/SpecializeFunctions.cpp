@@ -128,15 +128,14 @@ DictionaryAttr joinPins(DictionaryAttr known, const Pins &pins) {
 }
 
 std::string describePins(const Pins &pins) {
-  return llvm::join(llvm::map_range(pins,
-                                    [](NamedAttribute pin) {
-                                      return pin.getName().str() + "=" + std::to_string(sizeOf(pin));
-                                    }),
-                    ",");
+  return llvm::join(
+      llvm::map_range(pins, [](NamedAttribute pin) { return pin.getName().str() + "=" + std::to_string(sizeOf(pin)); }),
+      ",");
 }
 
-/// Nothing runs behind a guard that never holds: its branch or body ends there and gives zeros, which nobody sees. False
-/// where that cannot be: at the entry, or where what it gives is no numbers or has sizes that are found behind the guard.
+/// Nothing runs behind a guard that never holds: its branch or body ends there and gives zeros, which nobody sees.
+/// False where that cannot be: at the entry, or where what it gives is no numbers or has sizes that are found behind
+/// the guard.
 bool endBlock(prim::GuardOp guard) {
   Operation *yield = guard->getBlock()->getTerminator(), *parent = guard->getParentOp();
   if (isa<func::FuncOp>(parent))

@@ -13,7 +13,8 @@ std::string ptc::conditionText(Expr condition) {
     return llvm::join(llvm::map_range(condition.getOperands(), conditionText), " or ");
   if (condition.getKind() == ExprKind::Eq)
     for (auto [side, other] : {std::pair(0, 1), std::pair(1, 0)})
-      if (Expr denied = condition.getOperands()[side]; isCondition(denied) && condition.getOperands()[other].isConstant(0)) {
+      if (Expr denied = condition.getOperands()[side];
+          isCondition(denied) && condition.getOperands()[other].isConstant(0)) {
         std::string text = conditionText(denied);
         size_t at = denied.getKind() == ExprKind::Eq ? text.find(" == ") : std::string::npos;
         return at == std::string::npos ? "not " + text : text.replace(at, 4, " != ");

@@ -7,8 +7,8 @@
 
 namespace ptc {
 
-/// A condition, an expression that must not be 0, as a person writes it: lt(batch, 65) is "batch <= 64", the greatest or
-/// the sum of several conditions "one or the other", one that is 0 its opposite.
+/// A condition, an expression that must not be 0, as a person writes it: lt(batch, 65) is "batch <= 64", the greatest
+/// or the sum of several conditions "one or the other", one that is 0 its opposite.
 std::string conditionText(Expr condition);
 
 } // namespace ptc

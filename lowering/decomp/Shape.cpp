@@ -148,11 +148,12 @@ Values squeeze(NodeContext &n) {
   if (!axes)
     return {};
   if (!n.hasInput(1) && !n.has("axes"))
-    for (auto [i, dim] : llvm::enumerate(n.dims(x)))
+    for (auto [i, dim] : llvm::enumerate(n.dims(x))) {
       if (dim.isConstant(1))
         axes->push_back(i);
       else if (!dim.isConstant())
         n.shapes.assume(Expr::eq(Expr::eq(dim, n.expr(1)), n.expr(0))); // else the rank were another
+    }
   return {n.squeeze(x, *axes)};
 }
 
@@ -182,8 +183,8 @@ Values transpose(NodeContext &n) {
   return {n.transpose(x, n.integers("perm", reversed))};
 }
 
-/// The attribute `blocksize`, if the tensor has blocks of it: rank 4, dims at `blocked` that are its multiples, or those
-/// of its square where they are channels.
+/// The attribute `blocksize`, if the tensor has blocks of it: rank 4, dims at `blocked` that are its multiples, or
+/// those of its square where they are channels.
 static std::optional<Expr> blockSizeOf(NodeContext &n, Value x, llvm::ArrayRef<int64_t> blocked) {
   int64_t size = n.integer("blocksize", 1);
   if (n.rank(x) != 4)

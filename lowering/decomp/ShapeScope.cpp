@@ -73,8 +73,6 @@ bool ShapeScope::assume(Expr condition) {
   return true;
 }
 
-/// A size of 28 that a guard refuses as it does all below makes 29 the least from here on: divisions that truncate, as the
-/// exporters' arithmetic of sizes does, are those of numbers that are not negative then.
 void ShapeScope::learnLeast(Expr guard) {
   constexpr int64_t mostTried = 1024;
   std::optional<StringRef> name;
@@ -82,16 +80,32 @@ void ShapeScope::learnLeast(Expr guard) {
   guard.walkSymbols([&](StringRef symbol) { isOne &= std::exchange(name, symbol).value_or(symbol) == symbol; });
   if (!name || !isOne)
     return;
-  ExprRange &range = ranges[*name];
+  ExprRange range = this->range(Expr::symbol(context, *name));
   int64_t last = range.max - range.min > mostTried ? range.min + mostTried : range.max;
   for (int64_t least = range.min; least <= last; ++least) {
     std::optional<int64_t> value = guard.evaluate({{*name, least}});
     if (value == 0)
       continue;
-    if (value)
-      range.min = least;
+    if (value && least > range.min)
+      leasts[*name] = least;
     return;
   }
+}
+
+ExprRange ShapeScope::range(Expr e) const {
+  ExprRange found = e.range(ranges);
+  if (!e.usesAny([&](StringRef symbol) { return leasts.contains(symbol); }))
+    return found;
+  SymbolRanges admitted;
+  e.walkSymbols([&](StringRef symbol) {
+    ExprRange &own = admitted[symbol] = ranges.lookup(symbol);
+    if (auto least = leasts.find(symbol); least != leasts.end())
+      own.min = std::max(own.min, least->second);
+  });
+  ExprRange narrowed = e.range(admitted);
+  found.min = std::max(found.min, narrowed.min);
+  found.max = std::min(found.max, narrowed.max);
+  return found;
 }
 
 bool ShapeScope::isAssumed(Expr condition) const {

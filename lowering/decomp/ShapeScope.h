@@ -69,7 +69,8 @@ public:
   Expr simplify(Expr e) const { return e.simplify(ranges); }
   std::optional<bool> equal(Expr a, Expr b) const;
   std::optional<bool> less(Expr a, Expr b) const { return knownLess(a, b, ranges); }
-  ExprRange range(Expr e) const { return e.range(ranges); }
+  /// What `e` can be in a run that the guards admit.
+  ExprRange range(Expr e) const;
   bool isNonNegative(Expr e) const { return range(e).min >= 0; }
   bool isPositive(Expr e) const { return range(e).min > 0; }
 
@@ -116,7 +117,7 @@ private:
   using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
   Symbols withAgreeingHints() const;
   bool isAssumed(Expr condition) const;
-  /// Raises the least value of the guard's only symbol to the first that it admits, if that is near.
+  /// Notes the first value of the guard's only symbol that it admits, if that is near.
   void learnLeast(Expr guard);
   /// Whether there are values of the symbols with which `from` is 1 and `to` is not.
   bool mayStretch(Expr from, Expr to) const;
@@ -128,6 +129,10 @@ private:
   SymbolRanges ranges;
   Symbols symbols; // in order of appearance
   llvm::SmallVector<Expr> guards;
+  /// Symbol -> the least value that the guards admit, where it is above the bound. Signs are told by it (`range`): with
+  /// h >= 29 the truncating division of exporters' (h - 29) / 8 is a plain one. Nothing is simplified by it, since
+  /// sizes that were written before the guard have to look like those written after.
+  llvm::StringMap<int64_t> leasts;
   llvm::SmallVector<std::pair<Expr, Expr>> met;
   llvm::DenseMap<mlir::Attribute, llvm::SmallVector<Expr>> joined; // size -> the sizes that met in it
   llvm::StringMap<Expr> boundInside; // symbol -> the most it can be, over the entry's symbols, or null

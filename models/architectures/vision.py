@@ -123,7 +123,7 @@ def maskformer(kind, size):
             # Masks of random queries cut off at 0, where each layer's rounding decides what the next one looks at: with
             # weights that add little these are the same queries' in all layers.
             for layer in model.model.transformer_module.decoder.layers:
-                torch.nn.init.normal_(layer.cross_attn.out_proj.weight, std=1e-3)
+                torch.nn.init.normal_(layer.cross_attn.out_proj.weight, std=1e-4)
         fields = ["class_queries_logits", "masks_queries_logits"]
         return _Fields(model, ["pixel_values"], fields), (torch.rand(2, 3, size, size),), {"pixel_values": {0: "batch"}}, fields
 
