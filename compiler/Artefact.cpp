@@ -144,6 +144,13 @@ Error Artefact::checkOptions() {
   if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
     return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
                      "--fp=strict or contract");
+  const std::string &autocast = compilation.options.autocast;
+  if (autocast != "none" && autocast != "bf16" && autocast != "f16")
+    return exitError(exitUsage, "unknown type '" + autocast + "' of --autocast", "--autocast=bf16, f16 or none");
+  if (autocast == "none" && !compilation.options.autocastKeep.empty())
+    return exitError(exitUsage,
+                     "--autocast-keep " + compilation.options.autocastKeep.front() + ": there is no --autocast",
+                     "--autocast=bf16 or f16, or leave it out");
   if (compilation.options.debugInfo && (info.runsOnDevice || !llvm::is_contained(info.outputs, "so")))
     return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "--target=cpu");
   if (!compilation.options.taps.empty() && !llvm::is_contained(info.outputs, "so"))

@@ -192,6 +192,7 @@ Error Compilation::import() {
                        .dynamic = *dynamic,
                        .buckets = options.buckets,
                        .taps = options.taps,
+                       .keptNodes = options.autocastKeep,
                        .filesRead = &filesRead,
                        .findsAll = hooks.findsAll};
   for (StringRef alias : options.aliases) {

@@ -9,6 +9,7 @@
 #include "ir/loop/Winograd.h"
 #include "ir/prim/WeightAttrs.h"
 #include "runtime/include/ptc/descriptor.h"
+#include "runtime/include/ptc/narrow.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -129,6 +130,19 @@ Error applyRecipe(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef<char>
 // Collection
 //===----------------------------------------------------------------------===//
 
+/// The tensor type that the model declares.
+static mlir::RankedTensorType sourceTypeOf(loop::WeightOp weight) {
+  auto attribute = weight->getAttrOfType<mlir::TypeAttr>(prim::sourceTypeAttr);
+  return attribute ? dyn_cast<mlir::RankedTensorType>(attribute.getValue()) : mlir::RankedTensorType();
+}
+
+/// Whether floats of 32 bits are stored in 16.
+static bool isNarrowed(loop::WeightOp weight) {
+  mlir::RankedTensorType declared = sourceTypeOf(weight);
+  mlir::Type stored = cast<loop::BufferType>(weight.getType()).getElementType();
+  return declared && declared.getElementType().isF32() && (stored.isF16() || stored.isBF16());
+}
+
 static std::string keyOf(loop::WeightOp weight) {
   std::string key;
   raw_string_ostream os(key);
@@ -138,13 +152,9 @@ static std::string keyOf(loop::WeightOp weight) {
     os << mlir::Attribute(recipe);
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     os << ":winograd" << tile;
+  if (isNarrowed(weight))
+    os << ':' << cast<loop::BufferType>(weight.getType()).getElementType();
   return key;
-}
-
-/// The tensor type that the model declares.
-static mlir::RankedTensorType sourceTypeOf(loop::WeightOp weight) {
-  auto attribute = weight->getAttrOfType<mlir::TypeAttr>(prim::sourceTypeAttr);
-  return attribute ? dyn_cast<mlir::RankedTensorType>(attribute.getValue()) : mlir::RankedTensorType();
 }
 
 /// Elements of less than a byte lie packed in the model's file, the first in the low bits, and one a byte where kernels
@@ -158,6 +168,18 @@ static std::vector<char> unpack(ArrayRef<char> packed, unsigned bits) {
       pending >>= bits;
     }
   return elements;
+}
+
+/// Floats of 32 bits, rounded as set_weight rounds them.
+static std::vector<char> narrow(ArrayRef<char> floats, bool isBfloat) {
+  std::vector<char> narrowed(floats.size() / 2);
+  for (size_t i = 0; i < floats.size() / 4; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, &floats[i * 4], sizeof(bits));
+    uint16_t half = isBfloat ? ptc_rt_bfloat_bits(bits) : ptc_rt_half_bits(bits);
+    std::memcpy(&narrowed[i * 2], &half, sizeof(half));
+  }
+  return narrowed;
 }
 
 /// The gathered planes lie at the start of what they are transformed to.
@@ -187,6 +209,10 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
   mlir::RankedTensorType declared = sourceTypeOf(weight);
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     return [=](MutableArrayRef<char> target) { return fillTransformed(recipe, tile, source, target); };
+  if (isNarrowed(weight))
+    return [=, isBfloat = type.getElementType().isBF16()](MutableArrayRef<char> target) {
+      return fillStored(recipe, elementBytes, narrow(source, isBfloat), target);
+    };
   if (bits == 1 || bits >= 8 || !declared)
     return [=](MutableArrayRef<char> target) { return fillStored(recipe, elementBytes, source, target); };
   return [=, count = declared.getNumElements()](MutableArrayRef<char> target) {
@@ -313,7 +339,8 @@ void StoredWeights::describe(mlir::ModuleOp module) {
     size_t index = indices.lookup(weight);
     if (seen.insert(index).second)
       forms[place].push_back(
-          {layout.offsets[index], blobs[index].bytes, ptc::describe(weight, type.getElementBytes())});
+          {layout.offsets[index], blobs[index].bytes, ptc::describe(weight, type.getElementBytes()),
+           isNarrowed(weight) ? host::dtypeOf(type.getElementType()) : std::optional<host::DType>()});
   });
   StringSet<> names;
   module.walk([&](loop::WeightOp weight) {

@@ -23,8 +23,5 @@ config.substitutions.append(("%root", root))
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%python", os.path.join(root, "build", "venv", "bin", "python")))
 
-# Where these headers are, ptc is built with a runtime for that processor.
-if os.path.exists("/usr/aarch64-linux-gnu/include/stdio.h"):
-    config.available_features.add("aarch64-runtime")
 if ptxas:
     config.available_features.add("ptxas")

@@ -265,15 +265,15 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   return classes;
 }
 
-/// A vector of groups of the rhs, with the rest of its region applied to each byte.
-Value ContractionEmission::convertedBytes(const ContractionTask &task, Value groups) {
+/// A vector of groups of the rhs, with the rest of its region applied to each element.
+Value ContractionEmission::convertedGroups(const ContractionTask &task, Value groups) {
   EmissionPoint at = taskPoint(task);
   at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
   at.vectorDim = f.firstK() - 1;
   auto type = VectorType::get(at.lanes, f.lhsElement);
-  Value bytes = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
-  bytes = e.splat(e.emitRegion(f.op.getRhs(), at, {bytes}), at.lanes);
-  return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), bytes);
+  Value elements = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
+  elements = e.splat(e.emitRegion(f.op.getRhs(), at, {elements}), at.lanes);
+  return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), elements);
 }
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
@@ -301,7 +301,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     }
     bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
     if (isConverted && f.group > 1)
-      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedBytes(task, loaded); };
+      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
     else if (isConverted || bElement != accumulator)
       operands.convertB = [&, panel](Value loaded, int64_t column, ValueRange ks) {
         // The rest of the region, on a vector of elements.
@@ -511,7 +511,7 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
     return success();
   }
   ContractionEmission emission(emitter, form);
-  if (form.group > 1) { // the tile takes bytes and widens them itself
+  if (form.group > 1) { // the tile takes bytes or bf16 and widens them itself
     for (Region *region : {&mine.getLhs(), &mine.getRhs()}) {
       auto yield = cast<loop::YieldOp>(region->front().getTerminator());
       Operation *widening = yield.getValue().getDefiningOp();

@@ -40,7 +40,7 @@ struct ContractionForm {
   int64_t batchDims = 0, mDims = 0, nDims = 0, kDims = 0;
   Expr batch, m, n, k; // products of the extents
   mlir::Type accumulator;
-  /// Above 1: both operands are 8-bit integers, of which an instruction multiplies and adds up so many at once.
+  /// Above 1: both operands are 8-bit integers or bf16, of which an instruction multiplies and adds up so many at once.
   int64_t group = 1;
   mlir::Type lhsElement; // of A in memory
 

@@ -59,7 +59,7 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
-  mlir::Value convertedBytes(const ContractionTask &task, mlir::Value groups);
+  mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
 
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);

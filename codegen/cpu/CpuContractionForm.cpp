@@ -260,7 +260,7 @@ static bool matchLoad(ContractionForm &form) {
   Block &block = form.op.getLhs().front();
   Value value = yieldedValue(block);
   if (form.group > 1)
-    value = value.getDefiningOp<arith::ExtUIOp>().getIn();
+    value = value.getDefiningOp()->getOperand(0); // of what widens it
   if ((form.lhsLoad = plainLoad(value, block, form.lhsElement)))
     return true;
   auto mask = value.getDefiningOp<loop::MaskedOp>();
@@ -470,7 +470,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.accumulator = op.getEpilogue().getArgument(0).getType();
   chooseRhs(form);
   form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
-  form.lhsElement = form.group > 1 ? IntegerType::get(context, 8) : form.accumulator;
+  form.lhsElement = form.group > 1 ? form.rhsPanels.getType() : form.accumulator;
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));

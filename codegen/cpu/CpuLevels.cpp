@@ -11,7 +11,9 @@ using namespace ptc::cpu;
 static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 
 // The psABI's micro-architecture levels. v4 forces 512-bit vectors: LLVM's default prefers 256 where old processors
-// lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them.
+// lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them. Of Arm's
+// extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with
+// Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
      .triple = x86Triple,
@@ -24,7 +26,8 @@ static constexpr CpuLevel levels[] = {
      .hasFma = false,
      .hasGather = false,
      .hasHalfConversions = false,
-     .hasVnni = false,
+     .hasByteDot = false,
+     .hasSignedByteDot = false,
      .hasBf16Dot = false},
     {.name = "x86-64-v3",
      .triple = x86Triple,
@@ -37,7 +40,8 @@ static constexpr CpuLevel levels[] = {
      .hasFma = true,
      .hasGather = false,
      .hasHalfConversions = true,
-     .hasVnni = false,
+     .hasByteDot = false,
+     .hasSignedByteDot = false,
      .hasBf16Dot = false},
     {.name = "x86-64-v4",
      .triple = x86Triple,
@@ -50,7 +54,8 @@ static constexpr CpuLevel levels[] = {
      .hasFma = true,
      .hasGather = true,
      .hasHalfConversions = true,
-     .hasVnni = false,
+     .hasByteDot = false,
+     .hasSignedByteDot = false,
      .hasBf16Dot = false},
     {.name = "x86-64-v4-vnni-bf16",
      .triple = x86Triple,
@@ -63,7 +68,8 @@ static constexpr CpuLevel levels[] = {
      .hasFma = true,
      .hasGather = true,
      .hasHalfConversions = true,
-     .hasVnni = true,
+     .hasByteDot = true,
+     .hasSignedByteDot = false,
      .hasBf16Dot = true},
     {.name = "aarch64",
      .triple = "aarch64-unknown-linux-gnu",
@@ -76,18 +82,64 @@ static constexpr CpuLevel levels[] = {
      .hasFma = true,
      .hasGather = false,
      .hasHalfConversions = true,
-     .hasVnni = false,
+     .hasByteDot = false,
+     .hasSignedByteDot = false,
      .hasBf16Dot = false},
+    {.name = "aarch64-dotprod",
+     .triple = "aarch64-unknown-linux-gnu",
+     .cpu = "generic",
+     .tuneCpu = "neoverse-n1",
+     .features = "+neon,+dotprod",
+     .vectorBits = 128,
+     .vectorRegisters = 32,
+     .maskedElementBits = 0,
+     .hasFma = true,
+     .hasGather = false,
+     .hasHalfConversions = true,
+     .hasByteDot = false,
+     .hasSignedByteDot = true,
+     .hasBf16Dot = false},
+    {.name = "aarch64-i8mm-bf16",
+     .triple = "aarch64-unknown-linux-gnu",
+     .cpu = "generic",
+     .tuneCpu = "neoverse-v1",
+     .features = "+neon,+dotprod,+i8mm,+bf16",
+     .vectorBits = 128,
+     .vectorRegisters = 32,
+     .maskedElementBits = 0,
+     .hasFma = true,
+     .hasGather = false,
+     .hasHalfConversions = true,
+     .hasByteDot = true,
+     .hasSignedByteDot = true,
+     .hasBf16Dot = true},
 };
 
 llvm::ArrayRef<CpuLevel> cpu::getCpuLevels() { return levels; }
 
 llvm::StringRef CpuLevel::byteDotOf(int64_t bits) const {
-  if (!hasVnni)
+  if (!hasByteDot)
     return "";
+  if (triple != x86Triple)
+    return bits == 128 ? "llvm.aarch64.neon.usdot.v4i32.v16i8" : "";
   return bits == 512   ? "llvm.x86.avx512.vpdpbusd.512"
          : bits == 256 ? "llvm.x86.avx512.vpdpbusd.256"
          : bits == 128 ? "llvm.x86.avx512.vpdpbusd.128"
+                       : "";
+}
+
+llvm::StringRef CpuLevel::signedByteDotOf(int64_t bits) const {
+  return hasSignedByteDot && bits == 128 ? "llvm.aarch64.neon.sdot.v4i32.v16i8" : "";
+}
+
+llvm::StringRef CpuLevel::bf16DotOf(int64_t bits) const {
+  if (!hasBf16Dot)
+    return "";
+  if (triple != x86Triple)
+    return bits == 128 ? "llvm.aarch64.neon.bfdot.v4f32.v8bf16" : "";
+  return bits == 512   ? "llvm.x86.avx512bf16.dpbf16ps.512"
+         : bits == 256 ? "llvm.x86.avx512bf16.dpbf16ps.256"
+         : bits == 128 ? "llvm.x86.avx512bf16.dpbf16ps.128"
                        : "";
 }
 

@@ -25,13 +25,16 @@ struct CpuLevel {
   bool hasFma;
   bool hasGather;          // gathers are worth more than scalar loads
   bool hasHalfConversions; // f16 <-> f32 in hardware
-  bool hasVnni;            // u8 x s8 dot products into i32
+  bool hasByteDot;         // u8 x s8 dot products into i32
+  bool hasSignedByteDot;   // s8 x s8 dot products into i32
   bool hasBf16Dot;         // bf16 dot products into f32
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
-  /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 products, four added to each i32;
-  /// s16 x s16 products, pairs added up to i32.
+  /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 (s8 x s8) products, four added to
+  /// each i32; s16 x s16 products, pairs added up to i32; bf16 products, pairs added to each f32.
   llvm::StringRef byteDotOf(int64_t bits) const;
+  llvm::StringRef signedByteDotOf(int64_t bits) const;
+  llvm::StringRef bf16DotOf(int64_t bits) const;
   llvm::StringRef pairProductOf(int64_t bits) const;
   bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }
 };

@@ -9,6 +9,15 @@
 using namespace ptc;
 using namespace ptc::cpu;
 
+/// Whether the kernel has products that processors with an instruction for them add up several at a time.
+static bool hasDots(loop::KernelOp kernel) {
+  return kernel
+      ->walk([](loop::PanelsOp panels) {
+        return panels.getGroup() > 1 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static uint64_t codeBytesOf(llvm::ArrayRef<char> object) {
   auto file = llvm::object::ObjectFile::createObjectFile(
       llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), ""));
@@ -54,13 +63,9 @@ public:
   }
 
   std::optional<llvm::StringRef> findSpecialLevel(loop::KernelOp kernel) const override {
-    bool hasByteDots = kernel
-                           ->walk([](loop::PanelsOp panels) {
-                             return panels.getGroup() > 1 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-                           })
-                           .wasInterrupted();
-    const CpuLevel *level = llvm::find_if(getCpuLevels(), [](const CpuLevel &row) { return row.hasVnni; });
-    return hasByteDots ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
+    const CpuLevel *level =
+        llvm::find_if(getCpuLevels(), [](const CpuLevel &row) { return row.hasByteDot && row.hasBf16Dot; });
+    return hasDots(kernel) ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
   }
 
   void loadDialects(mlir::MLIRContext &context) const override { loadKernelDialects(context); }
@@ -87,6 +92,9 @@ llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp ker
   if (!module)
     return module.takeError();
   object::TargetLevel target = getTargetLevel(level);
+  // Dot products write to their accumulator, where a multiply-add may write to any of its operands: with an epilogue's
+  // constants in registers besides, the allocator copies and spills accumulators in the innermost loop.
+  target.hoistsConstants = !hasDots(kernel);
   if (options.wantsText) {
     code.llvmText = object::printModule(**module);
     // Emission changes the module: the text is made from one of its own.

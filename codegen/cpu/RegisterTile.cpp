@@ -80,16 +80,54 @@ static Value createPairDot(KernelEmitter &e, Value a, Value b, Type type) {
 Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
   OpBuilder &builder = e.builder;
   auto type = cast<VectorType>(c.getType());
-  if (StringRef name = e.level.byteDotOf(type.getNumElements() * 32); !name.empty()) {
-    auto bytes = VectorType::get(type.getNumElements() * 4, builder.getI8Type());
-    Value x = LLVM::BitcastOp::create(builder, e.loc, bytes, a), y = LLVM::BitcastOp::create(builder, e.loc, bytes, b);
-    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{c, x, y})
+  auto bytes = VectorType::get(type.getNumElements() * 4, builder.getI8Type());
+  auto asBytes = [&](Value x) { return LLVM::BitcastOp::create(builder, e.loc, bytes, x).getResult(); };
+  auto dot = [&](StringRef name, Value sum, Value x, Value y) {
+    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{sum, x, y})
         .getResult(0);
+  };
+  if (StringRef name = e.level.byteDotOf(type.getNumElements() * 32); !name.empty())
+    return dot(name, c, asBytes(a), asBytes(b));
+  if (StringRef name = e.level.signedByteDotOf(type.getNumElements() * 32); !name.empty()) {
+    // a = (a - 128) + 2 * 64: the sums of b are the same for all rows.
+    auto splat = [&](VectorType type, APInt value) {
+      return e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(type, value)));
+    };
+    Value moved = arith::XOrIOp::create(builder, e.loc, asBytes(a), splat(bytes, APInt(8, 128)));
+    Value half = dot(name, splat(type, APInt(32, 0)), splat(bytes, APInt(8, 64)), asBytes(b));
+    Value rest = arith::AddIOp::create(builder, e.loc, half, half);
+    return arith::AddIOp::create(builder, e.loc, dot(name, c, moved, asBytes(b)), rest);
   }
   auto [aEven, aOdd] = splitBytes(e, a, /*isSigned=*/false);
   auto [bEven, bOdd] = splitBytes(e, b, /*isSigned=*/true);
   c = arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aEven, bEven, type));
   return arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aOdd, bOdd, type));
+}
+
+Value cpu::createBf16Dot(KernelEmitter &e, Value a, Value b, Value c) {
+  OpBuilder &builder = e.builder;
+  auto type = cast<VectorType>(c.getType());
+  if (StringRef name = e.level.bf16DotOf(type.getNumElements() * 32); !name.empty()) {
+    auto pairs = VectorType::get(type.getNumElements() * 2, builder.getBF16Type());
+    Value x = LLVM::BitcastOp::create(builder, e.loc, pairs, a), y = LLVM::BitcastOp::create(builder, e.loc, pairs, b);
+    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{c, x, y})
+        .getResult(0);
+  }
+  // A bf16 is the upper half of an f32.
+  auto bits = VectorType::get(type.getShape(), builder.getI32Type());
+  auto splat = [&](uint32_t value) {
+    return e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(bits, APInt(32, value))));
+  };
+  for (bool isHigh : {false, true}) {
+    auto half = [&](Value pair) -> Value {
+      Value x = LLVM::BitcastOp::create(builder, e.loc, bits, pair);
+      x = isHigh ? arith::AndIOp::create(builder, e.loc, x, splat(0xffff0000)).getResult()
+                 : arith::ShLIOp::create(builder, e.loc, x, splat(16)).getResult();
+      return LLVM::BitcastOp::create(builder, e.loc, type, x);
+    };
+    c = createMultiplyAdd(e, half(a), half(b), c);
+  }
+  return c;
 }
 
 void cpu::createPrefetch(KernelEmitter &emitter, Value address) {
@@ -273,7 +311,10 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
     Value a = loadA(rows[r], index);
     for (int64_t c = 0; c < width; ++c) {
       Value part = vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a, &sum = next[r * width + c];
-      sum = operands.group > 1 ? createByteDot(emitter, part, b[c], sum) : createMultiplyAdd(emitter, part, b[c], sum);
+      auto createDot = operands.group == 1                    ? createMultiplyAdd
+                       : isa<FloatType>(operands.accumulator) ? createBf16Dot
+                                                              : createByteDot;
+      sum = createDot(emitter, part, b[c], sum);
     }
   }
   return next;

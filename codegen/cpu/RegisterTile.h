@@ -56,10 +56,10 @@ struct TileLoop {
 
 struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
-  mlir::Type aElement;    // of A in memory: the accumulator's type, or i8 if there are groups
+  mlir::Type aElement;    // of A in memory: the accumulator's type, or i8 or bf16 if there are groups
   mlir::Type bElement;    // of B in memory
-  /// Above 1: a step multiplies and adds up so many neighbours in k, unsigned bytes of A by signed bytes of B; an
-  /// element of B is a group, as one integer.
+  /// Above 1: a step multiplies and adds up so many neighbours in k, four unsigned bytes of A by signed bytes of B or
+  /// two bf16; an element of B is a group, of the accumulator's size and loaded as that.
   int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
@@ -79,6 +79,9 @@ llvm::SmallVector<mlir::Value> emitRegisterTile(KernelEmitter &emitter, TileShap
 
 /// c + the products of the unsigned bytes of `a` and the signed ones of `b`, four for each 32-bit lane.
 mlir::Value createByteDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// c + the products of the bf16 of `a` and `b`, two for each 32-bit lane, which are given as f32. Where the processor
+/// has an instruction for it, denormal numbers count as 0.
+mlir::Value createBf16Dot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// a * b + c on vectors of floats or integers.
 mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.

@@ -291,7 +291,11 @@ public:
     auto stored = [&](const Weight &weight) {
       Constant *forms = list(weight.forms, "stored_forms", [&](const StoredForm &form) {
         Constant *how = form.recipe ? c.global(recipe(*form.recipe), "recipe") : c.null();
-        return c.record({c.i64(form.offset), c.i64(form.bytes), how}, sizeof(ptc_rt_stored_form));
+        int64_t narrows = !form.narrow                       ? PTC_RT_NARROWS_NOT
+                          : form.narrow->name() == "float16" ? PTC_RT_NARROWS_TO_F16
+                                                             : PTC_RT_NARROWS_TO_BF16;
+        return c.record({c.i64(form.offset), c.i64(form.bytes), how, c.i32(narrows), c.i32(0)},
+                        sizeof(ptc_rt_stored_form));
       });
       return c.record({forms, c.i32(weight.forms.size()), c.i32(0)}, sizeof(ptc_rt_weight));
     };

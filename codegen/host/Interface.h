@@ -90,6 +90,7 @@ struct Recipe {
 struct StoredForm {
   uint64_t offset = 0, bytes = 0;
   std::optional<Recipe> recipe; // none: the dense tensor itself
+  std::optional<DType> narrow;  // what the tensor's floats are rounded to; none: they are stored as they are
 };
 
 /// A weight that set_weight can replace.

@@ -124,12 +124,15 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   builder.buildPerModuleDefaultPipeline(level_).run(module, modules);
 }
 
-/// What TargetMachine::addPassesToEmitFile does, with a look at the machine code before it is printed. True on failure.
-static bool addCountedEmission(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &stream,
-                               CodeGenFileType type, CodeFacts &facts) {
+/// What TargetMachine::addPassesToEmitFile does, but for hoisting, and with a look at the machine code before it is
+/// printed. True on failure.
+static bool addEmission(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &stream,
+                        CodeGenFileType type, CodeFacts *facts, bool hoistsConstants) {
   auto &generator = static_cast<CodeGenTargetMachineImpl &>(machine); // the one class of machines that generate code
   TargetPassConfig *config = generator.createPassConfig(passes);
   config->setDisableVerify(true);
+  if (!hoistsConstants)
+    config->disablePass(&EarlyMachineLICMID);
   auto *functions = new MachineModuleInfoWrapperPass(&machine);
   passes.add(config);
   passes.add(functions);
@@ -137,22 +140,23 @@ static bool addCountedEmission(TargetMachine &machine, legacy::PassManager &pass
     return true;
   config->addMachinePasses();
   config->setInitialized();
-  passes.add(createCountRegistersPass(facts));
+  if (facts)
+    passes.add(createCountRegistersPass(*facts));
   if (generator.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext()))
     return true;
   passes.add(createFreeMachineFunctionPass());
   return false;
 }
 
-Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine, EmissionKind kind, CodeFacts *facts) {
+Expected<SmallVector<char, 0>> emitModule(Module &module, TargetMachine &machine, EmissionKind kind, CodeFacts *facts,
+                                          bool hoistsConstants) {
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
   CodeGenFileType type = kind == EmissionKind::Object ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
   if (facts)
     countLoops(module, *facts);
-  if (facts ? addCountedEmission(machine, passes, stream, type, *facts)
-            : machine.addPassesToEmitFile(passes, stream, nullptr, type))
+  if (addEmission(machine, passes, stream, type, facts, hoistsConstants))
     return createStringError(inconvertibleErrorCode(), "cannot emit code for " + machine.getTargetTriple().str());
   passes.run(module);
   return bytes;
@@ -172,7 +176,7 @@ Expected<SmallVector<char, 0>> emitOptimized(Module &module, const TargetLevel &
   Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level, optLevel);
   if (!machine)
     return machine.takeError();
-  return emitModule(module, **machine, kind, facts);
+  return emitModule(module, **machine, kind, facts, level.hoistsConstants);
 }
 
 std::string printModule(const Module &module) {

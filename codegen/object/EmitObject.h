@@ -24,6 +24,9 @@ struct TargetLevel {
   std::string tuneCpu = "generic";
   std::string features;      // "+avx512vnni,-prefer-256-bit"
   unsigned vectorBits = 128; // vectors that LLVM's own vectorisers may use; 0: they do not run
+  /// Whether LLVM's code generator moves constants in front of loops, for the outermost of which it fills registers
+  /// that inner ones need.
+  bool hoistsConstants = true;
 };
 
 /// Position independent code of the level, compiled without calls of a math library. optLevel: how much the code
@@ -43,7 +46,7 @@ enum class EmissionKind { Object, Assembly };
 /// Machine code of a prepared (and optimised) module. The module is changed. `facts`, if any, gets what it is like.
 llvm::Expected<llvm::SmallVector<char, 0>> emitModule(llvm::Module &module, llvm::TargetMachine &machine,
                                                       EmissionKind kind = EmissionKind::Object,
-                                                      CodeFacts *facts = nullptr);
+                                                      CodeFacts *facts = nullptr, bool hoistsConstants = true);
 
 /// prepareModule, optimizeModule and emitModule with a machine of the level; for the optLevel 0 nothing is optimised.
 llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const TargetLevel &level,

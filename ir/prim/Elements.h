@@ -14,6 +14,9 @@ inline bool isComplex(mlir::Type elementType) { return elementType.isSignlessInt
 /// a sum takes it.
 inline constexpr llvm::StringLiteral roundedAttr = "prim.rounded";
 
+/// On a product in f32: --autocast leaves its operands as they are.
+inline constexpr llvm::StringLiteral keepsTypeAttr = "prim.keeps_type";
+
 /// On functions: a list of names. Of a map NAME of the source model, the keys are the argument or result NAME.keys and
 /// the values NAME.values.
 inline constexpr llvm::StringLiteral mapsAttr = "prim.maps";

@@ -3,6 +3,7 @@
 #include "ir/expr/ExprStorage.h"
 #include "ir/prim/Elements.h"
 #include "ir/prim/Prim.h"
+#include "ir/prim/WeightAttrs.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -60,6 +61,14 @@ void PrimDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) con
     return;
   }
   (void)generatedAttributePrinter(attr, printer);
+}
+
+bool prim::isNarrowedWeight(Operation *op) {
+  auto convert = dyn_cast_if_present<ConvertOp>(op);
+  if (!convert || !convert.getX().getDefiningOp<WeightOp>() || !getElementType(convert.getX()).isF32())
+    return false;
+  Type to = getElementType(convert.getY());
+  return to.isF16() || to.isBF16();
 }
 
 unsigned prim::countReaders(Value value) {

@@ -7,6 +7,7 @@
 #ifndef PTC_IR_PRIM_WEIGHTATTRS_H
 #define PTC_IR_PRIM_WEIGHTATTRS_H
 
+#include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace ptc::prim {
@@ -15,6 +16,9 @@ namespace ptc::prim {
 inline constexpr llvm::StringLiteral sourceTypeAttr = "source";
 /// On a function or program: names of weights whose values went into constants.
 inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
+
+/// Whether the op rounds a weight of f32 to a narrower float: a stored form of the weight, which is never computed.
+bool isNarrowedWeight(mlir::Operation *op);
 
 } // namespace ptc::prim
 

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/onnx/GraphImporter.h"
+#include "ir/prim/Elements.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/onnx/CheckGraph.h"
 #include "lowering/onnx/FunctionBody.h"
@@ -66,8 +67,10 @@ Value GraphImporter::valueOf(NameScope::Entry &slot) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, decomp::ShapeScope &shapes, const ModelFile &file,
                              const ImportOptions &options)
-    : taps(options.taps), customOps(options.customOps), builder(builder), shapes(shapes), file(file), options(options),
-      opsets(file.proto().opset_import()), functions(file.proto()), entry(builder.getInsertionBlock()) {}
+    : taps("--tap", "taps every one", options.taps),
+      keeps("--autocast-keep", "is what --autocast=none does", options.keptNodes), customOps(options.customOps),
+      builder(builder), shapes(shapes), file(file), options(options), opsets(file.proto().opset_import()),
+      functions(file.proto()), entry(builder.getInsertionBlock()) {}
 
 template <typename Range> static std::vector<const NodeProto *> pointersTo(const Range &nodes) {
   std::vector<const NodeProto *> pointers;
@@ -218,6 +221,8 @@ void GraphImporter::fail(const NodeProto &node, const Frame &frame) {
 }
 
 GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Frame &frame, const Nodes *rest) {
+  Block *block = builder.getInsertionBlock();
+  Operation *before = block->empty() ? nullptr : &block->back();
   Location loc = nodeLocation(builder.getContext(), node, frame.path);
   SmallVector<Value> inputs;
   for (const std::string &name : node.input()) {
@@ -246,7 +251,25 @@ GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Fr
     fail(node, frame);
   else if (outcome == Outcome::Complete && !taps.empty() && schemaDepth == 0)
     tapOutputs(node, frame, loc, isCall);
+  if (outcome == Outcome::Complete && !keeps.empty() && schemaDepth == 0)
+    keepTypes(node, loc, before);
   return outcome;
+}
+
+/// Marks the products among the node's ops, which are those behind `before`, as far as --autocast-keep asks for them.
+void GraphImporter::keepTypes(const NodeProto &node, Location loc, Operation *before) {
+  std::optional<NodeLocation> place = describeLocation(loc);
+  bool isKept = false;
+  for (const std::string &output : node.output())
+    isKept |= !output.empty() && keeps.find(place ? place->node : "", output) != NodeSelection::Kind::None;
+  if (!isKept)
+    return;
+  Block *block = builder.getInsertionBlock();
+  for (Operation &op : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
+    op.walk([&](Operation *product) {
+      if (isa<prim::MatmulOp, prim::ConvolutionOp>(product))
+        product->setAttr(prim::keepsTypeAttr, builder.getUnitAttr());
+    });
 }
 
 /// Taps of the node's outputs, as far as --tap asks for them. Those of a call have been met by a pattern inside.
@@ -256,13 +279,12 @@ void GraphImporter::tapOutputs(const NodeProto &node, const Frame &frame, Locati
     NameScope::Entry *slot = output.empty() ? nullptr : frame.scope.find(output);
     if (!slot || !slot->value || decomp::isMap(slot->value.getType()))
       continue;
-    TapSelection::Kind kind = taps.find(place ? place->node : "", output);
-    bool isPattern = kind == TapSelection::Kind::Pattern;
-    if (kind == TapSelection::Kind::None || (isPattern && isCall))
+    NodeSelection::Kind kind = taps.find(place ? place->node : "", output);
+    bool isPattern = kind == NodeSelection::Kind::Pattern;
+    if (kind == NodeSelection::Kind::None || (isPattern && isCall))
       continue;
-    prim::TapOp::create(builder, loc, slot->value, builder.getStringAttr(output),
-                        builder.getI64IntegerAttr(taps.nextNumber()), isPattern ? builder.getUnitAttr() : UnitAttr(),
-                        StringAttr());
+    prim::TapOp::create(builder, loc, slot->value, builder.getStringAttr(output), builder.getI64IntegerAttr(tapCount++),
+                        isPattern ? builder.getUnitAttr() : UnitAttr(), StringAttr());
   }
 }
 

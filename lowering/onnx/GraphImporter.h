@@ -6,8 +6,8 @@
 #include "lowering/onnx/CustomOps.h"
 #include "lowering/onnx/ImportOnnx.h"
 #include "lowering/onnx/ModelFile.h"
+#include "lowering/onnx/NodeSelection.h"
 #include "lowering/onnx/Opsets.h"
-#include "lowering/onnx/TapSelection.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ptc::onnx_import {
@@ -44,7 +44,7 @@ public:
   bool importGraph(const onnx::GraphProto &graph, NameScope &scope);
   /// The values of the graph's outputs; nothing if one failed.
   std::optional<decomp::Values> outputsOf(const onnx::GraphProto &graph, NameScope &scope);
-  TapSelection taps;
+  NodeSelection taps, keeps;
   CustomOps customOps;
 
 private:
@@ -82,6 +82,7 @@ private:
   bool haveNoMap(llvm::ArrayRef<mlir::Value> values);
   mlir::Value valueOf(NameScope::Entry &entry);
   void fail(const onnx::NodeProto &node, const Frame &frame);
+  void keepTypes(const onnx::NodeProto &node, mlir::Location loc, mlir::Operation *before);
   void tapOutputs(const onnx::NodeProto &node, const Frame &frame, mlir::Location loc, bool isCall);
 
   mlir::OpBuilder &builder;
@@ -92,6 +93,7 @@ private:
   LocalFunctions functions;
   mlir::Block *entry; // weights and constants of all graphs stand at its beginning
   unsigned nodeCount = 0;
+  int64_t tapCount = 0;
   uint64_t streamCount = 0; // of random numbers
   unsigned schemaDepth = 0; // of operators that their schemas' bodies define: the nodes inside are not the user's
 };

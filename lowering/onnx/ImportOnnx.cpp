@@ -87,7 +87,8 @@ public:
       return nullptr;
     GraphImporter importer(builder, shapes, file, options);
     bool isComplete = importer.importGraph(graph, scope);
-    isComplete = isComplete && importer.taps.reportUnmatched(loc) && importer.customOps.reportUnused(loc);
+    isComplete = isComplete && importer.taps.reportUnmatched(loc) && importer.keeps.reportUnmatched(loc) &&
+                 importer.customOps.reportUnused(loc);
     std::optional<decomp::Values> outputs = importer.outputsOf(graph, scope);
     if (!isComplete || !outputs)
       return nullptr;
@@ -368,6 +369,7 @@ bool hasNoChanges(MLIRContext &context, const ImportOptions &options) {
                      : !options.shapes.empty()              ? "--shape " + options.shapes.front()
                      : !options.aliases.empty()             ? "--alias " + options.aliases.front().first
                      : !options.taps.empty()                ? "--tap " + options.taps.front()
+                     : !options.keptNodes.empty()           ? "--autocast-keep " + options.keptNodes.front()
                      : !options.customOps.empty()           ? "--custom-op " + options.customOps.front().name()
                      : !options.buckets.empty()             ? "--bucket " + options.buckets.front()
                      : options.dynamic != DynamicDims::Auto ? "--dynamic"

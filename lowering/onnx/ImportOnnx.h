@@ -42,6 +42,8 @@ struct ImportOptions {
   std::vector<std::pair<std::string, std::string>> constants;
   /// Values to show to an observer: names of nodes or values, patterns (`layer1/*`), `all`.
   std::vector<std::string> taps;
+  /// Nodes whose products keep their element type under --autocast: names and patterns as for taps.
+  std::vector<std::string> keptNodes;
   /// Operators of the user's own, which go before those of the same name that ptc has.
   std::vector<CustomOp> customOps;
   std::string entryName = "main";

@@ -1,6 +1,11 @@
 //===- Passes.td - passes from prim to prim -------------------------------===//
 include "mlir/Pass/PassBase.td"
 
+def Autocast : Pass<"ptc-autocast", "::mlir::func::FuncOp"> {
+  let summary = "operands of products in f32 are rounded to a narrower float";
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">];
+}
+
 def DropDeadTaps : Pass<"ptc-drop-dead-taps", "::mlir::func::FuncOp"> {
   let summary = "optional taps of values that nothing else computes lose their operand";
 }

@@ -26,6 +26,7 @@
 //   select(r, 0, p) v                 select(r, 0, p v)
 //
 //===----------------------------------------------------------------------===//
+#include "ir/prim/Elements.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
 
@@ -364,6 +365,8 @@ void AttentionMatch::rewrite() {
   auto unit = [&](bool isSet) { return isSet ? b.getUnitAttr() : UnitAttr(); };
   Value result = AttentionOp::create(b, loc, getTensorType(dims, getElementType(v)), q, k, v, masks,
                                      b.getF64FloatAttr(found.scale), masked, unit(isCausal), unit(zeroesNan));
+  if (last->hasAttr(keepsTypeAttr) || found.product->hasAttr(keepsTypeAttr))
+    result.getDefiningOp()->setAttr(keepsTypeAttr, b.getUnitAttr());
   if (result.getType() != last.getResult().getType())
     result = ReshapeOp::create(b, loc, last.getResult().getType(), result);
   if (zeroedRows) {

@@ -176,6 +176,24 @@ bool FunctionLowering::isAffineView(Value view, Value base, ArrayRef<Operation *
   return !hasDivision(position.simplify(body.ranges));
 }
 
+Value FunctionLowering::prepareNarrow(Value value, Location loc) {
+  auto widening = value.getDefiningOp<prim::ConvertOp>();
+  if (!widening)
+    return value;
+  Value narrow = widening.getX();
+  Type from = prim::getElementType(narrow), to = prim::getElementType(value);
+  if (!isa<FloatType>(from) || !isa<FloatType>(to) || from.getIntOrFloatBitWidth() != 16 || !to.isF32())
+    return value;
+  Value base = narrow;
+  while (isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp>(base.getDefiningOp()))
+    base = base.getDefiningOp()->getOperand(0);
+  bool isRounded = base.getDefiningOp<prim::ConvertOp>() && !prim::isNarrowedWeight(base.getDefiningOp());
+  const Tensor &tensor = get(narrow);
+  if (isRounded || tensor.operations > 0 || tensor.reads > 1)
+    realizeBelowViews(narrow, loc);
+  return narrow;
+}
+
 void FunctionLowering::realizeBelowViews(Value value, Location loc) {
   SmallVector<Operation *> views;
   Value base = value;
@@ -200,6 +218,10 @@ FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder, bo
 }
 
 LogicalResult FunctionLowering::lowerOp(Operation *op) {
+  if (prim::isNarrowedWeight(op)) {
+    lowerConstant(op);
+    return success();
+  }
   if (isa<prim::PointwiseOpInterface>(op)) {
     lowerPointwise(op);
     return success();

@@ -104,6 +104,10 @@ public:
   void store(const Tensor &tensor, mlir::Value buffer,
              llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at, mlir::Location loc);
 
+  /// The 16-bit float that `value`, of f32, widens, in memory unless that costs nothing to compute: what templates
+  /// read. Other values as they are.
+  mlir::Value prepareNarrow(mlir::Value value, mlir::Location loc);
+
   mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   mlir::Value createRowMajorBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   /// A row-major view of `dims` from element `offset` of `whole` on.

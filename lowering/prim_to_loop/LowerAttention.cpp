@@ -51,7 +51,9 @@ static prim::TransposeOp getOnlyTranspose(prim::AttentionOp op) {
 
 void FunctionLowering::lowerAttention(prim::AttentionOp op) {
   Location loc = op.getLoc();
-  for (Value operand : {op.getQ(), op.getK(), op.getV()})
+  Value narrowQ = prepareNarrow(op.getQ(), loc), narrowK = prepareNarrow(op.getK(), loc),
+        narrowV = prepareNarrow(op.getV(), loc);
+  for (Value operand : {narrowQ, narrowK, narrowV})
     if (Tensor &tensor = get(operand); tensor.operations > 0 || tensor.reads > 1)
       realizeBelowViews(operand, loc);
   for (Value mask : op.getMasks())
@@ -89,9 +91,9 @@ void FunctionLowering::lowerAttention(prim::AttentionOp op) {
     Body body = beginBody(region, domain, loc);
     YieldOp::create(b, loc, widen(body, get(operand).element(body, {indexOf(row, column), {}})));
   };
-  emitOperand(node.getQ(), op.getQ(), i, d);
-  emitOperand(node.getK(), op.getK(), j, d);
-  emitOperand(node.getV(), op.getV(), j, e);
+  emitOperand(node.getQ(), narrowQ, i, d);
+  emitOperand(node.getK(), narrowK, j, d);
+  emitOperand(node.getV(), narrowV, j, e);
   Type f32 = b.getF32Type();
   Body score = beginBody(node.getScore(), domain, loc, {f32});
   YieldOp::create(b, loc, emitScore(*this, op, score, node.getScore().getArgument(0), indexOf(i, j)));

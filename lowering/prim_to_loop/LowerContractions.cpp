@@ -32,8 +32,9 @@ bool isOfWeight(Value value) {
 }
 
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
-/// stored is the 8 bits; a border of constants around them stays a condition.
-void prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
+/// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
+/// which are returned: regions widen what they yield.
+Value prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
   if (auto convert = value.getDefiningOp<prim::ConvertOp>(); convert && isEightBits(convert.getX())) {
     auto pad = convert.getX().getDefiningOp<prim::PadOp>();
     if (pad && (pad.getKind() != prim::PadKind::Constant || !lowering.get(pad.getValue()).isScalarConstant))
@@ -44,9 +45,11 @@ void prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
     if (pad)
       lowering.lowerView(pad);
     lowering.lowerPointwise(convert);
-    return;
+    return value;
   }
+  value = lowering.prepareNarrow(value, loc);
   lowering.realizeUnlessCheap(lowering.get(value), loc);
+  return value;
 }
 
 /// The type an accumulator has: narrow floats add up in f32.
@@ -98,8 +101,7 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
 // Batch dims of the lhs become m dims where the rhs has none: one large product.
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
-  prepareOperand(lowering, op.getLhs(), loc);
-  prepareOperand(lowering, op.getRhs(), loc);
+  Value a = prepareOperand(lowering, op.getLhs(), loc), b = prepareOperand(lowering, op.getRhs(), loc);
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
   Contraction c;
@@ -111,7 +113,7 @@ void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   c.elementType = prim::getElementType(op.getResult());
   unsigned rows = lead + 1; // batch and m dims together
   Expr n = Expr::dim(op.getContext(), rows), k = Expr::dim(op.getContext(), rows + 1);
-  ElementFn lhs = lowering.get(op.getLhs()).element, rhs = lowering.get(op.getRhs()).element;
+  ElementFn lhs = lowering.get(a).element, rhs = lowering.get(b).element;
   c.lhs = [&](Body &body) {
     Exprs at = lowering.dims(0, rows);
     at.push_back(k);
@@ -181,10 +183,9 @@ WindowPosition getWindowPosition(prim::ConvolutionOp op, ArrayRef<Expr> outputAt
 }
 
 // Domain [n, channels, out... | window...]: vectorizes over channels or columns.
-void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op) {
+void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Tensor &x, const Tensor &w) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
-  Tensor &x = lowering.get(op.getX()), &w = lowering.get(op.getW());
   Exprs result = prim::getDims(op.getResult()), weights = prim::getDims(op.getW());
   unsigned spatial = result.size() - 2, kept = result.size();
   Exprs domain(result);
@@ -218,14 +219,14 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op) {
 
 void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
-  prepareOperand(lowering, op.getX(), loc);
-  prepareOperand(lowering, op.getW(), loc);
+  const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc));
+  const Tensor weight = lowering.get(prepareOperand(lowering, op.getW(), loc));
   MLIRContext *context = op.getContext();
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
   int64_t groups = op.getGroups();
   Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
   if (groups > 1 && channelsPerGroup.isConstant(1))
-    return lowerDepthwise(lowering, op);
+    return lowerDepthwise(lowering, op, input, weight);
 
   unsigned spatial = result.size() - 2;
   Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
@@ -246,7 +247,6 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Expr out = Expr::dim(context, next + 1 + spatial);
   Exprs windowAt = lowering.dims(next + 2 + spatial, spatial);
   Expr channel = Expr::dim(context, next + 2 + 2 * spatial);
-  const Tensor input = lowering.get(op.getX()), weight = lowering.get(op.getW());
   c.lhs = [&](Body &body) {
     Exprs extents(x.begin() + 2, x.end());
     WindowPosition position = getWindowPosition(op, outputAt, windowAt, extents, body.ranges);

@@ -54,6 +54,16 @@ static TypedAttr getSplat(ElementsAttr elements, Type scalarType) {
   return dyn_cast<FloatAttr>(value);
 }
 
+/// The weight that the op is, or is a narrower form of.
+static prim::WeightOp weightOf(Operation *op) {
+  return prim::isNarrowedWeight(op) ? op->getOperand(0).getDefiningOp<prim::WeightOp>() : dyn_cast<prim::WeightOp>(op);
+}
+
+/// Whether a weight is read in another stored form alone.
+static bool isNarrowedAlone(prim::WeightOp weight) {
+  return !weight->use_empty() && llvm::all_of(weight->getUsers(), prim::isNarrowedWeight);
+}
+
 void FunctionLowering::lowerConstant(Operation *op) {
   Value result = op->getResult(0);
   Type elementType = prim::getElementType(result);
@@ -92,12 +102,14 @@ void FunctionLowering::lowerConstant(Operation *op) {
       return set(result, tensor);
     }
   }
+  if (auto weight = dyn_cast<prim::WeightOp>(op); weight && isNarrowedAlone(weight))
+    return set(result, tensor);
   // Weights and constants with several values are buffers of their own, row-major.
   auto type = BufferType::get(context, tensor.dims, scalarType, LayoutAttr::getRowMajor(context, tensor.dims.size()));
   Value buffer;
-  if (auto weight = dyn_cast<prim::WeightOp>(op)) {
+  if (auto weight = weightOf(op)) {
     auto stored = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
-    stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(result.getType()));
+    stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(weight.getResult().getType()));
     buffer = stored;
   } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());

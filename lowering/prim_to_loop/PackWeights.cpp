@@ -3,7 +3,7 @@
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
 // unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns:
 // every register tile of each of its levels reads them front to back; of 8-bit integers four
-// neighbours in k lie side by side, [n/16][k/4][16][4]. Panels do not
+// neighbours in k lie side by side, [n/16][k/4][16][4], of bf16 two. Panels do not
 // pay below six columns: vectors then run along k, or along another dim, and the
 // weight is one more operand.
 //
@@ -174,16 +174,21 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr 
 }
 
 /// Terms that are stored side by side: processors add up the products of four bytes in one instruction, unsigned ones
-/// of the lhs by signed ones of the rhs.
+/// of the lhs by signed ones of the rhs, and of two bf16.
 int64_t getGroup(ContractionOp node) {
-  constexpr int64_t bytes = 4;
-  auto isWidened = [](Region &region, auto widening) {
+  auto isWidened = [](Region &region, auto widening, auto fits) {
     auto op = cast<YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<decltype(widening)>();
-    return op && op.getIn().getType().isInteger(8) && op.getType().isInteger(32);
+    return op && fits(op.getIn().getType()) && op.getType().getIntOrFloatBitWidth() == 32;
   };
-  bool isGrouped = node.getK() && isWidened(node.getLhs(), arith::ExtUIOp()) &&
-                   isWidened(node.getRhs(), arith::ExtSIOp()) && getDomain(node).back().getValue() % bytes == 0;
-  return isGrouped ? bytes : 1;
+  auto isByte = [](Type type) { return type.isInteger(8); };
+  auto isBf16 = [](Type type) { return type.isBF16(); };
+  Region &lhs = node.getLhs(), &rhs = node.getRhs();
+  int64_t group = 1;
+  if (isWidened(lhs, arith::ExtUIOp(), isByte) && isWidened(rhs, arith::ExtSIOp(), isByte))
+    group = 4;
+  else if (isWidened(lhs, arith::ExtFOp(), isBf16) && isWidened(rhs, arith::ExtFOp(), isBf16))
+    group = 2;
+  return node.getK() && getDomain(node).back().getValue() % group == 0 ? group : 1;
 }
 
 /// `winograd`: the tile with which the node is computed, or 0.

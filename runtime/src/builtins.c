@@ -5,6 +5,8 @@
  * The narrowing of a double goes through a float rounded to odd: its last bit records that something was lost, so that
  * the second rounding sees the truth.
  */
+#include "ptc/narrow.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -30,28 +32,6 @@ static __bf16 bfloat_of(uint16_t bits) {
   __bf16 value;
   memcpy(&value, &bits, sizeof(value));
   return value;
-}
-
-static uint16_t half_bits(uint32_t bits) {
-  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000)
-    return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
-  if (magnitude >= 0x477ff000) /* 65520 and above round to infinity */
-    return (uint16_t)(sign | 0x7c00);
-  if (magnitude < 0x33000001) /* up to half of the smallest denormal */
-    return (uint16_t)sign;
-  uint32_t exponent = magnitude >> 23, mantissa = (magnitude & 0x7fffff) | 0x800000;
-  uint32_t shift = exponent < 113 ? 126 - exponent : 13; /* bits dropped from the mantissa */
-  uint32_t kept = mantissa >> shift, lost = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);
-  kept += lost > half || (lost == half && (kept & 1));
-  /* A carry moves into the exponent, which is what rounding up to the next binade means. */
-  return (uint16_t)(sign | (exponent < 113 ? kept : kept + ((exponent - 113) << 10)));
-}
-
-static uint16_t bfloat_bits(uint32_t bits) {
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return (uint16_t)(bits >> 16 | 0x40);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static uint32_t round_to_odd(double value) {
@@ -80,10 +60,10 @@ float __extendhfsf2(_Float16 value) {
 
 double __extendhfdf2(_Float16 value) { return __extendhfsf2(value); }
 
-_Float16 __truncsfhf2(float value) { return half_of(half_bits(bits_of(value))); }
+_Float16 __truncsfhf2(float value) { return half_of(ptc_rt_half_bits(bits_of(value))); }
 
-_Float16 __truncdfhf2(double value) { return half_of(half_bits(round_to_odd(value))); }
+_Float16 __truncdfhf2(double value) { return half_of(ptc_rt_half_bits(round_to_odd(value))); }
 
-__bf16 __truncsfbf2(float value) { return bfloat_of(bfloat_bits(bits_of(value))); }
+__bf16 __truncsfbf2(float value) { return bfloat_of(ptc_rt_bfloat_bits(bits_of(value))); }
 
-__bf16 __truncdfbf2(double value) { return bfloat_of(bfloat_bits(round_to_odd(value))); }
+__bf16 __truncdfbf2(double value) { return bfloat_of(ptc_rt_bfloat_bits(round_to_odd(value))); }

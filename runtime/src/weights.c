@@ -6,6 +6,7 @@
  * that is this model's own.
  */
 #define _GNU_SOURCE
+#include "ptc/narrow.h"
 #include "runtime.h"
 
 #include <fcntl.h>
@@ -149,14 +150,32 @@ void ptc_rt_weights_close(ptc_model *model) {
 
 /* ---- replacing a weight ---- */
 
-static void follow(const ptc_rt_recipe *recipe, const char *tensor, char *stored) {
+static void narrow(uint32_t narrows, const char *tensor, char *stored) {
+  uint32_t bits;
+  memcpy(&bits, tensor, sizeof(bits));
+  uint16_t rounded = narrows == PTC_RT_NARROWS_TO_F16 ? ptc_rt_half_bits(bits) : ptc_rt_bfloat_bits(bits);
+  memcpy(stored, &rounded, sizeof(rounded));
+}
+
+static void store_dense(const ptc_rt_stored_form *form, const char *tensor, char *stored) {
+  if (!form->narrows) {
+    memcpy(stored, tensor, form->bytes);
+    return;
+  }
+  for (uint64_t at = 0; at < form->bytes; at += sizeof(uint16_t))
+    narrow(form->narrows, tensor + 2 * at, stored + at);
+}
+
+static void follow(const ptc_rt_stored_form *form, const char *tensor, char *stored) {
+  const ptc_rt_recipe *recipe = form->recipe;
   int64_t index[PTC_RT_RECIPE_DIMS] = {0}, position = recipe->offset, count = 1;
   size_t width = recipe->element_bytes;
   for (uint32_t dim = 0; dim < recipe->rank; dim++)
     count *= recipe->extents[dim];
   for (int64_t element = 0; element < count; element++, stored += width) {
     if (recipe->panel < 0 || index[recipe->panel] * recipe->extents[recipe->lane] + index[recipe->lane] < recipe->limit)
-      memcpy(stored, tensor + position * (int64_t)width, width);
+      form->narrows ? narrow(form->narrows, tensor + position * (int64_t)sizeof(float), stored)
+                    : (void)memcpy(stored, tensor + position * (int64_t)width, width);
     for (uint32_t dim = recipe->rank; dim-- > 0;) { /* an odometer: one addition an element, but for carries */
       position += recipe->strides[dim];
       if (++index[dim] < recipe->extents[dim])
@@ -211,10 +230,7 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
   }
   for (uint32_t i = 0; i < weight->form_count; i++) {
     const ptc_rt_stored_form *form = &weight->forms[i];
-    if (form->recipe)
-      follow(form->recipe, tensor, model->own_weights + form->offset);
-    else
-      memcpy(model->own_weights + form->offset, tensor, form->bytes);
+    (form->recipe ? follow : store_dense)(form, tensor, model->own_weights + form->offset);
     if (form->recipe && form->recipe->transform)
       transform(form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
     ptc_status status = device ? device->upload(model, form->offset, form->bytes) : PTC_OK;

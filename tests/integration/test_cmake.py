@@ -211,14 +211,9 @@ endforeach()
     def test_levels_follow_the_processor(self):
         arguments = self.set_up("aarch64")
         self.configure(*arguments)
+        self.build()
         library = self.folder / "build" / "net.so"
-        try:
-            self.build()
-        except Failed as failed:
-            self.assertIn("--cpu=aarch64: this ptc has no runtime for aarch64-linux-gnu, which a library needs", str(failed))
-            self.assertFalse(library.exists())
-        else:
-            self.assertEqual(int.from_bytes(library.read_bytes()[18:20], "little"), 183, "EM_AARCH64")
+        self.assertEqual(int.from_bytes(library.read_bytes()[18:20], "little"), 183, "EM_AARCH64")
 
     def test_unknown_processor(self):
         arguments = self.set_up("riscv64")

@@ -9,17 +9,16 @@ no Winograd, and all three take turns as in compare.py. `direct` and `ORT` are t
 
 import argparse
 import json
-import sys
+import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-import compare  # noqa: E402
+import compare
+import flags
 
 SHAPES = [(56, 64), (28, 128), (14, 256), (7, 512), (112, 64), (56, 256)]  # side, channels
 
@@ -49,31 +48,6 @@ def kinds(library):
     return ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts) if "winograd" in kind) or "none"
 
 
-def compiled(program, model, folder, rule):
-    library = Path(folder) / rule / "model.so"
-    library.parent.mkdir(parents=True)
-    flagged = compare.Model(model.name, model.path, [*model.flags, f"--fp={rule}"], model.inputs)
-    return library, compare.compile_model(program, flagged, library)
-
-
-def measure(model, libraries, threads, seconds):
-    subjects = {rule: compare.ptc.load(library, threads=threads).prepare(**model.inputs)
-                for rule, library in libraries.items()}
-    subjects["ort"] = compare.run_of_onnxruntime(model, threads)
-    subjects["again"] = subjects["ort"]
-    samples = {name: [] for name in subjects}
-    for run in subjects.values():
-        compare.slice_of(run)
-    end, turn = time.monotonic() + seconds, 0
-    while turn < 5 or time.monotonic() < end:
-        for name in list(subjects)[:: -1 if turn % 2 else 1]:
-            samples[name].append(compare.slice_of(subjects[name]))
-        turn += 1
-    ratio = lambda a, b: compare.statistics.median(x / y for x, y in zip(samples[a], samples[b]))
-    return (compare.statistics.median(samples["contract"]) * 1e3, ratio("strict", "contract"), ratio("ort", "contract"),
-            abs(ratio("ort", "again") - 1))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
@@ -88,11 +62,13 @@ def main():
         models = models or [chain(side, channels, folder / f"{side}x{channels}.onnx") for side, channels in SHAPES]
         print("| model | threads | ms | direct | ORT | noise | kernels | compile s (strict) |\n|---|---|---|---|---|---|---|---|")
         for number, model in enumerate(models):
-            made = {rule: compiled(program, model, folder / str(number), rule) for rule in ("contract", "strict")}
+            made = {rule: flags.compiled(program, model, folder / str(number) / rule, [f"--fp={rule}"]) for rule in ("contract", "strict")}
             libraries = {rule: library for rule, (library, _) in made.items()}
             for threads in map(int, arguments.threads.split(",")):
-                ms, direct, ort, noise = measure(model, libraries, threads, arguments.seconds)
-                print(f"| {model.name} | {threads} | {ms:.2f} | {direct:.2f} | {ort:.2f} | {noise:.2f} | {kinds(libraries['contract'])} "
+                samples = flags.measure(model, libraries, threads, arguments.seconds)
+                direct, ort = (flags.ratio(samples, other, "contract") for other in ("strict", "ort"))
+                print(f"| {model.name} | {threads} | {statistics.median(samples['contract']) * 1e3:.2f} | {direct:.2f} | {ort:.2f} "
+                      f"| {flags.noise(samples):.2f} | {kinds(libraries['contract'])} "
                       f"| {made['contract'][1].seconds:.1f} ({made['strict'][1].seconds:.1f}) |", flush=True)
 
 

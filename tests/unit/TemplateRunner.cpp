@@ -157,7 +157,7 @@ std::vector<const cpu::CpuLevel *> test::runnableLevels() {
     bool isX86 = level.triple.starts_with("x86_64");
     bool runs = isX86 ? (level.vectorBits <= 128 || (level.vectorBits == 256 && has("avx2") && has("fma")) ||
                          (level.vectorBits == 512 && has("avx512f") && has("avx512bw") && has("avx512vl") &&
-                          has("avx512dq") && (!level.hasVnni || (has("avx512vnni") && has("avx512bf16")))))
+                          has("avx512dq") && (!level.hasByteDot || (has("avx512vnni") && has("avx512bf16")))))
                       : llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
 #if !defined(__x86_64__)
     runs = runs && !isX86;

@@ -207,11 +207,16 @@ typedef struct ptc_rt_recipe {
   uint32_t reserved;
 } ptc_rt_recipe;
 
+/* To what the floats of a tensor are rounded where they are stored. */
+enum { PTC_RT_NARROWS_NOT = 0, PTC_RT_NARROWS_TO_F16 = 1, PTC_RT_NARROWS_TO_BF16 = 2 };
+
 /* One form in which kernels read a weight: `bytes` at weights + offset; recipe NULL: the dense tensor itself. */
 typedef struct ptc_rt_stored_form {
   uint64_t offset;
   uint64_t bytes;
   const ptc_rt_recipe *recipe;
+  uint32_t narrows; /* PTC_RT_NARROWS_..., of a tensor of f32 */
+  uint32_t reserved;
 } ptc_rt_stored_form;
 
 /* A weight that can be replaced, and all forms in which it is stored. */

@@ -8,6 +8,7 @@ Reshape as a graph input), the arguments of rank 0 and 1 become constants: such 
 each set of such values.
 """
 
+import functools
 import os
 import subprocess
 import tempfile
@@ -71,7 +72,8 @@ def with_constants(model: onnx.ModelProto, values: dict[str, Any], floats: bool)
 
 class Prepared(BackendRep):
     """A model that can be run. `constants` names the arguments that the library holds as constants, `library` is its file,
-    `pin` whether it is compiled for the shapes of its inputs, whatever dims the model leaves open."""
+    `pin` whether it is compiled for the shapes of its inputs, whatever dims the model leaves open, `load` what makes of a
+    library's file what is called with the inputs by name."""
 
     def __init__(self, model: Any, flags: Sequence[str] = (), compiler: Compiler = compile_file, pin: bool = False, **load_options: Any):
         self._folder = tempfile.TemporaryDirectory(prefix="ptc-")
@@ -82,7 +84,7 @@ class Prepared(BackendRep):
         else:
             self._path = Path(os.fspath(model))
         self.model = model if isinstance(model, onnx.ModelProto) else onnx.load(self._path, load_external_data=False)
-        self._flags, self._compiler, self.pin, self._load_options = list(flags), compiler, pin, load_options
+        self._flags, self._compiler, self.pin, self.load = list(flags), compiler, pin, functools.partial(load, **load_options)
         self.names = [value.name for value in arguments(self.model)]
         self.library, self._count, self._held, self._loaded = None, 0, {}, None
         self.constants: frozenset[str] = frozenset()
@@ -136,7 +138,7 @@ class Prepared(BackendRep):
         if not self.is_compiled_for(given):
             self.compile(given)
         if self._loaded is None:
-            self._loaded = load(self.library, **self._load_options)
+            self._loaded = self.load(self.library)
         results = self._loaded(**{name: value for name, value in zip(self.names, given) if name not in self.constants})
         return namedtupledict("Outputs", list(results))(*results.values())
 

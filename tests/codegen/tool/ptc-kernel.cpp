@@ -49,7 +49,7 @@ static bool hostHas(const cpu::CpuLevel &level) {
   auto has = [&](const char *name) { return features.lookup(name); };
   if (level.vectorBits >= 512 && !(has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")))
     return false;
-  return (!level.hasFma || has("fma")) && (!level.hasVnni || (has("avx512vnni") && has("avx512bf16")));
+  return (!level.hasFma || has("fma")) && (!level.hasByteDot || (has("avx512vnni") && has("avx512bf16")));
 }
 
 static SymbolValues toSymbols(DictionaryAttr dictionary) {

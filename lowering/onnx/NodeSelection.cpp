@@ -1,12 +1,12 @@
-//===- TapSelection.cpp - which values --tap asks for ---------------------===//
-#include "lowering/onnx/TapSelection.h"
+//===- NodeSelection.cpp - the nodes that a flag asks for -----------------===//
+#include "lowering/onnx/NodeSelection.h"
 #include "ir/Diagnostics.h"
 
 using namespace ptc;
 using namespace ptc::onnx_import;
 using llvm::StringRef;
 
-TapSelection::TapSelection(llvm::ArrayRef<std::string> texts) {
+NodeSelection::NodeSelection(StringRef flag, StringRef all, llvm::ArrayRef<std::string> texts) : flag(flag), all(all) {
   for (StringRef text : texts) {
     Asked &entry = asked.emplace_back(Asked{text.str(), std::nullopt, false});
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text == "all" ? "*" : text);
@@ -17,7 +17,7 @@ TapSelection::TapSelection(llvm::ArrayRef<std::string> texts) {
   }
 }
 
-TapSelection::Kind TapSelection::find(StringRef node, StringRef output) {
+NodeSelection::Kind NodeSelection::find(StringRef node, StringRef output) {
   if (empty())
     return Kind::None;
   names.push_back(output.str());
@@ -36,13 +36,13 @@ TapSelection::Kind TapSelection::find(StringRef node, StringRef output) {
   return kind;
 }
 
-bool TapSelection::reportUnmatched(mlir::Location loc) const {
+bool NodeSelection::reportUnmatched(mlir::Location loc) const {
   bool isComplete = true;
   for (const Asked &entry : asked) {
     if (entry.isMatched || entry.text == "all")
       continue;
     isComplete = false;
-    auto diagnostic = diagnose(loc, DiagId::BadShapeOption, "--tap " + entry.text,
+    auto diagnostic = diagnose(loc, DiagId::BadShapeOption, flag + " " + entry.text,
                                "the model has no such node, and no value of this name");
     const std::string *nearest = nullptr;
     size_t size = entry.text.size();
@@ -55,7 +55,7 @@ bool TapSelection::reportUnmatched(mlir::Location loc) const {
     if (nearest && !entry.pattern)
       addHelp(diagnostic, "did you mean '" + *nearest + "'?");
     else
-      addHelp(diagnostic, "`ptc inspect MODEL.onnx` lists the nodes; 'all' taps every one");
+      addHelp(diagnostic, "`ptc inspect MODEL.onnx` lists the nodes; 'all' " + all);
   }
   return isComplete;
 }

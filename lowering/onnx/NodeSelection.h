@@ -1,6 +1,6 @@
-//===- TapSelection.h - which values --tap asks for -------------*- C++ -*-===//
-#ifndef PTC_LOWERING_ONNX_TAPSELECTION_H
-#define PTC_LOWERING_ONNX_TAPSELECTION_H
+//===- NodeSelection.h - the nodes that a flag asks for ---------*- C++ -*-===//
+#ifndef PTC_LOWERING_ONNX_NODESELECTION_H
+#define PTC_LOWERING_ONNX_NODESELECTION_H
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/SmallVector.h"
@@ -13,9 +13,11 @@ namespace ptc::onnx_import {
 
 /// What was asked for, compared with the model's nodes as they are imported: names of nodes or of values, patterns
 /// of them (`layer1/*`), and `all`. A name asks for exactly that value; a pattern for what the program computes.
-class TapSelection {
+/// Not thread-safe.
+class NodeSelection {
 public:
-  explicit TapSelection(llvm::ArrayRef<std::string> asked);
+  /// `flag` is named in messages ("--tap"), which say what `all` does there ("taps every one").
+  NodeSelection(llvm::StringRef flag, llvm::StringRef all, llvm::ArrayRef<std::string> asked);
 
   enum class Kind { None, Pattern, Name };
   /// Whether the output of a node is asked for. The node is known by its path.
@@ -24,7 +26,6 @@ public:
   bool reportUnmatched(mlir::Location loc) const;
 
   bool empty() const { return asked.empty(); }
-  int64_t nextNumber() { return number++; }
 
 private:
   struct Asked {
@@ -32,11 +33,11 @@ private:
     std::optional<llvm::GlobPattern> pattern;
     bool isMatched = false;
   };
+  std::string flag, all;
   std::vector<Asked> asked;
   std::vector<std::string> names; // of all nodes and outputs
-  int64_t number = 0;
 };
 
 } // namespace ptc::onnx_import
 
-#endif // PTC_LOWERING_ONNX_TAPSELECTION_H
+#endif // PTC_LOWERING_ONNX_NODESELECTION_H
