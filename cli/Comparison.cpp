@@ -94,7 +94,7 @@ Difference compareTensors(const Tensor &actual, const Tensor &expected, const To
     return difference;
   bool isFloat = actual.isFloat();
   bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
-  double absolute = tolerance.absolute.value_or(isFloat ? 1e-5 * largestMagnitude(expected) : 0);
+  double absolute = tolerance.absolute.value_or(isFloat ? tolerance.ofLargest * largestMagnitude(expected) : 0);
   double furthest = -1;
   for (int64_t i = 0, count = actual.elementCount(); i < count; ++i) {
     double a = actual.at(i), b = expected.at(i);

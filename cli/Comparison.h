@@ -11,8 +11,9 @@ namespace ptc {
 /// infinity itself alone.
 struct Tolerance {
   double relative = 1e-3;
-  std::optional<double> absolute; // none: 1e-5 of the largest finite |b|
-  std::optional<uint64_t> ulp;    // instead of both, for floats
+  std::optional<double> absolute; // none: `ofLargest` times the largest finite |b|
+  double ofLargest = 1e-5;
+  std::optional<uint64_t> ulp; // instead of both, for floats
 };
 
 struct Difference {

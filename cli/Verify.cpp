@@ -26,7 +26,7 @@ struct VerifyOptions {
   std::vector<std::string> inputs, dims;
   std::string folder, against = "ref";
   Tolerance tolerance;
-  double absolute = -1;
+  double relative = -1, absolute = -1;
   int64_t ulp = -1;
   bool perNode = false;
 
@@ -196,11 +196,26 @@ static Error takeFlagsOfRun(VerifyOptions &options, const CLI::App &app) {
   return Error::success();
 }
 
-static Error verify(Session &session, VerifyOptions options, const CLI::App &app) {
+/// What the flags say, or what a model bears that is compiled so: products of rounded operands are off by some units of
+/// the narrow type.
+static Tolerance toleranceOf(const VerifyOptions &options) {
+  constexpr double units = 4;
+  Tolerance tolerance;
+  if (options.compile.autocast == "bf16")
+    tolerance.relative = tolerance.ofLargest = units * 0x1p-8;
+  else if (options.compile.autocast == "f16")
+    tolerance.relative = tolerance.ofLargest = units * 0x1p-11;
+  if (options.relative >= 0)
+    tolerance.relative = options.relative;
   if (options.absolute >= 0)
-    options.tolerance.absolute = options.absolute;
+    tolerance.absolute = options.absolute;
   if (options.ulp >= 0)
-    options.tolerance.ulp = options.ulp;
+    tolerance.ulp = options.ulp;
+  return tolerance;
+}
+
+static Error verify(Session &session, VerifyOptions options, const CLI::App &app) {
+  options.tolerance = toleranceOf(options);
   if (options.perNode && options.isLibrary() && (options.against == "ref" || isLibraryFile(options.against)))
     return exitError(exitUsage, "--per-node needs the model's graph", "--against=MODEL.onnx, or the model as subject");
   if (options.perNode && !options.isLibrary() && options.against != "ref")
@@ -249,9 +264,12 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--at", options->dims, "a symbol's value in this run: batch=8")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
-  app.add_option("--rtol", options->tolerance.relative, "tolerated |a - b| as a part of |b| (default: 1e-3)")
+  app.add_option("--rtol", options->relative,
+                 "tolerated |a - b| as a part of |b| (default: 1e-3; with --autocast 4 units of the type: 1.6e-2 for "
+                 "bf16, 2e-3 for f16)")
       ->type_name("X");
-  app.add_option("--atol", options->absolute, "tolerated |a - b| besides (default: 1e-5 of the largest |b|)")
+  app.add_option("--atol", options->absolute,
+                 "tolerated |a - b| besides (default: 1e-5 of the largest |b|; with --autocast so many units of it)")
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
   app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")

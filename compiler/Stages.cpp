@@ -27,7 +27,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   attention.remarks = options.remarks;
   passes.addNestedPass<mlir::func::FuncOp>(createRecognizeAttention(attention)); // masks and scales are folded by now
   if (options.autocast != "none") {
-    passes.addNestedPass<mlir::func::FuncOp>(createAutocast({.type = options.autocast})); // products are final
+    passes.addNestedPass<mlir::func::FuncOp>(
+        createAutocast({.type = options.autocast, .onlyWeights = !target.runsOnDevice})); // products are final
     passes.addPass(mlir::createCSEPass()); // products of one value read one rounded value
   }
   passes.addNestedPass<mlir::func::FuncOp>(createDropDeadTaps()); // last: what the graph computes is final

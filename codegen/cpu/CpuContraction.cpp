@@ -390,7 +390,9 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   nBlocks = value(f.nBlocks);
   panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
-  split = chooseTile(e.level, accumulator, known(m), known(n) < 0 ? 64 : std::max<int64_t>(known(panels), 1), known(k));
+  bool splitsPairs = f.group > 1 && isa<FloatType>(accumulator) && !e.level.hasBf16Dot;
+  split = chooseTile(e.level, accumulator, known(m), known(n) < 0 ? 64 : std::max<int64_t>(known(panels), 1), known(k),
+                     splitsPairs);
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
   rhsPack = at(f.rhsAt);

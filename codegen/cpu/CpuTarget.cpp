@@ -2,6 +2,8 @@
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/host/HostModule.h"
+#include "ir/loop/Winograd.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ObjectFile.h"
@@ -16,6 +18,17 @@ static bool hasDots(loop::KernelOp kernel) {
         return panels.getGroup() > 1 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// Whether elementary functions, which are polynomials of many constants, stand behind a register tile.
+static bool hasConstantsBesideTile(loop::KernelOp kernel) {
+  bool hasTile = false, hasFunction = false;
+  kernel->walk([&](mlir::Operation *op) {
+    auto contraction = mlir::dyn_cast<loop::ContractionOp>(op);
+    hasTile |= contraction && !loop::getWinogradTile(contraction);
+    hasFunction |= mlir::isa<mlir::math::MathDialect>(op->getDialect());
+  });
+  return hasTile && hasFunction;
 }
 
 static uint64_t codeBytesOf(llvm::ArrayRef<char> object) {
@@ -85,31 +98,42 @@ private:
 llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
                                                               const codegen::CodeOptions &options) const {
   const CpuLevel &level = *findCpuLevel(levelName);
-  llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = level.name.str()};
   std::string symbol = host::kernelSymbol(kernel.getSymName(), level.name);
-  auto module = cpu::generateKernel(kernel, symbol, level, context, options);
-  if (!module)
-    return module.takeError();
   object::TargetLevel target = getTargetLevel(level);
-  // Dot products write to their accumulator, where a multiply-add may write to any of its operands: with an epilogue's
-  // constants in registers besides, the allocator copies and spills accumulators in the innermost loop.
-  target.hoistsConstants = !hasDots(kernel);
+  // Emission changes a module: each has one of its own, in a context of its own, which threads do not share.
+  auto emit = [&](object::EmissionKind kind, object::CodeFacts *facts) -> llvm::Expected<llvm::SmallVector<char, 0>> {
+    llvm::LLVMContext context;
+    auto module = cpu::generateKernel(kernel, symbol, level, context, options);
+    if (!module)
+      return module.takeError();
+    if (options.wantsText)
+      code.llvmText = object::printModule(**module);
+    return object::emitOptimized(**module, target, kind, options.optLevel, facts);
+  };
+  auto object = emit(object::EmissionKind::Object, &code.facts);
+  if (!object)
+    return object.takeError();
+  // A tile takes all registers. With constants in some of them besides, the allocator may copy and spill accumulators
+  // in the innermost loop, which halves the speed: if it spills, the code without is made, too, and compared.
+  if (code.facts.spills > 0 && hasConstantsBesideTile(kernel)) {
+    object::CodeFacts facts;
+    target.hoistsConstants = false;
+    auto other = emit(object::EmissionKind::Object, &facts);
+    if (!other)
+      return other.takeError();
+    target.hoistsConstants = facts.spills + facts.reloads > code.facts.spills + code.facts.reloads;
+    if (!target.hoistsConstants) {
+      object = std::move(other);
+      code.facts = facts;
+    }
+  }
   if (options.wantsText) {
-    code.llvmText = object::printModule(**module);
-    // Emission changes the module: the text is made from one of its own.
-    llvm::LLVMContext again;
-    auto copy = cpu::generateKernel(kernel, symbol, level, again, options);
-    if (!copy)
-      return copy.takeError();
-    auto text = object::emitOptimized(**copy, target, object::EmissionKind::Assembly, options.optLevel);
+    auto text = emit(object::EmissionKind::Assembly, nullptr);
     if (!text)
       return text.takeError();
     code.assembly.assign(text->begin(), text->end());
   }
-  auto object = object::emitOptimized(**module, target, object::EmissionKind::Object, options.optLevel, &code.facts);
-  if (!object)
-    return object.takeError();
   code.object = std::move(*object);
   code.codeBytes = codeBytesOf(code.object);
   return code;

@@ -195,10 +195,11 @@ int64_t cpu::unrollOfTile(const CpuLevel &level, int64_t accumulators) {
   return unroll;
 }
 
-TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k) {
+TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
+                          bool splitsPairs) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
-  int64_t room = roomOf(level);
+  int64_t room = roomOf(level) - splitsPairs;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
   TileSplit best;
   double bestCost = 0;
@@ -207,11 +208,12 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     if (width > 1 && vectorWidth > 5)
       continue;
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
+    beside *= splitsPairs ? 2 : 1;
     // A height that is not known takes code for each that there may be.
     int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? 14 : 8);
     if (width > panels || height < 1)
       continue;
-    if (vectorWidth == 4 && level.vectorRegisters == 32)
+    if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsPairs)
       height = 6;
     double cost = coverCost(panels, width, [&](int64_t w) {
       return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) {

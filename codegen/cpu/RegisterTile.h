@@ -41,8 +41,10 @@ struct TileSplit {
   int64_t unroll = 1;
 };
 
-/// The tile for an m x n product with k terms (-1: not known), n in panels.
-TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k);
+/// The tile for an m x n product with k terms (-1: not known), n in panels. `splitsPairs`: the tile reads bf16 in
+/// pairs, of which the level has no dot product: each vector of B takes two registers, and A one more.
+TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
+                     bool splitsPairs = false);
 
 /// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
 /// each other.

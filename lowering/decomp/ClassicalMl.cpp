@@ -305,7 +305,7 @@ static Value linear(NodeContext &n, Value x, int64_t rows) {
                   "a row for each of " + std::to_string(rows) + " results is needed");
   int64_t columns = weights->size() / rows;
   Value w = n.reshape(n.floatVector(*weights, n.elementType(x)), n.exprs({rows, columns}));
-  Value y = n.matmul(x, n.swapAxes(w, 0, 1));
+  Value y = n.innerMatmul(x, n.swapAxes(w, 0, 1));
   std::optional<llvm::SmallVector<double>> bias = n.reals("intercepts");
   if (!bias || bias->empty())
     return y;

@@ -245,6 +245,8 @@ public:
   Value convolution(Value x, Value w, const Window &window, int64_t groups, bool transposed = false);
   /// numpy.matmul
   Value matmul(Value a, Value b);
+  /// The same in operators that are no products to their users, as transforms: --autocast leaves it as it is.
+  Value innerMatmul(Value a, Value b);
   Value softmax(Value x, int64_t axis);
 
   /// Diagnoses constant dims that are negative or that no machine can hold.

@@ -1,4 +1,5 @@
 //===- PrimBuilderReduce.cpp - reductions, windows, contractions ----------===//
+#include "ir/prim/Elements.h"
 #include "lowering/decomp/PrimBuilder.h"
 
 using namespace mlir;
@@ -101,6 +102,16 @@ Value PrimBuilder::convolution(Value x, Value w, const Window &window, int64_t g
 //===----------------------------------------------------------------------===//
 // Contractions
 //===----------------------------------------------------------------------===//
+
+Value PrimBuilder::innerMatmul(Value a, Value b) {
+  Value result = matmul(a, b);
+  Operation *product = result ? result.getDefiningOp() : nullptr;
+  while (product && !isa<MatmulOp>(product)) // below the reshape of a vector
+    product = product->getOperand(0).getDefiningOp();
+  if (product)
+    product->setAttr(keepsTypeAttr, builder.getUnitAttr());
+  return result;
+}
 
 Value PrimBuilder::matmul(Value a, Value b) {
   if (!a || !b)

@@ -272,7 +272,7 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
   }
   Value weights = n.reshape(n.floatVector(matrix, n.elementType(x)), n.exprs({in, out}));
   int64_t last = n.rank(x) - 1;
-  return n.swapAxes(n.matmul(n.swapAxes(x, axis.axis, last), weights), axis.axis, last);
+  return n.swapAxes(n.innerMatmul(n.swapAxes(x, axis.axis, last), weights), axis.axis, last);
 }
 
 /// Coordinates where sizes are symbols: every transformation but that of regions.

@@ -38,7 +38,7 @@ static Value kernelMatrix(NodeContext &n, Value x, const Reals &vectors, int64_t
     Value difference = n.sub(n.unsqueeze(x, 1), v); // [rows, vectors, features]
     return n.exp(n.mul(n.sum(n.mul(difference, difference), 2, false), -gamma));
   }
-  Value product = n.matmul(x, n.swapAxes(v, 0, 1));
+  Value product = n.innerMatmul(x, n.swapAxes(v, 0, 1));
   if (kind == "LINEAR")
     return product;
   Value shifted = n.add(n.mul(product, gamma), shift);
@@ -59,7 +59,7 @@ Values svmRegressor(NodeContext &n) {
   if (coefficients.empty() || rho.empty())
     return {n.fail(DiagId::MissingAttribute, coefficients.empty() ? "coefficients" : "rho")};
   Value kernel = supports > 0 ? kernelMatrix(n, x, realsOrEmpty(n, "support_vectors"), supports) : x;
-  Value y = n.matmul(kernel, n.unsqueeze(n.floatVector(coefficients, n.elementType(x)), 1));
+  Value y = n.innerMatmul(kernel, n.unsqueeze(n.floatVector(coefficients, n.elementType(x)), 1));
   y = n.add(y, rho.front());
   if (n.integer("one_class", 0) == 1)
     y = n.select(n.less(n.scalarLike(0, y), y), n.scalarLike(1, y), n.scalarLike(-1, y));
@@ -100,10 +100,10 @@ static Pairs decidePairs(NodeContext &n, Value kernel, const Reals &coefficients
   auto constant = [&](const Reals &values, int64_t rows) {
     return n.reshape(n.floatVector(values, type), n.exprs({rows, int64_t(values.size()) / rows}));
   };
-  Value scores = n.add(n.matmul(kernel, constant(matrix, vectors)), n.floatVector(rho, type));
+  Value scores = n.add(n.innerMatmul(kernel, constant(matrix, vectors)), n.floatVector(rho, type));
   Value isFirst = n.less(n.scalarLike(0, scores), scores);
   Value wins = n.convert(isFirst, type), losses = n.convert(n.logicalNot(isFirst), type);
-  return {scores, n.add(n.matmul(wins, constant(first, pairs)), n.matmul(losses, constant(second, pairs)))};
+  return {scores, n.add(n.innerMatmul(wins, constant(first, pairs)), n.innerMatmul(losses, constant(second, pairs)))};
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,7 +210,7 @@ static Values linearSvm(NodeContext &n, const Labels &labels, PostTransform tran
   Value x = featureRows(n, 0);
   Value w = n.reshape(n.floatVector(coefficients, n.elementType(x)),
                       n.exprs({classes, int64_t(coefficients.size()) / classes}));
-  Value scores = n.add(n.matmul(x, n.swapAxes(w, 0, 1)), rho.front());
+  Value scores = n.add(n.innerMatmul(x, n.swapAxes(w, 0, 1)), rho.front());
   return {bestLabel(n, labels, scores), n.convert(transformScores(n, scores, transform), n.f32())};
 }
 

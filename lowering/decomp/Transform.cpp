@@ -165,8 +165,9 @@ private:
     Value c = n.reshape(n.floatVector(cosines, type), n.exprs({radix, radix}));
     Value s = n.reshape(n.floatVector(sines, type), n.exprs({radix, radix}));
     if (!x.im)
-      return {n.matmul(c, x.re), n.matmul(s, x.re)};
-    return {n.sub(n.matmul(c, x.re), n.matmul(s, x.im)), n.add(n.matmul(c, x.im), n.matmul(s, x.re))};
+      return {n.innerMatmul(c, x.re), n.innerMatmul(s, x.re)};
+    return {n.sub(n.innerMatmul(c, x.re), n.innerMatmul(s, x.im)),
+            n.add(n.innerMatmul(c, x.im), n.innerMatmul(s, x.re))};
   }
 
   using Parts = llvm::SmallVector<ComplexParts>;
@@ -276,10 +277,10 @@ public:
   ComplexParts run(ComplexParts x) {
     type = n.elementType(x.re);
     Value c = matrix(false), s = matrix(true);
-    ComplexParts y{n.matmul(x.re, c), n.matmul(x.re, s)};
+    ComplexParts y{n.innerMatmul(x.re, c), n.innerMatmul(x.re, s)};
     if (x.im) {
-      y.re = n.sub(y.re, n.matmul(x.im, s));
-      y.im = n.add(y.im, n.matmul(x.im, c));
+      y.re = n.sub(y.re, n.innerMatmul(x.im, s));
+      y.im = n.add(y.im, n.innerMatmul(x.im, c));
     }
     return y;
   }

@@ -251,25 +251,34 @@ GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Fr
     fail(node, frame);
   else if (outcome == Outcome::Complete && !taps.empty() && schemaDepth == 0)
     tapOutputs(node, frame, loc, isCall);
-  if (outcome == Outcome::Complete && !keeps.empty() && schemaDepth == 0)
-    keepTypes(node, loc, before);
+  if (outcome == Outcome::Complete && !keeps.empty() && schemaDepth == 0 && !keepTypes(node, loc, before))
+    return Outcome::Failed;
   return outcome;
 }
 
-/// Marks the products among the node's ops, which are those behind `before`, as far as --autocast-keep asks for them.
-void GraphImporter::keepTypes(const NodeProto &node, Location loc, Operation *before) {
+/// Marks the products among the node's ops, which are those behind `before`, as far as --autocast-keep asks for them;
+/// false after a diagnostic if it names a node without any.
+bool GraphImporter::keepTypes(const NodeProto &node, Location loc, Operation *before) {
   std::optional<NodeLocation> place = describeLocation(loc);
-  bool isKept = false;
+  NodeSelection::Kind kind = NodeSelection::Kind::None;
   for (const std::string &output : node.output())
-    isKept |= !output.empty() && keeps.find(place ? place->node : "", output) != NodeSelection::Kind::None;
-  if (!isKept)
-    return;
+    if (!output.empty())
+      kind = std::max(kind, keeps.find(place ? place->node : "", output));
+  if (kind == NodeSelection::Kind::None)
+    return true;
   Block *block = builder.getInsertionBlock();
+  bool hasProduct = false;
   for (Operation &op : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
     op.walk([&](Operation *product) {
-      if (isa<prim::MatmulOp, prim::ConvolutionOp>(product))
+      if (isa<prim::MatmulOp, prim::ConvolutionOp>(product)) {
         product->setAttr(prim::keepsTypeAttr, builder.getUnitAttr());
+        hasProduct = true;
+      }
     });
+  if (hasProduct || kind == NodeSelection::Kind::Pattern)
+    return true;
+  diagnose(loc, DiagId::BadShapeOption, "--autocast-keep", "the node has no product that --autocast would round");
+  return false;
 }
 
 /// Taps of the node's outputs, as far as --tap asks for them. Those of a call have been met by a pattern inside.

@@ -82,7 +82,7 @@ private:
   bool haveNoMap(llvm::ArrayRef<mlir::Value> values);
   mlir::Value valueOf(NameScope::Entry &entry);
   void fail(const onnx::NodeProto &node, const Frame &frame);
-  void keepTypes(const onnx::NodeProto &node, mlir::Location loc, mlir::Operation *before);
+  bool keepTypes(const onnx::NodeProto &node, mlir::Location loc, mlir::Operation *before);
   void tapOutputs(const onnx::NodeProto &node, const Frame &frame, mlir::Location loc, bool isCall);
 
   mlir::OpBuilder &builder;

@@ -325,7 +325,11 @@ private:
   bool addAttribute(OperationState &state, RegisteredOperationName record, const AttributeProto &attribute,
                     Location where) {
     StringRef name = attribute.name();
-    if (name == prim::roundedAttr && record.getStringRef() == prim::MulOp::getOperationName()) {
+    StringRef op = record.getStringRef();
+    bool isProduct =
+        llvm::is_contained({prim::MatmulOp::getOperationName(), prim::ConvolutionOp::getOperationName()}, op);
+    if ((name == prim::roundedAttr && op == prim::MulOp::getOperationName()) ||
+        (name == prim::keepsTypeAttr && isProduct)) {
       state.addAttribute(name, builder.getUnitAttr());
       return true;
     }

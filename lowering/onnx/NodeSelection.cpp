@@ -29,9 +29,7 @@ NodeSelection::Kind NodeSelection::find(StringRef node, StringRef output) {
     if (!isName && !(entry.pattern && (entry.pattern->match(output) || entry.pattern->match(node))))
       continue;
     entry.isMatched = true;
-    kind = isName ? Kind::Name : std::max(kind, Kind::Pattern);
-    if (isName)
-      return kind;
+    kind = std::max(kind, isName ? Kind::Name : Kind::Pattern);
   }
   return kind;
 }

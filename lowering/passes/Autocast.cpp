@@ -5,11 +5,15 @@
 //   matmul(a, b)   ->   matmul(f32(a'), f32(b'))     a' = views(convert(x)) where a = views(x)
 //
 // So for matrix products, convolutions and attention; everything else, and what is fused behind a product, stays in
-// f32. Rounding stands below reshapes and transposes: what readers share is rounded and stored once, and of a weight it
-// is a stored form (prim::isNarrowedWeight).
+// f32. Rounding stands below views: what readers share is rounded and stored once, and of a weight it is a stored form
+// (prim::isNarrowedWeight). Not below a slice of an argument, of which more would be rounded than is read, nor next to
+// attention, which writes its result in the order of the views and rounds it as it does.
 //
-// In loops products stay as they are: a recurrent cell's error grows with the steps. So do those of nodes that the user
-// names (prim::keepsTypeAttr).
+// With `onlyWeights` a product without a weight stays as it is, and so do attention and depthwise convolutions: a
+// target that is no faster there would only store more.
+//
+// In loops (that import has not unrolled) products stay as they are: a recurrent cell's error grows with the steps. So
+// do those of nodes that the user names (prim::keepsTypeAttr).
 //
 // Invariant: types of values that other ops read do not change.
 //
@@ -37,16 +41,41 @@ static DenseElementsAttr rounded(DenseElementsAttr elements, FloatType to) {
   });
 }
 
+static bool isView(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp, BroadcastOp, PadOp>(op); }
+
+/// What lies below views.
+static Value baseOf(Value value) {
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// Whether the op is a view, or a concat for products alone, below which rounding belongs.
+static bool sinksBelow(Operation *op) {
+  if (isa_and_nonnull<ConcatOp>(op))
+    return llvm::all_of(op->getUsers(),
+                        [](Operation *user) { return isa<MatmulOp, ConvolutionOp, AttentionOp>(user); });
+  if (!isView(op))
+    return false;
+  Operation *base = baseOf(op->getResult(0)).getDefiningOp();
+  bool isSliced = false;
+  for (Operation *view = op; isView(view); view = view->getOperand(0).getDefiningOp())
+    isSliced |= isa<SliceOp>(view);
+  return base ? !isa<AttentionOp>(base) : !isSliced;
+}
+
 /// `value` in the narrow type, rounded below its views.
 static Value narrowed(OpBuilder &b, Value value, FloatType to) {
   Operation *op = value.getDefiningOp();
   Type type = getTensorType(getDims(value), to);
   if (auto convert = dyn_cast_if_present<ConvertOp>(op); convert && getElementType(convert.getX()) == to)
     return convert.getX();
-  if (isa_and_nonnull<ReshapeOp, TransposeOp>(op)) {
-    Value inner = narrowed(b, op->getOperand(0), to);
+  if (sinksBelow(op)) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(narrowed(b, operand, to));
     Operation *view = b.clone(*op);
-    view->setOperand(0, inner);
+    view->setOperands(operands);
     view->getResult(0).setType(type);
     return view->getResult(0);
   }
@@ -55,6 +84,21 @@ static Value narrowed(OpBuilder &b, Value value, FloatType to) {
     if (auto elements = dyn_cast<DenseFPElementsAttr>(constant.getValue()))
       return ConstantOp::create(b, loc, type, rounded(elements, to));
   return ConvertOp::create(b, loc, type, value);
+}
+
+/// Whether nothing is added up: every sum has one term.
+static bool isOfOneTerm(Operation *op) {
+  auto product = dyn_cast<MatmulOp>(op);
+  return product && getDims(product.getLhs()).back().isConstant(1);
+}
+
+/// Whether an operand is a weight, or a constant, with which more than a window is multiplied at once.
+static bool hasWeight(Operation *product) {
+  auto convolution = dyn_cast<ConvolutionOp>(product);
+  bool isDepthwise = convolution && convolution.getGroups() > 1 && getDims(convolution.getW())[1].isConstant(1);
+  return !isDepthwise && !isa<AttentionOp>(product) && llvm::any_of(product->getOperands(), [](Value operand) {
+    return isa_and_nonnull<WeightOp, ConstantOp>(baseOf(operand).getDefiningOp());
+  });
 }
 
 namespace {
@@ -68,7 +112,7 @@ struct Autocast : ptc::impl::AutocastBase<Autocast> {
       if (isa<LoopOp>(op))
         return WalkResult::skip();
       bool isProduct = isa<MatmulOp, ConvolutionOp, AttentionOp>(op) && !op->hasAttr(keepsTypeAttr);
-      if (isProduct && getElementType(op->getResult(0)).isF32())
+      if (isProduct && getElementType(op->getResult(0)).isF32() && !isOfOneTerm(op) && (!onlyWeights || hasWeight(op)))
         products.push_back(op);
       return WalkResult::advance();
     });

@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
+#include "ir/prim/Elements.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
 
@@ -439,6 +440,7 @@ bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) 
     return false;
   Type f32 = b.getF32Type();
   Value y = multiply(converted(op->getOperand(0), f32), converted(op->getOperand(1), f32), /*isPadded=*/false);
+  y.getDefiningOp()->setAttr(keepsTypeAttr, b.getUnitAttr()); // exact as it is
   op->getResult(0).replaceAllUsesWith(converted(y, si32()));
   return true;
 }

@@ -3,7 +3,8 @@ include "mlir/Pass/PassBase.td"
 
 def Autocast : Pass<"ptc-autocast", "::mlir::func::FuncOp"> {
   let summary = "operands of products in f32 are rounded to a narrower float";
-  let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">,
+                 Option<"onlyWeights", "only-weights", "bool", "false", "products that read a weight, and no others">];
 }
 
 def DropDeadTaps : Pass<"ptc-drop-dead-taps", "::mlir::func::FuncOp"> {

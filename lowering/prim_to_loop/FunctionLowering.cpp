@@ -45,6 +45,14 @@ static arith::FastMathFlagsAttr mayStayWide(Body &body) {
   return arith::FastMathFlagsAttr::get(body.builder.getContext(), arith::FastMathFlags::contract);
 }
 
+Value loop::unwidened(Value value) {
+  auto widening = value.getDefiningOp<prim::ConvertOp>();
+  if (!widening || !prim::getElementType(value).isF32())
+    return value;
+  Type from = prim::getElementType(widening.getX());
+  return from.isF16() || from.isBF16() ? widening.getX() : value;
+}
+
 Value loop::widen(Body &body, Value scalar) {
   Type type = scalar.getType();
   if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() >= 32)
@@ -176,24 +184,6 @@ bool FunctionLowering::isAffineView(Value view, Value base, ArrayRef<Operation *
   return !hasDivision(position.simplify(body.ranges));
 }
 
-Value FunctionLowering::prepareNarrow(Value value, Location loc) {
-  auto widening = value.getDefiningOp<prim::ConvertOp>();
-  if (!widening)
-    return value;
-  Value narrow = widening.getX();
-  Type from = prim::getElementType(narrow), to = prim::getElementType(value);
-  if (!isa<FloatType>(from) || !isa<FloatType>(to) || from.getIntOrFloatBitWidth() != 16 || !to.isF32())
-    return value;
-  Value base = narrow;
-  while (isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp>(base.getDefiningOp()))
-    base = base.getDefiningOp()->getOperand(0);
-  bool isRounded = base.getDefiningOp<prim::ConvertOp>() && !prim::isNarrowedWeight(base.getDefiningOp());
-  const Tensor &tensor = get(narrow);
-  if (isRounded || tensor.operations > 0 || tensor.reads > 1)
-    realizeBelowViews(narrow, loc);
-  return narrow;
-}
-
 void FunctionLowering::realizeBelowViews(Value value, Location loc) {
   SmallVector<Operation *> views;
   Value base = value;
@@ -287,6 +277,25 @@ void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
       node.setLoc(FusedLoc::get(context, origins));
 }
 
+/// Whether products read the value in f32.
+static bool isWidenedForProducts(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    if (isa<prim::ReshapeOp, prim::TransposeOp, prim::SliceOp, prim::BroadcastOp, prim::PadOp, prim::ConcatOp>(user))
+      return isWidenedForProducts(user->getResult(0));
+    auto isProduct = [](Operation *op) { return isa<prim::MatmulOp, prim::ConvolutionOp, prim::AttentionOp>(op); };
+    return isa<prim::ConvertOp>(user) && llvm::any_of(user->getUsers(), isProduct);
+  });
+}
+
+/// Whether the op rounds what products read: the narrow value is what lies in memory, below views.
+static bool isRounding(Operation *op) {
+  auto convert = dyn_cast<prim::ConvertOp>(op);
+  if (!convert || prim::isNarrowedWeight(op) || !prim::getElementType(convert.getX()).isF32())
+    return false;
+  Type to = prim::getElementType(convert.getY());
+  return (to.isF16() || to.isBF16()) && isWidenedForProducts(convert.getY());
+}
+
 LogicalResult FunctionLowering::lowerBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (auto tap = dyn_cast<prim::TapOp>(op)) {
@@ -299,7 +308,7 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
       return failure();
     traceOrigins(&op, before);
     for (Value result : op.getResults())
-      if (shouldRealize(get(result), result))
+      if (shouldRealize(get(result), result) || isRounding(&op))
         realizeBelowViews(result, op.getLoc());
   }
   return success();

@@ -104,10 +104,6 @@ public:
   void store(const Tensor &tensor, mlir::Value buffer,
              llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at, mlir::Location loc);
 
-  /// The 16-bit float that `value`, of f32, widens, in memory unless that costs nothing to compute: what templates
-  /// read. Other values as they are.
-  mlir::Value prepareNarrow(mlir::Value value, mlir::Location loc);
-
   mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   mlir::Value createRowMajorBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   /// A row-major view of `dims` from element `offset` of `whole` on.
@@ -130,6 +126,9 @@ public:
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
 };
+
+/// The 16-bit float that `value`, of f32, widens, which templates read and widen themselves. Other values as they are.
+mlir::Value unwidened(mlir::Value value);
 
 /// Narrow floats compute in f32: widens f16 and bf16, leaves others.
 mlir::Value widen(Body &body, mlir::Value scalar);

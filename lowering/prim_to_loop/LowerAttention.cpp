@@ -51,8 +51,7 @@ static prim::TransposeOp getOnlyTranspose(prim::AttentionOp op) {
 
 void FunctionLowering::lowerAttention(prim::AttentionOp op) {
   Location loc = op.getLoc();
-  Value narrowQ = prepareNarrow(op.getQ(), loc), narrowK = prepareNarrow(op.getK(), loc),
-        narrowV = prepareNarrow(op.getV(), loc);
+  Value narrowQ = unwidened(op.getQ()), narrowK = unwidened(op.getK()), narrowV = unwidened(op.getV());
   for (Value operand : {narrowQ, narrowK, narrowV})
     if (Tensor &tensor = get(operand); tensor.operations > 0 || tensor.reads > 1)
       realizeBelowViews(operand, loc);

@@ -47,7 +47,7 @@ Value prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
     lowering.lowerPointwise(convert);
     return value;
   }
-  value = lowering.prepareNarrow(value, loc);
+  value = unwidened(value);
   lowering.realizeUnlessCheap(lowering.get(value), loc);
   return value;
 }

@@ -173,9 +173,12 @@ static void follow(const ptc_rt_stored_form *form, const char *tensor, char *sto
   for (uint32_t dim = 0; dim < recipe->rank; dim++)
     count *= recipe->extents[dim];
   for (int64_t element = 0; element < count; element++, stored += width) {
-    if (recipe->panel < 0 || index[recipe->panel] * recipe->extents[recipe->lane] + index[recipe->lane] < recipe->limit)
-      form->narrows ? narrow(form->narrows, tensor + position * (int64_t)sizeof(float), stored)
-                    : (void)memcpy(stored, tensor + position * (int64_t)width, width);
+    bool is_inside =
+        recipe->panel < 0 || index[recipe->panel] * recipe->extents[recipe->lane] + index[recipe->lane] < recipe->limit;
+    if (is_inside && form->narrows)
+      narrow(form->narrows, tensor + position * (int64_t)sizeof(float), stored);
+    else if (is_inside)
+      memcpy(stored, tensor + position * (int64_t)width, width);
     for (uint32_t dim = recipe->rank; dim-- > 0;) { /* an odometer: one addition an element, but for carries */
       position += recipe->strides[dim];
       if (++index[dim] < recipe->extents[dim])

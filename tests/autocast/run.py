@@ -113,12 +113,12 @@ class Autocast(unittest.TestCase):
         for rows in 1, 2, 29:
             self.check(proto, {"x": normal(self.rng, rows, 96)})
 
-    def test_products_of_inputs(self):
+    def test_products_of_computed_values_stay(self):
         nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
         for a, b in ([3, 20, 64], [3, 64, 24]), ([12, 31], [31, 50]), ([2, 1, 16], [2, 16, 40]):
             shape = [*a[:-1], b[-1]]
             proto = model(nodes, {"a": a, "b": b}, {"y": shape}, {})
-            self.check(proto, {"a": normal(self.rng, *a), "b": normal(self.rng, *b)})
+            self.check(proto, {"a": normal(self.rng, *a), "b": normal(self.rng, *b)}, kept=("a", "b"))
 
     def test_gemm_with_what_is_fused_behind_it(self):
         nodes = [helper.make_node("Gemm", ["x", "w", "bias"], ["g"], transB=1, alpha=0.5), helper.make_node("Relu", ["g"], ["y"])]
@@ -136,7 +136,7 @@ class Autocast(unittest.TestCase):
                 weights = {"w": normal(self.rng, *shape), "bias": normal(self.rng, out)}
                 x = normal(self.rng, 2, channels, 13, 12)
                 proto = model(nodes, {"x": list(x.shape)}, {"y": [None] * 4}, weights)
-                self.check(proto, {"x": x})
+                self.check(proto, {"x": x}, kept=("x", "w") if attributes.get("group") == channels else ())
 
     def test_a_transposed_convolution(self):
         nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])]
@@ -151,7 +151,7 @@ class Autocast(unittest.TestCase):
         weights = {"w1": normal(self.rng, 64, 96) / 8, "bias": normal(self.rng, 96), "w2": normal(self.rng, 96, 96) / 9}
         self.check(model(nodes, {"x": [18, 64]}, {"y": [18, 96]}, weights), {"x": normal(self.rng, 18, 64)}, flips=True)
 
-    def test_attention(self):
+    def test_attention_stays(self):
         scale = numpy_helper.from_array(np.float32(0.125), "s")
         heads = lambda name: [helper.make_node("Reshape", [name, "split"], [name + "r"]),
                               helper.make_node("Transpose", [name + "r"], [name + "h"], perm=[0, 2, 1, 3])]
@@ -165,7 +165,26 @@ class Autocast(unittest.TestCase):
         shapes = {name: [1, length, 128] for name, length in (("q", 19), ("k", 37), ("v", 37))}
         proto = model(nodes, shapes, {"y": [None] * 4}, {})
         feeds = {name: normal(self.rng, *shape) for name, shape in shapes.items()}
-        self.check(proto, feeds, kept=("p",))  # weights of the softmax never lie in memory
+        self.check(proto, feeds, kept=("qh", "kt", "p", "vh"))
+
+    def test_rounding_below_what_lies_before_a_product(self):
+        ints = lambda *values: numpy_helper.from_array(np.array(values, np.int64))
+        w, w2 = normal(self.rng, 10, 24, 3, 3), normal(self.rng, 40, 12)
+        for name, nodes, shapes, weights in (
+            ("concat", [helper.make_node("Concat", ["a", "b"], ["c"], axis=1), helper.make_node("Conv", ["c", "w"], ["y"])],
+             {"a": [1, 16, 9, 9], "b": [1, 8, 9, 9]}, {"w": w}),
+            ("pad", [helper.make_node("Constant", [], ["p"], value=ints(0, 0, 1, 2, 0, 0, 2, 1)), helper.make_node("Constant", [], ["v"],
+             value=numpy_helper.from_array(np.float32(0.3))), helper.make_node("Pad", ["a", "p", "v"], ["c"]), helper.make_node("Conv", ["c", "w"], ["y"])],
+             {"a": [1, 24, 9, 8]}, {"w": w}),
+            ("expand", [helper.make_node("Constant", [], ["s"], value=ints(1, 3, 7, 40)), helper.make_node("Expand", ["a", "s"], ["c"]),
+             helper.make_node("MatMul", ["c", "w"], ["y"])], {"a": [1, 3, 1, 40]}, {"w": w2}),
+            ("slice", [helper.make_node("Relu", ["a"], ["r"]), helper.make_node("Split", ["r"], ["c", "d"], axis=3),
+             helper.make_node("MatMul", ["c", "w"], ["e"]), helper.make_node("MatMul", ["d", "w"], ["f"]), helper.make_node("Add", ["e", "f"], ["y"])],
+             {"a": [1, 2, 5, 80]}, {"w": w2}),
+        ):
+            with self.subTest(name):
+                proto = model(nodes, shapes, {"y": [None] * 4}, weights)
+                self.check(proto, {key: normal(self.rng, *shape) for key, shape in shapes.items()})
 
     def test_nodes_that_are_kept(self):
         nodes = [helper.make_node("MatMul", ["x", "w1"], ["h"], name="body/first"), helper.make_node("MatMul", ["h", "w2"], ["y"], name="head/last")]
@@ -174,6 +193,18 @@ class Autocast(unittest.TestCase):
         feeds = {"x": normal(self.rng, 11, 40)}
         for flags, kept in (["head/last"], ("head/last",)), (["head/*"], ("head/last",)), (["h"], ("body/first",)), (["*"], ("body/first", "head/last")):
             self.check(proto, feeds, *(f"--autocast-keep={flag}" for flag in flags), kept=kept, flips=True)
+
+    def test_what_is_no_product(self):
+        for node, inputs, outputs in (
+            (helper.make_node("Einsum", ["a", "b"], ["y"], equation="i,j->ij"), {"a": [7], "b": [9]}, {"y": [7, 9]}),
+            (helper.make_node("Einsum", ["a", "b"], ["y"], equation="ij,ij->ij"), {"a": [7, 4], "b": [7, 4]}, {"y": [7, 4]}),
+            (helper.make_node("Mul", ["a", "b"], ["y"]), {"a": [7, 4], "b": [4]}, {"y": [7, 4]}),
+            (helper.make_node("DFT", ["a"], ["y"], axis=1), {"a": [2, 24, 1]}, {"y": [2, 24, 2]}),
+        ):
+            with self.subTest(node=node.op_type):
+                proto, feeds = model([node], inputs, outputs, {}), {name: normal(self.rng, *shape) for name, shape in inputs.items()}
+                plain, narrow = (ptc.load(self.compile(proto, f"--autocast={kind}"))(**feeds)["y"] for kind in ("none", "bf16"))
+                np.testing.assert_array_equal(narrow, plain)
 
     def test_weights_that_are_replaced(self):
         nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Gather", ["w", "i"], ["row"]), helper.make_node("Add", ["h", "row"], ["y"])]
@@ -201,10 +232,14 @@ class Autocast(unittest.TestCase):
 
     def test_what_the_flags_refuse(self):
         path = self.folder / "model.onnx"
-        onnx.save(self.product([4], 8, 8), path)
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="product"), helper.make_node("Relu", ["h"], ["y"], name="relu")]
+        onnx.save(model(nodes, {"x": [4, 8]}, {"y": [4, 8]}, {"w": normal(self.rng, 8, 8)}), path)
+        done = self.ptc("compile", path, "-o", self.folder / "yes.so", "--autocast=f16", "--autocast-keep=product", "--autocast-keep=h")
+        self.assertEqual(done.returncode, 0, done.stderr)
         for flags, code, words in (
             (["--autocast=bf8"], 2, ["bf8", "bf16, f16 or none"]),
             (["--autocast-keep=product"], 2, ["--autocast-keep product", "--autocast=bf16"]),
+            (["--autocast=f16", "--autocast-keep=relu"], 2, ["node 'relu'", "no product"]),
             (["--autocast=f16", "--autocast-keep=produkt"], 2, ["produkt", "did you mean 'product'"]),
         ):
             done = self.ptc("compile", path, "-o", self.folder / "no.so", *flags)

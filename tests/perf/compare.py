@@ -66,16 +66,18 @@ class Row:
 # Models
 
 
-def rows_of_models(build, exported):
-    """The first row of each file of models.toml: later rows of a file vary its flags."""
+def rows_of_models(build, exported, pattern):
+    """The first row of each file of models.toml: later rows of a file vary its flags. Only what the pattern finds is exported."""
     seen = set()
     for row in sources.rows(exported):
         file = row.get("file") or (row["export"], row["exporter"])
         if file not in seen and row["state"] == "passes":
             seen.add(file)
-            inputs = {name: sources.make_input(spec) for name, spec in row["run"][0].items()}
-            kind = "torch" if "export" in row else "real"
-            yield Model(f"{kind}/{row['name']}", sources.fetch(row, build), row.get("flags", []), inputs)
+            name = f"{'torch' if 'export' in row else 'real'}/{row['name']}"
+            if not re.search(pattern, name):
+                continue
+            inputs = {key: sources.make_input(spec) for key, spec in row["run"][0].items()}
+            yield Model(name, sources.fetch(row, build), row.get("flags", []), inputs)
 
 
 def _input(value, dims):
@@ -98,13 +100,12 @@ def file_model(kind, path, dims):
     return Model(f"{kind}/{path.stem}", path, flags, inputs)
 
 
-def all_models(build, exported, folders, dims):
-    yield from rows_of_models(build, exported)
-    for path in sorted((Path(loader.DATA_DIR) / "light").glob("light_*.onnx")):
-        yield file_model("light", path, {})
-    for folder in folders:
-        for path in sorted(Path(folder).glob("*.onnx")):
-            yield file_model(Path(folder).name, path, dims)
+def all_models(build, exported, folders, dims, pattern):
+    """The models whose names the pattern finds, one by one."""
+    yield from rows_of_models(build, exported, pattern)
+    files = [("light", path, {}) for path in sorted((Path(loader.DATA_DIR) / "light").glob("light_*.onnx"))]
+    files += [(Path(folder).name, path, dims) for folder in folders for path in sorted(Path(folder).glob("*.onnx"))]
+    yield from (file_model(*file) for file in files if re.search(pattern, f"{file[0]}/{file[1].stem}"))
 
 
 # Compiling
@@ -232,9 +233,7 @@ def main():
     dims = {name: int(number) for name, number in (dim.split("=") for dim in arguments.dim)}
     rows, compiled = [], {}
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
-        for number, model in enumerate(all_models(arguments.build, arguments.models, arguments.folder, dims)):
-            if not re.search(arguments.filter, model.name):
-                continue
+        for number, model in enumerate(all_models(arguments.build, arguments.models, arguments.folder, dims, arguments.filter)):
             library = Path(folder) / f"m{number}" / "model.so"
             library.parent.mkdir()
             compiled[model.name] = compile_model(arguments.build / "bin" / "ptc", model, library)

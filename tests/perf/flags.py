@@ -9,7 +9,6 @@ turns as in compare.py. `gain` is the time without the flags / with them, `ORT` 
 """
 
 import argparse
-import re
 import shlex
 import statistics
 import tempfile
@@ -72,9 +71,9 @@ def main():
     arguments = parser.parse_args()
     program = arguments.build / "bin" / "ptc"
     models = ([compare.file_model("file", path, {}) for path in arguments.files]
-              or compare.all_models(arguments.build, arguments.models, [], {}))
+              or compare.all_models(arguments.build, arguments.models, [], {}, arguments.filter))
     print("| model | threads | flags | ms | gain | ORT | noise | differs |\n|---|---|---|---|---|---|---|---|")
-    for model in (model for model in models if re.search(arguments.filter, model.name)):
+    for model in models:
         with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
             libraries = {number: compiled(program, model, Path(folder) / str(number), shlex.split(flags))[0]
                          for number, flags in enumerate(["", *arguments.flags])}

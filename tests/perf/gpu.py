@@ -1,11 +1,12 @@
 """Libraries for a CUDA device beside PyTorch on the same device, in turns.
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
-    python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
 torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. models: those of models/export.py at batch 1,
---mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"). Errors are ||out - f64|| / ||f64||.
+--mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
+torch.autocast there. Errors are ||out - f64|| / ||f64||.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
 
@@ -142,23 +143,27 @@ def models(arguments):
         model, inputs, axes, outputs = export.MODELS[name]()
         model.eval()
         export._randomize_normalisations(model)
-        kind = TYPES[arguments.dtype]
+        kind = TYPES["f32" if arguments.autocast else arguments.dtype]
+        flags = [f"--autocast={arguments.autocast}"] if arguments.autocast else []
+        under = lambda: torch.autocast("cuda", TYPES.get(arguments.autocast), enabled=bool(arguments.autocast))
         cast = lambda value, to: value[:1].to(to) if value.is_floating_point() else value[:1]
         with torch.no_grad():
             exact = first(copy.deepcopy(model).double()(*(cast(value, torch.float64) for value in inputs)))
             model, inputs = model.to(kind), tuple(cast(value, kind) for value in inputs)
             path = arguments.folder / f"{name}.onnx"
             torch.onnx.export(model, inputs, path, dynamo=False, input_names=list(axes), output_names=outputs, opset_version=17)
-            library = DeviceRun(compile_model(arguments, path), [value.cuda() for value in inputs])
+            library = DeviceRun(compile_model(arguments, path, *flags), [value.cuda() for value in inputs])
             manifest = json.loads(path.with_suffix(".json").read_text())
             model, inputs = model.cuda(), tuple(value.cuda() for value in inputs)
             compiled = torch.compile(model, mode="reduce-overhead")
-            theirs = first(model(*inputs)).cpu()
-            times = in_turns({"ptc": library, "eager": lambda: model(*inputs), "compile": lambda: compiled(*inputs)})
-            library()
-            torch.cuda.synchronize()
+            with under():
+                theirs = first(model(*inputs)).cpu()
+                times = in_turns({"ptc": library, "eager": lambda: model(*inputs), "compile": lambda: compiled(*inputs)})
+                library()
+                torch.cuda.synchronize()
         launches = sum(kernel["launches"] for kernel in manifest["kernels"])
-        print(f"| {name} {arguments.dtype} | {launches} | {times['ptc']:.0f} | {times['eager']:.0f} | {times['compile']:.0f} | "
+        what = f"autocast {arguments.autocast}" if arguments.autocast else arguments.dtype
+        print(f"| {name} {what} | {launches} | {times['ptc']:.0f} | {times['eager']:.0f} | {times['compile']:.0f} | "
               f"{error(library.outputs[0].cpu(), exact):.1e} | {error(theirs, exact):.1e} |", flush=True)
 
 
@@ -175,6 +180,7 @@ def main():
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
+    parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--shapes", default=PRODUCTS)
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

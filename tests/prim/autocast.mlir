@@ -46,3 +46,34 @@ func.func @untouched(%x: tensor<3x3xf32>, %d: tensor<3x3xf64>, %s: tensor<2x3x3x
   } : (tensor<3x3xf32>, tensor<2x3x3xf32>) -> tensor<3x3xf32>
   return %p, %q, %last : tensor<3x3xf32>, tensor<3x3xf64>, tensor<3x3xf32>
 }
+
+// -----
+
+// Below a slice of what is computed, above one of an argument.
+// CHECK-LABEL: func.func @slices
+// CHECK-DAG:     %[[R:.*]] = prim.relu %arg0
+// CHECK-DAG:     %[[RN:.*]] = prim.convert %[[R]] : tensor<6x8xf32> -> tensor<6x8xbf16>
+// CHECK-DAG:     prim.slice %[[RN]] {{.*}} -> tensor<6x4xbf16>
+// CHECK-DAG:     %[[S:.*]] = prim.slice %arg1 {{.*}} -> tensor<4x5xf32>
+// CHECK-DAG:     prim.convert %[[S]] : tensor<4x5xf32> -> tensor<4x5xbf16>
+func.func @slices(%x: tensor<6x8xf32>, %w: tensor<9x5xf32>) -> tensor<6x5xf32> {
+  %r = prim.relu %x : tensor<6x8xf32>
+  %a = prim.slice %r [0, 4], [1, 1] : tensor<6x8xf32> -> tensor<6x4xf32>
+  %b = prim.slice %w [5, 0], [1, 1] : tensor<9x5xf32> -> tensor<4x5xf32>
+  %y = prim.matmul %a, %b : (tensor<6x4xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
+  return %y : tensor<6x5xf32>
+}
+
+// -----
+
+// Attention writes in the order of the views behind it, and rounds there.
+// CHECK-LABEL: func.func @attention
+// CHECK:         %[[A:.*]] = prim.attention
+// CHECK:         %[[V:.*]] = prim.reshape %[[A]] : tensor<2x3x4xf32> -> tensor<6x4xf32>
+// CHECK:         prim.convert %[[V]] : tensor<6x4xf32> -> tensor<6x4xbf16>
+func.func @attention(%q: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
+  %a = prim.attention %q, %q, %q scale 1.0 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %v = prim.reshape %a : tensor<2x3x4xf32> -> tensor<6x4xf32>
+  %y = prim.matmul %v, %w : (tensor<6x4xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
+  return %y : tensor<6x5xf32>
+}

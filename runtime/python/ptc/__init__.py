@@ -406,7 +406,13 @@ class Model:
         array = np.ascontiguousarray(array)
         status = self._table.set_weight(self._open(), name.encode(), array.ctypes.data, array.nbytes)
         if status != _abi.OK:
-            raise Error(status, f"weight '{name}' cannot be set to {array.nbytes} bytes")
+            raise Error(status, self._why_not_set(name, array.nbytes))
+
+    def _why_not_set(self, name: str, size: int) -> str:
+        weights = {weight.name.decode(): weight.bytes for weight in self._table.weights[: self._table.weight_count]}
+        if name in weights:
+            return f"weight '{name}' has {weights[name]} bytes, not {size}"
+        return f"'{name}' is no weight that can be replaced: the model has none of this name, or the compiler has computed with it"
 
     def _context(self):
         return _Context(self)
