@@ -57,6 +57,14 @@ def pins(model: onnx.ModelProto, inputs: Sequence[Any]) -> list[str]:
     return flags
 
 
+def are_empty(model: onnx.ModelProto, inputs: Sequence[Any]) -> bool:
+    """Whether an array has no elements along a dim that the model leaves open, or of which it says 0, which ptc takes for
+    open: such dims are 1 at least."""
+    return any(dim.dim_value == 0 and size == 0
+               for value, array in zip(arguments(model), inputs) if isinstance(array, np.ndarray)
+               for dim, size in zip(value.type.tensor_type.shape.dim, array.shape))
+
+
 def with_constants(model: onnx.ModelProto, values: dict[str, Any], floats: bool) -> tuple[onnx.ModelProto, frozenset[str]]:
     """A copy in which arguments of rank 0 and 1 are constants: the integers (shapes, axes, counts), or all of them."""
     small = lambda array: isinstance(array, np.ndarray) and array.ndim <= 1 and (floats or array.dtype.kind in "iu")
@@ -86,7 +94,7 @@ class Prepared(BackendRep):
         self.model = model if isinstance(model, onnx.ModelProto) else onnx.load(self._path, load_external_data=False)
         self._flags, self._compiler, self.pin, self.load = list(flags), compiler, pin, functools.partial(load, **load_options)
         self.names = [value.name for value in arguments(self.model)]
-        self.library, self._count, self._held, self._loaded = None, 0, {}, None
+        self.library, self._count, self._held, self._pinned, self._loaded = None, 0, {}, [], None
         self.constants: frozenset[str] = frozenset()
 
     def _compile(self, path: Path, flags: Sequence[str]) -> None:
@@ -99,7 +107,7 @@ class Prepared(BackendRep):
     def compile(self, inputs: Sequence[Any] | None = None) -> None:
         """Compiles the model: as it is, or for these inputs, whose shapes are pinned if that was asked for. Raises
         CompileError with ptc's diagnostics."""
-        flags = pins(self.model, inputs) if self.pin and inputs is not None else []
+        flags = self._pinned = self._pins(inputs)
         self.constants, self._held = frozenset(), {}
         try:
             return self._compile(self._path, flags)
@@ -125,8 +133,14 @@ class Prepared(BackendRep):
             return None
         raise first
 
+    def _pins(self, inputs: Sequence[Any] | None) -> list[str]:
+        return pins(self.model, inputs) if inputs is not None and (self.pin or are_empty(self.model, inputs)) else []
+
     def is_compiled_for(self, inputs: Sequence[Any]) -> bool:
-        """Whether the library serves these inputs: it is there, and they agree with its constants bit by bit."""
+        """Whether the library serves these inputs: it is there, for their shapes if they are pinned, and they agree with its
+        constants bit by bit."""
+        if self._pinned != self._pins(inputs):
+            return False
         values = dict(zip(self.names, inputs))
         same = lambda a, b: a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
         return self.library is not None and all(same(held, values[name]) for name, held in self._held.items())
