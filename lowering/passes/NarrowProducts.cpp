@@ -145,8 +145,16 @@ static bool isConstant(Value value, unsigned depth = 8) {
   return isSimple && llvm::all_of(op->getOperands(), [&](Value x) { return isConstant(x, depth - 1); });
 }
 
-/// What a broadcast spreads: a scalar, or a vector along one axis.
+/// What a broadcast spreads: a scalar, or a vector along one axis. A small one has been folded.
 static std::optional<Parameter> matchParameter(Value value) {
+  if (auto constant = value.getDefiningOp<ConstantOp>()) {
+    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!elements || !elements.isSplat())
+      return std::nullopt;
+    OpBuilder b(constant);
+    DenseElementsAttr scalar = elements.resizeSplat(RankedTensorType::get({}, elements.getElementType()));
+    return Parameter{ConstantOp::create(b, constant.getLoc(), scalar.getType(), scalar).getResult(), -1};
+  }
   auto broadcast = value.getDefiningOp<BroadcastOp>();
   if (!broadcast)
     return std::nullopt;
