@@ -10,7 +10,7 @@ ArrayRef<float> floatsOf(const Tensor &tensor) {
   return {reinterpret_cast<const float *>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)};
 }
 
-static bool isFloat32(const Tensor &tensor) { return tensor.dtype == ptc_dtype{PTC_FLOAT, 32, 1}; }
+bool isFloat32(const Tensor &tensor) { return tensor.dtype == ptc_dtype{PTC_FLOAT, 32, 1}; }
 
 Expected<ObservedModel> ObservedModel::compile(Session &session, CompileOptions options, StringRef model,
                                                StringRef folder, ArrayRef<std::string> values) {

@@ -26,9 +26,11 @@ private:
       : library(library), instance(std::move(instance)), observer(std::move(observer)) {}
   ModelLibrary library;
   ModelInstance instance;
-  std::unique_ptr<const ValueObserver *> observer; // of the run that is going on; the instance's callback has its address
+  std::unique_ptr<const ValueObserver *>
+      observer; // of the run that is going on; the instance's callback has its address
 };
 
+bool isFloat32(const Tensor &tensor);
 /// The elements of a float32 tensor.
 llvm::ArrayRef<float> floatsOf(const Tensor &tensor);
 

@@ -20,7 +20,7 @@ static Expected<std::vector<std::string>> listFolder(StringRef folder) {
   return paths;
 }
 
-static std::string join(StringRef folder, const Twine &name) {
+static std::string pathIn(StringRef folder, const Twine &name) {
   SmallString<128> path(folder);
   sys::path::append(path, name);
   return path.str().str();
@@ -31,9 +31,9 @@ static Expected<Sample> sampleOfFolder(StringRef folder, const ptc_function &fun
   Sample sample{folder.str(), {}};
   for (unsigned i = 0; i < function.input_count; ++i) {
     StringRef name = function.inputs[i].name;
-    std::string path = join(folder, name + ".npy");
+    std::string path = pathIn(folder, name + ".npy");
     if (!sys::fs::exists(path))
-      path = join(folder, "input_" + Twine(i) + ".pb");
+      path = pathIn(folder, "input_" + Twine(i) + ".pb");
     if (!sys::fs::exists(path))
       return exitError(exitFile, "the sample '" + folder + "' has no value for input '" + name + "'",
                        "it needs " + name + ".npy or input_" + Twine(i) + ".pb");
@@ -63,10 +63,9 @@ Expected<std::vector<Sample>> listSamples(StringRef folder, const ptc_function &
     } else if (function.input_count == 1) {
       samples.push_back({path, {std::string(function.inputs[0].name) + "=@" + path}});
     } else {
-      return exitError(exitFile,
-                       "--data: '" + path + "' is one array, but the model has " + Twine(function.input_count) +
-                           " inputs",
-                       "a sample of several inputs is a NAME.npz, or a folder with INPUT.npy for each");
+      return exitError(
+          exitFile, "--data: '" + path + "' is one array, but the model has " + Twine(function.input_count) + " inputs",
+          "a sample of several inputs is a NAME.npz, or a folder with INPUT.npy for each");
     }
   }
   if (samples.empty())

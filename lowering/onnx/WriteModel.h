@@ -11,7 +11,8 @@ namespace ptc::onnx_import {
 /// What stands in a model's file, and in the one beside it.
 struct ModelBytes {
   std::string model;
-  /// Pieces with their offsets, which refer to the source's files and to `tensors`; empty: all tensors are in the model.
+  /// Pieces with their offsets, which refer to the source's files and to `tensors`; empty: all tensors are in the
+  /// model.
   std::vector<std::pair<uint64_t, llvm::StringRef>> beside;
   std::deque<std::string> tensors; // at addresses that stay
 };

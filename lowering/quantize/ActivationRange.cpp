@@ -120,9 +120,7 @@ static double lostEntropy(ArrayRef<uint64_t> bins, int64_t first, int64_t last) 
   }
   if (kept == 0)
     return std::numeric_limits<double>::infinity();
-  auto clipped = [&](int64_t i) {
-    return double(bins[i]) + (i == first ? below : 0) + (i == last ? above : 0);
-  };
+  auto clipped = [&](int64_t i) { return double(bins[i]) + (i == first ? below : 0) + (i == last ? above : 0); };
   constexpr double none = 1e-10; // what the second has where only the first has something
   double lost = 0;
   int64_t steps = std::min(levels, size);

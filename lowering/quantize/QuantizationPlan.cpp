@@ -190,8 +190,8 @@ void Planner::planNode(const NodeProto &node, int number) {
   Product product{number, node.input(0), node.input(1), output, "", 0, std::move(title)};
   if (isOnnxOp(node, "MatMul") || (isOnnxOp(node, "Gemm") && !integerOf(node, "transB", 0)))
     product.channels = 1;
-  bool isPlainSum =
-      isOnnxOp(node, "Conv") || (isOnnxOp(node, "Gemm") && floatOf(node, "alpha", 1) == 1 && floatOf(node, "beta", 1) == 1);
+  bool isPlainSum = isOnnxOp(node, "Conv") ||
+                    (isOnnxOp(node, "Gemm") && floatOf(node, "alpha", 1) == 1 && floatOf(node, "beta", 1) == 1);
   if (const TensorProto *bias = node.input_size() > 2 ? constants.lookup(node.input(2)) : nullptr;
       bias && isPlainSum && bias->data_type() == TensorProto::FLOAT && bias->dims_size() == 1 &&
       bias->dims(0) == constants.lookup(product.weight)->dims(product.channels))

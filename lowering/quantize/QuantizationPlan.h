@@ -27,10 +27,10 @@ struct Skipped {
 /// Which values are rounded to 8 bits. The values of a group have one scale, since nothing but moves of elements lies
 /// between them: to round a second time changes nothing.
 struct QuantizationPlan {
-  std::vector<Product> products;               // in the graph's order
+  std::vector<Product> products;                // in the graph's order
   std::vector<std::vector<std::string>> groups; // of values
-  llvm::StringMap<unsigned> groupOf;           // of a value
-  std::set<std::pair<int, int>> rounded;       // node and operand that read the rounded value; others read floats
+  llvm::StringMap<unsigned> groupOf;            // of a value
+  std::set<std::pair<int, int>> rounded;        // node and operand that read the rounded value; others read floats
   std::vector<Skipped> skipped;
   int nested = 0; // products in graphs of If, Loop and Scan and in functions, which are never quantised
 };

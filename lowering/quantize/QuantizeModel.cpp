@@ -1,8 +1,9 @@
 //===- QuantizeModel.cpp - a model with 8-bit products --------------------===//
 //
 // What is written is what other tools read as well (onnxruntime, OpenVINO, TensorRT): the model's own nodes, floats
-// between them, and pairs of QuantizeLinear and DequantizeLinear where a value is rounded. Weights stand in 8 bits behind
-// a DequantizeLinear, signed and symmetric, one scale a channel; biases in 32 bits, in units of what is added up.
+// between them, and pairs of QuantizeLinear and DequantizeLinear where a value is rounded. Weights stand in 8 bits
+// behind a DequantizeLinear, signed and symmetric, one scale a channel; biases in 32 bits, in units of what is added
+// up.
 //
 // Version 13 of the two operators is the first with scales along an axis. A model of an older one gets those of domain
 // com.microsoft, which have them too, and stays as it is otherwise.

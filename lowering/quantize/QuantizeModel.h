@@ -14,6 +14,10 @@ struct SignalAndNoise {
     signal += expected * expected;
     noise += (expected - actual) * (expected - actual);
   }
+  void add(const SignalAndNoise &other) {
+    signal += other.signal;
+    noise += other.noise;
+  }
   /// 10 log10 of the ratio; infinity without noise.
   double decibels() const;
 };

@@ -31,6 +31,8 @@ COMMANDS = {"stats": [["compile", "mlp.onnx", "-q", "--stats=-"], ["compile", "m
                       ["bench", "mlp.so", "--json", "--ab", "mlp.so", "--tolerance=900", "--dim", "batch=64"]],
             "check": [["check", "mlp.onnx", "--json"], ["check", "unknown.onnx", "--json"], ["check", "missing.onnx", "--json"],
                       ["check", "mlp.onnx", "--shape=x=2x3", "--json"]],
+            "quantize": [["quantize", "mlp.onnx", "-i", "random:0", "--report=-", "-o", "q.onnx"],
+                         ["quantize", "mlp.onnx", "-i", "random:0", "--report=-", "--no-report", "--keep=fc1", "-o", "q.onnx"]],
             "ops": [["ops", "--json"], ["ops", "Conv", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
             "diagnostics": [["check", "unknown.onnx", "--diag=json"], ["check", "missing.onnx", "--diag=json"],
                             ["check", "mlp.onnx", "--dim", "batch=0..a", "--diag=json"], ["check", "mlp.onnx", "--diag=json"],

@@ -1,4 +1,4 @@
-#include "cli/quantize/QuantizeReport.h"
+#include "compiler/quantize/QuantizeReport.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -30,8 +30,8 @@ void printReport(raw_ostream &os, const QuantizeReport &report, bool all) {
   size_t total = report.products.size() + report.skipped.size();
   os << report.output << ": " << report.products.size() << " of " << plural(total, "product") << " in 8 bits, "
      << plural(report.scales, "scale") << " of activations from " << plural(report.samples, "sample") << " ("
-     << report.method << "); " << formatv("{0:f1} MB, was {1:f1}", double(report.bytesAfter) / 1e6, double(report.bytesBefore) / 1e6)
-     << '\n';
+     << report.method << "); "
+     << formatv("{0:f1} MB, was {1:f1}", double(report.bytesAfter) / 1e6, double(report.bytesBefore) / 1e6) << '\n';
   std::vector<const ProductError *> order;
   for (const ProductError &product : report.products)
     order.push_back(&product);
@@ -53,34 +53,35 @@ void printReport(raw_ostream &os, const QuantizeReport &report, bool all) {
   for (const OutputError &output : report.outputs) {
     os << "output '" << output.name << "': " << formatDecibels(output.error);
     if (output.error.noise != 0)
-      os << " dB, " << format("largest difference %.3g where the largest value is %.3g", output.largestDifference, output.largest);
+      os << " dB, "
+         << format("largest difference %.3g where the largest value is %.3g", output.largestDifference, output.largest);
     os << '\n';
   }
 }
 
-static json::Value decibelsOf(const SignalAndNoise &error) {
-  double decibels = error.decibels();
-  return std::isfinite(decibels) ? json::Value(decibels) : json::Value(nullptr);
+static void addDecibels(json::Object &object, StringRef key, const SignalAndNoise &error) {
+  if (double decibels = error.decibels(); std::isfinite(decibels))
+    object[key] = decibels;
 }
 
 std::string formatReport(const QuantizeReport &report) {
   json::Array products, skipped, outputs;
   for (const ProductError &product : report.products) {
-    json::Object object{{"node", product.title},
-                        {"value", product.value},
-                        {"weights_db", decibelsOf(product.weights)},
-                        {"input_db", decibelsOf(product.input)}};
+    json::Object object{{"node", product.title}, {"value", product.value}};
+    addDecibels(object, "weights_db", product.weights);
+    addDecibels(object, "input_db", product.input);
     if (report.isMeasured)
-      object["result_db"] = decibelsOf(product.result);
+      addDecibels(object, "result_db", product.result);
     products.push_back(std::move(object));
   }
   for (const quantize::Skipped &product : report.skipped)
     skipped.push_back(json::Object{{"node", product.title}, {"reason", product.reason}});
-  for (const OutputError &output : report.outputs)
-    outputs.push_back(json::Object{{"name", output.name},
-                                   {"db", decibelsOf(output.error)},
-                                   {"largest_difference", output.largestDifference},
-                                   {"largest", output.largest}});
+  for (const OutputError &output : report.outputs) {
+    json::Object object{
+        {"name", output.name}, {"largest_difference", output.largestDifference}, {"largest", output.largest}};
+    addDecibels(object, "db", output.error);
+    outputs.push_back(std::move(object));
+  }
   return formatv("{0:2}\n", json::Value(json::Object{{"model", report.model},
                                                      {"output", report.output},
                                                      {"method", report.method},

@@ -1,9 +1,9 @@
 // How much rounding to 8 bits takes from a model, node by node.
-#ifndef PTC_CLI_QUANTIZE_QUANTIZEREPORT_H
-#define PTC_CLI_QUANTIZE_QUANTIZEREPORT_H
+#ifndef PTC_COMPILER_QUANTIZE_QUANTIZEREPORT_H
+#define PTC_COMPILER_QUANTIZE_QUANTIZEREPORT_H
 
-#include "cli/Session.h"
 #include "lowering/quantize/QuantizeModel.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace ptc {
 
@@ -34,9 +34,9 @@ struct QuantizeReport {
 
 /// The products that cost the most, or all of them; what stays in floats; the outputs.
 void printReport(llvm::raw_ostream &os, const QuantizeReport &report, bool all);
-/// All of it as JSON; what is without noise has null in the place of decibels.
+/// All of it as JSON; what is without noise has no decibels.
 std::string formatReport(const QuantizeReport &report);
 
 } // namespace ptc
 
-#endif // PTC_CLI_QUANTIZE_QUANTIZEREPORT_H
+#endif // PTC_COMPILER_QUANTIZE_QUANTIZEREPORT_H
