@@ -66,13 +66,19 @@ def _calibrate(model, inputs):
         hook.remove()
 
 
-def _export(name, exporter, path):
+def make(name):
+    """The module, the same in each run, with its example inputs, the dims of its inputs that stay free, and its outputs."""
     torch.manual_seed(0)
     model, inputs, axes, outputs = MODELS[name]()
     model.eval()
     _randomize_normalisations(model)
     if name in detection.MODELS:
         _calibrate(model, inputs)
+    return model, inputs, axes, outputs
+
+
+def _export(name, exporter, path):
+    model, inputs, axes, outputs = make(name)
     names = {"input_names": list(axes), "output_names": outputs}
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

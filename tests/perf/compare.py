@@ -1,42 +1,50 @@
-"""ptc's libraries beside onnxruntime: speed on one thread and two, compile time, memory and size of code.
+"""ptc's libraries beside onnxruntime, OpenVINO and torch.compile: speed, compile time, memory and size of code.
 
     build/venv/bin/python tests/perf/compare.py [--models]                   all models (exports too), as a Markdown table
     build/venv/bin/python tests/perf/compare.py --filter 'real|light_res'    some
     build/venv/bin/python tests/perf/compare.py --folder DIR --dim batch=1   every .onnx of a folder besides
 
-Method. The machine may be shared, and its clock drifts: a time means something only beside another of the same second. So
-both run in one process and take turns in slices of some 20 ms (the order reverses every other time). A slice tells its
-fastest run, a turn gives one ratio, and the median of the turns' ratios is told. onnxruntime runs a second time in each turn
-and is compared with itself: `noise` is how far the median of those ratios is from 1. Its threads stop spinning at the end
-of a run, as ptc's do soon after: those of a library that waits must not take a core from the other.
+    build/venv-torch/bin/python tests/perf/compare.py --models --threads 1 --samples rows.jsonl --report tests/perf/results.md
 
-`ratio` is onnxruntime's time / ptc's: above 1, ptc is faster.
+The environment of `.ci/setup.sh --models` has all peers, build/venv onnxruntime alone (peers.py). `--samples` adds each row to a
+file and takes those that are there as measured, so that a run of hours may be cut off and taken up again; `--report` writes the
+table of all rows of that file, and its summary into README.md.
+
+Method. The machine may be shared, and its clock drifts: a time means something only beside another of the same second. So
+all run in one process, pinned to as many cores as threads, and take turns in slices of some 20 ms (the order reverses every
+other time). A slice tells its fastest run, a turn gives one ratio, and the median of the turns' ratios is told; `bound` is
+what that median exceeds with 97.5 % (by order statistics). onnxruntime runs a second time in each turn and is compared with
+itself: `noise` is how far the median of those ratios is from 1. A row with more than 2 % is measured up to twice again.
+
+`ratio` is the time of the better of onnxruntime and OpenVINO / ptc's: above 1, ptc is faster. A model is won if its bound is.
 """
 
 import argparse
 import json
 import math
+import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx.backend.test import loader
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models"), str(ROOT / "runtime" / "python")]
+import peers  # noqa: E402
 import ptc  # noqa: E402
+import results  # noqa: E402
 import sources  # noqa: E402
 
 SLICE = 0.02  # seconds
-NOISY = 0.08  # of a row's comparison of onnxruntime with itself
+ATTEMPTS = 3  # at a row that is noisy
+CORES = os.sched_getaffinity(0)
 
 
 @dataclass
@@ -45,6 +53,7 @@ class Model:
     path: Path
     flags: list
     inputs: dict
+    export: str = ""  # what models/export.py calls it
 
 
 @dataclass
@@ -54,30 +63,21 @@ class Compiled:
     code: int  # bytes of the largest level
 
 
-@dataclass
-class Row:
-    model: str
-    threads: int
-    times: dict = field(default_factory=dict)  # milliseconds, by subject
-    ratio: float = 0.0
-    noise: float = 0.0
-
-
 # Models
 
 
 def rows_of_models(build, exported, pattern):
-    """The first row of each file of models.toml: later rows of a file vary its flags. Only what the pattern finds is exported."""
+    """The first row of each model of models.toml: later ones vary flags or the exporter. Only what the pattern finds is exported."""
     seen = set()
     for row in sources.rows(exported):
-        file = row.get("file") or (row["export"], row["exporter"])
+        file = row.get("file") or row["export"]
         if file not in seen and row["state"] == "passes":
             seen.add(file)
             name = f"{'torch' if 'export' in row else 'real'}/{row['name']}"
             if not re.search(pattern, name):
                 continue
             inputs = {key: sources.make_input(spec) for key, spec in row["run"][0].items()}
-            yield Model(name, sources.fetch(row, build), row.get("flags", []), inputs)
+            yield Model(name, sources.fetch(row, build), row.get("flags", []), inputs, row.get("export", ""))
 
 
 def _input(value, dims):
@@ -147,21 +147,6 @@ def code_of(library):
 # Running
 
 
-def run_of_onnxruntime(model, threads):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for name, array in model.inputs.items():
-        binding.bind_cpu_input(name, array)
-    for value in session.get_outputs():
-        binding.bind_output(value.name)
-    return lambda: session.run_with_iobinding(binding)
-
-
 def slice_of(run):
     """The fastest run of a slice; the first one warms the caches and counts only if it is alone in filling the slice."""
     started = time.perf_counter()
@@ -178,71 +163,86 @@ def slice_of(run):
             return best
 
 
-def compare(model, library, threads, seconds):
-    prepared = ptc.load(library, threads=threads).prepare(**model.inputs)
-    subjects = {"ptc": prepared, "ort": run_of_onnxruntime(model, threads)}
-    subjects["again"] = subjects["ort"]
-    samples = {name: [] for name in subjects}
-    for run in subjects.values():
-        slice_of(run)
-    end = time.monotonic() + seconds
-    turn = 0
-    while turn < 5 or time.monotonic() < end:
-        for name in list(subjects)[:: -1 if turn % 2 else 1]:
-            samples[name].append(slice_of(subjects[name]))
-        turn += 1
-    ratio = lambda a, b: statistics.median(x / y for x, y in zip(samples[a], samples[b]))
-    times = {name: statistics.median(values) * 1e3 for name, values in samples.items()}
-    return Row(model.name, threads, times, ratio("ort", "ptc"), abs(ratio("ort", "again") - 1))
+def make_runs(model, library, threads, wanted):
+    """What takes turns, by name; peers that cannot run the model are told and left out."""
+    runs = {"ptc": ptc.load(library, threads=threads).prepare(**model.inputs)}
+    for peer in wanted:
+        if peer == "inductor" and not model.export:
+            continue  # there is no module to compile
+        try:
+            runs[peer] = peers.RUNS[peer](model, threads)
+            runs[peer]()
+        except Exception as error:  # of any kind: it is another library's
+            runs.pop(peer, None)
+            print(f"{model.name}: {peer} fails: {' '.join(str(error).split())[:200]}", file=sys.stderr)
+    return runs
 
 
-# Telling
-
-
-def mean(ratios):
-    return math.exp(statistics.fmean(map(math.log, ratios)))
-
-
-def report(rows, compiled, threads):
-    print(f"\n| model | {' | '.join(f'ptc ms, {n} thr. | ORT ms | ratio' for n in threads)} | compile s | anon. MB | code KB |")
-    print("|---|" + "---|" * (3 * len(threads) + 3))
-    for name in compiled:
-        own = [row for row in rows if row.model == name]
-        cells = [f"{row.times['ptc']:.3g} | {row.times['ort']:.3g} | {row.ratio:.2f}{' (noisy)' if row.noise > NOISY else ''}"
-                 for row in own]
-        what = compiled[name]
-        print(f"| {name} | {' | '.join(cells)} | {what.seconds:.1f} | {what.megabytes:.0f} | {what.code / 1024:.0f} |")
-    for number in threads:
-        own = [row for row in rows if row.threads == number]
-        worst = min(own, key=lambda row: row.ratio)
-        print(f"\n{number} thread{'s' * (number > 1)}: geometric mean {mean([row.ratio for row in own]):.3f} over {len(own)} models, "
-              f"worst {worst.ratio:.2f} ({worst.model}); noise {statistics.median(row.noise for row in own):.3f}")
+def compare(model, library, threads, seconds, wanted):
+    """Times of each, slice by slice, in milliseconds; "again" are those of onnxruntime once more."""
+    os.sched_setaffinity(0, sorted(CORES)[-threads:])
+    runs = make_runs(model, library, threads, wanted)
+    if "onnxruntime" in runs:
+        runs["again"] = runs["onnxruntime"]
+    for attempt in range(ATTEMPTS):
+        samples = {name: [] for name in runs}
+        for run in runs.values():
+            slice_of(run)
+        end = time.monotonic() + seconds
+        turn = 0
+        while turn < 10 or time.monotonic() < end:
+            for name in list(runs)[:: -1 if turn % 2 else 1]:
+                samples[name].append(slice_of(runs[name]) * 1e3)
+            turn += 1
+        if results.noise(samples) <= results.NOISY:
+            break
+    os.sched_setaffinity(0, CORES)
+    return samples
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--filter", default="")
+    parser.add_argument("--filter", default="", help="of the models' names: a regular expression")
     parser.add_argument("--models", action="store_true", help="the exports from PyTorch too")
     parser.add_argument("--folder", action="append", default=[], help="a folder of .onnx files to measure besides")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a free dim of those files (default: 1)")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--seconds", type=float, default=3, help="of measuring a row")
+    parser.add_argument("--peers", default=",".join(peers.available()), help="of onnxruntime, openvino, inductor (default: those that are installed)")
+    parser.add_argument("--samples", type=Path, metavar="FILE", help="take the rows that are in it as measured, and add new ones")
+    parser.add_argument("--report", type=Path, metavar="FILE.md", help="write the table there, and its summary into README.md")
     arguments = parser.parse_args()
+    wanted = [peer for peer in arguments.peers.split(",") if peer]
+    if unknown := set(wanted) - set(peers.available()):
+        parser.error(f"--peers: {', '.join(sorted(unknown))}: no such peer, or not installed; build/venv-torch has all (.ci/setup.sh --models)")
     threads = [int(number) for number in arguments.threads.split(",")]
+    if max(threads) > len(CORES):
+        parser.error(f"--threads: this machine has {len(CORES)} cores to pin them to")
     dims = {name: int(number) for name, number in (dim.split("=") for dim in arguments.dim)}
-    rows, compiled = [], {}
+    rows = results.read(arguments.samples) if arguments.samples else []
+    known = {(row["model"], row["threads"]) for row in rows}
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         for number, model in enumerate(all_models(arguments.build, arguments.models, arguments.folder, dims, arguments.filter)):
+            if all((model.name, count) in known for count in threads):
+                continue
             library = Path(folder) / f"m{number}" / "model.so"
             library.parent.mkdir()
-            compiled[model.name] = compile_model(arguments.build / "bin" / "ptc", model, library)
+            compiled = compile_model(arguments.build / "bin" / "ptc", model, library)
+            group = results.group_of(model.path, json.loads(library.with_suffix(".json").read_text()))
             for count in threads:
-                rows.append(compare(model, library, count, arguments.seconds))
-                row = rows[-1]
-                print(f"{model.name}, {count}: ptc {row.times['ptc']:.3f} ms, onnxruntime {row.times['ort']:.3f} ms, "
-                      f"ratio {row.ratio:.2f}, noise {row.noise:.2f}", file=sys.stderr, flush=True)
-    report(rows, compiled, threads)
+                row = {"model": model.name, "threads": count, "group": group, "compile_s": compiled.seconds, "megabytes": compiled.megabytes,
+                       "code": compiled.code, "samples": compare(model, library, count, arguments.seconds, wanted)}
+                rows.append(row)
+                print(results.line(row), file=sys.stderr, flush=True)
+                if arguments.samples:
+                    results.append(arguments.samples, row)
+            library.unlink()
+    if not rows:
+        parser.error(f"no model's name has '{arguments.filter}'")
+    results.report(rows, sys.stdout)
+    if arguments.report:
+        results.write(rows, arguments.report, [peers.version(peer) for peer in wanted])
 
 
 if __name__ == "__main__":

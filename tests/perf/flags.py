@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import compare
+import peers
 
 
 def compiled(program, model, folder, flags):
@@ -31,7 +32,7 @@ def compiled(program, model, folder, flags):
 def measure(model, libraries, threads, seconds):
     """Slices of each library, by its key, of onnxruntime ("ort") and of it once more ("again"), turn by turn."""
     subjects = {key: compare.ptc.load(library, threads=threads).prepare(**model.inputs) for key, library in libraries.items()}
-    subjects["ort"] = compare.run_of_onnxruntime(model, threads)
+    subjects["ort"] = peers.onnxruntime_run(model, threads)
     subjects["again"] = subjects["ort"]
     samples = {name: [] for name in subjects}
     for run in subjects.values():
