@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models"), str(ROOT / "runtime" / "python"), str(Path(__file__).parent)]
 import ptc  # noqa: E402
 import sources  # noqa: E402
-from compare import NOISY, slice_of  # noqa: E402
+from results import NOISY  # noqa: E402
+from turns import slice_of  # noqa: E402
 
 AT_HINT, ELSEWHERE = 1.10, 1.25  # the bars
 

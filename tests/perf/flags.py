@@ -12,13 +12,15 @@ import argparse
 import shlex
 import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-import compare
+import compare  # first: it says where ptc's module is
 import peers
+import ptc
+import results
+import turns
 
 
 def compiled(program, model, folder, flags):
@@ -31,22 +33,14 @@ def compiled(program, model, folder, flags):
 
 def measure(model, libraries, threads, seconds):
     """Slices of each library, by its key, of onnxruntime ("ort") and of it once more ("again"), turn by turn."""
-    subjects = {key: compare.ptc.load(library, threads=threads).prepare(**model.inputs) for key, library in libraries.items()}
+    subjects = {key: ptc.load(library, threads=threads).prepare(**model.inputs) for key, library in libraries.items()}
     subjects["ort"] = peers.onnxruntime_run(model, threads)
     subjects["again"] = subjects["ort"]
-    samples = {name: [] for name in subjects}
-    for run in subjects.values():
-        compare.slice_of(run)
-    end, turn = time.monotonic() + seconds, 0
-    while turn < 5 or time.monotonic() < end:
-        for name in list(subjects)[:: -1 if turn % 2 else 1]:
-            samples[name].append(compare.slice_of(subjects[name]))
-        turn += 1
-    return samples
+    return turns.take_turns(subjects, seconds)
 
 
 def ratio(samples, a, b):
-    return statistics.median(x / y for x, y in zip(samples[a], samples[b]))
+    return statistics.median(results.ratios(samples, a, b))
 
 
 def noise(samples):
@@ -54,7 +48,7 @@ def noise(samples):
 
 
 def difference(model, library, base):
-    found, want = (compare.ptc.load(path)(**model.inputs) for path in (library, base))
+    found, want = (ptc.load(path)(**model.inputs) for path in (library, base))
     floats = [name for name in want if np.issubdtype(np.asarray(want[name]).dtype, np.floating)]
     flat = lambda outputs: np.concatenate([np.asarray(outputs[name], np.float64).ravel() for name in floats])
     return float(np.linalg.norm(flat(found) - flat(want)) / np.linalg.norm(flat(want))) if floats else 0.0
@@ -81,7 +75,7 @@ def main():
             for threads in map(int, arguments.threads.split(",")):
                 samples = measure(model, libraries, threads, arguments.seconds)
                 for number, flags in enumerate(arguments.flags, 1):
-                    ms = statistics.median(samples[number]) * 1e3
+                    ms = statistics.median(samples[number])
                     print(f"| {model.name} | {threads} | {flags} | {ms:.2f} | {ratio(samples, 0, number):.2f} | {ratio(samples, 'ort', number):.2f} "
                           f"| {noise(samples):.2f} | {difference(model, libraries[number], libraries[0]):.1e} |", flush=True)
 

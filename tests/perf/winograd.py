@@ -67,7 +67,7 @@ def main():
             for threads in map(int, arguments.threads.split(",")):
                 samples = flags.measure(model, libraries, threads, arguments.seconds)
                 direct, ort = (flags.ratio(samples, other, "contract") for other in ("strict", "ort"))
-                print(f"| {model.name} | {threads} | {statistics.median(samples['contract']) * 1e3:.2f} | {direct:.2f} | {ort:.2f} "
+                print(f"| {model.name} | {threads} | {statistics.median(samples['contract']):.2f} | {direct:.2f} | {ort:.2f} "
                       f"| {flags.noise(samples):.2f} | {kinds(libraries['contract'])} "
                       f"| {made['contract'][1].seconds:.1f} ({made['strict'][1].seconds:.1f}) |", flush=True)
 
