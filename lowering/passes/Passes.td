@@ -17,6 +17,10 @@ def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
+  let summary = "products with one-hot rows become gathers";
+}
+
 def NarrowProducts : Pass<"ptc-narrow-products", "::mlir::func::FuncOp"> {
   let summary = "products of quantised tensors become products of their 8-bit integers";
   let options = [Option<"multipliesBytes", "multiplies-bytes", "bool", "true", "the target has kernels for these; else integer products become exact ones of floats alone">];
