@@ -38,7 +38,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
 
 static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
   LowerPrimToLoopOptions lowering;
-  lowering.recurrences = target.weightPanel > 0;   // a target whose products read packed weights has them, too
+  // A target whose products read packed weights has these, too.
+  lowering.recurrences = lowering.convertsWeights = target.weightPanel > 0;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());             // producers write straight into concats and outputs
   passes.addPass(createAssignLayouts());           // after that: who reads a buffer is final

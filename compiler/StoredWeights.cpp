@@ -152,6 +152,8 @@ static std::string keyOf(loop::WeightOp weight) {
     os << mlir::Attribute(recipe);
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     os << ":winograd" << tile;
+  if (auto bits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr))
+    os << ":packed" << bits.getInt();
   if (isNarrowed(weight))
     os << ':' << cast<loop::BufferType>(weight.getType()).getElementType();
   return key;
@@ -168,6 +170,15 @@ static std::vector<char> unpack(ArrayRef<char> packed, unsigned bits) {
       pending >>= bits;
     }
   return elements;
+}
+
+/// The inverse: elements that lie one a byte, side by side in as few bytes as hold them.
+static void pack(ArrayRef<char> elements, unsigned bits, MutableArrayRef<char> target) {
+  unsigned perByte = 8 / bits, mask = (1u << bits) - 1;
+  for (auto [index, element] : llvm::enumerate(elements)) {
+    unsigned part = (unsigned(static_cast<uint8_t>(element)) & mask) << index % perByte * bits;
+    target[index / perByte] = char(unsigned(static_cast<uint8_t>(target[index / perByte])) | part);
+  }
 }
 
 /// Floats of 32 bits, rounded as set_weight rounds them.
@@ -207,6 +218,9 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
   loop::RecipeAttr recipe = weight.getRecipeAttr();
   unsigned elementBytes = type.getElementBytes(), bits = type.getElementType().getIntOrFloatBitWidth();
   mlir::RankedTensorType declared = sourceTypeOf(weight);
+  auto packedBits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr);
+  if (packedBits)
+    bits = unsigned(packedBits.getInt());
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     return [=](MutableArrayRef<char> target) { return fillTransformed(recipe, tile, source, target); };
   if (isNarrowed(weight))
@@ -215,10 +229,16 @@ static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight,
     };
   if (bits == 1 || bits >= 8 || !declared)
     return [=](MutableArrayRef<char> target) { return fillStored(recipe, elementBytes, source, target); };
-  return [=, count = declared.getNumElements()](MutableArrayRef<char> target) {
+  return [=, count = declared.getNumElements()](MutableArrayRef<char> target) -> Error {
     std::vector<char> elements = unpack(source, bits);
     elements.resize(count); // the last byte may be part filled
-    return fillStored(recipe, elementBytes, elements, target);
+    if (!packedBits)
+      return fillStored(recipe, elementBytes, elements, target);
+    std::vector<char> gathered(target.size() * (8 / bits));
+    if (Error error = applyRecipe(recipe, elementBytes, elements, gathered))
+      return error;
+    pack(gathered, bits, target);
+    return Error::success();
   };
 }
 
@@ -334,7 +354,8 @@ void StoredWeights::describe(mlir::ModuleOp module) {
     mlir::RankedTensorType declared = sourceTypeOf(weight);
     unsigned bits = type.getElementType().getIntOrFloatBitWidth();
     if (hidden.contains(weight.getRef().getName()) || weight.getRef().getName().empty() || !declared ||
-        (bits < 8 && bits != 1) || (recipe && recipe.getExtents().size() > PTC_RT_RECIPE_DIMS))
+        (bits < 8 && bits != 1) || weight->hasAttr(prim::packedBitsAttr) ||
+        (recipe && recipe.getExtents().size() > PTC_RT_RECIPE_DIMS))
       hiddenPlaces.insert(place);
     size_t index = indices.lookup(weight);
     if (seen.insert(index).second)

@@ -8,13 +8,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::codegen;
 
-std::optional<unsigned> codegen::parseNumbered(StringRef name, char prefix) {
-  unsigned number;
-  if (name.size() < 2 || name.front() != prefix || name.drop_front().getAsInteger(10, number))
-    return std::nullopt;
-  return number;
-}
-
 std::optional<unsigned> codegen::parseOperand(StringRef name) {
   return name.consume_front("v") ? parseNumbered(name, '$') : std::nullopt;
 }

@@ -135,8 +135,6 @@ private:
   mlir::Value errorFlag, dummy;
 };
 
-/// "d3" -> 3 with the prefix 'd'; nothing for other names.
-std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
 /// The number of an indirect access's operand in an expression (Expr::operand); nothing for other names.
 std::optional<unsigned> parseOperand(llvm::StringRef name);
 inline bool isVector(mlir::Value value) { return llvm::isa<mlir::VectorType>(value.getType()); }

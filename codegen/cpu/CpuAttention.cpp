@@ -295,7 +295,7 @@ void AttentionEmission::packPanels(Region &region, int64_t lanesDim, Value first
   bool isAlongRows = false, isAlongLanes = false;
   region.walk([&](loop::LoadOp load) {
     Expr index = cast<ExprAttr>(load.getIndices()[0]);
-    Expr rowStride = strideOf(index, rowsDim), laneStride = strideOf(index, lanesDim);
+    Expr rowStride = loop::strideOf(index, rowsDim), laneStride = loop::strideOf(index, lanesDim);
     isAlongRows |= rowStride && rowStride.isConstant(1);
     isAlongLanes |= laneStride && laneStride.isConstant(1);
   });

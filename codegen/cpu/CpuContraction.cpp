@@ -28,8 +28,9 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;       // terms that are worth turns between sets of accumulators
-static constexpr int64_t widestSplit = 10; // panels: more, and half a vector is not worth another tile's code
+static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
+static constexpr int64_t leastStreamed = 1 << 19; // bytes of a weight that does not wait in the second-level cache
+static constexpr int64_t widestSplit = 10;        // panels: more, and half a vector is not worth another tile's code
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -175,7 +176,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
     base.dims[d] = i.constant(0);
   Expr index = indexOf(f.lhsLoad);
-  Expr stride = f.mDims == 1 ? strideOf(index, f.firstM()) : Expr();
+  Expr stride = f.mDims == 1 ? loop::strideOf(index, f.firstM()) : Expr();
   if (f.lhs == LhsForm::InPlace && stride && stride.isConstant()) {
     setDims(base, f.firstM(), f.mDims, row);
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
@@ -265,17 +266,6 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   return classes;
 }
 
-/// A vector of groups of the rhs, with the rest of its region applied to each element.
-Value ContractionEmission::convertedGroups(const ContractionTask &task, Value groups) {
-  EmissionPoint at = taskPoint(task);
-  at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
-  at.vectorDim = f.firstK() - 1;
-  auto type = VectorType::get(at.lanes, f.lhsElement);
-  Value elements = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
-  elements = e.splat(e.emitRegion(f.op.getRhs(), at, {elements}), at.lanes);
-  return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), elements);
-}
-
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
@@ -286,7 +276,9 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
   if (f.rhs == RhsForm::Panels) {
-    if (f.group == 1)
+    if (f.bits)
+      bElement = e.builder.getI32Type();
+    else if (f.group == 1)
       bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.batch, panels), panel);
@@ -299,26 +291,11 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
       operands.prefetchDistance =
           i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
     }
-    bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
-    if (isConverted && f.group > 1)
-      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
-    else if (isConverted || bElement != accumulator)
-      operands.convertB = [&, panel](Value loaded, int64_t column, ValueRange ks) {
-        // The rest of the region, on a vector of elements.
-        EmissionPoint at = taskPoint(task);
-        at.lanes = cast<VectorType>(loaded.getType()).getNumElements();
-        at.vectorDim = f.firstK() - 1;
-        setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
-        // Loops over several dims at once are the innermost ones.
-        for (auto [index, k] : llvm::enumerate(ks)) {
-          int64_t dim = f.kLoops[index].dim, first = f.firstK() + int64_t(index);
-          if (dim >= 0)
-            at.dims[dim] = k;
-          else
-            setDims(at, first, f.firstK() + f.kDims - first, k);
-        }
-        return widened(e.splat(e.emitRegion(f.op.getRhs(), at, {loaded}), at.lanes));
-      };
+    // A weight that one row tile reads streams from memory.
+    std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
+    operands.prefetchesB = tiles == 1 && rowsOfB && columnsOfB &&
+                           *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
+    convertOperand(operands, shape, task, panel);
   } else {
     operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
     Value local = i.sub(panel, task.firstPanel);
@@ -390,9 +367,9 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   nBlocks = value(f.nBlocks);
   panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
-  bool splitsPairs = f.group > 1 && isa<FloatType>(accumulator) && !e.level.hasBf16Dot;
+  bool splitsGroups = f.bits || (f.group > 1 && isa<FloatType>(accumulator) && !e.level.hasBf16Dot);
   split = chooseTile(e.level, accumulator, known(m), known(n) < 0 ? 64 : std::max<int64_t>(known(panels), 1), known(k),
-                     splitsPairs);
+                     splitsGroups);
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
   rhsPack = at(f.rhsAt);
@@ -402,7 +379,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   sumsPitch = value(f.sumsPitch);
   auto isFlat = [&](int64_t first, int64_t count) {
     for (int64_t d = first; d + 1 < first + count; ++d)
-      if (!mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
+      if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
         return false;
     return true;
   };
@@ -500,20 +477,14 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
   if (form.m.isConstant(0) || form.n.isConstant(0))
     return success();
-  if (form.rhsPanels) {
-    // What follows the panels' element is emitted on a loaded vector: the element becomes an argument.
-    Block &block = mine.getRhs().front();
-    form.rhsBuffer = form.rhsPanels.getBuffer();
-    form.rhsPanels.getResult().replaceAllUsesWith(block.addArgument(form.rhsPanels.getType(), op.getLoc()));
-    form.rhsPanels.erase();
-    form.rhsPanels = {};
-  }
+  if (form.rhsPanels)
+    bindPanels(form, emitter.level);
   if (winograd) {
     emitWinograd(emitter, analyzeWinograd(std::move(form), winograd), begin, end);
     return success();
   }
   ContractionEmission emission(emitter, form);
-  if (form.group > 1) { // the tile takes bytes or bf16 and widens them itself
+  if (form.isDot()) { // the tile takes bytes or bf16 and widens them itself
     for (Region *region : {&mine.getLhs(), &mine.getRhs()}) {
       auto yield = cast<loop::YieldOp>(region->front().getTerminator());
       Operation *widening = yield.getValue().getDefiningOp();

@@ -8,6 +8,7 @@
 #define PTC_CODEGEN_CPU_CPUCONTRACTION_H
 
 #include "codegen/cpu/RegisterTile.h"
+#include "ir/loop/ContractionDims.h"
 
 namespace ptc::cpu {
 
@@ -22,9 +23,10 @@ enum class LhsForm {
 
 /// How B becomes unit panels.
 enum class RhsForm {
-  Panels,       // packed weight
-  PackedAlongN, // evaluated into scratch with vectors along n
-  PackedAlongK, // evaluated with vectors along k and transposed
+  Panels,          // packed weight
+  PackedConverted, // packed weight, converted into scratch
+  PackedAlongN,    // evaluated into scratch with vectors along n
+  PackedAlongK,    // evaluated with vectors along k and transposed
 };
 
 /// A loop over one k dim (-1: all of them as one), outermost first; the innermost one runs over groups. Strides in
@@ -34,14 +36,22 @@ struct KLoop {
   Expr extent, aStride, bStride;
 };
 
+/// Panels that are read beside the weight's: their row is an expression over k dims.
+struct BesidePanels {
+  mlir::Value buffer;
+  Expr row;
+  mlir::Type type;
+};
+
 struct ContractionForm {
   loop::ContractionOp op;
   llvm::SmallVector<Expr> domain;
   int64_t batchDims = 0, mDims = 0, nDims = 0, kDims = 0;
   Expr batch, m, n, k; // products of the extents
   mlir::Type accumulator;
-  /// Above 1: both operands are 8-bit integers or bf16, of which an instruction multiplies and adds up so many at once.
-  int64_t group = 1;
+  /// Above 1: B holds words of so many neighbours in k. Both operands are 8-bit integers or bf16, of which an
+  /// instruction multiplies and adds up a word's, or B's elements are numbers of `bits` bits, converted by the rhs.
+  int64_t group = 1, bits = 0;
   mlir::Type lhsElement; // of A in memory
 
   LhsForm lhs = LhsForm::InPlace;
@@ -50,7 +60,16 @@ struct ContractionForm {
   loop::MaskedOp lhsMask;   // Redirected
   mlir::TypedAttr lhsOther; // Redirected: what is read where the mask fails
   loop::PanelsOp lhsPanels, rhsPanels;
-  mlir::Value rhsBuffer;                        // of rhsPanels
+  mlir::Value rhsBuffer;                          // of rhsPanels
+  llvm::SmallVector<loop::PanelsOp> besidePanels; // of the rhs, with rows of their own; while they stand in it
+  llvm::SmallVector<BesidePanels> beside;         // then
+  /// What numbers of few bits are converted to, if a vector of the accumulator's type has a place for each: by number,
+  /// over and over. Null: the rhs converts them.
+  mlir::DenseElementsAttr table;
+  /// Of a rhs that is a product of an element and of what does not change along the last k dim: the two; or null.
+  mlir::Value factored, factor;
+  mlir::Value rhsValue;                         // what the rhs yields
+  int64_t words = 1;                            // PackedConverted: the panels' group
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
   llvm::SmallVector<KLoop> kLoops;
 
@@ -63,6 +82,8 @@ struct ContractionForm {
   Expr lhsPitch, sumsPitch, rhsRows; // elements of a row; rows of a packed panel
   Expr iterations, grain;
 
+  /// Whether an instruction adds up the products of a group.
+  bool isDot() const { return group > 1 && bits == 0; }
   bool isSplitK() const { return !kBlocks.isConstant(1); }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }
@@ -86,13 +107,6 @@ ContractionForm analyzeContraction(loop::ContractionOp op);
 ContractionForm describeContraction(loop::ContractionOp op);
 /// The part of the analysis that cuts the work into blocks and lays out the scratch memory.
 void planBlocks(ContractionForm &form);
-
-/// All expressions in attributes of the ops inside the region.
-void walkExprs(mlir::Region &region, llvm::function_ref<void(Expr)> visit);
-/// `sum + outer*stride*inner + inner*stride` -> can the dims outer, inner be one in every expression of the region?
-bool mergesIn(mlir::Region &region, int64_t outer, Expr innerExtent);
-/// coefficient of a dim if it is free of other dims; null if the expression is not affine in it.
-Expr strideOf(Expr index, int64_t dim);
 
 } // namespace ptc::cpu
 

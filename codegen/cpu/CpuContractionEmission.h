@@ -59,13 +59,26 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+
+  // Conversion of B's elements.
+  /// What the tile does with vectors that it loads from the weight's panels.
+  void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task, mlir::Value panel);
   mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
+  /// `wanted` of the rhs on a vector of the weight's elements from `column` of the panel on, at the point's k.
+  /// `prefetches`: what is read beside the weight streams from memory.
+  mlir::Value converted(const ContractionTask &task, EmissionPoint at, mlir::Value wanted, mlir::Value panel,
+                        mlir::Value elements, int64_t column, bool prefetches = false);
+  /// Number `term` of the groups in a vector of words, as the rest of the rhs takes it.
+  mlir::Value numberOf(mlir::Value words, int64_t term);
+  /// Where the loops over k stand, and number `term` of a group.
+  EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
   void packLhsRows(const ContractionTask &task);
   void packLhsColumns(const ContractionTask &task);
   void packRhs(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void packRhsConverted(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void packRhsAlongN(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void packRhsAlongK(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void fillRedirected();
@@ -105,7 +118,7 @@ struct ContractionEmission {
   /// The lhs's region as it lies in memory.
   mlir::Value emitLhs(const EmissionPoint &point) {
     mlir::Value element = e.emitRegion(f.op.getLhs(), point);
-    return f.group > 1 ? element : widened(element);
+    return f.isDot() ? element : widened(element);
   }
 
   KernelEmitter &e;
@@ -118,6 +131,10 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
 };
+
+/// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the
+/// rhs, and the form says what may be done about the rest.
+void bindPanels(ContractionForm &form, const CpuLevel &level);
 
 } // namespace ptc::cpu
 

@@ -13,119 +13,22 @@
 
 #include "codegen/cpu/CpuContraction.h"
 #include "ir/loop/Winograd.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static Expr dimExpr(MLIRContext *context, int64_t dim) { return Expr::dim(context, unsigned(dim)); }
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
-
-static bool usesDims(Expr expr) {
-  return expr.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
-}
-
-Expr cpu::strideOf(Expr index, int64_t dim) {
-  Expr stride = index.coefficientOf(dimName(dim));
-  return stride && !usesDims(stride) ? stride : Expr();
-}
-
-static void visitExprs(Attribute attr, llvm::function_ref<void(Expr)> visit) {
-  if (auto expr = dyn_cast<ExprAttr>(attr))
-    return visit(expr);
-  if (auto list = dyn_cast<ArrayAttr>(attr))
-    for (Attribute element : list)
-      visitExprs(element, visit);
-}
-
-void cpu::walkExprs(Region &region, llvm::function_ref<void(Expr)> visit) {
-  region.walk([&](Operation *op) {
-    for (NamedAttribute entry : op->getAttrs())
-      visitExprs(entry.getValue(), visit);
-  });
-}
-
-bool cpu::mergesIn(Region &region, int64_t outer, Expr innerExtent) {
-  bool merges = true;
-  std::string first = dimName(outer), second = dimName(outer + 1);
-  walkExprs(region, [&](Expr expr) {
-    if (!expr.uses(first) && !expr.uses(second))
-      return;
-    Expr a = strideOf(expr, outer), b = strideOf(expr, outer + 1);
-    merges &= a && b && a == b * innerExtent;
-  });
-  return merges;
-}
 
 //===----------------------------------------------------------------------===//
 // Canonical form
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The counts of dims by class, as they are kept on the op.
-struct DimCounts {
-  int64_t counts[4]; // batch, m, n, k
-  explicit DimCounts(loop::ContractionOp op)
-      : counts{int64_t(op.getBatch()), int64_t(op.getM()), int64_t(op.getN()), int64_t(op.getK())} {}
-  void set(loop::ContractionOp op) const {
-    op.setBatch(counts[0]);
-    op.setM(counts[1]);
-    op.setN(counts[2]);
-    op.setK(counts[3]);
-  }
-  int64_t first(int group) const { return std::accumulate(counts, counts + group, int64_t(0)); }
-};
-} // namespace
-
-/// Removes dim `dim` (its value becomes 0) and renumbers those behind it.
-static void eraseDim(loop::ContractionOp op, int64_t dim, int group) {
-  MLIRContext *context = op.getContext();
-  SmallVector<Expr> domain = loop::getDomain(op);
-  domain.erase(domain.begin() + dim);
-  loop::substituteExprs(op, [&](StringRef name) -> Expr {
-    std::optional<unsigned> number = parseNumbered(name, 'd');
-    if (!number || int64_t(*number) < dim)
-      return {};
-    return int64_t(*number) == dim ? Expr::constant(context, 0) : dimExpr(context, *number - 1);
-  });
-  loop::setDomain(op, domain);
-  DimCounts counts(op);
-  --counts.counts[group];
-  counts.set(op);
-}
-
-static void mergeDims(loop::ContractionOp op) {
-  for (int group = 0; group < 4; ++group) {
-    DimCounts counts(op);
-    for (int64_t at = counts.counts[group] - 1; at >= 0; --at) {
-      int64_t dim = counts.first(group) + at;
-      SmallVector<Expr> domain = loop::getDomain(op);
-      if (domain[dim].isConstant(1)) {
-        eraseDim(op, dim, group);
-        counts = DimCounts(op);
-        continue;
-      }
-      if (at + 1 >= counts.counts[group])
-        continue;
-      Expr inner = domain[dim + 1];
-      bool merges = llvm::all_of(op->getRegions(), [&](Region &region) { return mergesIn(region, dim, inner); });
-      if (!merges)
-        continue;
-      // The inner dim takes over the range of both; the outer one vanishes.
-      domain[dim + 1] = domain[dim] * inner;
-      loop::setDomain(op, domain);
-      eraseDim(op, dim, group);
-      counts = DimCounts(op);
-    }
-  }
-}
-
 static Expr onlyIndex(ArrayAttr indices) { return indices.size() == 1 ? Expr(cast<ExprAttr>(indices[0])) : Expr(); }
 
 /// Whether the result is written contiguously along the last m dim and not along the last n dim.
 static bool isTransposedResult(loop::ContractionOp op) {
-  DimCounts counts(op);
+  loop::DimCounts counts(op);
   if (counts.counts[1] == 0)
     return false;
   bool transposed = false, seen = false;
@@ -134,8 +37,8 @@ static bool isTransposedResult(loop::ContractionOp op) {
     if (seen || !index)
       return;
     seen = true;
-    Expr alongM = strideOf(index, counts.first(2) - 1);
-    Expr alongN = counts.counts[2] ? strideOf(index, counts.first(3) - 1) : Expr();
+    Expr alongM = loop::strideOf(index, counts.first(2) - 1);
+    Expr alongN = counts.counts[2] ? loop::strideOf(index, counts.first(3) - 1) : Expr();
     transposed = alongM && alongM.isConstant(1) && !(alongN && alongN.isConstant(1));
   });
   return transposed;
@@ -151,7 +54,7 @@ static bool containsPanels(Region &region) {
 }
 
 static void swapRoles(loop::ContractionOp op) {
-  DimCounts counts(op);
+  loop::DimCounts counts(op);
   int64_t firstM = counts.first(1), m = counts.counts[1], n = counts.counts[2];
   MLIRContext *context = op.getContext();
   SmallVector<Expr> domain = loop::getDomain(op);
@@ -161,7 +64,7 @@ static void swapRoles(loop::ContractionOp op) {
     if (!number || *number < firstM || *number >= firstM + m + n)
       return {};
     int64_t dim = *number;
-    return dimExpr(context, dim < firstM + m ? dim + n : dim - m);
+    return Expr::dim(context, unsigned(dim < firstM + m ? dim + n : dim - m));
   });
   loop::setDomain(op, domain);
   std::swap(counts.counts[1], counts.counts[2]);
@@ -175,7 +78,7 @@ static void swapRoles(loop::ContractionOp op) {
 void cpu::canonicalizeContraction(loop::ContractionOp op) {
   if (loop::getWinogradTile(op))
     return; // which dims are rows, columns and the window is told by their places
-  mergeDims(op);
+  loop::mergeDims(op);
   Region &rhs = op.getRhs();
   // A weight can be the row operand if its elements are used as they are stored.
   auto panels = yieldedPanels(rhs);
@@ -191,7 +94,7 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
 bool cpu::isNarrowContraction(loop::ContractionOp op) {
   if (containsPanels(op.getLhs()) || containsPanels(op.getRhs()))
     return false;
-  DimCounts counts(op);
+  loop::DimCounts counts(op);
   SmallVector<Expr> domain = loop::getDomain(op);
   auto isBelow = [&](int group, int64_t bound) {
     ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
@@ -259,7 +162,7 @@ static loop::LoadOp plainLoad(Value value, Block &block, Type type) {
 static bool matchLoad(ContractionForm &form) {
   Block &block = form.op.getLhs().front();
   Value value = yieldedValue(block);
-  if (form.group > 1)
+  if (form.isDot())
     value = value.getDefiningOp()->getOperand(0); // of what widens it
   if ((form.lhsLoad = plainLoad(value, block, form.lhsElement)))
     return true;
@@ -320,7 +223,7 @@ static bool readInPlace(ContractionForm &form) {
   int64_t inner = -1, innerLength = 0;
   for (int64_t i = 0; i < form.kDims; ++i) {
     int64_t dim = form.firstK() + i;
-    Expr stride = strideOf(index, dim);
+    Expr stride = loop::strideOf(index, dim);
     if (!stride)
       return false;
     strides.push_back(stride);
@@ -358,7 +261,7 @@ static int64_t contiguousDim(Region &region, const ContractionForm &form, int64_
     bool contiguous = false, other = false;
     region.walk([&](loop::LoadOp load) {
       Expr index = onlyIndex(load.getIndices());
-      Expr stride = index && load.getIndexOperands().empty() ? strideOf(index, dim) : Expr();
+      Expr stride = index && load.getIndexOperands().empty() ? loop::strideOf(index, dim) : Expr();
       contiguous |= stride && stride.isConstant(1);
       other |= !stride || !(stride.isConstant(1) || stride.isConstant(0));
     });
@@ -381,7 +284,11 @@ static void packLhs(ContractionForm &form) {
   if (form.group > 1) {
     form.lhs = LhsForm::PackedRows; // groups are neighbours, in the order of B
     form.lhsVectorDim = form.firstK() + form.kDims - 1;
-    form.kLoops = wholeK(form, Expr::constant(context, 1));
+    if (form.isDot())
+      form.kLoops = wholeK(form, Expr::constant(context, 1));
+    else // each dim has its loop: what is read beside the weight changes with the outer ones
+      for (auto [index, stride] : llvm::enumerate(rowStrides(form)))
+        form.kLoops.push_back({form.firstK() + int64_t(index), form.domain[form.firstK() + index], stride, stride});
     return;
   }
   if (alongK < 0 && alongM >= 0 && form.mDims > 0 && !(rows && *rows < 8)) {
@@ -416,11 +323,20 @@ static void packLhs(ContractionForm &form) {
   }
 }
 
+static constexpr int64_t manyRows = 32; // for which a weight is converted beforehand: several tiles of them
+
 static void chooseRhs(ContractionForm &form) {
   Region &region = form.op.getRhs();
-  region.walk([&](loop::PanelsOp panels) { form.rhsPanels = panels; });
+  region.walk([&](loop::PanelsOp panels) {
+    if (panels.getRow())
+      form.besidePanels.push_back(panels);
+    else
+      form.rhsPanels = panels;
+  });
   if (form.rhsPanels) {
-    form.rhs = RhsForm::Panels;
+    auto rows = form.m.asConstant();
+    bool isConverted = form.rhsPanels.getBits() || !form.besidePanels.empty();
+    form.rhs = isConverted && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
     return;
   }
   int64_t alongN = contiguousDim(region, form, form.firstN(), form.firstK());
@@ -453,7 +369,7 @@ static void groupTerms(ContractionForm &form) {
 ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   ContractionForm form;
   MLIRContext *context = op.getContext();
-  DimCounts counts(op);
+  loop::DimCounts counts(op);
   form.op = op;
   form.domain = loop::getDomain(op);
   form.batchDims = counts.counts[0];
@@ -470,7 +386,10 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.accumulator = op.getEpilogue().getArgument(0).getType();
   chooseRhs(form);
   form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
-  form.lhsElement = form.group > 1 ? form.rhsPanels.getType() : form.accumulator;
+  form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;
+  if (form.rhs == RhsForm::PackedConverted)
+    std::swap(form.words, form.group);
+  form.lhsElement = form.isDot() ? form.rhsPanels.getType() : form.accumulator;
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));

@@ -156,6 +156,8 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
 //===----------------------------------------------------------------------===//
 
 void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
+  if (f.rhs == RhsForm::PackedConverted)
+    return packRhsConverted(task, kLower, kUpper);
   f.rhs == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
 }
 

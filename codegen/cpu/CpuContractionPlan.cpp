@@ -116,7 +116,7 @@ static void splitK(ContractionForm &form) {
   if (form.rhs != RhsForm::Panels && !isNaturalOrder)
     return;
   if (!k && form.kLoops.size() == 1) {
-    form.kBlock = Expr::constant(context, 768);
+    form.kBlock = Expr::constant(context, 768); // whole words
     form.kBlocks = outer.extent.ceilDiv(768);
     return;
   }
@@ -125,7 +125,8 @@ static void splitK(ContractionForm &form) {
   int64_t inner = *k / std::max<int64_t>(*extent, 1);
   int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) / inner);
   int64_t blocks = llvm::divideCeil(*extent, most);
-  form.kBlock = Expr::constant(context, llvm::divideCeil(*extent, blocks));
+  int64_t unit = inner > 1 ? 1 : form.words;
+  form.kBlock = Expr::constant(context, llvm::alignTo(llvm::divideCeil(*extent, blocks), unit));
   form.kBlocks = Expr::constant(context, llvm::divideCeil(*extent, form.kBlock.getValue()));
 }
 
@@ -215,6 +216,8 @@ static StringRef nameOf(RhsForm form) {
   switch (form) {
   case RhsForm::Panels:
     return "panels";
+  case RhsForm::PackedConverted:
+    return "packed_converted";
   case RhsForm::PackedAlongN:
     return "packed_along_n";
   case RhsForm::PackedAlongK:

@@ -20,7 +20,6 @@ using codegen::getIdentity;
 using codegen::InvariantBuilder;
 using codegen::isVector;
 using codegen::LoopBody;
-using codegen::parseNumbered;
 using codegen::parseOperand;
 
 class KernelEmitter : public codegen::KernelEmitter {

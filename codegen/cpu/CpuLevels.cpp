@@ -152,6 +152,12 @@ llvm::StringRef CpuLevel::pairProductOf(int64_t bits) const {
                        : "";
 }
 
+llvm::StringRef CpuLevel::lookUpOf(int64_t bits) const {
+  if (triple != x86Triple || bits > vectorBits)
+    return "";
+  return bits == 512 ? "llvm.x86.avx512.permvar.sf.512" : bits == 256 ? "llvm.x86.avx2.permps" : "";
+}
+
 const CpuLevel *cpu::findCpuLevel(llvm::StringRef name) {
   for (const CpuLevel &level : levels)
     if (level.name == name)

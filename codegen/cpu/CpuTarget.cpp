@@ -15,7 +15,7 @@ using namespace ptc::cpu;
 static bool hasDots(loop::KernelOp kernel) {
   return kernel
       ->walk([](loop::PanelsOp panels) {
-        return panels.getGroup() > 1 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+        return panels.getGroup() > 1 && !panels.getBits() ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
       })
       .wasInterrupted();
 }

@@ -34,11 +34,11 @@ static void findStrides(WinogradForm &form) {
     return;
   Expr index = Expr(cast<ExprAttr>(product.lhsLoad.getIndices()[0]));
   auto common = [&](Expr expr, int64_t pixel, int64_t window) {
-    Expr a = strideOf(expr, pixel), b = strideOf(expr, window);
+    Expr a = loop::strideOf(expr, pixel), b = loop::strideOf(expr, window);
     return a && b && a == b ? a : Expr();
   };
   Expr down = common(index, form.row, form.windowRow), across = common(index, form.column, form.windowColumn);
-  Expr along = strideOf(index, form.channel);
+  Expr along = loop::strideOf(index, form.channel);
   if (!down || !across || !along || !along.isConstant(1))
     return;
   if (product.lhsMask)

@@ -165,6 +165,10 @@ SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns,
   return vectors;
 }
 
+/// How far ahead a stream of B is fetched: half as far hides less, twice as far comes too early (measured with 32 and 4
+/// bits).
+static constexpr int64_t prefetchedBytes = 2048;
+
 static int64_t vectorsOfPanel(const CpuLevel &level, Type accumulator) {
   return std::max<int64_t>(1, panelWidth / level.lanesOf(accumulator.getIntOrFloatBitWidth()));
 }
@@ -196,10 +200,10 @@ int64_t cpu::unrollOfTile(const CpuLevel &level, int64_t accumulators) {
 }
 
 TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                          bool splitsPairs) {
+                          bool splitsGroups) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
-  int64_t room = roomOf(level) - splitsPairs;
+  int64_t room = roomOf(level) - splitsGroups;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
   TileSplit best;
   double bestCost = 0;
@@ -208,12 +212,12 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     if (width > 1 && vectorWidth > 5)
       continue;
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
-    beside *= splitsPairs ? 2 : 1;
+    beside *= splitsGroups ? 2 : 1;
     // A height that is not known takes code for each that there may be.
     int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? 14 : 8);
     if (width > panels || height < 1)
       continue;
-    if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsPairs)
+    if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsGroups)
       height = 6;
     double cost = coverCost(panels, width, [&](int64_t w) {
       return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) {
@@ -233,7 +237,10 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     best.height = llvm::divideCeil(m, llvm::divideCeil(m, best.height));
   best.width = llvm::divideCeil(panels, llvm::divideCeil(panels, best.width));
   if (m > 0 && m <= 4) { // streams B: narrow and deep
-    best.width = std::min<int64_t>(panels, m == 1 && vectors == 1 ? 2 : 1);
+    int64_t wanted = m == 1 && vectors == 1 ? 2 : 1;
+    if (m <= 2 && vectors == 1 && splitsGroups) // more columns for each sum over the sets
+      wanted = 4 / m;
+    best.width = std::min<int64_t>(panels, wanted);
     best.unroll = unrollOfTile(level, best.height * best.width * vectors);
   }
   return best;
@@ -259,11 +266,21 @@ struct TileEmission {
     auto type = VectorType::get({vector.lanes}, operands.accumulator);
     return emitter.invariants.constant(cast<TypedAttr>(emitter.builder.getZeroAttr(type)));
   }
+  SmallVector<Value> zeros(int64_t sets) const {
+    SmallVector<Value> values;
+    for (int64_t a = 0; a < accumulators() * sets; ++a)
+      values.push_back(zero(vectors[a % vectors.size()]));
+    return values;
+  }
+  /// Groups of the innermost loop may be few: their sets are not summed up behind it.
+  int64_t setsBetweenLoops() const { return operands.splitB ? shape.unroll : 1; }
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                           bool prefetch);
+  SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
+  SmallVector<Value> sumOfSets(ValueRange sums);
   SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
   SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
 };
@@ -271,8 +288,9 @@ struct TileEmission {
 
 Value TileEmission::loadA(Value rowAddress, Value index) {
   Value address = emitter.getAddress(rowAddress, operands.aElement, index);
-  Value scalar = emitter.createLoad(operands.aElement, operands.group, address);
-  if (operands.group > 1)
+  int64_t neighbours = operands.splitB ? 1 : operands.group;
+  Value scalar = emitter.createLoad(operands.aElement, neighbours, address);
+  if (neighbours > 1)
     scalar = LLVM::BitcastOp::create(emitter.builder, emitter.loc, operands.accumulator, scalar);
   int64_t widest = vectors.front().lanes;
   auto type = VectorType::get(widest, operands.accumulator);
@@ -295,6 +313,8 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part));
   Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
   Value loaded = emitter.createLoad(operands.bElement, vector.lanes, address);
+  if (operands.prefetchesB && part == 0)
+    createPrefetch(emitter, emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(prefetchedBytes)));
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 
@@ -309,6 +329,8 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   for (const TileVector &vector : vectors)
     b.push_back(loadB(bRow, vector, ks));
   Value index = i.mul(k, operands.loops.back().aStride);
+  if (operands.splitB)
+    return stepSplit(rows, index, ks, b, acc);
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
     for (int64_t c = 0; c < width; ++c) {
@@ -322,6 +344,43 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   return next;
 }
 
+/// The terms of a group one after the other, in turns between the sets of accumulators.
+SmallVector<Value> TileEmission::stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words,
+                                           ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  int64_t width = vectorsOfRow();
+  SmallVector<Value> next(acc);
+  for (int64_t term = 0; term < operands.group; ++term) {
+    SmallVector<Value> b;
+    for (auto [vector, word] : llvm::zip_equal(vectors, words))
+      b.push_back(operands.splitB(word, term, vector.column, ks));
+    int64_t set = term % shape.unroll * accumulators();
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      Value a = loadA(rows[r], i.add(index, i.constant(term)));
+      for (int64_t c = 0; c < width; ++c) {
+        Value part = vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a, &sum = next[set + r * width + c];
+        sum = createMultiplyAdd(emitter, part, b[c], sum);
+      }
+    }
+  }
+  return next;
+}
+
+/// One set of accumulators from `unroll`.
+SmallVector<Value> TileEmission::sumOfSets(ValueRange sets) {
+  int64_t count = accumulators();
+  SmallVector<Value> sums(sets);
+  for (int64_t distance = shape.unroll / 2; distance; distance /= 2)
+    for (int64_t a = 0; a < distance * count; ++a) {
+      Value x = sums[a], y = sums[distance * count + a];
+      sums[a] = isa<FloatType>(operands.accumulator)
+                    ? arith::AddFOp::create(emitter.builder, emitter.loc, x, y).getResult()
+                    : arith::AddIOp::create(emitter.builder, emitter.loc, x, y).getResult();
+    }
+  sums.resize(count);
+  return sums;
+}
+
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
 SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
@@ -329,13 +388,12 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
   Value lower = loop.lower;
   SmallVector<Value> result(acc);
-  if (shape.unroll > 1) {
+  if (shape.unroll > 1 && !operands.splitB) {
     int64_t sets = shape.unroll, count = accumulators();
     Value span = i.sub(loop.upper, loop.lower);
     Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
     SmallVector<Value> init(acc);
-    for (int64_t a = count; a < count * sets; ++a)
-      init.push_back(zero(vectors[a % vectorsOfRow()]));
+    llvm::append_range(init, zeros(sets - 1));
     SmallVector<Value> sums = emitter.createLoop(lower, middle, sets, init, [&](Value k, ValueRange carried) {
       SmallVector<Value> next;
       for (int64_t u = 0; u < sets; ++u) {
@@ -344,15 +402,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       }
       return next;
     });
-    for (int64_t distance = sets / 2; distance; distance /= 2)
-      for (int64_t s = 0; s < distance; ++s)
-        for (int64_t a = 0; a < count; ++a) {
-          Value x = sums[s * count + a], y = sums[(s + distance) * count + a];
-          sums[s * count + a] = isa<FloatType>(operands.accumulator)
-                                    ? arith::AddFOp::create(emitter.builder, emitter.loc, x, y).getResult()
-                                    : arith::AddIOp::create(emitter.builder, emitter.loc, x, y).getResult();
-        }
-    result.assign(sums.begin(), sums.begin() + count);
+    result = sumOfSets(sums);
     lower = middle;
   }
   return emitter.createLoop(lower, loop.upper, 1, result,
@@ -360,8 +410,19 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
 }
 
 SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc) {
-  if (depth + 1 == operands.loops.size())
+  if (depth + 1 == operands.loops.size() && !operands.factorB)
     return innermost(operands.rowAddresses(outer), outer, panels, acc);
+  if (depth + 1 == operands.loops.size()) {
+    SmallVector<Value> sums = innermost(operands.rowAddresses(outer), outer, panels, zeros(setsBetweenLoops()));
+    if (setsBetweenLoops() > 1)
+      sums = sumOfSets(sums);
+    SmallVector<Value> factors, next(acc);
+    for (const TileVector &vector : vectors)
+      factors.push_back(operands.factorB(vector.column, vector.lanes, outer));
+    for (auto [index, sum] : llvm::enumerate(sums))
+      next[index] = createMultiplyAdd(emitter, sum, factors[index % vectors.size()], next[index]);
+    return next;
+  }
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops[depth];
   return emitter.createLoop(loop.lower, loop.upper, 1, acc, [&](Value k, ValueRange carried) {
@@ -379,7 +440,9 @@ SmallVector<Value> cpu::emitRegisterTile(KernelEmitter &emitter, TileShape shape
   TileEmission emission{emitter, shape, operands, lanes, getTileVectors(shape.panels, shape.lastColumns, lanes)};
   SmallVector<Value> acc(init);
   if (acc.empty())
-    for (int64_t a = 0; a < emission.accumulators(); ++a)
-      acc.push_back(emission.zero(emission.vectors[a % emission.vectorsOfRow()]));
-  return emission.nest(0, {}, operands.panels, acc);
+    acc = emission.zeros(1);
+  if (emission.setsBetweenLoops() == 1 || operands.factorB)
+    return emission.nest(0, {}, operands.panels, acc);
+  llvm::append_range(acc, emission.zeros(shape.unroll - 1));
+  return emission.sumOfSets(emission.nest(0, {}, operands.panels, acc));
 }

@@ -41,10 +41,11 @@ struct TileSplit {
   int64_t unroll = 1;
 };
 
-/// The tile for an m x n product with k terms (-1: not known), n in panels. `splitsPairs`: the tile reads bf16 in
-/// pairs, of which the level has no dot product: each vector of B takes two registers, and A one more.
+/// The tile for an m x n product with k terms (-1: not known), n in panels. `splitsGroups`: the tile reads neighbours
+/// in k as one word and takes them apart (bf16 without a dot product, numbers of few bits): each vector of B takes two
+/// registers, and what splits them one more.
 TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
-                     bool splitsPairs = false);
+                     bool splitsGroups = false);
 
 /// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
 /// each other.
@@ -60,8 +61,9 @@ struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
   mlir::Type aElement;    // of A in memory: the accumulator's type, or i8 or bf16 if there are groups
   mlir::Type bElement;    // of B in memory
-  /// Above 1: a step multiplies and adds up so many neighbours in k, four unsigned bytes of A by signed bytes of B or
-  /// two bf16; an element of B is a group, of the accumulator's size and loaded as that.
+  /// Above 1: a step takes so many neighbours in k, of which B holds a word of the accumulator's size. Either an
+  /// instruction multiplies and adds them up, four unsigned bytes of A by signed bytes of B or two bf16, or, where
+  /// `splitB` is set, they are multiplied one after the other.
   int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
@@ -70,9 +72,15 @@ struct TileOperands {
   mlir::Value panels;           // address of the first panel at k = 0
   mlir::Value panelStride;      // elements from one panel to the next
   mlir::Value prefetchDistance; // bytes from a B row to the row to prefetch; null: none
+  bool prefetchesB = false;     // each panel's own stream, further on
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
   std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;
+  /// Number `term` of the group in a vector of B's words, in the accumulator's type; the rest as of convertB.
+  std::function<mlir::Value(mlir::Value words, int64_t term, int64_t column, mlir::ValueRange ks)> splitB;
+  /// What is the same for all of the innermost loop in a vector of B, given where the outer loops stand: it multiplies
+  /// the sums of that loop. Null: nothing.
+  std::function<mlir::Value(int64_t column, int64_t lanes, mlir::ValueRange outer)> factorB;
 };
 
 /// Emits the tile; accumulators start at `init` (empty: at 0), in the order [row][vector of the width].

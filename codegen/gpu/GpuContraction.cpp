@@ -163,7 +163,7 @@ bool gpu::readsAlongK(Region &region, int64_t lastFree, int64_t lastK) {
   bool alongFree = false, alongK = false;
   region.walk([&](loop::LoadOp load) {
     Expr index = Expr(cast<ExprAttr>(load.getIndices()[0]));
-    Expr free = lastFree >= 0 ? cpu::strideOf(index, lastFree) : Expr(), k = cpu::strideOf(index, lastK);
+    Expr free = lastFree >= 0 ? loop::strideOf(index, lastFree) : Expr(), k = loop::strideOf(index, lastK);
     alongFree |= free && free.isConstant(1);
     alongK |= k && k.isConstant(1);
   });

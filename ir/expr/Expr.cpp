@@ -32,6 +32,13 @@ Expr Expr::symbol(mlir::MLIRContext *context, llvm::StringRef name) {
   return makeExpr(context, ExprKind::Symbol, 0, name);
 }
 
+std::optional<unsigned> ptc::parseNumbered(llvm::StringRef name, char prefix) {
+  unsigned number;
+  if (name.size() < 2 || name.front() != prefix || name.drop_front().getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
 Expr Expr::dim(mlir::MLIRContext *context, unsigned index) { return symbol(context, "d" + std::to_string(index)); }
 
 Expr Expr::operand(mlir::MLIRContext *context, unsigned index) { return symbol(context, "v$" + std::to_string(index)); }

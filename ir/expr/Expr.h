@@ -83,6 +83,9 @@ struct ExprRange {
   bool operator==(const ExprRange &) const = default;
 };
 
+/// "d3" -> 3 with the prefix 'd'; nothing for other names.
+std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
+
 /// What is known of the symbols of an expression; a symbol without an entry is
 /// unbounded.
 using SymbolRanges = llvm::StringMap<ExprRange>;

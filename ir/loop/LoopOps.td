@@ -404,7 +404,7 @@ def Loop_ContractionOp : Loop_Op<"contraction", [SingleBlock, NoTerminator]> {
     loop.yield. Where the lhs is a plain load its address is affine in m and k and it
     is read in place; otherwise (masked, computed, not unit-stride) tiles of it are packed.
     Accumulates in f32 for f32, f16, bf16; f64 for f64; i32 for 8-bit integers; else in its own type.
-    A rhs that is a weight in unit panels is loop.panels and nothing else.
+    A rhs that is a weight in unit panels begins with its loop.panels.
   }];
   let arguments = (ins Prim_ExprArrayAttr:$domain, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
   let regions = (region SizedRegion<1>:$lhs, SizedRegion<1>:$rhs, SizedRegion<1>:$epilogue);
@@ -415,15 +415,18 @@ def Loop_ContractionOp : Loop_Op<"contraction", [SingleBlock, NoTerminator]> {
 }
 
 def Loop_PanelsOp : Loop_Op<"panels", []> {
-  let summary = "in a contraction's rhs: the packed weight that stands for the whole region";
+  let summary = "in a contraction's rhs: an element of a packed weight";
   let description = [{
-    Instead of loads: buffer is rank 1 and packed [batch...][ceil(n/16)][k/group][16][group]; yields the element at
+    Instead of a load: buffer is rank 1 and packed [batch...][ceil(n/16)][k/group][16][group]; yields the element at
     the contraction's (b, k, n). `group` divides the last k dim: where an instruction adds up several products, their
-    operands are neighbours.
+    operands are neighbours. `bits` above 0: elements are unsigned numbers of so many bits, the `group` of them in 32, the
+    first lowest. What follows in the region converts the element, and may read other weights beside it: one with a `row`
+    has rows of its own, [batch...][ceil(n/16)][rows][16], of which the expression over k dims says which.
   }];
-  let arguments = (ins Loop_Buffer:$buffer, DefaultValuedAttr<I64Attr, "1">:$group);
+  let arguments = (ins Loop_Buffer:$buffer, DefaultValuedAttr<I64Attr, "1">:$group, DefaultValuedAttr<I64Attr, "0">:$bits,
+                       OptionalAttr<Prim_ExprAttr>:$row);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
+  let assemblyFormat = "$buffer (`row` custom<OneExpr>($row)^)? attr-dict `:` type($buffer) `->` type($result)";
 }
 
 def Loop_AttentionOp : Loop_Op<"attention", [SingleBlock, NoTerminator]> {

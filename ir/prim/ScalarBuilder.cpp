@@ -132,6 +132,8 @@ Value ScalarBuilder::bitXor(Value a, Value c) { return arith::XOrIOp::create(b, 
 Value ScalarBuilder::bitNot(Value a) { return arith::XOrIOp::create(b, loc, a, constant(a.getType(), -1)); }
 
 Value ScalarBuilder::shiftLeft(Value a, Value c) {
+  if (isBelow && isBelow(c, a.getType().getIntOrFloatBitWidth()))
+    return arith::ShLIOp::create(b, loc, a, c);
   Value width = constant(a.getType(), a.getType().getIntOrFloatBitWidth());
   Value inRange = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, c, width);
   Value shifted = arith::ShLIOp::create(b, loc, a, select(inRange, c, zero(c)));
@@ -141,6 +143,8 @@ Value ScalarBuilder::shiftLeft(Value a, Value c) {
 // Signed values shift in their sign, so that the width or more leaves the sign alone.
 Value ScalarBuilder::shiftRight(Value a, Value c) {
   unsigned bits = a.getType().getIntOrFloatBitWidth();
+  if (isBelow && isBelow(c, bits))
+    return isUnsigned ? arith::ShRUIOp::create(b, loc, a, c).getResult() : arith::ShRSIOp::create(b, loc, a, c);
   Value width = constant(a.getType(), bits);
   Value inRange = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, c, width);
   if (!isUnsigned)

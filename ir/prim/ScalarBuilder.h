@@ -11,6 +11,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
+#include <functional>
 
 namespace ptc::prim {
 
@@ -55,6 +56,9 @@ public:
   mlir::Value bitcast(mlir::Value a, mlir::Type to);
   /// 64 random bits for two words of 64 bits; the row in PrimPointwise.td says which.
   mlir::Value philox(mlir::Value counter, mlir::Value key);
+
+  /// Whether a shift's amount is known to be below the width; null: it never is.
+  std::function<bool(mlir::Value amount, unsigned width)> isBelow;
 
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value zero(mlir::Value like) { return constant(like.getType(), 0); }

@@ -14,6 +14,9 @@ namespace ptc::prim {
 
 /// On a `loop.weight`: the tensor type that the model declares, whatever the stored form.
 inline constexpr llvm::StringLiteral sourceTypeAttr = "source";
+/// On a `loop.weight` of bytes: each holds several elements of the model's weight, of so many bits, the first lowest;
+/// the recipe says where elements come from.
+inline constexpr llvm::StringLiteral packedBitsAttr = "packed_bits";
 /// On a function or program: names of weights whose values went into constants.
 inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
 

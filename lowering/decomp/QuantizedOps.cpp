@@ -231,18 +231,26 @@ Values qgemm(NodeContext &n) {
 // Weights of few bits
 //===----------------------------------------------------------------------===//
 
-/// The numbers of `bits` bits in bytes, the lowest bits first: [..., bytes] becomes [..., bytes * 8 / bits].
-static Value unpackBits(NodeContext &n, Value bytes, int64_t bits) {
-  if (bits == 8 || !bytes)
-    return bytes;
-  Values parts;
-  for (int64_t shift = 0; shift < 8; shift += bits) {
-    Value moved = n.binary<ShiftRightOp>(bytes, n.scalarLike(double(shift), bytes));
-    parts.push_back(n.logicalAnd(moved, n.scalarLike(double((1 << bits) - 1), bytes)));
+/// The numbers of `bits` bits in bytes, the lowest bits first: [..., bytes] becomes [..., bytes * 8 / bits]. With
+/// `copies` each stands there so many times, in a dim of its own: [..., bytes * 8 / bits, copies].
+static Value unpackBits(NodeContext &n, Value bytes, int64_t bits, std::optional<int64_t> copies = std::nullopt) {
+  if (!bytes)
+    return {};
+  int64_t rank = n.rank(bytes), perByte = 8 / bits;
+  Dims dims = n.dims(bytes), each = dims;
+  dims.back() = dims.back() * perByte;
+  if (perByte > 1)
+    each.push_back(n.expr(perByte));
+  if (copies) {
+    each.push_back(n.expr(*copies));
+    dims.push_back(n.expr(*copies));
   }
-  Dims dims = n.dims(bytes);
-  dims.back() = dims.back() * (8 / bits);
-  return n.reshape(n.stack(parts, n.rank(bytes)), dims);
+  Value numbers = n.broadcast(bytes, llvm::to_vector<6>(llvm::seq<int64_t>(rank)), each);
+  if (perByte > 1) {
+    numbers = n.binary<ShiftRightOp>(numbers, n.mul(n.iota(rank, each, n.ui8()), double(bits)));
+    numbers = n.logicalAnd(numbers, n.scalarLike(double((1 << bits) - 1), numbers));
+  }
+  return n.reshape(numbers, dims);
 }
 
 /// A W^T: W [N, K] is (q - zero) * scale, in blocks along K. q is packed as [N, blocks, bytes].
@@ -269,8 +277,9 @@ Values matMulNBits(NodeContext &n) {
     zero = n.unsqueeze(n.reshape(zeros, n.exprs({rows, blocks})), 2);
   } else if (zeros) {
     int64_t bytes = (blocks * bits + 7) / 8;
-    Value all = unpackBits(n, n.reshape(zeros, n.exprs({rows, bytes})), bits);
-    zero = n.unsqueeze(n.convertLike(n.sliceAxis(all, 1, n.expr(0), n.expr(blocks)), a), 2);
+    // Numbers of few bits for each element, not for each block: nothing is worth a place in memory.
+    Value all = unpackBits(n, n.reshape(zeros, n.exprs({rows, bytes})), bits, block);
+    zero = n.convertLike(n.sliceAxis(all, 1, n.expr(0), n.expr(blocks)), a);
   }
   Value w =
       n.reshape(n.mul(n.sub(q, n.convertLike(zero, a)), n.convertLike(scale, a)), n.exprs({rows, blocks * block}));

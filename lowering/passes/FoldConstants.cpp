@@ -8,6 +8,7 @@
 //   broadcast, iota    computed for nothing by whoever reads them
 //   views of a weight  weights never enter the IR; a view becomes its recipe
 //   widened operands   of products: kernels read the narrow ones
+//   parts of a weight  of few bits that is too large as a whole: kernels convert it while they read it
 //
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
@@ -57,6 +58,7 @@ private:
   const Tensor *lookup(Value value);
   bool isSmall(Type type) const;
   bool staysOp(Operation *op) const;
+  bool isPartOfLarger(Operation *op) const;
   void noteWeights(Operation *op);
   void materialize();
 
@@ -65,6 +67,7 @@ private:
   DenseMap<Value, Tensor> values;
   llvm::DenseSet<Value> unreadable; // sources that failed, not to be tried again
   llvm::SetVector<Operation *> folded;
+  llvm::DenseSet<Operation *> constant; // computed of constants alone, folded or too large for that
   llvm::DenseSet<Operation *> noted;
 
 public:
@@ -105,6 +108,11 @@ void ConstantFolder::visitOp(Operation *op) {
   if (isSource(op) || op->getNumRegions() != 0 || op->getNumResults() == 0 || !isMemoryEffectFree(op) ||
       !isa_and_nonnull<prim::PrimDialect>(op->getDialect()))
     return;
+  if (llvm::all_of(op->getOperands(), [&](Value operand) {
+        Operation *source = operand.getDefiningOp();
+        return source && (isSource(source) || constant.contains(source));
+      }))
+    constant.insert(op);
   auto isSmallType = [&](Type type) { return isSmall(type); };
   if (!llvm::all_of(op->getResultTypes(), isSmallType))
     return;
@@ -186,6 +194,37 @@ bool ConstantFolder::staysOp(Operation *op) const {
   return source && (isa<prim::WeightOp>(source) || (isView(source) && staysOp(source)));
 }
 
+/// Whether the op makes more bytes of an 8-bit weight, or of none, for another op that could be folded but for its
+/// size.
+bool ConstantFolder::isPartOfLarger(Operation *op) const {
+  constexpr int64_t leastBytes = 1 << 16; // fewer are cheap to read
+  auto bytesOf = [](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return *eval::countElements(type.getShape()) * ((type.getElementTypeBitWidth() + 7) / 8);
+  };
+  bool isPart =
+      op->getNumResults() == 1 && bytesOf(op->getResult(0)) > leastBytes &&
+      llvm::any_of(op->getUsers(), [&](Operation *user) { return constant.contains(user) && !staysOp(user); });
+  if (!isPart)
+    return false;
+  int64_t weightBytes = 0;
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  SmallVector<Operation *> open{op};
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      if (!source || !seen.insert(source).second)
+        continue;
+      if (!isa<prim::WeightOp>(source))
+        open.push_back(source);
+      else if (prim::getElementType(operand).getIntOrFloatBitWidth() > 8)
+        return false;
+      else
+        weightBytes += bytesOf(operand);
+    }
+  return bytesOf(op->getResult(0)) > weightBytes;
+}
+
 /// The weights that a folded op was computed from.
 void ConstantFolder::noteWeights(Operation *op) {
   SmallVector<Operation *> open = {op};
@@ -211,7 +250,7 @@ void ConstantFolder::materialize() {
       op->erase();
       continue;
     }
-    if (staysOp(op)) {
+    if (staysOp(op) || isPartOfLarger(op)) {
       remaining.insert(op);
       continue;
     }

@@ -202,8 +202,8 @@ void FunctionLowering::realizeBelowViews(Value value, Location loc) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder, bool recurrences)
-    : function(function), builder(builder), recurrences(recurrences), context(builder.getContext()) {
+FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder, TargetTraits target)
+    : function(function), builder(builder), target(target), context(builder.getContext()) {
   symbolRanges = prim::getSymbolRanges(function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
 }
 
@@ -225,7 +225,7 @@ LogicalResult FunctionLowering::lowerOp(Operation *op) {
   if (auto branch = dyn_cast<prim::IfOp>(op))
     return lowerIf(branch);
   if (auto loop = dyn_cast<prim::LoopOp>(op))
-    return recurrences && isRecurrence(loop) ? lowerRecurrence(loop) : lowerLoop(loop);
+    return target.recurrences && isRecurrence(loop) ? lowerRecurrence(loop) : lowerLoop(loop);
   if (auto bind = dyn_cast<prim::BindOp>(op)) {
     if (auto exprs = bind.getX().getDefiningOp<prim::ExprsOp>()) {
       ExprAttr value = prim::getExprs(exprs.getValues())[0];
@@ -422,7 +422,8 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
   void runOnOperation() override {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
-      if (failed(prim::verifyBoundSymbols(function)) || failed(FunctionLowering(function, builder, recurrences).run()))
+      if (failed(prim::verifyBoundSymbols(function)) ||
+          failed(FunctionLowering(function, builder, {recurrences, convertsWeights}).run()))
         return signalPassFailure();
       function.erase();
     }

@@ -51,10 +51,15 @@ struct Tensor {
   llvm::SmallVector<mlir::Location> origins; // of the ops whose work an element is, until it is realized
 };
 
+/// What the target makes code of.
+struct TargetTraits {
+  bool recurrences = true;     // loop.recurrence
+  bool convertsWeights = true; // products whose rhs converts a weight of few bits
+};
+
 class FunctionLowering {
 public:
-  /// `recurrences`: the target makes code of loop.recurrence.
-  FunctionLowering(mlir::func::FuncOp function, mlir::OpBuilder &builder, bool recurrences);
+  FunctionLowering(mlir::func::FuncOp function, mlir::OpBuilder &builder, TargetTraits target);
   mlir::LogicalResult run();
 
 private:
@@ -119,7 +124,7 @@ public:
 
   mlir::func::FuncOp function;
   mlir::OpBuilder &builder;
-  bool recurrences;
+  TargetTraits target;
   mlir::MLIRContext *context;
   SymbolRanges symbolRanges;
   std::optional<llvm::StringMap<Expr>> upperBounds; // of what ops of the function bind, once a branch has asked for it

@@ -31,6 +31,30 @@ bool isOfWeight(Value value) {
   return isa_and_nonnull<prim::WeightOp, prim::ConstantOp>(op);
 }
 
+/// A weight of few bits with its scales and zero points: what products convert while they read it.
+bool isOfFewBits(Value value) {
+  constexpr unsigned mostOps = 40;
+  SmallVector<Value> open{value};
+  SmallPtrSet<Operation *, 16> seen;
+  bool hasWeight = false;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op || seen.size() == mostOps)
+      return false;
+    if (!seen.insert(op).second)
+      continue;
+    Type element = prim::getElementType(op->getResult(0));
+    hasWeight |= isa<prim::WeightOp>(op) && isa<IntegerType>(element) && element.getIntOrFloatBitWidth() <= 8;
+    if (isa<prim::WeightOp, prim::ConstantOp, prim::IotaOp>(op))
+      continue;
+    if (!isa<prim::BroadcastOp, prim::ReshapeOp, prim::TransposeOp, prim::SliceOp, prim::ConvertOp, prim::BitcastOp,
+             prim::AndOp, prim::XorOp, prim::ShiftRightOp, prim::AddOp, prim::SubOp, prim::MulOp>(op))
+      return false;
+    llvm::append_range(open, op->getOperands());
+  }
+  return hasWeight;
+}
+
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
 /// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
 /// which are returned: regions widen what they yield.
@@ -101,7 +125,9 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
 // Batch dims of the lhs become m dims where the rhs has none: one large product.
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
-  Value a = prepareOperand(lowering, op.getLhs(), loc), b = prepareOperand(lowering, op.getRhs(), loc);
+  Value a = prepareOperand(lowering, op.getLhs(), loc), b = op.getRhs();
+  if (!lowering.target.convertsWeights || !isOfFewBits(b))
+    b = prepareOperand(lowering, b, loc);
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
   Contraction c;

@@ -4,10 +4,30 @@
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
+
+/// Whether an integer that is made of an index is known to be at least 0 and below `bound`.
+static bool isBelow(const SymbolRanges &ranges, Value value, int64_t bound) {
+  int64_t factor = 1;
+  if (auto product = value.getDefiningOp<arith::MulIOp>()) {
+    APInt constant;
+    if (!matchPattern(product.getRhs(), m_ConstantInt(&constant)) || !constant.isStrictlyPositive())
+      return false;
+    factor = constant.getSExtValue();
+    value = product.getLhs();
+  }
+  if (auto narrowed = value.getDefiningOp<arith::TruncIOp>())
+    value = narrowed.getIn();
+  auto index = value.getDefiningOp<IndexOp>();
+  if (!index || !index.getOperands().empty())
+    return false;
+  ExprRange range = index.getExpr().range(ranges);
+  return range.min >= 0 && range.max < int64_t(llvm::divideCeil(bound, factor));
+}
 
 // result[i] = body(operands[i]...). f16 and bf16 compute in f32.
 void FunctionLowering::lowerPointwise(Operation *op) {
@@ -34,6 +54,7 @@ void FunctionLowering::lowerPointwise(Operation *op) {
       x.push_back(isConversion ? scalar : widen(body, scalar));
     }
     prim::ScalarBuilder scalars(body.builder, body.loc, from.isUnsignedInteger());
+    scalars.isBelow = [&](Value amount, unsigned width) { return isBelow(body.ranges, amount, width); };
     Value scalar = pointwise.emitScalar(scalars, x);
     if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && isRounded)
       product->setDiscardableAttr(prim::roundedAttr, body.builder.getUnitAttr());

@@ -3,9 +3,10 @@
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
 // unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns:
 // every register tile of each of its levels reads them front to back; of 8-bit integers four
-// neighbours in k lie side by side, [n/16][k/4][16][4], of bf16 two. Panels do not
-// pay below six columns: vectors then run along k, or along another dim, and the
-// weight is one more operand.
+// neighbours in k lie side by side, [n/16][k/4][16][4], of bf16 two, and of numbers of fewer bits than a byte as many
+// as 32 bits hold. What converts a weight of few bits stays in the rhs; the scales and zero points that it reads are
+// stored as panels, too, with a row for each block of the sum. Panels do not pay below six columns: vectors then run
+// along k, or along another dim, and the weight is one more operand.
 //
 // Such weights, and those of reductions (depthwise convolutions), are stored with
 // their dims in the order in which the node walks memory: beside channels that lie
@@ -23,12 +24,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/ChooseWinograd.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -77,11 +81,19 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
   return DenseElementsAttr::get(type, gathered);
 }
 
-/// Another stored form of the weight; `winograd`: the tile for which it is transformed, or 0.
-Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe, int64_t winograd) {
+/// What becomes of gathered elements.
+struct StoredAs {
+  int64_t winograd = 0;   // the tile for which they are transformed
+  int64_t packedBits = 0; // so many of each, side by side in bytes
+};
+
+/// Another stored form of the weight.
+Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe, StoredAs as) {
   auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
-  if (winograd)
-    stored->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
+  if (as.winograd)
+    stored->setAttr(winogradAttr, b.getI64IntegerAttr(as.winograd));
+  if (as.packedBits)
+    stored->setAttr(prim::packedBitsAttr, b.getI64IntegerAttr(as.packedBits));
   if (Attribute source = weight->getAttr(prim::sourceTypeAttr))
     stored->setAttr(prim::sourceTypeAttr, source);
   return stored;
@@ -97,24 +109,28 @@ DenseElementsAttr transform(DenseElementsAttr planes, int64_t winograd) {
 }
 
 /// The stored form of a weight or constant as a buffer of `shape`, row-major; null if it cannot be made.
-Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape, int64_t winograd = 0) {
+Value createStored(Value buffer, RecipeAttr recipe, ArrayRef<int64_t> shape, StoredAs as = {}) {
   Operation *source = buffer.getDefiningOp();
   MLIRContext *context = source->getContext();
   SmallVector<Expr> dims;
   for (int64_t extent : shape)
     dims.push_back(Expr::constant(context, extent));
-  auto type = BufferType::get(context, dims, cast<BufferType>(buffer.getType()).getElementType(),
-                              LayoutAttr::getRowMajor(context, shape.size()));
+  Type elementType = cast<BufferType>(buffer.getType()).getElementType();
+  if (as.packedBits)
+    elementType = IntegerType::get(context, 8);
+  auto type = BufferType::get(context, dims, elementType, LayoutAttr::getRowMajor(context, shape.size()));
   OpBuilder b(source);
   if (auto weight = dyn_cast<WeightOp>(source))
-    return createWeight(b, weight, type, recipe, winograd);
+    return createWeight(b, weight, type, recipe, as);
+  if (as.packedBits)
+    return {};
   int64_t gathered = 1;
   for (int64_t extent : recipe.getExtents())
     gathered *= extent;
   DenseElementsAttr value =
-      gather(cast<ConstantOp>(source).getValue(), recipe, winograd ? ArrayRef<int64_t>(gathered) : shape);
-  if (value && winograd)
-    value = transform(value, winograd);
+      gather(cast<ConstantOp>(source).getValue(), recipe, as.winograd ? ArrayRef<int64_t>(gathered) : shape);
+  if (value && as.winograd)
+    value = transform(value, as.winograd);
   return value ? ConstantOp::create(b, source->getLoc(), type, value).getResult() : Value();
 }
 
@@ -126,20 +142,6 @@ void eraseIfUnused(Value buffer) {
 //===----------------------------------------------------------------------===//
 // Panels
 //===----------------------------------------------------------------------===//
-
-/// The load with which a region begins, if it reads a weight or constant in its source's order and the rest of the
-/// region converts the element alone.
-LoadOp matchWeightRead(Region &region) {
-  Block &block = region.front();
-  auto load = dyn_cast<LoadOp>(block.front());
-  for (Operation &op : llvm::drop_begin(block))
-    if (!isa<YieldOp, arith::ConstantOp, arith::XOrIOp, arith::ExtSIOp, arith::ExtUIOp, arith::ExtFOp>(op))
-      return {};
-  if (!load || !load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()))
-    return {};
-  auto weight = load.getBuffer().getDefiningOp<WeightOp>();
-  return weight && weight.getRecipe() ? LoadOp() : load;
-}
 
 /// Element position in the weight's row-major source.
 Expr getPosition(LoadOp load) {
@@ -191,62 +193,214 @@ int64_t getGroup(ContractionOp node) {
   return node.getK() && getDomain(node).back().getValue() % group == 0 ? group : 1;
 }
 
-/// `winograd`: the tile with which the node is computed, or 0.
-void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t winograd) {
-  LoadOp load = matchWeightRead(node.getRhs());
-  if (!load || node.getN() != 1)
-    return;
-  SmallVector<Expr> domain = getDomain(node);
+/// A read of a weight or constant in its source's order, and how far each dim of the node steps in the source.
+struct WeightRead {
+  LoadOp load;
+  SmallVector<int64_t> steps;
+  int64_t offset = 0;
+};
+
+std::optional<WeightRead> matchWeightRead(LoadOp load, unsigned rank) {
+  if (!load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()))
+    return std::nullopt;
+  auto weight = load.getBuffer().getDefiningOp<WeightOp>();
+  if (weight && weight.getRecipe())
+    return std::nullopt;
   Expr rest;
-  auto steps = getSteps(getPosition(load), domain.size(), rest);
+  auto steps = getSteps(getPosition(load), rank, rest);
   if (!steps)
+    return std::nullopt;
+  return WeightRead{load, *steps, rest.getValue()};
+}
+
+/// A rhs that reads a weight's elements, converts them and reads other weights for that, but computes nothing of its
+/// own.
+struct RhsReads {
+  WeightRead element;
+  SmallVector<WeightRead> others;
+  // Elements of fewer than 8 bits, whose own type that is, or (`number`) the one at the place of dim `part` in a byte.
+  int64_t bits = 0;
+  arith::AndIOp number;
+  unsigned part = 0;
+};
+
+constexpr unsigned mostConversions = 24; // operations after which a weight is better computed beforehand
+
+/// Finds elements of few bits, or (byte >> bits * d) & (2^bits - 1), the byte being that of the rhs's largest weight.
+void matchBits(RhsReads &reads) {
+  auto onlyUser = [](Value value) { return value.hasOneUse() ? *value.user_begin() : nullptr; };
+  LoadOp load = reads.element.load;
+  unsigned width = load.getType().isInteger() ? load.getType().getIntOrFloatBitWidth() : 0;
+  if ((width == 2 || width == 4) && load.getBuffer().getDefiningOp<WeightOp>()) {
+    reads.bits = width;
     return;
-  unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
+  }
+  auto shift = dyn_cast_or_null<arith::ShRUIOp>(onlyUser(load.getResult()));
+  auto number = shift ? dyn_cast_or_null<arith::AndIOp>(onlyUser(shift.getResult())) : arith::AndIOp();
+  APInt mask, factor;
+  if (!number || shift.getLhs() != load.getResult() || !load.getType().isInteger(8) ||
+      !matchPattern(number.getRhs(), m_ConstantInt(&mask)) || !mask.isMask())
+    return;
+  auto product = shift.getRhs().getDefiningOp<arith::MulIOp>();
+  auto narrowed = product ? product.getLhs().getDefiningOp<arith::TruncIOp>() : arith::TruncIOp();
+  auto index = narrowed ? narrowed.getIn().getDefiningOp<IndexOp>() : IndexOp();
+  if (!index || !matchPattern(product.getRhs(), m_ConstantInt(&factor)) || factor != mask.popcount())
+    return;
+  Expr at = index.getExpr();
+  for (unsigned dim = 1; dim < reads.element.steps.size(); ++dim)
+    if (at.isSymbol(("d" + Twine(dim)).str()) && reads.element.steps[dim] == 0) {
+      reads.bits = mask.popcount();
+      reads.number = number;
+      reads.part = dim;
+    }
+}
+
+std::optional<RhsReads> matchRhs(ContractionOp node) {
+  RhsReads reads;
+  unsigned rank = getDomain(node).size(), conversions = 0;
+  SmallVector<WeightRead> all;
+  for (Operation &op : node.getRhs().front()) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      auto read = matchWeightRead(load, rank);
+      if (!read)
+        return std::nullopt;
+      all.push_back(*read);
+      continue;
+    }
+    auto index = dyn_cast<IndexOp>(op);
+    bool isArithmetic = op.getDialect() == node->getContext()->getLoadedDialect<arith::ArithDialect>();
+    if (!isArithmetic && !isa<YieldOp>(op) && !(index && index.getOperands().empty()))
+      return std::nullopt;
+    conversions += !isa<arith::ConstantOp>(op);
+  }
+  auto sizeOf = [](LoadOp load) { return cast<BufferType>(load.getBuffer().getType()).getElementCount().getValue(); };
+  auto largest =
+      std::max_element(all.begin(), all.end(), [&](auto &a, auto &b) { return sizeOf(a.load) < sizeOf(b.load); });
+  if (largest == all.end() || conversions > mostConversions)
+    return std::nullopt;
+  reads.element = *largest;
+  all.erase(largest);
+  reads.others = all;
+  matchBits(reads);
+  return reads;
+}
+
+/// The dims of a packed weight as they are put together.
+struct PanelDims {
   SmallVector<int64_t> extents, strides;
-  auto add = [&](int64_t extent, int64_t stride) {
+  int64_t panel = -1, lane = -1;
+  void add(int64_t extent, int64_t stride) {
     extents.push_back(extent);
     strides.push_back(stride);
-  };
-  for (unsigned dim = 0; dim < domain.size(); ++dim)
-    if ((dim < node.getBatch() || dim >= nDim) && !domain[dim].isConstant())
-      return; // a weight's own dims are constant; a broadcast batch is not packed
-  for (unsigned dim = 0; dim < node.getBatch(); ++dim)
-    add(domain[dim].getValue(), (*steps)[dim]);
-  if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
-    for (unsigned dim : {kDim, kDim + 1})
-      add(domain[dim].getValue(), (*steps)[dim]);
-  int64_t n = domain[nDim].getValue();
-  if (n < fewestColumns)
-    return;
-  int64_t panel = extents.size();
-  add(llvm::divideCeil(n, panelWidth), (*steps)[nDim] * panelWidth);
-  int64_t group = getGroup(node);
-  for (unsigned dim = winograd ? kDim + 2 : kDim; dim < domain.size(); ++dim) {
-    int64_t terms = dim + 1 == domain.size() ? group : 1;
-    add(domain[dim].getValue() / terms, (*steps)[dim] * terms);
   }
-  int64_t lane = extents.size();
-  add(panelWidth, (*steps)[nDim]);
-  if (group > 1)
-    add(group, (*steps).back());
+  int64_t count() const { return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>()); }
+  RecipeAttr recipe(MLIRContext *context, int64_t offset, int64_t columns) const {
+    return RecipeAttr::get(context, extents, strides, offset, panel, lane, columns);
+  }
+};
 
-  int64_t count = 1;
-  for (int64_t extent : extents)
-    count *= extent;
-  if (winograd)
-    count = count / 9 * (winograd + 2) * (winograd + 2);
-  auto recipe = RecipeAttr::get(node.getContext(), extents, strides, rest.getValue(), panel, lane, n);
-  Value source = load.getBuffer(), packed = createStored(source, recipe, count, winograd);
+void replaceByPanels(Operation *element, LoadOp load, PanelsOp panels) {
+  Value source = load.getBuffer();
+  Block *block = element->getBlock();
+  element->getResult(0).replaceAllUsesWith(panels.getResult());
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block))) // what led to the element
+    if (op.use_empty() && !isa<YieldOp>(op))
+      op.erase();
+  eraseIfUnused(source);
+}
+
+/// A weight that is read beside the elements, with rows for those dims of the sum that it depends on.
+void packBeside(ContractionOp node, const WeightRead &read, int64_t panelWidth) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned nDim = node.getBatch() + node.getM();
+  if (read.steps[nDim] == 0)
+    return; // the same for all columns
+  PanelDims dims;
+  for (unsigned dim = 0; dim < node.getBatch(); ++dim)
+    dims.add(domain[dim].getValue(), read.steps[dim]);
+  int64_t n = domain[nDim].getValue();
+  dims.panel = dims.extents.size();
+  dims.add(llvm::divideCeil(n, panelWidth), read.steps[nDim] * panelWidth);
+  Expr row = Expr::constant(node.getContext(), 0);
+  for (unsigned dim = nDim + 1; dim < domain.size(); ++dim)
+    if (read.steps[dim]) {
+      dims.add(domain[dim].getValue(), read.steps[dim]);
+      row = row * domain[dim] + Expr::dim(node.getContext(), dim);
+    }
+  dims.lane = dims.extents.size();
+  dims.add(panelWidth, read.steps[nDim]);
+  LoadOp load = read.load;
+  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), read.offset, n), dims.count());
   if (!packed)
     return;
   OpBuilder b(load);
-  Type elementType = cast<BufferType>(source.getType()).getElementType();
-  auto element = PanelsOp::create(b, load.getLoc(), elementType, packed, group);
+  replaceByPanels(load, load, PanelsOp::create(b, load.getLoc(), load.getType(), packed, 1, 0, ExprAttr(row)));
+}
+
+/// `winograd`: the tile with which the node is computed, or 0.
+void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t winograd) {
+  std::optional<RhsReads> reads = matchRhs(node);
+  if (!reads || node.getN() != 1)
+    return;
+  WeightRead &element = reads->element;
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
+  PanelDims dims;
+  for (unsigned dim = 0; dim < domain.size(); ++dim)
+    if ((dim < node.getBatch() || dim >= nDim) && !domain[dim].isConstant())
+      return; // a weight's own dims are constant; a broadcast batch is not packed
+  int64_t n = domain[nDim].getValue();
+  if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0))
+    return;
+  unsigned lastDim = domain.size() - 1;
+  bool isPartOfByte = bool(reads->number);
+  if (reads->bits && !isPartOfByte && (node.getK() == 0 || domain[lastDim].getValue() % (32 / reads->bits)))
+    reads->bits = 0; // one a byte
+  int64_t bits = reads->bits, group = bits ? 32 / bits : getGroup(node);
+  int64_t neighbours = isPartOfByte ? 4 : group; // elements of the source in a group
+  if (isPartOfByte) {
+    // The dims of the byte and of the number in it become one, which is that of the group.
+    bool isInnermost = reads->part == lastDim && lastDim > kDim && domain[lastDim].isConstant(8 / bits);
+    --lastDim;
+    if (!isInnermost || domain[lastDim].getValue() % neighbours ||
+        !mergesIn(node.getLhs(), lastDim, domain[lastDim + 1]))
+      return;
+  }
+  for (unsigned dim = 0; dim < node.getBatch(); ++dim)
+    dims.add(domain[dim].getValue(), element.steps[dim]);
+  if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
+    for (unsigned dim : {kDim, kDim + 1})
+      dims.add(domain[dim].getValue(), element.steps[dim]);
+  dims.panel = dims.extents.size();
+  dims.add(llvm::divideCeil(n, panelWidth), element.steps[nDim] * panelWidth);
+  for (unsigned dim = winograd ? kDim + 2 : kDim; dim <= lastDim; ++dim) {
+    int64_t terms = dim == lastDim ? neighbours : 1;
+    dims.add(domain[dim].getValue() / terms, element.steps[dim] * terms);
+  }
+  dims.lane = dims.extents.size();
+  dims.add(panelWidth, element.steps[nDim]);
+  if (neighbours > 1)
+    dims.add(neighbours, element.steps[lastDim]);
+
+  int64_t count = dims.count();
   if (winograd)
-    element->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
-  load.getResult().replaceAllUsesWith(element.getResult());
-  load.erase();
-  eraseIfUnused(source);
+    count = count / 9 * (winograd + 2) * (winograd + 2);
+  StoredAs as{.winograd = winograd, .packedBits = isPartOfByte ? 0 : bits};
+  if (as.packedBits)
+    count = count * bits / 8;
+  LoadOp load = element.load;
+  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), element.offset, n), count, as);
+  if (!packed)
+    return;
+  OpBuilder b(load);
+  auto panels = PanelsOp::create(b, load.getLoc(), load.getType(), packed, group, bits, ExprAttr());
+  if (winograd)
+    panels->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
+  replaceByPanels(isPartOfByte ? reads->number.getOperation() : load.getOperation(), load, panels);
+  for (const WeightRead &other : reads->others)
+    packBeside(node, other, panelWidth);
+  if (isPartOfByte)
+    mergeDims(node);
 }
 
 //===----------------------------------------------------------------------===//

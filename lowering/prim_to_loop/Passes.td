@@ -4,7 +4,8 @@ include "mlir/Pass/PassBase.td"
 def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let summary = "turns each entry function of prim ops into a loop.program";
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
-  let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">];
+  let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">,
+                 Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">];
 }
 
 def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {

@@ -9,6 +9,7 @@ import unittest
 import zlib
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -88,13 +89,13 @@ class Graph:
         self.initialisers.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def model(self, inputs, output, dtype):
+    def model(self, inputs, output, dtype, opset=17):
         values = [helper.make_tensor_value_info(n, ELEMENT[np.dtype(t)], s) for n, t, s in inputs]
         dims = [f"d{i}" for i in range(len(inputs[0][2]))]  # as many as the first input has
         result = helper.make_tensor_value_info(output, ELEMENT[np.dtype(dtype)], dims)
         graph = helper.make_graph(self.nodes, "g", values, [result], self.initialisers)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset > 20 else 8)
 
 
 class QuantizedTest(unittest.TestCase):
@@ -296,6 +297,86 @@ class QuantizedTest(unittest.TestCase):
             found = next(iter(ptc.load(path.with_suffix(".so"), threads=1)(x=np.full((3, k), 255, np.uint8)).values()))
             # Without byte products these are sums of f32, each of which may be rounded in the same direction.
             np.testing.assert_allclose(found, 255.0 * 255.0 * k * 1e-4, rtol=1e-3)
+
+    ROWS = (1, 2, 5, 40)  # a tile of one row, of few, and enough to convert the weight beforehand
+
+    def few_bits(self, rng, bits, block, zero, width, columns):
+        """A MatMulNBits and the weights that it reads."""
+        blocks = -(-width // block)
+        weights = {"q": rng.integers(0, 256, (columns, blocks, block * bits // 8), dtype=np.uint8),
+                   "s": rng.uniform(0.0001, 0.002, (columns, blocks)).astype(np.float32)}
+        if zero == "packed":
+            weights["z"] = rng.integers(0, 256, (columns, -(-blocks * bits // 8)), dtype=np.uint8)
+        elif zero == "floats":
+            weights["z"] = rng.uniform(0, 2**bits, (columns, blocks)).astype(np.float32)
+        graph = Graph()
+        graph.initialisers = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+        y = graph.add("MatMulNBits", ["x", *weights], "com.microsoft", K=width, N=columns, bits=bits, block_size=block)
+        return graph, y, weights
+
+    def test_weights_of_few_bits(self):
+        """The sizes of blocks, kinds of zero points and lengths of the sums; rows that are known and that are not."""
+        for bits, zero, block in itertools.product((2, 4, 8), ("none", "packed", "floats"), (16, 64)):
+            if (bits, zero) == (8, "floats"):
+                continue  # onnxruntime does not compute it
+            rng = np.random.default_rng(zlib.crc32(f"{bits}{zero}{block}".encode()))
+            # Smaller products are folded: their weights are floats in the library.
+            width, columns = block * int(rng.integers(560 // block, 800 // block)), int(rng.choice([512, 777, 1001]))
+            if zero == "none" and block == 16:
+                width -= 5  # the last block is part filled
+            graph, y, _ = self.few_bits(rng, bits, block, zero, width, columns)
+            feeds = [{"x": rng.normal(size=(rows, width)).astype(np.float32)} for rows in self.ROWS]
+            with self.subTest(bits=bits, zero=zero, block=block, width=width, columns=columns):
+                self.check(graph.model([("x", np.float32, ["m", width])], y, np.float32), feeds, exact=False)
+                for feed in feeds:
+                    inputs = [("x", np.float32, list(feed["x"].shape))]
+                    self.check(graph.model(inputs, y, np.float32), [feed], exact=False)
+
+    def test_dequantized_weights(self):
+        """Weights that DequantizeLinear makes floats of, by columns and by blocks of the sum, and transposed."""
+        kinds = {"int4": (ml_dtypes.int4, -8, 8), "uint4": (ml_dtypes.uint4, 0, 16), "int8": (np.int8, -128, 128),
+                 "uint8": (np.uint8, 0, 256)}
+        for kind, block, is_transposed in itertools.product(kinds, (0, 32), (False, True)):
+            dtype, low, high = kinds[kind]
+            rng = np.random.default_rng(zlib.crc32(f"{kind}{block}{is_transposed}".encode()))
+            width, columns = 32 * int(rng.integers(40, 60)), int(rng.choice([500, 1024]))
+            shape, axis = ((columns, width), 1) if is_transposed else ((width, columns), 0)
+            scales = list(shape)
+            scales[axis] //= block or 1
+            if not block:
+                scales = [columns]
+            graph = Graph()
+            operands = [graph.constant(rng.integers(low, high, shape).astype(dtype)),
+                        graph.constant(rng.uniform(0.0001, 0.001, scales).astype(np.float32)),
+                        graph.constant(rng.integers(low, high, scales).astype(dtype))]
+            attributes = {"axis": axis, "block_size": block} if block else {"axis": 1 - axis}
+            w = graph.add("DequantizeLinear", operands, **attributes)
+            w = graph.add("Transpose", [w], perm=[1, 0]) if is_transposed else w
+            y = graph.add("MatMul", ["x", w])
+            feeds = [{"x": rng.normal(size=(rows, width)).astype(np.float32)} for rows in self.ROWS]
+            with self.subTest(kind=kind, block=block, is_transposed=is_transposed, width=width, columns=columns):
+                model = graph.model([("x", np.float32, ["m", width])], y, np.float32, opset=21)
+                self.check(model, feeds, exact=False)
+                for feed in (feeds[0], feeds[-1]):
+                    model = graph.model([("x", np.float32, list(feed["x"].shape))], y, np.float32, opset=21)
+                    self.check(model, [feed], exact=False)
+
+    def test_other_weights_of_few_bits(self):
+        """Words, scales and zero points may be replaced; each has its own place in the panels."""
+        rng = np.random.default_rng(5)
+        graph, y, weights = self.few_bits(rng, 4, 32, "packed", 1024, 333)
+        other, _, replaced = self.few_bits(rng, 4, 32, "packed", 1024, 333)
+        x = rng.normal(size=(3, 1024)).astype(np.float32)
+        wanted = evaluator(other.model([("x", np.float32, ["m", 1024])], y, np.float32))({"x": x})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(graph.model([("x", np.float32, ["m", 1024])], y, np.float32), path)
+            subprocess.run([self.program, "compile", path, "-q", "--weights=none", "-o", path.with_suffix(".so")], check=True)
+            library = ptc.load(path.with_suffix(".so"), threads=1)
+            for name, value in replaced.items():
+                self.assertEqual(value.shape, weights[name].shape)
+                library.set_weight(name, value)
+            self.close(next(iter(library(x=x).values())), wanted, exact=False)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,279 @@
+//===- CpuContractionConvert.cpp - weights that are converted on the way --===//
+//
+// A rhs that begins with the elements of a weight in panels may go on: widening, the scales and zero points of numbers
+// of few bits. The rest of the region is emitted on vectors of elements, in one of three places:
+//
+//   in the tile          for each step of k; numbers of few bits are taken out of their words there
+//   behind its k loop    what is the same along the last k dim (the scale of a block) multiplies the sums of that loop,
+//                        where the tile has accumulators to spare
+//   beforehand           many rows: the task converts its columns once, into panels in scratch
+//
+// What operations make of each number of few bits alone is known when code is generated: a table in a register, from
+// which one instruction fetches a vector of values, where the level has one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/prim/Elements.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t prefetchedBytes = 256; // ahead in what is read once for a block of a weight's rows
+
+//===----------------------------------------------------------------------===//
+// What is converted
+//===----------------------------------------------------------------------===//
+
+/// What a vector of all numbers of few bits is converted to by operations on each alone, the last of which is returned.
+static std::pair<DenseElementsAttr, Value> tabulate(Value element, int64_t bits, const CpuLevel &level) {
+  int64_t lanes = level.lanesOf(32);
+  MLIRContext *context = element.getContext();
+  if (level.lookUpOf(lanes * 32).empty() || lanes < (1 << bits))
+    return {};
+  SmallVector<Attribute> table;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    table.push_back(IntegerAttr::get(element.getType(),
+                                     APInt(element.getType().getIntOrFloatBitWidth(), uint64_t(lane % (1 << bits)))));
+  while (element.hasOneUse()) {
+    Operation *op = *element.user_begin();
+    SmallVector<Attribute> results;
+    for (Attribute number : table) {
+      SmallVector<Attribute> operands;
+      for (Value operand : op->getOperands()) {
+        Attribute constant;
+        operands.push_back(operand == element || !matchPattern(operand, m_Constant(&constant)) ? number : constant);
+        if (operand != element && !constant)
+          operands.back() = {};
+      }
+      SmallVector<OpFoldResult> folded;
+      bool isKnown = llvm::all_of(operands, [](Attribute a) { return bool(a); }) && op->getNumResults() == 1 &&
+                     succeeded(op->fold(operands, folded)) && folded.size() == 1 && isa<Attribute>(folded[0]);
+      if (isKnown)
+        results.push_back(cast<Attribute>(folded[0]));
+    }
+    if (results.size() != table.size())
+      break;
+    table = results;
+    element = op->getResult(0);
+  }
+  if (!element.getType().isF32())
+    return {};
+  return {DenseElementsAttr::get(VectorType::get(lanes, Float32Type::get(context)), table), element};
+}
+
+/// Finds a product, which may be rounded in another order, of an element and of what is the same along the last k dim.
+static void findFactor(ContractionForm &form) {
+  Block &block = form.op.getRhs().front();
+  auto product = cast<loop::YieldOp>(block.getTerminator()).getValue().getDefiningOp<arith::MulFOp>();
+  bool changesAlongLast = form.kLoops.back().dim < 0; // several dims in one loop
+  if (!product || product->hasAttr(prim::roundedAttr) || changesAlongLast)
+    return;
+  std::string last = "d" + std::to_string(form.kLoops.back().dim);
+  auto isConstant = [&](Value value) {
+    SmallVector<Value> open{value};
+    while (!open.empty()) {
+      Value next = open.pop_back_val();
+      if (auto argument = dyn_cast<BlockArgument>(next)) {
+        if (argument.getArgNumber() == 0 || form.beside[argument.getArgNumber() - 1].row.uses(last))
+          return false;
+        continue;
+      }
+      Operation *op = next.getDefiningOp();
+      if (isa<loop::LoadOp, loop::IndexOp>(op))
+        return false;
+      llvm::append_range(open, op->getOperands());
+    }
+    return true;
+  };
+  for (bool isSecond : {false, true})
+    if (isConstant(product->getOperand(isSecond))) {
+      form.factor = product->getOperand(isSecond);
+      form.factored = product->getOperand(!isSecond);
+      return;
+    }
+}
+
+/// What follows the panels' elements is emitted on loaded vectors: the elements become arguments.
+void cpu::bindPanels(ContractionForm &form, const CpuLevel &level) {
+  Block &block = form.op.getRhs().front();
+  form.rhsBuffer = form.rhsPanels.getBuffer();
+  Value element = form.rhsPanels.getResult();
+  if (form.bits)
+    if (auto [table, last] = tabulate(element, form.bits, level); table) {
+      form.table = table;
+      element = last;
+    }
+  element.replaceAllUsesWith(block.addArgument(element.getType(), form.op.getLoc()));
+  if (form.table) // what led to it is not emitted
+    for (Operation *op = element.getDefiningOp(); op != form.rhsPanels;) {
+      Operation *before = nullptr;
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp(); producer && !producer->hasTrait<OpTrait::ConstantLike>())
+          before = producer;
+      op->erase();
+      op = before;
+    }
+  form.rhsPanels.erase();
+  form.rhsPanels = {};
+  for (loop::PanelsOp beside : form.besidePanels) {
+    form.beside.push_back({beside.getBuffer(), Expr(beside.getRowAttr()), beside.getType()});
+    beside.getResult().replaceAllUsesWith(block.addArgument(beside.getType(), form.op.getLoc()));
+    beside.erase();
+  }
+  form.besidePanels.clear();
+  form.rhsValue = cast<loop::YieldOp>(block.getTerminator()).getValue();
+  findFactor(form);
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+/// A vector of groups of the rhs, with the rest of its region applied to each element.
+Value ContractionEmission::convertedGroups(const ContractionTask &task, Value groups) {
+  EmissionPoint at = taskPoint(task);
+  at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
+  at.vectorDim = f.firstK() - 1;
+  auto type = VectorType::get(at.lanes, f.lhsElement);
+  Value elements = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
+  elements = e.splat(e.emitRegion(f.op.getRhs(), at, {elements}), at.lanes);
+  return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), elements);
+}
+
+Value ContractionEmission::converted(const ContractionTask &task, EmissionPoint at, Value wanted, Value panel,
+                                     Value elements, int64_t column, bool prefetches) {
+  at.lanes = cast<VectorType>(elements.getType()).getNumElements();
+  at.vectorDim = f.firstK() - 1;
+  setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
+  SmallVector<Value> arguments{elements};
+  for (const BesidePanels &beside : f.beside) {
+    int64_t size = cast<loop::BufferType>(beside.buffer.getType()).getElementCount().getValue();
+    Value count = i.floorDiv(i.constant(size), i.mul(i.mul(value(f.batch), panels), i.constant(panelWidth)), true);
+    Value flat = i.add(i.add(i.mul(task.batch, panels), panel), i.constant(column / panelWidth));
+    Value row = i.mul(i.add(i.mul(flat, count), e.emitExpr(beside.row, at)), i.constant(panelWidth));
+    Value offset = i.add(row, i.constant(column % panelWidth));
+    Value address = e.getAddress(e.getPointer(beside.buffer), beside.type, offset);
+    arguments.push_back(e.createLoad(beside.type, at.lanes, address));
+    if (prefetches)
+      createPrefetch(e, e.getAddress(address, e.builder.getI8Type(), i.constant(prefetchedBytes)));
+  }
+  auto yield = cast<loop::YieldOp>(f.op.getRhs().front().getTerminator());
+  yield->setOperand(0, wanted); // what else is emitted has no use
+  Value value = widened(e.splat(e.emitRegion(f.op.getRhs(), at, arguments), at.lanes));
+  yield->setOperand(0, f.rhsValue);
+  return value;
+}
+
+Value ContractionEmission::numberOf(Value words, int64_t term) {
+  auto type = cast<VectorType>(words.getType());
+  auto splat = [&](uint64_t number) {
+    return i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(32, number))));
+  };
+  Value moved = words;
+  if (term)
+    moved = arith::ShRUIOp::create(e.builder, e.loc, moved, splat(term * f.bits));
+  if (f.table) {
+    Value table = i.constant(cast<TypedAttr>(f.table));
+    int64_t lanes = f.table.getNumElements(), wanted = type.getNumElements();
+    StringRef lookUp = e.level.lookUpOf(lanes * 32);
+    auto resized = [&](Value vector, int64_t count) { // lanes beyond the vector's own are not looked at
+      SmallVector<int32_t> order;
+      for (int64_t lane = 0; lane < count; ++lane)
+        order.push_back(int32_t(lane % wanted));
+      return count == cast<VectorType>(vector.getType()).getNumElements()
+                 ? vector
+                 : LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order).getResult();
+    };
+    Value found = LLVM::CallIntrinsicOp::create(e.builder, e.loc, table.getType(), e.builder.getStringAttr(lookUp),
+                                                ValueRange{table, resized(moved, lanes)})
+                      .getResult(0);
+    return resized(found, wanted);
+  }
+  moved = arith::AndIOp::create(e.builder, e.loc, moved, splat((1 << f.bits) - 1));
+  return arith::TruncIOp::create(e.builder, e.loc, type.clone(f.op.getRhs().getArgument(0).getType()), moved);
+}
+
+EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, ValueRange ks, int64_t term) {
+  EmissionPoint at = taskPoint(task);
+  // Loops over several dims at once are the innermost ones.
+  for (auto [index, k] : llvm::enumerate(ks)) {
+    int64_t dim = f.kLoops[index].dim, first = f.firstK() + int64_t(index);
+    bool isGroup = f.bits && index + 1 == ks.size();
+    Value position = isGroup ? i.add(i.mul(k, i.constant(f.group)), i.constant(term)) : k;
+    if (dim >= 0)
+      at.dims[dim] = position;
+    else
+      setDims(at, first, f.firstK() + f.kDims - first, position);
+  }
+  return at;
+}
+
+void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
+                                         Value panel) {
+  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
+  if (!isConverted && operands.bElement == accumulator)
+    return;
+  if (f.isDot()) {
+    if (isConverted)
+      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
+    return;
+  }
+  Value element = f.rhsValue;
+  int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
+  if (f.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
+    element = f.factored;
+    operands.factorB = [&, panel, prefetches = operands.prefetchesB](int64_t column, int64_t width, ValueRange outer) {
+      Type type = f.op.getRhs().getArgument(0).getType();
+      Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(width, type));
+      SmallVector<Value> ks(outer);
+      ks.push_back(i.constant(0));
+      return converted(task, pointInLoops(task, ks, /*term=*/0), f.factor, panel, none, column, prefetches);
+    };
+  }
+  if (f.bits)
+    operands.splitB = [&, panel, element](Value words, int64_t term, int64_t column, ValueRange ks) {
+      return converted(task, pointInLoops(task, ks, term), element, panel, numberOf(words, term), column);
+    };
+  else
+    operands.convertB = [&, panel, element](Value loaded, int64_t column, ValueRange ks) {
+      return converted(task, pointInLoops(task, ks, /*term=*/0), element, panel, loaded, column);
+    };
+}
+
+void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kLower, Value kUpper) {
+  EmissionPoint point = taskPoint(task);
+  int64_t last = int64_t(f.domain.size()) - 1;
+  SmallVector<int64_t> outer = llvm::to_vector<4>(llvm::seq<int64_t>(f.firstK(), last));
+  Value width = i.constant(panelWidth), words = i.constant(f.words);
+  bool isSplitHere = f.isSplitK() && last == f.firstK();
+  Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[last]);
+  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Type stored = f.bits ? e.builder.getI32Type() : cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
+  loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
+    Value target =
+        e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), value(f.rhsRows)), width));
+    Value flat = i.mul(i.add(i.mul(task.batch, panels), panel), i.floorDiv(k, words, true));
+    forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+      loop(lower, upper, f.words, [&](Value first) {
+        point.dims[last] = first;
+        Value group = i.floorDiv(flatK(point), words, true);
+        for (int64_t part = 0; part < panelWidth; part += lanes) {
+          Value offset = i.add(i.mul(i.add(flat, group), width), i.constant(part));
+          Value loaded = e.createLoad(stored, lanes, e.getAddress(e.getPointer(f.rhsBuffer), stored, offset));
+          for (int64_t term = 0; term < f.words; ++term) {
+            EmissionPoint at = point;
+            at.dims[last] = i.add(first, i.constant(term));
+            Value number = f.bits ? numberOf(loaded, term) : loaded;
+            Value row = i.mul(i.sub(flatK(at), skipped), width);
+            e.createStore(converted(task, at, f.rhsValue, panel, number, part),
+                          e.getAddress(target, accumulator, i.add(row, i.constant(part))));
+          }
+        }
+      });
+    });
+  });
+}

@@ -1,0 +1,91 @@
+//===- ContractionDims.cpp - the dims of a contraction, by class ----------===//
+#include "ir/loop/ContractionDims.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+static Expr dimExpr(MLIRContext *context, int64_t dim) { return Expr::dim(context, unsigned(dim)); }
+static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
+
+static bool usesDims(Expr expr) {
+  return expr.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
+}
+
+Expr loop::strideOf(Expr index, int64_t dim) {
+  Expr stride = index.coefficientOf(dimName(dim));
+  return stride && !usesDims(stride) ? stride : Expr();
+}
+
+static void visitExprs(Attribute attr, llvm::function_ref<void(Expr)> visit) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return visit(expr);
+  if (auto list = dyn_cast<ArrayAttr>(attr))
+    for (Attribute element : list)
+      visitExprs(element, visit);
+}
+
+void loop::walkExprs(Region &region, llvm::function_ref<void(Expr)> visit) {
+  region.walk([&](Operation *op) {
+    for (NamedAttribute entry : op->getAttrs())
+      visitExprs(entry.getValue(), visit);
+  });
+}
+
+bool loop::mergesIn(Region &region, int64_t outer, Expr innerExtent) {
+  bool merges = true;
+  std::string first = dimName(outer), second = dimName(outer + 1);
+  walkExprs(region, [&](Expr expr) {
+    if (!expr.uses(first) && !expr.uses(second))
+      return;
+    Expr a = strideOf(expr, outer), b = strideOf(expr, outer + 1);
+    merges &= a && b && a == b * innerExtent;
+  });
+  return merges;
+}
+
+bool loop::mergesIn(ContractionOp op, int64_t outer) {
+  Expr inner = getDomain(op)[outer + 1];
+  return llvm::all_of(op->getRegions(), [&](Region &region) { return mergesIn(region, outer, inner); });
+}
+
+/// Removes dim `dim` (its value becomes 0) and renumbers those behind it.
+static void eraseDim(loop::ContractionOp op, int64_t dim, int group) {
+  MLIRContext *context = op.getContext();
+  SmallVector<Expr> domain = loop::getDomain(op);
+  domain.erase(domain.begin() + dim);
+  loop::substituteExprs(op, [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    if (!number || int64_t(*number) < dim)
+      return {};
+    return int64_t(*number) == dim ? Expr::constant(context, 0) : dimExpr(context, *number - 1);
+  });
+  loop::setDomain(op, domain);
+  DimCounts counts(op);
+  --counts.counts[group];
+  counts.set(op);
+}
+
+/// The inner dim takes over the range of both; the outer one vanishes.
+static void mergeWithNext(loop::ContractionOp op, int64_t dim, int group) {
+  SmallVector<Expr> domain = loop::getDomain(op);
+  domain[dim + 1] = domain[dim] * domain[dim + 1];
+  loop::setDomain(op, domain);
+  eraseDim(op, dim, group);
+}
+
+void loop::mergeDims(ContractionOp op) {
+  for (int group = 0; group < 4; ++group) {
+    DimCounts counts(op);
+    for (int64_t at = counts.counts[group] - 1; at >= 0; --at) {
+      int64_t dim = counts.first(group) + at;
+      SmallVector<Expr> domain = getDomain(op);
+      if (domain[dim].isConstant(1)) {
+        eraseDim(op, dim, group);
+      } else if (at + 1 < counts.counts[group] && mergesIn(op, dim)) {
+        mergeWithNext(op, dim, group);
+      }
+      counts = DimCounts(op);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+//===- ContractionDims.h - the dims of a contraction, by class --*- C++ -*-===//
+#ifndef PTC_IR_LOOP_CONTRACTIONDIMS_H
+#define PTC_IR_LOOP_CONTRACTIONDIMS_H
+
+#include "ir/loop/Loop.h"
+#include <numeric>
+
+namespace ptc::loop {
+
+/// The counts of dims by class, as they are kept on the op.
+struct DimCounts {
+  int64_t counts[4]; // batch, m, n, k
+  explicit DimCounts(ContractionOp op)
+      : counts{int64_t(op.getBatch()), int64_t(op.getM()), int64_t(op.getN()), int64_t(op.getK())} {}
+  void set(ContractionOp op) const {
+    op.setBatch(counts[0]);
+    op.setM(counts[1]);
+    op.setN(counts[2]);
+    op.setK(counts[3]);
+  }
+  int64_t first(int group) const { return std::accumulate(counts, counts + group, int64_t(0)); }
+};
+
+/// All expressions in attributes of the ops inside the region.
+void walkExprs(mlir::Region &region, llvm::function_ref<void(Expr)> visit);
+/// Coefficient of a dim if it is free of other dims; null if the expression is not affine in it.
+Expr strideOf(Expr index, int64_t dim);
+/// `sum + outer*stride*inner + inner*stride` -> can the dims outer, outer + 1 be one in every expression of the region?
+bool mergesIn(mlir::Region &region, int64_t outer, Expr innerExtent);
+/// The same for all regions of a contraction.
+bool mergesIn(ContractionOp op, int64_t outer);
+
+/// Merges neighbouring dims of a class that all regions use as one, and drops dims of extent 1.
+void mergeDims(ContractionOp op);
+
+} // namespace ptc::loop
+
+#endif // PTC_IR_LOOP_CONTRACTIONDIMS_H
