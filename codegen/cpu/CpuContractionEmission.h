@@ -59,6 +59,7 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+  bool meetsZeros() const;
   mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
 
   // Packing. Each runs only where the copy from the task before does not serve.

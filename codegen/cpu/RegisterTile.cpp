@@ -264,6 +264,7 @@ struct TileEmission {
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                           bool prefetch);
+  Value upperBound(ArrayRef<Value> rows);
   SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
   SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
 };
@@ -322,16 +323,30 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   return next;
 }
 
+/// Of the innermost loop: its lower one where all rows are zeros.
+Value TileEmission::upperBound(ArrayRef<Value> rows) {
+  const TileLoop &loop = operands.loops.back();
+  if (!operands.zeros)
+    return loop.upper;
+  OpBuilder &b = emitter.builder;
+  Value all;
+  for (Value row : rows) {
+    Value isZero = LLVM::ICmpOp::create(b, emitter.loc, LLVM::ICmpPredicate::eq, row, operands.zeros);
+    all = all ? arith::AndIOp::create(b, emitter.loc, all, isZero).getResult() : isZero;
+  }
+  return arith::SelectOp::create(b, emitter.loc, all, loop.lower, loop.upper);
+}
+
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
 SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
-  Value lower = loop.lower;
+  Value lower = loop.lower, upper = upperBound(rows);
   SmallVector<Value> result(acc);
   if (shape.unroll > 1) {
     int64_t sets = shape.unroll, count = accumulators();
-    Value span = i.sub(loop.upper, loop.lower);
+    Value span = i.sub(upper, loop.lower);
     Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
     SmallVector<Value> init(acc);
     for (int64_t a = count; a < count * sets; ++a)
@@ -355,7 +370,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
     result.assign(sums.begin(), sums.begin() + count);
     lower = middle;
   }
-  return emitter.createLoop(lower, loop.upper, 1, result,
+  return emitter.createLoop(lower, upper, 1, result,
                             [&](Value k, ValueRange carried) { return step(rows, outer, k, bRow(k), carried, true); });
 }
 
