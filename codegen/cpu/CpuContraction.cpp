@@ -126,7 +126,7 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
-/// Whether a dilated window often reads zeros alone for all rows of a tile.
+/// Whether a dilated or transposed window often reads zeros alone for all rows of a tile.
 bool ContractionEmission::meetsZeros() const {
   auto isZero = [](TypedAttr other) {
     auto number = dyn_cast<FloatAttr>(other);
@@ -136,8 +136,11 @@ bool ContractionEmission::meetsZeros() const {
     return false;
   return llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
     return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
-      Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf("d" + std::to_string(loop.dim));
-      return loop.dim >= 0 && step && step.isConstant() && std::abs(step.getValue()) > 1;
+      std::string dim = "d" + std::to_string(loop.dim);
+      if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
+        return false;
+      Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
+      return !step || !step.isConstant() || std::abs(step.getValue()) > 1;
     });
   });
 }
