@@ -21,8 +21,10 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   // Before all that follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
-  if (options.fp != "strict")
+  if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now
+    passes.addNestedPass<mlir::func::FuncOp>(createTrimWindows());
+  }
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass()); // equal subgraphs of the decompositions become one
   RecognizeAttentionOptions attention;

@@ -29,6 +29,7 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
 static constexpr int64_t leastStreamed = 1 << 19; // bytes of a weight that does not wait in the second-level cache
 static constexpr int64_t widestSplit = 10;        // panels: more, and half a vector is not worth another tile's code
 
@@ -124,6 +125,25 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
     holds = i.logicalAnd(holds, i.compare(arith::CmpIPredicate::sge, v, i.constant(0)));
   }
   return i.get<arith::SelectOp>(holds, at, fill);
+}
+
+/// Whether a dilated or transposed window often reads zeros alone for all rows of a tile.
+bool ContractionEmission::meetsZeros() const {
+  auto isZero = [](TypedAttr other) {
+    auto number = dyn_cast<FloatAttr>(other);
+    return number ? number.getValue().isPosZero() : cast<IntegerAttr>(other).getValue().isZero();
+  };
+  if (e.isStrict || !isZero(f.lhsOther) || f.kLoops.back().extent.asConstant().value_or(0) < fewestSkipped)
+    return false;
+  return llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
+    return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
+      std::string dim = "d" + std::to_string(loop.dim);
+      if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
+        return false;
+      Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
+      return !step || !step.isConstant() || std::abs(step.getValue()) > 1;
+    });
+  });
 }
 
 std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(const ContractionTask &task,
@@ -312,6 +332,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
                               .aStride = value(kLoop.aStride),
                               .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
   operands.rowAddresses = rowAddresses(task, rows, row);
+  if (f.lhs == LhsForm::Redirected && meetsZeros())
+    operands.zeros = fill;
 
   if (!f.isSplitK()) {
     SmallVector<Value> acc = emitRegisterTile(e, shape, operands, {});
@@ -478,7 +500,7 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
   if (form.m.isConstant(0) || form.n.isConstant(0))
     return success();
   if (form.rhsPanels)
-    bindPanels(form, emitter.level);
+    bindPanels(form, emitter.level, emitter.isStrict);
   if (winograd) {
     emitWinograd(emitter, analyzeWinograd(std::move(form), winograd), begin, end);
     return success();

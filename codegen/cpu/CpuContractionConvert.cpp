@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
-#include "ir/prim/Elements.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
 
@@ -65,12 +64,12 @@ static std::pair<DenseElementsAttr, Value> tabulate(Value element, int64_t bits,
   return {DenseElementsAttr::get(VectorType::get(lanes, Float32Type::get(context)), table), element};
 }
 
-/// Finds a product, which may be rounded in another order, of an element and of what is the same along the last k dim.
+/// Finds a product of an element and of what is the same along the last k dim.
 static void findFactor(ContractionForm &form) {
   Block &block = form.op.getRhs().front();
   auto product = cast<loop::YieldOp>(block.getTerminator()).getValue().getDefiningOp<arith::MulFOp>();
   bool changesAlongLast = form.kLoops.back().dim < 0; // several dims in one loop
-  if (!product || product->hasAttr(prim::roundedAttr) || changesAlongLast)
+  if (!product || changesAlongLast)
     return;
   std::string last = "d" + std::to_string(form.kLoops.back().dim);
   auto isConstant = [&](Value value) {
@@ -98,7 +97,7 @@ static void findFactor(ContractionForm &form) {
 }
 
 /// What follows the panels' elements is emitted on loaded vectors: the elements become arguments.
-void cpu::bindPanels(ContractionForm &form, const CpuLevel &level) {
+void cpu::bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict) {
   Block &block = form.op.getRhs().front();
   form.rhsBuffer = form.rhsPanels.getBuffer();
   Value element = form.rhsPanels.getResult();
@@ -126,7 +125,8 @@ void cpu::bindPanels(ContractionForm &form, const CpuLevel &level) {
   }
   form.besidePanels.clear();
   form.rhsValue = cast<loop::YieldOp>(block.getTerminator()).getValue();
-  findFactor(form);
+  if (!isStrict)
+    findFactor(form);
 }
 
 //===----------------------------------------------------------------------===//

@@ -59,6 +59,7 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+  bool meetsZeros() const;
 
   // Conversion of B's elements.
   /// What the tile does with vectors that it loads from the weight's panels.
@@ -133,8 +134,8 @@ struct ContractionEmission {
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the
-/// rhs, and the form says what may be done about the rest.
-void bindPanels(ContractionForm &form, const CpuLevel &level);
+/// rhs, and the form says what may be done about the rest. `isStrict`: products are rounded in the order of the model.
+void bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict);
 
 } // namespace ptc::cpu
 

@@ -30,6 +30,7 @@ public:
                 mlir::Value symbols, mlir::Value scratch, mlir::Value errorFlag);
 
   const CpuLevel &level;
+  bool isStrict = false; // 0 times infinity and NaN matters
 
   /// The thread's scratch block from a byte offset on.
   mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }

@@ -328,6 +328,7 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   KernelFrame frame{entry->getArgument(0), entry->getArgument(1), entry->getArgument(2),
                     entry->getArgument(3), entry->getArgument(4), errorFlag};
   KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
+  emitter.isStrict = !code.contracts;
   if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
     emitRecurrence(emitter, recurrence, *stages, frame);
   else if (failed(emitKernel(emitter, frame.begin, frame.end)))

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/ConflictParts.h"
 #include "codegen/cpu/WindowBounds.h"
 
 using namespace mlir;
@@ -67,8 +68,10 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 // A sort keeps two arrays of (key, index) for one row.
 static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() * int64_t(32); }
 
-// The positions of those chosen in a row.
-static Expr greedyBytes(loop::GreedyOp greedy) { return loop::getDomain(greedy).back() * int64_t(8); }
+// What comparisons read of those chosen in a row.
+static Expr greedyBytes(loop::GreedyOp greedy) {
+  return ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
+}
 
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();

@@ -1,11 +1,14 @@
 //===- NodeGreedy.cpp - greedy choice in rows -----------------------------===//
 //
-// The positions of the points chosen so far lie in the kernel's local memory, in the order in which they were chosen. A
-// candidate is compared with one vector of them after the other until some lane conflicts: rows cost candidates x
-// chosen at most. Many candidates meet their conflict early, since the first of those chosen are the best, but where
-// boxes of many classes share a row, most meet none.
+// A candidate is compared with the points chosen before, some vectors of them at a time, until some lane conflicts:
+// rows cost candidates x chosen at most. Many candidates meet their conflict early, since the first of those chosen are
+// the best, but where boxes of many classes share a row, most meet none. What is computed is cut by what it depends on
+// (ConflictParts.h): what a chosen point brings to the comparison lies in the kernel's local memory, value by value in
+// the order in which points were chosen, and what is left of a pair is asked in two steps: most pairs are no conflict
+// for a simple reason.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/cpu/ConflictParts.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,75 +17,183 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
+static constexpr int64_t vectorsAtOnce = 4; // of chosen points, for one branch
+
 namespace {
 struct RowChoice {
   KernelEmitter &e;
-  loop::GreedyOp op;
-  EmissionPoint point; // its last dim is the candidate's
-  Value chosen;        // positions, i64
+  mutable loop::GreedyOp op;
+  const ConflictParts &parts;
+  EmissionPoint point;       // its last dim is the candidate's
+  SmallVector<Value> arrays; // of remembered values
+  int64_t lanes;
 
-  Value address(Value index) const {
-    Type i64 = e.builder.getI64Type();
-    return LLVM::GEPOp::create(e.builder, e.loc, chosen.getType(), i64, chosen, ArrayRef<LLVM::GEPArg>{index});
-  }
+  Value getTrue() const { return e.invariants.constant(e.builder.getBoolAttr(true)); }
+  Value both(Value a, Value b) const { return !a ? b : !b ? a : arith::AndIOp::create(e.builder, e.loc, a, b); }
 
-  /// Whether none of the first `count` chosen ones conflicts with the candidate.
-  Value isFree(Value count) {
-    OpBuilder &b = e.builder;
-    Value isTrue = e.invariants.constant(b.getBoolAttr(true));
-    int64_t lanes = e.chooseLanes(op);
-    // Regions are filled when they are the loop's: what is hoisted out of them goes by how deep they are.
-    auto search = scf::WhileOp::create(b, e.loc, TypeRange{b.getI64Type(), b.getI1Type()},
-                                       ValueRange{e.constant(0), isTrue}, nullptr, nullptr);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&search.getBefore().front());
-    ValueRange state = search.getBeforeArguments();
-    Value isLeft = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::slt, state[0], count);
-    scf::ConditionOp::create(b, e.loc, arith::AndIOp::create(b, e.loc, isLeft, state[1]), state);
-    b.setInsertionPointToStart(&search.getAfter().front());
-    state = search.getAfterArguments();
-    Value conflicts = conflictsWith(state[0], count, lanes);
-    Value next = arith::AddIOp::create(b, e.loc, state[0], e.constant(lanes));
-    scf::YieldOp::create(b, e.loc, ValueRange{next, arith::XOrIOp::create(b, e.loc, conflicts, isTrue)});
-    return search.getResult(1);
-  }
-
-  /// Whether one of the chosen ones `first`, ... conflicts with the candidate, of those below `count`.
-  Value conflictsWith(Value first, Value count, int64_t lanes) {
-    OpBuilder &b = e.builder;
-    EmissionPoint others = point;
-    if (lanes > 1) {
-      others.lanes = lanes;
-      others.vectorDim = int64_t(point.dims.size()); // no index has this dim: lanes differ in the chosen point alone
-      others.mask = e.laneMask(arith::SubIOp::create(b, e.loc, count, first), lanes);
+  /// The conjunction; null without conditions.
+  Value all(const BodyEmitter &body, ArrayRef<Value> conditions) const {
+    Value result;
+    for (Value condition : conditions) {
+      Value holds = body.lookup(condition);
+      if (result && isVector(result) != isVector(holds)) {
+        holds = e.splat(holds, lanes);
+        result = e.splat(result, lanes);
+      }
+      result = both(result, holds);
     }
-    Value other = e.createLoad(b.getI64Type(), lanes, address(first), others.mask);
-    Value conflicts = e.emitRegion(op.getConflict(), others, {other});
-    if (!isa<VectorType>(conflicts.getType()))
-      return conflicts;
-    return e.anyLane(arith::AndIOp::create(b, e.loc, conflicts, others.mask));
+    return result;
   }
 
-  /// Decides about the candidate; returns how many are chosen then.
-  Value decide(Value count) {
-    OpBuilder &b = e.builder;
-    Value mayBe = e.emitRegion(op.getCandidate(), point, {count});
-    auto decision = scf::IfOp::create(b, e.loc, TypeRange{b.getI1Type()}, mayBe, /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&decision.getThenRegion().front());
-      scf::YieldOp::create(b, e.loc, isFree(count));
-      b.setInsertionPointToStart(&decision.getElseRegion().front());
-      scf::YieldOp::create(b, e.loc, mayBe);
-    }
-    Value isChosen = decision.getResult(0);
-    e.createStore(point.dims.back(), address(count)); // counts only if it is chosen; count is at most the position
-    e.emitRegion(op.getBody(), point, {isChosen});
-    Value one = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), isChosen);
-    return arith::AddIOp::create(b, e.loc, count, one);
-  }
+  Value decide(const BodyEmitter &own, Value count) const;
+  Value search(const BodyEmitter &own, Value from, Value to, Value isFree, int64_t vectors, Value &reached) const;
+  Value conflictsWith(const BodyEmitter &own, Value first, Value count, int64_t vectors) const;
+  void bindOwn(const BodyEmitter &own, BodyEmitter &body) const;
+  Value remember(const BodyEmitter &own, Value count) const;
+  SmallVector<Value> step(Value chosen, Value count) const;
 };
 } // namespace
+
+void RowChoice::bindOwn(const BodyEmitter &own, BodyEmitter &body) const {
+  for (Operation *inner : parts.own)
+    body.bind(inner->getResults(), llvm::map_to_vector(inner->getResults(), [&](Value v) { return own.lookup(v); }));
+}
+
+/// Whether some of the vectors of remembered points from `first` on conflicts with the candidate; of one vector, those
+/// below `count`.
+Value RowChoice::conflictsWith(const BodyEmitter &own, Value first, Value count, int64_t vectors) const {
+  OpBuilder &b = e.builder;
+  SmallVector<BodyEmitter> bodies;
+  SmallVector<Value> may;
+  Value any;
+  for (int64_t i = 0; i < vectors; ++i) {
+    EmissionPoint others = point;
+    others.lanes = lanes;
+    others.vectorDim = int64_t(point.dims.size()); // no index has this dim: lanes differ in the chosen point alone
+    if (vectors == 1)
+      others.mask = e.laneMask(arith::SubIOp::create(b, e.loc, count, first), lanes);
+    BodyEmitter &body = bodies.emplace_back(e, others);
+    bindOwn(own, body);
+    Value from = arith::AddIOp::create(b, e.loc, first, e.constant(i * lanes));
+    for (auto [value, array] : llvm::zip_equal(parts.remembered, arrays)) {
+      Type memory = KernelEmitter::getMemoryType(value.getType());
+      Value address = LLVM::GEPOp::create(b, e.loc, array.getType(), memory, array, ArrayRef<LLVM::GEPArg>{from});
+      body.bind(value, e.createLoad(value.getType(), lanes, address));
+    }
+    body.emitOps(parts.early);
+    Value holds = all(body, parts.earlyConditions);
+    holds = e.splat(holds ? holds : getTrue(), lanes);
+    may.push_back(both(holds, others.mask));
+    any = any ? arith::OrIOp::create(b, e.loc, any, may.back()).getResult() : may.back();
+  }
+  Value isSome = e.anyLane(any);
+  if (parts.lateConditions.empty())
+    return isSome;
+  auto closer = scf::IfOp::create(b, e.loc, TypeRange{b.getI1Type()}, isSome, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&closer.getElseRegion().front());
+  scf::YieldOp::create(b, e.loc, isSome);
+  b.setInsertionPointToStart(&closer.getThenRegion().front());
+  any = {};
+  for (auto [body, early] : llvm::zip_equal(bodies, may)) {
+    body.emitOps(parts.late);
+    Value holds = both(early, e.splat(all(body, parts.lateConditions), lanes));
+    any = any ? arith::OrIOp::create(b, e.loc, any, holds).getResult() : holds;
+  }
+  scf::YieldOp::create(b, e.loc, e.anyLane(any));
+  return closer.getResult(0);
+}
+
+/// Goes on comparing while the candidate is free and there are remembered points before `to`; whether it still is then.
+Value RowChoice::search(const BodyEmitter &own, Value from, Value to, Value isFree, int64_t vectors,
+                        Value &reached) const {
+  OpBuilder &b = e.builder;
+  // Regions are filled when they are the loop's: what is hoisted out of them goes by how deep they are.
+  auto loop = scf::WhileOp::create(b, e.loc, TypeRange{b.getI64Type(), b.getI1Type()}, ValueRange{from, isFree},
+                                   nullptr, nullptr);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&loop.getBefore().front());
+  ValueRange state = loop.getBeforeArguments();
+  Value isLeft = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::slt, state[0], to);
+  scf::ConditionOp::create(b, e.loc, both(isLeft, state[1]), state);
+  b.setInsertionPointToStart(&loop.getAfter().front());
+  state = loop.getAfterArguments();
+  Value conflicts = conflictsWith(own, state[0], to, vectors);
+  Value next = arith::AddIOp::create(b, e.loc, state[0], e.constant(vectors * lanes));
+  scf::YieldOp::create(b, e.loc, ValueRange{next, arith::XOrIOp::create(b, e.loc, conflicts, getTrue())});
+  reached = loop.getResult(0);
+  return loop.getResult(1);
+}
+
+/// Whether none of the first `count` remembered points conflicts with the candidate.
+Value RowChoice::decide(const BodyEmitter &own, Value count) const {
+  OpBuilder &b = e.builder;
+  Value step = e.constant(vectorsAtOnce * lanes), reached;
+  Value whole = arith::MulIOp::create(b, e.loc, arith::DivUIOp::create(b, e.loc, count, step), step);
+  Value isFree = search(own, e.constant(0), whole, getTrue(), vectorsAtOnce, reached);
+  return search(own, reached, count, isFree, 1, reached);
+}
+
+/// Keeps what the candidate, which is chosen, brings to later comparisons; returns how many are remembered then.
+Value RowChoice::remember(const BodyEmitter &own, Value count) const {
+  OpBuilder &b = e.builder;
+  BodyEmitter body(e, point);
+  bindOwn(own, body);
+  body.bind(op.getConflict().front().getArgument(0), point.dims.back());
+  body.emitOps(parts.other);
+  for (auto [value, array] : llvm::zip_equal(parts.remembered, arrays)) {
+    Type memory = KernelEmitter::getMemoryType(value.getType());
+    Value address = LLVM::GEPOp::create(b, e.loc, array.getType(), memory, array, ArrayRef<LLVM::GEPArg>{count});
+    e.createStore(body.lookup(value), address);
+  }
+  Value counts = all(body, parts.otherConditions);
+  Value one = counts ? arith::ExtUIOp::create(b, e.loc, b.getI64Type(), counts) : e.constant(1);
+  return arith::AddIOp::create(b, e.loc, count, one);
+}
+
+/// Decides about the candidate; returns how many are chosen and how many of those remembered then.
+SmallVector<Value> RowChoice::step(Value chosen, Value count) const {
+  OpBuilder &b = e.builder;
+  Type i1 = b.getI1Type(), i64 = b.getI64Type();
+  auto choose = [&](TypeRange types, Value condition, llvm::function_ref<SmallVector<Value>()> then,
+                    ValueRange otherwise) {
+    auto choice = scf::IfOp::create(b, e.loc, types, condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&choice.getElseRegion().front());
+    scf::YieldOp::create(b, e.loc, otherwise);
+    b.setInsertionPointToStart(&choice.getThenRegion().front());
+    scf::YieldOp::create(b, e.loc, then());
+    return choice.getResults();
+  };
+  Value mayBe = e.emitRegion(op.getCandidate(), point, {chosen});
+  auto decision = choose(
+      {i1, i64}, mayBe,
+      [&]() -> SmallVector<Value> {
+        BodyEmitter own(e, point);
+        own.emitOps(parts.own);
+        Value isFree;
+        if (Value canConflict = all(own, parts.ownConditions))
+          isFree =
+              choose({i1}, canConflict, [&]() -> SmallVector<Value> { return {decide(own, count)}; }, getTrue())[0];
+        else
+          isFree = decide(own, count);
+        Value next = choose({i64}, isFree, [&]() -> SmallVector<Value> { return {remember(own, count)}; }, count)[0];
+        return {isFree, next};
+      },
+      {mayBe, count});
+  Value isChosen = decision[0];
+  e.emitRegion(op.getBody(), point, {isChosen});
+  Value one = arith::ExtUIOp::create(b, e.loc, i64, isChosen);
+  return {arith::AddIOp::create(b, e.loc, chosen, one), decision[1]};
+}
+
+// Lanes that fill a vector with the widest of what is read for a pair.
+static int64_t lanesFor(const KernelEmitter &e, const ConflictParts &parts) {
+  unsigned widest = 8;
+  for (Value value : parts.remembered)
+    widest = std::max(widest, KernelEmitter::getMemoryType(value.getType()).getIntOrFloatBitWidth());
+  return std::max<int64_t>(e.traits.vectorBits / int64_t(widest), 2);
+}
 
 void NodeEmitter::emitGreedy(loop::GreedyOp op, const EmissionPoint &shared, int64_t sharedDims) {
   int64_t last = int64_t(domain.size()) - 1;
@@ -90,13 +201,19 @@ void NodeEmitter::emitGreedy(loop::GreedyOp op, const EmissionPoint &shared, int
   for (int64_t dim = sharedDims; dim < last; ++dim)
     outer.push_back(dim);
   Points points{shared};
+  ConflictParts parts(op);
   emitLoops(e, domain, outer, points, {}, [&](const Points &at, ValueRange) -> SmallVector<Value> {
-    RowChoice row{e, op, at.front(), e.getLocalMemory(op)};
+    RowChoice row{e, op, parts, at.front(), {}, lanesFor(e, parts)};
+    for (size_t i = 0; i < parts.remembered.size(); ++i) {
+      Value offset = e.emitExpr(parts.getOffset(i, domain[size_t(last)]), at.front());
+      row.arrays.push_back(e.getAddress(e.getLocalMemory(op), e.builder.getI8Type(), offset));
+    }
     Value length = e.emitExpr(domain[size_t(last)], at.front());
-    e.createLoop(e.constant(0), length, 1, {e.constant(0)}, [&](Value i, ValueRange carried) -> SmallVector<Value> {
-      row.point.dims[size_t(last)] = i;
-      return {row.decide(carried[0])};
-    });
+    e.createLoop(e.constant(0), length, 1, {e.constant(0), e.constant(0)},
+                 [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                   row.point.dims[size_t(last)] = i;
+                   return row.step(carried[0], carried[1]);
+                 });
     return {};
   });
 }

@@ -281,6 +281,7 @@ struct TileEmission {
                           bool prefetch);
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
+  Value upperBound(ArrayRef<Value> rows);
   SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
   SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
 };
@@ -381,16 +382,30 @@ SmallVector<Value> TileEmission::sumOfSets(ValueRange sets) {
   return sums;
 }
 
+/// Of the innermost loop: its lower one where all rows are zeros.
+Value TileEmission::upperBound(ArrayRef<Value> rows) {
+  const TileLoop &loop = operands.loops.back();
+  if (!operands.zeros)
+    return loop.upper;
+  OpBuilder &b = emitter.builder;
+  Value all;
+  for (Value row : rows) {
+    Value isZero = LLVM::ICmpOp::create(b, emitter.loc, LLVM::ICmpPredicate::eq, row, operands.zeros);
+    all = all ? arith::AndIOp::create(b, emitter.loc, all, isZero).getResult() : isZero;
+  }
+  return arith::SelectOp::create(b, emitter.loc, all, loop.lower, loop.upper);
+}
+
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
 SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
-  Value lower = loop.lower;
+  Value lower = loop.lower, upper = upperBound(rows);
   SmallVector<Value> result(acc);
   if (shape.unroll > 1 && !operands.splitB) {
     int64_t sets = shape.unroll, count = accumulators();
-    Value span = i.sub(loop.upper, loop.lower);
+    Value span = i.sub(upper, loop.lower);
     Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
     SmallVector<Value> init(acc);
     llvm::append_range(init, zeros(sets - 1));
@@ -405,7 +420,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
     result = sumOfSets(sums);
     lower = middle;
   }
-  return emitter.createLoop(lower, loop.upper, 1, result,
+  return emitter.createLoop(lower, upper, 1, result,
                             [&](Value k, ValueRange carried) { return step(rows, outer, k, bRow(k), carried, true); });
 }
 

@@ -42,6 +42,8 @@ public:
       return; // rows, columns and the window stay the dims that they are
     if (isReorderable(node))
       orderDims();
+    if (auto scatter = dyn_cast<ScatterOp>(node))
+      orderScatter(scatter);
     if (isReorderable(node) || isa<AttentionOp>(node))
       mergeDims();
   }
@@ -124,6 +126,44 @@ private:
         return a < b;
       return steps[a] > steps[b];
     });
+    if (!llvm::is_sorted(order))
+      keepDims(order);
+  }
+
+  /// Dims of a scatter that a place tells (it is another one if they are others) run in the order of memory: points
+  /// that meet are as far apart in all orders of them.
+  void orderScatter(ScatterOp scatter) {
+    SmallVector<StoreOp> stores;
+    scatter.walk([&](StoreOp store) { stores.push_back(store); });
+    if (stores.size() != 1 || scatter.getIndependent() != 0)
+      return;
+    SmallVector<Expr> domain = getDomain(node);
+    Expr place = prim::getExprs(stores.front().getIndices())[0];
+    SmallVector<std::pair<int64_t, unsigned>> told; // by their steps
+    for (unsigned dim = 0; dim < domain.size(); ++dim) {
+      if (!place.uses(dimName(dim)))
+        continue;
+      Expr step = place.coefficientOf(dimName(dim));
+      if (!step || !step.isConstant() || step.getValue() <= 0 || !domain[dim].isConstant())
+        return;
+      told.emplace_back(step.getValue(), dim);
+    }
+    SmallVector<unsigned> places = llvm::map_to_vector(told, [](auto entry) { return entry.second; });
+    llvm::sort(told);
+    int64_t reach = 1; // of the dims so far: [0, reach)
+    for (auto [step, dim] : told) {
+      if (step < reach)
+        return;
+      reach = step * domain[dim].getValue();
+    }
+    for (unsigned i = 0; i < stores.front().getIndexOperands().size(); ++i) {
+      Expr step = place.coefficientOf(Expr::operand(context(), i).getSymbol());
+      if (!step || !step.isConstant() || step.getValue() % reach != 0)
+        return;
+    }
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, domain.size()));
+    for (auto [at, entry] : llvm::zip(places, llvm::reverse(told)))
+      order[at] = entry.second;
     if (!llvm::is_sorted(order))
       keepDims(order);
   }

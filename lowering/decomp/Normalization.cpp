@@ -56,15 +56,31 @@ Values batchNormalization(NodeContext &n) {
   return outputs;
 }
 
+/// Groups of channels that a reshape made channels of, as dims [batch, groups, channels of a group, spatial dims...]
+/// again, for memory to run along them in any order; x itself if it is nothing of the kind.
+static Value splitGroups(NodeContext &n, Value x) {
+  auto view = x.getDefiningOp<prim::ReshapeOp>();
+  if (!view || n.rank(x) != 3 || n.rank(view.getX()) < 3)
+    return x;
+  Dims dims = n.dims(view.getX());
+  std::optional<int64_t> channels = dims[1].asConstant(), groups = n.dim(x, 1).asConstant();
+  if (!channels || !groups || *groups <= 0 || *channels % *groups != 0 || dims[0] != n.dim(x, 0))
+    return x;
+  dims[1] = n.expr(*channels / *groups);
+  dims.insert(dims.begin() + 1, n.expr(*groups));
+  return n.reshape(view.getX(), dims);
+}
+
 /// Each channel of each sample over its spatial dims.
 Values instanceNormalization(NodeContext &n) {
-  Value x = n.input(0);
+  Value x = splitGroups(n, n.input(0));
   Ints axes;
   for (int64_t i = 2; i < n.rank(x); ++i)
     axes.push_back(i);
   Value centered = n.sub(x, n.mean(x, axes, true));
   Value scale = n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5)));
-  return {n.add(n.mul(n.mul(centered, scale), perChannel(n, n.input(1), x)), perChannel(n, n.input(2), x))};
+  Value y = n.add(n.mul(n.mul(centered, scale), perChannel(n, n.input(1), x)), perChannel(n, n.input(2), x));
+  return {n.reshape(y, n.dims(n.input(0)))};
 }
 
 /// stash_type: the statistics of narrow floats are computed in f32.

@@ -35,6 +35,10 @@ def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
   let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
 }
 
+def TrimWindows : Pass<"ptc-trim-windows", "::mlir::func::FuncOp"> {
+  let summary = "windows of convolutions lose what lies outside of the image for all results";
+}
+
 def UnifySizes : Pass<"ptc-unify-sizes", "::mlir::func::FuncOp"> {
   let summary = "sizes of arguments that a guard makes equal are one symbol";
 }

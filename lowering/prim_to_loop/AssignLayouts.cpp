@@ -9,7 +9,8 @@
 //   recurrence    row-major: rows of a step lie behind those of the step before
 //   others        the order of the largest buffer they read, so that nothing is
 //                 transposed on the way (a pooling keeps channels last); row-major
-//                 if they read none
+//                 if they read none. What they fill is decided by who else
+//                 writes there (a scatter into zeros)
 //
 // Concat buffers follow the first producer; the others write into it with strides.
 //
@@ -58,9 +59,20 @@ private:
     buffer.setType(BufferType::get(type.getContext(), type.getShape(), type.getElementType(), layout));
   }
 
+  /// Whether another node stores to the buffer, too.
+  static bool isWrittenElsewhere(Value buffer, Operation *node) {
+    return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+      auto store = dyn_cast<StoreOp>(user);
+      return store && store.getBuffer() == buffer && !node->isProperAncestor(user);
+    });
+  }
+
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
+    bool isFill = isa<PointwiseOp>(node) && getMemoryPlaces(node, hints).empty();
     node->walk([&](StoreOp store) {
+      if (isFill && isWrittenElsewhere(store.getBuffer(), node))
+        return;
       if (isa<AttentionOp>(node) || isInRecurrence(node))
         assignRowMajor(store.getBuffer());
       else if (!cast<BufferType>(store.getBuffer().getType()).getLayout())

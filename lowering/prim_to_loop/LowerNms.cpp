@@ -22,13 +22,20 @@ struct Geometry {
   Value area(ArrayRef<Value> x) const {
     return make<arith::MulFOp>(make<arith::SubFOp>(x[2], x[0]), make<arith::SubFOp>(x[3], x[1]));
   }
+  // Instructions of their own: a box with a NaN has no area, so which of the two they give then does not matter.
+  Value smaller(Value a, Value b) const { return choose(arith::CmpFPredicate::OLT, a, b); }
+  Value larger(Value a, Value b) const { return choose(arith::CmpFPredicate::OGT, a, b); }
+  Value choose(arith::CmpFPredicate predicate, Value a, Value b) const {
+    Value isFirst = arith::CmpFOp::create(body.builder, body.loc, predicate, a, b);
+    return arith::SelectOp::create(body.builder, body.loc, isFirst, a, b);
+  }
   Value both(Value a, Value b) const { return make<arith::AndIOp>(a, b); }
 
   /// Intersection over union above the threshold, all areas positive.
   Value overlap(ArrayRef<Value> x, ArrayRef<Value> y, Value threshold) const {
     Value zero = arith::ConstantOp::create(body.builder, body.loc, body.builder.getZeroAttr(x[0].getType()));
-    Value height = make<arith::SubFOp>(make<arith::MinimumFOp>(x[2], y[2]), make<arith::MaximumFOp>(x[0], y[0]));
-    Value width = make<arith::SubFOp>(make<arith::MinimumFOp>(x[3], y[3]), make<arith::MaximumFOp>(x[1], y[1]));
+    Value height = make<arith::SubFOp>(smaller(x[2], y[2]), larger(x[0], y[0]));
+    Value width = make<arith::SubFOp>(smaller(x[3], y[3]), larger(x[1], y[1]));
     Value common = make<arith::MulFOp>(height, width), first = area(x), second = area(y);
     Value all = make<arith::SubFOp>(make<arith::AddFOp>(first, second), common);
     Value result = greater(make<arith::DivFOp>(common, all), threshold);

@@ -37,6 +37,18 @@ class Boxes(unittest.TestCase):
                                 limit=np.array([limit], np.int64), iou=np.array([iou], np.float32),
                                 least=np.array([least], np.float32))
 
+    def test_many_classes_in_one_row(self):
+        # As exporters write it: classes are moved apart, so most boxes meet none. Some have no area, some are everywhere.
+        model = Compiled(self.ALL.replace("CENTRE", "0"))
+        for count in (63, 64, 700, 3000):
+            row = boxes(1, count)
+            row += models.RNG.integers(0, 40, (1, count, 1)).astype(np.float32) * 8
+            row[:, ::7, 2] = row[:, ::7, 0]
+            row[:, 5::101] = (-1e20, -1e20, 1e20, 1e20)
+            for limit in (count, 100):
+                model.check(self, boxes=row, scores=scores(1, 1, count), limit=np.array([limit], np.int64),
+                            iou=np.array([0.4], np.float32), least=np.array([0.1], np.float32))
+
     def test_defaults(self):
         model = Compiled("""m (float[1, n, 4] boxes, float[1, 2, n] scores) => (int64[k, 3] none, int64[l, 3] some)
             { none = NonMaxSuppression(boxes, scores) limit = Constant<value = int64[1] {3}>()

@@ -200,6 +200,20 @@ TEST_CASE("convolutions with strides, dilations, pads and groups", "[contraction
                     .hasRelu = true});
   checkConvolution(
       {.height = 12, .width = 12, .in = 8, .out = 16, .kernelHeight = 3, .kernelWidth = 3, .dilation = 2, .pad = 2});
+  // Rows of zeros alone are left out.
+  checkConvolution(
+      {.height = 14, .width = 14, .in = 40, .out = 32, .kernelHeight = 3, .kernelWidth = 3, .dilation = 12, .pad = 12});
+  checkConvolution({.images = 2,
+                    .height = 15,
+                    .width = 9,
+                    .in = 64,
+                    .out = 20,
+                    .kernelHeight = 3,
+                    .kernelWidth = 3,
+                    .stride = 2,
+                    .dilation = 6,
+                    .pad = 6,
+                    .isChannelsFirst = true});
   checkConvolution({.height = 10, .width = 10, .groups = 3, .in = 8, .out = 5, .kernelHeight = 3, .kernelWidth = 3});
   checkConvolution(
       {.images = 2, .height = 8, .width = 8, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1, .stride = 2});

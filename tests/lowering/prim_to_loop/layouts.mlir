@@ -37,3 +37,19 @@ func.func @small(%x: tensor<1x1x4x4xf32>) -> tensor<1x1x4x3xf32> {
   %d = prim.convolution %c, %w strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x6x4x4xf32>, tensor<1x6x1x2xf32>) -> tensor<1x1x4x3xf32>
   return %d : tensor<1x1x4x3xf32>
 }
+
+// Zeros that a scatter writes into run as what is scattered: channels innermost.
+// CHECK-LABEL: loop.program @scattered
+// CHECK:         loop.contraction
+// CHECK:         %[[Y:.*]] = loop.buffer : <[9, 32, 10, 12] x f32, <[0, 2, 3, 1]>>
+// CHECK:         loop.scatter
+// CHECK:           loop.store %{{.*}}, %[[Y]]
+func.func @scattered(%x: tensor<4x32x10x12xf32>, %i: tensor<4x32x10x12xsi64>) -> tensor<9x32x10x12xf32> {
+  %a = prim.weight <"a", "", 0, 4096> : tensor<32x32x1x1xf32>
+  %zero = prim.constant dense<0.0> : tensor<f32>
+  %zeros = prim.broadcast %zero, [] : tensor<f32> -> tensor<9x32x10x12xf32>
+  %c = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<4x32x10x12xf32>, tensor<32x32x1x1xf32>) -> tensor<4x32x10x12xf32>
+  %s = prim.scatter_elements set %zeros, %i, %c, 0 : (tensor<9x32x10x12xf32>, tensor<4x32x10x12xsi64>, tensor<4x32x10x12xf32>) -> tensor<9x32x10x12xf32>
+  %e = prim.exp %s : tensor<9x32x10x12xf32>
+  return %e : tensor<9x32x10x12xf32>
+}

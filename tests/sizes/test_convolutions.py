@@ -1,0 +1,48 @@
+"""Transposed convolutions by phases, windows that lose taps, and groups of channels against onnxruntime."""
+
+import unittest
+
+import numpy as np
+
+import models
+from models import Compiled
+
+
+def floats(*shape):
+    return models.RNG.standard_normal(shape).astype(np.float32)
+
+
+class Convolutions(unittest.TestCase):
+    TRANSPOSED = """m (float[b, 6, h, w] x, float[6, 5, K0, K1] k, float[5] bias) => (float[b, 5, oh, ow] y)
+        { y = ConvTranspose<strides=[S0, S1], pads=[P], output_padding=[O]>(x, k, bias) }"""
+
+    def test_transposed(self):
+        for window, strides, pads, extra in (((2, 2), (2, 2), "0, 0, 0, 0", "0, 0"), ((4, 4), (2, 2), "1, 1, 1, 1", "0, 0"),
+                                             ((6, 3), (2, 3), "0, 1, 2, 1", "1, 0"), ((2, 4), (1, 2), "0, 0, 0, 0", "0, 1"),
+                                             ((3, 3), (2, 2), "1, 1, 1, 1", "1, 1")):
+            text = self.TRANSPOSED.replace("P]", pads + "]").replace("O]", extra + "]")
+            for name, number in zip(("K0", "K1", "S0", "S1"), window + strides):
+                text = text.replace(name, str(number))
+            model = Compiled(text)
+            for batch, height, width in ((1, 1, 1), (2, 5, 3), (1, 14, 7)):
+                model.check(self, x=floats(batch, 6, height, width), k=floats(6, 5, *window), bias=floats(5))
+
+    DILATED = """m (float[b, 8, 14, 9] x, float[8, 8, 3, 3] k) => (float[b, 8, oh, ow] y)
+        { y = Conv<dilations=[D], pads=[P]>(x, k) }"""
+
+    def test_dilated(self):
+        for dilation, pads in (("24, 24", "24, 24, 24, 24"), ("13, 9", "13, 9, 13, 9"), ("12, 6", "12, 6, 12, 6"), ("20, 1", "30, 0, 20, 0")):
+            model = Compiled(self.DILATED.replace("D]", dilation + "]").replace("P]", pads + "]"))
+            model.check(self, x=floats(2, 8, 14, 9), k=floats(8, 8, 3, 3))
+
+    GROUPS = """m (float[b, 12, h, w] x, float[4] scale, float[4] bias) => (float[b, 12, h2, w2] y) <int64[3] to = {0, 4, -1}>
+        { s = Shape (x) g = Reshape (x, to) i = InstanceNormalization (g, scale, bias) y = Reshape (i, s) }"""
+
+    def test_groups(self):
+        model = Compiled(self.GROUPS)
+        for batch, height, width in ((1, 1, 2), (2, 5, 3)):
+            model.check(self, x=floats(batch, 12, height, width), scale=floats(4), bias=floats(4))
+
+
+if __name__ == "__main__":
+    unittest.main()
