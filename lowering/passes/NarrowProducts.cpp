@@ -11,7 +11,8 @@
 // kinds become these by flipping the top bit, which moves their zero point by 128. A padded convolution pads a with
 // its zero point.
 //
-// That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms,
+// That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms (a
+// fourth channel of zeros makes that of an image's three),
 // one zero point for all of a, a known one where a convolution pads with it, and in a convolution none for b but 0 or,
 // unsigned, 128. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly: floats have
 // fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they are:
@@ -74,7 +75,9 @@ private:
   bool rewriteInFloats(const Quantized &lhs, const Quantized &rhs);
   void makeUnsigned(Quantized &x);
   bool makeSigned(Quantized &x);
+  bool padsChannels();
   Value padded(const Quantized &x);
+  Value paddedChannels(Value q);
   Value multiply(Value lhs, Value rhs, bool isPadded);
   Value corrected(Value sum, const Quantized &lhs, const Quantized &rhs);
   std::optional<SmallVector<int64_t>> columnSums(Value q);
@@ -276,7 +279,16 @@ bool NarrowProduct::isNarrow(const Quantized &lhs, const Quantized &rhs) {
   if (!convolution)
     return *terms % groupSize == 0 && getRank(rhs.q) == 2;
   std::optional<int64_t> channels = getDims(rhs.q)[1].asConstant();
-  return !convolution.getTransposed() && channels && *channels % groupSize == 0;
+  return !convolution.getTransposed() && channels && (*channels % groupSize == 0 || padsChannels());
+}
+
+/// Whether channels of zeros make the innermost terms a multiple: a third more work for the three of an image, at four
+/// times the speed.
+bool NarrowProduct::padsChannels() {
+  if (!convolution || convolution.getGroups() != 1)
+    return false;
+  std::optional<int64_t> channels = getDims(op->getOperand(1))[1].asConstant();
+  return channels && *channels % groupSize == groupSize - 1;
 }
 
 /// x with its top bit flipped, as the other kind of 8-bit integer; the zero point moves along.
@@ -317,7 +329,7 @@ bool NarrowProduct::makeSigned(Quantized &x) {
 Value NarrowProduct::padded(const Quantized &x) {
   SmallVector<Expr> dims = getDims(x.q), low = getExprs(convolution.getLow()), window = getDims(op->getOperand(1)),
                     result = getDims(op->getResult(0));
-  bool isInside = true;
+  bool isInside = !padsChannels();
   SmallVector<Expr> before(2, Expr::constant(b.getContext(), 0)), extents(dims.begin(), dims.begin() + 2);
   for (size_t i = 0; i < low.size(); ++i) {
     Expr extent =
@@ -329,6 +341,8 @@ Value NarrowProduct::padded(const Quantized &x) {
   }
   if (isInside)
     return x.q;
+  if (padsChannels())
+    extents[1] = extents[1].ceilDiv(groupSize) * groupSize;
   std::optional<SmallVector<int64_t>> zero = knownIntegers(x.zero, 1);
   if (!zero || zero->front() < 0 || zero->front() > 255)
     return {};
@@ -336,6 +350,24 @@ Value NarrowProduct::padded(const Quantized &x) {
   Value fill = ConstantOp::create(b, loc, scalar, DenseElementsAttr::get(scalar, APInt(8, uint64_t(zero->front()))));
   return PadOp::create(b, loc, getTensorType(extents, ui8()), x.q, fill, getExprArray(b.getContext(), before),
                        PadKind::Constant);
+}
+
+/// The weights of a convolution with channels of zeros; null if they are not known.
+Value NarrowProduct::paddedChannels(Value q) {
+  SmallVector<Expr> dims = getDims(q);
+  dims[1] = dims[1].ceilDiv(groupSize) * groupSize;
+  auto scalar = RankedTensorType::get({}, si8());
+  Value fill = ConstantOp::create(b, loc, scalar, DenseElementsAttr::get(scalar, APInt(8, 0)));
+  SmallVector<Expr> before(dims.size(), Expr::constant(b.getContext(), 0));
+  Value wide = PadOp::create(b, loc, getTensorType(dims, si8()), q, fill, getExprArray(b.getContext(), before),
+                             PadKind::Constant);
+  auto tensor = eval::evaluateValue(wide, {}, [](Value) { return nullptr; }, {}, weights);
+  if (!tensor) {
+    llvm::consumeError(tensor.takeError());
+    return {};
+  }
+  noteWeights(q);
+  return ConstantOp::create(b, loc, wide.getType(), tensor->toAttribute());
 }
 
 /// The op with other operands.
@@ -412,9 +444,10 @@ bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
   if (!makeSigned(rhs) || (convolution && rhs.zero.value))
     return false;
   Value q = convolution ? padded(lhs) : lhs.q;
-  if (!q)
+  Value w = padsChannels() ? paddedChannels(rhs.q) : rhs.q;
+  if (!q || !w)
     return false;
-  Value sum = multiply(converted(q, si32()), converted(rhs.q, si32()), q != lhs.q);
+  Value sum = multiply(converted(q, si32()), converted(w, si32()), q != lhs.q);
   sum = corrected(sum, lhs, rhs);
   if (!sum)
     return false;

@@ -10,7 +10,8 @@
 //   others        the order of the largest buffer they read, so that nothing is
 //                 transposed on the way (a pooling keeps channels last); row-major
 //                 if they read none. What they fill is decided by who else
-//                 writes there (a scatter into zeros)
+//                 writes there (a scatter into zeros). Bytes that a product
+//                 reads in groups have these innermost
 //
 // Concat buffers follow the first producer; the others write into it with strides.
 //
@@ -67,6 +68,22 @@ private:
     });
   }
 
+  /// The dim of a buffer of bytes along which a product of 8-bit integers reads several at once.
+  static std::optional<int64_t> getGroupedDim(Value buffer) {
+    for (Operation *user : buffer.getUsers()) {
+      auto load = dyn_cast<LoadOp>(user);
+      auto product = dyn_cast<ContractionOp>(user->getParentOp());
+      if (!load || !product || load->getParentRegion() != &product.getLhs() || !load.getType().isInteger(8) ||
+          !product.getEpilogue().getArgument(0).getType().isInteger(32))
+        continue;
+      Expr last = Expr::dim(load.getContext(), unsigned(getDomain(product).size() - 1));
+      for (auto [dim, index] : llvm::enumerate(prim::getExprs(load.getIndices())))
+        if (index == last)
+          return int64_t(dim);
+    }
+    return std::nullopt;
+  }
+
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
     bool isFill = isa<PointwiseOp>(node) && getMemoryPlaces(node, hints).empty();
@@ -75,9 +92,14 @@ private:
         return;
       if (isa<AttentionOp>(node) || isInRecurrence(node))
         assignRowMajor(store.getBuffer());
-      else if (!cast<BufferType>(store.getBuffer().getType()).getLayout())
-        setLayout(store.getBuffer(),
-                  LayoutAttr::get(program.getContext(), getBufferOrder(prim::getExprs(store.getIndices()), places)));
+      else if (!cast<BufferType>(store.getBuffer().getType()).getLayout()) {
+        SmallVector<int64_t> order = getBufferOrder(prim::getExprs(store.getIndices()), places);
+        if (auto dim = isa<PointwiseOp>(node) ? getGroupedDim(store.getBuffer()) : std::nullopt) {
+          llvm::erase(order, *dim);
+          order.push_back(*dim);
+        }
+        setLayout(store.getBuffer(), LayoutAttr::get(program.getContext(), order));
+      }
     });
   }
 

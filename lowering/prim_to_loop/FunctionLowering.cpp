@@ -204,7 +204,9 @@ void FunctionLowering::realizeBelowViews(Value value, Location loc) {
 
 FunctionLowering::FunctionLowering(func::FuncOp function, OpBuilder &builder, TargetTraits target)
     : function(function), builder(builder), target(target), context(builder.getContext()) {
-  symbolRanges = prim::getSymbolRanges(function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr));
+  auto symbols = function->getAttrOfType<DictionaryAttr>(prim::symbolsAttr);
+  symbolRanges = prim::getSymbolRanges(symbols);
+  symbolHints = prim::getSymbolHints(symbols);
 }
 
 LogicalResult FunctionLowering::lowerOp(Operation *op) {
@@ -296,6 +298,16 @@ static bool isRounding(Operation *op) {
   return (to.isF16() || to.isBF16()) && isWidenedForProducts(convert.getY());
 }
 
+/// Whether the op widens integers: what lies in memory is narrow, and widening it again is cheap.
+static bool isWideningOfIntegers(Operation *op) {
+  auto convert = dyn_cast<prim::ConvertOp>(op);
+  if (!convert)
+    return false;
+  Type from = prim::getElementType(convert.getX()), to = prim::getElementType(convert.getY());
+  return isa<IntegerType>(from) && to.isIntOrFloat() && from.getIntOrFloatBitWidth() >= 8 &&
+         from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+}
+
 LogicalResult FunctionLowering::lowerBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (auto tap = dyn_cast<prim::TapOp>(op)) {
@@ -308,8 +320,12 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
       return failure();
     traceOrigins(&op, before);
     for (Value result : op.getResults())
-      if (shouldRealize(get(result), result) || isRounding(&op))
-        realizeBelowViews(result, op.getLoc());
+      if (shouldRealize(get(result), result) || isRounding(&op)) {
+        bool isWidening = isWideningOfIntegers(&op);
+        realizeBelowViews(isWidening ? op.getOperand(0) : result, op.getLoc());
+        if (isWidening)
+          lowerPointwise(&op);
+      }
   }
   return success();
 }

@@ -127,6 +127,7 @@ public:
   TargetTraits target;
   mlir::MLIRContext *context;
   SymbolRanges symbolRanges;
+  SymbolValues symbolHints;
   std::optional<llvm::StringMap<Expr>> upperBounds; // of what ops of the function bind, once a branch has asked for it
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;

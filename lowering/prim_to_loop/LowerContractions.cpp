@@ -63,6 +63,12 @@ Value prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
     auto pad = convert.getX().getDefiningOp<prim::PadOp>();
     if (pad && (pad.getKind() != prim::PadKind::Constant || !lowering.get(pad.getValue()).isScalarConstant))
       pad = {};
+    // Channels are padded in memory: groups of them are read at once.
+    if (pad && prim::getRank(pad.getX()) > 2 && prim::getDims(pad.getX())[1] != prim::getDims(convert.getX())[1]) {
+      lowering.realize(lowering.get(convert.getX()), loc);
+      lowering.lowerPointwise(convert);
+      return value;
+    }
     Value stored = pad ? pad.getX() : convert.getX();
     if (!isOfWeight(stored))
       lowering.realizeUnlessCheap(lowering.get(stored), loc);

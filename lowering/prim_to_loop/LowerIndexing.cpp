@@ -39,8 +39,19 @@ Value withoutWrap(Value indices, Expr extent) {
   return wraps ? index : indices;
 }
 
+/// Whether the value is much larger than the result, at the hints: what computes it then computes the elements that are
+/// gathered alone (rows of a quantised table, for example).
+bool isMuchLarger(FunctionLowering &lowering, Value x, Value result) {
+  constexpr int64_t times = 4;
+  MLIRContext *context = x.getContext();
+  auto sizeOf = [&](Value value) { return product(context, prim::getDims(value)).evaluate(lowering.symbolHints); };
+  std::optional<int64_t> size = sizeOf(x), gathered = sizeOf(result);
+  return size && gathered && *size / times >= *gathered;
+}
+
 Tensor startGather(FunctionLowering &lowering, Value x, Value indices, Value result, Location loc) {
-  lowering.realizeUnlessCheap(lowering.get(x), loc);
+  if (!isMuchLarger(lowering, x, result))
+    lowering.realizeUnlessCheap(lowering.get(x), loc);
   lowering.realizeUnlessCheap(lowering.get(indices), loc, 3, 1);
   Tensor tensor;
   tensor.dims = prim::getDims(result);
