@@ -3,6 +3,8 @@
 A model's group follows from what ptc's manifest counts at the sizes measured and what its ONNX file holds. The first that holds:
 
     quantised    has products of 8-bit or 4-bit weights; not among "all"
+    generated    nodes make its weights, all elements of one value (the "light" models): whether such a weight is stored is not what
+                 the others are about; not among "all"
     small        holds a Loop, Scan, If or a recurrent operator, or ptc needs less than a millisecond at batch 1 on one thread
     3x3          at least half of the flops of its products are in 3x3 convolutions of stride 1, not grouped
     convolution  at least half of them are in convolutions, or it has convolutions and no attention
@@ -36,7 +38,8 @@ CONVOLUTIONS = {"Conv", "ConvTranspose"}
 PRODUCTS = {"MatMul", "Gemm", "Einsum"} | ATTENTION
 PASSING = {"Cast", "Where", "IsNaN", "Dropout", "Identity", "Mul", "Reshape", "Transpose"}  # between a Softmax and its product
 GROUPS = {"3x3": "mostly 3x3 convolutions", "convolution": "other convolutional", "transformer": "transformers", "small": "small, control flow, recurrent",
-          "quantised": "quantised, not among all"}
+          "quantised": "quantised, not among all", "generated": "generated weights, not among all"}
+BESIDE = {"quantised", "generated"}  # groups that are not among "all"
 MARKED = re.compile(r"(<!-- benchmarks -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -46,6 +49,8 @@ def group_of(path, manifest):
     operators = {node.op_type for node in graph.node}
     if QUANTISED & operators:
         return "quantised"
+    if _generates(graph):
+        return "generated"
     if CONTROL & operators:
         return "small"
     nodes = {name: node for node in graph.node for name in (node.name, *node.output)}
@@ -58,6 +63,11 @@ def group_of(path, manifest):
         return "3x3"
     mostly = 2 * (flops["3x3"] + flops["convolution"]) >= sum(flops.values()) > 0
     return "convolution" if mostly or CONVOLUTIONS & operators and not _attends(graph) else "transformer"
+
+
+def _generates(graph):
+    made = {node.output[0] for node in graph.node if node.op_type == "ConstantOfShape"}
+    return any(node.op_type in CONVOLUTIONS | PRODUCTS and node.input[1] in made for node in graph.node)
 
 
 def _attends(graph):
@@ -144,7 +154,7 @@ def final_groups(rows):
     """By model: of a row at batch 1 and one thread where there is one."""
     groups = {}
     for row in sorted((row for row in rows if "failed" not in row), key=lambda row: (row["batch"], row["threads"])):
-        is_small = milliseconds(row, "ptc") < SMALL and row["group"] != "quantised"
+        is_small = milliseconds(row, "ptc") < SMALL and row["group"] not in BESIDE
         groups.setdefault(row["model"], "small" if is_small else row["group"])
     return groups
 
@@ -187,7 +197,7 @@ def summary(rows):
     for batch, threads in sorted({(row["batch"], row["threads"]) for row in rows}):
         at = [row for row in rows if (row["batch"], row["threads"]) == (batch, threads)]
         for group, words in [("", "all"), *GROUPS.items()]:
-            own = [row for row in at if (groups.get(row["model"]) == group if group else groups.get(row["model"]) != "quantised")]
+            own = [row for row in at if (groups.get(row["model"]) == group if group else groups.get(row["model"]) not in BESIDE)]
             if not own:
                 continue
             quiet = [row for row in own if "failed" not in row and better(row["samples"]) and not is_noisy(row)]
