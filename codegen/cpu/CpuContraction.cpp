@@ -313,7 +313,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     }
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
-    operands.prefetchesB = tiles == 1 && rowsOfB && columnsOfB &&
+    operands.prefetchesB = tiles == 1 && !e.isStage && rowsOfB && columnsOfB &&
                            *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
     convertOperand(operands, shape, task, panel);
   } else {

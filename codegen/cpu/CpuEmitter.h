@@ -31,6 +31,7 @@ public:
 
   const CpuLevel &level;
   bool isStrict = false; // 0 times infinity and NaN matters
+  bool isStage = false;  // of a recurrence: weights are read again at each step, out of caches
 
   /// The thread's scratch block from a byte offset on.
   mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }

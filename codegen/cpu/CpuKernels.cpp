@@ -329,6 +329,7 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
                     entry->getArgument(3), entry->getArgument(4), errorFlag};
   KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
   emitter.isStrict = !code.contracts;
+  emitter.isStage = linkage == LLVM::Linkage::Internal;
   if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
     emitRecurrence(emitter, recurrence, *stages, frame);
   else if (failed(emitKernel(emitter, frame.begin, frame.end)))
