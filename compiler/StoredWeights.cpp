@@ -22,25 +22,34 @@ using namespace llvm;
 
 namespace ptc {
 
-Expected<ArrayRef<char>> WeightFiles::getBytes(prim::WeightRefAttr ref) {
-  std::unique_ptr<MemoryBuffer> &file = files[ref.getFile()];
+/// The bytes of a file beside the model, or of the model itself if the name is empty.
+Expected<StringRef> WeightFiles::open(StringRef name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<MemoryBuffer> &file = files[name];
   if (!file) {
     SmallString<128> path(modelPath);
-    if (!ref.getFile().empty()) {
+    if (!name.empty()) {
       path = sys::path::parent_path(modelPath);
-      sys::path::append(path, ref.getFile());
+      sys::path::append(path, name);
     }
     ErrorOr<std::unique_ptr<MemoryBuffer>> opened = MemoryBuffer::getFile(path, false, false);
     if (!opened)
       return createStringError(opened.getError(), "cannot read '" + path + "': " + opened.getError().message());
     file = std::move(*opened);
   }
-  StringRef bytes = file->getBuffer();
+  return file->getBuffer();
+}
+
+Expected<ArrayRef<char>> WeightFiles::getBytes(prim::WeightRefAttr ref) {
+  Expected<StringRef> bytes = open(ref.getFile());
+  if (!bytes)
+    return bytes.takeError();
   uint64_t offset = ref.getOffset(), size = ref.getSize();
-  if (offset > bytes.size() || size > bytes.size() - offset)
+  if (offset > bytes->size() || size > bytes->size() - offset)
     return createStringError(std::make_error_code(std::errc::io_error),
-                             "'" + file->getBufferIdentifier() + "' has become shorter while it was read");
-  return ArrayRef<char>(bytes.data() + offset, size);
+                             "'" + (ref.getFile().empty() ? StringRef(modelPath) : ref.getFile()) +
+                                 "' has become shorter while it was read");
+  return ArrayRef<char>(bytes->data() + offset, size);
 }
 
 //===----------------------------------------------------------------------===//

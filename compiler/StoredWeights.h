@@ -10,6 +10,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <mutex>
 
 namespace ptc {
 
@@ -17,11 +18,14 @@ namespace ptc {
 class WeightFiles : public eval::WeightSource {
 public:
   explicit WeightFiles(llvm::StringRef modelPath) : modelPath(modelPath) {}
-  /// The bytes of a reference, valid as long as this object.
+  /// The bytes of a reference, valid as long as this object. Thread-safe.
   llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) override;
 
 private:
+  llvm::Expected<llvm::StringRef> open(llvm::StringRef name);
+
   std::string modelPath;
+  std::mutex mutex; // guards what follows
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> files;
 };
 

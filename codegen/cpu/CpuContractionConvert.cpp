@@ -41,15 +41,14 @@ static std::pair<DenseElementsAttr, Value> tabulate(Value element, int64_t bits,
     Operation *op = *element.user_begin();
     SmallVector<Attribute> results;
     for (Attribute number : table) {
-      SmallVector<Attribute> operands;
+      SmallVector<Attribute> operands; // null: not known, which no op folds away here
       for (Value operand : op->getOperands()) {
-        Attribute constant;
-        operands.push_back(operand == element || !matchPattern(operand, m_Constant(&constant)) ? number : constant);
-        if (operand != element && !constant)
-          operands.back() = {};
+        Attribute known = operand == element ? number : Attribute();
+        matchPattern(operand, m_Constant(&known));
+        operands.push_back(known);
       }
       SmallVector<OpFoldResult> folded;
-      bool isKnown = llvm::all_of(operands, [](Attribute a) { return bool(a); }) && op->getNumResults() == 1 &&
+      bool isKnown = !llvm::is_contained(operands, Attribute()) && op->getNumResults() == 1 &&
                      succeeded(op->fold(operands, folded)) && folded.size() == 1 && isa<Attribute>(folded[0]);
       if (isKnown)
         results.push_back(cast<Attribute>(folded[0]));

@@ -25,7 +25,8 @@ public:
 class WeightSource {
 public:
   virtual ~WeightSource() = default;
-  /// The bytes of a reference; they stay valid while the source lives.
+  /// The bytes of a reference; they stay valid while the source lives. Safe to call from many threads: passes run on
+  /// several functions at a time.
   virtual llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) = 0;
 };
 

@@ -1,5 +1,11 @@
 #include "compiler/StoredWeights.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/raw_ostream.h"
+#include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <numeric>
 
@@ -60,4 +66,39 @@ TEST_CASE("a recipe that would read outside its source is refused", "[weights]")
   result = store({.extents = {2}, .strides = {-1}}, 6, 2);
   REQUIRE(!result);
   llvm::consumeError(result.takeError());
+}
+
+TEST_CASE("threads that ask at once get the bytes of one mapped file", "[weights]") {
+  llvm::SmallString<128> path;
+  int descriptor;
+  REQUIRE(!llvm::sys::fs::createTemporaryFile("weights", "bin", descriptor, path));
+  llvm::FileRemover remover(path);
+  std::string content(1 << 20, 'w');
+  llvm::raw_fd_ostream(descriptor, true) << content;
+
+  mlir::MLIRContext context;
+  context.loadDialect<prim::PrimDialect>();
+  auto ref = prim::WeightRefAttr::get(&context, "w", "", 16, content.size() - 16);
+  constexpr int threads = 8, rounds = 200;
+  llvm::DefaultThreadPool pool(llvm::hardware_concurrency(threads));
+  std::atomic<int> wrong = 0;
+  for (int round = 0; round < rounds; ++round) {
+    WeightFiles files(path);
+    std::array<std::atomic<const char *>, threads> found{};
+    for (std::atomic<const char *> &data : found)
+      pool.async([&] {
+        llvm::Expected<llvm::ArrayRef<char>> bytes = files.getBytes(ref);
+        bool isRight =
+            bytes && llvm::StringRef(bytes->data(), bytes->size()) == llvm::StringRef(content).drop_front(16);
+        wrong += !isRight;
+        if (bytes)
+          data = bytes->data();
+        else
+          llvm::consumeError(bytes.takeError());
+      });
+    pool.wait();
+    for (const char *data : found)
+      wrong += data != found[0];
+  }
+  CHECK(wrong == 0);
 }
