@@ -80,6 +80,11 @@ public:
   virtual std::optional<llvm::StringRef> findSpecialLevel(loop::KernelOp kernel) const { return std::nullopt; }
   /// Decides how the kernel's work is cut and sets its attributes `iterations`, `grain`, `scratch` and `config`.
   virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
+  /// Numbers for `loop.tuned` (ir/loop/Tuned.h) of a kernel that is not planned yet, which may be faster at the level
+  /// than what planKernel chooses: each is worth a measurement.
+  virtual llvm::SmallVector<mlir::DictionaryAttr> listAlternatives(loop::KernelOp kernel, llvm::StringRef level) const {
+    return {};
+  }
   /// Code of a planned kernel. Safe to call from several threads on kernels of one MLIRContext.
   virtual llvm::Expected<KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef level,
                                                     const CodeOptions &options) const = 0;

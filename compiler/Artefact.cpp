@@ -138,9 +138,8 @@ Error Artefact::checkOptions() {
                      "--emit=so, for a library with variants");
   if (compilation.options.optLevel > 3)
     return exitError(exitUsage, "unknown optimisation level -O" + Twine(compilation.options.optLevel), "-O0 to -O3");
-  if (compilation.options.mode != "default" && compilation.options.mode != "reduce-overhead")
-    return exitError(exitUsage, "unknown mode '" + compilation.options.mode + "'",
-                     "--mode is default or reduce-overhead");
+  if (Error error = checkMode())
+    return error;
   if (compilation.options.fp != "strict" && compilation.options.fp != "contract")
     return exitError(exitUsage, "unknown rule for floating point '" + compilation.options.fp + "'",
                      "--fp=strict or contract");
@@ -163,6 +162,22 @@ Error Artefact::checkOptions() {
   if (!assembler.empty() && !sys::fs::can_execute(assembler))
     return exitError(exitUsage, "--ptxas=" + asked + " is no program", "the path of ptxas, auto or none");
   return checkLibraryOptions();
+}
+
+Error Artefact::checkMode() {
+  StringRef mode = compilation.options.mode, tuneFile = compilation.options.tuneFile;
+  if (mode != "default" && mode != "reduce-overhead" && mode != "max-autotune")
+    return exitError(exitUsage, "unknown mode '" + mode + "'", "--mode is default, reduce-overhead or max-autotune");
+  if (mode == "max-autotune" && tuneFile.empty()) // `ptc compile` has measured by now
+    return exitError(exitUsage, "--mode=max-autotune needs a --tune-file here",
+                     "`ptc tune " + compilation.options.model + "` writes one");
+  if (tuneFile.empty())
+    return Error::success();
+  Expected<Tuning> read = readTuning(tuneFile);
+  if (!read)
+    return read.takeError();
+  tuning = std::move(*read);
+  return Error::success();
 }
 
 Error Artefact::checkLibraryOptions() {
@@ -320,7 +335,30 @@ void Artefact::describeDeviceCode() {
   }
 }
 
+/// What was measured stands in the place of what planners choose.
+Error Artefact::useTuning() {
+  StringRef file = compilation.options.tuneFile;
+  if (llvm::none_of(levels, [&](const codegen::Level &level) { return level.name == tuning->level; }))
+    return exitError(exitUsage,
+                     "'" + file + "' was measured at level " + tuning->level + ", which is not in the library",
+                     target.getInfo().levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
+  size_t unknown = applyTuning(*tuning, kernels);
+  if (unknown == 0)
+    return Error::success();
+  DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
+  record.message = formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
+                           kernels.size())
+                       .str();
+  record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
+                         compilation.options.model + "` again");
+  compilation.hooks.diagnostics.report(std::move(record));
+  return Error::success();
+}
+
 Error Artefact::planKernels() {
+  if (tuning)
+    if (Error error = useTuning())
+      return error;
   for (loop::KernelOp kernel : kernels)
     if (mlir::failed(target.planKernel(kernel)))
       return createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " cannot be planned");

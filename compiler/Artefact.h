@@ -11,6 +11,7 @@
 #include "compiler/artifact/Header.h"
 #include "compiler/artifact/Link.h"
 #include "compiler/artifact/Manifest.h"
+#include "compiler/tuning/Tuning.h"
 #include <deque>
 
 namespace ptc {
@@ -47,8 +48,10 @@ public:
 private:
   llvm::Error chooseLevels();
   llvm::Error addSpecialLevels();
+  llvm::Error checkMode();
   llvm::Error checkLibraryOptions();
   void describeDeviceCode();
+  llvm::Error useTuning();
   llvm::Error planKernels();
   std::string listingName() const;
   llvm::Error writeListing();
@@ -77,6 +80,7 @@ private:
   std::optional<StoredWeights> weights;
   std::vector<codegen::Level> levels; // from low to high
   bool choosesLevels = false;         // --cpu=auto
+  std::optional<Tuning> tuning;
   host::HostInputs hostInputs;
   host::ModelInterface interface;
   llvm::SmallVector<loop::KernelOp> kernels; // in the order of first launch

@@ -207,6 +207,8 @@ Error Compilation::import() {
   import.customOps = std::move(*customOps);
   module = importOnnx(*context, options.model, import);
   llvm::append_range(filesRead, hooks.argumentFiles);
+  if (!options.tuneFile.empty())
+    filesRead.push_back(options.tuneFile);
   return module ? Error::success() : reported();
 }
 

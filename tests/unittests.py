@@ -42,7 +42,8 @@ def run_folder(folder, description):
 
 
 def run_class(cases, description):
-    """The whole of a suite that is one class, whose attribute `program` is ptc."""
+    """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc."""
     arguments = parse(description)
     cases.program = arguments.build / "bin" / "ptc"
-    return run(arguments, lambda loader: loader.loadTestsFromTestCase(cases))
+    classes = [cases, *cases.__subclasses__()]
+    return run(arguments, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)))

@@ -124,7 +124,7 @@ static Expected<std::string> copyLibrary(StringRef path, StringRef folder) {
   return copy.str().str();
 }
 
-static Expected<TimedModel> prepareCopy(Session &session, StringRef path, const TimedModelOptions &options) {
+Expected<TimedModel> prepareCopy(Session &session, StringRef path, const TimedModelOptions &options) {
   SmallString<128> folder;
   if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-time", folder))
     return exitError(exitFile, "cannot make a temporary folder: " + failed.message());

@@ -20,6 +20,7 @@
 
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -28,8 +29,8 @@ using namespace ptc::cpu;
 
 static constexpr int64_t keysOfBlock = 256; // k and v of 64 floats: 128 KiB of second-level cache
 static constexpr int64_t queriesOfTask = 128;
+static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
 static constexpr int64_t wantedTasks = 16;
-static constexpr int64_t tallestTile = 14;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 
 namespace {
@@ -62,7 +63,12 @@ static AttentionForm analyze(loop::AttentionOp op) {
   f.j = f.domain[f.batchDims + 1];
   f.d = f.domain[f.batchDims + 2];
   f.e = f.domain[f.batchDims + 3];
-  if (auto known = f.i.asConstant()) {
+  auto wanted = loop::getTuned(op, tuned::taskQueries);
+  if (auto known = f.i.asConstant(); known && wanted) {
+    f.rowsMost = std::clamp<int64_t>(*wanted, 1, std::clamp<int64_t>(*known, 1, mostQueries));
+    f.rows = constant(f.rowsMost);
+    f.blocks = f.i.ceilDiv(f.rows);
+  } else if (known) {
     int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(*known, queriesOfTask + 64));
     int64_t heads = f.batch.asConstant().value_or(1);
     while (heads * blocks < wantedTasks && *known / (blocks + 1) >= 64)
@@ -79,8 +85,10 @@ static AttentionForm analyze(loop::AttentionOp op) {
     f.rows = f.i.ceilDiv(Expr::max(f.blocks, constant(1)));
   }
   auto keys = f.j.asConstant();
-  f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, keysOfBlock) : keysOfBlock);
-  f.isOneBlock = keys && *keys <= keysOfBlock;
+  // Vectors of keys are whole: a block is a multiple of the longest.
+  int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, keysOfBlock), 64);
+  f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, most) : most);
+  f.isOneBlock = keys && *keys <= most;
   f.qPitch = roundUp(f.d, 32) + 16;
   f.scorePitch = f.keys + 16;
   f.outputPitch = roundUp(f.e, 16) + 16;

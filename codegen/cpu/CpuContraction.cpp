@@ -19,6 +19,7 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -305,7 +306,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
     // Row tile q fetches the q-th panel of the next column tile.
     int64_t tiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
-    if (tiles > 1) {
+    if (tiles > 1 && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
       Value ordinal = i.min(i.sub(rowTile, task.firstTile), i.constant(columns.panels - 1));
       Value ahead = i.add(ordinal, i.constant(columns.panels));
       operands.prefetchDistance =
@@ -379,6 +380,11 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 // Tasks
 //===----------------------------------------------------------------------===//
 
+SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
+  bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot);
+  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups);
+}
+
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)
     : e(emitter), f(form), i(emitter.invariants), accumulator(form.accumulator) {
   lanes = std::min(panelWidth, e.level.lanesOf(accumulator.getIntOrFloatBitWidth()));
@@ -389,9 +395,12 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   nBlocks = value(f.nBlocks);
   panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
-  bool splitsGroups = f.bits || (f.group > 1 && isa<FloatType>(accumulator) && !e.level.hasBf16Dot);
-  split = chooseTile(e.level, accumulator, known(m), known(n) < 0 ? 64 : std::max<int64_t>(known(panels), 1), known(k),
-                     splitsGroups);
+  TiledExtents extents(known(m), known(n), known(k));
+  split = listTiles(f, e.level, extents).front();
+  auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
+  auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
+  if (height && width)
+    split = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
   rhsPack = at(f.rhsAt);

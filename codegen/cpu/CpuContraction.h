@@ -102,6 +102,15 @@ bool isNarrowContraction(loop::ContractionOp op);
 /// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
 loop::ReductionOp replaceByReduction(loop::ContractionOp op);
 
+/// The extents that a tile is chosen for; -1: not known.
+struct TiledExtents {
+  TiledExtents(int64_t m, int64_t n, int64_t k)
+      : m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k) {}
+  int64_t m, panels, k;
+};
+/// Tiles for the contraction's products, the one estimated to be the fastest first.
+llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
+
 ContractionForm analyzeContraction(loop::ContractionOp op);
 /// The part of the analysis that says what the dims are and how operands are read.
 ContractionForm describeContraction(loop::ContractionOp op);

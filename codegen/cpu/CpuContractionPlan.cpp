@@ -19,6 +19,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
 #include "ir/loop/Winograd.h"
 
@@ -30,7 +31,6 @@ static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB s
 static constexpr int64_t wantedTasks = 16;       // per contraction
 static constexpr int64_t taskWork = 1 << 20;     // multiply-adds: some 5-15 microseconds
 static constexpr int64_t grainWork = 1 << 19;
-static constexpr int64_t tallestTile = 14, widestTile = 5;
 static constexpr int64_t lineBytes = 64;
 
 namespace {
@@ -86,8 +86,9 @@ static void countBlocks(ContractionForm &form) {
   if (m && n && k) {
     BlockCounts blocks = countStaticBlocks(form, std::max<int64_t>(*m, 1), std::max<int64_t>(*n, 1),
                                            std::max<int64_t>(*k, 1), batch.value_or(1));
-    form.mBlocks = constant(blocks.m);
-    form.nBlocks = constant(blocks.n);
+    form.mBlocks = constant(tunedWithin(form.op, tuned::mBlocks, 1, std::max<int64_t>(*m, 1), blocks.m));
+    form.nBlocks = constant(
+        tunedWithin(form.op, tuned::nBlocks, 1, llvm::divideCeil(std::max<int64_t>(*n, 1), panelWidth), blocks.n));
   } else {
     int64_t rows = 96;
     if (k && *k > 0)
@@ -120,11 +121,14 @@ static void splitK(ContractionForm &form) {
     form.kBlocks = outer.extent.ceilDiv(768);
     return;
   }
-  if (!k || !extent || *k <= 1024 || (m && *m <= 2 * tallestTile))
+  if (!k || !extent || *extent == 0)
     return;
-  int64_t inner = *k / std::max<int64_t>(*extent, 1);
+  int64_t inner = *k / *extent;
   int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) / inner);
-  int64_t blocks = llvm::divideCeil(*extent, most);
+  bool isWhole = *k <= 1024 || (m && *m <= 2 * tallestTile);
+  int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
+  if (blocks == 1)
+    return;
   int64_t unit = inner > 1 ? 1 : form.words;
   form.kBlock = Expr::constant(context, llvm::alignTo(llvm::divideCeil(*extent, blocks), unit));
   form.kBlocks = Expr::constant(context, llvm::divideCeil(*extent, form.kBlock.getValue()));

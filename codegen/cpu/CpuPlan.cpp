@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/ConflictParts.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/WindowBounds.h"
 
 using namespace mlir;
@@ -253,9 +254,11 @@ KernelPlan cpu::planLoops(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   std::optional<Choice> tiled = chooseTiled(kernel, nodes);
   int64_t shared = int64_t(kernel.getParallel());
+  std::optional<int64_t> wanted = loop::getTuned(kernel, tuned::lanesDim);
   Choice best = tiled ? *tiled : chooseInside(nodes, shared);
   for (int64_t dim = shared - 1; dim >= 0 && !tiled; --dim)
-    if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && choice->cost < best.cost)
+    if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim);
+        choice && (wanted ? dim == *wanted : choice->cost < best.cost))
       best = *choice;
 
   LoopConfig &config = best.config;

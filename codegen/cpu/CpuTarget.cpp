@@ -1,6 +1,7 @@
 //===- CpuTarget.cpp - the CPU as a target --------------------------------===//
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/cpu/CpuKernels.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "codegen/host/HostModule.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -83,6 +84,10 @@ public:
 
   void loadDialects(mlir::MLIRContext &context) const override { loadKernelDialects(context); }
   mlir::LogicalResult planKernel(loop::KernelOp kernel) const override { return cpu::planKernel(kernel); }
+  llvm::SmallVector<mlir::DictionaryAttr> listAlternatives(loop::KernelOp kernel,
+                                                           llvm::StringRef level) const override {
+    return cpu::listAlternatives(kernel, *findCpuLevel(level));
+  }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
                                                      const codegen::CodeOptions &options) const override;
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
 #include "ir/loop/Winograd.h"
 
@@ -17,9 +18,9 @@ using namespace ptc::cpu;
 
 static constexpr int64_t blockBytes = 384 << 10; // as for other products (CpuContractionPlan.cpp)
 static constexpr int64_t columnPanels = 4;       // of a task
+static constexpr int64_t mostPanels = 64;        // that tuning may ask for
 static constexpr int64_t fewestTiles = 24, mostTiles = 96;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
-static constexpr int64_t tallestTile = 14, widestTile = 5;
 static constexpr int64_t lineElements = 16;
 
 static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
@@ -58,12 +59,14 @@ static void planTasks(WinogradForm &form) {
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
   int64_t channels = p.k.getValue();
   Expr panels = p.n.ceilDiv(panelWidth);
-  int64_t tileBytes = form.positions() * (channels + columnPanels * panelWidth) * p.accumulatorBytes();
+  int64_t columns = tunedWithin(p.op, tuned::taskPanels, 1, mostPanels, columnPanels);
+  int64_t tileBytes = form.positions() * (channels + columns * panelWidth) * p.accumulatorBytes();
   int64_t tiles = std::clamp(blockBytes / tileBytes, fewestTiles, mostTiles);
+  tiles = tunedWithin(p.op, tuned::blockTiles, 1, 4 * mostTiles, tiles);
   p.mBlocks = Expr::max(p.m.ceilDiv(tiles), constant(1));
   if (auto known = p.m.asConstant())
     p.mBlocks = constant(std::max<int64_t>(llvm::divideCeil(*known, tiles), 1));
-  p.nBlocks = panels.ceilDiv(columnPanels);
+  p.nBlocks = panels.ceilDiv(columns);
   p.kBlocks = constant(1);
   p.kBlock = p.k;
   p.mFastest = false;

@@ -187,6 +187,8 @@ static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(
 /// Rows of a product of many rows, how many is not known: tiles of all heights are compared by what a row costs, so it
 /// is a multiple of all of them and shows no remainders.
 static constexpr int64_t manyRows = 840;
+static constexpr int64_t tallestOfUnknown = 8; // rows: there is code for each height up to it
+static constexpr int64_t fewRows = 4;          // that wait for memory, not for the multiply-add units
 
 /// Registers for accumulators, a row of B and what multiplies them: beside the B row, a broadcast and, without fused
 /// multiply-add, a product.
@@ -199,14 +201,30 @@ int64_t cpu::unrollOfTile(const CpuLevel &level, int64_t accumulators) {
   return unroll;
 }
 
-TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                          bool splitsGroups) {
+/// The tile as it divides the product: of equal parts.
+static TileSplit balanced(const CpuLevel &level, TileSplit most, int64_t m, int64_t panels, int64_t vectors) {
+  TileSplit split = most;
+  if (m > 0)
+    split.height = llvm::divideCeil(m, llvm::divideCeil(m, most.height));
+  split.width = llvm::divideCeil(panels, llvm::divideCeil(panels, most.width));
+  if (m > 0 && m <= fewRows) // the latency of a multiply-add shows
+    split.unroll = unrollOfTile(level, split.height * split.width * vectors);
+  return split;
+}
+
+TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, TileSplit wanted) {
+  wanted.height = std::clamp<int64_t>(wanted.height, 1, m > 0 ? tallestTile : tallestOfUnknown);
+  wanted.width = std::clamp<int64_t>(wanted.width, 1, std::min<int64_t>(panels, widestTile));
+  return balanced(level, wanted, m, panels, vectorsOfPanel(level, accumulator));
+}
+
+SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
+                                      bool splitsGroups) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
   int64_t room = roomOf(level) - splitsGroups;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
-  TileSplit best;
-  double bestCost = 0;
+  SmallVector<std::pair<double, TileSplit>> found;
   for (int64_t width : {4, 3, 2, 5, 1}) {
     int64_t vectorWidth = width * vectors;
     if (width > 1 && vectorWidth > 5)
@@ -214,7 +232,7 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
     beside *= splitsGroups ? 2 : 1;
     // A height that is not known takes code for each that there may be.
-    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? 14 : 8);
+    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? tallestTile : tallestOfUnknown);
     if (width > panels || height < 1)
       continue;
     if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsGroups)
@@ -228,22 +246,21 @@ TileSplit cpu::chooseTile(const CpuLevel &level, Type accumulator, int64_t m, in
     // 6 x 64 has the best balance of cache traffic; others must be clearly better.
     if (width == 4)
       cost *= 0.985;
-    if (!best.width || cost < bestCost) {
-      best = {.height = height, .width = width};
-      bestCost = cost;
-    }
+    found.push_back({cost, {.height = height, .width = width}});
   }
-  if (m > 0)
-    best.height = llvm::divideCeil(m, llvm::divideCeil(m, best.height));
-  best.width = llvm::divideCeil(panels, llvm::divideCeil(panels, best.width));
-  if (m > 0 && m <= 4) { // streams B: narrow and deep
+  llvm::stable_sort(found, [](const auto &a, const auto &b) { return a.first < b.first; });
+  if (m > 0 && m <= fewRows) { // streams B: narrow and deep
     int64_t wanted = m == 1 && vectors == 1 ? 2 : 1;
     if (m <= 2 && vectors == 1 && splitsGroups) // more columns for each sum over the sets
       wanted = 4 / m;
-    best.width = std::min<int64_t>(panels, wanted);
-    best.unroll = unrollOfTile(level, best.height * best.width * vectors);
+    std::pair<double, TileSplit> narrow = found.front();
+    narrow.second.width = std::min(panels, wanted);
+    found.insert(found.begin(), narrow);
   }
-  return best;
+  SmallVector<TileSplit> tiles;
+  for (const auto &[cost, tile] : found)
+    tiles.push_back(balanced(level, tile, m, panels, vectors));
+  return tiles;
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,6 +26,9 @@ struct TileShape {
   int64_t lastColumns = panelWidth;
 };
 
+/// Of any level; scratch is planned for as much.
+inline constexpr int64_t tallestTile = 14, widestTile = 5;
+
 /// One vector of a tile's row.
 struct TileVector {
   int64_t column, lanes;
@@ -41,11 +44,18 @@ struct TileSplit {
   int64_t unroll = 1;
 };
 
-/// The tile for an m x n product with k terms (-1: not known), n in panels. `splitsGroups`: the tile reads neighbours
-/// in k as one word and takes them apart (bf16 without a dot product, numbers of few bits): each vector of B takes two
-/// registers, and what splits them one more.
-TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
-                     bool splitsGroups = false);
+/// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
+/// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
+/// of few bits): each vector of B takes two registers, and what splits them one more.
+llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
+                                       int64_t k, bool splitsGroups = false);
+/// The first of them.
+inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
+                            bool splitsGroups = false) {
+  return listTiles(level, accumulator, m, panels, k, splitsGroups).front();
+}
+/// A tile of about the wanted height and width that divides the product into equal parts.
+TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, TileSplit wanted);
 
 /// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
 /// each other.

@@ -33,6 +33,7 @@ COMMANDS = {"stats": [["compile", "mlp.onnx", "-q", "--stats=-"], ["compile", "m
                       ["check", "mlp.onnx", "--shape=x=2x3", "--json"]],
             "quantize": [["quantize", "mlp.onnx", "-i", "random:0", "--report=-", "-o", "q.onnx"],
                          ["quantize", "mlp.onnx", "-i", "random:0", "--report=-", "--no-report", "--keep=fc1", "-o", "q.onnx"]],
+            "tuning": [["tune", "mlp.onnx", "--budget=1", "-o", "-"]],
             "ops": [["ops", "--json"], ["ops", "Conv", "--json"]], "targets": [["targets", "--json"]], "doctor": [["doctor", "--json"]], "version": [["version", "--json"]], "licenses": [["version", "--licenses", "--json"]],
             "diagnostics": [["check", "unknown.onnx", "--diag=json"], ["check", "missing.onnx", "--diag=json"],
                             ["check", "mlp.onnx", "--dim", "batch=0..a", "--diag=json"], ["check", "mlp.onnx", "--diag=json"],

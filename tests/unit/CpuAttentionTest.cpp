@@ -64,11 +64,11 @@ double worstError(const Attention &s, const Tensors &t, const std::vector<float>
   return worst;
 }
 
-void check(const Attention &s, Tensors t) {
+void check(const Attention &s, Tensors t, const Numbers &numbers = {}) {
   for (const cpu::CpuLevel *level : runnableLevels()) {
     INFO("level " << level->name.str() << " heads " << s.heads << " i " << s.i << " j " << s.j << " d " << s.d << " e "
                   << s.e << " causal " << s.isCausal << " mask " << s.hasMask << " " << s.symbolicI << s.symbolicJ);
-    auto kernel = CompiledKernel::compile(s.text(), *level);
+    auto kernel = CompiledKernel::compile(s.text(), *level, "", numbers);
     REQUIRE(kernel);
     std::vector<float> o(size_t(s.batch * s.heads * s.i * s.e) + 64, -777.0f);
     kernel->run({t.q.data(), t.k.data(), t.v.data(), t.mask.data(), o.data()}, s.symbols(), 2);
@@ -112,4 +112,14 @@ TEST_CASE("rows without a visible key are NaN, or zero where that is asked for",
         t.mask[size_t(6 * keys + j)] = -std::numeric_limits<float>::infinity();
       check(s, t);
     }
+}
+
+TEST_CASE("attention is right whatever sizes tuning asks for", "[attention][tuning]") {
+  Attention shape{.heads = 2, .i = 150, .j = 300, .d = 40, .e = 24, .hasMask = true};
+  std::vector<Numbers> alternatives = alternativesOf(shape.text(), *runnableLevels().front());
+  REQUIRE(alternatives.size() >= 2);
+  for (const Numbers &numbers : alternatives)
+    check(shape, randomTensors(shape), numbers);
+  for (int64_t extreme : {INT64_MIN, INT64_MAX})
+    check(shape, randomTensors(shape), {{"task_queries", extreme}, {"block_keys", extreme}});
 }

@@ -18,7 +18,7 @@ double activate(Activation activation, double x) {
   return x;
 }
 
-void checkMatmul(const Matmul &s, const cpu::CpuLevel &level) {
+void checkMatmul(const Matmul &s, const cpu::CpuLevel &level, const Numbers &numbers = {}) {
   INFO("level " << level.name.str() << " batch " << s.batch << " m " << s.m << " n " << s.n << " k " << s.k
                 << " packed " << s.isPacked << " tA " << s.transposeA << " tB " << s.transposeB << " tC "
                 << s.transposeC << " symbols " << s.symbolicM << s.symbolicN << s.symbolicK);
@@ -31,7 +31,7 @@ void checkMatmul(const Matmul &s, const cpu::CpuLevel &level) {
   }
   if (!s.isPacked)
     stored = b;
-  auto kernel = CompiledKernel::compile(s.text(), level);
+  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
   REQUIRE(kernel);
   const size_t guard = 64;
   std::vector<float> c(size_t(s.batch * s.m * s.n) + guard, -777.0f);
@@ -64,7 +64,7 @@ void checkMatmul(const Matmul &shape) {
     checkMatmul(shape, *level);
 }
 
-void checkConvolution(const Convolution &s, const cpu::CpuLevel &level) {
+void checkConvolution(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numbers = {}) {
   INFO("level " << level.name.str() << " " << s.images << "x" << s.height << "x" << s.width << " groups " << s.groups
                 << " " << s.in << " -> " << s.out << " kernel " << s.kernelHeight << "x" << s.kernelWidth << " stride "
                 << s.stride << " dilation " << s.dilation << " pad " << s.pad << " first " << s.isChannelsFirst
@@ -78,7 +78,7 @@ void checkConvolution(const Convolution &s, const cpu::CpuLevel &level) {
     auto packed = packPanels(w.data() + g * s.out * terms, terms, s.out, 1, terms);
     panels.insert(panels.end(), packed.begin(), packed.end());
   }
-  auto kernel = CompiledKernel::compile(s.text(), level);
+  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
   REQUIRE(kernel);
   std::vector<float> y(residual.size(), -777.0f);
   kernel->run({x.data(), panels.data(), bias.data(), residual.data(), y.data()}, {}, 2);
@@ -263,4 +263,28 @@ TEST_CASE("convolutions whose sums are so long that they run in blocks, in eithe
                         .kernelWidth = width,
                         .pad = 1,
                         .isChannelsFirst = first});
+}
+
+TEST_CASE("products are right whatever sizes tuning asks for", "[contraction][tuning]") {
+  Matmul shapes[] = {{.m = 70, .n = 100, .k = 600, .hasBias = true},
+                     {.m = 1, .n = 90, .k = 700, .hasBias = true},
+                     {.m = 40, .n = 64, .k = 500, .isPacked = false, .transposeB = true},
+                     {.m = 33, .n = 50, .k = 400, .transposeC = true, .hasResidual = true},
+                     {.m = 23, .n = 49, .k = 100, .hasBias = true, .symbolicM = "rows"}};
+  for (const Matmul &shape : shapes)
+    for (const cpu::CpuLevel *level : lowestAndHighest()) {
+      std::vector<Numbers> alternatives = alternativesOf(shape.text(), *level);
+      REQUIRE(alternatives.size() >= 2);
+      for (const Numbers &numbers : alternatives)
+        checkMatmul(shape, *level, numbers);
+      for (int64_t extreme : {INT64_MIN, INT64_MAX})
+        checkMatmul(shape, *level,
+                    {{"m_blocks", extreme}, {"n_blocks", extreme}, {"k_blocks", extreme}, {"prefetch", extreme}});
+      checkMatmul(shape, *level, {{"tile_rows", INT64_MIN}, {"tile_panels", INT64_MAX}});
+    }
+  for (const cpu::CpuLevel *level : lowestAndHighest()) {
+    Convolution shape{.height = 13, .width = 11, .in = 64, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1};
+    for (const Numbers &numbers : alternativesOf(shape.text(), *level))
+      checkConvolution(shape, *level, numbers);
+  }
 }

@@ -41,13 +41,13 @@ double exactOutput(const Convolution &s, const std::vector<float> &x, const std:
   return sum;
 }
 
-void check(const Convolution &s, const cpu::CpuLevel &level) {
+void check(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numbers = {}) {
   INFO("level " << level.name.str() << " tile " << s.winograd << " " << s.images << "x" << s.height << "x" << s.width
                 << " " << s.in << " -> " << s.out << " pads " << s.pad << ", " << s.pads() - s.pad);
   auto x = randomFloats(s.images * s.height * s.width * s.in, 1), w = randomFloats(s.out * 9 * s.in, 2);
   auto bias = randomFloats(s.out, 3), residual = randomFloats(s.images * s.outHeight() * s.outWidth() * s.out, 4);
   auto panels = transformedPanels(s, w);
-  auto kernel = CompiledKernel::compile(s.text(), level);
+  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
   REQUIRE(kernel);
   std::vector<float> y(residual.size(), -777.0f);
   std::vector<void *> buffers{x.data(), panels.data(), bias.data(), residual.data(), y.data()};
@@ -105,6 +105,20 @@ TEST_CASE("Winograd convolutions of several images, with epilogues", "[winograd]
 TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {
   check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isInputChannelsFirst = true});
   check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isChannelsFirst = true, .hasResidual = true});
+}
+
+TEST_CASE("Winograd convolutions are right whatever sizes tuning asks for", "[winograd][tuning]") {
+  for (int64_t tile : {2, 4})
+    for (const cpu::CpuLevel *level : lowestAndHighest()) {
+      Convolution shape{.height = 26, .width = 23, .in = 40, .out = 100, .kernelHeight = 3, .kernelWidth = 3, .pad = 1};
+      shape.winograd = tile;
+      std::vector<Numbers> alternatives = alternativesOf(shape.text(), *level);
+      REQUIRE(alternatives.size() >= 2);
+      for (const Numbers &numbers : alternatives)
+        check(shape, *level, numbers);
+      for (int64_t extreme : {INT64_MIN, INT64_MAX})
+        check(shape, *level, {{"block_tiles", extreme}, {"task_panels", extreme}});
+    }
 }
 
 TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {

@@ -1,6 +1,7 @@
 #include "tests/unit/TemplateRunner.h"
 
 #include "codegen/cpu/CpuKernels.h"
+#include "codegen/cpu/CpuTuning.h"
 #include "ir/loop/Loop.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
@@ -64,8 +65,33 @@ std::vector<std::string> test::kernelNames(const std::string &text) {
   return names;
 }
 
+std::vector<Numbers> test::alternativesOf(const std::string &text, const cpu::CpuLevel &level) {
+  mlir::MLIRContext context;
+  cpu::loadKernelDialects(context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  std::vector<Numbers> all;
+  if (!module)
+    return all;
+  for (mlir::DictionaryAttr dictionary : cpu::listAlternatives(*module->getOps<loop::KernelOp>().begin(), level)) {
+    Numbers &numbers = all.emplace_back();
+    for (mlir::NamedAttribute entry : dictionary)
+      numbers[entry.getName().str()] = mlir::cast<mlir::IntegerAttr>(entry.getValue()).getInt();
+  }
+  return all;
+}
+
+static void setNumbers(loop::KernelOp kernel, const Numbers &numbers, const cpu::CpuLevel &level) {
+  mlir::Builder builder(kernel.getContext());
+  mlir::NamedAttrList entries;
+  entries.set(loop::tunedLevelAttr, builder.getStringAttr(level.name));
+  for (const auto &[name, number] : numbers)
+    entries.set(name, builder.getI64IntegerAttr(number));
+  if (!numbers.empty())
+    kernel->setAttr(loop::tunedAttr, entries.getDictionary(kernel.getContext()));
+}
+
 std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text, const cpu::CpuLevel &level,
-                                                        const std::string &name) {
+                                                        const std::string &name, const Numbers &numbers) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   auto result = std::make_unique<CompiledKernel>();
@@ -78,6 +104,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text,
   for (loop::KernelOp kernel : state.module->getOps<loop::KernelOp>())
     if (!state.kernel && (name.empty() || kernel.getSymName() == name))
       state.kernel = kernel;
+  setNumbers(state.kernel, numbers, level);
   auto start = std::chrono::steady_clock::now();
   if (failed(cpu::planKernel(state.kernel)))
     return nullptr;
@@ -187,4 +214,9 @@ std::vector<const cpu::CpuLevel *> test::plannedLevels() {
   if (!levels.empty() && levels.back()->name == "x86-64-v3")
     levels.push_back(getSplitLevel());
   return levels;
+}
+
+std::vector<const cpu::CpuLevel *> test::lowestAndHighest() {
+  std::vector<const cpu::CpuLevel *> levels = plannedLevels();
+  return {levels.front(), levels.back()};
 }

@@ -6,17 +6,21 @@
 #include "codegen/cpu/CpuLevels.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace ptc::test {
 
+/// Of `loop.tuned`; none: as planned.
+using Numbers = std::map<std::string, int64_t>;
+
 class CompiledKernel {
 public:
   /// Loop text; the kernel of this name (empty: the first). Null after an error, which goes to stderr.
   static std::unique_ptr<CompiledKernel> compile(const std::string &text, const cpu::CpuLevel &level,
-                                                 const std::string &name = "");
+                                                 const std::string &name = "", const Numbers &numbers = {});
   ~CompiledKernel();
 
   /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its
@@ -38,6 +42,8 @@ private:
   std::unique_ptr<State> state;
 };
 
+/// What may be measured in place of the first kernel's plan.
+std::vector<Numbers> alternativesOf(const std::string &text, const cpu::CpuLevel &level);
 /// Names of the kernels in loop text.
 std::vector<std::string> kernelNames(const std::string &text);
 /// Levels whose code this processor runs.
@@ -45,6 +51,8 @@ std::vector<const cpu::CpuLevel *> runnableLevels();
 /// The same, and where x86-64-v3 is the last, the plan of x86-64-v4 in its instructions. Not for kernels that call
 /// intrinsics of 512 bits.
 std::vector<const cpu::CpuLevel *> plannedLevels();
+/// The first and the last of them.
+std::vector<const cpu::CpuLevel *> lowestAndHighest();
 
 } // namespace ptc::test
 

@@ -1,0 +1,419 @@
+// Alternatives are timed where they will run: in the whole model, behind the kernels that come before them, with what
+// is in the caches then. One library has an alternative in each of many kernels at once, since what one kernel is made
+// of hardly changes another's time; so a search takes as many compiles as the kernel with the most alternatives has.
+//
+// Each library runs in turns with the one as planned, in one process, and every pair of runs gives each kernel a ratio:
+// clock and neighbours change from second to second and are the same for both. What was best in the search is measured
+// once more before it is kept: the smallest of many noisy numbers is too small.
+#include "cli/tune/KernelTuner.h"
+#include "cli/Profile.h"
+#include "cli/gate/TimeTier.h"
+#include "compiler/CustomOps.h"
+#include "compiler/artifact/Outputs.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/TargetParser/Host.h"
+#include <chrono>
+
+using namespace llvm;
+
+namespace ptc {
+
+namespace {
+constexpr double leastShare = 0.004;    // of a run: kernels that take less are left as they are
+constexpr double searchShare = 0.7;     // of the budget; the rest is for measuring what was found once more
+constexpr double leastMeasuring = 0.25; // seconds a library, if its runs are short
+constexpr double mostMeasuring = 2;
+constexpr double leastGain = 0.003; // that the interval has to show
+constexpr unsigned fewestPairs = 6, mostPairs = 1000;
+
+double elapsed() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// A library that tells what each kernel took.
+struct TimedLibrary {
+  std::unique_ptr<Profile> profile; // at an address that stays
+  TimedModel model;
+};
+
+struct KernelRatio {
+  gate::Interval ratio; // with the numbers / as planned
+  double plannedSeconds = 0, seconds = 0;
+};
+
+struct Comparison {
+  StringMap<KernelRatio> kernels;
+  gate::Interval whole;
+};
+
+/// What was tried for a kernel, and what came of it.
+struct Trial {
+  TunedNumbers numbers;
+  gate::Interval ratio;
+};
+
+/// For each kernel the numbers that it is compiled with; others are as planned.
+using Numbers = StringMap<TunedNumbers>;
+
+class KernelTuner {
+public:
+  KernelTuner(Session &session, StringRef verb, const TunerOptions &options, StringRef folder)
+      : session(session), options(options), folder(folder), hooks(hooksOf(session, verb)), silent(nulls(), {}, ""),
+        start(elapsed()) {
+    hooks.progress = [](StringRef, size_t, size_t) {}; // the search has its own
+    compileOptions = options.compile;
+    compileOptions.mode = "default";
+    compileOptions.tuneFile.clear();
+    compileOptions.emit = {"so"};
+    makePathsAbsolute(compileOptions.customOps); // a library looks for theirs from where it lies
+    compileOptions.depfile = false;
+    compileOptions.output = path("model.so");
+  }
+  Expected<TunerResult> run();
+
+private:
+  std::string path(const Twine &name) const {
+    SmallString<128> joined(folder);
+    sys::path::append(joined, name);
+    return joined.str().str();
+  }
+  double left() const { return start + options.seconds - elapsed(); }
+  Error compileAs(const Numbers &numbers, Diagnostics &diagnostics);
+  Expected<TimedLibrary> prepare(const Numbers &numbers);
+  Error openPlanned();
+  Expected<Comparison> compare(TimedLibrary &other, double seconds);
+  Expected<Comparison> compare(const Numbers &numbers, double seconds);
+  Error search(TunerResult &result);
+  Error confirm(TunerResult &result);
+
+  Session &session;
+  const TunerOptions &options;
+  StringRef folder;
+  CompileHooks hooks;
+  Diagnostics silent; // what a compile says it says once
+  CompileOptions compileOptions;
+  double start;
+  Tuning header; // without kernels
+  std::optional<TimedLibrary> planned;
+  StringMap<double> plannedSeconds;
+  StringMap<std::vector<TunedNumbers>> alternatives;
+  StringMap<std::vector<Trial>> trials;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+Error KernelTuner::compileAs(const Numbers &numbers, Diagnostics &diagnostics) {
+  CompileOptions how = compileOptions;
+  if (!numbers.empty()) {
+    Tuning tuning = header;
+    for (const auto &kernel : alternatives)
+      tuning.kernels.push_back({.kernel = kernel.getKey().str(), .numbers = numbers.lookup(kernel.getKey())});
+    how.tuneFile = path("tune.json");
+    if (Error error = writeFile(how.tuneFile, writeTuning(tuning)))
+      return error;
+  }
+  CompileHooks quiet{diagnostics,   hooks.progress,      hooks.log,     hooks.version,
+                     hooks.command, hooks.argumentFiles, hooks.targets, hooks.changePasses};
+  return compile(how, quiet);
+}
+
+Expected<TimedLibrary> KernelTuner::prepare(const Numbers &numbers) {
+  if (Error error = compileAs(numbers, silent))
+    return exitError(exitInternal, "a library with other sizes could not be compiled: " + toString(std::move(error)));
+  auto profile = std::make_unique<Profile>(size_t(1) << 16);
+  TimedModelOptions how{.instance = {.threads = options.threads, .profile = profile->get()}, .inputs = options.inputs};
+  Expected<TimedModel> model = prepareCopy(session, compileOptions.output, how);
+  if (!model)
+    return model.takeError();
+  return TimedLibrary{std::move(profile), std::move(*model)};
+}
+
+/// The library as planned, at the one level that this machine runs it at.
+Error KernelTuner::openPlanned() {
+  if (Error error = compileAs({}, hooks.diagnostics))
+    return error;
+  Expected<ModelLibrary> library = ModelLibrary::open(session, compileOptions.output);
+  if (!library)
+    return library.takeError();
+  Expected<ModelInstance> instance = ModelInstance::create(*library, {.threads = options.threads});
+  if (!instance)
+    return instance.takeError();
+  const ptc_model_table &table = instance->table();
+  header = {.compiler = "ptc " + hooks.version,
+            .model = sys::path::filename(compileOptions.model).str(),
+            .level = table.cpu_level(instance->getModel()),
+            .processor = sys::getHostCPUName().str(),
+            .threads = table.threads(instance->getModel())};
+  compileOptions.cpu = {header.level};
+  Expected<TimedLibrary> prepared = prepare({});
+  if (!prepared)
+    return prepared.takeError();
+  planned.emplace(std::move(*prepared));
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+static Expected<double> runOf(TimedLibrary &library, StringMap<double> &kernels) {
+  library.profile->clear();
+  Expected<double> seconds = library.model.wallTime();
+  if (!seconds)
+    return seconds.takeError();
+  for (const KernelTime &time : timeKernels(library.profile->getSpans()))
+    kernels[time.kernel] = time.seconds;
+  return seconds;
+}
+
+static double median(std::vector<double> &values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Expected<Comparison> KernelTuner::compare(TimedLibrary &other, double seconds) {
+  struct Samples {
+    std::vector<double> ratios, planned, other;
+  };
+  StringMap<Samples> kernels;
+  std::vector<double> whole;
+  constexpr unsigned warmUps = 2;
+  double end = elapsed() + seconds;
+  for (unsigned pair = 0; pair < warmUps + mostPairs && (pair < warmUps + fewestPairs || elapsed() < end); ++pair) {
+    StringMap<double> times[2];
+    double runs[2];
+    for (unsigned turn = 0; turn < 2; ++turn) {
+      bool isOther = (turn + pair) % 2;
+      Expected<double> run = runOf(isOther ? other : *planned, times[isOther]);
+      if (!run)
+        return run.takeError();
+      runs[isOther] = *run;
+    }
+    if (pair < warmUps)
+      continue;
+    whole.push_back(runs[1] / runs[0]);
+    for (const auto &kernel : times[0]) {
+      double seconds = times[1].lookup(kernel.getKey());
+      if (!seconds || !kernel.getValue())
+        continue;
+      Samples &samples = kernels[kernel.getKey()];
+      samples.ratios.push_back(seconds / kernel.getValue());
+      samples.planned.push_back(kernel.getValue());
+      samples.other.push_back(seconds);
+    }
+  }
+  Comparison result{.kernels = {}, .whole = gate::medianWithInterval(std::move(whole), gate::reach95)};
+  for (auto &kernel : kernels) {
+    Samples &samples = kernel.getValue();
+    result.kernels[kernel.getKey()] = {gate::medianWithInterval(samples.ratios, gate::reach95), median(samples.planned),
+                                       median(samples.other)};
+  }
+  return result;
+}
+
+Expected<Comparison> KernelTuner::compare(const Numbers &numbers, double seconds) {
+  Expected<TimedLibrary> library = prepare(numbers);
+  return library ? compare(*library, seconds) : library.takeError();
+}
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+Error KernelTuner::search(TunerResult &result) {
+  double total = 0;
+  for (const auto &kernel : plannedSeconds)
+    total += kernel.getValue();
+  std::vector<StringRef> counted;
+  size_t rounds = 0;
+  for (const auto &kernel : alternatives)
+    if (plannedSeconds.lookup(kernel.getKey()) >= leastShare * total) {
+      counted.push_back(kernel.getKey());
+      rounds = std::max(rounds, kernel.getValue().size());
+      result.alternatives += kernel.getValue().size();
+    }
+  double end = start + searchShare * options.seconds, longest = 0;
+  for (size_t round = 0; round < rounds; ++round) {
+    double begin = elapsed();
+    if (round > 0 && begin + longest > end)
+      break;
+    session.progress.show("tuning", round, rounds + 2);
+    Numbers numbers;
+    for (StringRef kernel : counted)
+      if (round < alternatives[kernel].size())
+        numbers[kernel] = alternatives[kernel][round];
+    Expected<TimedLibrary> library = prepare(numbers);
+    if (!library)
+      return library.takeError();
+    double measuring = (end - begin) / double(rounds - round) - (elapsed() - begin);
+    Expected<Comparison> times = compare(*library, std::clamp(measuring, leastMeasuring, mostMeasuring));
+    if (!times)
+      return times.takeError();
+    result.tried += numbers.size();
+    for (const auto &kernel : numbers)
+      if (auto found = times->kernels.find(kernel.getKey()); found != times->kernels.end())
+        trials[kernel.getKey()].push_back({kernel.getValue(), found->getValue().ratio});
+    longest = std::max(longest, elapsed() - begin);
+  }
+  return Error::success();
+}
+
+/// The best of a kernel's trials, and the best for each kind of numbers together if there is more than one kind.
+static std::pair<TunedNumbers, TunedNumbers> chooseBest(ArrayRef<Trial> trials) {
+  std::map<std::string, const Trial *> kinds; // by the first of the names
+  const Trial *best = nullptr;
+  for (const Trial &trial : trials) {
+    if (trial.ratio.high >= 1)
+      continue;
+    const Trial *&kind = kinds[trial.numbers.begin()->first];
+    for (const Trial **champion : {&kind, &best})
+      if (!*champion || trial.ratio.median < (*champion)->ratio.median)
+        *champion = &trial;
+  }
+  if (!best)
+    return {};
+  TunedNumbers together;
+  for (const auto &[name, trial] : kinds)
+    together.insert(trial->numbers.begin(), trial->numbers.end());
+  return {best->numbers, together};
+}
+
+/// Measures the winners of the search anew, and what they come to together.
+Error KernelTuner::confirm(TunerResult &result) {
+  Numbers single, together;
+  bool hasTogether = false;
+  for (const auto &kernel : trials) {
+    auto [best, all] = chooseBest(kernel.getValue());
+    if (best.empty())
+      continue;
+    hasTogether |= best != all;
+    single[kernel.getKey()] = std::move(best);
+    together[kernel.getKey()] = std::move(all);
+  }
+  result.tuning = header;
+  Numbers chosen;
+  StringMap<KernelRatio> times;
+  if (!single.empty()) {
+    session.progress.show("tuning: measuring what is kept", 2, 3);
+    double seconds = std::clamp(left() / 4, leastMeasuring, 2 * mostMeasuring);
+    for (const Numbers *numbers : {&single, &together}) {
+      if (numbers == &together && !hasTogether)
+        continue;
+      Expected<Comparison> comparison = compare(*numbers, seconds);
+      if (!comparison)
+        return comparison.takeError();
+      for (const auto &kernel : *numbers) {
+        KernelRatio measured = comparison->kernels.lookup(kernel.getKey());
+        auto known = times.find(kernel.getKey());
+        if (measured.ratio.high >= 1 - leastGain ||
+            (known != times.end() && known->getValue().ratio.median <= measured.ratio.median))
+          continue;
+        chosen[kernel.getKey()] = kernel.getValue();
+        times[kernel.getKey()] = measured;
+      }
+    }
+  }
+  if (!chosen.empty()) {
+    Expected<Comparison> comparison = compare(chosen, std::clamp(left(), leastMeasuring, 2 * mostMeasuring));
+    if (!comparison)
+      return comparison.takeError();
+    result.ratio = comparison->whole;
+    if (result.ratio.low > 1) { // what kernels gain alone they may lose together
+      chosen.clear();
+      result.ratio = {};
+    }
+  }
+  std::vector<StringRef> names;
+  for (const auto &kernel : alternatives)
+    names.push_back(kernel.getKey());
+  llvm::sort(names);
+  for (StringRef name : names) {
+    double asPlanned = plannedSeconds.lookup(name);
+    TunedKernel kernel{name.str(), chosen.lookup(name), asPlanned, asPlanned};
+    if (!kernel.numbers.empty()) {
+      kernel.plannedSeconds = times[name].plannedSeconds;
+      kernel.seconds = times[name].seconds;
+    }
+    result.tuning.kernels.push_back(std::move(kernel));
+  }
+  return Error::success();
+}
+
+Expected<TunerResult> KernelTuner::run() {
+  session.progress.show("tuning: compiling", 0, 3);
+  if (Error error = openPlanned())
+    return error;
+  {
+    CompileHooks quiet{silent, hooks.progress, hooks.log, hooks.version, hooks.command, {}, hooks.targets};
+    Compilation compilation(compileOptions, quiet);
+    auto listed = listAlternatives(compilation, header.level);
+    if (!listed)
+      return listed.takeError();
+    alternatives = std::move(*listed);
+  }
+  Expected<Comparison> same = compare(*planned, leastMeasuring);
+  if (!same)
+    return same.takeError();
+  for (const auto &kernel : same->kernels)
+    plannedSeconds[kernel.getKey()] = kernel.getValue().plannedSeconds;
+  TunerResult result;
+  if (Error error = search(result))
+    return error;
+  if (Error error = confirm(result))
+    return error;
+  session.progress.clear();
+  return result;
+}
+
+Expected<TunerResult> tuneKernels(Session &session, StringRef verb, const TunerOptions &options, StringRef output) {
+  if (sys::fs::equivalent(output, options.compile.model))
+    return exitError(exitUsage, "'" + output + "' is the model itself", "-o names the tuning file");
+  artifact::Outputs outputs;
+  std::string staged;
+  if (output != "-") { // first: that the file cannot be written is not told after a minute
+    Expected<std::string> path = outputs.stage(output);
+    if (!path)
+      return path.takeError();
+    staged = std::move(*path);
+  }
+  const codegen::Target *target = codegen::findTarget(session.parts.targets, options.compile.target);
+  if (target && target->getInfo().runsOnDevice)
+    return exitError(exitTarget, "kernels of --target=" + options.compile.target + " cannot be tuned yet",
+                     "--target=cpu, or another --mode");
+  SmallString<128> folder;
+  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-tune", folder))
+    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
+  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); });
+  Expected<TunerResult> result = KernelTuner(session, verb, options, folder).run();
+  if (!result)
+    return result;
+  std::string text = writeTuning(result->tuning);
+  if (output == "-") {
+    session.out << text;
+    return result;
+  }
+  if (Error error = writeFile(staged, text))
+    return outputs.explain(std::move(error));
+  if (Error error = outputs.commit())
+    return error;
+  return result;
+}
+
+std::string describe(const TunerResult &result) {
+  size_t chosen =
+      llvm::count_if(result.tuning.kernels, [](const TunedKernel &kernel) { return !kernel.numbers.empty(); });
+  std::string tried = formatv("{0} of {1} alternatives measured", result.tried, result.alternatives).str();
+  if (!chosen)
+    return tried + ", none faster than what is planned";
+  return formatv("{0}; {1} of {2} kernels get other sizes: a run takes {3:f3} of the time, between {4:f3} and {5:f3} "
+                 "(95 %)",
+                 tried, chosen, result.tuning.kernels.size(), result.ratio.median, result.ratio.low, result.ratio.high)
+      .str();
+}
+
+} // namespace ptc
