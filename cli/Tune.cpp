@@ -41,9 +41,7 @@ static void printKernels(raw_ostream &os, const Tuning &tuning) {
   for (const TunedKernel &kernel : kernels) {
     os << left_justify(kernel.kernel, width)
        << format("  %10.1f    %10.1f ", kernel.plannedSeconds * 1e6, kernel.seconds * 1e6);
-    for (const auto &[name, number] : kernel.numbers)
-      os << ' ' << name << '=' << number;
-    os << '\n';
+    os << formatNumbers(kernel.numbers) << '\n';
   }
 }
 

@@ -26,6 +26,9 @@ struct TunerResult {
 llvm::Expected<TunerResult> tuneKernels(Session &session, llvm::StringRef verb, const TunerOptions &options,
                                         llvm::StringRef output);
 
+/// " m_blocks=2 n_blocks=4"
+std::string formatNumbers(const TunedNumbers &numbers);
+
 /// A sentence about it.
 std::string describe(const TunerResult &result);
 

@@ -287,6 +287,19 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   return classes;
 }
 
+SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t rowTiles,
+                                                   int64_t panels, Value panelBytes) {
+  int64_t tilesOfTask = std::max<int64_t>(rowTiles / i.asConstant(mBlocks).value_or(1), 1);
+  int64_t count = llvm::divideCeil(panels, tilesOfTask);
+  Value first = i.mul(i.sub(rowTile, task.firstTile), i.constant(count));
+  SmallVector<Value> distances;
+  for (int64_t panel = 0; panel < count; ++panel) {
+    Value ordinal = i.min(i.add(first, i.constant(panel)), i.constant(panels - 1));
+    distances.push_back(i.mul(i.add(ordinal, i.constant(panels)), panelBytes));
+  }
+  return distances;
+}
+
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
@@ -304,13 +317,10 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.batch, panels), panel);
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
-    // Row tile q fetches the q-th panel of the next column tile.
     int64_t tiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
     if (tiles > 1 && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
-      Value ordinal = i.min(i.sub(rowTile, task.firstTile), i.constant(columns.panels - 1));
-      Value ahead = i.add(ordinal, i.constant(columns.panels));
-      operands.prefetchDistance =
-          i.mul(i.mul(ahead, operands.panelStride), i.constant(loop::getElementBytes(bElement)));
+      Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(bElement)));
+      operands.prefetchDistances = nextPanels(task, rowTile, tiles, columns.panels, panelBytes);
     }
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);

@@ -50,8 +50,7 @@ static void addTiles(Alternatives &found, const ContractionForm &form, const Cpu
                      const TiledExtents &extents) {
   SmallVector<TileSplit> tiles = listTiles(form, level, extents);
   TileSplit chosen = tiles.front();
-  for (int64_t change : {-1, 1})
-    tiles.push_back({.height = chosen.height + change, .width = chosen.width});
+  tiles.push_back({.height = chosen.height - 1, .width = chosen.width});
   for (const TileSplit &tile : ArrayRef(tiles).drop_front()) {
     TileSplit limited = limitTile(level, form.accumulator, extents.m, extents.panels, tile);
     if (limited.height != chosen.height || limited.width != chosen.width)

@@ -339,8 +339,9 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
 SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                                       bool prefetch) {
   InvariantBuilder &i = emitter.invariants;
-  if (prefetch && operands.prefetchDistance)
-    createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), operands.prefetchDistance));
+  if (prefetch)
+    for (Value distance : operands.prefetchDistances)
+      createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), distance));
   int64_t width = vectorsOfRow();
   SmallVector<Value> b, next(acc), ks(outer);
   ks.push_back(k);

@@ -79,11 +79,11 @@ struct TileOperands {
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
   /// the innermost loop's entry with the builder there.
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)> rowAddresses;
-  mlir::Value zeros;            // where all rows start there the innermost loop is left out; null: it never is
-  mlir::Value panels;           // address of the first panel at k = 0
-  mlir::Value panelStride;      // elements from one panel to the next
-  mlir::Value prefetchDistance; // bytes from a B row to the row to prefetch; null: none
-  bool prefetchesB = false;     // each panel's own stream, further on
+  mlir::Value zeros;       // where all rows start there the innermost loop is left out; null: it never is
+  mlir::Value panels;      // address of the first panel at k = 0
+  mlir::Value panelStride; // elements from one panel to the next
+  llvm::SmallVector<mlir::Value> prefetchDistances; // bytes from a B row to rows to prefetch
+  bool prefetchesB = false;                         // each panel's own stream, further on
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
   std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;
