@@ -287,8 +287,15 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   return classes;
 }
 
-SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t rowTiles,
-                                                   int64_t panels, Value panelBytes) {
+/// Balanced tiles are lower than half of the largest only where there is one.
+bool ContractionEmission::isLoneRowTile(int64_t height) {
+  std::optional<int64_t> known = i.asConstant(m);
+  return known ? *known <= split.height : height < (split.height + 1) / 2;
+}
+
+SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t panels,
+                                                   Value panelBytes) {
+  int64_t rowTiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
   int64_t tilesOfTask = std::max<int64_t>(rowTiles / i.asConstant(mBlocks).value_or(1), 1);
   int64_t count = llvm::divideCeil(panels, tilesOfTask);
   Value first = i.mul(i.sub(rowTile, task.firstTile), i.constant(count));
@@ -317,14 +324,13 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.batch, panels), panel);
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
-    int64_t tiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
-    if (tiles > 1 && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
-      Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(bElement)));
-      operands.prefetchDistances = nextPanels(task, rowTile, tiles, columns.panels, panelBytes);
-    }
+    bool isLone = isLoneRowTile(rows.height);
+    Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(bElement)));
+    if (!isLone && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1))
+      operands.prefetchDistances = nextPanels(task, rowTile, columns.panels, panelBytes);
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
-    operands.prefetchesB = tiles == 1 && !e.isStage && rowsOfB && columnsOfB &&
+    operands.prefetchesB = isLone && !e.isStage && rowsOfB && columnsOfB &&
                            *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
     convertOperand(operands, shape, task, panel);
   } else {

@@ -54,9 +54,11 @@ struct ContractionEmission {
     mlir::Value tiles, part, larger;
   };
   Parts splitRows();
+  /// Whether a tile of this height holds all rows.
+  bool isLoneRowTile(int64_t height);
   /// Bytes to what a row tile fetches of the next column tile: the row tiles of a task share its panels out.
-  llvm::SmallVector<mlir::Value> nextPanels(const ContractionTask &task, mlir::Value rowTile, int64_t rowTiles,
-                                            int64_t panels, mlir::Value panelBytes);
+  llvm::SmallVector<mlir::Value> nextPanels(const ContractionTask &task, mlir::Value rowTile, int64_t panels,
+                                            mlir::Value panelBytes);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,

@@ -278,11 +278,10 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   operands.panelStride = i.mul(channels, constant(panelWidth));
   Value flat = i.add(i.mul(position, c.panels), panel);
   operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
-  int64_t rowTiles = llvm::divideCeil(i.asConstant(c.m).value_or(1 << 20), c.split.height);
-  Value panelBytes = i.mul(operands.panelStride, constant(p.accumulatorBytes()));
-  operands.prefetchesB = rowTiles == 1;
-  if (rowTiles > 1)
-    operands.prefetchDistances = c.nextPanels(task, rowTile, rowTiles, columns.panels, panelBytes);
+  operands.prefetchesB = c.isLoneRowTile(rows.height);
+  if (!operands.prefetchesB)
+    operands.prefetchDistances =
+        c.nextPanels(task, rowTile, columns.panels, i.mul(operands.panelStride, constant(p.accumulatorBytes())));
   operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
   Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
   operands.rowAddresses = [&](ValueRange) {
