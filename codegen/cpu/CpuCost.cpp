@@ -91,9 +91,9 @@ static double visit(Operation *op, LaneAnalysis &analysis, bool isVector) {
   } else if (isa<loop::ArgReduceOp>(op)) {
     cost = isVector ? 4 / lanes : 3;
   } else if (op->getNumRegions() == 0) {
-    cost = arithmeticCost(op) * (isVector && varies ? 1 / lanes : 1);
+    cost = arithmeticCost(op) * (isVector ? 1 / lanes : 1);
     if (isVector && !varies)
-      cost = std::min(cost, 1.0); // the same for all lanes and often for the loop
+      cost = std::min(cost, 1 / lanes); // once for all lanes, and often once for the loop
   }
   if (varies)
     for (Value result : op->getResults())
