@@ -1,4 +1,5 @@
 #include "cli/Crash.h"
+#include "cli/TemporaryFolder.h"
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
@@ -77,6 +78,7 @@ static void interrupt(int signal) {
   isInterrupted = true;
   ::signal(signal, SIG_DFL);
   sys::RunInterruptHandlers();
+  TemporaryFolder::removeAll();
   sigset_t mask;
   sigemptyset(&mask);
   sigaddset(&mask, signal);

@@ -8,6 +8,7 @@
 // A baseline holds the flags to compile with; flags given to check must say the same. Improvements fail a check too
 // (--allow-improvements: they do not), because a gain that nobody records can be lost again unnoticed.
 #include "cli/CompileSession.h"
+#include "cli/TemporaryFolder.h"
 #include "cli/Verb.h"
 #include "cli/gate/LibraryTiers.h"
 #include "cli/tensor/TensorFiles.h"
@@ -34,20 +35,6 @@ struct GateOptions {
   std::string output, format = "text";
   bool allowImprovements = false, once = false;
   LibraryTiers tiers;
-};
-
-/// A folder for what is compiled, gone at the end.
-struct ScratchFolder {
-  ~ScratchFolder() {
-    if (!path.empty())
-      sys::fs::remove_directories(path);
-  }
-  Error create() {
-    if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-gate", path))
-      return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
-    return Error::success();
-  }
-  SmallString<128> path;
 };
 } // namespace
 
@@ -159,9 +146,9 @@ static Error writeAtOnce(StringRef path, StringRef text) {
 /// A recorded model, compiled again.
 static Expected<gate::Observed> repeat(Session &session, const GateOptions &asked, const gate::Baseline &baseline,
                                        StringRef path, StringRef prefix, bool mayChange) {
-  ScratchFolder scratch;
-  if (Error error = scratch.create())
-    return std::move(error);
+  Expected<TemporaryFolder> scratch = TemporaryFolder::create("ptc-gate");
+  if (!scratch)
+    return scratch.takeError();
   Expected<std::string> model = gate::findModel(baseline, path, asked.places);
   if (!model)
     return model.takeError();
@@ -172,7 +159,7 @@ static Expected<gate::Observed> repeat(Session &session, const GateOptions &aske
   if (!options)
     return options.takeError();
   options->model = *model;
-  return observe(session, asked, std::move(*options), &baseline, scratch.path, prefix);
+  return observe(session, asked, std::move(*options), &baseline, scratch->path(), prefix);
 }
 
 //===----------------------------------------------------------------------===//
@@ -296,10 +283,10 @@ static Error record(Session &session, GateOptions options) {
   std::string path = options.output.empty() ? stemOf(options.compile.model) + ".gate.json" : options.output;
   if (StringRef(path).ends_with(".onnx"))
     return exitError(exitUsage, "-o " + path + ": a baseline is JSON", "-o " + stemOf(path) + ".json");
-  ScratchFolder scratch;
-  if (Error error = scratch.create())
-    return error;
-  Expected<gate::Observed> observed = observe(session, options, options.compile, nullptr, scratch.path, "");
+  Expected<TemporaryFolder> scratch = TemporaryFolder::create("ptc-gate");
+  if (!scratch)
+    return scratch.takeError();
+  Expected<gate::Observed> observed = observe(session, options, options.compile, nullptr, scratch->path(), "");
   if (!observed)
     return observed.takeError();
   if (Error error = reportUnstable(observed->unstable))

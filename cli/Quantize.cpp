@@ -4,12 +4,12 @@
 // becomes 8 bits and writes the new model, which then runs on the same samples, so that what the two have at each
 // product can be compared. What comes out is an ONNX model, for `ptc compile` as for other tools. The same samples give
 // the same bytes on every machine.
+#include "cli/TemporaryFolder.h"
 #include "cli/Verb.h"
 #include "cli/quantize/ObservedModel.h"
 #include "cli/quantize/Samples.h"
 #include "compiler/artifact/Outputs.h"
 #include "compiler/quantize/Quantizer.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -218,11 +218,8 @@ static Error runQuantize(Session &session, QuantizeOptions &options) {
     options.output = stemOf(options.compile.model) + "-int8.onnx";
   options.settings.isSymmetric = options.activations == "int8";
   options.settings.isPerChannel = options.weights == "channel";
-  SmallString<128> folder; // of files that are gone at the end
-  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-quantize", folder))
-    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
-  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); });
-  return quantizeIn(session, options, folder);
+  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-quantize");
+  return folder ? quantizeIn(session, options, folder->path()) : folder.takeError();
 }
 
 Action declareQuantize(CLI::App &app) {

@@ -8,9 +8,9 @@
 #include "cli/InputSpecs.h"
 #include "cli/PerNode.h"
 #include "cli/Reference.h"
+#include "cli/TemporaryFolder.h"
 #include "cli/Verb.h"
 #include "compiler/CustomOps.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -228,18 +228,15 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
       return error;
     return verifyLibrary(session, options, options.compile.model);
   }
-  SmallString<128> folder;
-  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-verify", folder))
-    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
-  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); });
+  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-verify");
+  if (!folder)
+    return folder.takeError();
   CompileOptions compileOptions = options.compile;
-  sys::path::append(folder, "model.so");
-  compileOptions.output = folder.str().str();
+  compileOptions.output = folder->file("model.so");
   compileOptions.emit = {"so"};
   makePathsAbsolute(compileOptions.customOps);
   if (options.perNode)
     compileOptions.taps = {"all"};
-  sys::path::remove_filename(folder);
   CompileHooks hooks = hooksOf(session, "verify");
   if (Error error = compile(compileOptions, hooks))
     return error;

@@ -10,7 +10,7 @@
 // A model of one thread is timed by that thread's processor time. It does not run on while another process has the
 // core, which on a busy machine is most of the noise. With more threads the wall clock is what counts, noise included.
 #include "cli/gate/TimeTier.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "cli/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -125,11 +125,10 @@ static Expected<std::string> copyLibrary(StringRef path, StringRef folder) {
 }
 
 Expected<TimedModel> prepareCopy(Session &session, StringRef path, const TimedModelOptions &options) {
-  SmallString<128> folder;
-  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-time", folder))
-    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
-  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); }); // what is loaded stays
-  Expected<std::string> copy = copyLibrary(path, folder);
+  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-time"); // what is loaded stays
+  if (!folder)
+    return folder.takeError();
+  Expected<std::string> copy = copyLibrary(path, folder->path());
   if (!copy)
     return copy.takeError();
   Expected<ModelLibrary> library = ModelLibrary::open(session, *copy);

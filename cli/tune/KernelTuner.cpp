@@ -7,10 +7,10 @@
 // once more before it is kept: the smallest of many noisy numbers is too small.
 #include "cli/tune/KernelTuner.h"
 #include "cli/Profile.h"
+#include "cli/TemporaryFolder.h"
 #include "cli/gate/TimeTier.h"
 #include "compiler/CustomOps.h"
 #include "compiler/artifact/Outputs.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -58,7 +58,7 @@ using Numbers = StringMap<TunedNumbers>;
 
 class KernelTuner {
 public:
-  KernelTuner(Session &session, StringRef verb, const TunerOptions &options, StringRef folder)
+  KernelTuner(Session &session, StringRef verb, const TunerOptions &options, const TemporaryFolder &folder)
       : session(session), options(options), folder(folder), hooks(hooksOf(session, verb)), silent(nulls(), {}, ""),
         start(elapsed()) {
     hooks.progress = [](StringRef, size_t, size_t) {}; // the search has its own
@@ -72,11 +72,6 @@ public:
   Expected<TunerResult> run();
 
 private:
-  std::string path(const Twine &name) const {
-    SmallString<128> joined(folder);
-    sys::path::append(joined, name);
-    return joined.str().str();
-  }
   double left() const { return start + options.seconds - elapsed(); }
   Error compileAs(const Numbers &numbers, StringRef library, Diagnostics &diagnostics);
   Error compileQuietly(const Numbers &numbers, StringRef library);
@@ -90,13 +85,13 @@ private:
 
   Session &session;
   const TunerOptions &options;
-  StringRef folder;
+  const TemporaryFolder &folder;
   CompileHooks hooks;
   Diagnostics silent; // what a compile says it says once
   CompileOptions compileOptions;
   double start;
   Tuning header; // without kernels
-  const std::string plannedLibrary = path("planned.so"), otherLibrary = path("other.so");
+  const std::string plannedLibrary = folder.file("planned.so"), otherLibrary = folder.file("other.so");
   std::optional<TimedLibrary> planned;
   StringMap<double> plannedSeconds;
   StringMap<std::vector<TunedNumbers>> alternatives;
@@ -118,7 +113,7 @@ Error KernelTuner::compileAs(const Numbers &numbers, StringRef library, Diagnost
     Tuning tuning = header;
     for (const auto &kernel : alternatives)
       tuning.kernels.push_back({.kernel = kernel.getKey().str(), .numbers = numbers.lookup(kernel.getKey())});
-    how.tuneFile = path("tune.json");
+    how.tuneFile = folder.file("tune.json");
     if (Error error = writeFile(how.tuneFile, writeTuning(tuning)))
       return error;
   }
@@ -434,11 +429,10 @@ Expected<TunerResult> tuneKernels(Session &session, StringRef verb, const TunerO
   if (target && target->getInfo().runsOnDevice)
     return exitError(exitTarget, "kernels of --target=" + options.compile.target + " cannot be tuned yet",
                      "--target=cpu, or another --mode");
-  SmallString<128> folder;
-  if (std::error_code failed = sys::fs::createUniqueDirectory("ptc-tune", folder))
-    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
-  auto remove = make_scope_exit([&] { sys::fs::remove_directories(folder); });
-  Expected<TunerResult> result = KernelTuner(session, verb, options, folder).run();
+  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-tune");
+  if (!folder)
+    return folder.takeError();
+  Expected<TunerResult> result = KernelTuner(session, verb, options, *folder).run();
   if (!result)
     return result;
   std::string text = writeTuning(result->tuning);

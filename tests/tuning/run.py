@@ -1,6 +1,8 @@
 """What ptc tune writes, what a compile makes of it, and --mode=max-autotune; see README.md."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -232,6 +234,22 @@ class Refused(Case):
         self.run_ptc("compile", self.model, "--mode=max-autotune", "-o", "absent/net.so", code=6)
         self.run_ptc("tune", self.model, "--budget=1h", "-o", self.model, code=2)
         self.assertLess(time.monotonic() - begin, 30)
+
+    def test_interrupted(self):
+        """What was there stays, and nothing else does."""
+        place, old = self.folder / "place", self.folder / "net.tune.json"
+        place.mkdir()
+        old.write_text("mine")
+        before = sorted(self.folder.iterdir())
+        tuning = subprocess.Popen([self.program, "tune", self.model, "--budget=1h"], cwd=self.folder, env=os.environ | {"TMPDIR": str(place)},
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not list(place.glob("*/*.so")) and tuning.poll() is None:
+            time.sleep(0.01)
+        tuning.send_signal(signal.SIGINT)
+        self.assertEqual(tuning.wait(), -signal.SIGINT)
+        self.assertEqual(old.read_text(), "mine")
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+        self.assertEqual(list(place.iterdir()), [])
 
     def test_flags_that_say_nothing_here(self):
         for flag in ("--mode=default", "--tune-file=x.json"):
