@@ -9,10 +9,14 @@ namespace ptc {
 
 /// --mode=max-autotune: what is fastest here is found out first, unless the tuning file has it already.
 static llvm::Error tuneBefore(Session &session, CompileOptions &options) {
+  if (!options.tuneFile.empty() && llvm::sys::fs::exists(options.tuneFile))
+    return llvm::Error::success();
+  if (llvm::Error error = requireOneTarget(options, "--mode=max-autotune without a --tune-file"))
+    return error;
   const codegen::Target *target = codegen::findTarget(session.parts.targets, options.target);
-  if (!target || (!options.tuneFile.empty() && llvm::sys::fs::exists(options.tuneFile)))
-    return llvm::Error::success(); // an unknown target is the compile's to tell
-  llvm::Expected<OutputPlan> plan = planOutputs(options, target->getInfo());
+  if (!target)
+    return llvm::Error::success(); // is the compile's to tell
+  llvm::Expected<OutputPlan> plan = planOutputs(options, target->getInfo().outputs);
   if (!plan)
     return plan.takeError();
   TunerOptions tuner;

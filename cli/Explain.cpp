@@ -57,6 +57,8 @@ static std::vector<std::string> nodesOf(mlir::Location location) {
 static bool matches(StringRef text, StringRef node) { return node.empty() || text.contains(node); }
 
 static Error explainModel(Session &session, const ExplainOptions &options) {
+  if (Error error = requireOneTarget(options.compile, "`ptc explain`"))
+    return error;
   session.diagnostics.showRemarks(true);
   bool hasMatch = false;
   StringSet<> told; // fusion tries a pair again after each change

@@ -10,7 +10,9 @@
 #include "compiler/memory/ArenaUse.h"
 #include "ir/loop/Loop.h"
 #include "ir/prim/Variants.h"
+#include "llvm/ADT/CachedHashString.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -40,12 +42,20 @@ static int64_t atHint(const json::Object &object, StringRef key) {
   return amount ? amount->getInteger("at_hint").value_or(0) : 0;
 }
 
-/// " of seq=128", or nothing for the general program.
-static std::string ofVariant(StringRef variant) { return variant.empty() ? "" : " of " + variant.str(); }
+/// "cuda, seq=128": the target, where a library has several, and the variant; empty: the only general program.
+static std::string programOf(const json::Object &entry) {
+  SmallVector<StringRef> parts;
+  for (StringRef key : {"target", "variant"})
+    if (std::optional<StringRef> part = entry.getString(key))
+      parts.push_back(*part);
+  return join(parts, ", ");
+}
+
+static std::string ofProgram(const std::string &program) { return program.empty() ? "" : " of " + program; }
 
 /// Those of one program, and their sums.
-static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json::Object *> kernels) {
-  os << "kernels" << ofVariant(variant) << ": kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
+static void printKernels(raw_ostream &os, const std::string &program, ArrayRef<const json::Object *> kernels) {
+  os << "kernels" << ofProgram(program) << ": kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
   int64_t launches = 0, joined = 0, flops = 0, bytes = 0, weights = 0;
   for (const json::Object *entry : kernels) {
     const json::Object &kernel = *entry;
@@ -70,12 +80,16 @@ static void printKernels(raw_ostream &os, StringRef variant, ArrayRef<const json
 }
 
 static void printKernels(raw_ostream &os, const json::Object &manifest) {
-  MapVector<StringRef, std::vector<const json::Object *>> programs;
-  programs[""] = {};
-  for (const json::Value &value : *manifest.getArray("kernels"))
-    programs[value.getAsObject()->getString("variant").value_or("")].push_back(value.getAsObject());
-  for (const auto &[variant, kernels] : programs)
-    printKernels(os, variant, kernels);
+  SmallSetVector<CachedHashString, 4> programs;
+  for (const json::Value &value : *manifest.getArray("memory")) // a program may launch nothing
+    programs.insert(CachedHashString(programOf(*value.getAsObject())));
+  for (const CachedHashString &program : programs) {
+    std::vector<const json::Object *> kernels;
+    for (const json::Value &value : *manifest.getArray("kernels"))
+      if (programOf(*value.getAsObject()) == program.val())
+        kernels.push_back(value.getAsObject());
+    printKernels(os, program.val().str(), kernels);
+  }
 }
 
 /// A line for memory beside the arena, whose size a run finds.
@@ -86,9 +100,8 @@ static void printGrowing(raw_ostream &os, StringRef bytes, StringRef nodes) {
 static void printMemory(raw_ostream &os, const json::Object &manifest) {
   for (const json::Value &value : *manifest.getArray("memory")) {
     const json::Object &memory = *value.getAsObject();
-    os << "memory of " << memory.getString("function").value_or("")
-       << ofVariant(memory.getString("variant").value_or("")) << ": " << atHint(memory, "peak")
-       << " bytes at the hint; lower bound " << atHint(memory, "lower_bound") << '\n';
+    os << "memory of " << memory.getString("function").value_or("") << ofProgram(programOf(memory)) << ": "
+       << atHint(memory, "peak") << " bytes at the hint; lower bound " << atHint(memory, "lower_bound") << '\n';
     if (const json::Array *growing = memory.getArray("growing"))
       for (const json::Value &block : *growing) {
         const json::Object &object = *block.getAsObject();
@@ -271,6 +284,8 @@ static void countOps(raw_ostream &os, mlir::ModuleOp module) {
 }
 
 static Error inspectModel(Session &session, const InspectOptions &options) {
+  if (Error error = requireOneTarget(options.compile, "`ptc inspect` of a model"))
+    return error;
   CompileHooks hooks = hooksOf(session, "inspect");
   Compilation compilation(options.compile, hooks);
   if (Error error = compilation.runTo(Phase::Prim))

@@ -1,5 +1,6 @@
 #include "cli/ModelLibrary.h"
 #include "compiler/artifact/LibraryCheck.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -159,6 +160,19 @@ static std::string remedyOf(ptc_status status, const ptc_model_table &table, con
   return "";
 }
 
+/// "cuda:1": the second CUDA device; without a number the first.
+static Error parseDevice(StringRef text, ptc_options &given) {
+  if (text.empty())
+    return Error::success();
+  auto [type, ordinal] = text.split(':');
+  given.device_type = StringSwitch<int32_t>(type).Case("cpu", PTC_CPU).Case("cuda", PTC_CUDA).Default(0);
+  bool hasOrdinal = text.contains(':');
+  if (given.device_type == 0 || (hasOrdinal && given.device_type == PTC_CPU) ||
+      (hasOrdinal && (ordinal.getAsInteger(10, given.device) || given.device < 0)))
+    return exitError(exitUsage, "--device " + text + ": no such device", "--device cpu, cuda or cuda:N");
+  return Error::success();
+}
+
 Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const InstanceOptions &options) {
   ModelInstance instance(&library.table());
   std::string error(512, '\0');
@@ -167,6 +181,8 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.error = error.data();
   given.error_size = error.size();
   given.threads = options.threads;
+  if (Error error = parseDevice(options.device, given))
+    return std::move(error);
   given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
   given.custom_op_folder = options.customOpFolder.empty() ? nullptr : options.customOpFolder.c_str();

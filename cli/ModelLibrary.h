@@ -14,6 +14,7 @@ namespace ptc {
 struct InstanceOptions {
   unsigned threads = 0; // 0: all
   std::string cpuLevel; // empty: the best
+  std::string device;   // "cpu", "cuda", "cuda:1"; empty: the best
   std::string weightsPath;
   std::string customOpFolder;
   ptc_profile *profile = nullptr;           // where runs leave what took how long

@@ -308,6 +308,8 @@ static Expected<std::vector<TappedValue>> collectTaps(const PerNodeRequest &requ
 }
 
 Expected<NodeComparison> compareNodes(const CompileHooks &hooks, const PerNodeRequest &request) {
+  if (Error error = requireOneTarget(request.model, "a comparison of nodes"))
+    return std::move(error);
   Expected<std::vector<TappedValue>> taps = collectTaps(request);
   if (!taps)
     return taps.takeError();

@@ -19,6 +19,8 @@ using namespace llvm;
 
 namespace ptc {
 
+void addDeviceOption(CLI::App &app, InstanceOptions &options);
+
 namespace {
 struct VerifyOptions {
   CompileOptions compile; // its model may be a library
@@ -269,6 +271,7 @@ Action declareVerify(CLI::App &app) {
                  "tolerated |a - b| besides (default: 1e-5 of the largest |b|; with --autocast so many units of it)")
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
+  addDeviceOption(app, options->instance);
   app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")
       ->type_name("FILE");
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});

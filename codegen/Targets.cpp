@@ -19,6 +19,13 @@ const Target *codegen::findTarget(TargetTable targets, llvm::StringRef name) {
   return nullptr;
 }
 
+llvm::SmallVector<const Target *, 1> codegen::findTargets(TargetTable targets, llvm::StringRef names) {
+  llvm::SmallVector<const Target *, 1> found;
+  for (llvm::StringRef name : llvm::split(names, ','))
+    found.push_back(findTarget(targets, name));
+  return found;
+}
+
 std::string codegen::targetNames(TargetTable targets) {
   return llvm::join(llvm::map_range(targets, [](const Target *target) { return target->getInfo().name; }), ", ");
 }

@@ -12,6 +12,8 @@ using TargetTable = llvm::ArrayRef<const Target *>;
 TargetTable getTargets();
 /// The target of this name, or null.
 const Target *findTarget(TargetTable targets, llvm::StringRef name);
+/// The targets that a list names ("cpu,cuda"), in its order; null for a name that there is not.
+llvm::SmallVector<const Target *, 1> findTargets(TargetTable targets, llvm::StringRef names);
 /// "cpu, cuda"
 std::string targetNames(TargetTable targets);
 

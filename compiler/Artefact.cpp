@@ -19,8 +19,10 @@ using namespace llvm;
 
 namespace ptc {
 
-Artefact::Artefact(Compilation &compilation, const OutputPlan &plan)
-    : compilation(compilation), target(*compilation.target), plan(plan) {}
+Artefact::Artefact(Compilation &compilation, const OutputPlan &plan) : compilation(compilation), plan(plan) {
+  for (const codegen::Target *target : compilation.targets)
+    parts.push_back({.target = *target});
+}
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -66,7 +68,8 @@ static std::string listLevels(const codegen::Target &target, bool isLinked) {
   return join(names, ", ");
 }
 
-Error Artefact::chooseLevels() {
+Error Artefact::chooseLevels(CompiledTarget &part) {
+  const codegen::Target &target = part.target;
   const TargetInfo &info = target.getInfo();
   bool isLinked = plan.lastPhase() == Phase::Link;
   SmallVector<const StringRef *> rows;
@@ -76,7 +79,7 @@ Error Artefact::chooseLevels() {
       names.push_back(name);
       continue;
     }
-    choosesLevels = true;
+    part.choosesLevels = true;
     names.insert(names.end(), info.autoLevels.begin(), info.autoLevels.end());
   }
   for (StringRef name : names) {
@@ -96,42 +99,49 @@ Error Artefact::chooseLevels() {
     Expected<codegen::Level> level = target.describeLevel(*row);
     if (!level)
       return level.takeError();
-    if (!levels.empty() && level->triple != levels.front().triple)
+    // The first part has levels by now, be it this one or one in front of it.
+    const codegen::Level &first = parts.front().levels.empty() ? *level : parts.front().levels.front();
+    if (level->triple != first.triple)
       return exitError(exitUsage,
-                       "levels '" + levels.front().name + "' and '" + level->name + "' belong to different processors",
+                       "levels '" + first.name + "' and '" + level->name + "' belong to different processors",
                        "compile one library for each");
-    levels.push_back(std::move(*level));
+    part.levels.push_back(std::move(*level));
   }
-  StringRef processor = artifact::runtimeTriple(Triple(levels.front().triple));
+  StringRef processor = artifact::runtimeTriple(Triple(part.levels.front().triple));
   if (isLinked && !artifact::runtimeObject(processor))
     return exitError(exitTarget,
-                     info.levelFlag + "=" + levels.front().name + ": this ptc has no runtime for " + processor +
+                     info.levelFlag + "=" + part.levels.front().name + ": this ptc has no runtime for " + processor +
                          ", which a library needs",
                      "--emit=llvm or --emit=asm for the code alone");
   return Error::success();
 }
 
 /// What the kernels want beyond the usual levels, which are lower.
-Error Artefact::addSpecialLevels() {
-  for (loop::KernelOp kernel : kernels) {
-    std::optional<StringRef> name = choosesLevels ? target.findSpecialLevel(kernel) : std::nullopt;
-    if (!name || llvm::any_of(levels, [&](const codegen::Level &level) { return level.name == *name; }))
+Error Artefact::addSpecialLevels(CompiledTarget &part) {
+  for (loop::KernelOp kernel : part.kernels) {
+    std::optional<StringRef> name = part.choosesLevels ? part.target.findSpecialLevel(kernel) : std::nullopt;
+    if (!name || llvm::any_of(part.levels, [&](const codegen::Level &level) { return level.name == *name; }))
       continue;
-    Expected<codegen::Level> level = target.describeLevel(*name);
+    Expected<codegen::Level> level = part.target.describeLevel(*name);
     if (!level)
       return level.takeError();
-    hostInputs.levels.push_back({level->name, level->features});
-    levels.push_back(std::move(*level));
+    part.inputs.levels.push_back({level->name, level->features});
+    part.levels.push_back(std::move(*level));
   }
   return Error::success();
 }
 
 Error Artefact::checkOptions() {
-  const TargetInfo &info = target.getInfo();
-  for (const Output &output : plan.outputs)
-    if (!OutputPlan::isStage(output.kind) && !llvm::is_contained(info.outputs, output.name))
-      return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
-                       "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE, onnx:prim");
+  for (const CompiledTarget &part : parts)
+    for (const Output &output : plan.outputs) {
+      const TargetInfo &info = part.target.getInfo();
+      if (!OutputPlan::isStage(output.kind) && !llvm::is_contained(info.outputs, output.name))
+        return exitError(exitUsage, "--target=" + info.name + " does not write '" + output.name + "'",
+                         "--emit=" + join(info.outputs, ", ") + ", mlir:STAGE, onnx:prim");
+    }
+  if (plan.find(OutputKind::Onnx)) // targets have their own ways with quantised products
+    if (Error error = requireOneTarget(compilation.options, "--emit=onnx:prim"))
+      return error;
   if (plan.find(OutputKind::Onnx) && !compilation.options.buckets.empty())
     return exitError(exitUsage,
                      "--bucket " + compilation.options.buckets.front() + ": a model of primitives has no variants",
@@ -150,18 +160,26 @@ Error Artefact::checkOptions() {
     return exitError(exitUsage,
                      "--autocast-keep " + compilation.options.autocastKeep.front() + ": there is no --autocast",
                      "--autocast=bf16 or f16, or leave it out");
+  for (CompiledTarget &part : parts)
+    if (Error error = checkTargetOptions(part))
+      return error;
+  return checkLibraryOptions();
+}
+
+Error Artefact::checkTargetOptions(CompiledTarget &part) {
+  const TargetInfo &info = part.target.getInfo();
   if (compilation.options.debugInfo && (info.runsOnDevice || !llvm::is_contained(info.outputs, "so")))
     return exitError(exitUsage, "--target=" + info.name + " has no --debug-info", "--target=cpu");
   if (!compilation.options.taps.empty() && !llvm::is_contained(info.outputs, "so"))
     return exitError(exitUsage, "--target=" + info.name + " has no --tap", "a target that makes libraries");
-  if (Error error = chooseLevels())
+  if (Error error = chooseLevels(part))
     return error;
   const std::string &asked = compilation.options.assembler;
   if (info.runsOnDevice && asked != "none")
-    assembler = asked == "auto" ? gpu::findAssembler() : asked;
-  if (!assembler.empty() && !sys::fs::can_execute(assembler))
+    part.assembler = asked == "auto" ? gpu::findAssembler() : asked;
+  if (!part.assembler.empty() && !sys::fs::can_execute(part.assembler))
     return exitError(exitUsage, "--ptxas=" + asked + " is no program", "the path of ptxas, auto or none");
-  return checkLibraryOptions();
+  return Error::success();
 }
 
 Error Artefact::checkMode() {
@@ -177,6 +195,13 @@ Error Artefact::checkMode() {
   if (!read)
     return read.takeError();
   tuning = std::move(*read);
+  if (llvm::none_of(parts, [&](const CompiledTarget &part) {
+        return llvm::is_contained(part.target.getInfo().levels, tuning->level);
+      }))
+    return exitError(exitUsage,
+                     "'" + tuneFile + "' was measured at level '" + tuning->level +
+                         "', which --target=" + compilation.options.target + " does not have",
+                     "`ptc targets` lists levels; `ptc tune` writes a file for one of this machine's");
   return Error::success();
 }
 
@@ -188,13 +213,18 @@ Error Artefact::checkLibraryOptions() {
   std::optional<host::WeightsPlace> place = parsePlace(options.weights);
   if (!place)
     return exitError(exitUsage, "unknown place for weights '" + options.weights + "'", "--weights=embed, file or none");
-  for (const codegen::Level &level : levels)
-    hostInputs.levels.push_back({level.name, level.features});
-  hostInputs.name = plan.name;
-  hostInputs.compiler = "ptc " + compilation.hooks.version;
-  hostInputs.threading = target.getInfo().runsOnDevice ? host::Threading::None : *threading;
-  hostInputs.weightsPlace = *place;
-  hostInputs.weightsFile = sys::path::filename(plan.weights).str();
+  // One kind for the library, which ends its threads; a device's launches have none.
+  if (llvm::all_of(parts, [](const CompiledTarget &part) { return part.target.getInfo().runsOnDevice; }))
+    threading = host::Threading::None;
+  for (CompiledTarget &part : parts) {
+    for (const codegen::Level &level : part.levels)
+      part.inputs.levels.push_back({level.name, level.features});
+    part.inputs.name = plan.name;
+    part.inputs.compiler = "ptc " + compilation.hooks.version;
+    part.inputs.threading = *threading;
+    part.inputs.weightsPlace = *place;
+    part.inputs.weightsFile = sys::path::filename(plan.weights).str();
+  }
   return Error::success();
 }
 
@@ -202,8 +232,8 @@ Error Artefact::writeStage(Phase phase) {
   for (const Output &output : plan.outputs) {
     if (!OutputPlan::isStage(output.kind) || output.phase != phase)
       continue;
-    Error error = output.kind == OutputKind::Onnx ? writePrims(output.path)
-                                                  : writeText(output.path, printModule(compilation.getModule()));
+    Error error =
+        output.kind == OutputKind::Onnx ? writePrims(output.path) : writeText(output.path, compilation.printModules());
     if (error)
       return error;
   }
@@ -275,79 +305,100 @@ Error Artefact::generateCode() {
   InitializeAllTargets();
   InitializeAllTargetMCs();
   InitializeAllAsmPrinters();
-  target.loadDialects(compilation.getContext());
-  Expected<StoredWeights> stored = StoredWeights::collect(compilation.getModule(), compilation.weightFiles,
-                                                          hostInputs.weightsPlace != host::WeightsPlace::Absent);
+  SmallVector<mlir::ModuleOp> modules;
+  for (auto [index, part] : llvm::enumerate(parts))
+    modules.push_back(part.module = compilation.getModule(index));
+  Expected<StoredWeights> stored = StoredWeights::collect(
+      modules, compilation.weightFiles, parts.front().inputs.weightsPlace != host::WeightsPlace::Absent);
   if (!stored)
     return stored.takeError();
   weights = std::move(*stored);
-  hostInputs.functions = functionsOf(compilation.getModule());
-  hostInputs.weightBytes = weights->getLayout().bytes;
-  hostInputs.weights = weights->replaceable();
-  kernels = host::launchedKernels(hostInputs);
-  if (Error error = addSpecialLevels())
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    part.inputs.weightBytes = weights->getLayout().bytes;
+    std::tie(part.inputs.weightsBegin, part.inputs.weightsEnd) = weights->rangeOf(index);
+    part.inputs.weights = weights->replaceable(index);
+    if (Error error = generateKernels(part))
+      return error;
+  }
+  interface = host::describeInterface(parts.front().inputs);
+  if (plan.needsHost)
+    if (Error error = generateHost())
+      return error;
+  for (const CompiledTarget &part : parts)
+    if (Error error = saveKernels(part))
+      return error;
+  if (plan.needsHost && !compilation.options.saveTemps.empty())
+    if (Error error = saveText(compilation.options.saveTemps, "host.ll", hostText))
+      return error;
+  return writeCodeTexts();
+}
+
+Error Artefact::generateKernels(CompiledTarget &part) {
+  part.target.loadDialects(compilation.getContext());
+  part.inputs.functions = functionsOf(part.module);
+  part.kernels = host::launchedKernels(part.inputs);
+  if (Error error = addSpecialLevels(part))
     return error;
-  if (Error error = planKernels())
+  if (Error error = planKernels(part))
     return error;
   if (compilation.options.debugInfo)
-    if (Error error = writeListing())
+    if (Error error = writeListing(part))
       return error;
 
   const CompileOptions &asked = compilation.options;
-  KernelRequest request{.target = target, .kernels = kernels, .levels = levels, .isTraced = !asked.timeTrace.empty()};
+  KernelRequest request{
+      .target = part.target, .kernels = part.kernels, .levels = part.levels, .isTraced = !asked.timeTrace.empty()};
   request.options.optLevel = asked.optLevel;
   request.options.contracts = asked.fp != "strict";
   request.options.listing = asked.debugInfo ? listingName() : "";
   request.options.wantsText =
       !asked.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
   request.options.wantsObject = plan.lastPhase() == Phase::Link;
-  request.options.assembler = assembler;
+  request.options.assembler = part.assembler;
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
   size_t failed = 0;
   Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
   if (!compiled) {
     std::string text;
-    raw_string_ostream(text) << kernels[failed] << '\n';
+    raw_string_ostream(text) << part.kernels[failed] << '\n';
     return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
   }
-  codes = std::move(*compiled);
-  describeDeviceCode();
-  interface = host::describeInterface(hostInputs);
-  if (plan.needsHost)
-    if (Error error = generateHost())
-      return error;
-  if (Error error = saveKernels())
-    return error;
-  return writeCodeTexts();
+  part.codes = std::move(*compiled);
+  describeDeviceCode(part);
+  return Error::success();
 }
 
 /// Kernels of a device are data of the host's module, in the order of its table.
-void Artefact::describeDeviceCode() {
-  if (!target.getInfo().runsOnDevice)
+void Artefact::describeDeviceCode(CompiledTarget &part) {
+  if (!part.target.getInfo().runsOnDevice)
     return;
-  host::DeviceCode &device = hostInputs.device.emplace();
+  size_t levels = part.levels.size();
+  host::DeviceCode &device = part.inputs.device.emplace();
   device.recordsGraphs = compilation.options.mode == "reduce-overhead";
-  device.images.resize(levels.size());
-  device.kernels.resize(levels.size());
-  for (auto [i, code] : llvm::enumerate(codes)) {
-    device.kernels[i % levels.size()].push_back(code.launch.value_or(codegen::DeviceLaunch()));
-    device.images[i % levels.size()].push_back({code.object.data(), code.object.size()});
+  device.images.resize(levels);
+  device.kernels.resize(levels);
+  for (auto [i, code] : llvm::enumerate(part.codes)) {
+    device.kernels[i % levels].push_back(code.launch.value_or(codegen::DeviceLaunch()));
+    device.images[i % levels].push_back({code.object.data(), code.object.size()});
   }
 }
 
-/// What was measured stands in the place of what planners choose.
-Error Artefact::useTuning() {
+/// What was measured stands in the place of what the planner of the target that has the level chooses.
+Error Artefact::useTuning(CompiledTarget &part) {
   StringRef file = compilation.options.tuneFile;
-  if (llvm::none_of(levels, [&](const codegen::Level &level) { return level.name == tuning->level; }))
+  const TargetInfo &info = part.target.getInfo();
+  if (!llvm::is_contained(info.levels, tuning->level))
+    return Error::success();
+  if (llvm::none_of(part.levels, [&](const codegen::Level &level) { return level.name == tuning->level; }))
     return exitError(exitUsage,
                      "'" + file + "' was measured at level " + tuning->level + ", which is not in the library",
-                     target.getInfo().levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
-  size_t unknown = applyTuning(*tuning, kernels);
+                     info.levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
+  size_t unknown = applyTuning(*tuning, part.kernels);
   if (unknown == 0)
     return Error::success();
   DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
   record.message = formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
-                           kernels.size())
+                           part.kernels.size())
                        .str();
   record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
                          compilation.options.model + "` again");
@@ -355,12 +406,12 @@ Error Artefact::useTuning() {
   return Error::success();
 }
 
-Error Artefact::planKernels() {
+Error Artefact::planKernels(CompiledTarget &part) {
   if (tuning)
-    if (Error error = useTuning())
+    if (Error error = useTuning(part))
       return error;
-  for (loop::KernelOp kernel : kernels)
-    if (mlir::failed(target.planKernel(kernel)))
+  for (loop::KernelOp kernel : part.kernels)
+    if (mlir::failed(part.target.planKernel(kernel)))
       return createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " cannot be planned");
   return Error::success();
 }
@@ -370,15 +421,15 @@ std::string Artefact::listingName() const {
 }
 
 /// --debug-info: the planned module as text, whose lines are the kernels' locations from here on.
-Error Artefact::writeListing() {
-  hostInputs.namesLaunches = true;
+Error Artefact::writeListing(CompiledTarget &part) {
+  part.inputs.namesLaunches = true;
   mlir::AsmState::LocationMap places;
-  mlir::AsmState state(compilation.getModule(), mlir::OpPrintingFlags(), &places);
+  mlir::AsmState state(part.module, mlir::OpPrintingFlags(), &places);
   std::string text;
   raw_string_ostream os(text);
-  compilation.getModule().print(os, state);
+  part.module.print(os, state);
   mlir::StringAttr file = mlir::StringAttr::get(&compilation.getContext(), listingName());
-  for (loop::KernelOp kernel : kernels)
+  for (loop::KernelOp kernel : part.kernels)
     kernel->walk([&](mlir::Operation *op) {
       auto place = places.find(op);
       if (place != places.end())
@@ -389,15 +440,19 @@ Error Artefact::writeListing() {
 
 Error Artefact::generateHost() {
   auto offsetOf = [&](mlir::Operation *op) { return weights->offsetOf(op); };
-  hostInputs.storedOffset = offsetOf;
+  SmallVector<const host::HostInputs *> inputs;
+  for (CompiledTarget &part : parts) {
+    part.inputs.storedOffset = offsetOf;
+    inputs.push_back(&part.inputs);
+  }
   LLVMContext context;
-  Expected<std::unique_ptr<Module>> module = host::emitHostModule(hostInputs, interface, context);
+  Expected<std::unique_ptr<Module>> module = host::emitHostModule(inputs, interface, context);
   if (!module)
     return module.takeError();
   if (plan.find(OutputKind::Llvm) || !compilation.options.saveTemps.empty())
     hostText = object::printModule(**module);
   object::TargetLevel baseline; // entry functions run before the level is known
-  baseline.triple = levels.front().triple;
+  baseline.triple = parts.front().levels.front().triple;
   if (Triple(baseline.triple).isAArch64())
     baseline.cpu = baseline.tuneCpu = "generic";
   Expected<SmallVector<char, 0>> object = object::emitObject(**module, baseline, /*optLevel=*/0);
@@ -408,15 +463,16 @@ Error Artefact::generateHost() {
 }
 
 /// DIR/kernels/NAME/bench.c, for the first launch of each kernel.
-Error Artefact::saveBenchmarks() {
+Error Artefact::saveBenchmarks(const CompiledTarget &part) {
   llvm::StringSet<> seen;
-  for (auto program : compilation.getModule().getOps<loop::ProgramOp>()) {
+  for (auto program : mlir::ModuleOp(part.module).getOps<loop::ProgramOp>()) {
     SymbolValues hints = prim::getSymbolHints(program.getSymbols());
     std::vector<std::pair<std::string, std::string>> texts;
     program.walk([&](loop::LaunchOp launch) {
-      loop::KernelOp kernel = *llvm::find_if(kernels, [&](auto k) { return k.getSymName() == launch.getKernel(); });
+      loop::KernelOp kernel =
+          *llvm::find_if(part.kernels, [&](auto k) { return k.getSymName() == launch.getKernel(); });
       if (seen.insert(launch.getKernel()).second)
-        texts.emplace_back(launch.getKernel(), writeKernelBenchmark(kernel, launch, hints, hostInputs.levels));
+        texts.emplace_back(launch.getKernel(), writeKernelBenchmark(kernel, launch, hints, part.inputs.levels));
     });
     for (const auto &[kernel, text] : texts)
       if (Error error = saveText(compilation.options.saveTemps, "kernels/" + kernel + "/bench.c", text))
@@ -426,29 +482,24 @@ Error Artefact::saveBenchmarks() {
 }
 
 /// DIR/kernels/NAME/: the kernel's loop text, and its LLVM and assembly text per level.
-Error Artefact::saveKernels() {
+Error Artefact::saveKernels(const CompiledTarget &part) {
   const std::string &folder = compilation.options.saveTemps;
   if (folder.empty())
     return Error::success();
-  for (loop::KernelOp kernel : kernels) {
+  for (loop::KernelOp kernel : part.kernels) {
     std::string text;
     raw_string_ostream(text) << kernel << '\n';
     if (Error error = saveText(folder, "kernels/" + kernel.getSymName() + "/kernel.mlir", text))
       return error;
   }
-  for (const codegen::KernelCode &code : codes) {
+  for (const codegen::KernelCode &code : part.codes) {
     std::string stem = "kernels/" + code.kernel + "/" + code.level;
     if (Error error = saveText(folder, stem + ".ll", code.llvmText))
       return error;
-    if (Error error = saveText(folder, stem + target.getInfo().assemblySuffix, code.assembly))
+    if (Error error = saveText(folder, stem + part.target.getInfo().assemblySuffix, code.assembly))
       return error;
   }
-  if (!plan.needsHost)
-    return Error::success();
-  if (!hostInputs.device)
-    if (Error error = saveBenchmarks())
-      return error;
-  return saveText(folder, "host.ll", hostText);
+  return plan.needsHost && !part.inputs.device ? saveBenchmarks(part) : Error::success();
 }
 
 /// --emit=llvm: all modules, one after the other, each under a line that names it. --emit=asm: as the target joins
@@ -457,11 +508,13 @@ Error Artefact::writeCodeTexts() {
   for (const Output &output : plan.outputs) {
     std::string text;
     if (output.kind == OutputKind::Assembly) {
-      text = target.joinAssembly(codes);
+      for (const CompiledTarget &part : parts)
+        text += part.target.joinAssembly(part.codes);
     } else if (output.kind == OutputKind::Llvm) {
       text = plan.needsHost ? ";;; host program\n" + hostText : "";
-      for (const codegen::KernelCode &code : codes)
-        text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
+      for (const CompiledTarget &part : parts)
+        for (const codegen::KernelCode &code : part.codes)
+          text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
     } else {
       continue;
     }
@@ -497,15 +550,17 @@ artifact::HeaderOptions Artefact::headerOptions(const Output &output) const {
 }
 
 /// The object of each function that launches call; `named` holds those that are copies under the names of launches.
-Error Artefact::addKernels(artifact::LinkInputs &inputs, std::deque<SmallVector<char, 0>> &named) {
-  inputs.keepsSymbols = hostInputs.namesLaunches;
+Error Artefact::addKernels(const CompiledTarget &part, artifact::LinkInputs &inputs,
+                           std::deque<SmallVector<char, 0>> &named) {
+  inputs.keepsSymbols |= part.inputs.namesLaunches;
+  size_t levels = part.levels.size();
   DenseMap<mlir::Operation *, size_t> rows;
-  for (auto [row, kernel] : llvm::enumerate(kernels))
+  for (auto [row, kernel] : llvm::enumerate(part.kernels))
     rows[kernel] = row;
-  host::KernelTable table = host::tabulateKernels(hostInputs);
+  host::KernelTable table = host::tabulateKernels(part.inputs);
   for (const host::KernelEntry &entry : table.entries)
-    for (size_t level = 0; level < levels.size(); ++level) {
-      const codegen::KernelCode &code = codes[rows.lookup(entry.kernel) * levels.size() + level];
+    for (size_t level = 0; level < levels; ++level) {
+      const codegen::KernelCode &code = part.codes[rows.lookup(entry.kernel) * levels + level];
       StringRef object(code.object.data(), code.object.size());
       std::string symbol = entry.symbol(code.level), shared = host::kernelSymbol(code.kernel, code.level);
       if (symbol != shared) {
@@ -521,17 +576,18 @@ Error Artefact::addKernels(artifact::LinkInputs &inputs, std::deque<SmallVector<
 }
 
 Error Artefact::link() {
-  artifact::LinkInputs inputs{.triple = Triple(levels.front().triple), .name = plan.name};
+  artifact::LinkInputs inputs{.triple = Triple(parts.front().levels.front().triple), .name = plan.name};
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
   std::deque<SmallVector<char, 0>> named;
-  if (!hostInputs.device)
-    if (Error error = addKernels(inputs, named))
-      return error;
+  for (const CompiledTarget &part : parts)
+    if (!part.inputs.device)
+      if (Error error = addKernels(part, inputs, named))
+        return error;
   inputs.exported = host::typedNames(interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = weights->getBlobs();
   inputs.layout = &weights->getLayout();
-  inputs.embedWeights = hostInputs.weightsPlace == host::WeightsPlace::Embedded;
+  inputs.embedWeights = parts.front().inputs.weightsPlace == host::WeightsPlace::Embedded;
   inputs.jobs = compilation.pool.getMaxConcurrency();
   if (!plan.weights.empty()) {
     Expected<std::string> staged = outputs.stage(plan.weights);

@@ -22,8 +22,21 @@ struct PrimModel;
 std::vector<std::string> nodeNames(mlir::Location location);
 artifact::Amount amountOf(Expr expr, const SymbolValues &hints);
 inline Expr exprOf(std::optional<Expr> attr) { return attr ? *attr : Expr(); }
-/// Adds the arena of a planned program and its buffers.
-void describeMemory(llvm::StringRef function, loop::ProgramOp program, artifact::Manifest &manifest);
+/// Adds the arena of a planned program and its buffers. `target`: as MemoryEntry has it.
+void describeMemory(llvm::StringRef target, llvm::StringRef function, loop::ProgramOp program,
+                    artifact::Manifest &manifest);
+
+/// What is generated for one target.
+struct CompiledTarget {
+  const codegen::Target &target;
+  mlir::ModuleOp module = {};              // planned; from generateCode on
+  std::vector<codegen::Level> levels = {}; // from low to high
+  bool choosesLevels = false;              // --cpu=auto
+  std::string assembler = {};              // of a device's kernels; empty: none
+  host::HostInputs inputs = {};
+  llvm::SmallVector<loop::KernelOp> kernels = {}; // in the order of first launch
+  std::vector<codegen::KernelCode> codes = {};    // kernels x levels
+};
 
 /// One compile's results on their way into files. Nothing appears under its name before commit().
 class Artefact {
@@ -46,19 +59,22 @@ public:
   ArtefactSummary getSummary() const;
 
 private:
-  llvm::Error chooseLevels();
-  llvm::Error addSpecialLevels();
+  llvm::Error checkTargetOptions(CompiledTarget &part);
+  llvm::Error chooseLevels(CompiledTarget &part);
+  llvm::Error addSpecialLevels(CompiledTarget &part);
   llvm::Error checkMode();
   llvm::Error checkLibraryOptions();
-  void describeDeviceCode();
-  llvm::Error useTuning();
-  llvm::Error planKernels();
+  llvm::Error generateKernels(CompiledTarget &part);
+  void describeDeviceCode(CompiledTarget &part);
+  llvm::Error useTuning(CompiledTarget &part);
+  llvm::Error planKernels(CompiledTarget &part);
   std::string listingName() const;
-  llvm::Error writeListing();
+  llvm::Error writeListing(CompiledTarget &part);
   llvm::Error generateHost();
-  llvm::Error addKernels(artifact::LinkInputs &inputs, std::deque<llvm::SmallVector<char, 0>> &named);
-  llvm::Error saveKernels();
-  llvm::Error saveBenchmarks();
+  llvm::Error addKernels(const CompiledTarget &part, artifact::LinkInputs &inputs,
+                         std::deque<llvm::SmallVector<char, 0>> &named);
+  llvm::Error saveKernels(const CompiledTarget &part);
+  llvm::Error saveBenchmarks(const CompiledTarget &part);
   llvm::Error writeCodeTexts();
   llvm::Error writePrims(llvm::StringRef path);
   llvm::Error writePrimWeights(llvm::StringRef path, const PrimModel &model);
@@ -66,28 +82,20 @@ private:
   llvm::Expected<artifact::LinkResult> linkOutput(const Output &output, artifact::LinkInputs &inputs);
   artifact::HeaderOptions headerOptions(const Output &output) const;
   llvm::Expected<artifact::Manifest> describe();
-  std::vector<artifact::KernelEntry> describeKernels();
-  artifact::KernelEntry describeKernel(size_t row) const;
-  void forEachProgram(llvm::function_ref<void(const host::HostFunction &, loop::ProgramOp)> visit) const;
-  void addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, const SymbolValues &hints) const;
+  /// The part's target where the library has several; empty: it need not be said.
+  llvm::StringRef nameOf(const CompiledTarget &part) const;
   llvm::Error writeDepfile();
 
   Compilation &compilation;
-  const codegen::Target &target;
   const OutputPlan &plan;
+  std::vector<CompiledTarget> parts; // one for each target, in the order of --target
   artifact::Outputs outputs;
   std::vector<std::pair<std::string, std::string>> pipes; // text for standard output
   std::optional<StoredWeights> weights;
-  std::vector<codegen::Level> levels; // from low to high
-  bool choosesLevels = false;         // --cpu=auto
   std::optional<Tuning> tuning;
-  host::HostInputs hostInputs;
   host::ModelInterface interface;
-  llvm::SmallVector<loop::KernelOp> kernels; // in the order of first launch
-  std::vector<codegen::KernelCode> codes;    // kernels x levels
   llvm::SmallVector<char, 0> hostObject;
   std::string hostText;
-  std::string assembler; // of a device's kernels; empty: none
   artifact::LinkResult linked;
 };
 

@@ -75,12 +75,13 @@ static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
 }
 
 /// What every launch of the kernel has in common.
-artifact::KernelEntry Artefact::describeKernel(size_t row) const {
-  loop::KernelOp kernel = kernels[row];
+static artifact::KernelEntry describeKernel(const CompiledTarget &part, size_t row) {
+  loop::KernelOp kernel = part.kernels[row];
+  size_t levels = part.levels.size();
   artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
-  for (const codegen::KernelCode &code : ArrayRef(codes).slice(row * levels.size(), levels.size()))
+  for (const codegen::KernelCode &code : ArrayRef(part.codes).slice(row * levels, levels))
     entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
-  if (const std::optional<codegen::DeviceLaunch> &launch = codes[row * levels.size()].launch) {
+  if (const std::optional<codegen::DeviceLaunch> &launch = part.codes[row * levels].launch) {
     entry.block[0] = launch->threads;
     entry.block[1] = launch->rows;
   }
@@ -88,7 +89,8 @@ artifact::KernelEntry Artefact::describeKernel(size_t row) const {
 }
 
 /// Work and traffic are those of the first launch.
-void Artefact::addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, const SymbolValues &hints) const {
+static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifact::KernelEntry &entry,
+                      const SymbolValues &hints) {
   entry.launches.push_back(nodeNames(launch.getLoc()));
   entry.joinedLaunches += launch.getJoined();
   if (entry.launches.size() > 1)
@@ -97,65 +99,70 @@ void Artefact::addLaunch(loop::LaunchOp launch, artifact::KernelEntry &entry, co
   entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
   entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
   entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
-  if (hostInputs.device) {
-    size_t row = size_t(llvm::find(kernels, kernel) - kernels.begin());
-    unsigned blocks = hostInputs.device->kernels.front()[row].blocks; // of the first level, as the block is
+  if (part.inputs.device) {
+    size_t row = size_t(llvm::find(part.kernels, kernel) - part.kernels.begin());
+    unsigned blocks = part.inputs.device->kernels.front()[row].blocks; // of the first level, as the block is
     Expr grid = blocks ? Expr::constant(kernel.getContext(), blocks) : exprOf(kernel.getIterations());
     entry.grid = amountOf(atLaunch(grid, kernel, launch), hints);
   }
   entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
 }
 
-/// The general program's first, then those of the variants, in the order of first launch.
-std::vector<artifact::KernelEntry> Artefact::describeKernels() {
-  DenseMap<mlir::Operation *, size_t> rows;
-  for (auto [row, kernel] : llvm::enumerate(kernels))
-    rows[kernel] = row;
-  std::vector<artifact::KernelEntry> entries;
-  forEachProgram([&](const host::HostFunction &, loop::ProgramOp program) {
-    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-    DenseMap<mlir::Operation *, size_t> known;
-    program.walk([&](loop::LaunchOp launch) {
-      loop::KernelOp kernel = host::kernelOf(launch);
-      auto [place, isNew] = known.try_emplace(kernel, entries.size());
-      if (isNew) {
-        entries.push_back(describeKernel(rows.lookup(kernel)));
-        entries.back().variant = prim::getVariantName(program);
-      }
-      addLaunch(launch, entries[place->second], hints);
-    });
-  });
-  return entries;
-}
-
 /// Of each function the general program first.
-void Artefact::forEachProgram(function_ref<void(const host::HostFunction &, loop::ProgramOp)> visit) const {
-  for (const host::HostFunction &function : hostInputs.functions) {
+static void forEachProgram(const CompiledTarget &part,
+                           function_ref<void(const host::HostFunction &, loop::ProgramOp)> visit) {
+  for (const host::HostFunction &function : part.inputs.functions) {
     visit(function, function.variants.back());
     for (loop::ProgramOp variant : ArrayRef(function.variants).drop_back())
       visit(function, variant);
   }
 }
 
+/// The general program's first, then those of the variants, in the order of first launch.
+static std::vector<artifact::KernelEntry> describeKernels(const CompiledTarget &part, StringRef target) {
+  DenseMap<mlir::Operation *, size_t> rows;
+  for (auto [row, kernel] : llvm::enumerate(part.kernels))
+    rows[kernel] = row;
+  std::vector<artifact::KernelEntry> entries;
+  forEachProgram(part, [&](const host::HostFunction &, loop::ProgramOp program) {
+    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+    DenseMap<mlir::Operation *, size_t> known;
+    program.walk([&](loop::LaunchOp launch) {
+      loop::KernelOp kernel = host::kernelOf(launch);
+      auto [place, isNew] = known.try_emplace(kernel, entries.size());
+      if (isNew) {
+        entries.push_back(describeKernel(part, rows.lookup(kernel)));
+        entries.back().target = target.str();
+        entries.back().variant = prim::getVariantName(program);
+      }
+      addLaunch(part, launch, entries[place->second], hints);
+    });
+  });
+  return entries;
+}
+
 Expected<artifact::Manifest> Artefact::describe() {
   artifact::Manifest manifest{
-      .interface = interface, .flags = canonicalFlags(compilation.options), .target = target.getInfo().name.str()};
+      .interface = interface, .flags = canonicalFlags(compilation.options), .target = compilation.options.target};
   auto model = MemoryBuffer::getFile(compilation.options.model, false, false);
   if (!model)
     return createStringError(model.getError(), "cannot read '" + compilation.options.model + "'");
   StringRef bytes = (*model)->getBuffer();
   manifest.modelDigest =
       toHex(artifact::digestOf({bytes.data(), bytes.size()}, compilation.pool.getMaxConcurrency()), /*LowerCase=*/true);
-  for (const codegen::Level &level : levels)
-    manifest.levels.push_back(level.name);
-  manifest.kernels = describeKernels();
-  forEachProgram([&](const host::HostFunction &function, loop::ProgramOp program) {
-    describeMemory(function.name, program, manifest);
-  });
-  manifest.weights.place = hostInputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"
-                           : plan.weights.empty()                                  ? "absent"
-                                                                                   : "file";
-  manifest.weights.file = hostInputs.weightsFile;
+  for (const CompiledTarget &part : parts) {
+    for (const codegen::Level &level : part.levels)
+      manifest.levels.push_back(level.name);
+    llvm::append_range(manifest.kernels, describeKernels(part, nameOf(part)));
+    forEachProgram(part, [&](const host::HostFunction &function, loop::ProgramOp program) {
+      describeMemory(nameOf(part), function.name, program, manifest);
+    });
+  }
+  const host::HostInputs &inputs = parts.front().inputs; // weights are the library's
+  manifest.weights.place = inputs.weightsPlace == host::WeightsPlace::Embedded ? "embedded"
+                           : plan.weights.empty()                              ? "absent"
+                                                                               : "file";
+  manifest.weights.file = inputs.weightsFile;
   manifest.weights.bytes = weights->getLayout().bytes;
   manifest.weights.digest = toHex(linked.weightsDigest, /*LowerCase=*/true);
   manifest.buildId = linked.buildId;
@@ -173,24 +180,36 @@ Error Artefact::fill(CompileRecord &record) {
   auto add = [&](const Twine &name, ArrayRef<char> bytes) {
     record.code.emplace_back(name.str(), toHex(artifact::digestOf(bytes, /*jobs=*/1), /*LowerCase=*/true));
   };
-  for (const codegen::KernelCode &code : codes)
-    add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
+  for (const CompiledTarget &part : parts)
+    for (const codegen::KernelCode &code : part.codes)
+      add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
   if (plan.needsHost)
     add("host", hostObject);
   return Error::success();
 }
 
+/// Of several targets, kernels and launches of all; the arena is that of the one that needs most.
 ArtefactSummary Artefact::getSummary() const {
-  ArtefactSummary summary{.kernels = kernels.size(), .codeBytes = linked.codeBytes, .fileBytes = linked.fileBytes};
+  ArtefactSummary summary{.codeBytes = linked.codeBytes, .fileBytes = linked.fileBytes};
   summary.weightBytes = weights ? weights->getLayout().bytes : 0;
-  for (const host::HostFunction &function : hostInputs.functions) {
-    loop::ProgramOp program = function.variants.back();
-    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-    program.walk([&](loop::LaunchOp) { ++summary.launches; });
-    summary.arenaBytes += amountOf(exprOf(program.getArena()), hints).atHint;
-    summary.lowerBoundBytes += amountOf(exprOf(program.getLowerBound()), hints).atHint;
+  for (const CompiledTarget &part : parts) {
+    int64_t arenaBytes = 0, lowerBoundBytes = 0;
+    summary.kernels += part.kernels.size();
+    for (const host::HostFunction &function : part.inputs.functions) {
+      loop::ProgramOp program = function.variants.back();
+      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+      program.walk([&](loop::LaunchOp) { ++summary.launches; });
+      arenaBytes += amountOf(exprOf(program.getArena()), hints).atHint;
+      lowerBoundBytes += amountOf(exprOf(program.getLowerBound()), hints).atHint;
+    }
+    summary.arenaBytes = std::max(summary.arenaBytes, arenaBytes);
+    summary.lowerBoundBytes = std::max(summary.lowerBoundBytes, lowerBoundBytes);
   }
   return summary;
+}
+
+StringRef Artefact::nameOf(const CompiledTarget &part) const {
+  return parts.size() > 1 ? part.target.getInfo().name : StringRef();
 }
 
 } // namespace ptc

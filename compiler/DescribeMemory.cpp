@@ -71,12 +71,13 @@ static void findReuse(MutableArrayRef<artifact::BufferEntry> buffers) {
         later.reuses = earlier.node;
 }
 
-void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manifest &manifest) {
+void describeMemory(StringRef target, StringRef function, loop::ProgramOp program, artifact::Manifest &manifest) {
   SymbolValues hints = prim::getSymbolHints(program.getSymbols());
   SymbolRanges ranges = prim::getSymbolRanges(program.getSymbols());
   LaunchOrder order(program);
   std::string variant = prim::getVariantName(program);
-  artifact::MemoryEntry memory{.function = function.str(),
+  artifact::MemoryEntry memory{.target = target.str(),
+                               .function = function.str(),
                                .variant = variant,
                                .peak = amountOf(exprOf(program.getArena()), hints),
                                .lowerBound = amountOf(exprOf(program.getLowerBound()), hints)};
@@ -101,7 +102,8 @@ void describeMemory(StringRef function, loop::ProgramOp program, artifact::Manif
     std::vector<std::string> names = nodeNames(at.getLoc());
     auto type = cast<loop::BufferType>(at.getResult().getType());
     Expr offset = at.getOffset();
-    artifact::BufferEntry buffer{.function = function.str(),
+    artifact::BufferEntry buffer{.target = target.str(),
+                                 .function = function.str(),
                                  .variant = variant,
                                  .node = names.empty() ? "" : names.front(),
                                  .bytes = amountOf(type.getElementCount() * type.getElementBytes(), hints),

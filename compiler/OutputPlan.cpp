@@ -90,20 +90,20 @@ static bool isLibrary(StringRef kind) { return kind == "so" || kind == "a" || ki
 
 /// Without --emit: a library of the kind that -o's suffix says, with headers and manifest; of targets without libraries
 /// their default.
-static option::List kindsOf(const CompileOptions &options, const TargetInfo &target) {
+static option::List kindsOf(const CompileOptions &options, ArrayRef<StringRef> written) {
   if (!options.emit.empty())
     return options.emit;
-  StringRef kind = target.outputs.front(), suffix = sys::path::extension(options.output);
+  StringRef kind = written.front(), suffix = sys::path::extension(options.output);
   if (!isLibrary(kind))
     return {kind.str()};
   suffix.consume_front(".");
-  if (suffix == "ptx" && llvm::is_contained(target.outputs, suffix))
+  if (suffix == "ptx" && llvm::is_contained(written, suffix))
     return {suffix.str()};
-  return {(isLibrary(suffix) && llvm::is_contained(target.outputs, suffix) ? suffix : kind).str(), "h", "hpp", "json"};
+  return {(isLibrary(suffix) && llvm::is_contained(written, suffix) ? suffix : kind).str(), "h", "hpp", "json"};
 }
 
 /// Whether a file of another kind than the suffix says would be written. Suffixes that name no kind are free.
-static Error checkSuffix(const Output &output, const TargetInfo &target) {
+static Error checkSuffix(const Output &output, ArrayRef<StringRef> written) {
   StringRef suffix = sys::path::extension(output.path);
   bool isTaken =
       (suffix == ".onnx" && output.kind != OutputKind::Onnx) || (suffix == ".mlir" && output.kind != OutputKind::Mlir);
@@ -119,8 +119,8 @@ static Error checkSuffix(const Output &output, const TargetInfo &target) {
   StringRef stageSuffix = output.kind == OutputKind::Onnx ? ".onnx" : ".mlir";
   std::string help = ("a name that ends in " + (own ? StringRef(own->suffix) : stageSuffix)).str();
   if (named)
-    help += (llvm::is_contained(target.outputs, named->name) ? ", or --emit=" + named->name
-                                                             : ", or a --target that writes '" + named->name + "'")
+    help += (llvm::is_contained(written, named->name) ? ", or --emit=" + named->name
+                                                      : ", or a --target that writes '" + named->name + "'")
                 .str();
   return exitError(exitUsage,
                    "-o " + output.path + ": '" + suffix + "' is not the suffix of '" + output.name +
@@ -168,10 +168,10 @@ Error checkInputsKept(const OutputPlan &plan, ArrayRef<std::string> inputs) {
   return Error::success();
 }
 
-Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target) {
+Expected<OutputPlan> planOutputs(const CompileOptions &options, ArrayRef<StringRef> written) {
   OutputPlan plan;
   std::string stem = stemOf(options.output.empty() || options.output == "-" ? options.model : options.output);
-  for (StringRef text : kindsOf(options, target)) {
+  for (StringRef text : kindsOf(options, written)) {
     auto parsed = parseKind(text);
     if (!parsed)
       return parsed.takeError();
@@ -185,7 +185,7 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
       output.path = options.output.empty() ? stem + extension : options.output;
     plan.outputs.push_back(std::move(output));
   }
-  plan.needsHost = isLibrary(target.outputs.front()) && llvm::any_of(plan.outputs, [](const Output &output) {
+  plan.needsHost = isLibrary(written.front()) && llvm::any_of(plan.outputs, [](const Output &output) {
                      return !OutputPlan::isStage(output.kind) && output.kind != OutputKind::Assembly;
                    });
   bool isPipe = plan.outputs.front().path == "-";
@@ -204,7 +204,7 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo
     plan.listing = plan.beside(".debug.mlir");
   plan.stats = options.stats;
   plan.timeTrace = options.timeTrace;
-  if (Error error = checkSuffix(plan.outputs.front(), target))
+  if (Error error = checkSuffix(plan.outputs.front(), written))
     return std::move(error);
   if (Error error = checkDistinct(plan))
     return std::move(error);

@@ -4,7 +4,7 @@
 
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
-#include "ir/target/TargetInfo.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
 namespace ptc {
@@ -51,9 +51,9 @@ struct OutputPlan {
 };
 
 /// The main output is the first kind of --emit, under exactly the name of -o; without --emit the suffix of -o decides,
-/// and without one that the target writes, its default.
+/// and without one that the target writes, its default. `written`: the kinds that targets write, the default first.
 /// No two outputs share a file, and the suffix of -o does not name a kind that is not written there.
-llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options, const TargetInfo &target);
+llvm::Expected<OutputPlan> planOutputs(const CompileOptions &options, llvm::ArrayRef<llvm::StringRef> written);
 
 /// An error if an output would take the place of one of `inputs`, under whatever name.
 llvm::Error checkInputsKept(const OutputPlan &plan, llvm::ArrayRef<std::string> inputs);

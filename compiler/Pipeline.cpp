@@ -8,6 +8,7 @@
 //   codegen       kernels to objects, in parallel    KernelObjects.cpp; codegen/host for the program around them
 //   link          objects and weights to a library   Artefact.cpp
 //
+// Of several targets, import runs once and the stages up to plan-memory for each; codegen and link put them together.
 // Up to plan-memory a stage's result is the module and nothing else, so each can be printed and taken up again. Every
 // stage runs inside runPhase: a diagnostic of the user's ends the compile quietly (it has been reported), anything else
 // that goes wrong is a defect of ptc and leaves a reproducer, which holds no weights because the module never does.
@@ -58,12 +59,21 @@ static std::string takeTimeTrace() {
   return text.str().str();
 }
 
+/// The kinds that all targets write, in the order of the first.
+static SmallVector<StringRef> commonOutputs(ArrayRef<const codegen::Target *> targets) {
+  SmallVector<StringRef> kinds;
+  for (StringRef kind : targets.front()->getInfo().outputs)
+    if (llvm::all_of(targets, [&](const auto *target) { return is_contained(target->getInfo().outputs, kind); }))
+      kinds.push_back(kind);
+  return kinds;
+}
+
 Error compile(const CompileOptions &options, const CompileHooks &hooks, CompileRecord *record) {
   TimeTrace trace(!options.timeTrace.empty());
   Compilation compilation(options, hooks);
   if (Error error = compilation.checkTarget())
     return error;
-  Expected<OutputPlan> plan = planOutputs(options, compilation.target->getInfo());
+  Expected<OutputPlan> plan = planOutputs(options, commonOutputs(compilation.targets));
   if (!plan)
     return plan.takeError();
   Artefact artefact(compilation, *plan);
@@ -111,21 +121,23 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
 }
 
 /// What follows, the digest of the flags included, sees a level and not the word.
-static CompileOptions withHostLevel(CompileOptions options, const codegen::Target *target) {
-  std::optional<StringRef> level = target ? target->findHostLevel() : std::nullopt;
-  if (!level)
-    return options;
-  visitOptions(options, [&](option::Role, StringRef, auto &field, StringRef flags, StringRef, StringRef) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
-      if (flags == target->getInfo().levelFlag)
-        llvm::replace(field, std::string("native"), level->str());
-  });
+static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTable targets) {
+  for (const codegen::Target *target : targets) {
+    std::optional<StringRef> level = target ? target->findHostLevel() : std::nullopt;
+    if (!level)
+      continue;
+    visitOptions(options, [&](option::Role, StringRef, auto &field, StringRef flags, StringRef, StringRef) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
+        if (flags == target->getInfo().levelFlag)
+          llvm::replace(field, std::string("native"), level->str());
+    });
+  }
   return options;
 }
 
 Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
-    : options(withHostLevel(options, codegen::findTarget(hooks.targets, options.target))), hooks(hooks),
-      target(codegen::findTarget(hooks.targets, options.target)), pool(strategyOf(options)),
+    : options(withHostLevels(options, codegen::findTargets(hooks.targets, options.target))), hooks(hooks),
+      targets(codegen::findTargets(hooks.targets, options.target)), pool(strategyOf(options)),
       weightFiles(options.model) {
   mlir::DialectRegistry registry;
   registerStageDialects(registry);
@@ -143,19 +155,37 @@ Compilation::Compilation(const CompileOptions &options, const CompileHooks &hook
 }
 
 Compilation::~Compilation() {
-  module = {};
+  modules.clear();
   context.reset();
   CrashRecoveryContext::Disable();
 }
 
 Error Compilation::checkTarget() const {
-  if (!target)
-    return exitError(exitUsage, "unknown target '" + options.target + "'",
-                     "--target=" + codegen::targetNames(hooks.targets));
-  if (target->getInfo().levelFlag != "--gpu" && options.gpu != CompileOptions().gpu)
-    return exitError(exitUsage, "--gpu is for GPUs; the target is " + target->getInfo().name,
+  SmallVector<StringRef> names;
+  StringRef(options.target).split(names, ',');
+  for (auto [index, name] : llvm::enumerate(names)) {
+    const codegen::Target *target = targets[index];
+    if (!target)
+      return exitError(exitUsage, "unknown target '" + name + "'", "--target=" + codegen::targetNames(hooks.targets));
+    if (llvm::is_contained(ArrayRef(targets).take_front(index), target))
+      return exitError(exitUsage, "--target=" + options.target + ": '" + name + "' twice", "name each target once");
+    if (targets.size() > 1 && !llvm::is_contained(target->getInfo().outputs, "so"))
+      return exitError(exitUsage,
+                       "--target=" + options.target + ": '" + name + "' makes no libraries, which targets could share",
+                       "compile once for each");
+  }
+  bool hasGpu =
+      llvm::any_of(targets, [](const codegen::Target *target) { return target->getInfo().levelFlag == "--gpu"; });
+  if (!hasGpu && options.gpu != CompileOptions().gpu)
+    return exitError(exitUsage, "--gpu is for GPUs; the target is " + options.target,
                      "add --target=cuda, or leave --gpu out");
   return Error::success();
+}
+
+Error requireOneTarget(const CompileOptions &options, StringRef what) {
+  if (!StringRef(options.target).contains(','))
+    return Error::success();
+  return exitError(exitUsage, "--target=" + options.target + ": " + what + " is about one target", "once for each");
 }
 
 Error Compilation::runTo(Phase last) {
@@ -205,19 +235,28 @@ Error Compilation::import() {
   if (!customOps)
     return customOps.takeError();
   import.customOps = std::move(*customOps);
-  module = importOnnx(*context, options.model, import);
+  mlir::OwningOpRef<mlir::ModuleOp> module = importOnnx(*context, options.model, import);
   llvm::append_range(filesRead, hooks.argumentFiles);
   if (!options.tuneFile.empty())
     filesRead.push_back(options.tuneFile);
-  return module ? Error::success() : reported();
+  if (!module)
+    return reported();
+  modules.push_back(std::move(module));
+  return Error::success();
 }
 
 Error Compilation::runPasses(Phase phase) {
-  mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-  addStage(passes, phase, options, target->getInfo(), weightFiles);
-  if (hooks.changePasses)
-    hooks.changePasses(phase, passes);
-  return mlir::succeeded(passes.run(*module)) ? Error::success() : reported();
+  while (modules.size() < targets.size()) // all stages behind import depend on the target
+    modules.push_back(modules.front()->clone());
+  for (auto [target, module] : llvm::zip_equal(targets, modules)) {
+    mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
+    addStage(passes, phase, options, target->getInfo(), weightFiles);
+    if (hooks.changePasses)
+      hooks.changePasses(phase, passes);
+    if (mlir::failed(passes.run(*module)))
+      return reported();
+  }
+  return Error::success();
 }
 
 /// Strings and sequences lie in the host's memory, where a device's kernels cannot look, and functions of libraries run
@@ -234,7 +273,16 @@ static mlir::Operation *findHostValue(mlir::ModuleOp module) {
 }
 
 Error Compilation::checkKernels(std::vector<std::vector<std::string>> *nodes) {
-  if (mlir::Operation *op = target->getInfo().runsOnDevice ? findHostValue(*module) : nullptr) {
+  for (size_t index = 0; index < targets.size(); ++index)
+    if (Error error = checkKernels(index, nodes))
+      return error;
+  return Error::success();
+}
+
+Error Compilation::checkKernels(size_t index, std::vector<std::vector<std::string>> *nodes) {
+  const codegen::Target *target = targets[index];
+  mlir::ModuleOp module = getModule(index);
+  if (mlir::Operation *op = target->getInfo().runsOnDevice ? findHostValue(module) : nullptr) {
     auto call = dyn_cast<loop::CallOp>(op);
     StringRef what = call && call.getCustomAttr() ? "a custom operator" : "code for strings and sequences";
     mlir::InFlightDiagnostic diag = diagnose(op->getLoc(), DiagId::UnsupportedForm,
@@ -244,7 +292,7 @@ Error Compilation::checkKernels(std::vector<std::vector<std::string>> *nodes) {
   }
   // By reason, in the order of launches: one model may launch hundreds of kernels for the same reason.
   std::vector<std::pair<std::string, SmallVector<loop::LaunchOp>>> refused;
-  for (auto program : module->getOps<loop::ProgramOp>())
+  for (auto program : module.getOps<loop::ProgramOp>())
     program.walk([&](loop::LaunchOp launch) {
       auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
       std::optional<std::string> reason = target->whyUnsupported(kernel);
@@ -279,7 +327,7 @@ Error Compilation::saveStage(Phase phase) {
   if (options.saveTemps.empty())
     return Error::success();
   return saveText(options.saveTemps, formatv("{0}-{1}.mlir", static_cast<int>(phase), getRow(phase).name).str(),
-                  printModule(*module));
+                  printModules());
 }
 
 //===----------------------------------------------------------------------===//
@@ -301,8 +349,14 @@ static bool isExplained(const Diagnostics &diagnostics, Error &error) {
   return isOutside;
 }
 
+static std::string printAll(ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules) {
+  return join(llvm::map_range(modules, [](const auto &module) { return printModule(*module); }), "// -----\n");
+}
+
+std::string Compilation::printModules() { return printAll(modules); }
+
 Error Compilation::runPhase(Phase phase, function_ref<Error()> body) {
-  mlir::OwningOpRef<mlir::ModuleOp> before = module ? module->clone() : mlir::ModuleOp();
+  auto before = llvm::map_to_vector(modules, [](auto &module) { return mlir::OwningOpRef(module->clone()); });
   auto start = std::chrono::steady_clock::now();
   TimeTraceScope scope("stage", getRow(phase).name);
   CrashRecoveryContext crash;
@@ -312,12 +366,12 @@ Error Compilation::runPhase(Phase phase, function_ref<Error()> body) {
   times.push_back({phase, seconds});
   hooks.log(formatv("{0}: {1:f3} s", getRow(phase).name, seconds).str());
   if (!survived)
-    return internalError(phase, "ptc crashed", before ? printModule(*before) : "");
+    return internalError(phase, "ptc crashed", printAll(before));
   if (!*outcome || isExplained(hooks.diagnostics, *outcome))
     return std::move(*outcome);
   std::string what = isReported(*outcome) ? "a pass failed" : "";
   what += isReported(*outcome) ? (consumeError(std::move(*outcome)), "") : toString(std::move(*outcome));
-  return internalError(phase, what, before ? printModule(*before) : "");
+  return internalError(phase, what, printAll(before));
 }
 
 Error Compilation::internalError(Phase phase, const Twine &what, StringRef text) {

@@ -34,26 +34,29 @@ struct PhaseTime {
   double seconds;
 };
 
-/// One model on its way. Holds everything that lives as long as the compile: threads, MLIR context, module.
+/// One model on its way. Holds everything that lives as long as the compile: threads, MLIR context, and a module for
+/// each target, which are one until stages depend on the target.
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const CompileHooks &hooks);
   ~Compilation();
 
-  /// An error if the options name a target that there is not.
+  /// An error if the options name a target that there is not, or targets that no library can be for.
   llvm::Error checkTarget() const;
-  /// Reports every kernel that the target cannot make code of, by the user's nodes; after plan-memory. `nodes` gets the
+  /// Reports every kernel that a target cannot make code of, by the user's nodes; after plan-memory. `nodes` gets the
   /// names of those that each diagnostic is about.
   llvm::Error checkKernels(std::vector<std::vector<std::string>> *nodes = nullptr);
   /// Runs the stages that have not run, up to one that has text (plan-memory at most).
   llvm::Error runTo(Phase last);
-  mlir::ModuleOp getModule() { return module.get(); }
+  mlir::ModuleOp getModule(size_t target = 0) { return modules[target].get(); }
+  /// The text of all modules, as ptc-opt's -split-input-file reads it.
+  std::string printModules();
   mlir::MLIRContext &getContext() { return *context; }
   llvm::ArrayRef<PhaseTime> getTimes() const { return times; }
 
   const CompileOptions options; // with this machine's level in the place of "native"
   const CompileHooks &hooks;
-  const codegen::Target *const target; // null if there is no such target
+  const llvm::SmallVector<const codegen::Target *, 1> targets; // null where there is no such target
   llvm::DefaultThreadPool pool;
   WeightFiles weightFiles;
   std::vector<std::string> filesRead; // the model, its external files, those of the command; after import
@@ -66,10 +69,11 @@ public:
 private:
   llvm::Error import();
   llvm::Error runPasses(Phase phase);
+  llvm::Error checkKernels(size_t target, std::vector<std::vector<std::string>> *nodes);
   llvm::Error saveStage(Phase phase);
 
   std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>, 1> modules;
   std::vector<PhaseTime> times;
   std::optional<Phase> reached;
 };
@@ -83,6 +87,9 @@ struct CompileRecord {
 /// Model to artefact: everything that options ask for is written, or nothing. `record`, if any, is filled where code
 /// was generated.
 llvm::Error compile(const CompileOptions &options, const CompileHooks &hooks, CompileRecord *record = nullptr);
+
+/// An error if the options name several targets, for what is about one: "ptc explain".
+llvm::Error requireOneTarget(const CompileOptions &options, llvm::StringRef what);
 
 /// The module as text that ptc-opt reads back.
 std::string printModule(mlir::ModuleOp module);

@@ -264,11 +264,14 @@ static ArrayRef<char> storedBytes(loop::ConstantOp constant) {
   return int64_t(bytes.size()) <= largestSmallConstant ? ArrayRef<char>() : bytes;
 }
 
-void StoredWeights::place(mlir::Operation *op, artifact::WeightBlob blob) {
+void StoredWeights::place(size_t module, mlir::Operation *op, artifact::WeightBlob blob) {
   auto [entry, isNew] = known.try_emplace(blob.key, blobs.size());
   indices[op] = entry->second;
-  if (isNew)
+  if (isNew) {
     blobs.push_back(std::move(blob));
+    users.emplace_back(module, module);
+  }
+  users[entry->second].second = module;
 }
 
 static artifact::WeightBlob blobOf(loop::ConstantOp constant, ArrayRef<char> bytes) {
@@ -293,27 +296,67 @@ static Expected<artifact::WeightBlob> blobOf(loop::WeightOp weight, WeightFiles 
                               .fill = filler(weight, *source)};
 }
 
-Expected<StoredWeights> StoredWeights::collect(mlir::ModuleOp module, WeightFiles &files, bool withConstants) {
-  StoredWeights weights;
+Error StoredWeights::collectFrom(size_t number, mlir::ModuleOp module, WeightFiles &files, bool withConstants) {
   Error error = Error::success();
   module.walk([&](mlir::Operation *op) {
     if (auto constant = dyn_cast<loop::ConstantOp>(op)) {
       if (ArrayRef<char> bytes = storedBytes(constant); withConstants && !bytes.empty())
-        weights.place(op, blobOf(constant, bytes));
+        place(number, op, blobOf(constant, bytes));
     } else if (auto weight = dyn_cast<loop::WeightOp>(op)) {
       Expected<artifact::WeightBlob> blob = blobOf(weight, files);
       if (!blob) {
         error = joinErrors(std::move(error), blob.takeError());
         return mlir::WalkResult::interrupt();
       }
-      weights.place(op, std::move(*blob));
+      place(number, op, std::move(*blob));
     }
     return mlir::WalkResult::advance();
   });
-  if (error)
-    return std::move(error);
-  weights.layout = artifact::layOutWeights(weights.blobs);
-  weights.describe(module);
+  return error;
+}
+
+/// Sorted by who uses them, so that a target's weights lie together: first those of the first target alone, then those
+/// that it shares with the next.
+void StoredWeights::layOut(size_t modules) {
+  SmallVector<size_t> order = llvm::to_vector(llvm::seq(blobs.size()));
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return users[a] < users[b]; });
+  std::vector<artifact::WeightBlob> sorted;
+  std::vector<std::pair<size_t, size_t>> sortedUsers;
+  SmallVector<size_t> places(order.size());
+  for (size_t blob : order) {
+    places[blob] = sorted.size();
+    sorted.push_back(std::move(blobs[blob]));
+    sortedUsers.push_back(users[blob]);
+  }
+  blobs = std::move(sorted);
+  users = std::move(sortedUsers);
+  for (auto &[op, index] : indices)
+    index = places[index];
+  known.clear();
+
+  layout = artifact::layOutWeights(blobs);
+  for (size_t module = 0; module < modules; ++module) {
+    uint64_t begin = layout.bytes, end = 0, align = 1;
+    for (auto [index, blob] : llvm::enumerate(blobs)) {
+      auto [first, last] = users[index];
+      if (module < first || module > last)
+        continue;
+      align = std::max<uint64_t>(align, blob.align);
+      begin = std::min(begin, layout.offsets[index]);
+      end = std::max(end, layout.offsets[index] + blob.bytes);
+    }
+    ranges.emplace_back(alignDown(std::min(begin, end), align), end);
+  }
+}
+
+Expected<StoredWeights> StoredWeights::collect(ArrayRef<mlir::ModuleOp> modules, WeightFiles &files,
+                                               bool withConstants) {
+  StoredWeights weights;
+  for (auto [number, module] : llvm::enumerate(modules))
+    if (Error error = weights.collectFrom(number, module, files, withConstants))
+      return std::move(error);
+  weights.layOut(modules.size());
+  weights.describeAll(modules);
   return weights;
 }
 
@@ -349,7 +392,7 @@ static StringSet<> foldedNames(mlir::ModuleOp module) {
 
 // Names for the same bytes of a file are one weight: they stay equal whichever is replaced. A weight of which a part
 // was computed with is none that can be replaced, nor is one whose elements share bytes.
-void StoredWeights::describe(mlir::ModuleOp module) {
+std::vector<host::Weight> StoredWeights::describe(mlir::ModuleOp module) const {
   StringSet<> hidden = foldedNames(module);
   using Place = std::tuple<StringRef, int64_t, int64_t>;
   auto placeOf = [](prim::WeightRefAttr ref) { return Place(ref.getFile(), ref.getOffset(), ref.getSize()); };
@@ -373,17 +416,37 @@ void StoredWeights::describe(mlir::ModuleOp module) {
            isNarrowed(weight) ? host::dtypeOf(type.getElementType()) : std::optional<host::DType>()});
   });
   StringSet<> names;
+  std::vector<host::Weight> replaceable;
   module.walk([&](loop::WeightOp weight) {
     Place place = placeOf(weight.getRef());
     StringRef name = weight.getRef().getName();
     if (hiddenPlaces.count(place) || !names.insert(name).second)
       return;
     mlir::RankedTensorType declared = sourceTypeOf(weight);
-    shown.push_back({.name = name.str(),
-                     .dtype = host::dtypeOf(declared.getElementType()),
-                     .shape = declared.getShape().vec(),
-                     .forms = forms[place]});
+    replaceable.push_back({.name = name.str(),
+                           .dtype = host::dtypeOf(declared.getElementType()),
+                           .shape = declared.getShape().vec(),
+                           .forms = forms[place]});
   });
+  return replaceable;
+}
+
+/// The library shows one list: what only some targets could replace is left out.
+void StoredWeights::describeAll(ArrayRef<mlir::ModuleOp> modules) {
+  std::vector<std::vector<host::Weight>> all;
+  StringMap<size_t> count;
+  for (mlir::ModuleOp module : modules)
+    for (const host::Weight &weight : all.emplace_back(describe(module)))
+      ++count[weight.name];
+  for (const std::vector<host::Weight> &weights : all) {
+    StringMap<const host::Weight *> byName;
+    for (const host::Weight &weight : weights)
+      byName[weight.name] = &weight;
+    std::vector<host::Weight> &common = shown.emplace_back();
+    for (const host::Weight &weight : all.front())
+      if (count[weight.name] == modules.size())
+        common.push_back(*byName[weight.name]);
+  }
 }
 
 } // namespace ptc

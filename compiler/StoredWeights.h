@@ -29,12 +29,14 @@ private:
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> files;
 };
 
-/// All weights that a module's programs use, in order of first use. Equal references with equal recipes share a blob.
+/// All weights that the programs of a library use, of one module for each target, in order of first use; those of two
+/// targets between those of one. Equal references with equal recipes share a blob.
 /// Constants of some size, what was computed of weights at compile time, lie among them: they load and are shared
 /// between processes as weights are. None does in a library that waits for its weights.
 class StoredWeights {
 public:
-  static llvm::Expected<StoredWeights> collect(mlir::ModuleOp module, WeightFiles &files, bool withConstants);
+  static llvm::Expected<StoredWeights> collect(llvm::ArrayRef<mlir::ModuleOp> modules, WeightFiles &files,
+                                               bool withConstants);
 
   llvm::ArrayRef<artifact::WeightBlob> getBlobs() const { return blobs; }
   const artifact::WeightLayout &getLayout() const { return layout; }
@@ -43,18 +45,26 @@ public:
     auto index = indices.find(op);
     return index == indices.end() ? std::nullopt : std::optional(layout.offsets[index->second]);
   }
-  /// Those that a caller may replace, with all forms in which they are stored.
-  std::vector<host::Weight> replaceable() const { return shown; }
+  /// Those that a caller may replace, whatever the target, with all forms in which a module's programs read them.
+  std::vector<host::Weight> replaceable(size_t module) const { return shown[module]; }
+  /// Between which offsets everything lies that a module's programs read. A copy of that part alone is aligned, too.
+  std::pair<uint64_t, uint64_t> rangeOf(size_t module) const { return ranges[module]; }
 
 private:
-  void place(mlir::Operation *op, artifact::WeightBlob blob);
-  void describe(mlir::ModuleOp module);
+  void place(size_t module, mlir::Operation *op, artifact::WeightBlob blob);
+  llvm::Error collectFrom(size_t number, mlir::ModuleOp module, WeightFiles &files, bool withConstants);
+  void layOut(size_t modules);
+  std::vector<host::Weight> describe(mlir::ModuleOp module) const;
+  void describeAll(llvm::ArrayRef<mlir::ModuleOp> modules);
 
   std::vector<artifact::WeightBlob> blobs;
   artifact::WeightLayout layout;
   llvm::DenseMap<mlir::Operation *, size_t> indices;
   llvm::StringMap<size_t> known; // blobs by their keys
-  std::vector<host::Weight> shown;
+  /// Of each blob, the first and the last module that uses it.
+  std::vector<std::pair<size_t, size_t>> users;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  std::vector<std::vector<host::Weight>> shown; // by module
 };
 
 /// Writes a weight's stored form: target[e0, e1, ...] = source[offset + sum e_i * strides_i], zeros past the panels'

@@ -2,7 +2,7 @@
 #
 #   ptc_add_model(NAME MODEL FILE.onnx        a target NAME to link against, which brings NAME.h and NAME.hpp
 #     [TYPE SHARED|STATIC|OBJECT]             SHARED: NAME.so, STATIC: libNAME.a, OBJECT: in what links it
-#     [CPU LEVEL...] [GPU ARCH...]            default: the levels of CMAKE_SYSTEM_PROCESSOR
+#     [CPU LEVEL...] [GPU ARCH...]            one or both; default: the levels of CMAKE_SYSTEM_PROCESSOR
 #     [DIMS batch=1..64:8...] [SHAPES x=1x3x48x320...] [ALIASES state=stateN...]
 #     [WEIGHTS embed|file|none] [THREADS pool|openmp|none] [C_NAME PREFIX] [MODE MODE] [TUNE_FILE FILE]
 #     [OPTIONS FLAG...] [DEPENDS FILE...])    any other flag of `ptc compile`; what the model is made from
@@ -56,7 +56,12 @@ function(_ptc_code_flags result)
   set(flags "")
   if(arg_GPU)
     list(JOIN arg_GPU "," architectures)
-    list(APPEND flags --target=cuda --gpu=${architectures})
+    if(arg_CPU)
+      list(APPEND flags --target=cpu,cuda) # one library, which runs on either
+    else()
+      list(APPEND flags --target=cuda)
+    endif()
+    list(APPEND flags --gpu=${architectures})
   endif()
   if(NOT arg_CPU AND NOT arg_GPU AND NOT "${arg_OPTIONS}" MATCHES "(^|;)--(cpu|target)[=;]")
     _ptc_default_levels(arg_CPU)

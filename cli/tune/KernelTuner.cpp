@@ -425,6 +425,8 @@ Expected<TunerResult> tuneKernels(Session &session, StringRef verb, const TunerO
       return path.takeError();
     staged = std::move(*path);
   }
+  if (Error error = requireOneTarget(options.compile, "tuning"))
+    return error;
   const codegen::Target *target = codegen::findTarget(session.parts.targets, options.compile.target);
   if (target && target->getInfo().runsOnDevice)
     return exitError(exitTarget, "kernels of --target=" + options.compile.target + " cannot be tuned yet",

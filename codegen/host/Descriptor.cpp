@@ -133,15 +133,15 @@ public:
     return function;
   }
 
-  Constant *publicTable(Constant *functions) {
+  Constant *publicTable(Constant *functions, ArrayRef<std::string> levels) {
     return c.record({c.i32(sizeof(ptc_model_table)),
                      c.i32(PTC_ABI_VERSION),
                      c.string(interface.name),
                      c.string(interface.compiler),
                      c.i32(interface.functions.size()),
-                     c.i32(inputs.levels.size()),
+                     c.i32(levels.size()),
                      functions,
-                     list(inputs.levels, "level_names", [&](const Level &level) { return c.string(level.name); }),
+                     list(levels, "level_names", [&](StringRef level) { return c.string(level); }),
                      c.i32(interface.weights.size()),
                      c.i32(0),
                      list(interface.weights, "weights", [&](const Weight &w) { return weight(w); }),
@@ -301,8 +301,9 @@ public:
     };
     return c.record({c.i32(int64_t(inputs.weightsPlace)), c.i32(0), c.i64(inputs.weightBytes),
                      embedded ? external("ptc_weights", byte) : c.null(),
-                     inputs.weightsFile.empty() ? c.null() : c.string(inputs.weightsFile),
-                     external("ptc_weights_digest", byte), list(interface.weights, "stored_weights", stored)},
+                     inputs.weightsFile.empty() ? c.null() : c.string(inputs.weightsFile), c.i64(inputs.weightsBegin),
+                     c.i64(inputs.weightsEnd), external("ptc_weights_digest", byte),
+                     list(inputs.weights, "stored_weights", stored)},
                     sizeof(ptc_rt_weights));
   }
 
@@ -322,14 +323,21 @@ public:
     return c.array(functions, "required");
   }
 
-  /// `descriptor` is declared beforehand, as NAME_create refers to it and the table to NAME_create.
-  void emit(GlobalVariable *descriptor, ArrayRef<FunctionCode> functions, ArrayRef<KernelEntry> kernels) {
-    Constant *publicFunctions = list(interface.functions, "functions", [&](const Function &f) { return function(f); });
-    Constant *tableValue = publicTable(publicFunctions);
-    auto *table = new GlobalVariable(c.module, tableValue->getType(), true, GlobalValue::ExternalLinkage, tableValue,
+  /// The public table, exported under its two names. `levels`: those of all targets.
+  GlobalVariable *emitTable(Constant *functions, ArrayRef<std::string> levels) {
+    Constant *value = publicTable(functions, levels);
+    auto *table = new GlobalVariable(c.module, value->getType(), true, GlobalValue::ExternalLinkage, value,
                                      interface.name + "_model_v1");
-    GlobalAlias::create(tableValue->getType(), 0, GlobalValue::ExternalLinkage, "ptc_model_v1", table, &c.module);
+    GlobalAlias::create(value->getType(), 0, GlobalValue::ExternalLinkage, "ptc_model_v1", table, &c.module);
+    return table;
+  }
 
+  Constant *publicFunctions() {
+    return list(interface.functions, "functions", [&](const Function &f) { return function(f); });
+  }
+
+  GlobalVariable *emit(Constant *table, Constant *publicFunctions, ArrayRef<FunctionCode> functions,
+                       ArrayRef<KernelEntry> kernels, Constant *next) {
     SmallVector<Constant *> codes;
     for (auto [index, code] : llvm::enumerate(functions))
       codes.push_back(functionCode(code, publicFunctions, index));
@@ -337,11 +345,9 @@ public:
         {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
          c.array(codes, "function_code"), levels(kernels),
          list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
-         threading(), required(), weights(), deviceCode(), emitCustomCode(c)},
+         threading(), required(), weights(), deviceCode(), emitCustomCode(c), c.orNull(next)},
         sizeof(ptc_rt_descriptor));
-    GlobalVariable *definition = c.global(value, "descriptor");
-    descriptor->replaceAllUsesWith(definition);
-    descriptor->eraseFromParent();
+    return c.global(value, "descriptor");
   }
 
 private:
@@ -352,12 +358,25 @@ private:
 
 } // namespace
 
-void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
-                    ArrayRef<FunctionCode> functions, ArrayRef<KernelEntry> kernels) {
-  auto *descriptor = new GlobalVariable(constants.module, Type::getInt8Ty(constants.context), true,
-                                        GlobalValue::ExternalLinkage, nullptr, "declared_descriptor");
-  emitEntryPoints(constants, interface, descriptor);
-  DescriptorEmitter(constants, inputs, interface).emit(descriptor, functions, kernels);
+void emitDescriptors(std::deque<TargetCode> &targets, const ModelInterface &interface) {
+  Module &module = targets.front().constants.module;
+  // Declared first: NAME_create refers to the first descriptor, which refers to the table, which refers to NAME_create.
+  auto *declared = new GlobalVariable(module, Type::getInt8Ty(module.getContext()), true, GlobalValue::ExternalLinkage,
+                                      nullptr, "declared_descriptor");
+  emitEntryPoints(targets.front().constants, interface, declared);
+  std::vector<std::string> levels;
+  for (const TargetCode &target : targets)
+    for (const Level &level : target.inputs.levels)
+      levels.push_back(level.name);
+  DescriptorEmitter first(targets.front().constants, targets.front().inputs, interface);
+  Constant *functions = first.publicFunctions();
+  Constant *table = first.emitTable(functions, levels);
+  GlobalVariable *descriptor = nullptr; // each refers to the one behind it
+  for (TargetCode &target : llvm::reverse(targets))
+    descriptor = DescriptorEmitter(target.constants, target.inputs, interface)
+                     .emit(table, functions, target.functions, target.kernels.entries, descriptor);
+  declared->replaceAllUsesWith(descriptor);
+  declared->eraseFromParent();
 }
 
 } // namespace ptc::host

@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include <deque>
 #include <map>
 
 namespace ptc::host {
@@ -96,7 +97,17 @@ struct VariantCode {
 
 struct FunctionCode {
   std::vector<VariantCode> variants;
-  llvm::Function *inputShapes, *outputShapes; // inputShapes may be null
+  llvm::Function *inputShapes = nullptr, *outputShapes = nullptr; // inputShapes may be null
+};
+
+/// What becomes of one target's inputs. Constants are its own, as some of them lie on its device.
+struct TargetCode {
+  TargetCode(llvm::Module &module, const HostInputs &inputs)
+      : inputs(inputs), constants(module), kernels(tabulateKernels(inputs)) {}
+  const HostInputs &inputs;
+  Constants constants;
+  KernelTable kernels;
+  std::vector<FunctionCode> functions;
 };
 
 /// ProgramEmitter.cpp: the functions of one loop.program.
@@ -111,9 +122,8 @@ llvm::Constant *emitCustomCode(Constants &constants);
 llvm::Function *emitShapes(Constants &constants, const Function &function, mlir::ArrayRef<mlir::BlockArgument> values,
                            const loop::BoundSymbols &bound, const llvm::Twine &name);
 
-/// Descriptor.cpp: the tables, then the typed functions; returns the descriptor.
-void emitDescriptor(Constants &constants, const HostInputs &inputs, const ModelInterface &interface,
-                    llvm::ArrayRef<FunctionCode> functions, llvm::ArrayRef<KernelEntry> kernels);
+/// Descriptor.cpp: the typed functions, the public table, and a descriptor for each target.
+void emitDescriptors(std::deque<TargetCode> &targets, const ModelInterface &interface);
 
 /// EntryPoints.cpp: NAME_create, NAME_run, ...; all of them call the runtime.
 void emitEntryPoints(Constants &constants, const ModelInterface &interface, llvm::GlobalVariable *descriptor);

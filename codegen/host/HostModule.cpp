@@ -49,35 +49,40 @@ static void keepFrames(Module &module) {
   }
 }
 
-Expected<std::unique_ptr<Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
-                                                 LLVMContext &context) {
-  auto module = std::make_unique<Module>(inputs.name, context);
-  // Both supported processors lay out the tables alike: 64-bit little-endian with natural alignment.
-  module->setDataLayout("e-m:e-i64:64-n8:16:32:64-S128");
-  Constants constants(*module);
-  KernelTable kernels = tabulateKernels(inputs);
-  std::vector<FunctionCode> codes;
-  for (auto [host, function] : llvm::zip_equal(inputs.functions, interface.functions)) {
-    FunctionCode code = {};
+/// The functions of one target's programs.
+static Error emitFunctions(TargetCode &code, const ModelInterface &interface) {
+  for (auto [host, function] : llvm::zip_equal(code.inputs.functions, interface.functions)) {
+    FunctionCode &emittedFunction = code.functions.emplace_back();
     for (auto [index, variant] : llvm::enumerate(host.variants)) {
-      Expected<VariantCode> emitted =
-          emitProgram(constants, inputs, function, variant, kernels, Twine(function.cPrefix) + "_" + Twine(index));
+      Expected<VariantCode> emitted = emitProgram(code.constants, code.inputs, function, variant, code.kernels,
+                                                  Twine(function.cPrefix) + "_" + Twine(index));
       if (!emitted)
         return emitted.takeError();
-      code.variants.push_back(std::move(*emitted));
+      emittedFunction.variants.push_back(std::move(*emitted));
     }
     loop::ProgramOp program = host.variants.back();
     loop::BoundSymbols bound(program);
     auto isDerived = [](const Dim &dim) { return dim.extent < 0 && dim.symbol < 0; };
     if (llvm::any_of(function.inputs, [&](const Value &value) { return llvm::any_of(value.dims, isDerived); }))
-      code.inputShapes =
-          emitShapes(constants, function, program.getInputArgs(), bound, Twine(function.cPrefix) + "_input_shapes");
-    code.outputShapes =
-        emitShapes(constants, function, program.getOutputArgs(), bound, Twine(function.cPrefix) + "_shapes");
-    codes.push_back(std::move(code));
+      emittedFunction.inputShapes = emitShapes(code.constants, function, program.getInputArgs(), bound,
+                                               Twine(function.cPrefix) + "_input_shapes");
+    emittedFunction.outputShapes =
+        emitShapes(code.constants, function, program.getOutputArgs(), bound, Twine(function.cPrefix) + "_shapes");
   }
-  emitDescriptor(constants, inputs, interface, codes, kernels.entries);
-  if (inputs.namesLaunches)
+  return Error::success();
+}
+
+Expected<std::unique_ptr<Module>> emitHostModule(ArrayRef<const HostInputs *> targets, const ModelInterface &interface,
+                                                 LLVMContext &context) {
+  auto module = std::make_unique<Module>(interface.name, context);
+  // Both supported processors lay out the tables alike: 64-bit little-endian with natural alignment.
+  module->setDataLayout("e-m:e-i64:64-n8:16:32:64-S128");
+  std::deque<TargetCode> codes;
+  for (const HostInputs *inputs : targets)
+    if (Error error = emitFunctions(codes.emplace_back(*module, *inputs), interface))
+      return std::move(error);
+  emitDescriptors(codes, interface);
+  if (llvm::any_of(targets, [](const HostInputs *inputs) { return inputs->namesLaunches; }))
     keepFrames(*module);
   shareCommonCode(*module);
   return module;

@@ -42,6 +42,8 @@ struct DeviceCode {
   bool recordsGraphs = false; // the launches of a run are recorded once and replayed
 };
 
+/// What one target brings. Those of one library agree in names, compiler, threads, the place and number of weights, and
+/// in what their functions show to the outside.
 struct HostInputs {
   std::string name;                    // C identifier, prefix of all names
   std::string compiler;                // "ptc 0.1.0"
@@ -49,11 +51,12 @@ struct HostInputs {
   std::vector<Level> levels;           // lowest first
   Threading threading = Threading::Pool;
   WeightsPlace weightsPlace = WeightsPlace::Embedded;
-  std::string weightsFile; // without folder, for WeightsPlace::File
-  uint64_t weightBytes = 0;
-  std::vector<Weight> weights;      // what set_weight may replace
-  bool namesLaunches = false;       // for debuggers and profilers: see KernelTable
-  std::optional<DeviceCode> device; // none: kernels are functions of the library
+  std::string weightsFile;                   // without folder, for WeightsPlace::File
+  uint64_t weightBytes = 0;                  // of all targets
+  uint64_t weightsBegin = 0, weightsEnd = 0; // of them, those that this target's kernels read
+  std::vector<Weight> weights;               // what set_weight may replace
+  bool namesLaunches = false;                // for debuggers and profilers: see KernelTable
+  std::optional<DeviceCode> device;          // none: kernels are functions of the library
   /// Where in the weights section a weight lies, or a constant that lies there too; nothing for other operations.
   llvm::function_ref<std::optional<uint64_t>(mlir::Operation *)> storedOffset;
 };
@@ -62,7 +65,7 @@ struct HostInputs {
 DType dtypeOf(mlir::Type elementType);
 
 /// What the programs show to the outside, with C names assigned. The source of the header and of the manifest, and of
-/// the descriptor in the module.
+/// the descriptors in the module; the same whichever target of a library is asked.
 ModelInterface describeInterface(const HostInputs &inputs);
 
 /// CustomNodes.cpp: the user's own operators that programs call.
@@ -102,13 +105,13 @@ KernelTable tabulateKernels(const HostInputs &inputs);
 /// Kernels that the programs launch, in the order of the descriptor (first use).
 llvm::SmallVector<loop::KernelOp> launchedKernels(const HostInputs &inputs);
 
-/// The module, not yet prepared for a target: object::emitObject with the baseline of the processor and
-/// optLevel 0 compiles it (code that runs once a launch is not worth more; it is eight times faster to make). It
-/// refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all
+/// The module of a library for these targets, not yet prepared for a processor: object::emitObject with the baseline of
+/// one and optLevel 0 compiles it (code that runs once a launch is not worth more; it is eight times faster to make).
+/// It refers to the kernels' functions, to the runtime, to `ptc_weights` (if embedded) and to `ptc_weights_digest`, all
 /// hidden. Defines the typed functions, NAME_model_v1 and its alias ptc_model_v1. Programs must be at the end of
 /// plan-memory and kernels planned.
-llvm::Expected<std::unique_ptr<llvm::Module>> emitHostModule(const HostInputs &inputs, const ModelInterface &interface,
-                                                             llvm::LLVMContext &context);
+llvm::Expected<std::unique_ptr<llvm::Module>>
+emitHostModule(llvm::ArrayRef<const HostInputs *> targets, const ModelInterface &interface, llvm::LLVMContext &context);
 
 } // namespace ptc::host
 

@@ -117,6 +117,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"weight_bytes_read", kernel.weightBytesRead}};
   if (kernel.joinedLaunches)
     object["joined_launches"] = kernel.joinedLaunches;
+  if (!kernel.target.empty())
+    object["target"] = kernel.target;
   if (!kernel.variant.empty())
     object["variant"] = text(kernel.variant);
   if (kernel.grid) {
@@ -131,6 +133,8 @@ json::Value memoryOf(const MemoryEntry &memory) {
                       {"host_syncs", memory.hostSyncs},
                       {"lower_bound", amountOf(memory.lowerBound)},
                       {"peak", amountOf(memory.peak)}};
+  if (!memory.target.empty())
+    object["target"] = memory.target;
   if (!memory.variant.empty())
     object["variant"] = text(memory.variant);
   json::Array growing;
@@ -148,6 +152,8 @@ json::Value bufferOf(const BufferEntry &buffer) {
                       {"offset", amountOf(buffer.offset)}, {"written", buffer.written}};
   if (!buffer.reuses.empty())
     object["reuses"] = text(buffer.reuses);
+  if (!buffer.target.empty())
+    object["target"] = buffer.target;
   if (!buffer.variant.empty())
     object["variant"] = text(buffer.variant);
   return object;

@@ -25,6 +25,7 @@ struct CodeEntry {
 /// What the programs of all variants launch: a kernel that two launch has two entries.
 struct KernelEntry {
   std::string name, kind;                         // "pointwise", "reduction", "contraction", ...
+  std::string target;                             // whose, where the library has several; else empty
   std::string variant;                            // "seq=128"; empty: the general one
   std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them
   int64_t joinedLaunches = 0;                     // those that run in one parallel loop with the launch before them
@@ -42,7 +43,7 @@ struct GrowingEntry {
 };
 
 struct MemoryEntry {
-  std::string function, variant;
+  std::string target, function, variant;
   Amount peak, lowerBound; // bytes of the arena; the largest live set
   int64_t hostSyncs = 0;   // places where the host waits for a value before it goes on
   std::vector<GrowingEntry> growing;
@@ -50,7 +51,7 @@ struct MemoryEntry {
 
 /// A buffer of the arena. Launches are numbered in a function's order.
 struct BufferEntry {
-  std::string function, variant, node; // the node whose result it holds
+  std::string target, function, variant, node; // the node whose result it holds
   Amount bytes, offset;
   int64_t alignment = 0;                              // a power of two that the offset is a multiple of at any dims
   int64_t written = 0, lastRead = 0, keptUntil = 0;   // launches: first and last use, and for how long it is reserved
@@ -68,7 +69,7 @@ struct Manifest {
   host::ModelInterface interface;
   std::string modelDigest;        // of the source file
   std::vector<std::string> flags; // that influence the artefact, in canonical order
-  std::string target;             // "cpu"
+  std::string target;             // "cpu", "cpu,cuda"
   std::vector<std::string> levels;
   std::vector<KernelEntry> kernels;
   std::vector<MemoryEntry> memory;

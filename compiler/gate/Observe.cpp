@@ -111,6 +111,8 @@ static std::vector<Finding> compareObjects(const CompileRecord &first, const Com
 
 Expected<Observed> observe(const ObserveRequest &request, const CompileHooks &hooks) {
   CompileOptions options = request.options;
+  if (Error error = requireOneTarget(options, "a baseline"))
+    return std::move(error);
   const codegen::Target *target = codegen::findTarget(hooks.targets, options.target);
   if (!target)
     return exitError(exitUsage, "unknown target '" + options.target + "'",

@@ -121,10 +121,11 @@ Expected<StringMap<std::vector<TunedNumbers>>> listAlternatives(Compilation &com
   if (Error error = compilation.runTo(Phase::PlanMemory))
     return error;
   StringMap<std::vector<TunedNumbers>> all;
-  compilation.target->loadDialects(compilation.getContext());
+  const codegen::Target &target = *compilation.targets.front();
+  target.loadDialects(compilation.getContext());
   for (auto kernel : compilation.getModule().getOps<loop::KernelOp>()) {
     std::vector<TunedNumbers> &alternatives = all[kernel.getSymName()];
-    for (mlir::DictionaryAttr dictionary : compilation.target->listAlternatives(kernel, level)) {
+    for (mlir::DictionaryAttr dictionary : target.listAlternatives(kernel, level)) {
       TunedNumbers &numbers = alternatives.emplace_back();
       for (mlir::NamedAttribute number : dictionary)
         numbers[number.getName().str()] = cast<mlir::IntegerAttr>(number.getValue()).getInt();

@@ -44,7 +44,7 @@ llvm::Expected<Tuning> readTuning(llvm::StringRef path);
 size_t applyTuning(const Tuning &tuning, llvm::ArrayRef<loop::KernelOp> kernels);
 
 /// What is worth measuring: by a kernel's name, dictionaries of numbers, the most promising first. Kernels without
-/// alternatives have an entry, too. Runs the compilation up to plan-memory.
+/// alternatives have an entry, too. Runs the compilation, which has one target, up to plan-memory.
 llvm::Expected<llvm::StringMap<std::vector<TunedNumbers>>> listAlternatives(Compilation &compilation,
                                                                             llvm::StringRef level);
 

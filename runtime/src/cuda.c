@@ -189,7 +189,8 @@ static ptc_status upload(const ptc_model *model, uint64_t offset, uint64_t bytes
   int code = own->driver.context_push(own->context);
   if (code != 0)
     return ptc_cuda_fail(&own->driver, code, "use its context", error);
-  ptc_status status = copy_to(&own->driver, own->weights + offset, model->weights + offset, bytes, error);
+  ptc_status status = copy_to(&own->driver, own->weights + (offset - model->descriptor->weights.begin),
+                              model->weights + offset, bytes, error);
   own->driver.context_pop(&(void *){0});
   return status;
 }
@@ -218,6 +219,7 @@ static void close_model(ptc_model *model) {
 static ptc_status open_parts(ptc_model *model, const ptc_options *options, char *error) {
   ptc_cuda_model *own = model->device_model;
   const ptc_rt_device_code *code = model->descriptor->device_code;
+  const ptc_rt_weights *weights = &model->descriptor->weights;
   int capability = 0;
   ptc_status status = open_driver(&own->driver, error);
   if (status == PTC_OK)
@@ -229,7 +231,7 @@ static ptc_status open_parts(ptc_model *model, const ptc_options *options, char 
     return ptc_cuda_fail(&own->driver, failed, "use its context", error);
   status = load_best(model, own, options->cpu_level, capability, error);
   if (status == PTC_OK)
-    status = place(own, &own->weights, model->weights, model->descriptor->weights.bytes, error);
+    status = place(own, &own->weights, model->weights + weights->begin, weights->end - weights->begin, error);
   if (status == PTC_OK)
     status = place(own, &own->constants, code->constants, code->constant_bytes, error);
   own->driver.context_pop(&(void *){0});
@@ -254,7 +256,8 @@ static ptc_status open_model(ptc_model *model, const ptc_options *options) {
   return status;
 }
 
-const ptc_rt_device ptc_rt_device_cuda = {.open = open_model,
+const ptc_rt_device ptc_rt_device_cuda = {.type = PTC_CUDA,
+                                          .open = open_model,
                                           .close = close_model,
                                           .upload = upload,
                                           .reserve = ptc_cuda_reserve,

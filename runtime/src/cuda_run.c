@@ -256,7 +256,8 @@ static ptc_status run_program(transfer *t, ptc_cuda_address base) {
   ptc_rt_call_state *call = t->call;
   const ptc_cuda_model *device = model_of(call->model);
   base = (base + PTC_RT_PAGE - 1) & ~(ptc_cuda_address)(PTC_RT_PAGE - 1);
-  call->visible.weights = (const char *)(uintptr_t)device->weights;
+  /* Offsets count from the first of all targets' weights, of which the device has a part. */
+  call->visible.weights = (const char *)(uintptr_t)(device->weights - call->model->descriptor->weights.begin);
   call->visible.constants = (const char *)(uintptr_t)device->constants;
   call->scratch = (char *)(uintptr_t)base + call->arena_bytes;
   ptc_cuda_graph_begin(call);

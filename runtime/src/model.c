@@ -1,4 +1,8 @@
-/* Life of a model: options, CPU level, weights; and of the library's threads, which end with the last model. */
+/* Life of a model: options, target, CPU level, weights; and of the library's threads, which end with the last model.
+ *
+ * A library for several targets has a descriptor for each. Create picks one; a model knows its own alone, and all that
+ * follows is as if there were no other.
+ */
 #include "runtime.h"
 
 #include <stdio.h>
@@ -62,6 +66,88 @@ static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *
   return PTC_OK;
 }
 
+static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_options *options, ptc_model **result) {
+  ptc_model *model = calloc(1, sizeof(*model));
+  if (!model)
+    return fail(options, PTC_OUT_OF_MEMORY, "no memory for the model");
+  model->descriptor = descriptor;
+  model->allocator = options->allocator;
+  model->pool = options->pool;
+  model->log = options->log;
+  model->log_state = options->log_state;
+  model->profile = options->profile;
+  model->tap = options->tap;
+  model->tap_state = options->tap_state;
+  model->threads = options->threads ? options->threads : ptc_rt_cpu_count();
+  if (model->threads > PTC_RT_MAX_THREADS)
+    model->threads = PTC_RT_MAX_THREADS;
+  const ptc_rt_device *device = ptc_rt_device_of(model);
+  if (device || (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
+    model->threads = 1;
+  ptc_status status = device ? PTC_OK : choose_level(model, options);
+  if (status == PTC_OK)
+    status = ptc_rt_weights_open(model, options);
+  if (status == PTC_OK && device && (status = device->open(model, options)) != PTC_OK)
+    ptc_rt_weights_close(model);
+  const ptc_rt_custom_code *custom = descriptor->custom_code;
+  if (status == PTC_OK && custom && (status = custom->runtime->open(model, options)) != PTC_OK)
+    ptc_rt_weights_close(model);
+  if (status != PTC_OK) {
+    free(model);
+    return status;
+  }
+  atomic_store(&library.threading, descriptor->threading);
+  atomic_fetch_add(&library.models, 1);
+  *result = model;
+  return PTC_OK;
+}
+
+/* ---- the target ---- */
+
+static bool has_level(const ptc_rt_descriptor *descriptor, const char *name) {
+  for (uint32_t i = 0; i < descriptor->level_count; i++)
+    if (strcmp(descriptor->levels[i].name, name) == 0)
+      return true;
+  return false;
+}
+
+static int32_t type_of(const ptc_rt_descriptor *descriptor) {
+  return descriptor->device_code ? descriptor->device_code->device->type : PTC_CPU;
+}
+
+/* What the options ask for; 0: nothing in particular. */
+static int32_t find_wanted_type(const ptc_rt_descriptor *all, const ptc_options *options) {
+  if (options->device_type != 0)
+    return options->device_type;
+  for (const ptc_rt_descriptor *d = all; d && options->device != 0; d = d->next)
+    if (d->device_code)
+      return type_of(d);
+  for (const ptc_rt_descriptor *d = all; d && options->cpu_level; d = d->next)
+    if (has_level(d, options->cpu_level))
+      return type_of(d);
+  return 0;
+}
+
+/* Devices come first, this processor is what remains. The sentence of a failure is that of the last attempt. */
+static ptc_status create_for_best(const ptc_rt_descriptor *all, const ptc_options *options, ptc_model **result) {
+  int32_t wanted = find_wanted_type(all, options);
+  ptc_status status = PTC_UNSUPPORTED;
+  for (int on_device = 1; on_device >= 0; on_device--)
+    for (const ptc_rt_descriptor *d = all; d; d = d->next) {
+      if ((d->device_code != 0) != on_device || (wanted != 0 && wanted != type_of(d)))
+        continue;
+      status = create_for(d, options, result);
+      if (status != PTC_NO_DEVICE && status != PTC_DEVICE_ERROR) /* nothing that another target could do better */
+        return status;
+    }
+  if (status != PTC_UNSUPPORTED)
+    return status;
+  return fail(options, status,
+              wanted == PTC_CPU    ? "the model was compiled for a device, not for this processor"
+              : wanted == PTC_CUDA ? "the model was not compiled for CUDA devices"
+                                   : "the model was not compiled for devices of the type asked for");
+}
+
 ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options *given, ptc_model **result) {
   if (given && given->struct_size < sizeof(given->struct_size)) { /* never set: nothing in it can be relied on */
     if (result)
@@ -73,41 +159,11 @@ ptc_status ptc_rt_create(const ptc_rt_descriptor *descriptor, const ptc_options 
     return fail(&options, PTC_INVALID_ARGUMENT, "the pointer that receives the model is NULL");
   *result = 0;
   ptc_status status = check(descriptor, &options);
-  if (status != PTC_OK)
-    return status;
-  ptc_model *model = calloc(1, sizeof(*model));
-  if (!model)
-    return fail(&options, PTC_OUT_OF_MEMORY, "no memory for the model");
-  model->descriptor = descriptor;
-  model->allocator = options.allocator;
-  model->pool = options.pool;
-  model->log = options.log;
-  model->log_state = options.log_state;
-  model->profile = options.profile;
-  model->tap = options.tap;
-  model->tap_state = options.tap_state;
-  model->threads = options.threads ? options.threads : ptc_rt_cpu_count();
-  if (model->threads > PTC_RT_MAX_THREADS)
-    model->threads = PTC_RT_MAX_THREADS;
-  const ptc_rt_device *device = ptc_rt_device_of(model);
-  if (device || (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
-    model->threads = 1;
-  status = device ? PTC_OK : choose_level(model, &options);
   if (status == PTC_OK)
-    status = ptc_rt_weights_open(model, &options);
-  if (status == PTC_OK && device && (status = device->open(model, &options)) != PTC_OK)
-    ptc_rt_weights_close(model);
-  const ptc_rt_custom_code *custom = descriptor->custom_code;
-  if (status == PTC_OK && custom && (status = custom->runtime->open(model, &options)) != PTC_OK)
-    ptc_rt_weights_close(model);
-  if (status != PTC_OK) {
-    free(model);
-    return status;
-  }
-  atomic_store(&library.threading, descriptor->threading);
-  atomic_fetch_add(&library.models, 1);
-  *result = model;
-  return PTC_OK;
+    status = create_for_best(descriptor, &options, result);
+  if (status == PTC_OK && descriptor->next) /* a target that was tried before may have left its sentence */
+    fail(&options, PTC_OK, "");
+  return status;
 }
 
 static void stop_threads(void) {
@@ -134,7 +190,8 @@ __attribute__((destructor)) static void close_library(void) { stop_threads(); }
 /* Reads every page of the weights, so that no run waits for the disk. */
 static void touch_weights(const ptc_model *model) {
   volatile char sum = 0;
-  for (uint64_t i = 0; i < model->descriptor->weights.bytes; i += PTC_RT_PAGE)
+  const ptc_rt_weights *weights = &model->descriptor->weights;
+  for (uint64_t i = weights->begin / PTC_RT_PAGE * PTC_RT_PAGE; i < weights->end; i += PTC_RT_PAGE)
     sum ^= model->weights[i];
   (void)sum;
 }

@@ -119,6 +119,7 @@ struct ptc_rt_call_state {
 
 /* A device that runs launches in place of this processor. All but open write their sentence to the context's error. */
 struct ptc_rt_device {
+  int32_t type;                                                     /* PTC_CUDA, ... */
   ptc_status (*open)(ptc_model *model, const ptc_options *options); /* chooses the level, loads code and weights */
   void (*close)(ptc_model *model);
   ptc_status (*upload)(const ptc_model *model, uint64_t offset, uint64_t bytes); /* of the weights, as they are now */

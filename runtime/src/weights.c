@@ -228,7 +228,8 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
     char *copy = anonymous(model->descriptor->weights.bytes);
     if (!copy)
       return PTC_OUT_OF_MEMORY;
-    memcpy(copy, model->weights, model->descriptor->weights.bytes);
+    const ptc_rt_weights *weights = &model->descriptor->weights; /* what other targets read stays untouched */
+    memcpy(copy + weights->begin, model->weights + weights->begin, weights->end - weights->begin);
     model->weights = model->own_weights = copy;
   }
   for (uint32_t i = 0; i < weight->form_count; i++) {

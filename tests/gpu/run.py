@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import unittests  # noqa: E402
 
+import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
 
@@ -76,8 +77,8 @@ class Cuda(unittest.TestCase):
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", *flags, "-o", path, HERE / "fake_cuda.c"], check=True)
 
     @classmethod
-    def compile(cls, name, *flags, check=True):
-        done = subprocess.run([cls.program, "compile", cls.folder / f"{name}.onnx", "--target=cuda", "-q", *flags], capture_output=True, text=True)
+    def compile(cls, name, *flags, target="cuda", check=True):
+        done = subprocess.run([cls.program, "compile", cls.folder / f"{name}.onnx", "--target=" + target, "-q", *flags], capture_output=True, text=True)
         if check and done.returncode:
             raise AssertionError(done.stderr)
         return done
@@ -212,6 +213,107 @@ print(json.dumps(1))
         self.assertEqual(self.python(out), "sm_90a")
         self.assertEqual(self.python(out, CAPABILITY=86), "sm_80")
         self.assertEqual(self.python(out, CAPABILITY=120), "sm_80")
+
+    # ---- the CPU and a GPU in one library ----
+
+    def compile_both(self, *flags):
+        """A product whose weights the CPU has in panels and the GPU as they are, and a sum that both read alike."""
+        rng, f = np.random.default_rng(0), TensorProto.FLOAT
+        w, b = (rng.standard_normal(shape, np.float32) for shape in ((96, 80), (33, 80)))
+        model(self.folder / "both.onnx", [helper.make_node("MatMul", ["x", "w"], ["p"], name="product"), helper.make_node("Add", ["p", "b"], ["y"], name="sum")],
+              [("x", f, [33, 96])], [("y", f, [33, 80])], [("w", w), ("b", b)])
+        for stem, target in (("both", "cpu,cuda"), ("one-cpu", "cpu"), ("one-cuda", "cuda")):
+            gpu = ["--gpu=sm_80,ptx", "--ptxas=none"] if "cuda" in target else []
+            self.compile("both", *gpu, *flags, "-o", self.folder / f"{stem}.so", target=target)
+
+    RUN_BOTH = """
+x = np.random.default_rng(1).standard_normal((33, 96), np.float32)
+def run(stem, w=None, **how):
+    model = ptc.load(f"{sys.argv[1]}/{stem}.so", **how)
+    if w is not None:
+        model.set_weight("w", np.full((96, 80), w, np.float32))
+    return [model.cpu_level, model(x)["y"].tobytes().hex()]
+"""
+
+    def test_both_on_the_cpu(self):
+        for place in ("embed", "file"):
+            self.compile_both("--weights=" + place)
+            out = self.python(self.RUN_BOTH + "print(json.dumps([run(s, w, device='cpu') for w in (None, 3) for s in ('both', 'one-cpu')]))")
+            self.assertEqual(out[0], out[1])
+            self.assertEqual(out[2], out[3])
+            self.assertNotEqual(out[0], out[2])
+            self.assertFalse(self.log.exists())  # no driver was opened
+        self.compile_both("--weights=none")
+        out = self.python(self.RUN_BOTH + "print(json.dumps([run(s, 3, device='cpu') for s in ('both', 'one-cpu')]))")
+        self.assertEqual(out[0], out[1])
+
+    def test_both_on_the_gpu(self):
+        self.compile_both()
+        # Of the library's weights the device gets those that its kernels read, as from the library for it alone.
+        sizes, logs = [], []
+        for stem in ("both", "one-cuda"):
+            self.python(self.RUN_BOTH + f"run('{stem}', 3)\nprint(1)")
+            [_, _, size, *_], *rest = [line.split() for line in self.lines("^in |^launch")]
+            sizes.append(int(size))
+            logs.append([re.sub(r"m0\+\d+", "weights", " ".join(words)) for words in rest])
+        self.assertEqual(*logs)  # the new weight is copied in its one form, and the launch reads it
+        self.assertEqual(len(logs[0]), 3)
+        self.assertLess(sizes[0] - sizes[1], 4096)  # what a weight is aligned to
+
+    def test_both_choose(self):
+        self.compile_both()
+        one = self.RUN_BOTH + "print(json.dumps(run('both', **json.loads('%s'))[0]))"
+        for how, variables, level in (("{}", {}, "sm_80"), ('{"device": "cuda"}', {}, "sm_80"), ('{"cpu_level": "ptx"}', {}, "ptx"),
+                                      ('{"device": "cpu"}', {}, "x86-64"), ('{"cpu_level": "x86-64-v3"}', {}, "x86-64-v3"),
+                                      ("{}", {"DEVICES": 0}, "x86-64"), ("{}", {"driver": False}, "x86-64"), ("{}", {"CAPABILITY": 75}, "x86-64")):
+            self.assertTrue(self.python(one % how, **{"CAPABILITY": 80, **variables}).startswith(level), (how, variables))
+
+    def test_both_refuse(self):
+        self.compile_both()
+        for library, device, variables, code, sentence in (
+                ("both", "cuda", {"driver": False}, 77, "there is no driver here"), ("both", "cuda", {"DEVICES": 0}, 77, "the driver shows none"),
+                ("both", "cuda:3", {}, 77, "there is no CUDA device 3"), ("both", "cuda", {"CAPABILITY": 75}, 5, "compute capability is 7.5"),
+                ("one-cpu", "cuda", {}, 7, "the model was not compiled for CUDA devices"),
+                ("one-cuda", "cpu", {}, 7, "the model was compiled for a device, not for this processor"), ("both", "tpu", {}, 2, "--device cpu, cuda or cuda:N")):
+            done = self.ptc("run", self.folder / f"{library}.so", "-i", "x=ones", "--device", device, **variables)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr)
+
+    def test_both_are_described(self):
+        self.compile_both()
+        manifests = {stem: json.loads((self.folder / f"{stem}.json").read_text()) for stem in ("both", "one-cpu", "one-cuda")}
+        both = manifests["both"]
+        schema = json.loads((HERE.parents[1] / "compiler" / "artifact" / "manifest.schema.json").read_text())
+        jsonschema.validate(both, schema)
+        self.assertEqual(both["target"], "cpu,cuda")
+        for target in ("cpu", "cuda"):
+            alone = manifests["one-" + target]
+            for part in ("kernels", "memory", "buffers"):
+                mine = [{key: value for key, value in row.items() if key != "target"} for row in both[part] if row["target"] == target]
+                self.assertEqual(mine, alone[part], part)
+        self.assertEqual(both["levels"], manifests["one-cpu"]["levels"] + manifests["one-cuda"]["levels"])
+        stored = [manifests[stem]["weights"]["bytes"] for stem in ("both", "one-cpu", "one-cuda")]
+        self.assertLess(stored[0], stored[1] + stored[2])  # b is there once
+        self.assertIn(b".target sm_80", (self.folder / "both.so").read_bytes())
+        shown = self.ptc("inspect", self.folder / "both.so").stdout
+        for heading in ("kernels of cpu:", "kernels of cuda:", "memory of main of cuda:"):
+            self.assertIn(heading, shown.replace("memory of test", "memory of main"))
+
+    def test_both_are_compiled(self):
+        self.compile_both()
+        for target, sentence in (("cpu,cpu", "'cpu' twice"), ("cpu,tpu", "unknown target 'tpu'"), ("cpu,", "unknown target ''")):
+            done = self.compile("both", "-o", self.folder / "refused", target=target, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(sentence, done.stderr)
+        for words, sentence in ((["--emit=asm"], "--target=cuda does not write 'asm'"), (["--emit=ptx"], "--target=cpu does not write 'ptx'"),
+                                (["--emit=onnx:prim"], "is about one target"), (["--cpu=aarch64"], "belong to different processors")):
+            done = self.compile("both", *words, "-o", self.folder / "refused", target="cpu,cuda", check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(sentence, done.stderr)
+        done = self.ptc("compile", self.folder / "both.onnx", "--target=cpu,cuda", "--emit=mlir:plan-memory", "-o", "-")
+        self.assertEqual(done.stdout.count("// -----"), 1)
+        done = self.ptc("verify", self.folder / "both.onnx", "--target=cpu,cuda", "--device", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     # ---- graphs ----
 

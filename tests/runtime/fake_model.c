@@ -140,6 +140,8 @@ static const ptc_model_table table = {.struct_size = sizeof(ptc_model_table),
       (const char *)bias,                                                                                              \
       0,                                                                                                               \
       0,                                                                                                               \
+      sizeof(bias),                                                                                                    \
+      0,                                                                                                               \
       weights                                                                                                          \
     }                                                                                                                  \
   }

@@ -206,7 +206,7 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
   result.interface = host::describeInterface(host);
 
   LLVMContext llvmContext;
-  std::unique_ptr<Module> hostModule = cantFail(host::emitHostModule(host, result.interface, llvmContext));
+  std::unique_ptr<Module> hostModule = cantFail(host::emitHostModule(&host, result.interface, llvmContext));
   SmallVector<char, 0> hostObject = cantFail(object::emitObject(*hostModule, {}, 0));
   SmallVector<char, 0> v2 = compileKernels("x86-64-v2"), v3 = compileKernels("x86-64-v3");
 

@@ -8,13 +8,13 @@
 using namespace ptc;
 
 static OutputPlan planOf(const CompileOptions &options) {
-  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo());
+  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo().outputs);
   REQUIRE(bool(plan));
   return std::move(*plan);
 }
 
 static std::string failureOf(const CompileOptions &options) {
-  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo());
+  llvm::Expected<OutputPlan> plan = planOutputs(options, codegen::getTargets().front()->getInfo().outputs);
   REQUIRE(!plan);
   return llvm::toString(plan.takeError());
 }

@@ -203,7 +203,7 @@ typedef struct ptc_options {
   char *error;           /* receives the sentence of a failed create, always terminated; may be NULL */
   size_t error_size;     /* bytes at `error` */
   uint32_t threads;      /* threads a run may use, the caller's included; 0: one per processor this process may use */
-  int32_t device;        /* ordinal, for models compiled for a device */
+  int32_t device;        /* ordinal, for models compiled for a device; see device_type */
   const char *cpu_level; /* one of the model's levels, "x86-64-v3" or "sm_90a" say; NULL: the best there is here */
   const char *weights_path; /* where the weights file is; NULL: beside the library */
   ptc_allocator allocator;  /* allocate == NULL: the C library's */
@@ -219,6 +219,10 @@ typedef struct ptc_options {
   /* Where libraries of operators of your own (ptc/custom_op.h) are looked for first; NULL: beside the model's library.
    */
   const char *custom_op_folder;
+  /* What the model is to run on: PTC_CPU or PTC_CUDA. 0: what it was compiled for; of a library for both the device
+   * where there is one that its code runs on, else this processor. A cpu_level that only one of them has decides, too,
+   * and an ordinal other than 0 asks for a device. With PTC_CPU no driver is looked for. */
+  int32_t device_type;
 } ptc_options;
 
 /* ---- what a model says about itself --------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* What generated code and the runtime say to each other. Private to a library: both sides are linked together, always
  * from the same version of ptc, and nothing of this is exported.
  *
- * The compiler emits one constant `ptc_rt_descriptor` per model (only RELATIVE relocations), one program function per
- * function and variant, one kernel function per kernel and CPU level, and thin typed entry functions that pass the
- * descriptor on to ptc_rt_create and the other functions at the end of this file.
+ * The compiler emits one constant `ptc_rt_descriptor` per target of the model (only RELATIVE relocations; they share
+ * the public table and the weights), one program function per target, function and variant, one kernel function per
+ * kernel and CPU level, and thin typed entry functions that pass the descriptor on to ptc_rt_create and the other
+ * functions at the end of this file.
  */
 #ifndef PTC_DESCRIPTOR_H
 #define PTC_DESCRIPTOR_H
@@ -11,7 +12,7 @@
 #include "abi.h"
 #include "custom_op.h"
 
-#define PTC_RT_VERSION 3
+#define PTC_RT_VERSION 4
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
@@ -263,9 +264,10 @@ enum { PTC_RT_WEIGHTS_ABSENT = 0, PTC_RT_WEIGHTS_EMBEDDED = 1, PTC_RT_WEIGHTS_FI
 typedef struct ptc_rt_weights {
   uint32_t place; /* PTC_RT_WEIGHTS_...; ABSENT: zeros until set_weight */
   uint32_t reserved;
-  uint64_t bytes;        /* 0: the model has none */
+  uint64_t bytes;        /* of all targets; 0: the model has none */
   const char *embedded;  /* the section, when EMBEDDED */
   const char *file_name; /* without folder, when FILE */
+  uint64_t begin, end;   /* of them, those that this descriptor's kernels read */
   const uint8_t *digest; /* 32 bytes, filled in at link: BLAKE3 of the BLAKE3s of the stored bytes in MiB blocks */
   const ptc_rt_weight *weights; /* parallel to ptc_model_table::weights */
 } ptc_rt_weights;
@@ -292,7 +294,7 @@ typedef struct ptc_rt_descriptor {
   uint32_t kernel_count;
   const ptc_model_table *table;
   const ptc_rt_function *functions;
-  const ptc_rt_level *levels; /* lowest first, as table->levels */
+  const ptc_rt_level *levels; /* lowest first; table->levels are those of all targets */
   const char *const *kernel_names;
   const ptc_rt_threading *threading;
   /* Functions of other libraries that `threading` calls, so that the linker asks for those libraries (the runtime's own
@@ -301,6 +303,7 @@ typedef struct ptc_rt_descriptor {
   ptc_rt_weights weights;
   const ptc_rt_device_code *device_code; /* NULL: kernels run on this processor */
   const ptc_rt_custom_code *custom_code; /* NULL: no operators of the user's own */
+  const struct ptc_rt_descriptor *next;  /* the same model for the library's next target; NULL: there is none */
 } ptc_rt_descriptor;
 
 /* ---- called by programs ----------------------------------------------------------------------------------------- */

@@ -324,10 +324,21 @@ class _Context:
         self.model._give_back(self.ctx)
 
 
+def _device(text):
+    """Type and ordinal of 'cpu', 'cuda' or 'cuda:1'; None: no wish."""
+    if text is None:
+        return 0, 0
+    name, _, ordinal = text.partition(":")
+    types = {"cpu": _dlpack.CPU, "cuda": _dlpack.CUDA}
+    if name not in types or (ordinal and (name == "cpu" or not ordinal.isdecimal())):
+        raise ValueError(f"no device '{text}': cpu, cuda or cuda:N")
+    return types[name], int(ordinal or 0)
+
+
 class Model:
     """A created model. It behaves as its first function; `functions` has all of them by name."""
 
-    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None, custom_op_folder=None):
+    def __init__(self, library, threads=0, cpu_level=None, weights=None, profile=0, tap=None, custom_op_folder=None, device=None):
         self._handle = None
         self._library = library
         try:
@@ -338,6 +349,7 @@ class Model:
         error = ctypes.create_string_buffer(1024)
         options = _abi.Options(struct_size=ctypes.sizeof(_abi.Options), error_size=len(error), threads=threads)
         options.error = ctypes.cast(error, ctypes.c_char_p)
+        options.device_type, options.device = _device(device)
         options.cpu_level = cpu_level.encode() if cpu_level else None
         options.weights_path = os.fsencode(weights) if weights else None
         options.custom_op_folder = os.fsencode(custom_op_folder) if custom_op_folder else None
@@ -462,14 +474,16 @@ def load(
     profile: int = 0,
     tap: Callable | None = None,
     custom_op_folder: str | os.PathLike | None = None,
+    device: str | None = None,
 ) -> Model:
     """Loads a library and creates its model.
 
     threads: that a run may use (0: one per processor); cpu_level: one of Model.levels; weights: path of the weights file
     if it is not beside the library; profile: how many spans Model.take_spans can give, 0: nothing is timed; tap: called
     with a Tap for each tapped value of each run; custom_op_folder: where libraries of custom operators are if they are not
-    beside the library. A path that this process has loaded before gives the same library
-    again, even if the file has changed since: the C library's dlopen works that way.
+    beside the library; device: "cpu", "cuda" or "cuda:N", what a library for both runs on (None: a GPU that its code runs
+    on, else the CPU). A path that this process has loaded before gives the same library again, even if the file has changed
+    since: the C library's dlopen works that way.
     """
     library = ctypes.CDLL(os.path.abspath(os.fspath(path)))
-    return Model(library, threads, cpu_level, weights, profile, tap, custom_op_folder)
+    return Model(library, threads, cpu_level, weights, profile, tap, custom_op_folder, device)

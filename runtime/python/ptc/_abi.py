@@ -113,6 +113,7 @@ class Options(c.Structure):
         ("tap", Observer),
         ("tap_state", c.c_void_p),
         ("custom_op_folder", c.c_char_p),
+        ("device_type", c.c_int32),
     ]
 
 
