@@ -155,8 +155,8 @@ static bool isNarrowed(loop::WeightOp weight) {
 static std::string keyOf(loop::WeightOp weight) {
   std::string key;
   raw_string_ostream os(key);
-  prim::WeightRefAttr ref = weight.getRef();
-  os << ref.getFile() << ':' << ref.getOffset() << ':' << ref.getSize() << ':';
+  for (prim::WeightRefAttr ref : weight.getRefs())
+    os << ref.getFile() << ':' << ref.getOffset() << ':' << ref.getSize() << ':';
   if (loop::RecipeAttr recipe = weight.getRecipeAttr())
     os << mlir::Attribute(recipe);
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
@@ -222,32 +222,65 @@ static Error fillStored(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef
   return Error::success();
 }
 
-static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight, ArrayRef<char> source) {
-  auto type = cast<loop::BufferType>(weight.getType());
-  loop::RecipeAttr recipe = weight.getRecipeAttr();
-  unsigned elementBytes = type.getElementBytes(), bits = type.getElementType().getIntOrFloatBitWidth();
-  mlir::RankedTensorType declared = sourceTypeOf(weight);
-  auto packedBits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr);
-  if (packedBits)
-    bits = unsigned(packedBits.getInt());
-  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
-    return [=](MutableArrayRef<char> target) { return fillTransformed(recipe, tile, source, target); };
-  if (isNarrowed(weight))
-    return [=, isBfloat = type.getElementType().isBF16()](MutableArrayRef<char> target) {
-      return fillStored(recipe, elementBytes, narrow(source, isBfloat), target);
-    };
-  if (bits == 1 || bits >= 8 || !declared)
-    return [=](MutableArrayRef<char> target) { return fillStored(recipe, elementBytes, source, target); };
-  return [=, count = declared.getNumElements()](MutableArrayRef<char> target) -> Error {
+/// The elements of a weight, or of several one behind another, as kernels have them: each in bytes of its own, and
+/// rounded where the stored ones are narrower.
+class Elements {
+public:
+  Elements(loop::WeightOp weight, std::vector<ArrayRef<char>> sources) : sources(std::move(sources)) {
+    mlir::Type type = cast<loop::BufferType>(weight.getType()).getElementType();
+    auto packedBits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr);
+    unsigned width = packedBits ? unsigned(packedBits.getInt()) : type.getIntOrFloatBitWidth();
+    mlir::RankedTensorType declared = sourceTypeOf(weight);
+    narrows = isNarrowed(weight);
+    isBfloat = type.isBF16();
+    bits = width != 1 && width < 8 && declared ? width : 0;
+    count = bits ? size_t(declared.getNumElements()) : 0;
+  }
+
+  /// Calls `use` with the bytes.
+  Error withBytes(function_ref<Error(ArrayRef<char>)> use) const {
+    if (sources.size() == 1 && !narrows && !bits)
+      return use(sources.front());
+    std::vector<char> all;
+    for (ArrayRef<char> source : sources)
+      llvm::append_range(all, convert(source));
+    return use(all);
+  }
+
+private:
+  std::vector<char> convert(ArrayRef<char> source) const {
+    if (narrows)
+      return narrow(source, isBfloat);
+    if (!bits)
+      return source.vec();
     std::vector<char> elements = unpack(source, bits);
     elements.resize(count); // the last byte may be part filled
-    if (!packedBits)
-      return fillStored(recipe, elementBytes, elements, target);
-    std::vector<char> gathered(target.size() * (8 / bits));
-    if (Error error = applyRecipe(recipe, elementBytes, elements, gathered))
-      return error;
-    pack(gathered, bits, target);
-    return Error::success();
+    return elements;
+  }
+
+  std::vector<ArrayRef<char>> sources;
+  bool narrows, isBfloat;
+  unsigned bits; // of elements that share bytes, or 0
+  size_t count;  // of those, in each weight
+};
+
+static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight, std::vector<ArrayRef<char>> sources) {
+  loop::RecipeAttr recipe = weight.getRecipeAttr();
+  unsigned elementBytes = cast<loop::BufferType>(weight.getType()).getElementBytes();
+  auto packedBits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr);
+  return [=, elements = Elements(weight, std::move(sources)), tile = loop::getWinogradTile(weight.getOperation()),
+          packed = packedBits ? unsigned(packedBits.getInt()) : 8](MutableArrayRef<char> target) {
+    return elements.withBytes([&](ArrayRef<char> source) -> Error {
+      if (tile)
+        return fillTransformed(recipe, tile, source, target);
+      if (packed >= 8)
+        return fillStored(recipe, elementBytes, source, target);
+      std::vector<char> gathered(target.size() * (8 / packed));
+      if (Error error = applyRecipe(recipe, elementBytes, source, gathered))
+        return error;
+      pack(gathered, packed, target);
+      return Error::success();
+    });
   };
 }
 
@@ -286,14 +319,18 @@ static artifact::WeightBlob blobOf(loop::ConstantOp constant, ArrayRef<char> byt
 }
 
 static Expected<artifact::WeightBlob> blobOf(loop::WeightOp weight, WeightFiles &files) {
-  Expected<ArrayRef<char>> source = files.getBytes(weight.getRef());
-  if (!source)
-    return source.takeError();
+  std::vector<ArrayRef<char>> sources;
+  for (prim::WeightRefAttr ref : weight.getRefs()) {
+    Expected<ArrayRef<char>> source = files.getBytes(ref);
+    if (!source)
+      return source.takeError();
+    sources.push_back(*source);
+  }
   auto type = cast<loop::BufferType>(weight.getType());
   return artifact::WeightBlob{.name = weight.getRef().getName().str(),
                               .bytes = type.getElementBytes() * uint64_t(type.getElementCount().getValue()),
                               .key = keyOf(weight),
-                              .fill = filler(weight, *source)};
+                              .fill = filler(weight, std::move(sources))};
 }
 
 Error StoredWeights::collectFrom(size_t number, mlir::ModuleOp module, WeightFiles &files, bool withConstants) {
@@ -364,19 +401,32 @@ Expected<StoredWeights> StoredWeights::collect(ArrayRef<mlir::ModuleOp> modules,
 // What a caller may replace
 //===----------------------------------------------------------------------===//
 
+/// Whether the stored form is that of each of the op's weights, one behind another.
+static bool isOfParts(loop::WeightOp weight) {
+  loop::RecipeAttr recipe = weight.getRecipeAttr();
+  if (!weight.getOthersAttr() || !recipe)
+    return true;
+  mlir::RankedTensorType declared = sourceTypeOf(weight);
+  return declared && recipe.getPanel() != 0 && recipe.getOffset() == 0 &&
+         recipe.getExtents().front() == int64_t(weight.getRefs().size()) &&
+         recipe.getStrides().front() == declared.getNumElements();
+}
+
+/// How each of the op's weights is stored.
 static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elementBytes) {
   loop::RecipeAttr recipe = weight.getRecipeAttr();
   if (!recipe)
     return std::nullopt;
+  int64_t outer = weight.getOthersAttr() ? 1 : 0; // the dim that counts the weights
   std::vector<double> transform;
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     llvm::append_range(transform, loop::getWinogradWeightMatrix(tile));
   return host::Recipe{.elementBytes = elementBytes,
                       .offset = recipe.getOffset(),
-                      .extents = recipe.getExtents().vec(),
-                      .strides = recipe.getStrides().vec(),
-                      .panel = recipe.getPanel(),
-                      .lane = recipe.getLane(),
+                      .extents = recipe.getExtents().drop_front(outer).vec(),
+                      .strides = recipe.getStrides().drop_front(outer).vec(),
+                      .panel = recipe.getPanel() < 0 ? -1 : recipe.getPanel() - outer,
+                      .lane = recipe.getPanel() < 0 ? recipe.getLane() : recipe.getLane() - outer,
                       .limit = recipe.getLimit(),
                       .transform = std::move(transform)};
 }
@@ -401,32 +451,38 @@ std::vector<host::Weight> StoredWeights::describe(mlir::ModuleOp module) const {
   DenseSet<size_t> seen;
   module.walk([&](loop::WeightOp weight) {
     auto type = cast<loop::BufferType>(weight.getType());
-    Place place = placeOf(weight.getRef());
     loop::RecipeAttr recipe = weight.getRecipeAttr();
     mlir::RankedTensorType declared = sourceTypeOf(weight);
     unsigned bits = type.getElementType().getIntOrFloatBitWidth();
-    if (hidden.contains(weight.getRef().getName()) || weight.getRef().getName().empty() || !declared ||
-        (bits < 8 && bits != 1) || weight->hasAttr(prim::packedBitsAttr) ||
-        (recipe && recipe.getExtents().size() > PTC_RT_RECIPE_DIMS))
-      hiddenPlaces.insert(place);
+    bool isHidden = !declared || (bits < 8 && bits != 1) || weight->hasAttr(prim::packedBitsAttr) ||
+                    !isOfParts(weight) || (recipe && recipe.getExtents().size() > PTC_RT_RECIPE_DIMS);
     size_t index = indices.lookup(weight);
-    if (seen.insert(index).second)
-      forms[place].push_back(
-          {layout.offsets[index], blobs[index].bytes, ptc::describe(weight, type.getElementBytes()),
-           isNarrowed(weight) ? host::dtypeOf(type.getElementType()) : std::optional<host::DType>()});
+    bool isNew = seen.insert(index).second;
+    SmallVector<prim::WeightRefAttr> refs = weight.getRefs();
+    uint64_t bytes = blobs[index].bytes / refs.size();
+    for (auto [part, ref] : llvm::enumerate(refs)) {
+      Place place = placeOf(ref);
+      if (isHidden || hidden.contains(ref.getName()) || ref.getName().empty())
+        hiddenPlaces.insert(place);
+      if (isNew)
+        forms[place].push_back(
+            {layout.offsets[index] + part * bytes, bytes, ptc::describe(weight, type.getElementBytes()),
+             isNarrowed(weight) ? host::dtypeOf(type.getElementType()) : std::optional<host::DType>()});
+    }
   });
   StringSet<> names;
   std::vector<host::Weight> replaceable;
   module.walk([&](loop::WeightOp weight) {
-    Place place = placeOf(weight.getRef());
-    StringRef name = weight.getRef().getName();
-    if (hiddenPlaces.count(place) || !names.insert(name).second)
-      return;
-    mlir::RankedTensorType declared = sourceTypeOf(weight);
-    replaceable.push_back({.name = name.str(),
-                           .dtype = host::dtypeOf(declared.getElementType()),
-                           .shape = declared.getShape().vec(),
-                           .forms = forms[place]});
+    for (prim::WeightRefAttr ref : weight.getRefs()) {
+      Place place = placeOf(ref);
+      if (hiddenPlaces.count(place) || !names.insert(ref.getName()).second)
+        continue;
+      mlir::RankedTensorType declared = sourceTypeOf(weight);
+      replaceable.push_back({.name = ref.getName().str(),
+                             .dtype = host::dtypeOf(declared.getElementType()),
+                             .shape = declared.getShape().vec(),
+                             .forms = forms[place]});
+    }
   });
   return replaceable;
 }

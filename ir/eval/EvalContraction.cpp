@@ -37,14 +37,14 @@ static int64_t countOf(llvm::ArrayRef<int64_t> dims) { return countElements(dims
 //===----------------------------------------------------------------------===//
 
 template <typename T> static void matmul(const Tensor &lhs, const Tensor &rhs, Tensor &y) {
-  int64_t m = lhs.getShape().drop_back().back(), k = lhs.getShape().back(), n = rhs.getShape().back();
-  int64_t batches = countOf(lhs.getShape().drop_back(2));
-  int64_t rhsStep = rhs.getRank() == 2 ? 0 : k * n;
+  int64_t k = lhs.getShape().back(), n = rhs.getShape().back();
+  int64_t rows = countOf(lhs.getShape().drop_back());
+  int64_t rowsOfOne = countOf(lhs.getShape().drop_front(rhs.getRank() - 2).drop_back()); // of each matrix of the rhs
   std::vector<T> a = load<T>(lhs), b = load<T>(rhs), c(y.getNumElements(), 0);
-  for (int64_t row = 0; row != batches * m; ++row)
+  for (int64_t row = 0; row != rows; ++row)
     for (int64_t p = 0; p != k; ++p) {
       T factor = a[row * k + p];
-      const T *from = b.data() + row / m * rhsStep + p * n;
+      const T *from = b.data() + (row / rowsOfOne * k + p) * n;
       for (int64_t j = 0; j != n; ++j)
         c[row * n + j] += factor * from[j];
     }
@@ -56,8 +56,8 @@ Results eval::evalMatmul(prim::MatmulOp op, Operands x, Scope &scope) {
   if (!y)
     return y.takeError();
   llvm::ArrayRef<int64_t> lhs = x[0]->getShape(), rhs = x[1]->getShape();
-  if (lhs.size() < 2 || rhs.size() < 2 || lhs.back() != rhs.drop_back().back() ||
-      (rhs.size() != 2 && lhs.drop_back(2) != rhs.drop_back(2)))
+  bool areMatrices = lhs.size() >= 2 && rhs.size() >= 2 && rhs.size() <= lhs.size();
+  if (!areMatrices || lhs.back() != rhs.drop_back().back() || lhs.take_front(rhs.size() - 2) != rhs.drop_back(2))
     return error("the dims of matmul's operands do not fit together");
   Dims expected(lhs);
   expected.back() = rhs.back();

@@ -22,13 +22,22 @@ Results eval::evalExprs(prim::ExprsOp op, Operands, Scope &scope) {
 }
 
 Results eval::evalWeight(prim::WeightOp op, Operands, Scope &scope) {
-  llvm::Expected<llvm::ArrayRef<char>> bytes = scope.weights.getBytes(op.getRef());
-  if (!bytes)
-    return bytes.takeError();
   llvm::Expected<Dims> dims = evaluateExprs(prim::getDims(op.getResult()), scope);
   if (!dims)
     return dims.takeError();
-  llvm::Expected<Tensor> y = Tensor::fromPacked(prim::getElementType(op.getResult()), *dims, *bytes);
+  std::vector<char> all; // of several weights
+  llvm::ArrayRef<char> bytes;
+  for (prim::WeightRefAttr ref : op.getRefs()) {
+    llvm::Expected<llvm::ArrayRef<char>> part = scope.weights.getBytes(ref);
+    if (!part)
+      return part.takeError();
+    bytes = *part;
+    if (op.getOthers())
+      all.insert(all.end(), part->begin(), part->end());
+  }
+  if (op.getOthers())
+    bytes = all;
+  llvm::Expected<Tensor> y = Tensor::fromPacked(prim::getElementType(op.getResult()), *dims, bytes);
   return y ? result(std::move(*y)) : Results(y.takeError());
 }
 

@@ -1,6 +1,7 @@
 //===- LoopOps.cpp - syntax of program and kernel; queries over nodes -----===//
 
 #include "ir/loop/Recurrence.h"
+#include "ir/prim/WeightAttrs.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -8,6 +9,8 @@ using namespace ptc::loop;
 
 #define GET_OP_CLASSES
 #include "ir/loop/LoopOps.cpp.inc"
+
+SmallVector<prim::WeightRefAttr> WeightOp::getRefs() { return prim::getWeightRefs(getRef(), getOthersAttr()); }
 
 LogicalResult CallOp::verify() {
   bool isInKernel = getOperation()->getParentOfType<KernelOp>() || getOperation()->getParentOfType<FusedOp>();

@@ -156,10 +156,18 @@ def Loop_AtOp : Loop_Op<"at", [Pure]> {
 
 def Loop_WeightOp : Loop_Op<"weight", [Pure]> {
   let summary = "a weight in its stored form";
-  let description = [{ Without a recipe the bytes are stored as they are. `source` is the element type in the file. }];
-  let arguments = (ins Prim_WeightRefAttr:$ref, OptionalAttr<Loop_RecipeAttr>:$recipe);
+  let description = [{
+    Without a recipe the bytes are stored as they are. `source` is the tensor type in the file. With `others`: several
+    weights of that type, and the recipe reads their elements as if they lay one behind another.
+  }];
+  let arguments = (ins Prim_WeightRefAttr:$ref, OptionalAttr<Prim_WeightRefArrayAttr>:$others,
+                       OptionalAttr<Loop_RecipeAttr>:$recipe);
   let results = (outs Loop_Buffer:$result);
-  let assemblyFormat = "$ref (`recipe` $recipe^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$ref (`others` $others^)? (`recipe` $recipe^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// All of them, in order.
+    ::llvm::SmallVector<prim::WeightRefAttr> getRefs();
+  }];
 }
 
 def Loop_ConstantOp : Loop_Op<"constant", [Pure]> {

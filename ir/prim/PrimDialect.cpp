@@ -63,6 +63,20 @@ void PrimDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) con
   (void)generatedAttributePrinter(attr, printer);
 }
 
+SmallVector<WeightRefAttr> prim::getWeightRefs(WeightRefAttr first, ArrayAttr others) {
+  SmallVector<WeightRefAttr> refs{first};
+  if (others)
+    llvm::append_range(refs, others.getAsRange<WeightRefAttr>());
+  return refs;
+}
+
+SmallVector<WeightRefAttr> WeightOp::getRefs() { return getWeightRefs(getRef(), getOthersAttr()); }
+
+RankedTensorType WeightOp::getPartType() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  return getOthersAttr() ? getTensorType(ArrayRef(getDims(type)).drop_front(), type.getElementType()) : type;
+}
+
 bool prim::isNarrowedWeight(Operation *op) {
   auto convert = dyn_cast_if_present<ConvertOp>(op);
   if (!convert || !convert.getX().getDefiningOp<WeightOp>() || !getElementType(convert.getX()).isF32())

@@ -116,6 +116,8 @@ def Prim_WeightRefAttr : Prim_Attr<"WeightRef", "weight_ref"> {
   let assemblyFormat = "`<` $name `,` $file `,` $offset `,` $size `>`";
 }
 
+def Prim_WeightRefArrayAttr : TypedArrayAttrBase<Prim_WeightRefAttr, "references to weights">;
+
 def Prim_CustomAttr : Prim_Attr<"Custom", "custom"> {
   let summary = "a node of the user's own operator, and the library that has its functions";
   let description = [{

@@ -38,9 +38,16 @@ def Prim_ExprsOp : Prim_Op<"exprs", [Pure]> {
 
 def Prim_WeightOp : Prim_Op<"weight", [Pure]> {
   let summary = "a reference to a weight's bytes, row-major, as stored in the model";
-  let arguments = (ins Prim_WeightRefAttr:$ref);
+  let description = [{ With `others`: several weights of one type, one behind another along a new first dim. }];
+  let arguments = (ins Prim_WeightRefAttr:$ref, OptionalAttr<Prim_WeightRefArrayAttr>:$others);
   let results = (outs Prim_Tensor:$result);
-  let assemblyFormat = "$ref attr-dict `:` type($result)";
+  let assemblyFormat = "$ref (`others` $others^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// All of them, in order.
+    ::llvm::SmallVector<WeightRefAttr> getRefs();
+    /// The type of each.
+    ::mlir::RankedTensorType getPartType();
+  }];
 }
 
 def Prim_IotaOp : Prim_Op<"iota", [Pure]> {
@@ -198,7 +205,7 @@ def Prim_WindowReduceOp : Prim_Op<"window_reduce", [Pure]> {
 }
 
 def Prim_MatmulOp : Prim_InferredOp<"matmul"> {
-  let summary = "[batch..., m, k] x [batch..., k, n]; batch dims equal, or the rhs has none";
+  let summary = "[batch..., m, k] x [batch..., k, n]; the rhs has all batch dims of the lhs, or the first of them, or none";
   let arguments = (ins Prim_Tensor:$lhs, Prim_Tensor:$rhs);
   let results = (outs Prim_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";

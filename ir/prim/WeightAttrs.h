@@ -7,6 +7,7 @@
 #ifndef PTC_IR_PRIM_WEIGHTATTRS_H
 #define PTC_IR_PRIM_WEIGHTATTRS_H
 
+#include "ir/prim/Prim.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -19,6 +20,9 @@ inline constexpr llvm::StringLiteral sourceTypeAttr = "source";
 inline constexpr llvm::StringLiteral packedBitsAttr = "packed_bits";
 /// On a function or program: names of weights whose values went into constants.
 inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
+
+/// The references of an op for one weight or several: the first, and those of `others`, which may be null.
+llvm::SmallVector<WeightRefAttr> getWeightRefs(WeightRefAttr first, mlir::ArrayAttr others);
 
 /// Whether the op rounds a weight of f32 to a narrower float: a stored form of the weight, which is never computed.
 bool isNarrowedWeight(mlir::Operation *op);

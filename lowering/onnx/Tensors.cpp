@@ -144,7 +144,7 @@ Value ptc::onnx_import::importTensor(OpBuilder &builder, Location loc, const Mod
   ByteRange range;
   if (!isInline && needed > maxInlineBytes && readMark(tensor.doc_string(), range)) {
     auto ref = prim::WeightRefAttr::get(builder.getContext(), name, range.file, range.offset, range.size);
-    return prim::WeightOp::create(builder, loc, type, ref);
+    return prim::WeightOp::create(builder, loc, type, ref, ArrayAttr());
   }
   std::vector<char> unpacked;
   ArrayRef<char> elements(raw->data(), raw->size());

@@ -17,6 +17,10 @@ def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
+  let summary = "products of one value by several weights become one";
+}
+
 def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
   let summary = "products with one-hot rows become gathers";
 }

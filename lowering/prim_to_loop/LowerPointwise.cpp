@@ -129,8 +129,8 @@ void FunctionLowering::lowerConstant(Operation *op) {
   auto type = BufferType::get(context, tensor.dims, scalarType, LayoutAttr::getRowMajor(context, tensor.dims.size()));
   Value buffer;
   if (auto weight = weightOf(op)) {
-    auto stored = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), RecipeAttr());
-    stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(weight.getResult().getType()));
+    auto stored = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), weight.getOthersAttr(), RecipeAttr());
+    stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(weight.getPartType()));
     buffer = stored;
   } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());

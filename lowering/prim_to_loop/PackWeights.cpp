@@ -89,7 +89,7 @@ struct StoredAs {
 
 /// Another stored form of the weight.
 Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe, StoredAs as) {
-  auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), recipe);
+  auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), weight.getOthersAttr(), recipe);
   if (as.winograd)
     stored->setAttr(winogradAttr, b.getI64IntegerAttr(as.winograd));
   if (as.packedBits)

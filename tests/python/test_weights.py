@@ -1,5 +1,6 @@
 """Weights beside the library, and weights that are replaced."""
 
+import json
 import shutil
 
 import numpy as np
@@ -31,6 +32,29 @@ def network():
                "matrix": normal(20, 90), "table": normal(35, 90)}
     inputs = [value("image", ["n", 8, 10, 10]), value("ids", ["n"], 7)]
     return model(nodes, inputs, [value("y", ["n", 35])], weights)
+
+
+def attention(width=64, heads=4):
+    """Queries, keys and values of one tensor: their products are one, over weights one behind another."""
+    nodes, weights = [], {"shape": np.array([0, 0, heads, width // heads], np.int64),
+                          "whole": np.array([0, 0, width], np.int64), "scale": np.float32((width // heads) ** -0.5)}
+    for part, perm in {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}.items():
+        weights |= {part: normal(width, width) / 8, f"{part}_bias": normal(width)}
+        nodes += [
+            helper.make_node("MatMul", ["x", part], [f"{part}_product"]),
+            helper.make_node("Add", [f"{part}_product", f"{part}_bias"], [f"{part}_sum"]),
+            helper.make_node("Reshape", [f"{part}_sum", "shape"], [f"{part}_split"]),
+            helper.make_node("Transpose", [f"{part}_split"], [f"{part}_heads"], perm=perm),
+        ]
+    nodes += [
+        helper.make_node("MatMul", ["q_heads", "k_heads"], ["products"]),
+        helper.make_node("Mul", ["products", "scale"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "v_heads"], ["mixed"]),
+        helper.make_node("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["turned", "whole"], ["y"]),
+    ]
+    return model(nodes, [value("x", ["n", "length", width])], [value("y", ["n", "length", width])], weights)
 
 
 def expected(proto, feeds):
@@ -69,6 +93,30 @@ class Weights(ModelTest):
                         now = changed(now, name, array)
                         self.check(loaded, now, feeds)
                     self.check(ptc.load(library, cpu_level=level), proto, feeds)  # models are independent
+
+    def test_weights_that_lie_one_behind_another_are_replaced_one_by_one(self):
+        proto = attention()
+        feeds = {"x": normal(2, 9, 64)}
+        for flags in ([], ["--weights=file"], ["--weights=none"], ["--autocast=bf16"]):
+            library = self.compile(proto, *flags, name="-".join(["joint", *flags]).replace("--", "").replace("=", "-"))
+            kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
+            self.assertEqual([kernel["kind"] for kernel in kernels].count("contraction"), 1)
+            loaded = ptc.load(library)
+            self.assertLessEqual({"q", "k", "v"}, set(loaded.weights))
+            if "--weights=none" in flags:
+                for tensor in proto.graph.initializer:
+                    if tensor.name in loaded.weights:
+                        loaded.set_weight(tensor.name, numpy_helper.to_array(tensor))
+            now, limit = proto, 3e-2 if "--autocast=bf16" in flags else 1e-4
+            for name in ("v", "q", "k"):
+                array = normal(64, 64) / 8
+                loaded.set_weight(name, array)
+                now = changed(now, name, array)
+                want = expected(now, feeds)
+                with self.subTest(flags=flags, name=name):
+                    self.assertLess(np.abs(loaded(**feeds)["y"] - want).max() / np.abs(want).max(), limit)
+            again = ptc.load(self.compile(now, *[flag for flag in flags if flag != "--weights=none"]))
+            np.testing.assert_array_equal(loaded(**feeds)["y"], again(**feeds)["y"])
 
     def test_a_library_without_weights_runs_on_those_it_is_given(self):
         proto = network()

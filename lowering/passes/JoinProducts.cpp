@@ -1,0 +1,335 @@
+//===- JoinProducts.cpp - products of one value by several weights --------===//
+//
+// Products that share their lhs and have weights of one type become one (the projections of an attention to queries,
+// keys and values, for example):
+//
+//   matmul(x, w0), matmul(x, w1), ...     ->    p = matmul(broadcast(x), [w0, w1, ...]),  p[0], p[1], ...
+//
+// The weights lie one behind another along a new first dim, which the product has as its batch: each part has the
+// values and the row-major order that it had alone. What follows all products alike, op by op (a bias, a rounding),
+// follows the joint one; biases are put one behind another, too.
+//
+// One kernel runs where several did, which reads x once for all of them. It is no gain where a product's only reader
+// could have been computed in its epilogue, or where it would have been written straight into a concat or a result:
+// such products stay alone, as do those whose weight something else reads.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_JOINPRODUCTS
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace ptc::prim;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// What is alike
+//===----------------------------------------------------------------------===//
+
+/// Whether the ops compute the same of their operands.
+static bool areAlike(Operation *a, Operation *b) {
+  return a->getName() == b->getName() && a->getAttrDictionary() == b->getAttrDictionary() &&
+         a->getResultTypes() == b->getResultTypes() && a->getNumOperands() == b->getNumOperands();
+}
+
+/// Views and pointwise ops: what a new first dim can be put before.
+static bool takesFirstDim(Operation *op) {
+  return op && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
+         isa<BroadcastOp, ReshapeOp, TransposeOp, PointwiseOpInterface>(op);
+}
+
+static bool isView(Operation *op) { return isa<BroadcastOp, ReshapeOp, TransposeOp>(op); }
+
+/// Whether the op makes wider numbers: whoever reads them reads the narrow ones.
+static bool widens(Operation *op) {
+  auto convert = dyn_cast_if_present<ConvertOp>(op);
+  if (!convert)
+    return false;
+  Type from = getElementType(convert.getX()), to = getElementType(convert.getY());
+  return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+}
+
+static bool hasWholeBytes(Value value) {
+  Type type = getElementType(value);
+  return type.isIntOrFloat() && type.getIntOrFloatBitWidth() % 8 == 0;
+}
+
+/// Whether the values can lie one behind another without a copy at run time: constants or weights below ops that are
+/// alike. Weights must have no other reader, or they would be stored twice.
+static bool canStack(Value a, Value b) {
+  Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+  if (!first || !second || a == b || a.getType() != b.getType() || !hasWholeBytes(a))
+    return false;
+  if (auto weight = dyn_cast<WeightOp>(first)) {
+    auto other = dyn_cast<WeightOp>(second);
+    return other && a.hasOneUse() && b.hasOneUse() && !weight.getOthers() && !other.getOthers();
+  }
+  if (getConstant(a))
+    return bool(getConstant(b));
+  if (!takesFirstDim(first) || first->getNumOperands() != 1 || !areAlike(first, second) || !a.hasOneUse() ||
+      !b.hasOneUse())
+    return false;
+  return canStack(first->getOperand(0), second->getOperand(0));
+}
+
+/// Whether all values are one, or can lie one behind another.
+static bool areJoinable(ArrayRef<Value> values) {
+  if (llvm::all_equal(values))
+    return true;
+  return llvm::all_of(values.drop_front(), [&](Value value) { return canStack(values.front(), value); });
+}
+
+//===----------------------------------------------------------------------===//
+// Who reads a product
+//===----------------------------------------------------------------------===//
+
+/// Adds those who read elements of the value, views aside.
+static void listReaders(Value value, SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : value.getUsers())
+    if (isView(user) || widens(user))
+      listReaders(user->getResult(0), readers);
+    else if (!isa<TapOp>(user))
+      readers.push_back(user);
+}
+
+/// Whether the value lies in memory of its own, however its readers are fused with it. (What reads a slice is another
+/// loop; a concat or a result may be where the value is written at once.)
+static bool isStoredAnyway(Value value) {
+  SmallVector<Operation *> readers;
+  listReaders(value, readers);
+  bool hasProduct = false;
+  for (Operation *reader : readers) {
+    bool isProduct = isa<MatmulOp, AttentionOp, ConvolutionOp>(reader);
+    if (!isProduct && !isa<PointwiseOpInterface, ReduceOp, SliceOp>(reader))
+      return false;
+    hasProduct |= isProduct;
+  }
+  return hasProduct || readers.size() > 1;
+}
+
+//===----------------------------------------------------------------------===//
+// One group
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Products with one lhs, and what follows each of them alike.
+class Group {
+public:
+  /// `start` is the function's first block.
+  Group(Block *start, ArrayRef<MatmulOp> products) : start(start) {
+    for (MatmulOp product : products)
+      chains.push_back({product});
+  }
+  /// Joins those products for which it pays.
+  bool join();
+
+private:
+  using Chain = SmallVector<Operation *>;
+
+  bool grow();
+  void trimViews();
+  bool keepStored();
+  Operation *firstEnd() const;
+  SmallVector<Operation *> step(size_t at) const {
+    return llvm::map_to_vector(chains, [&](const Chain &chain) { return chain[at]; });
+  }
+  Type stackedType(Value value) const;
+  Value stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
+  Value stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
+  Value putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const;
+
+  Block *start;
+  SmallVector<Chain> chains; // of equal length
+};
+} // namespace
+
+/// The end of a chain that stands in front of all others: there the joint product is computed.
+Operation *Group::firstEnd() const {
+  Operation *first = chains.front().back();
+  for (const Chain &chain : chains)
+    if (chain.back()->isBeforeInBlock(first))
+      first = chain.back();
+  return first;
+}
+
+/// Adds the op that alone reads each chain's end, if all are alike and what else they read can be joined.
+bool Group::grow() {
+  SmallVector<Operation *> next;
+  for (Chain &chain : chains) {
+    Value end = chain.back()->getResult(0);
+    Operation *user = end.hasOneUse() ? *end.user_begin() : nullptr;
+    if (!takesFirstDim(user) || user->getBlock() != chain.back()->getBlock() ||
+        (next.size() && !areAlike(user, next[0])))
+      return false;
+    next.push_back(user);
+  }
+  for (Chain &chain : chains)
+    chain.push_back(next[&chain - chains.begin()]);
+  Operation *at = firstEnd();
+  for (unsigned i = 0; i < next[0]->getNumOperands(); ++i) {
+    SmallVector<Value> operands;
+    bool isChain = true;
+    for (Chain &chain : chains) {
+      operands.push_back(chain.back()->getOperand(i));
+      isChain &= operands.back() == chain[chain.size() - 2]->getResult(0);
+    }
+    if (isChain)
+      continue;
+    Operation *source = operands[0].getDefiningOp();
+    bool isKnown = !source || source->getBlock() != at->getBlock() || source->isBeforeInBlock(at);
+    if (!areJoinable(operands) || (llvm::all_equal(operands) && !isKnown)) {
+      for (Chain &chain : chains)
+        chain.pop_back();
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Views at the chains' ends stay behind the parts.
+void Group::trimViews() {
+  while (isView(chains.front().back()))
+    for (Chain &chain : chains)
+      chain.pop_back();
+}
+
+/// Takes products out that had better stay alone, and says whether there were none.
+bool Group::keepStored() {
+  size_t before = chains.size();
+  llvm::erase_if(chains, [](const Chain &chain) { return !isStoredAnyway(chain.back()->getResult(0)); });
+  return chains.size() == before;
+}
+
+Type Group::stackedType(Value value) const {
+  SmallVector<Expr> dims{Expr::constant(value.getContext(), int64_t(chains.size()))};
+  llvm::append_range(dims, getDims(value));
+  return getTensorType(dims, getElementType(value));
+}
+
+Value Group::stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
+  std::vector<char> bytes;
+  for (Value value : values) {
+    DenseElementsAttr elements = getConstant(value);
+    int64_t copies = elements.isSplat() ? elements.getNumElements() : 1;
+    for (int64_t i = 0; i < copies; ++i)
+      llvm::append_range(bytes, elements.getRawData());
+  }
+  auto type = cast<ShapedType>(stackedType(values.front()));
+  return ConstantOp::create(b, loc, type, DenseElementsAttr::getFromRawBuffer(type, bytes));
+}
+
+/// The op with a new first dim in front of its operands' and its result's.
+Value Group::putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const {
+  auto behindFirst = [](ArrayRef<int64_t> axes, bool withFirst) {
+    SmallVector<int64_t> moved(withFirst ? 1 : 0, 0);
+    for (int64_t axis : axes)
+      moved.push_back(axis + 1);
+    return moved;
+  };
+  Type type = stackedType(op->getResult(0));
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return BroadcastOp::create(b, loc, type, operands[0], behindFirst(broadcast.getAxes(), true));
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return TransposeOp::create(b, loc, operands[0], behindFirst(transpose.getPermutation(), true));
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *joint = b.clone(*op, mapping);
+  joint->setLoc(loc);
+  joint->getResult(0).setType(type);
+  return joint->getResult(0);
+}
+
+/// The values, of each chain one, along a new first dim.
+Value Group::stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
+  Value first = values.front();
+  if (llvm::all_equal(values) && widens(first.getDefiningOp()))
+    return putFirstDim(b, loc, first.getDefiningOp(),
+                       stack(b, loc, SmallVector<Value>(values.size(), first.getDefiningOp()->getOperand(0))));
+  if (llvm::all_equal(values))
+    return BroadcastOp::create(b, loc, stackedType(first), first,
+                               llvm::to_vector(llvm::seq<int64_t>(1, getRank(first) + 1)));
+  // Weights and constants stand where all dominate, whatever region reads them.
+  OpBuilder atStart = OpBuilder::atBlockBegin(start);
+  if (auto weight = first.getDefiningOp<WeightOp>()) {
+    SmallVector<Attribute> others;
+    for (Value value : values.drop_front())
+      others.push_back(value.getDefiningOp<WeightOp>().getRef());
+    return WeightOp::create(atStart, loc, stackedType(first), weight.getRef(), b.getArrayAttr(others));
+  }
+  if (getConstant(first))
+    return stackConstants(atStart, loc, values);
+  SmallVector<Value> below = llvm::map_to_vector(values, [](Value v) { return v.getDefiningOp()->getOperand(0); });
+  return putFirstDim(b, loc, first.getDefiningOp(), stack(b, loc, below));
+}
+
+bool Group::join() {
+  do {
+    if (chains.size() < 2)
+      return false;
+    for (Chain &chain : chains)
+      chain.resize(1);
+    while (grow()) {
+    }
+    trimViews();
+  } while (!keepStored());
+
+  OpBuilder b(firstEnd());
+  Value joint;
+  for (size_t at = 0; at < chains.front().size(); ++at) {
+    SmallVector<Operation *> ops = step(at);
+    Location loc = b.getFusedLoc(llvm::map_to_vector(ops, [](Operation *op) { return op->getLoc(); }));
+    SmallVector<Value> operands;
+    for (unsigned i = 0; i < ops[0]->getNumOperands(); ++i) {
+      bool isChain = at > 0 && ops[0]->getOperand(i) == chains[0][at - 1]->getResult(0);
+      auto parts = llvm::map_to_vector(ops, [&](Operation *op) { return op->getOperand(i); });
+      operands.push_back(isChain ? joint : stack(b, loc, parts));
+    }
+    joint = at == 0 ? MatmulOp::create(b, loc, operands[0], operands[1]).getResult()
+                    : putFirstDim(b, loc, ops[0], operands);
+  }
+  SmallVector<Expr> starts(getRank(joint), Expr::constant(b.getContext(), 0)), one = getDims(joint);
+  SmallVector<int64_t> steps(starts.size(), 1);
+  one[0] = Expr::constant(b.getContext(), 1);
+  for (auto [number, chain] : llvm::enumerate(chains)) {
+    Value end = chain.back()->getResult(0);
+    starts[0] = Expr::constant(b.getContext(), int64_t(number));
+    Value part = SliceOp::create(b, end.getLoc(), getTensorType(one, getElementType(joint)), joint,
+                                 getExprArray(b.getContext(), starts), steps);
+    end.replaceAllUsesWith(ReshapeOp::create(b, end.getLoc(), end.getType(), part));
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct JoinProducts : ptc::impl::JoinProductsBase<JoinProducts> {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    // By lhs and block; then, of those, the ones whose weights fit together.
+    llvm::MapVector<std::pair<Value, Block *>, SmallVector<MatmulOp>> byLhs;
+    function.walk([&](MatmulOp product) {
+      if (getRank(product.getRhs()) == 2)
+        byLhs[{product.getLhs(), product->getBlock()}].push_back(product);
+    });
+    for (auto &[lhs, products] : byLhs)
+      while (products.size() > 1) {
+        SmallVector<MatmulOp> alike{products.front()}, others;
+        for (MatmulOp product : ArrayRef(products).drop_front()) {
+          bool fits = product.getType() == alike[0].getType() && canStack(alike[0].getRhs(), product.getRhs());
+          (fits ? alike : others).push_back(product);
+        }
+        Group(&function.front(), alike).join();
+        products = others;
+      }
+    eraseDeadOps(function);
+  }
+};
+} // namespace

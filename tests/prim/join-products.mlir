@@ -1,0 +1,81 @@
+// RUN: ptc-opt %s --pass-pipeline='builtin.module(func.func(ptc-join-products))' | FileCheck %s
+
+// Three weights one behind another; of the biases two are constants of their own, so all are.
+// CHECK-LABEL: func.func @heads
+// CHECK-DAG:     %[[W:.*]] = prim.weight <"q", "", 0, 64> others [#prim.weight_ref<"k", "", 64, 64>, #prim.weight_ref<"v", "", 128, 64>] : tensor<3x4x4xf32>
+// CHECK-DAG:     %[[B:.*]] = prim.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00], [5.000000e+00, 5.000000e+00, 5.000000e+00, 5.000000e+00], [9.000000e+00, 8.000000e+00, 7.000000e+00, 6.000000e+00]]> : tensor<3x4xf32>
+// CHECK:         %[[X:.*]] = prim.broadcast %arg0, [1, 2, 3] : tensor<1x2x4xf32> -> tensor<3x1x2x4xf32>
+// CHECK:         %[[P:.*]] = prim.matmul %[[X]], %[[W]]
+// CHECK:         %[[BIAS:.*]] = prim.broadcast %[[B]], [0, 3] : tensor<3x4xf32> -> tensor<3x1x2x4xf32>
+// CHECK:         %[[SUM:.*]] = prim.add %[[P]], %[[BIAS]]
+// CHECK:         prim.slice %[[SUM]] [0, 0, 0, 0]
+// CHECK:         prim.slice %[[SUM]] [1, 0, 0, 0]
+// CHECK:         prim.slice %[[SUM]] [2, 0, 0, 0]
+// CHECK-NOT:     prim.matmul
+func.func @heads(%x: tensor<1x2x4xf32>) -> tensor<1x2x4xf32> {
+  %q = prim.weight <"q", "", 0, 64> : tensor<4x4xf32>
+  %k = prim.weight <"k", "", 64, 64> : tensor<4x4xf32>
+  %v = prim.weight <"v", "", 128, 64> : tensor<4x4xf32>
+  %bq = prim.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %bk = prim.constant dense<5.0> : tensor<4xf32>
+  %bv = prim.constant dense<[9.0, 8.0, 7.0, 6.0]> : tensor<4xf32>
+  %q0 = prim.matmul %x, %q : (tensor<1x2x4xf32>, tensor<4x4xf32>) -> tensor<1x2x4xf32>
+  %q1 = prim.broadcast %bq, [2] : tensor<4xf32> -> tensor<1x2x4xf32>
+  %q2 = prim.add %q0, %q1 : tensor<1x2x4xf32>
+  %k0 = prim.matmul %x, %k : (tensor<1x2x4xf32>, tensor<4x4xf32>) -> tensor<1x2x4xf32>
+  %k1 = prim.broadcast %bk, [2] : tensor<4xf32> -> tensor<1x2x4xf32>
+  %k2 = prim.add %k0, %k1 : tensor<1x2x4xf32>
+  %v0 = prim.matmul %x, %v : (tensor<1x2x4xf32>, tensor<4x4xf32>) -> tensor<1x2x4xf32>
+  %v1 = prim.broadcast %bv, [2] : tensor<4xf32> -> tensor<1x2x4xf32>
+  %v2 = prim.add %v0, %v1 : tensor<1x2x4xf32>
+  %a = prim.attention %q2, %k2, %v2 scale 1.0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  return %a : tensor<1x2x4xf32>
+}
+
+// The gate's only reader is computed in an epilogue; so two products remain.
+// CHECK-LABEL: func.func @gated
+// CHECK-COUNT-2: prim.matmul %arg0
+func.func @gated(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %g = prim.weight <"g", "", 0, 64> : tensor<4x4xf32>
+  %u = prim.weight <"u", "", 64, 64> : tensor<4x4xf32>
+  %a = prim.matmul %x, %g : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %b = prim.tanh %a : tensor<2x4xf32>
+  %c = prim.matmul %x, %u : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %d = prim.mul %b, %c : tensor<2x4xf32>
+  return %d : tensor<2x4xf32>
+}
+
+// A result is written at once, and a weight that something else reads would be stored twice.
+// CHECK-LABEL: func.func @alone
+// CHECK-COUNT-3: prim.matmul %arg0
+func.func @alone(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %w = prim.weight <"w", "", 0, 64> : tensor<4x4xf32>
+  %u = prim.weight <"u", "", 64, 64> : tensor<4x4xf32>
+  %v = prim.weight <"v", "", 128, 64> : tensor<4x4xf32>
+  %a = prim.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = prim.matmul %x, %u : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = prim.matmul %x, %v : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = prim.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = prim.mul %v, %d : tensor<4x4xf32>
+  %f = prim.matmul %c, %d : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %a, %e, %f : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// What is rounded for a product is rounded once for all: the joint lhs is a widened narrow one.
+// CHECK-LABEL: func.func @narrow
+// CHECK:         %[[H:.*]] = prim.convert %arg0 : tensor<2x4xf32> -> tensor<2x4xf16>
+// CHECK:         %[[X:.*]] = prim.broadcast %[[H]], [1, 2] : tensor<2x4xf16> -> tensor<2x2x4xf16>
+// CHECK:         %[[WIDE:.*]] = prim.convert %[[X]] : tensor<2x2x4xf16> -> tensor<2x2x4xf32>
+// CHECK:         prim.matmul %[[WIDE]], %{{.*}} : (tensor<2x2x4xf32>, tensor<2x4x2xf32>) -> tensor<2x2x2xf32>
+func.func @narrow(%x: tensor<2x4xf32>) -> tensor<2x2xf32> {
+  %u = prim.weight <"u", "", 0, 32> : tensor<2x4xf32>
+  %v = prim.weight <"v", "", 32, 32> : tensor<2x4xf32>
+  %h = prim.convert %x : tensor<2x4xf32> -> tensor<2x4xf16>
+  %wide = prim.convert %h : tensor<2x4xf16> -> tensor<2x4xf32>
+  %ut = prim.transpose %u, [1, 0] : tensor<2x4xf32> -> tensor<4x2xf32>
+  %vt = prim.transpose %v, [1, 0] : tensor<2x4xf32> -> tensor<4x2xf32>
+  %a = prim.matmul %wide, %ut : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  %b = prim.matmul %wide, %vt : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  %c = prim.matmul %a, %b : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %c : tensor<2x2xf32>
+}
