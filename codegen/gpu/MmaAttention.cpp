@@ -4,14 +4,14 @@
 //
 // A warp has 16 queries and walks over the keys, a tile at a time (online softmax, as in codegen/cpu/CpuAttention.cpp,
 // which states the invariants for -inf and NaN). Tiles of k and v are copied to shared memory while the one before is
-// worked on; all warps of a block use them.
+// worked on; all warps of a block use them. Where there are few queries, several warps have the same ones and each its
+// share of every tile's keys (`groups`); the first of them joins what they have found, in order.
 //
 //   scores    16 x keys products of q and k, in registers: a thread has two neighbours of the rows g and g + 8
 //   maximum   over the four threads of a row, by exchanges
 //   weights   e^(score - maximum); as the left operand of the second product they stay in the same registers
 //   sums      of weights: each thread's own, added up at the end; of weights times v: new registers for each tile,
-//   which
-//             are added to the rescaled sums in f32
+//             which are added to the rescaled sums in f32
 //
 // The left operand wants k at t and t + 4 of a thread where it has 2t and 2t + 1 (f32): the rows of v are taken in the
 // same order instead. For 16-bit elements the places agree.
@@ -44,6 +44,8 @@ private:
   Value less(Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); }
   Value at(Value base, int64_t bytes) { return e.getAddress(base, b.getI8Type(), e.constant(bytes)); }
   Value stageAt(Value bytes) { return e.getAddress(at(shared, tile.queryBytes()), b.getI8Type(), bytes); }
+  /// The group's number times so many. (Rows change places within fewer than a group has.)
+  Value ofGroup(int64_t factor) { return e.invariants.mul(group, e.constant(factor)); }
   void findPlace();
   void copyRows(Region &region, int64_t rowDim, int64_t columnDim, int64_t columns, const MmaRows &rows, int64_t count,
                 Value first, Value extent, Value target);
@@ -51,12 +53,17 @@ private:
   SmallVector<Value> scoresOf(Value stage);
   void applyScore(SmallVector<Value> &scores, Value firstKey);
   Value overQuad(Value value, llvm::function_ref<Value(Value, Value)> step);
+  Value larger(Value a, Value c);
+  Value baseOf(Value maximum);
+  Value exponential(Value x, Value base);
   SmallVector<Value> weigh(SmallVector<Value> &scores, ValueRange state, SmallVector<Value> &scales);
   MmaFragments leftOf(ArrayRef<Value> weights, int64_t part);
   MmaFragments valuesOf(Value stage, int64_t part);
   SmallVector<Value> step(Value stepNumber, Value stage, ValueRange state);
+  Value wordAt(int64_t group, int64_t word);
+  SmallVector<Value> joinGroups(ValueRange state);
   void emitResults(ValueRange state);
-  int64_t scoreTiles() const { return tile.keys / 8; }
+  int64_t scoreTiles() const { return tile.groupKeys() / 8; }
   size_t sumCount() const { return size_t(tile.width / 8 * 4); }
 
   GpuEmitter &e;
@@ -67,7 +74,7 @@ private:
   EmissionPoint point;
   int64_t iDim, jDim, dDim, eDim;
   MmaRows keyRows, valueRows; // q lies as k does
-  Value shared, thread, lane, warpRow, firstQuery, queryCount, keyCount, steps;
+  Value shared, thread, lane, warpRow, group, firstQuery, queryCount, keyCount, steps;
   Value query[2], queryInside[2]; // of the thread's rows; clamped
 };
 
@@ -87,7 +94,9 @@ AttentionTiles::AttentionTiles(GpuEmitter &e, loop::AttentionOp op)
 void AttentionTiles::findPlace() {
   thread = e.getRegister("tid.x");
   lane = e.invariants.mod(thread, e.constant(warpSize), true);
-  warpRow = e.invariants.mul(e.invariants.floorDiv(thread, e.constant(warpSize), true), e.constant(16));
+  Value warp = e.invariants.floorDiv(thread, e.constant(warpSize), true);
+  warpRow = e.invariants.mul(e.invariants.mod(warp, e.constant(tile.queryWarps()), true), e.constant(16));
+  group = e.invariants.floorDiv(warp, e.constant(tile.queryWarps()), true);
   queryCount = e.emitExpr(domain[size_t(iDim)], {});
   keyCount = e.emitExpr(domain[size_t(jDim)], {});
   SmallVector<Value> sizes;
@@ -150,14 +159,15 @@ void AttentionTiles::copyTile(Value step, Value stage) {
 // One tile of keys
 //===----------------------------------------------------------------------===//
 
-/// 16 x keys dot products.
+/// 16 dot products with each of the group's keys.
 SmallVector<Value> AttentionTiles::scoresOf(Value stage) {
   SmallVector<Value> sums(size_t(scoreTiles() * 4), number(0));
+  Value keys = e.getAddress(stage, b.getI8Type(), ofGroup(tile.groupKeys() * keyRows.rowBytes));
   int64_t depth = 32 / tile.elementBytes();
   for (int64_t k = 0; k < tile.depth; k += depth) {
     MmaFragments left = createMatrixFragments(e, keyRows, {false, true}, shared, lane, warpRow, 0, k), right;
-    for (int64_t key = 0; key < tile.keys; key += 16)
-      right.append(createMatrixFragments(e, keyRows, {true, true}, stage, lane, e.constant(0), key, k));
+    for (int64_t key = 0; key < tile.groupKeys(); key += 16)
+      right.append(createMatrixFragments(e, keyRows, {true, true}, keys, lane, e.constant(0), key, k));
     sums = createProducts(e, tile.kind, left, right, std::move(sums));
   }
   return sums;
@@ -188,24 +198,33 @@ Value AttentionTiles::overQuad(Value value, llvm::function_ref<Value(Value, Valu
   return value;
 }
 
+/// The larger one; what is no number leaves `a` as it is.
+Value AttentionTiles::larger(Value a, Value c) {
+  Value isLarger = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OGT, c, a);
+  return arith::SelectOp::create(b, e.loc, isLarger, c, a);
+}
+
+/// What is taken from scores: the maximum, or 0 where no key is seen yet.
+Value AttentionTiles::baseOf(Value maximum) {
+  Value isNone = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OEQ, maximum, infinity());
+  return arith::SelectOp::create(b, e.loc, isNone, number(0), maximum);
+}
+
+Value AttentionTiles::exponential(Value x, Value base) {
+  return math::ExpOp::create(b, e.loc, arith::SubFOp::create(b, e.loc, x, base).getResult());
+}
+
 /// Scores become weights. Returns the next maxima and sums of weights; `scales`: what sums so far are multiplied by.
 SmallVector<Value> AttentionTiles::weigh(SmallVector<Value> &scores, ValueRange state, SmallVector<Value> &scales) {
-  auto larger = [&](Value a, Value c) -> Value { // what is no number leaves the maximum as it is
-    Value isLarger = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OGT, c, a);
-    return arith::SelectOp::create(b, e.loc, isLarger, c, a);
-  };
-  auto exponential = [&](Value x, Value base) -> Value {
-    return math::ExpOp::create(b, e.loc, arith::SubFOp::create(b, e.loc, x, base).getResult());
-  };
   SmallVector<Value> next(firstSum);
+  auto larger = [&](Value a, Value c) { return this->larger(a, c); };
   for (size_t row : {0, 1}) {
     Value maximum = infinity();
     for (size_t i = 0; i < scores.size(); ++i)
       if (i % 4 / 2 == row)
         maximum = larger(maximum, scores[i]);
     maximum = larger(state[row], overQuad(maximum, larger));
-    Value isNone = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OEQ, maximum, infinity());
-    Value base = arith::SelectOp::create(b, e.loc, isNone, number(0), maximum);
+    Value base = baseOf(maximum);
     Value scale = exponential(state[row], base), sum = arith::MulFOp::create(b, e.loc, state[row + 2], scale);
     for (size_t i = 0; i < scores.size(); ++i)
       if (i % 4 / 2 == row) {
@@ -245,7 +264,7 @@ MmaFragments AttentionTiles::leftOf(ArrayRef<Value> weights, int64_t part) {
 
 /// v of the same keys, all columns, as right operands.
 MmaFragments AttentionTiles::valuesOf(Value stage, int64_t part) {
-  Value base = at(stage, tile.keyBytes());
+  Value base = e.getAddress(at(stage, tile.keyBytes()), b.getI8Type(), ofGroup(tile.groupKeys() * valueRows.rowBytes));
   MmaFragments fragments;
   if (tile.kind != MmaKind::SplitF32) {
     for (int64_t column = 0; column < tile.width; column += 16)
@@ -268,10 +287,11 @@ MmaFragments AttentionTiles::valuesOf(Value stage, int64_t part) {
 
 SmallVector<Value> AttentionTiles::step(Value stepNumber, Value stage, ValueRange state) {
   SmallVector<Value> scores = scoresOf(stage), scales;
-  applyScore(scores, e.invariants.mul(stepNumber, e.constant(tile.keys)));
+  Value firstKey = e.invariants.mul(stepNumber, e.constant(tile.keys));
+  applyScore(scores, e.invariants.add(firstKey, ofGroup(tile.groupKeys())));
   SmallVector<Value> next = weigh(scores, state, scales), sums(sumCount(), number(0));
   int64_t together = tile.kind == MmaKind::SplitF32 ? 8 : 16;
-  for (int64_t part = 0; part * together < tile.keys; ++part)
+  for (int64_t part = 0; part * together < tile.groupKeys(); ++part)
     sums = createProducts(e, tile.kind, leftOf(scores, part), valuesOf(stage, part), std::move(sums));
   for (auto [i, sum] : llvm::enumerate(sums))
     next.push_back(math::FmaOp::create(b, e.loc, state[firstSum + i], scales[i % 4 / 2], sum));
@@ -281,6 +301,49 @@ SmallVector<Value> AttentionTiles::step(Value stepNumber, Value stage, ValueRang
 //===----------------------------------------------------------------------===//
 // All of them
 //===----------------------------------------------------------------------===//
+
+/// Where a thread of a group behind the first one puts a word of its state; neighbours lie side by side.
+Value AttentionTiles::wordAt(int64_t from, int64_t word) {
+  int64_t threads = tile.queryWarps() * warpSize, row = (word * (tile.groups - 1) + from - 1) * threads;
+  Value inGroup = e.invariants.mod(thread, e.constant(threads), true);
+  Value offset = e.invariants.mul(e.invariants.add(inGroup, e.constant(row)), e.constant(4));
+  return stageAt(offset);
+}
+
+/// The state of all keys, in the first group's threads.
+SmallVector<Value> AttentionTiles::joinGroups(ValueRange state) {
+  SmallVector<Value> joint(state);
+  if (tile.groups == 1)
+    return joint;
+  Type f32 = b.getF32Type();
+  createCopyWait(e, 0); // tiles that none reads
+  e.createBlockBarrier();
+  for (int64_t from = 1; from < tile.groups; ++from)
+    e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, group, e.constant(from)), {}, [&] {
+      for (auto [word, value] : llvm::enumerate(state))
+        LLVM::StoreOp::create(b, e.loc, value, wordAt(from, int64_t(word)), 4);
+      return SmallVector<Value>();
+    });
+  e.createBlockBarrier();
+  for (int64_t from = 1; from < tile.groups; ++from) {
+    SmallVector<Value> other;
+    for (size_t word = 0; word < state.size(); ++word)
+      other.push_back(LLVM::LoadOp::create(b, e.loc, f32, wordAt(from, int64_t(word)), 4));
+    SmallVector<Value> scales[2];
+    for (size_t row : {0, 1}) {
+      Value maximum = larger(joint[row], other[row]), base = baseOf(maximum);
+      for (Value before : {joint[row], other[row]})
+        scales[row].push_back(exponential(before, base));
+      joint[row] = maximum;
+    }
+    for (size_t word = 2; word < joint.size(); ++word) {
+      ArrayRef<Value> scale = scales[word < firstSum ? word - 2 : (word - firstSum) % 4 / 2];
+      Value scaled = arith::MulFOp::create(b, e.loc, joint[word], scale[0]);
+      joint[word] = math::FmaOp::create(b, e.loc, other[word], scale[1], scaled);
+    }
+  }
+  return joint;
+}
 
 void AttentionTiles::emitResults(ValueRange state) {
   auto plus = [&](Value a, Value c) -> Value { return arith::AddFOp::create(b, e.loc, a, c); };
@@ -330,7 +393,13 @@ void AttentionTiles::emit() {
     return out;
   });
   state.pop_back();
-  emitResults(state);
+  state = joinGroups(state);
+  if (tile.groups == 1)
+    return emitResults(state);
+  e.createIf(e.invariants.compare(arith::CmpIPredicate::eq, group, e.constant(0)), {}, [&] {
+    emitResults(state);
+    return SmallVector<Value>();
+  });
 }
 
 void gpu::emitMmaAttention(GpuEmitter &e, loop::AttentionOp op) { AttentionTiles(e, op).emit(); }

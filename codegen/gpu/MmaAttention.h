@@ -7,13 +7,16 @@
 
 namespace ptc::gpu {
 
-/// How an attention is cut: a warp has 16 queries, a block `warps` of them; keys come `keys` at a time.
+/// How an attention is cut: a warp has 16 queries, and `groups` warps of a block's `warps` have the same ones; keys
+/// come `keys` at a time, of which each group takes its share.
 struct AttentionTile {
-  int64_t warps, keys, depth, width; // depth of q and k, width of v: constants
+  int64_t warps, groups, keys, depth, width; // depth of q and k, width of v: constants
   MmaKind kind;
 
   int64_t elementBytes() const { return kind == MmaKind::SplitF32 ? 4 : 2; }
-  int64_t queries() const { return 16 * warps; }
+  int64_t queries() const { return 16 * queryWarps(); }
+  int64_t queryWarps() const { return warps / groups; }
+  int64_t groupKeys() const { return keys / groups; }
   int64_t threads() const { return warps * warpSize; }
   /// Rows in shared memory; chunks change places within a power of two of them.
   int64_t depthBytes() const { return int64_t(llvm::PowerOf2Ceil(uint64_t(depth))) * elementBytes(); }
@@ -21,7 +24,10 @@ struct AttentionTile {
   int64_t queryBytes() const { return queries() * depthBytes(); }
   int64_t keyBytes() const { return keys * depthBytes(); }
   int64_t stageBytes() const { return keyBytes() + keys * widthBytes(); }
-  int64_t sharedBytes() const { return queryBytes() + stages * stageBytes(); }
+  int64_t sharedBytes() const { return queryBytes() + std::max(stages * stageBytes(), joinBytes()); }
+  /// What a thread hands over when groups are joined: maximum and sum of weights of two rows, and the sums of columns.
+  int64_t stateWords() const { return 4 + width / 2; }
+  int64_t joinBytes() const { return (groups - 1) * queryWarps() * warpSize * stateWords() * 4; }
   static constexpr int64_t stages = 2;
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;

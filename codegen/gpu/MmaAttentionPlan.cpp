@@ -16,12 +16,12 @@ static constexpr int64_t fewestQueries = 5;
 static constexpr int64_t mostElements = 128; // of a row
 
 DenseI64ArrayAttr AttentionTile::toAttribute(MLIRContext *context) const {
-  return DenseI64ArrayAttr::get(context, {warps, keys, depth, width, int64_t(kind)});
+  return DenseI64ArrayAttr::get(context, {warps, groups, keys, depth, width, int64_t(kind)});
 }
 
 AttentionTile AttentionTile::fromAttribute(DictionaryAttr config) {
   ArrayRef<int64_t> values = config.getAs<DenseI64ArrayAttr>("attention").asArrayRef();
-  return {values[0], values[1], values[2], values[3], MmaKind(values[4])};
+  return {values[0], values[1], values[2], values[3], values[4], MmaKind(values[5])};
 }
 
 // The elements' type, where the region is a load of chunks of 16 bytes along the dim; null elsewhere.
@@ -59,13 +59,18 @@ bool gpu::planMmaAttention(loop::KernelOp kernel, loop::AttentionOp op) {
   if (!kind || !suits(depth) || !suits(width) || (queries && *queries < fewestQueries))
     return false;
   int64_t keys = *kind == MmaKind::SplitF32 ? 32 : 64;
-  AttentionTile tile{.warps = 4, .keys = keys, .depth = *depth, .width = *width, .kind = *kind};
+  AttentionTile tile{.warps = 4, .groups = 1, .keys = keys, .depth = *depth, .width = *width, .kind = *kind};
   Expr heads = product(context, ArrayRef(domain).take_front(batch));
-  Expr least =
-      (heads * domain[batch].ceilDiv(tile.queries())).substitute([&](StringRef) { return Expr::constant(context, 1); });
-  if (least.asConstant().value_or(multiprocessors) < multiprocessors)
-    tile.warps = 2;
-  Expr blocks = heads * domain[batch].ceilDiv(tile.queries());
+  auto blocksOf = [&] { return heads * domain[batch].ceilDiv(tile.queries()); };
+  auto leavesIdle = [&] {
+    Expr least = blocksOf().substitute([&](StringRef) { return Expr::constant(context, 1); });
+    return least.asConstant().value_or(multiprocessors) < multiprocessors;
+  };
+  // Too few blocks: of fewer queries, whose keys warps share.
+  while (tile.queryWarps() > 1 && leavesIdle())
+    tile.groups *= 2;
+  tile.keys = std::max(tile.keys, grain * tile.groups);
+  Expr blocks = blocksOf();
   NamedAttrList attributes(GpuConfig{.threads = tile.threads()}.toAttribute(context));
   attributes.set("layout", StringAttr::get(context, "attention"));
   attributes.set("attention", tile.toAttribute(context));

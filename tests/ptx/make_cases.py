@@ -131,6 +131,12 @@ CASES = {
         "(float16[2, 3, 33, 128] q, float16[2, 3, 33, 128] k, float16[2, 3, 33, 80] v, float16[33, 33] m) => (float16[2, 3, 33, 80] y)"
         "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) g = Constant <value = float {0.1}> () f = Cast <to = 10> (g) c = Mul (s, f)"
         " a = Add (c, m) w = Softmax (a) y = MatMul (w, v) }", {}),
+    "attention-half-shared": ( # two warps share the keys of their queries
+        "(float16[70, 33, 16] q, float16[70, 90, 16] k, float16[70, 90, 16] v) => (float16[70, 33, 16] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {}),
+    "attention-half-many": ( # each warp has its own queries
+        "(float16[140, 21, 16] q, float16[140, 70, 16] k, float16[140, 70, 16] v) => (float16[140, 21, 16] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {}),
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 
