@@ -2,7 +2,8 @@
 //
 // A reduction and the nodes around it (softmax, LayerNorm and their kind) run as one
 // kernel if they share the reduction's kept dims: for each point of those, one node after
-// the other, with what lies between them in cache.
+// the other, with what lies between them in cache. Where they keep none, the kernel is one task (one block of a GPU):
+// such nodes share where they are small whatever the sizes.
 //
 // Condition for every buffer that one group writes and the other reads: with the
 // shared dims x and the remaining dims y of each node, its addresses must split as
@@ -156,9 +157,10 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
       int64_t work = product(node->getContext(), getDomain(node)).evaluate(context.hints).value_or(0);
       if (points < minParallelPoints && work > smallWork)
         return FusionPlan::no("too few points are shared to keep the cores busy");
+      // One point for any size: whatever hints say, it never is large.
+      if (outer.empty() && product(node->getContext(), getDomain(node)).range(context.symbols).max > smallWork)
+        return FusionPlan::no("nothing is kept that could be shared");
     }
-  if (outer.empty())
-    return FusionPlan::no("nothing is kept that could be shared");
   // Splitting a pointwise node's dims changes nothing about it, so trying is safe.
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes)
