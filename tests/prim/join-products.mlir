@@ -1,6 +1,6 @@
 // RUN: ptc-opt %s --pass-pipeline='builtin.module(func.func(ptc-join-products))' | FileCheck %s
 
-// Three weights one behind another; of the biases two are constants of their own, so all are.
+// Three weights one behind another, and three biases.
 // CHECK-LABEL: func.func @heads
 // CHECK-DAG:     %[[W:.*]] = prim.weight <"q", "", 0, 64> others [#prim.weight_ref<"k", "", 64, 64>, #prim.weight_ref<"v", "", 128, 64>] : tensor<3x4x4xf32>
 // CHECK-DAG:     %[[B:.*]] = prim.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00], [5.000000e+00, 5.000000e+00, 5.000000e+00, 5.000000e+00], [9.000000e+00, 8.000000e+00, 7.000000e+00, 6.000000e+00]]> : tensor<3x4xf32>
