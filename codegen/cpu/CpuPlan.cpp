@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
-#include "codegen/cpu/ConflictParts.h"
+#include "codegen/common/ConflictParts.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/WindowBounds.h"
 
@@ -71,7 +71,7 @@ static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() *
 
 // What comparisons read of those chosen in a row.
 static Expr greedyBytes(loop::GreedyOp greedy) {
-  return ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
+  return codegen::ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
 }
 
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {

@@ -8,7 +8,7 @@
 // for a simple reason.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/cpu/ConflictParts.h"
+#include "codegen/common/ConflictParts.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,6 +16,7 @@
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
+using codegen::ConflictParts;
 
 static constexpr int64_t vectorsAtOnce = 4; // of chosen points, for one branch
 

@@ -44,6 +44,11 @@ Value GpuEmitter::sharedMemory(int64_t bytes) {
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 
+Value GpuEmitter::sharedMemoryOfRow(int64_t bytes) {
+  Value offset = invariants.mul(rowOfBlock, constant(bytes));
+  return getAddress(sharedMemory(bytes * config.rows), builder.getI8Type(), offset);
+}
+
 Value GpuEmitter::launchedMemory(int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(module.getBody());
@@ -71,10 +76,10 @@ void GpuEmitter::placeLocals() {
         invariants.add(invariants.mul(isShared ? rowOfBlock : rowOfGrid, stride), emitExpr(local.offset, {}));
     setPointer(buffer, getAddress(isShared ? shared : scratch, builder.getI8Type(), offset));
   }
-  for (const SortMemory &sort : memory.sorts) {
+  for (const WorkSpace &space : memory.workSpaces) {
     Value start = invariants.mul(rowOfGrid, emitExpr(memory.scratchBytes, {}));
-    Value offset = invariants.add(start, emitExpr(sort.offset, {}));
-    setLocalMemory(sort.op, getAddress(scratch, builder.getI8Type(), offset));
+    Value offset = invariants.add(start, emitExpr(space.offset, {}));
+    setLocalMemory(space.node, getAddress(scratch, builder.getI8Type(), offset));
   }
 }
 

@@ -47,6 +47,8 @@ public:
   void createBlockBarrier();
   /// The f32 value that lane `lane` (i64) of the warp has, in all of them.
   mlir::Value createBroadcast(mlir::Value value, mlir::Value lane);
+  /// Which of the warp's lanes the condition (i1) holds in: bit by bit, an i32.
+  mlir::Value createBallot(mlir::Value condition);
   /// The values of the lane whose number differs in the bit `distance`.
   llvm::SmallVector<mlir::Value> createShuffle(mlir::ValueRange values, int64_t distance);
   /// `body` where `condition` holds, `carried` unchanged elsewhere.
@@ -63,6 +65,8 @@ public:
 
   /// Memory of the block, aligned to 16 bytes.
   mlir::Value sharedMemory(int64_t bytes);
+  /// The same for each row of the block.
+  mlir::Value sharedMemoryOfRow(int64_t bytes);
   /// Memory of the block that the launch gives.
   mlir::Value launchedMemory(int64_t alignment = 128);
 
@@ -99,6 +103,8 @@ private:
                                                  mlir::ValueRange carried, PointBody body);
   llvm::SmallVector<mlir::Value> withTail(const EmissionPoint &point, int64_t dim, int64_t lanes,
                                           mlir::ValueRange carried, PointBody body);
+  /// All threads of the row together run `body` for each point of the dims from `from` on but the last.
+  void forRows(const EmissionPoint &point, int64_t from, llvm::function_ref<void(const EmissionPoint &)> body);
   void emitReduction(loop::ReductionOp op, const EmissionPoint &point);
   void reduce(loop::ReductionOp op, const codegen::BodyParts &parts, const Team &team, const EmissionPoint &point);
   void emitScatter(loop::ScatterOp op, const EmissionPoint &point);

@@ -88,6 +88,18 @@ SmallVector<Value> NodeEmitter::forPoints(const Team &team, const EmissionPoint 
   });
 }
 
+void NodeEmitter::forRows(const EmissionPoint &point, int64_t from,
+                          llvm::function_ref<void(const EmissionPoint &)> body) {
+  if (from + 1 == int64_t(domain.size()))
+    return body(point);
+  e.createLoop(e.constant(0), e.emitExpr(domain[size_t(from)], point), 1, {}, [&](Value iv, ValueRange) {
+    EmissionPoint at = point;
+    at.dims[size_t(from)] = iv;
+    forRows(at, from + 1, body);
+    return SmallVector<Value>();
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//
@@ -101,7 +113,9 @@ void NodeEmitter::emit(const EmissionPoint &spreadPoint, int64_t spreadLanes) {
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, point);
   if (auto sort = dyn_cast<loop::SortOp>(node))
-    return emitSort(e, sort, point);
+    return forRows(point, spread, [&](const EmissionPoint &row) { emitSortRow(e, sort, row, domain.back()); });
+  if (auto greedy = dyn_cast<loop::GreedyOp>(node))
+    return forRows(point, spread, [&](const EmissionPoint &row) { emitGreedyRow(e, greedy, row, domain.back()); });
   if (auto attention = dyn_cast<loop::AttentionOp>(node))
     return emitAttention(e, attention, point);
   if (auto scatter = dyn_cast<loop::ScatterOp>(node))

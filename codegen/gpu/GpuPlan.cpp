@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
+#include "codegen/common/ConflictParts.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/LaneAnalysis.h"
@@ -83,8 +84,8 @@ static int64_t rectangularDims(Operation *node) {
 std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   for (Operation *node : nodes) {
-    if (!isa<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp, loop::ScatterOp, loop::SortOp, loop::ContractionOp,
-             loop::AttentionOp>(node))
+    if (!isa<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp, loop::ScatterOp, loop::SortOp, loop::GreedyOp,
+             loop::ContractionOp, loop::AttentionOp>(node))
       return node->getName().stripDialect().str() + " nodes";
     bool isRectangular = rectangularDims(node) == int64_t(loop::getDomain(node).size());
     if (!isRectangular && (nodes.size() > 1 || !isa<loop::PointwiseOp, loop::ReductionOp, loop::ScatterOp>(node)))
@@ -98,6 +99,15 @@ std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 // Local memory
 //===----------------------------------------------------------------------===//
+
+static std::optional<Expr> workSpaceBytes(Operation *node) {
+  constexpr int64_t sortedBytes = 16; // a key and its index
+  if (isa<loop::SortOp>(node))
+    return loop::getDomain(node).back() * sortedBytes;
+  if (auto greedy = dyn_cast<loop::GreedyOp>(node))
+    return codegen::ConflictParts(greedy).getBytes(loop::getDomain(node).back());
+  return std::nullopt;
+}
 
 LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &config) {
   LocalMemory memory;
@@ -118,11 +128,11 @@ LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &confi
     }
     memory.buffers.push_back(local);
   }
-  for (auto sort : kernel.getBlock().getOps<loop::SortOp>()) {
-    constexpr int64_t elementBytes = 16; // a key and its index
-    memory.sorts.push_back({sort, memory.scratchBytes});
-    memory.scratchBytes = memory.scratchBytes + loop::getDomain(sort).back() * elementBytes;
-  }
+  for (Operation *node : getNodes(kernel))
+    if (std::optional<Expr> bytes = workSpaceBytes(node)) {
+      memory.workSpaces.push_back({node, memory.scratchBytes});
+      memory.scratchBytes = memory.scratchBytes + *bytes;
+    }
   return memory;
 }
 
@@ -201,6 +211,13 @@ static GpuConfig planRows(ArrayRef<Operation *> nodes, int64_t spread) {
   return config;
 }
 
+// A row's tiles are in order, so only its comparisons keep threads busy.
+static GpuConfig planGreedy(Operation *node, int64_t spread) {
+  int64_t length = loop::getDomain(node).back().asConstant().value_or(blockThreads);
+  int64_t threads = int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(length, 1))));
+  return {.isRows = true, .spread = spread, .threads = std::clamp<int64_t>(threads, warpSize, blockThreads)};
+}
+
 // A block a row: half as many comparisons at a time as there are elements.
 static GpuConfig planSort(Operation *node, int64_t spread) {
   int64_t length = loop::getDomain(node).back().asConstant().value_or(maxBlockThreads);
@@ -220,6 +237,8 @@ static GpuConfig choose(loop::KernelOp kernel) {
     return {.isRows = true, .spread = rank - 3, .threads = warpSize, .rows = 4};
   if (isa<loop::SortOp>(node) && nodes.size() == 1)
     return planSort(node, rank - 1);
+  if (isa<loop::GreedyOp>(node) && nodes.size() == 1)
+    return planGreedy(node, rank - 1);
   if (nodes.size() == 1 && !hasLocals) {
     if (int64_t free = rectangularDims(node); free < rank)
       return planPoints(node, std::min(free, isa<loop::ScatterOp>(node) ? independentDims(node) : keptDims(node)), 1);
@@ -236,7 +255,7 @@ static GpuConfig choose(loop::KernelOp kernel) {
   }
   bool isSerial = fitsThread(kernel) && llvm::all_of(nodes, [&](Operation *each) {
                     std::optional<int64_t> own = countFrom(each, size_t(shared));
-                    return own && *own <= serialPoints;
+                    return own && *own <= serialPoints && !isa<loop::GreedyOp>(each);
                   });
   return isSerial ? planPoints(node, shared, 1) : planRows(nodes, shared); // local buffers are of one point
 }

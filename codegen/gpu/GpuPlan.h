@@ -34,14 +34,14 @@ struct LocalBuffer {
   Place place;
   Expr offset; // Shared, Scratch: bytes within the row's part
 };
-/// Where a sort works: keys and indices, 16 bytes an element, in the row's scratch.
-struct SortMemory {
-  loop::SortOp op;
+/// Where in the row's scratch a sort or a greedy choice works.
+struct WorkSpace {
+  mlir::Operation *node;
   Expr offset;
 };
 struct LocalMemory {
   llvm::SmallVector<LocalBuffer> buffers;
-  llvm::SmallVector<SortMemory> sorts;
+  llvm::SmallVector<WorkSpace> workSpaces;
   int64_t sharedBytes = 0; // of one row
   Expr scratchBytes;       // of one row
 };

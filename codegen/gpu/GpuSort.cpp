@@ -99,7 +99,8 @@ void RowNetwork::sort() {
   });
 }
 
-static void sortRow(GpuEmitter &e, loop::SortOp op, EmissionPoint point, Expr extent) {
+void gpu::emitSortRow(GpuEmitter &e, loop::SortOp op, const EmissionPoint &start, Expr extent) {
+  EmissionPoint point = start;
   size_t last = point.dims.size() - 1;
   RowNetwork row{e, e.getLocalMemory(op), e.emitExpr(extent, point)};
   auto valueAt = [&](Value position) {
@@ -122,22 +123,4 @@ static void sortRow(GpuEmitter &e, loop::SortOp op, EmissionPoint point, Expr ex
     return SmallVector<Value>();
   });
   e.createBarrier(); // the next row is sorted in the same memory
-}
-
-static void sortRows(GpuEmitter &e, loop::SortOp op, const EmissionPoint &point, ArrayRef<Expr> domain, size_t dim) {
-  if (dim + 1 == domain.size())
-    return sortRow(e, op, point, domain.back());
-  e.createLoop(e.constant(0), e.emitExpr(domain[dim], point), 1, {}, [&](Value iv, ValueRange) {
-    EmissionPoint at = point;
-    at.dims[dim] = iv;
-    sortRows(e, op, at, domain, dim + 1);
-    return SmallVector<Value>();
-  });
-}
-
-void gpu::emitSort(GpuEmitter &e, loop::SortOp op, const EmissionPoint &point) {
-  SmallVector<Expr> domain = loop::getDomain(op);
-  EmissionPoint at = point;
-  at.dims.resize(domain.size());
-  sortRows(e, op, at, domain, size_t(e.config.spread));
 }

@@ -31,8 +31,10 @@ void emitAttention(GpuEmitter &e, loop::AttentionOp op, const EmissionPoint &poi
 /// A kernel of one attention that is planned for tensor cores (MmaAttention.h).
 void emitMmaAttention(GpuEmitter &e, loop::AttentionOp op);
 
-/// Sorts the rows of the dims behind the spread ones, each by all threads of e.row.
-void emitSort(GpuEmitter &e, loop::SortOp op, const EmissionPoint &point);
+/// Sorts a row of `extent` points by all threads of e.row; the row's last dim is the node's own.
+void emitSortRow(GpuEmitter &e, loop::SortOp op, const EmissionPoint &row, Expr extent);
+/// Chooses points of a row in the same way; e.row is at least a warp.
+void emitGreedyRow(GpuEmitter &e, loop::GreedyOp op, const EmissionPoint &row, Expr extent);
 
 } // namespace ptc::gpu
 

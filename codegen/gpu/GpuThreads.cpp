@@ -57,6 +57,12 @@ Value GpuEmitter::createBroadcast(Value value, Value lane) {
   return arith::BitcastOp::create(builder, loc, value.getType(), word);
 }
 
+Value GpuEmitter::createBallot(Value condition) {
+  auto intrinsic = builder.getStringAttr("llvm.nvvm.vote.ballot.sync");
+  Value operands[] = {invariants.constant(builder.getI32IntegerAttr(-1)), condition};
+  return LLVM::CallIntrinsicOp::create(builder, loc, builder.getI32Type(), intrinsic, operands).getResult(0);
+}
+
 SmallVector<Value> GpuEmitter::createIf(Value condition, ValueRange carried,
                                         llvm::function_ref<SmallVector<Value>()> body) {
   SmallVector<Type> types(TypeRange(carried.getTypes()));

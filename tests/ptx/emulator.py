@@ -1,10 +1,10 @@
 """A GPU's threads in numpy: runs PTX text where there is no GPU, with the interface of driver.py.
 
 All threads of a launch run in lockstep, each with a program counter of its own. At every step those with the lowest
-counter execute one instruction, so that branches meet again where the code does. What hardware leaves undefined is an
-error here: a shuffle or a barrier that part of a warp does not reach, an access outside of every buffer or not aligned,
-a register read before it is written. To find missing barriers, a random half of the warps of a block runs ahead of the
-others up to each barrier.
+counter execute one instruction, so that branches mostly meet again where the code does; threads that come to a shuffle or
+a barrier wait for the rest of their warp. What hardware leaves undefined is an error here: such an instruction that part
+of a warp never reaches, an access outside of every buffer or not aligned, a register read before it is written. To find
+missing barriers, a random half of the warps of a block runs ahead of the others up to each barrier.
 
 Registers hold bits; instructions view them as their types. Only what ptc's code generator emits is known: an unknown
 instruction is an error that names it.
@@ -19,6 +19,7 @@ from program import NotKnown
 WIDTH = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4,
          "f32": 4, "f16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+COLLECTIVE = {"bar", "shfl", "vote", "ldmatrix", "mma"}  # a warp does them together
 VIEW = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -125,6 +126,7 @@ class Launch:
         self.counter = np.zeros(self.count, np.int64)
         self.exited = np.zeros(self.count, bool)
         self.waiting = np.zeros(self.count, bool)
+        self.early = np.zeros(self.count, bool)  # at an instruction of a whole warp, without the rest of it
         self.drawLeaders()
 
     def drawLeaders(self):
@@ -175,7 +177,7 @@ class Launch:
     def run(self):
         steps = 0
         while True:
-            able = ~self.exited & ~self.waiting
+            able = ~self.exited & ~self.waiting & ~self.early
             if not able.any():
                 if self.exited.all():
                     return
@@ -184,10 +186,25 @@ class Launch:
                 able &= self.leads
             counter = self.counter[able].min()
             at = np.nonzero(able & (self.counter == counter))[0]
-            self.execute(self.code.instructions[counter], at)
+            instruction = self.code.instructions[counter]
+            if instruction.parts[0] in COLLECTIVE:
+                at = self.gather(at)
+            if len(at):
+                self.execute(instruction, at)
             steps += 1
             if steps > 2_000_000:
                 raise Fault(f"{self.code.name}: too many steps")
+
+    def gather(self, at):
+        """Of threads that come to what a warp does together those whose warps are complete; others wait for the rest."""
+        self.early[at] = True
+        warps = self.early.reshape(-1, 32)
+        counters = self.counter.reshape(-1, 32)
+        if (warps & (counters != np.where(warps, counters, -1).max(axis=1, keepdims=True))).any():
+            raise Fault(f"{self.code.name}: threads of a warp wait at different places")
+        complete = np.repeat(warps.all(axis=1), 32) & self.early
+        self.early[complete] = False
+        return np.nonzero(complete)[0]
 
     def execute(self, instruction, at):
         self.counter[at] += 1
@@ -213,13 +230,7 @@ class Launch:
         self.exited[at] = True
         self.release()
 
-    def whole(self, at, size, what):
-        groups = np.unique(at // size, return_counts=True)[1]
-        if (groups != size).any():
-            raise Fault(f"part of a {what} is missing")
-
     def do_bar(self, i, at):
-        self.whole(at, 32, "warp")
         if i.parts[1] == "red":
             self.flags[at] = self.read(i.operands[2], "pred", at) != 0
             self.reduced.update(dict.fromkeys(at.tolist(), i.operands[0]))
@@ -247,11 +258,15 @@ class Launch:
         self.drawLeaders()
 
     def do_shfl(self, i, at):
-        self.whole(at, 32, "warp")
         result, value, lane = i.operands[:3]
         values, lanes = self.read(value, "b32", at), np.arange(len(at))
         source = lanes - lanes % 32 + self.read(lane, "b32", at) % 32 if "idx" in i.parts else lanes ^ int(lane)
         self.write(result, values[source], at)
+
+    def do_vote(self, i, at):
+        holds = (self.read(i.operands[1], "pred", at) != 0).reshape(-1, 32)
+        words = (holds.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+        self.write(i.operands[0], np.repeat(words, 32), at)
 
     #--- Memory ----------------------------------------------------------------------------------------------------
 
@@ -340,7 +355,6 @@ class Launch:
     #--- Tensor cores ----------------------------------------------------------------------------------------------
 
     def do_ldmatrix(self, i, at):
-        self.whole(at, 32, "warp")
         memory, address = self.place(i, i.operands[1], 16, at)
         rows = memory[address[:, None] + np.arange(16)].view(np.uint16).reshape(-1, 4, 8, 8)  # warp, matrix, row, column
         if "trans" in i.parts:
@@ -355,7 +369,6 @@ class Launch:
         return np.stack([self.read(name, "b32", at) for name in names], axis=1).reshape(-1, 32, len(names))
 
     def do_mma(self, i, at):
-        self.whole(at, 32, "warp")
         kind, lane = i.parts[-2], np.arange(32)
         group, four = lane // 4, lane % 4
         a, b, sums = (self.fragment(o, at) for o in i.operands[1:4])
@@ -520,6 +533,11 @@ class Launch:
 
     def do_popc(self, i, at):
         self.write(i.operands[0], np.bitwise_count(self.read(i.operands[1], i.parts[-1], at)).astype(np.uint32), at)
+
+    def do_brev(self, i, at):
+        a = self.read(i.operands[1], i.parts[-1], at)
+        bits = 8 * a.dtype.itemsize
+        self.write(i.operands[0], np.array([int(f"{v:0{bits}b}"[::-1], 2) for v in a], a.dtype), at)
 
     def do_clz(self, i, at):
         a = self.read(i.operands[1], i.parts[-1], at)

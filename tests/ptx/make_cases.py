@@ -137,6 +137,13 @@ CASES = {
     "attention-half-many": ( # each warp has its own queries
         "(float16[140, 21, 16] q, float16[140, 70, 16] k, float16[140, 70, 16] v) => (float16[140, 21, 16] y)"
         "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {}),
+    "suppression": ( # several tiles of candidates, and warps that share what is chosen
+        "(float[2, 300, 4] x, float[2, 3, 300] s) => (int64[k, 3] y) { limit = Constant <value = int64[1] {50}> ()"
+        " iou = Constant <value = float[1] {0.3}> () y = NonMaxSuppression (x, s, limit, iou) }", {}),
+    "suppression-symbolic": (
+        "(float[1, n, 4] x, float[1, 2, n] s) => (int64[k, 3] y) { limit = Constant <value = int64[1] {1000}> ()"
+        " iou = Constant <value = float[1] {0.6}> () least = Constant <value = float[1] {-1.0}> ()"
+        " y = NonMaxSuppression <center_point_box = 1> (x, s, limit, iou, least) }", {"n": 700}),
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 

@@ -27,7 +27,10 @@ FUNCTIONS = {
 
 
 def evaluate(text, symbols):
-    return int(eval(text, {"__builtins__": {}}, {**FUNCTIONS, **symbols}))
+    try:
+        return int(eval(text, {"__builtins__": {}}, {**FUNCTIONS, **symbols}))
+    except NameError as error:
+        raise NotKnown(str(error)) from None
 
 
 def split(text):
@@ -96,7 +99,7 @@ class Program:
         read, written = header[1].split("| ")
         names = {side: re.findall(r'"([^"]*)"', re.search(side + r"_names = \[(.*?)\]", header[2])[1])
                  for side in ("input", "output")}
-        self.symbols, self.pointers, self.results = {}, {}, {}
+        self.symbols, self.pointers, self.outputs, self.results, self.flattened = {}, {}, {}, {}, {}
         argument = re.compile(r"(%arg\d+): !loop\.buffer<\[(.*?)\] x (\w+)")
         for (value, dims, dtype), name in zip(argument.findall(read), names["input"], strict=True):
             array = np.ascontiguousarray(inputs[name])
@@ -107,36 +110,55 @@ class Program:
                     self.symbols[dim] = size
             self.pointers[value] = self.device.upload(array)
         for (value, dims, dtype), name in zip(argument.findall(written), names["output"], strict=True):
-            array = np.empty([evaluate(dim, self.symbols) for dim in split(dims)], dtype_of(dtype))
-            self.pointers[value] = self.device.allocate(array.nbytes)
-            self.results[name] = (self.pointers[value], array)
+            self.outputs[value] = (name, split(dims), dtype_of(dtype))
+            if f"loop.output {value} :" not in self.plan:
+                self.make_output(value)
         arena = re.search(r"\barena = #prim\.expr<(.*?)>[,}]", header[2])
         self.arena = self.device.allocate(evaluate(arena[1], self.symbols) if arena else 0)
+
+    def make_output(self, value):
+        name, dims, dtype = self.outputs[value]
+        array = np.empty([evaluate(dim, self.symbols) for dim in dims], dtype)
+        self.pointers[value] = self.device.allocate(array.nbytes)
+        self.results[name] = (self.pointers[value], array)
 
     def place(self, body):
         """Pointers of what the program's body defines."""
         for value, what, rest in re.findall(r"(%\d+) = loop\.(\w+) (.*)", body):
             if what == "flatten":
-                self.pointers[value] = self.pointers[rest.split(" ")[0]]
+                self.flattened[value] = rest.split(" ")[0]
             elif what == "at":
                 self.pointers[value] = self.arena + evaluate(rest.split(" : ")[0].split(" {")[0], self.symbols)
             elif what == "constant":
                 self.pointers[value] = self.device.upload(constant(rest))
-            else:
+            elif what != "grow":
                 raise NotKnown(f"loop.{what} is not known here")
 
     def run(self, inputs, watch=None):
         """The outputs by name. `watch(name, bytes, launch)` sees every launch."""
-        if "loop.bind" in self.plan:
-            raise NotKnown("loop.bind is not known here")
         self.bind(inputs)
         body = self.plan[self.plan.index("loop.program @"):]
         if "loop.if" in body:
             raise NotKnown("loop.if is not known here")
         self.place(body)
-        for name, buffers, symbols, types in re.findall(r"loop\.launch @(\w+)\((.*?)\) symbols \[(.*)\] : (.*) loc", body):
+        slots = {}
+        for line in body.splitlines():
+            if match := re.search(r'loop\.bind "(\w+)" = (?:(%\w+) : |value (.*?) (?:at_most|loc))', line):
+                name, buffer, value = match.groups()
+                self.symbols[name] = self.read_number(buffer) if buffer else evaluate(value, self.symbols)
+            elif match := re.search(r"(%\w+) = loop\.grow (\d+) bytes (.*?) :", line):
+                value, slot, size = match[1], match[2], evaluate(match[3], self.symbols)
+                if slot not in slots or size > slots[slot][1]:
+                    slots[slot] = self.device.allocate(size), size
+                self.pointers[value] = slots[slot][0]
+            elif match := re.search(r"loop\.output (%\w+) :", line):
+                self.make_output(match[1])
+            match = re.search(r"loop\.launch @(\w+)\((.*?)\) symbols \[(.*)\] : (.*) loc", line)
+            if not match:
+                continue
+            name, buffers, symbols, types = match.groups()
             values = [evaluate(text, self.symbols) for text in split(symbols)]
-            launch = self.prepare(self.entries[name], [self.pointers[b] for b in split(buffers)], values)
+            launch = self.prepare(self.entries[name], [self.pointer(b) for b in split(buffers)], values)
             launch()
             if watch:
                 watch(name, sum(evaluate(count, self.symbols) * dtype_of(dtype).itemsize
@@ -149,6 +171,15 @@ class Program:
         for pointer, array in self.results.values():
             self.device.download(pointer, array)
         return {name: array for name, (_, array) in self.results.items()}
+
+    def pointer(self, value):
+        return self.pointers[self.flattened.get(value, value)]
+
+    def read_number(self, value):
+        number = np.zeros(1, np.int64)
+        self.device.synchronize()
+        self.device.download(self.pointer(value), number)
+        return int(number[0])
 
     def prepare(self, entry, buffers, values):
         symbols = dict(zip(entry.symbols, values, strict=True))

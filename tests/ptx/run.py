@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+RANDOM = "bernoulli|training_dropout"  # what they draw is every runtime's own
+
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
     os.environ[name] = "1"
 
@@ -86,8 +88,7 @@ def check_case(case, ptc):
         flags = pins(model, list(sets[0][0].values()))
         code, text = compile_case(case.model, path, ptc, flags)
         plan = path.with_suffix(".plan-memory.mlir")
-        is_open = code == 0 and "loop.bind" in plan.read_text()
-        if is_open or code == 4 and ("PTC0305" in text or "PTC0408" in text):  # shapes that depend on inputs: known ones will do
+        if code == 4 and ("PTC0305" in text or "PTC0408" in text):  # shapes that depend on inputs: known ones will do
             fixed, chosen = with_constants(model, sets[0][0], False)
             onnx.save(fixed, Path(folder) / "model.onnx")
             left = [flag for flag in flags if not any(flag.startswith(f"--shape={name}=") for name in chosen)]
@@ -110,7 +111,7 @@ def check_case(case, ptc):
 def check_suite(args):
     import suite
     cases = [case for case in suite.load(args.build / "tests" / "conformance")
-             if case.suite == "node" and (args.all or case.tier1) and re.search(args.filter, case.name)]
+             if case.suite == "node" and re.search(args.filter, case.name) and not re.search(RANDOM, case.name)]
     counts = {"ok": 0, "refused": 0, "FAIL": 0}
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         for name, word, text in pool.map(check_case, cases, [args.build / "bin" / "ptc"] * len(cases), chunksize=4):
@@ -125,7 +126,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build")
     parser.add_argument("--filter", metavar="REGEX", default="")
-    parser.add_argument("--all", action="store_true", help="node tests of all operators, not of tier 1 alone")
     parser.add_argument("--device", metavar="DIR", type=Path)
     parser.add_argument("--emulate", metavar="DIR", type=Path)
     parser.add_argument("--time", action="store_true", help="measure every launch on the device")

@@ -1,12 +1,12 @@
 //===- ConflictParts.cpp - what of a greedy choice's test is computed when -===//
-#include "codegen/cpu/ConflictParts.h"
+#include "codegen/common/ConflictParts.h"
 #include "codegen/common/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace ptc;
-using namespace ptc::cpu;
+using namespace ptc::codegen;
 
 static constexpr int64_t most = 64; // lanes of any level
 
@@ -122,6 +122,6 @@ ConflictParts::ConflictParts(loop::GreedyOp op) {
 Expr ConflictParts::getOffset(size_t i, Expr count) const {
   int64_t bytes = 0;
   for (Value value : ArrayRef(remembered).take_front(i))
-    bytes += codegen::KernelEmitter::getMemoryType(value.getType()).getIntOrFloatBitWidth() / 8;
+    bytes += KernelEmitter::getMemoryType(value.getType()).getIntOrFloatBitWidth() / 8;
   return count.ceilDiv(most) * (most * bytes);
 }

@@ -1,11 +1,11 @@
 //===- ConflictParts.h - what of a greedy choice's test is computed when -*- C++ -*-===//
-#ifndef PTC_CODEGEN_CPU_CONFLICTPARTS_H
-#define PTC_CODEGEN_CPU_CONFLICTPARTS_H
+#ifndef PTC_CODEGEN_COMMON_CONFLICTPARTS_H
+#define PTC_CODEGEN_COMMON_CONFLICTPARTS_H
 
 #include "ir/loop/Loop.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace ptc::cpu {
+namespace ptc::codegen {
 
 /// A conflict region (a conjunction) by what its ops depend on: the candidate, the chosen point, or both of them.
 struct ConflictParts {
@@ -24,6 +24,6 @@ struct ConflictParts {
   Expr getBytes(Expr count) const { return getOffset(remembered.size(), count); }
 };
 
-} // namespace ptc::cpu
+} // namespace ptc::codegen
 
-#endif // PTC_CODEGEN_CPU_CONFLICTPARTS_H
+#endif // PTC_CODEGEN_COMMON_CONFLICTPARTS_H
