@@ -49,6 +49,7 @@ struct Row {
   std::vector<double> times, otherTimes; // sorted seconds
   std::optional<gate::Interval> ratio;   // library / other
   std::vector<KernelTime> kernels;
+  MachinePeaks peaks; // of as many threads, if kernels were timed
 };
 } // namespace
 
@@ -94,6 +95,18 @@ static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row
   return Error::success();
 }
 
+/// What the row's kernels are held against; empty, with a word about it, where that cannot be measured.
+static MachinePeaks peaksOf(Session &session, const ModelInstance &instance, unsigned threads) {
+  std::optional<int> device = instance.getDevice();
+  if (!device)
+    return measurePeaks(threads);
+  Expected<MachinePeaks> peaks = measureDevicePeaks(*device);
+  if (peaks)
+    return std::move(*peaks);
+  session.say("no shares of the device's peaks: " + toString(peaks.takeError()));
+  return {};
+}
+
 /// --per-kernel, --profile: the launches of some runs on the same inputs. The trace keeps the last run.
 static Error profileRow(Session &session, const ModelLibrary &library, const BenchOptions &options,
                         const SymbolDims &dims, Row &row, std::vector<ProfiledRuns> &traces) {
@@ -104,6 +117,8 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
   Expected<TimedModel> subject = TimedModel::prepare(library, how);
   if (!subject)
     return subject.takeError();
+  if (options.perKernel)
+    row.peaks = peaksOf(session, subject->getInstance(), row.threads);
   size_t last = 0;
   constexpr unsigned fewest = 5;
   auto end = Clock::now() + std::chrono::duration<double>(options.minTime / 4);
@@ -121,7 +136,9 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
   if (!options.perKernel)
     return Error::success();
   row.kernels = timeKernels(spans);
-  if (Error error = addRates(row.kernels, library.path(), symbolsOf(subject->getInterface(), subject->getInputs())))
+  row.peaks.merge(peaksOf(session, subject->getInstance(), row.threads)); // the machine may have been busier before
+  if (Error error =
+          addRates(row.kernels, library.path(), symbolsOf(subject->getInterface(), subject->getInputs()), row.peaks))
     session.say("no GFLOP/s and GB/s: " + toString(std::move(error)));
   return Error::success();
 }
@@ -171,8 +188,12 @@ static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
   object["dims"] = row.dims;
   object["threads"] = row.threads;
   object["cpu_level"] = row.level;
-  if (!row.kernels.empty())
+  if (!row.kernels.empty()) {
     object["kernels"] = kernelTimesToJson(row.kernels);
+    object["peaks"] = peaksToJson(row.peaks);
+  }
+  if (std::optional<double> share = shareOfBound(row.kernels))
+    object["bound_share"] = *share;
   if (row.ratio) {
     object["other"] = timesOf(row.otherTimes);
     object["ratio"] = json::Object{{"median", row.ratio->median}, {"low", row.ratio->low}, {"high", row.ratio->high}};
@@ -203,7 +224,7 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
                    row.ratio->high);
     }
     if (!row.kernels.empty())
-      printKernelTimes(os, row.kernels);
+      printKernelTimes(os, row.kernels, row.peaks);
   }
 }
 
@@ -349,7 +370,8 @@ Action declareBench(CLI::App &app) {
       ->type_name("PERCENT");
   app.add_option("--function", options->function, "which function of the library (default: the first)")
       ->type_name("NAME");
-  app.add_flag("--per-kernel", options->perKernel, "also time each kernel, with its share and rates");
+  app.add_flag("--per-kernel", options->perKernel,
+               "also time each kernel, with its share, its rates and how near it comes to the machine's peaks");
   app.add_option(
          "--profile", options->profile,
          "write the launches of a run of each row, and their pieces on threads, for chrome://tracing or Perfetto")

@@ -1,4 +1,5 @@
 #include "cli/ModelLibrary.h"
+#include "compiler/Capabilities.h"
 #include "compiler/artifact/LibraryCheck.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/BinaryFormat/Magic.h"
@@ -137,7 +138,7 @@ Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
   return exitError(exitUsage, "the library has no function '" + name + "'; it has " + names);
 }
 
-ModelInstance::ModelInstance(ModelInstance &&other) : entry(other.entry) {
+ModelInstance::ModelInstance(ModelInstance &&other) : entry(other.entry), ordinal(other.ordinal) {
   std::swap(model, other.model);
   std::swap(context, other.context);
   std::swap(tap, other.tap);
@@ -183,6 +184,7 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.threads = options.threads;
   if (Error error = parseDevice(options.device, given))
     return std::move(error);
+  instance.ordinal = given.device;
   given.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
   given.custom_op_folder = options.customOpFolder.empty() ? nullptr : options.customOpFolder.c_str();
@@ -200,6 +202,14 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))
     return exitError(exitCodeOf(status), "'" + library.path() + "': no context: out of memory");
   return instance;
+}
+
+std::optional<int> ModelInstance::getDevice() const {
+  StringRef chosen = entry->cpu_level(model);
+  for (const SupportedTarget &target : supportedTargets())
+    if (target.levelFlag == "--gpu" && any_of(target.levels, [&](const auto &level) { return level.name == chosen; }))
+      return ordinal;
+  return std::nullopt;
 }
 
 Error ModelInstance::failed(ptc_status status, StringRef what) const {

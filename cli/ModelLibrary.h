@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace ptc {
 
@@ -47,6 +48,8 @@ public:
 
   const ptc_model_table &table() const { return *entry; }
   const ptc_model *getModel() const { return model; }
+  /// The number of the device that it runs on; nothing where that is the processor.
+  std::optional<int> getDevice() const;
 
   /// Zeroed outputs of the shapes that these inputs give. The output of an alias pair has no bytes: see run; nor has
   /// one whose shape only a run knows.
@@ -59,6 +62,7 @@ private:
   ModelInstance(const ptc_model_table *entry) : entry(entry) {}
   llvm::Error failed(ptc_status status, llvm::StringRef what) const;
   const ptc_model_table *entry;
+  int ordinal = 0; // of the device, if there is one
   ptc_model *model = nullptr;
   ptc_ctx *context = nullptr;
   std::unique_ptr<std::function<void(const ptc_tap &)>> tap; // at an address that stays

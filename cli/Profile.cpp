@@ -8,6 +8,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
+#include <cmath>
 #include <map>
 
 using namespace llvm;
@@ -170,49 +171,134 @@ static Expected<json::Value> readManifest(StringRef library) {
   return manifest;
 }
 
-Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDims &symbols) {
+namespace {
+/// What the manifest says of a kernel's first launch, where it says so.
+struct KernelWork {
+  std::optional<double> flops, read, written;
+  double weights = 0;
+  StringRef products;
+};
+} // namespace
+
+static KernelWork workOf(const json::Object &kernel, const SymbolDims &symbols, mlir::MLIRContext &context) {
+  auto amountOf = [&](StringRef key) -> std::optional<double> {
+    const json::Object *amount = kernel.getObject(key);
+    Expr expr = amount ? Expr::parse(&context, amount->getString("expression").value_or("")) : Expr();
+    std::optional<int64_t> value = expr ? expr.evaluate(symbols) : std::nullopt;
+    return value ? std::optional<double>(*value) : std::nullopt;
+  };
+  return {amountOf("flops"), amountOf("bytes_read"), amountOf("bytes_written"),
+          double(kernel.getInteger("weight_bytes_read").value_or(0)), kernel.getString("products").value_or("fma")};
+}
+
+/// The least seconds; nothing where a peak or an amount is not known.
+static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks &peaks, double allWeights) {
+  double operations = peaks.operationsOf(work.products);
+  if (!work.flops || !work.read || !work.written || operations <= 0 || peaks.bandwidths.empty())
+    return std::nullopt;
+  double weights = std::min(work.weights, *work.read), rest = *work.read - weights + *work.written;
+  double memory = weights / peaks.bandwidthOf(allWeights) + rest / peaks.bandwidthOf(rest);
+  return std::max(*work.flops / operations, memory);
+}
+
+Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDims &symbols,
+               const MachinePeaks &peaks) {
   Expected<json::Value> manifest = readManifest(library);
   if (!manifest)
     return manifest.takeError();
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<prim::PrimDialect>(); // expressions belong to it
-  StringMap<const json::Object *> kernels;
+  StringMap<KernelWork> kernels;
   for (const json::Value &kernel : *manifest->getAsObject()->getArray("kernels"))
     if (const json::Object *object = kernel.getAsObject())
-      kernels.try_emplace(object->getString("name").value_or(""), object); // the general program's first
+      kernels.try_emplace(object->getString("name").value_or(""),
+                          workOf(*object, symbols, context)); // the general program's first
+  double allWeights = 0;
+  for (const KernelTime &time : times)
+    allWeights += kernels.lookup(time.kernel).weights * double(time.launches);
   for (KernelTime &time : times) {
-    const json::Object *kernel = kernels.lookup(time.kernel);
-    auto amountOf = [&](StringRef key) -> std::optional<double> {
-      const json::Object *amount = kernel ? kernel->getObject(key) : nullptr;
-      Expr expr = amount ? Expr::parse(&context, amount->getString("expression").value_or("")) : Expr();
-      std::optional<int64_t> value = expr ? expr.evaluate(symbols) : std::nullopt;
-      return value ? std::optional<double>(*value) : std::nullopt;
-    };
-    std::optional<double> flops = amountOf("flops"), read = amountOf("bytes_read"), written = amountOf("bytes_written");
+    KernelWork work = kernels.lookup(time.kernel);
     if (time.firstSeconds <= 0)
       continue;
-    if (flops)
-      time.flopsPerSecond = *flops / time.firstSeconds;
-    if (read && written)
-      time.bytesPerSecond = (*read + *written) / time.firstSeconds;
+    if (work.flops)
+      time.flopsPerSecond = *work.flops / time.firstSeconds;
+    if (work.read && work.written)
+      time.bytesPerSecond = (*work.read + *work.written) / time.firstSeconds;
+    if (std::optional<double> bound = boundOf(work, peaks, allWeights))
+      time.ofBound = *bound / time.firstSeconds;
   }
   return Error::success();
 }
 
-void printKernelTimes(raw_ostream &os, ArrayRef<KernelTime> times) {
-  os << "  share   time us  launches   GFLOP/s      GB/s  kernel: nodes of its first launch\n";
+std::optional<double> shareOfBound(ArrayRef<KernelTime> times) {
+  double bound = 0, seconds = 0;
+  for (const KernelTime &time : times)
+    if (time.ofBound) {
+      bound += *time.ofBound * time.seconds;
+      seconds += time.seconds;
+    }
+  return seconds > 0 ? std::optional(bound / seconds) : std::nullopt;
+}
+
+/// "f32 237, i8 950 GFLOP/s; 480 GB/s of 32 KB, ..., 33 of memory"
+static void printPeaks(raw_ostream &os, const MachinePeaks &peaks) {
+  std::vector<StringRef> types(peaks.operations.keys().begin(), peaks.operations.keys().end());
+  llvm::sort(types);
+  ListSeparator comma;
+  for (StringRef type : types)
+    os << comma << type << format(" %.0f", peaks.operations.lookup(type) * 1e-9);
+  os << " GFLOP/s; ";
+  ListSeparator next;
+  for (const Bandwidth &level : peaks.bandwidths) {
+    os << next << format("%.0f GB/s of ", level.bytesPerSecond * 1e-9);
+    if (std::isinf(level.bytes))
+      os << "memory";
+    else
+      os << format("%.0f KB", level.bytes / 1024);
+  }
+}
+
+void printKernelTimes(raw_ostream &os, ArrayRef<KernelTime> times, const MachinePeaks &peaks) {
+  os << "  share   time us  launches   GFLOP/s      GB/s   bound  kernel: nodes of its first launch\n";
   auto rate = [&](std::optional<double> perSecond) {
     if (perSecond)
       os << format("%10.2f", *perSecond * 1e-9);
     else
       os << "         -";
   };
+  auto percent = [&](std::optional<double> share) {
+    if (share)
+      os << format("%7.1f%%", *share * 100);
+    else
+      os << "       -";
+  };
   for (const KernelTime &time : times) {
     os << format("%6.1f%% %9.1f %9lld", time.share * 100, time.seconds * 1e6, static_cast<long long>(time.launches));
     rate(time.flopsPerSecond);
     rate(time.bytesPerSecond);
+    percent(time.ofBound);
     os << "  " << time.kernel << ": " << time.nodes << '\n';
   }
+  std::optional<double> share = shareOfBound(times);
+  if (!share)
+    return;
+  os << format("%.1f %% of what this machine allows: ", *share * 100);
+  printPeaks(os, peaks);
+  os << '\n';
+}
+
+json::Object peaksToJson(const MachinePeaks &peaks) {
+  json::Object operations;
+  for (const auto &entry : peaks.operations)
+    operations[entry.getKey()] = entry.getValue() * 1e-9;
+  json::Array bandwidths;
+  for (const Bandwidth &level : peaks.bandwidths) {
+    json::Object row{{"gbytes_per_second", level.bytesPerSecond * 1e-9}};
+    if (!std::isinf(level.bytes))
+      row["bytes"] = int64_t(level.bytes);
+    bandwidths.push_back(std::move(row));
+  }
+  return json::Object{{"gflops_per_second", std::move(operations)}, {"bandwidths", std::move(bandwidths)}};
 }
 
 json::Array kernelTimesToJson(ArrayRef<KernelTime> times) {
@@ -227,6 +313,8 @@ json::Array kernelTimesToJson(ArrayRef<KernelTime> times) {
       object["gflops_per_second"] = *time.flopsPerSecond * 1e-9;
     if (time.bytesPerSecond)
       object["gbytes_per_second"] = *time.bytesPerSecond * 1e-9;
+    if (time.ofBound)
+      object["bound_share"] = *time.ofBound;
     list.push_back(std::move(object));
   }
   return list;

@@ -4,6 +4,7 @@
 
 #include "cli/InputSpecs.h"
 #include "cli/ModelLibrary.h"
+#include "compiler/MachinePeaks.h"
 #include "llvm/Support/JSON.h"
 #include <memory>
 
@@ -42,6 +43,7 @@ struct KernelTime {
   double share = 0;        // of the time of all kernels
   double firstSeconds = 0; // of the first launch
   std::optional<double> flopsPerSecond, bytesPerSecond;
+  std::optional<double> ofBound; // the least time that the machine's peaks allow the first launch / its time
 };
 
 /// The longest first.
@@ -50,12 +52,19 @@ std::vector<KernelTime> timeKernels(llvm::ArrayRef<ptc_span> spans);
 /// What the function's symbols are on these inputs.
 SymbolDims symbolsOf(const ptc_function &function, llvm::ArrayRef<Tensor> inputs);
 
-/// Adds rates to `times` from the manifest beside the library, at these values of the symbols. An error where there is
-/// no manifest or it is another library's.
-llvm::Error addRates(std::vector<KernelTime> &times, llvm::StringRef library, const SymbolDims &symbols);
+/// Adds rates to `times` from the manifest beside the library, at these values of the symbols, and shares of the bound:
+/// the longer of what the operations take at the peak of their type, and the bytes at the bandwidth of the memory that
+/// they fit in. Weights are expected where all that a run reads of them fits, since a run lies between two uses. An
+/// error where there is no manifest or it is another library's.
+llvm::Error addRates(std::vector<KernelTime> &times, llvm::StringRef library, const SymbolDims &symbols,
+                     const MachinePeaks &peaks);
 
-void printKernelTimes(llvm::raw_ostream &os, llvm::ArrayRef<KernelTime> times);
+/// Of the time of all kernels for which there is one, the share that their bounds take.
+std::optional<double> shareOfBound(llvm::ArrayRef<KernelTime> times);
+
+void printKernelTimes(llvm::raw_ostream &os, llvm::ArrayRef<KernelTime> times, const MachinePeaks &peaks);
 llvm::json::Array kernelTimesToJson(llvm::ArrayRef<KernelTime> times);
+llvm::json::Object peaksToJson(const MachinePeaks &peaks);
 
 } // namespace ptc
 

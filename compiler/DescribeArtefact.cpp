@@ -3,6 +3,7 @@
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "ir/prim/Variants.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -48,6 +49,34 @@ static std::string kindOf(loop::KernelOp kernel) {
   return join(kinds, "+");
 }
 
+/// What the operands are whose products a kernel adds up, by the region of one of them. A device multiplies values as
+/// they lie in memory; a processor widens them first, but for panels of neighbours in k, which are for an instruction
+/// that takes those.
+static mlir::Type multipliedType(mlir::Region &operand, bool isDevice) {
+  mlir::Value value = cast<loop::YieldOp>(operand.front().getTerminator()).getValue();
+  if (auto mask = value.getDefiningOp<loop::MaskedOp>(); mask && isDevice)
+    value = cast<loop::YieldOp>(mask.getBody().front().getTerminator()).getValue();
+  mlir::Operation *defining = value.getDefiningOp();
+  bool isWidened = isa_and_nonnull<mlir::arith::ExtFOp, mlir::arith::ExtSIOp, mlir::arith::ExtUIOp>(defining);
+  auto panels = (isWidened ? defining->getOperand(0) : value).getDefiningOp<loop::PanelsOp>();
+  bool isNarrow = isDevice || (panels && panels.getGroup() > 1 && !panels.getBits());
+  return isWidened && isNarrow ? defining->getOperand(0).getType() : value.getType();
+}
+
+/// Of the first node that adds up products: "f32", "i8"; empty without one.
+static std::string productsOf(loop::KernelOp kernel, bool isDevice) {
+  std::string name;
+  kernel.walk([&](mlir::Operation *op) {
+    auto contraction = dyn_cast<loop::ContractionOp>(op);
+    auto attention = dyn_cast<loop::AttentionOp>(op);
+    if (!contraction && !attention)
+      return mlir::WalkResult::advance();
+    raw_string_ostream(name) << multipliedType(contraction ? contraction.getRhs() : attention.getK(), isDevice);
+    return mlir::WalkResult::interrupt();
+  });
+  return name;
+}
+
 std::vector<std::string> nodeNames(mlir::Location location) {
   SmallSetVector<StringRef, 8> names;
   location->walk([&](mlir::Location part) {
@@ -79,6 +108,7 @@ static artifact::KernelEntry describeKernel(const CompiledTarget &part, size_t r
   loop::KernelOp kernel = part.kernels[row];
   size_t levels = part.levels.size();
   artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
+  entry.products = productsOf(kernel, part.target.getInfo().runsOnDevice);
   for (const codegen::KernelCode &code : ArrayRef(part.codes).slice(row * levels, levels))
     entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
   if (const std::optional<codegen::DeviceLaunch> &launch = part.codes[row * levels].launch) {

@@ -5,6 +5,7 @@
 // happens in a child process, which has ten seconds and sends what it saw through a pipe. A child that dies has said
 // something too.
 #include "codegen/gpu/Assembler.h"
+#include "compiler/CudaDriver.h"
 #include "compiler/Machine.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -85,38 +86,14 @@ static Finding openMp() {
           "libraries of --threads=openmp alone need it: install libgomp1"};
 }
 
-namespace {
-/// The functions of libcuda.so.1 that are asked. All return 0 when they succeed.
-struct CudaDriver {
-  template <typename Function> static Function *find(void *library, const char *name) {
-    return reinterpret_cast<Function *>(dlsym(library, name));
-  }
-  explicit CudaDriver(void *library)
-      : init(find<int(unsigned)>(library, "cuInit")), version(find<int(int *)>(library, "cuDriverGetVersion")),
-        count(find<int(int *)>(library, "cuDeviceGetCount")), get(find<int(int *, int)>(library, "cuDeviceGet")),
-        name(find<int(char *, int, int)>(library, "cuDeviceGetName")),
-        attribute(find<int(int *, int, int)>(library, "cuDeviceGetAttribute")),
-        memory(find<int(size_t *, int)>(library, "cuDeviceTotalMem_v2")) {}
-  bool isWhole() const { return init && version && count && get && name && attribute && memory; }
-
-  int (*init)(unsigned);
-  int (*version)(int *);
-  int (*count)(int *);
-  int (*get)(int *, int);
-  int (*name)(char *, int, int);
-  int (*attribute)(int *, int, int);
-  int (*memory)(size_t *, int);
-};
-} // namespace
-
 static std::string describeDevice(const CudaDriver &cuda, int ordinal) {
-  enum { Major = 75, Minor = 76, Processors = 16 }; // CUdevice_attribute
   int device = 0, major = 0, minor = 0, processors = 0;
   char name[256] = "";
   size_t bytes = 0;
-  if (cuda.get(&device, ordinal) || cuda.name(name, sizeof name, device) || cuda.attribute(&major, Major, device) ||
-      cuda.attribute(&minor, Minor, device) || cuda.attribute(&processors, Processors, device) ||
-      cuda.memory(&bytes, device))
+  if (cuda.get(&device, ordinal) || cuda.name(name, sizeof name, device) ||
+      cuda.attribute(&major, int(CudaAttribute::Major), device) ||
+      cuda.attribute(&minor, int(CudaAttribute::Minor), device) ||
+      cuda.attribute(&processors, int(CudaAttribute::Multiprocessors), device) || cuda.memory(&bytes, device))
     return formatv("\n{0}: does not answer", ordinal);
   return formatv("\n{0}: {1}, sm_{2}{3}, {4} multiprocessors, {5:f1} GB", ordinal, static_cast<const char *>(name),
                  major, minor, processors, double(bytes) / 1e9);

@@ -117,6 +117,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"weight_bytes_read", kernel.weightBytesRead}};
   if (kernel.joinedLaunches)
     object["joined_launches"] = kernel.joinedLaunches;
+  if (!kernel.products.empty())
+    object["products"] = kernel.products;
   if (!kernel.target.empty())
     object["target"] = kernel.target;
   if (!kernel.variant.empty())

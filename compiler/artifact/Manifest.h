@@ -25,6 +25,7 @@ struct CodeEntry {
 /// What the programs of all variants launch: a kernel that two launch has two entries.
 struct KernelEntry {
   std::string name, kind;                         // "pointwise", "reduction", "contraction", ...
+  std::string products;                           // the type whose products it adds up: "f32"; empty: none
   std::string target;                             // whose, where the library has several; else empty
   std::string variant;                            // "seq=128"; empty: the general one
   std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them

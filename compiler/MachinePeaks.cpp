@@ -1,0 +1,245 @@
+//===- MachinePeaks.cpp - measured peaks of the processor -----------------===//
+//
+// Products: independent chains of one instruction on the widest vectors, as many as hide its latency, and nothing else
+// in the loop. Bandwidth: vectors of a working set are read and added up, over and over; a set of half a cache stays in
+// it, and one of several times the last cache comes from memory each time.
+//
+// All threads start a slice together, and a slice ends with the last of them. The best of many slices counts.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/MachinePeaks.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/TargetParser/Host.h"
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <thread>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace llvm;
+
+namespace ptc {
+
+double MachinePeaks::operationsOf(StringRef type) const {
+  auto found = operations.find(type);
+  return found != operations.end() ? found->second : operations.lookup("f32");
+}
+
+double MachinePeaks::bandwidthOf(double bytes) const {
+  for (const Bandwidth &level : bandwidths)
+    if (bytes <= level.bytes)
+      return level.bytesPerSecond;
+  return 0;
+}
+
+void MachinePeaks::merge(const MachinePeaks &other) {
+  for (const auto &entry : other.operations)
+    operations[entry.getKey()] = std::max(operations[entry.getKey()], entry.getValue());
+  for (auto [mine, theirs] : zip(bandwidths, other.bandwidths))
+    mine.bytesPerSecond = std::max(mine.bytesPerSecond, theirs.bytesPerSecond);
+}
+
+namespace {
+
+/// One thread's part of a slice: so many steps.
+using Loop = void (*)(const char *memory, int64_t bytes, int64_t steps);
+
+/// A loop and what a step of it does: operations, or bytes (0: all of the memory).
+struct Probe {
+  Loop loop;
+  double amountOfStep;
+};
+
+#if defined(__x86_64__)
+
+// A value that the compiler must have made, and knows nothing of.
+#define PTC_KEEP(VALUE) asm volatile("" : "+v"(VALUE))
+
+#define PTC_CHAINS(NAME, FEATURES, VECTOR, COUNT, STEP)                                                                \
+  [[gnu::target(FEATURES)]] void NAME(const char *, int64_t, int64_t steps) {                                          \
+    VECTOR sums[COUNT] = {}, left = {}, right = {};                                                                    \
+    PTC_KEEP(left);                                                                                                    \
+    PTC_KEEP(right);                                                                                                   \
+    for (int64_t step = 0; step < steps; ++step)                                                                       \
+      _Pragma("clang loop unroll(full)") for (int i = 0; i < COUNT; ++i) sums[i] = STEP;                               \
+    for (VECTOR &sum : sums)                                                                                           \
+      PTC_KEEP(sum);                                                                                                   \
+  }
+
+PTC_CHAINS(productsF32Avx512, "avx512f", __m512, 24, _mm512_fmadd_ps(left, right, sums[i]))
+PTC_CHAINS(productsF64Avx512, "avx512f", __m512d, 24, _mm512_fmadd_pd(left, right, sums[i]))
+PTC_CHAINS(productsBytesAvx512, "avx512vnni", __m512i, 24, _mm512_dpbusd_epi32(sums[i], left, right))
+PTC_CHAINS(productsBf16Avx512, "avx512bf16", __m512, 24, _mm512_dpbf16_ps(sums[i], __m512bh(left), __m512bh(right)))
+PTC_CHAINS(productsF32Avx2, "avx2,fma", __m256, 12, _mm256_fmadd_ps(left, right, sums[i]))
+PTC_CHAINS(productsF64Avx2, "avx2,fma", __m256d, 12, _mm256_fmadd_pd(left, right, sums[i]))
+#undef PTC_CHAINS
+
+#define PTC_READING(NAME, FEATURES, VECTOR, ADD)                                                                       \
+  [[gnu::target(FEATURES)]] void NAME(const char *memory, int64_t bytes, int64_t steps) {                              \
+    VECTOR sums[8] = {};                                                                                               \
+    for (int64_t step = 0; step < steps; ++step)                                                                       \
+      for (int64_t at = 0; at < bytes; at += 8 * int64_t(sizeof(VECTOR)))                                              \
+        _Pragma("clang loop unroll(full)") for (int i = 0; i < 8; ++i) {                                               \
+          VECTOR value = *reinterpret_cast<const VECTOR *>(memory + at + i * int64_t(sizeof(VECTOR)));                 \
+          PTC_KEEP(value);                                                                                             \
+          sums[i] = ADD(sums[i], value);                                                                               \
+        }                                                                                                              \
+    for (VECTOR &sum : sums)                                                                                           \
+      PTC_KEEP(sum);                                                                                                   \
+  }
+
+PTC_READING(readAvx512, "avx512f", __m512i, _mm512_xor_si512)
+PTC_READING(readAvx2, "avx2", __m256i, _mm256_xor_si256)
+#undef PTC_READING
+#undef PTC_KEEP
+
+struct ProbeRow {
+  StringLiteral type, feature; // of LLVM's names; an earlier row of a type goes first
+  Probe probe;
+};
+const ProbeRow productRows[] = {
+    {"f32", "avx512f", {productsF32Avx512, 24 * 32}},      {"f32", "fma", {productsF32Avx2, 12 * 16}},
+    {"f64", "avx512f", {productsF64Avx512, 24 * 16}},      {"f64", "fma", {productsF64Avx2, 12 * 8}},
+    {"bf16", "avx512bf16", {productsBf16Avx512, 24 * 64}}, {"i8", "avx512vnni", {productsBytesAvx512, 24 * 128}},
+};
+const ProbeRow readingRows[] = {{"", "avx512f", {readAvx512, 0}}, {"", "avx2", {readAvx2, 0}}};
+
+#else
+struct ProbeRow {
+  StringLiteral type, feature;
+  Probe probe;
+};
+const ArrayRef<ProbeRow> productRows, readingRows;
+#endif
+
+/// Each thread with memory of its own, of which a smaller part may be used.
+class Slices {
+public:
+  Slices(unsigned threads, int64_t bytes) : bytes(bytes) {
+    for (unsigned i = 0; i < threads; ++i)
+      memories.emplace_back(size_t(bytes) + alignment, char(1));
+  }
+
+  /// Steps of all threads a second, in the best of the slices.
+  double measure(const Probe &probe, int64_t used) {
+    int64_t steps = 1;
+    double seconds = runOnce(probe, used, steps);
+    while (seconds < shortest && steps < (int64_t(1) << 40)) {
+      steps *= 2;
+      seconds = runOnce(probe, used, steps);
+    }
+    double best = seconds;
+    for (int slice = 0; slice < slices; ++slice)
+      best = std::min(best, runOnce(probe, used, steps));
+    return double(steps) * double(memories.size()) / best;
+  }
+
+private:
+  static constexpr int64_t alignment = 4096;
+  static constexpr double shortest = 1e-3; // seconds; a fork and join of threads costs some 50 us
+  static constexpr int slices = 25;
+
+  double runOnce(const Probe &probe, int64_t used, int64_t steps) {
+    std::atomic<unsigned> ready = 0;
+    std::vector<double> seconds(memories.size());
+    auto work = [&](size_t index) {
+      ++ready;
+      while (ready.load() < memories.size())
+        ;
+      auto start = std::chrono::steady_clock::now();
+      const char *memory = memories[index].data();
+      memory += alignment - reinterpret_cast<uintptr_t>(memory) % alignment;
+      probe.loop(memory, std::min(used, bytes), steps);
+      seconds[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    std::vector<std::thread> others;
+    for (size_t index = 1; index < memories.size(); ++index)
+      others.emplace_back(work, index);
+    work(0);
+    for (std::thread &other : others)
+      other.join();
+    return *llvm::max_element(seconds);
+  }
+
+  int64_t bytes;
+  std::vector<std::vector<char>> memories;
+};
+
+/// A cache as the system shows it.
+struct Cache {
+  int64_t bytes = 0;
+  unsigned sharers = 1; // threads of the machine
+};
+
+std::string readLine(const Twine &path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFileAsStream(path);
+  return file ? (*file)->getBuffer().trim().str() : std::string();
+}
+
+/// How many processors "0-3,8" names.
+unsigned countProcessors(StringRef list) {
+  unsigned count = 0;
+  for (StringRef range : split(list, ',')) {
+    auto [first, last] = range.split('-');
+    unsigned from = 0, to = 0;
+    if (first.getAsInteger(10, from))
+      continue;
+    count += last.empty() || last.getAsInteger(10, to) ? 1 : to - from + 1;
+  }
+  return std::max(count, 1u);
+}
+
+/// Caches of data, the smallest first. Where the system shows none: usual sizes.
+std::vector<Cache> findCaches() {
+  std::vector<Cache> caches;
+  for (unsigned index = 0; index < 8; ++index) {
+    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+    std::string size = readLine(folder + "/size");
+    StringRef text = size;
+    int64_t kilobytes = 0;
+    if (text.consumeInteger(10, kilobytes) || readLine(folder + "/type") == "Instruction")
+      continue;
+    caches.push_back(
+        {kilobytes * (text == "M" ? 1 << 20 : 1 << 10), countProcessors(readLine(folder + "/shared_cpu_list"))});
+  }
+  llvm::sort(caches, [](const Cache &a, const Cache &b) { return a.bytes < b.bytes; });
+  return caches.empty() ? std::vector<Cache>{{32 << 10, 1}, {1 << 20, 1}, {16 << 20, 8}} : caches;
+}
+
+} // namespace
+
+MachinePeaks measurePeaks(unsigned threads) {
+  MachinePeaks peaks;
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  threads = std::max(threads, 1u);
+  {
+    Slices slices(threads, 0);
+    for (const ProbeRow &row : productRows)
+      if (features.lookup(row.feature) && !peaks.operations.contains(row.type))
+        peaks.operations[row.type] = slices.measure(row.probe, 0) * row.probe.amountOfStep;
+  }
+  auto reading = llvm::find_if(readingRows, [&](const ProbeRow &row) { return features.lookup(row.feature); });
+  if (reading == std::end(readingRows))
+    return peaks;
+  // Memory: several times all caches; a cache that threads share holds the sets of all of them.
+  std::vector<Cache> caches = findCaches();
+  constexpr int64_t most = int64_t(1) << 28, grain = 512;
+  int64_t large = std::min(caches.back().bytes * 4 / int64_t(threads), most) / grain * grain;
+  Slices slices(threads, large);
+  for (const Cache &cache : caches) {
+    unsigned sharers = std::min(cache.sharers, threads);
+    int64_t used = cache.bytes / 2 / int64_t(sharers) / grain * grain;
+    peaks.bandwidths.push_back(
+        {double(cache.bytes) / double(sharers) * double(threads), slices.measure(reading->probe, used) * double(used)});
+  }
+  peaks.bandwidths.push_back(
+      {std::numeric_limits<double>::infinity(), slices.measure(reading->probe, large) * double(large)});
+  return peaks;
+}
+
+} // namespace ptc
