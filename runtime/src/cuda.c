@@ -246,6 +246,7 @@ static ptc_status open_model(ptc_model *model, const ptc_options *options) {
   if (own) {
     own->modules = (void **)(own + 1);
     own->functions = own->modules + kernels;
+    own->has_profiler = ptc_cuda_attach_profiler();
     model->device_model = own;
     status = open_parts(model, options, error);
   }

@@ -88,6 +88,7 @@ typedef struct ptc_cuda_model {
   void **modules;   /* by kernel */
   void **functions; /* by kernel */
   ptc_cuda_address weights, constants;
+  bool has_profiler; /* that wants ranges (cuda_nvtx.c) */
 } ptc_cuda_model;
 
 /* Memory of the device that only grows. */
@@ -187,5 +188,10 @@ ptc_cuda_span *ptc_cuda_begin_span(ptc_rt_call_state *call, uint32_t site, int64
 void ptc_cuda_end_span(ptc_rt_call_state *call, ptc_cuda_span *span);
 void ptc_cuda_record_spans(ptc_rt_call_state *call, uint64_t begin_ns);
 void ptc_cuda_drop_spans(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);
+
+/* cuda_nvtx.c. Whether a profiler wants ranges; push and pop are for when one does, on one thread and nested. */
+bool ptc_cuda_attach_profiler(void);
+void ptc_cuda_push_range(const char *name);
+void ptc_cuda_pop_range(void);
 
 #endif /* PTC_RUNTIME_CUDA_H */

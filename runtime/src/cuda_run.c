@@ -319,7 +319,11 @@ ptc_status ptc_cuda_run(ptc_rt_call_state *call, char *workspace, size_t bytes, 
   int code = device->driver.context_push(device->context);
   if (code != 0)
     return ptc_cuda_fail(&device->driver, code, "use its context", call->ctx->error);
+  if (device->has_profiler)
+    ptc_cuda_push_range(call->function->interface->name);
   ptc_status status = run_here(call, workspace, bytes, stream);
+  if (device->has_profiler)
+    ptc_cuda_pop_range();
   device->driver.context_pop(&(void *){0});
   return status;
 }
@@ -429,11 +433,16 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
     return fail(call, code, "record a launch");
   if (done)
     return 0;
+  const char *nodes = call->variant->launches[site].nodes;
+  if (device->has_profiler)
+    ptc_cuda_push_range(nodes ? nodes : call->model->descriptor->kernel_names[number]);
   ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, launch.grid[0]) : 0;
   code = device->driver.launch(launch.function, launch.grid[0], 1, 1, launch.block[0], launch.block[1], 1,
                                launch.shared_bytes, call->stream, parameters, 0);
   if (span)
     ptc_cuda_end_span(call, span);
+  if (device->has_profiler)
+    ptc_cuda_pop_range();
   return code == 0 ? 0 : fail(call, code, "launch a kernel");
 }
 

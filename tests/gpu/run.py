@@ -72,9 +72,9 @@ class Cuda(unittest.TestCase):
         cls.temporary.cleanup()
 
     @classmethod
-    def compile_driver(cls, path, *flags):
+    def compile_driver(cls, path, *flags, source="fake_cuda.c"):
         compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", *flags, "-o", path, HERE / "fake_cuda.c"], check=True)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", *flags, "-o", path, HERE / source], check=True)
 
     @classmethod
     def compile(cls, name, *flags, target="cuda", check=True):
@@ -477,6 +477,19 @@ print(json.dumps(1))
         done = self.ptc("bench", self.folder / "relu.so", "--at", "n=4", "--per-kernel", "--min-time", "0.01")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("relu", done.stdout)
+
+    def test_ranges_of_a_profiler(self):
+        command = [self.program, "run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", "-q"]
+        marks = "^(push|pop|launch)"
+        for name, flags, expected in (("nvtx", [], ["push main", "push relu", "launch", "pop", "pop"]), ("refuses", ["-DREFUSES"], ["launch"]),
+                                      ("missing", None, ["launch"])):
+            path = self.folder / f"{name}.so.1"
+            if flags is not None:
+                self.compile_driver(path, *flags, source="fake_profiler.c")
+            done = subprocess.run(command, capture_output=True, text=True, env=self.environment() | {"NVTX_INJECTION64_PATH": str(path)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = [line if line[0] == "p" else line.split()[0] for line in self.lines(marks)]
+            self.assertEqual(found, expected, name)
 
     def test_bytes(self):
         for name in ("one", "two"):
