@@ -1,10 +1,12 @@
 """Libraries for a CUDA device beside PyTorch on the same device, in turns.
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
-torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. models: those of models/export.py at batch 1,
+torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. rows: what memory binds, over 64 Mi
+elements, against a copy of as many by the driver (100 %: the copy's bytes a second) and torch.compile. models: those of models/export.py at batch 1,
 --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Errors are ||out - f64|| / ||f64||.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
@@ -123,6 +125,47 @@ def products(arguments):
         print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], exact):.1e} | {error(results[0], exact):.1e} |", flush=True)
 
 
+def row_cases():
+    """By name: nodes from x (and b, of one row) to y, and the same in torch."""
+    from onnx.helper import make_node
+
+    f = torch.nn.functional
+    return {
+        "gelu": ([make_node("Add", ["x", "b"], ["s"]), make_node("Gelu", ["s"], ["y"])], lambda x, b: f.gelu(x + b)),
+        "softmax": ([make_node("Softmax", ["x"], ["y"])], lambda x, b: f.softmax(x, -1)),
+        "layernorm": ([make_node("LayerNormalization", ["x", "b"], ["y"])], lambda x, b: f.layer_norm(x, b.shape, b)),
+        "residual_layernorm": ([make_node("Mul", ["x", "b"], ["s"]), make_node("Add", ["x", "s"], ["r"]), make_node("LayerNormalization", ["r", "b"], ["y"])],
+                               lambda x, b: f.layer_norm(x + x * b, b.shape, b)),
+    }
+
+
+def rows(arguments):
+    import onnx
+    from onnx import helper
+
+    kind, onnx_kind = TYPES[arguments.dtype], {"f32": 1, "f16": 10, "bf16": 16}[arguments.dtype]
+    value = lambda name, shape: helper.make_tensor_value_info(name, onnx_kind, shape)
+    torch.manual_seed(0)
+    x = torch.randn(1 << 16, 1 << 10, device="cuda").to(kind)
+    b = torch.randn(1 << 10, device="cuda").to(kind)
+    target, moved = torch.empty_like(x), 2 * x.numel() * x.element_size()
+    print("| 64 Mi elements | ptc TB/s | copy | torch.compile | ptc / copy | error | torch's |\n|---|---|---|---|---|---|---|")
+    for name, (nodes, function) in row_cases().items():
+        if arguments.names and name not in arguments.names:
+            continue
+        inputs = [value("x", x.shape)] + ([value("b", b.shape)] if any("b" in node.input for node in nodes) else [])
+        model = arguments.folder / f"{name}.onnx"
+        onnx.save(helper.make_model(helper.make_graph(nodes, "g", inputs, [value("y", x.shape)]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+        library = DeviceRun(compile_model(arguments, model), [x, b][:len(inputs)])
+        compiled = torch.compile(function)
+        times = in_turns({"ptc": library, "copy": lambda: target.copy_(x), "torch": lambda: compiled(x, b)})
+        rate = {who: moved / us * 1e-6 for who, us in times.items()}
+        part = slice(0, 4096)
+        exact = function(x[part].double(), b.double())
+        print(f"| {name} {arguments.dtype} | {rate['ptc']:.2f} | {rate['copy']:.2f} | {rate['torch']:.2f} | {rate['ptc'] / rate['copy']:.3f} | "
+              f"{error(library.outputs[0][part], exact):.1e} | {error(compiled(x, b)[part], exact):.1e} |", flush=True)
+
+
 def record(work):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -175,8 +218,8 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "models"))
-    parser.add_argument("names", nargs="*", help="of models")
+    parser.add_argument("what", choices=("products", "rows", "models"))
+    parser.add_argument("names", nargs="*", help="of models or rows")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
@@ -187,7 +230,7 @@ def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        (products if arguments.what == "products" else models)(arguments)
+        {"products": products, "rows": rows, "models": models}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
