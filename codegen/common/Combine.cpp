@@ -6,10 +6,14 @@ using namespace ptc;
 using namespace ptc::codegen;
 using prim::ReduceKind;
 
-// One instruction on most processors: select(a > b, a, b), which is b where they are unordered, so that a NaN in b
-// stays. A NaN in `a` is put back by a second selection, off the chain of dependent steps. It selects a constant: of
-// select(nan, a, select(a > b, a, b)) LLVM would make one selection by two conditions, which is slower.
+// Where there is no instruction for it, one on most processors: select(a > b, a, b), which is b where they are
+// unordered, so that a NaN in b stays. A NaN in `a` is put back by a second selection, off the chain of dependent
+// steps. It selects a constant: of select(nan, a, select(a > b, a, b)) LLVM would make one selection by two conditions,
+// which is slower.
 static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, bool noNan) {
+  if (e.traits.hasExtrema && a.getType().isF32())
+    return isMax ? arith::MaximumFOp::create(e.builder, e.loc, a, b).getResult()
+                 : arith::MinimumFOp::create(e.builder, e.loc, a, b).getResult();
   auto compare = [&](arith::CmpFPredicate predicate, Value x, Value y) {
     return arith::CmpFOp::create(e.builder, e.loc, predicate, x, y);
   };

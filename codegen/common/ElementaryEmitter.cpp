@@ -112,12 +112,13 @@ Num select(Mask m, double a, double b, Emitter &e) { return select(m, e.num(a), 
 // The comparison's order makes a NaN choose x, which is what vmaxps and vminps do.
 Num atLeast(Num x, double lowest) {
   Num c = x.e->num(lowest);
-  return select(x < c, c, x);
+  return hasExtremum(x) ? binary<arith::MaximumFOp>(x, c) : select(x < c, c, x);
 }
 Num atMost(Num x, double highest) {
   Num c = x.e->num(highest);
-  return select(c < x, c, x);
+  return hasExtremum(x) ? binary<arith::MinimumFOp>(x, c) : select(c < x, c, x);
 }
+bool hasExtremum(Num x) { return x.e->options.hasExtrema && x.v.getType().isF32(); }
 
 static Mask compare(arith::CmpFPredicate p, Num a, Num b) { return {a.e, arith::CmpFOp::create(a.e->b, p, a.v, b.v)}; }
 Mask operator<(Num a, Num b) { return compare(arith::CmpFPredicate::OLT, a, b); }

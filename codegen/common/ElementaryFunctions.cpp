@@ -22,6 +22,8 @@ static bool isKept(Operation *op, const ElementaryOptions &options) {
   if (isa<OP>(op))                                                                                                     \
     return true;
 #include "codegen/common/ElementaryFunctions.def"
+  if (isa<arith::MaximumFOp, arith::MinimumFOp>(op))
+    return options.hasExtrema && op->getResult(0).getType().isF32();
   return isa<math::FmaOp>(op) && options.hasFma;
 }
 

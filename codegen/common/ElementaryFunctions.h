@@ -21,6 +21,8 @@ struct ElementaryOptions {
   bool x86Scalef = false;
   /// maximumf and minimumf take -0 to be below +0 (two instructions more). ONNX leaves the sign of that zero open.
   bool orderSignedZeros = false;
+  /// The target has instructions for maximumf and minimumf of f32.
+  bool hasExtrema = false;
 };
 
 /// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.

@@ -102,6 +102,9 @@ static Num smaller(Num x, Num y) { return select(x < y, x, y); }
 
 /// `pick` yields y where an operand is NaN.
 static Num propagating(Num x, Num y, arith::FastMathFlags flags, bool maximum) {
+  if (hasExtremum(x)) // where f16 is computed in f32
+    return x.e->num(maximum ? arith::MaximumFOp::create(x.e->b, x.v, y.v).getResult()
+                            : arith::MinimumFOp::create(x.e->b, x.v, y.v).getResult());
   if (isNumberConstant(y.v))
     std::swap(x, y);
   Num m = maximum ? larger(x, y) : smaller(x, y);

@@ -36,6 +36,7 @@ struct EmissionTraits {
   int64_t vectorBits = 0;     // of a register that lanes fill
   bool narrowIndices = false; // scalar index arithmetic in 32 bits where the ranges allow it
   bool sharedErrors = false;  // threads that run at the same time share the error flag
+  bool hasExtrema = false;    // instructions for the larger and the smaller f32, which are NaN if one of the two is
 };
 
 class KernelEmitter {

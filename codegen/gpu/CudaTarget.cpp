@@ -147,7 +147,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
   builder.setInsertionPointToStart(entry);
   GpuEmitter(builder, *module, kernel, entry->getArguments(), startsEarly).emit();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
-  codegen::expandElementaryFunctions(function, codegen::ElementaryOptions());
+  codegen::expandElementaryFunctions(function, codegen::ElementaryOptions{.hasExtrema = true});
   codegen::expandNarrowFloatConversions(function);
   return module;
 }

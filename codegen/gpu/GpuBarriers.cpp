@@ -1,13 +1,7 @@
 //===- GpuBarriers.cpp - where the threads of a row must wait -------------===//
 //
 // Two accesses of one memory, one of them a write, by different threads need a barrier between them. Whose thread an
-// access belongs to follows from the way nodes are emitted: the points of a pointwise node, and those of a reduction
-// over the whole row, go to threads by their number alone. So if two such nodes have equal domains and take equal
-// groups of lanes, the same thread has a point in both; and as no two points of a node write one element, equal indices
-// mean equal points. In softmax each thread stores, and later reads, exponentials of its own.
-//
-// What a reduction leaves behind need not go through memory either: all threads hold its result, so that buffers of one
-// element that are made of it become registers (row values).
+// access belongs to says RowBuffers.cpp; what threads keep in registers is no memory.
 //
 // Arguments may share memory (buffers are reused in place), so different arguments count as one unless they are
 // accessed at equal indices.
@@ -17,53 +11,16 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/common/ReductionSteps.h"
-#include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/RowBuffers.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-// A reduction of which the row's threads together have every point.
-static bool isWholeRow(Operation *node, const GpuConfig &config) {
-  auto reduction = dyn_cast<loop::ReductionOp>(node);
-  int64_t rank = int64_t(loop::getDomain(node).size());
-  return reduction && rank - int64_t(reduction.getReduced()) == config.spread;
-}
-
-static bool loadsWhatItStores(ArrayRef<Operation *> ops) {
-  llvm::DenseSet<Value> stored;
-  for (Operation *op : ops)
-    if (auto store = dyn_cast<loop::StoreOp>(op))
-      stored.insert(store.getBuffer());
-  return llvm::any_of(ops, [&](Operation *op) {
-    return op
-        ->walk([&](loop::LoadOp load) {
-          return stored.contains(load.getBuffer()) ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  });
-}
-
-bool gpu::isRowValue(loop::BufferOp buffer, const GpuConfig &config) {
-  auto type = cast<loop::BufferType>(buffer.getResult().getType());
-  if (!config.isRows || !type.getElementCount().isConstant(1))
-    return false;
-  return llvm::all_of(buffer.getResult().getUsers(), [&](Operation *user) {
-    auto store = dyn_cast<loop::StoreOp>(user);
-    if (!store)
-      return isa<loop::LoadOp>(user);
-    Operation *node = store->getParentOp();
-    if (store.getCombine() || !isWholeRow(node, config))
-      return false;
-    codegen::BodyParts parts = codegen::splitBody(node->getRegion(0).front());
-    return llvm::is_contained(parts.after, store.getOperation()) && !loadsWhatItStores(parts.after);
-  });
-}
-
 void Barriers::collect(Operation *node, ArrayRef<Operation *> ops, bool isOwn, SmallVectorImpl<Access> &into) const {
   auto add = [&](Value buffer, ArrayAttr indices, ValueRange operands, bool isWrite) {
     auto local = buffer.getDefiningOp<loop::BufferOp>();
-    if (!local || !isRowValue(local, config))
+    if (!local || (!isRowValue(local, config) && !countKept(local, config)))
       into.push_back({node, buffer, isOwn && operands.empty() ? indices[0] : Attribute(), isWrite});
   };
   for (Operation *op : ops)
@@ -75,15 +32,6 @@ void Barriers::collect(Operation *node, ArrayRef<Operation *> ops, bool isOwn, S
     });
 }
 
-// The same thread has a point in both nodes.
-bool Barriers::sharesPoints(Operation *a, Operation *b) const {
-  SmallVector<Expr> first = loop::getDomain(a), second = loop::getDomain(b);
-  if (first != second)
-    return false;
-  int64_t rank = int64_t(first.size());
-  return rank == config.spread || LaneAnalysis(a, rank - 1).chooseLanes() == LaneAnalysis(b, rank - 1).chooseLanes();
-}
-
 bool Barriers::conflict(const Access &a, const Access &b) const {
   if (!a.isWrite && !b.isWrite)
     return false;
@@ -91,7 +39,7 @@ bool Barriers::conflict(const Access &a, const Access &b) const {
   if (a.buffer != b.buffer && !areArguments)
     return false;
   bool isSameElement = a.index && a.index == b.index && a.buffer.getType() == b.buffer.getType();
-  return !isSameElement || !sharesPoints(a.node, b.node);
+  return !isSameElement || !sharesPoints(a.node, b.node, config);
 }
 
 bool Barriers::enter(Operation *node) {

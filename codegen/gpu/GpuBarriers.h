@@ -6,10 +6,6 @@
 
 namespace ptc::gpu {
 
-/// Buffers of one element that every thread of a row computes for itself: what only the outer part of reductions over
-/// the whole row writes.
-bool isRowValue(loop::BufferOp buffer, const GpuConfig &config);
-
 /// Follows the nodes of a row and says where a barrier is needed.
 class Barriers {
 public:
@@ -27,7 +23,6 @@ private:
   void collect(mlir::Operation *node, llvm::ArrayRef<mlir::Operation *> ops, bool isOwn,
                llvm::SmallVectorImpl<Access> &into) const;
   bool conflict(const Access &a, const Access &b) const;
-  bool sharesPoints(mlir::Operation *a, mlir::Operation *b) const;
 
   const GpuConfig &config;
   llvm::SmallVector<Access> open; // since the last barrier

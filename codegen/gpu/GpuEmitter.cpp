@@ -2,6 +2,7 @@
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/RowBuffers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -15,7 +16,8 @@ static Value errorFlagOf(loop::KernelOp kernel, ValueRange arguments) {
 
 GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kernel, ValueRange arguments,
                        bool startsEarly)
-    : KernelEmitter(builder, kernel, {.narrowIndices = true, .sharedErrors = true}, errorFlagOf(kernel, arguments)),
+    : KernelEmitter(builder, kernel, {.narrowIndices = true, .sharedErrors = true, .hasExtrema = true},
+                    errorFlagOf(kernel, arguments)),
       config(GpuConfig::fromAttribute(kernel.getConfigAttr())), startsEarly(startsEarly), module(module) {
   size_t next = 0;
   for (BlockArgument buffer : kernel.getBlock().getArguments())
@@ -60,12 +62,20 @@ Value GpuEmitter::launchedMemory(int64_t alignment) {
   return invariants.get<LLVM::AddressOfOp>(global);
 }
 
+Value *GpuEmitter::getKept(Value buffer, int64_t lane) {
+  return keptBuffers.contains(buffer) ? &kept[{buffer, {turn, lane}}] : nullptr;
+}
+
 void GpuEmitter::placeLocals() {
   LocalMemory memory = placeLocalBuffers(kernel, config);
   Value shared = memory.sharedBytes ? sharedMemory(memory.sharedBytes * config.rows) : Value();
   for (const LocalBuffer &local : memory.buffers) {
     Value buffer = loop::BufferOp(local.buffer).getResult();
     auto type = cast<loop::BufferType>(buffer.getType());
+    if (local.place == LocalBuffer::Place::Registers) {
+      keptBuffers.insert(buffer);
+      continue;
+    }
     if (local.place == LocalBuffer::Place::Thread) {
       setPointer(buffer, createStackSlot(*type.getElementCount().asConstant() * type.getElementBytes(), 16));
       continue;

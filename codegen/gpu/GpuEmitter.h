@@ -63,6 +63,10 @@ public:
   /// Digits of `number` in the mixed radix `sizes` (outermost first). All are i64.
   llvm::SmallVector<mlir::Value> createDigits(mlir::Value number, llvm::ArrayRef<mlir::Value> sizes);
 
+  /// The element of a buffer that the thread keeps in registers (RowBuffers.h), at a lane of the turn that is emitted;
+  /// null for other buffers. A store, which comes first, sets it.
+  mlir::Value *getKept(mlir::Value buffer, int64_t lane);
+
   /// Memory of the block, aligned to 16 bytes.
   mlir::Value sharedMemory(int64_t bytes);
   /// The same for each row of the block.
@@ -80,6 +84,9 @@ private:
   mlir::ModuleOp module;
   mlir::Value rowOfGrid, rowOfBlock; // i64
   unsigned sharedBlocks = 0;
+  llvm::DenseSet<mlir::Value> keptBuffers;                                               // in registers
+  llvm::DenseMap<std::pair<mlir::Value, std::pair<int64_t, int64_t>>, mlir::Value> kept; // by buffer, turn and lane
+  int64_t turn = 0; // of a strided loop that is straight code
 };
 
 /// One node at a point of the kernel's spread dims.

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ScanLoop.h"
-#include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/RowBuffers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -132,7 +132,7 @@ void NodeEmitter::emit(const EmissionPoint &spreadPoint, int64_t spreadLanes) {
     withTail(point, rank - 1, spreadLanes, {}, body);
     return;
   }
-  int64_t lanes = e.row.size > 1 && rank > spread ? LaneAnalysis(node, rank - 1).chooseLanes() : 1;
+  int64_t lanes = e.row.size > 1 && rank > spread ? lanesOfRow(node) : 1;
   forPoints(e.row, point, spread, rank, lanes, {}, body);
 }
 
@@ -166,7 +166,7 @@ static int64_t worstIndex(loop::ArgReduceOp arg) {
 
 void NodeEmitter::reduce(loop::ReductionOp op, const BodyParts &parts, const Team &team, const EmissionPoint &point) {
   int64_t rank = int64_t(domain.size()), kept = rank - int64_t(op.getReduced());
-  int64_t lanes = team.size > 1 && kept < rank ? LaneAnalysis(node, rank - 1).chooseLanes() : 1;
+  int64_t lanes = team.size > 1 && kept < rank ? lanesOfRow(node) : 1;
   size_t slots = codegen::slotsOf(parts);
   SmallVector<Value> values; // lane by lane
   for (int64_t lane = 0; lane < lanes; ++lane)

@@ -7,21 +7,23 @@
 //            domain, a reduction its kept dims: good if neighbours along a kept dim lie side by side in memory.
 //   rows     the threads of a row share each node: they stride over a pointwise node's own dims, and a reduction is
 //            combined through shuffles and shared memory. Good for softmax, layer normalisation and sums along the
-//            innermost dim. A row of at most 32 steps is one warp's, and a block holds several.
+//            innermost dim. A row of one warp needs no barrier, and a block holds several.
 //
-// Buffers of the kernel's own are a thread's (points; one value a row, which all its threads compute), or lie in shared
-// memory; a row whose size is not known, or too large for that, has its part of a scratch buffer in global memory.
+// Buffers of the kernel's own are a thread's (points; one value a row, which all its threads compute), or the registers
+// of those that use them (RowBuffers.cpp), or lie in shared memory; a row whose size is not known, or too large for
+// that, has its part of a scratch buffer in global memory.
 //
-// A row is cut into steps of 16 bytes; one step a thread is best while there are enough rows to fill the device, so the
-// threads of a row are the steps rounded up to a power of two, at most 256, or 1024 if rows are few.
+// A row is cut into steps of 16 bytes. A thread takes up to 32 elements, in steps that are all under way at once: a row
+// of 1024 is one warp's, which waits for nobody. Longer rows have as many threads as that makes, at most 256, or 1024
+// if rows are few.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
 #include "codegen/common/ConflictParts.h"
-#include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
+#include "codegen/gpu/RowBuffers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -32,8 +34,9 @@ static constexpr int64_t maxBlockThreads = 1024;
 static constexpr int64_t multiprocessors = 132; // order of magnitude; more blocks than these fill the device
 static constexpr int64_t threadBytes = 512;     // of a thread's own buffers: they should become registers
 static constexpr int64_t sharedBytes = 40
-                                       << 10; // of a block, of the 48 KB that need no opting in; reductions need some
-static constexpr int64_t serialPoints = 16;   // of a node's own domain that one thread takes in a loop
+                                       << 10;   // of a block, of the 48 KB that need no opting in; reductions need some
+static constexpr int64_t elementsOfThread = 32; // of a row: what fits in registers
+static constexpr int64_t serialPoints = 16;     // of a node's own domain that one thread takes in a loop
 
 DictionaryAttr GpuConfig::toAttribute(MLIRContext *context) const {
   Builder b(context);
@@ -119,6 +122,8 @@ LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &confi
     std::optional<int64_t> known = bytes.asConstant();
     if (!config.isRows || isRowValue(buffer, config)) {
       local.place = LocalBuffer::Place::Thread;
+    } else if (countKept(buffer, config)) {
+      local.place = LocalBuffer::Place::Registers;
     } else if (known && (memory.sharedBytes + *known) * config.rows <= sharedBytes) {
       local.place = LocalBuffer::Place::Shared;
       local.offset = Expr::constant(kernel.getContext(), memory.sharedBytes);
@@ -186,28 +191,33 @@ static std::optional<int64_t> stepsOfRow(Operation *node, int64_t spread) {
   int64_t rank = int64_t(loop::getDomain(node).size());
   if (!count || rank <= spread)
     return count;
-  return llvm::divideCeil(*count, LaneAnalysis(node, rank - 1).chooseLanes());
+  return llvm::divideCeil(*count, lanesOfRow(node));
 }
 
 static GpuConfig planRows(ArrayRef<Operation *> nodes, int64_t spread) {
   GpuConfig config{.isRows = true, .spread = spread, .threads = blockThreads};
-  std::optional<int64_t> rows = 1, steps = 1;
+  std::optional<int64_t> rows = 1, points = 1, steps = 1;
   SmallVector<Expr> domain = loop::getDomain(nodes.front());
   for (Expr extent : ArrayRef(domain).take_front(size_t(spread))) {
     std::optional<int64_t> known = extent.asConstant();
     rows = rows && known ? std::optional(*rows * *known) : std::nullopt;
   }
+  auto most = [](std::optional<int64_t> a, std::optional<int64_t> b) {
+    return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
+  };
   for (Operation *node : nodes) {
-    std::optional<int64_t> own = stepsOfRow(node, spread);
-    steps = steps && own ? std::optional(std::max(*steps, *own)) : std::nullopt;
+    points = most(points, countFrom(node, size_t(spread)));
+    steps = most(steps, stepsOfRow(node, spread));
   }
-  if (!steps)
+  if (!points || !steps)
     return config;
-  bool isFew = rows && *rows < multiprocessors;
-  config.threads = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(*steps))), warpSize,
-                                       isFew ? maxBlockThreads : blockThreads);
+  constexpr int64_t warps = 8; // of rows, that keep a multiprocessor busy
+  bool areMany = rows && *rows >= warps * multiprocessors, areFew = rows && *rows < multiprocessors;
+  int64_t threads = areMany ? llvm::divideCeil(*points, elementsOfThread) : *steps;
+  config.threads = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(threads))), warpSize,
+                                       areFew ? maxBlockThreads : blockThreads);
   if (config.threads == warpSize)
-    config.rows = !rows ? 4 : *rows >= 8 * multiprocessors ? 8 : *rows >= 4 * multiprocessors ? 4 : 1;
+    config.rows = !rows ? 4 : areMany ? 8 : *rows >= 4 * multiprocessors ? 4 : 1;
   return config;
 }
 

@@ -29,7 +29,7 @@ struct GpuConfig {
 
 /// Where a buffer of the kernel's own lies.
 struct LocalBuffer {
-  enum class Place { Thread, Shared, Scratch };
+  enum class Place { Registers, Thread, Shared, Scratch };
   loop::BufferOp buffer;
   Place place;
   Expr offset; // Shared, Scratch: bytes within the row's part

@@ -8,14 +8,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/RowBuffers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
-
-static constexpr int64_t unrolledSteps = 8; // of a strided loop: enough accesses in flight
 
 Value GpuEmitter::getRegister(StringRef name) {
   auto intrinsic = builder.getStringAttr("llvm.nvvm.read.ptx.sreg." + name);
@@ -86,19 +85,19 @@ SmallVector<Value> GpuEmitter::createStrided(const Team &team, Value count, Valu
     return createLoop(team.rank, count, team.size, carried, body);
   // All threads take the same number of whole turns, which needs no comparison; some take one more.
   int64_t turns = *known / team.size, rest = *known % team.size;
-  auto turn = [&](Value number, ValueRange values) {
+  auto takeTurn = [&](Value number, ValueRange values) {
     return body(invariants.add(invariants.mul(number, constant(team.size)), team.rank), values);
   };
   SmallVector<Value> values(carried);
-  if (turns <= unrolledSteps)
-    for (int64_t i = 0; i < turns; ++i)
-      values = turn(constant(i), values);
+  if (turns <= unrolledTurns)
+    for (turn = 0; turn < turns; ++turn)
+      values = takeTurn(constant(turn), values);
   else
-    values = createLoop(constant(0), constant(turns), 1, values, turn);
+    values = createLoop(constant(0), constant(turns), 1, values, takeTurn);
   if (!rest)
     return values;
   Value isLeft = invariants.compare(arith::CmpIPredicate::slt, team.rank, constant(rest));
-  return createIf(isLeft, values, [&] { return turn(constant(turns), values); });
+  return createIf(isLeft, values, [&] { return takeTurn(constant(turns), values); });
 }
 
 SmallVector<Value> GpuEmitter::createDigits(Value number, ArrayRef<Value> sizes) {
@@ -165,13 +164,13 @@ SmallVector<Value> GpuEmitter::createShuffle(ValueRange values, int64_t distance
   return llvm::map_to_vector(values, [&](Value value) { return shuffle(*this, value, distance); });
 }
 
-// a + b is b + a, but the larger of +0 and -0 is the second.
+// a + b is b + a; where there is no instruction for the larger one, that of +0 and -0 is the second.
 static bool isSymmetric(Operation *reduction) {
   auto reduce = dyn_cast<loop::ReduceOp>(reduction);
   if (!reduce)
     return false;
   bool isExtremum = reduce.getKind() == prim::ReduceKind::Max || reduce.getKind() == prim::ReduceKind::Min;
-  return !isExtremum || !isa<FloatType>(reduce.getType());
+  return !isExtremum || !isa<FloatType>(reduce.getType()) || reduce.getType().isF32();
 }
 
 SmallVector<Value> GpuEmitter::combine(const Team &team, Operation *reduction, SmallVector<Value> slots) {

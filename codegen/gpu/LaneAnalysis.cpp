@@ -23,7 +23,7 @@ LaneAnalysis::LaneAnalysis(Operation *node, int64_t number) : dim("d" + std::to_
 void LaneAnalysis::visit(Operation *op, bool isConditional) {
   auto varies = [&](ValueRange values) { return llvm::any_of(values, [&](Value v) { return varying.contains(v); }); };
   bool result = varies(op->getOperands());
-  auto see = [&](Expr index, ValueRange operands, Type type) {
+  auto see = [&](Value buffer, Expr index, ValueRange operands, Type type) {
     bool moves = index.uses(dim) || varies(operands);
     result |= moves;
     if (!moves)
@@ -33,13 +33,15 @@ void LaneAnalysis::visit(Operation *op, bool isConditional) {
     bool isGood = !isConditional && isWhole && isContiguous(index, operands);
     contiguous += isGood;
     hasOthers |= !isGood;
+    bool isLocal = isa_and_nonnull<loop::BufferOp>(buffer.getDefiningOp()); // in registers, or several accesses
     if (isGood)
-      accesses.push_back({index, operands, loop::getElementBytes(type)});
+      accesses.push_back({index, operands, isLocal ? 1 : loop::getElementBytes(type)});
   };
   if (auto load = dyn_cast<loop::LoadOp>(op))
-    see(Expr(cast<ExprAttr>(load.getIndices()[0])), load.getIndexOperands(), load.getType());
+    see(load.getBuffer(), Expr(cast<ExprAttr>(load.getIndices()[0])), load.getIndexOperands(), load.getType());
   else if (auto store = dyn_cast<loop::StoreOp>(op))
-    see(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands(), store.getValue().getType());
+    see(store.getBuffer(), Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands(),
+        store.getValue().getType());
   else if (auto index = dyn_cast<loop::IndexOp>(op))
     result |= index.getExpr().uses(dim);
   else if (auto masked = dyn_cast<loop::MaskedOp>(op))

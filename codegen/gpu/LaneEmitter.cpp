@@ -1,12 +1,16 @@
 //===- LaneEmitter.cpp - one body at adjacent points ----------------------===//
 #include "codegen/gpu/LaneEmitter.h"
+#include "codegen/gpu/GpuEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-LaneEmitter::LaneEmitter(codegen::KernelEmitter &e, Operation *node, const codegen::EmissionPoint &first, int64_t dim,
+// Local buffers begin at multiples of 16 bytes, however many a thread takes of them.
+static unsigned alignmentOf(int64_t bytes) { return unsigned(std::min<int64_t>(bytes, 16)); }
+
+LaneEmitter::LaneEmitter(GpuEmitter &e, Operation *node, const codegen::EmissionPoint &first, int64_t dim,
                          int64_t lanes)
     : e(e), analysis(node, std::max<int64_t>(dim, 0)) {
   for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -22,7 +26,24 @@ void LaneEmitter::emitOps(ArrayRef<Operation *> ops) {
   codegen::emitStoresLast(ops, [&](Operation *op) { emitOp(op); });
 }
 
+/// A load or store of what threads keep in registers; false for other ops.
+bool LaneEmitter::emitKept(Operation *op) {
+  auto load = dyn_cast<loop::LoadOp>(op);
+  auto store = dyn_cast<loop::StoreOp>(op);
+  Value buffer = load ? load.getBuffer() : store ? store.getBuffer() : Value();
+  if (!buffer || !e.getKept(buffer, 0))
+    return false;
+  for (auto [lane, body] : llvm::enumerate(bodies))
+    if (load)
+      body.bind(load.getResult(), *e.getKept(buffer, int64_t(lane)));
+    else
+      *e.getKept(buffer, int64_t(lane)) = body.lookup(store.getValue());
+  return true;
+}
+
 void LaneEmitter::emitOp(Operation *op) {
+  if (emitKept(op))
+    return;
   int64_t lanes = int64_t(bodies.size());
   if (auto load = dyn_cast<loop::LoadOp>(op);
       load && lanes > 1 &&
@@ -46,7 +67,7 @@ void LaneEmitter::emitLoad(loop::LoadOp op) {
   Type memory = e.getMemoryType(op.getType());
   Value address =
       vectorAddress(op.getBuffer(), Expr(cast<ExprAttr>(op.getIndices()[0])), op.getIndexOperands(), op.getType());
-  unsigned alignment = unsigned(lanes * loop::getElementBytes(op.getType()));
+  unsigned alignment = alignmentOf(lanes * loop::getElementBytes(op.getType()));
   Value vector = LLVM::LoadOp::create(e.builder, e.loc, VectorType::get({lanes}, memory), address, alignment);
   for (auto [lane, body] : llvm::enumerate(bodies)) {
     Value element = LLVM::ExtractElementOp::create(e.builder, e.loc, vector, e.constant(int64_t(lane)));
@@ -62,5 +83,5 @@ void LaneEmitter::emitStore(loop::StoreOp op) {
     vector = LLVM::InsertElementOp::create(e.builder, e.loc, vector, e.toMemory(body.lookup(op.getValue())),
                                            e.constant(int64_t(lane)));
   Value address = vectorAddress(op.getBuffer(), Expr(cast<ExprAttr>(op.getIndices()[0])), op.getIndexOperands(), type);
-  LLVM::StoreOp::create(e.builder, e.loc, vector, address, unsigned(lanes * loop::getElementBytes(type)));
+  LLVM::StoreOp::create(e.builder, e.loc, vector, address, alignmentOf(lanes * loop::getElementBytes(type)));
 }

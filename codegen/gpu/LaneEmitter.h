@@ -13,11 +13,12 @@
 
 namespace ptc::gpu {
 
+class GpuEmitter;
+
 class LaneEmitter {
 public:
   /// The points of `first` and, along `dim` (a multiple of `lanes` there), of those behind it.
-  LaneEmitter(codegen::KernelEmitter &e, mlir::Operation *node, const codegen::EmissionPoint &first, int64_t dim,
-              int64_t lanes);
+  LaneEmitter(GpuEmitter &e, mlir::Operation *node, const codegen::EmissionPoint &first, int64_t dim, int64_t lanes);
 
   /// Emits the ops for all points, op by op, stores last.
   void emitOps(llvm::ArrayRef<mlir::Operation *> ops);
@@ -28,10 +29,11 @@ public:
 private:
   void emitOp(mlir::Operation *op);
   mlir::Value vectorAddress(mlir::Value buffer, Expr index, mlir::ValueRange operands, mlir::Type elementType);
+  bool emitKept(mlir::Operation *op);
   void emitLoad(loop::LoadOp op);
   void emitStore(loop::StoreOp op);
 
-  codegen::KernelEmitter &e;
+  GpuEmitter &e;
   LaneAnalysis analysis;
   std::vector<codegen::EmissionPoint> points;
   std::vector<codegen::BodyEmitter> bodies;

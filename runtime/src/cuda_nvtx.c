@@ -16,25 +16,26 @@ enum {
   TABLE_CALLBACKS = 1,
   TABLE_VERSION = 3,
   MODULE_CORE = 1,
-  MODULE_DOMAINS = 5,
-  PUSH = 9, /* nvtxRangePushA */
-  POP = 11, /* nvtxRangePop */
-  CORE_FUNCTIONS = 16,
-  DOMAIN_FUNCTIONS = 16,
+  MODULES = 7, /* number 0 is none */
+  PUSH = 9,    /* of the core: nvtxRangePushA */
+  POP = 11,    /* nvtxRangePop */
+  MOST_FUNCTIONS = 16,
   VERSION = 3
 };
 
 typedef void (*function)(void);
 
-static function core[CORE_FUNCTIONS], domains[DOMAIN_FUNCTIONS]; /* the profiler's; NULL: it has none */
-static function *core_table[CORE_FUNCTIONS + 1], *domain_table[DOMAIN_FUNCTIONS + 1];
+/* Of each module, number 0 of its functions included, which is none. A profiler expects all modules; what it puts into
+ * the others is not called. */
+static const unsigned sizes[MODULES] = {0, 16, 9, 15, 7, 16, 7};
+static function functions[MODULES][MOST_FUNCTIONS];
+static function *tables[MODULES][MOST_FUNCTIONS + 1];
 
 static int module_table(int module, function ***table, unsigned *size) {
-  bool is_core = module == MODULE_CORE;
-  if (!is_core && module != MODULE_DOMAINS)
+  if (module <= 0 || module >= MODULES)
     return 0;
-  *table = is_core ? core_table : domain_table;
-  *size = is_core ? CORE_FUNCTIONS : DOMAIN_FUNCTIONS;
+  *table = tables[module];
+  *size = sizes[module];
   return 1;
 }
 
@@ -60,11 +61,10 @@ static bool attach(const char *path) {
   int (*initialize)(const void *(*)(uint32_t)) = 0;
   if (library)
     *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
-  for (int i = 1; i < CORE_FUNCTIONS; i++) /* number 0 is no function */
-    core_table[i] = &core[i];
-  for (int i = 1; i < DOMAIN_FUNCTIONS; i++)
-    domain_table[i] = &domains[i];
-  return initialize && initialize(export_table) && core[PUSH] && core[POP];
+  for (int module = 1; module < MODULES; module++)
+    for (unsigned i = 1; i < sizes[module]; i++)
+      tables[module][i] = &functions[module][i];
+  return initialize && initialize(export_table) && functions[MODULE_CORE][PUSH] && functions[MODULE_CORE][POP];
 }
 
 bool ptc_cuda_attach_profiler(void) {
@@ -79,6 +79,6 @@ bool ptc_cuda_attach_profiler(void) {
   return found == PRESENT; /* a model that is made while another thread attaches goes without */
 }
 
-void ptc_cuda_push_range(const char *name) { ((int (*)(const char *))core[PUSH])(name); }
+void ptc_cuda_push_range(const char *name) { ((int (*)(const char *))functions[MODULE_CORE][PUSH])(name); }
 
-void ptc_cuda_pop_range(void) { ((int (*)(void))core[POP])(); }
+void ptc_cuda_pop_range(void) { ((int (*)(void))functions[MODULE_CORE][POP])(); }

@@ -28,6 +28,9 @@ static const function push = 0;
 #endif
 static int pop(void) { return say("pop", ""), 0; }
 
+/* CORE, CUDA, OPENCL, CUDART, CORE2, SYNC of nvtxDetail/nvtxTypes.h */
+static const unsigned sizes[] = {16, 9, 15, 7, 16, 7};
+
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t)) {
   const version_info *version = export_table(3);
   const callbacks *given = export_table(1);
@@ -36,15 +39,15 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t)) {
   if (export_table(99) || version->struct_size != sizeof(*version) || given->struct_size != sizeof(*given))
     return 0;
   version->set_version(version->version);
-  if (given->module_table(2, &table, &size)) /* names of CUDA's objects: none are given */
+  if (given->module_table(0, &table, &size) || given->module_table(7, &table, &size))
     return 0;
-  if (!given->module_table(5, &table, &size) || size < 16 || table[0])
-    return 0;
-  for (unsigned i = 1; i < size; i++)
-    if (*table[i])
+  for (int module = 6; module > 0; module--) {
+    if (!given->module_table(module, &table, &size) || size != sizes[module - 1] || table[0])
       return 0;
-  if (!given->module_table(1, &table, &size) || size < 16 || table[0])
-    return 0;
+    for (unsigned i = 1; i < size; i++)
+      if (*table[i])
+        return 0;
+  }
   *table[9] = (function)push;
   *table[11] = (function)pop;
   return 1;
