@@ -53,6 +53,7 @@ class DeviceRun:
         kinds = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "bool": torch.bool}
         self.outputs = [torch.empty(shape, dtype=kinds[value.dtype], device="cuda") for value, shape in zip(self.function.outputs, shapes)]
         self.results = self._tensors(self.function.outputs, self.outputs)
+        self.stream = torch.cuda.Stream()  # runs are enqueued there, as torch's are on its own
 
     @staticmethod
     def _tensors(values, tensors):
@@ -63,7 +64,7 @@ class DeviceRun:
         return (_abi.Tensor * max(len(made), 1))(*made)
 
     def __call__(self):
-        self.function._check(self.ctx, self.table.run(self.ctx, self.function._index, self.arguments, self.results, None, None))
+        self.function._check(self.ctx, self.table.run(self.ctx, self.function._index, self.arguments, self.results, None, self.stream.cuda_stream))
 
 
 def compile_model(arguments, model, *flags):
