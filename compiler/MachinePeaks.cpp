@@ -14,7 +14,6 @@
 #include "llvm/TargetParser/Host.h"
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <limits>
 #include <thread>
 #if defined(__x86_64__)
