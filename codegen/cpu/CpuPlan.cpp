@@ -17,6 +17,7 @@
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/common/ConflictParts.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
 
 using namespace mlir;
@@ -66,9 +67,6 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 // Local memory
 //===----------------------------------------------------------------------===//
 
-// A sort keeps two arrays of (key, index) for one row.
-static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() * int64_t(32); }
-
 // What comparisons read of those chosen in a row.
 static Expr greedyBytes(loop::GreedyOp greedy) {
   return codegen::ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
@@ -85,7 +83,7 @@ LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
       auto type = cast<loop::BufferType>(buffer.getResult().getType());
       bytes = type.getElementCount() * type.getElementBytes();
     } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
-      bytes = sortBytes(sort);
+      bytes = getSortBytes(sort);
     } else if (auto greedy = dyn_cast<loop::GreedyOp>(op)) {
       bytes = greedyBytes(greedy);
     } else {
