@@ -15,8 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
-#include "codegen/common/ConflictParts.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
 
@@ -69,7 +69,9 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 
 // What comparisons read of those chosen in a row.
 static Expr greedyBytes(loop::GreedyOp greedy) {
-  return codegen::ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
+  codegen::ConflictParts parts(greedy);
+  Expr length = loop::getDomain(greedy).back();
+  return GreedyBuckets::findInterval(parts, length) ? GreedyBuckets::getBytes(parts, length) : parts.getBytes(length);
 }
 
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
