@@ -131,12 +131,15 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
     filled = double(extent) / double(llvm::PowerOf2Ceil(uint64_t(extent))) * double(extent) / lanes;
   cost /= std::max(filled, 1 / lanes);
   auto reduction = dyn_cast<loop::ReductionOp>(node);
-  if (reduction && dim >= int64_t(domain.size()) - int64_t(reduction.getReduced())) {
-    double horizontal = 0;
+  int64_t kept = reduction ? int64_t(domain.size()) - int64_t(reduction.getReduced()) : dim + 1;
+  if (dim >= kept) {
+    double horizontal = 0, points = 1; // once behind the loops of all reduced dims
     node->walk([&](Operation *op) {
       horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0;
     });
-    cost += horizontal * 16 / double(extent);
+    for (Expr reduced : ArrayRef(domain).drop_front(size_t(kept)))
+      points *= double(std::max<int64_t>(reduced.asConstant().value_or(unknownExtent), 1));
+    cost += horizontal * 16 / points;
   }
   return cost;
 }

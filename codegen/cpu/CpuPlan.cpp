@@ -15,8 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
-#include "codegen/common/ConflictParts.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/GreedyBuckets.h"
+#include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
 
 using namespace mlir;
@@ -66,12 +67,11 @@ SmallVector<Operation *> cpu::getNodes(loop::KernelOp kernel) {
 // Local memory
 //===----------------------------------------------------------------------===//
 
-// A sort keeps two arrays of (key, index) for one row.
-static Expr sortBytes(loop::SortOp sort) { return loop::getDomain(sort).back() * int64_t(32); }
-
 // What comparisons read of those chosen in a row.
 static Expr greedyBytes(loop::GreedyOp greedy) {
-  return codegen::ConflictParts(greedy).getBytes(loop::getDomain(greedy).back());
+  codegen::ConflictParts parts(greedy);
+  Expr length = loop::getDomain(greedy).back();
+  return GreedyBuckets::findInterval(parts, length) ? GreedyBuckets::getBytes(parts, length) : parts.getBytes(length);
 }
 
 LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
@@ -85,7 +85,7 @@ LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
       auto type = cast<loop::BufferType>(buffer.getResult().getType());
       bytes = type.getElementCount() * type.getElementBytes();
     } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
-      bytes = sortBytes(sort);
+      bytes = getSortBytes(sort);
     } else if (auto greedy = dyn_cast<loop::GreedyOp>(op)) {
       bytes = greedyBytes(greedy);
     } else {

@@ -59,6 +59,9 @@ llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPo
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
                int64_t shared, mlir::Value block);
 
+/// Work space of a sort.
+Expr getSortBytes(loop::SortOp op);
+
 /// Masked accesses exist for every element type that the op loads or stores.
 bool hasMasks(mlir::Operation *op, const CpuLevel &level);
 

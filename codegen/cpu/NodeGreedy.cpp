@@ -5,10 +5,11 @@
 // the best, but where boxes of many classes share a row, most meet none. What is computed is cut by what it depends on
 // (ConflictParts.h): what a chosen point brings to the comparison lies in the kernel's local memory, value by value in
 // the order in which points were chosen, and what is left of a pair is asked in two steps: most pairs are no conflict
-// for a simple reason.
+// for a simple reason. In long rows most of those remembered are in the order of a bound, so that only the neighbours
+// of a candidate are compared (GreedyBuckets.h).
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/ConflictParts.h"
+#include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,6 +29,8 @@ struct RowChoice {
   EmissionPoint point;       // its last dim is the candidate's
   SmallVector<Value> arrays; // of remembered values
   int64_t lanes;
+  std::optional<codegen::ConflictInterval> interval;
+  std::optional<GreedyBuckets> buckets; // by the interval
 
   Value getTrue() const { return e.invariants.constant(e.builder.getBoolAttr(true)); }
   Value both(Value a, Value b) const { return !a ? b : !b ? a : arith::AndIOp::create(e.builder, e.loc, a, b); }
@@ -46,12 +49,17 @@ struct RowChoice {
     return result;
   }
 
-  Value decide(const BodyEmitter &own, Value count) const;
+  Value decide(const BodyEmitter &own, Value count, ValueRange order);
+  Value searchAll(const BodyEmitter &own, Value from, Value to, Value isFree) const;
   Value search(const BodyEmitter &own, Value from, Value to, Value isFree, int64_t vectors, Value &reached) const;
   Value conflictsWith(const BodyEmitter &own, Value first, Value count, int64_t vectors) const;
   void bindOwn(const BodyEmitter &own, BodyEmitter &body) const;
   Value remember(const BodyEmitter &own, Value count) const;
-  SmallVector<Value> step(Value chosen, Value count) const;
+  SmallVector<Value> rememberInOrder(const BodyEmitter &own, Value count, ValueRange order);
+  SmallVector<Value> compare(Value count, ValueRange order);
+  SmallVector<Value> choose(TypeRange types, Value condition, llvm::function_ref<SmallVector<Value>()> then,
+                            ValueRange otherwise) const;
+  SmallVector<Value> step(Value chosen, Value count, ValueRange order);
 };
 } // namespace
 
@@ -126,13 +134,25 @@ Value RowChoice::search(const BodyEmitter &own, Value from, Value to, Value isFr
   return loop.getResult(1);
 }
 
-/// Whether none of the first `count` remembered points conflicts with the candidate.
-Value RowChoice::decide(const BodyEmitter &own, Value count) const {
+/// Goes on in many vectors at a time, then in single ones.
+Value RowChoice::searchAll(const BodyEmitter &own, Value from, Value to, Value isFree) const {
   OpBuilder &b = e.builder;
-  Value step = e.constant(vectorsAtOnce * lanes), reached;
-  Value whole = arith::MulIOp::create(b, e.loc, arith::DivUIOp::create(b, e.loc, count, step), step);
-  Value isFree = search(own, e.constant(0), whole, getTrue(), vectorsAtOnce, reached);
-  return search(own, reached, count, isFree, 1, reached);
+  Value step = e.constant(vectorsAtOnce * lanes), length = arith::SubIOp::create(b, e.loc, to, from), reached;
+  Value whole = arith::MulIOp::create(b, e.loc, arith::DivUIOp::create(b, e.loc, length, step), step);
+  isFree = search(own, from, arith::AddIOp::create(b, e.loc, from, whole), isFree, vectorsAtOnce, reached);
+  return search(own, reached, to, isFree, 1, reached);
+}
+
+/// Whether none of the first `count` remembered points conflicts with the candidate.
+Value RowChoice::decide(const BodyEmitter &own, Value count, ValueRange order) {
+  if (!buckets)
+    return searchAll(own, e.constant(0), count, getTrue());
+  auto [from, to] = buckets->findRange(own.lookup(interval->ownLower), own.lookup(interval->ownUpper), order);
+  // First those in order, then those behind them.
+  return e.createLoop(e.constant(0), e.constant(2), 1, {from, to, getTrue()},
+                      [&](Value, ValueRange part) -> SmallVector<Value> {
+                        return {order.front(), count, searchAll(own, part[0], part[1], part[2])};
+                      })[2];
 }
 
 /// Keeps what the candidate, which is chosen, brings to later comparisons; returns how many are remembered then.
@@ -152,40 +172,50 @@ Value RowChoice::remember(const BodyEmitter &own, Value count) const {
   return arith::AddIOp::create(b, e.loc, count, one);
 }
 
-/// Decides about the candidate; returns how many are chosen and how many of those remembered then.
-SmallVector<Value> RowChoice::step(Value chosen, Value count) const {
-  OpBuilder &b = e.builder;
-  Type i1 = b.getI1Type(), i64 = b.getI64Type();
-  auto choose = [&](TypeRange types, Value condition, llvm::function_ref<SmallVector<Value>()> then,
-                    ValueRange otherwise) {
-    auto choice = scf::IfOp::create(b, e.loc, types, condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&choice.getElseRegion().front());
-    scf::YieldOp::create(b, e.loc, otherwise);
-    b.setInsertionPointToStart(&choice.getThenRegion().front());
-    scf::YieldOp::create(b, e.loc, then());
-    return choice.getResults();
-  };
+/// How many are remembered with the candidate, which is chosen, and their order.
+SmallVector<Value> RowChoice::rememberInOrder(const BodyEmitter &own, Value count, ValueRange order) {
+  SmallVector<Value> next{remember(own, count)};
+  if (buckets)
+    next.append(buckets->extend(next.front(), order));
+  return next;
+}
+
+SmallVector<Value> RowChoice::choose(TypeRange types, Value condition, llvm::function_ref<SmallVector<Value>()> then,
+                                     ValueRange otherwise) const {
+  auto choice = scf::IfOp::create(e.builder, e.loc, types, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(e.builder);
+  e.builder.setInsertionPointToStart(&choice.getElseRegion().front());
+  scf::YieldOp::create(e.builder, e.loc, otherwise);
+  e.builder.setInsertionPointToStart(&choice.getThenRegion().front());
+  scf::YieldOp::create(e.builder, e.loc, then());
+  return SmallVector<Value>(choice.getResults());
+}
+
+/// Whether the candidate is chosen; how many are remembered then, and their order.
+SmallVector<Value> RowChoice::compare(Value count, ValueRange order) {
+  BodyEmitter own(e, point);
+  own.emitOps(parts.own);
+  Value canConflict = all(own, parts.ownConditions);
+  auto decision = [&]() -> SmallVector<Value> { return {decide(own, count, order)}; };
+  Value isFree = canConflict ? choose({e.builder.getI1Type()}, canConflict, decision, getTrue())[0] : decision()[0];
+  SmallVector<Value> now{count};
+  llvm::append_range(now, order);
+  SmallVector<Value> result{isFree};
+  result.append(choose(ValueRange(now).getTypes(), isFree, [&] { return rememberInOrder(own, count, order); }, now));
+  return result;
+}
+
+/// Decides about the candidate; returns how many are chosen, how many of those remembered, and their order then.
+SmallVector<Value> RowChoice::step(Value chosen, Value count, ValueRange order) {
   Value mayBe = e.emitRegion(op.getCandidate(), point, {chosen});
-  auto decision = choose(
-      {i1, i64}, mayBe,
-      [&]() -> SmallVector<Value> {
-        BodyEmitter own(e, point);
-        own.emitOps(parts.own);
-        Value isFree;
-        if (Value canConflict = all(own, parts.ownConditions))
-          isFree =
-              choose({i1}, canConflict, [&]() -> SmallVector<Value> { return {decide(own, count)}; }, getTrue())[0];
-        else
-          isFree = decide(own, count);
-        Value next = choose({i64}, isFree, [&]() -> SmallVector<Value> { return {remember(own, count)}; }, count)[0];
-        return {isFree, next};
-      },
-      {mayBe, count});
-  Value isChosen = decision[0];
+  SmallVector<Value> now{mayBe, count};
+  llvm::append_range(now, order);
+  SmallVector<Value> next = choose(ValueRange(now).getTypes(), mayBe, [&] { return compare(count, order); }, now);
+  Value isChosen = next.front();
   e.emitRegion(op.getBody(), point, {isChosen});
-  Value one = arith::ExtUIOp::create(b, e.loc, i64, isChosen);
-  return {arith::AddIOp::create(b, e.loc, chosen, one), decision[1]};
+  Value one = arith::ExtUIOp::create(e.builder, e.loc, e.builder.getI64Type(), isChosen);
+  next.front() = arith::AddIOp::create(e.builder, e.loc, chosen, one);
+  return next;
 }
 
 // Lanes that fill a vector with the widest of what is read for a pair.
@@ -203,18 +233,23 @@ void NodeEmitter::emitGreedy(loop::GreedyOp op, const EmissionPoint &shared, int
     outer.push_back(dim);
   Points points{shared};
   ConflictParts parts(op);
+  auto interval = GreedyBuckets::findInterval(parts, domain[size_t(last)]);
   emitLoops(e, domain, outer, points, {}, [&](const Points &at, ValueRange) -> SmallVector<Value> {
-    RowChoice row{e, op, parts, at.front(), {}, lanesFor(e, parts)};
+    RowChoice row{e, op, parts, at.front(), {}, lanesFor(e, parts), interval, {}};
     for (size_t i = 0; i < parts.remembered.size(); ++i) {
       Value offset = e.emitExpr(parts.getOffset(i, domain[size_t(last)]), at.front());
       row.arrays.push_back(e.getAddress(e.getLocalMemory(op), e.builder.getI8Type(), offset));
     }
+    SmallVector<Value> state{e.constant(0), e.constant(0)};
+    if (interval) {
+      row.buckets.emplace(e, parts, *interval, e.getLocalMemory(op), domain[size_t(last)], at.front());
+      state.append(row.buckets->createState());
+    }
     Value length = e.emitExpr(domain[size_t(last)], at.front());
-    e.createLoop(e.constant(0), length, 1, {e.constant(0), e.constant(0)},
-                 [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                   row.point.dims[size_t(last)] = i;
-                   return row.step(carried[0], carried[1]);
-                 });
+    e.createLoop(e.constant(0), length, 1, state, [&](Value i, ValueRange carried) -> SmallVector<Value> {
+      row.point.dims[size_t(last)] = i;
+      return row.step(carried[0], carried[1], carried.drop_front(2));
+    });
     return {};
   });
 }

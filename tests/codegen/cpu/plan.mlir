@@ -38,6 +38,18 @@ loop.kernel @column_sums(%x: !loop.buffer<[512*n] x f32>, %y: !loop.buffer<[n] x
   }
 }
 
+// Sums over groups of channels, channels last: lanes are the few neighbours, since they are added up once a group.
+// CHECK-LABEL: @group_sums
+// CHECK-SAME: node_vectors = array<i64: 2>
+loop.kernel @group_sums(%x: !loop.buffer<[256*m] x f32>, %y: !loop.buffer<[32] x f32>)
+    attributes {symbols = ["m"], parallel = 1 : i64, arguments_written = array<i64: 1>} {
+  loop.reduction [32, m, 8] reduced 2 {
+    %0 = loop.load %x[8*d0 + 256*d1 + d2] : !loop.buffer<[256*m] x f32>
+    %1 = loop.reduce sum %0 : f32
+    loop.store %1, %y[d0] : !loop.buffer<[32] x f32>
+  }
+}
+
 // A large local buffer lies in scratch, and keeps lanes inside the rows.
 // CHECK-LABEL: @rows_through_scratch
 // CHECK-SAME: node_vectors = array<i64: 1, 1>
