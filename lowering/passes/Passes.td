@@ -21,6 +21,10 @@ def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
   let summary = "products of one value by several weights become one";
 }
 
+def JoinScales : Pass<"ptc-join-scales", "::mlir::func::FuncOp"> {
+  let summary = "scales between quantised tensors are multiplied beforehand";
+}
+
 def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
   let summary = "products with one-hot rows become gathers";
 }
