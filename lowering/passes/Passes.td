@@ -43,6 +43,12 @@ def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
   let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
 }
 
+def SplitBatch : Pass<"ptc-split-batch", "::mlir::func::FuncOp"> {
+  let summary = "ops that treat each image of a batch alone run image by image where caches gain by it";
+  let options = [Option<"nearBytes", "near-bytes", "int64_t", "1 << 20", "of the cache that a core has for itself">,
+                 Option<"farBytes", "far-bytes", "int64_t", "1 << 24", "of the cache that cores share, as far as one program finds it its own">];
+}
+
 def TrimWindows : Pass<"ptc-trim-windows", "::mlir::func::FuncOp"> {
   let summary = "windows of convolutions lose what lies outside of the image for all results";
 }
