@@ -40,10 +40,10 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
+  if (options.optLevel > 0 && !target.runsOnDevice)
+    passes.addNestedPass<mlir::func::FuncOp>(createSplitBatch()); // before other dims come in front of the batch
   if (options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>(createJoinProducts()); // what is written as primitives shows each weight
-  if (options.optLevel > 0 && !target.runsOnDevice)
-    passes.addNestedPass<mlir::func::FuncOp>(createSplitBatch()); // joint products are ops as others are
   LowerPrimToLoopOptions lowering;
   // A target whose products read packed weights has these, too.
   lowering.recurrences = lowering.convertsWeights = target.weightPanel > 0;

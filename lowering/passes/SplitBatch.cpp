@@ -14,7 +14,8 @@
 //
 // Choice. The loop reads the weights again for each image, so it holds the ops where that costs less than it saves: of
 // all intervals of the function's ops the one for which the estimate is best, of bytes times what a byte costs in the
-// nearest cache that holds all that an op touches. Late layers, of few pixels and many weights, stay in the batch.
+// nearest cache that holds all that an op touches; then of the ops that are left. Late layers, of few pixels and many
+// weights, stay in the batch.
 //
 // Which ops treat images alone follows from what they do to dim 0; an op that is not known to ends the interval.
 //
@@ -35,10 +36,13 @@ using namespace mlir;
 
 namespace {
 
-// What moving a byte costs, in those of the second-level cache; measured at 118, 64 and 5 to 20 GB/s.
-constexpr double nearCost = 1, farCost = 2, memoryCost = 8;
+// What moving a byte costs, in those of the second-level cache: 118 GB/s there, 64 in the third level, which much of
+// the arithmetic hides, 5 to 20 in memory.
+constexpr double nearCost = 1, farCost = 1.25, memoryCost = 8;
 // A round's launch of an op, in the same unit: about a microsecond.
 constexpr double launchCost = 100e3;
+// Below, a loop is not worth its place in a report: some ten microseconds.
+constexpr double leastGain = 2e6;
 
 class BatchSplitter {
 public:
@@ -67,6 +71,7 @@ private:
   }
   double getBytesOfImage(Value value) const;
   Interval choose() const;
+  double getBoundaryCost(const Interval &interval) const;
   void outline(const Interval &interval);
   Value getInside(Value value, IRMapping &inside);
   Type getTypeOfImage(Value value) const;
@@ -129,6 +134,8 @@ bool BatchSplitter::splits(Operation *op) const {
     return getExprs(pad.getLow()).front().isConstant(0) && isFixed(pad.getValue());
   if (auto concat = dyn_cast<ConcatOp>(op))
     return concat.getAxis() != 0 && arePerImage(op->getOperands());
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return gather.getAxis() != 0 && isFixed(gather.getIndices());
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return !broadcast.getAxes().empty() && broadcast.getAxes().front() == 0;
   return false;
@@ -180,6 +187,26 @@ BatchSplitter::Interval BatchSplitter::choose() const {
       best = *open;
   }
   return best;
+}
+
+/// What enters and leaves the loop is written and read for the whole batch, whatever could have been fused there.
+double BatchSplitter::getBoundaryCost(const Interval &interval) const {
+  llvm::SetVector<Operation *> body;
+  body.insert_range(ArrayRef(ops).slice(interval.begin, interval.end - interval.begin));
+  llvm::SetVector<Value> crossing;
+  for (Operation *op : body) {
+    for (Value operand : op->getOperands())
+      if (!isFixed(operand) && operand.getDefiningOp() && !body.contains(operand.getDefiningOp()))
+        crossing.insert(operand);
+    for (Value result : op->getResults())
+      if (!isFixed(result) && !llvm::all_of(result.getUsers(), [&](Operation *user) { return body.contains(user); }))
+        crossing.insert(result);
+  }
+  double cost = 0;
+  for (Value value : crossing)
+    if (hasBatch(value))
+      cost += 2 * getCost(double(batch) * getBytesOfImage(value), double(batch) * getBytesOfImage(value));
+  return cost;
 }
 
 //===----------------------------------------------------------------------===//
@@ -252,17 +279,24 @@ static SmallVector<int64_t> invert(ArrayRef<int64_t> order) {
 }
 
 void BatchSplitter::outline(const Interval &interval) {
-  llvm::SetVector<Operation *> body;
+  llvm::SetVector<Operation *> body, views;
   for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
     if (!isFixed(op->getResult(0)))
       body.insert(op);
+  // Views at the end stay outside: what they view is stacked as it lies in memory.
+  auto isInside = [&](Operation *user) { return body.contains(user); };
+  for (Operation *op : llvm::reverse(body.getArrayRef()))
+    if (isa<ReshapeOp, TransposeOp>(op) &&
+        llvm::none_of(op->getUsers(), [&](Operation *user) { return body.contains(user) && !views.contains(user); }))
+      views.insert(op);
+  body.remove_if([&](Operation *op) { return views.contains(op); });
   llvm::SetVector<Value> scanned;
   SmallVector<Value> results;
   for (Operation *op : body) {
     for (Value operand : op->getOperands())
       if (!isFixed(operand) && !body.contains(operand.getDefiningOp()))
         scanned.insert(operand);
-    if (llvm::any_of(op->getResult(0).getUsers(), [&](Operation *user) { return !body.contains(user); }))
+    if (!llvm::all_of(op->getResult(0).getUsers(), isInside))
       results.push_back(op->getResult(0));
   }
 
@@ -292,7 +326,7 @@ void BatchSplitter::outline(const Interval &interval) {
   }
   for (Operation *op : body) {
     for (Value operand : op->getOperands())
-      if (isFixed(operand) && hasBatch(operand) && !isa<ConvolutionOp, MatmulOp>(op))
+      if (isFixed(operand) && hasBatch(operand) && !isa<ConvolutionOp, MatmulOp, GatherOp>(op))
         getInside(operand, inside);
     Operation *clone = b.clone(*op, inside);
     clone->getResult(0).setType(getTypeOfImage(op->getResult(0)));
@@ -312,13 +346,17 @@ void BatchSplitter::outline(const Interval &interval) {
   }
   YieldOp::create(b, loc, rows);
   b.setInsertionPointAfter(body.back());
-  Operation *loop = b.create(state);
+  Operation *loop = b.create(state), *last = loop;
   for (auto [result, stack, order] : llvm::zip_equal(results, loop->getResults(), orders)) {
     Value whole = stack;
-    if (!order.empty())
-      whole = TransposeOp::create(b, loc, whole, invert(order));
-    result.replaceUsesWithIf(whole, [&](OpOperand &use) { return !body.contains(use.getOwner()); });
+    if (!order.empty()) {
+      last = TransposeOp::create(b, loc, whole, invert(order));
+      whole = last->getResult(0);
+    }
+    result.replaceUsesWithIf(whole, [&](OpOperand &use) { return !isInside(use.getOwner()); });
   }
+  for (Operation *op : views) // from last to first
+    op->moveAfter(last);
   for (Operation *op : llvm::reverse(body))
     op->erase();
 }
@@ -335,14 +373,19 @@ void BatchSplitter::run() {
   }
   if (batch == 0)
     return;
-  for (Operation &op : function.getBody().front().without_terminator()) {
-    ops.push_back(&op);
-    bool reads = llvm::any_of(op.getOperands(), [&](Value value) { return varying.contains(value); });
-    if (reads || op.getNumRegions() != 0 || !isMemoryEffectFree(&op))
-      varying.insert_range(op.getResults());
-  }
-  if (Interval best = choose(); best.gain > 0)
+  while (true) { // each loop takes ops away that a later one could hold
+    ops.clear();
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      ops.push_back(&op);
+      bool reads = llvm::any_of(op.getOperands(), [&](Value value) { return varying.contains(value); });
+      if (reads || op.getNumRegions() != 0 || !isMemoryEffectFree(&op))
+        varying.insert_range(op.getResults());
+    }
+    Interval best = choose();
+    if (best.gain < leastGain + getBoundaryCost(best))
+      return;
     outline(best);
+  }
 }
 
 namespace {

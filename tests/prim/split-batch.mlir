@@ -44,3 +44,19 @@ func.func @small(%x: tensor<4x4x8x8xf32>) -> tensor<4x8x8x8xf32> {
   %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x8x8xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x8x8xf32>
   return %c : tensor<4x8x8x8xf32>
 }
+
+// Views of what leaves the loop stay behind it: tokens lie in memory as the product writes them.
+// CHECK-LABEL: func.func @tokens
+// CHECK:         %[[L:.*]] = prim.loop "image" below 4
+// CHECK:           %[[P:.*]] = prim.matmul
+// CHECK:           prim.yield %{{.*}} : tensor<262144x8xf32>
+// CHECK:         %[[T:.*]] = prim.transpose %[[L]], [0, 2, 1]
+// CHECK-NEXT:    %[[R:.*]] = prim.reshape %[[T]]
+// CHECK-NEXT:    return %[[R]]
+func.func @tokens(%x: tensor<4x262144x4xf32>) -> tensor<4x8x512x512xf32> {
+  %w = prim.weight <"w", "", 0, 128> : tensor<4x8xf32>
+  %p = prim.matmul %x, %w : (tensor<4x262144x4xf32>, tensor<4x8xf32>) -> tensor<4x262144x8xf32>
+  %t = prim.transpose %p, [0, 2, 1] : tensor<4x262144x8xf32> -> tensor<4x8x262144xf32>
+  %y = prim.reshape %t : tensor<4x8x262144xf32> -> tensor<4x8x512x512xf32>
+  return %y : tensor<4x8x512x512xf32>
+}
