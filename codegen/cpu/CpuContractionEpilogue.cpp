@@ -16,14 +16,14 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-// Instructions of the unrolled epilogue of a tile; forced by compile time.
-static constexpr int64_t mostUnrolled = 520;
+// Operations of the unrolled epilogue of a tile; forced by compile time. Sums of bytes and the like take a fraction of
+// the multiply-adds, beside which the detour would show, and few registers afterwards.
+static constexpr int64_t mostUnrolled = 400, mostUnrolledOnDots = 520;
 
-/// About how many instructions an operation is on a vector.
+/// About how many instructions an operation on a vector of such sums is: it rounds, clamps and converts.
 static int64_t countInstructions(Operation *op) {
-  if (op->use_empty() && isMemoryEffectFree(op)) // what is left of a rewritten expression
-    return 0;
-  if (isa<arith::ConstantOp, arith::CmpFOp>(op)) // a comparison and what it selects are one
+  bool isDead = op->use_empty() && isMemoryEffectFree(op); // left of a rewritten expression
+  if (isDead || isa<arith::ConstantOp, arith::CmpFOp>(op)) // a comparison and what it selects are one
     return 0;
   bool isInstruction = isa<math::RoundEvenOp, math::FloorOp, math::CeilOp, math::TruncOp, math::AbsFOp>(op);
   return isa<math::MathDialect>(op->getDialect()) && !isInstruction ? 30 : 1;
@@ -31,8 +31,15 @@ static int64_t countInstructions(Operation *op) {
 
 bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t accumulators) {
   int64_t cost = 0;
-  f.op.getEpilogue().walk([&](Operation *op) { cost += countInstructions(op); });
-  return cost * accumulators <= mostUnrolled;
+  f.op.getEpilogue().walk([&](Operation *op) {
+    if (f.isDot())
+      cost += countInstructions(op);
+    else if (isa<math::MathDialect>(op->getDialect()))
+      cost += 30;
+    else if (!isa<arith::ConstantOp>(op))
+      cost += 1;
+  });
+  return cost * accumulators <= (f.isDot() ? mostUnrolledOnDots : mostUnrolled);
 }
 
 /// Whether lanes of a vector are neighbours along the last n dim wherever a vector starts at a multiple of `lanes`.
