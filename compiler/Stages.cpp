@@ -24,6 +24,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now
     passes.addNestedPass<mlir::func::FuncOp>(createTrimWindows());
+    passes.addNestedPass<mlir::func::FuncOp>(createJoinScales()); // scales are folded by now
   }
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass()); // equal subgraphs of the decompositions become one
@@ -39,6 +40,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
+  if (options.optLevel > 0 && !target.runsOnDevice)
+    passes.addNestedPass<mlir::func::FuncOp>(createSplitBatch()); // before other dims come in front of the batch
   if (options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>(createJoinProducts()); // what is written as primitives shows each weight
   LowerPrimToLoopOptions lowering;

@@ -353,7 +353,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.zeros = fill;
 
   if (!f.isSplitK()) {
-    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, {});
+    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, initialSums(task, rows, columns, panel));
     return emitEpilogueOnTile(task, rows, columns, row, panel, acc);
   }
   SmallVector<Value> slots, init;
@@ -539,6 +539,7 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
       widening->erase();
     }
   }
+  emission.takeBias();
   emission.emit(begin, end);
   return success();
 }

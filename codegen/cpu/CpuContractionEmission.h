@@ -90,6 +90,11 @@ struct ContractionEmission {
   void fillRedirected();
 
   // Epilogue.
+  /// Takes what the epilogue first adds to integer sums, if it is the same for all rows, out of it.
+  void takeBias();
+  /// Where the sums of a tile start: at the bias that was taken, or empty.
+  llvm::SmallVector<mlir::Value> initialSums(const ContractionTask &task, const RowClass &rows,
+                                             const ColumnClass &columns, mlir::Value panel);
   bool isLightEpilogue(const ContractionTask &task, int64_t accumulators);
   void emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                           mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
@@ -136,6 +141,7 @@ struct ContractionEmission {
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
+  mlir::Region bias; // yields it; empty: there is none
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

@@ -5,6 +5,9 @@
 // as long; it runs in a loop over a tile that was stored to a few kilobytes of scratch. The detour costs a store and a
 // load for each vector, against k multiply-adds.
 //
+// What is added to integer sums first and does not depend on the row (zero points times sums of a weight's columns, a
+// bias) costs nothing: the sums start there. Sums of floats would be rounded in another order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
@@ -13,18 +16,30 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-// Operations of the unrolled epilogue of a tile; forced by compile time.
-static constexpr int64_t mostUnrolled = 400;
+// Operations of the unrolled epilogue of a tile; forced by compile time. Sums of bytes and the like take a fraction of
+// the multiply-adds, beside which the detour would show, and few registers afterwards.
+static constexpr int64_t mostUnrolled = 400, mostUnrolledOnDots = 520;
+
+/// About how many instructions an operation on a vector of such sums is: it rounds, clamps and converts.
+static int64_t countInstructions(Operation *op) {
+  bool isDead = op->use_empty() && isMemoryEffectFree(op); // left of a rewritten expression
+  if (isDead || isa<arith::ConstantOp, arith::CmpFOp>(op)) // a comparison and what it selects are one
+    return 0;
+  bool isInstruction = isa<math::RoundEvenOp, math::FloorOp, math::CeilOp, math::TruncOp, math::AbsFOp>(op);
+  return isa<math::MathDialect>(op->getDialect()) && !isInstruction ? 30 : 1;
+}
 
 bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t accumulators) {
   int64_t cost = 0;
   f.op.getEpilogue().walk([&](Operation *op) {
-    if (isa<math::MathDialect>(op->getDialect()))
+    if (f.isDot())
+      cost += countInstructions(op);
+    else if (isa<math::MathDialect>(op->getDialect()))
       cost += 30;
     else if (!isa<arith::ConstantOp>(op))
       cost += 1;
   });
-  return cost * accumulators <= mostUnrolled;
+  return cost * accumulators <= (f.isDot() ? mostUnrolledOnDots : mostUnrolled);
 }
 
 /// Whether lanes of a vector are neighbours along the last n dim wherever a vector starts at a multiple of `lanes`.
@@ -37,6 +52,40 @@ static bool hasVectorColumns(const ContractionEmission &c) {
   return last && *last % c.lanes == 0;
 }
 
+/// The load, and the operation that adds it to the sums or subtracts it from them; null where there is none.
+static std::pair<loop::LoadOp, Operation *> findBias(ContractionForm &f) {
+  BlockArgument sums = f.op.getEpilogue().getArgument(0);
+  Operation *user = sums.hasOneUse() ? *sums.user_begin() : nullptr;
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(user) || (isa<arith::SubIOp>(user) && user->getOperand(0) != sums))
+    return {};
+  Value other = user->getOperand(user->getOperand(0) == sums ? 1 : 0);
+  auto load = other.getDefiningOp<loop::LoadOp>();
+  if (!load || !load.getIndexOperands().empty() || load->getBlock() != user->getBlock())
+    return {};
+  Expr index = prim::getExprs(load.getIndices())[0];
+  for (int64_t d = f.firstM(); d < f.firstN(); ++d)
+    if (index.uses("d" + std::to_string(d)))
+      return {};
+  return {load, user};
+}
+
+void ContractionEmission::takeBias() {
+  if (!isa<IntegerType>(accumulator) || f.isSplitK() || !hasVectorColumns(*this))
+    return;
+  auto [load, user] = findBias(f);
+  if (!load)
+    return;
+  OpBuilder b(user->getContext());
+  b.setInsertionPointToStart(&bias.emplaceBlock());
+  Value value = b.clone(*load)->getResult(0);
+  if (isa<arith::SubIOp>(user))
+    value = arith::SubIOp::create(b, load.getLoc(),
+                                  arith::ConstantOp::create(b, load.getLoc(), b.getIntegerAttr(accumulator, 0)), value);
+  loop::YieldOp::create(b, load.getLoc(), value);
+  user->getResult(0).replaceAllUsesWith(f.op.getEpilogue().getArgument(0));
+  user->erase();
+}
+
 /// Dims of a flat index that the epilogue sees; where it uses the dims as one, the last takes the whole index.
 static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first, int64_t count, bool isFlat,
                     Value flat) {
@@ -44,6 +93,35 @@ static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first,
     return c.setDims(point, first, count, flat);
   for (int64_t d = first; d < first + count; ++d)
     point.dims[d] = d + 1 == first + count ? flat : c.i.constant(0);
+}
+
+/// The lanes of a tile's vector that lie inside of n; null: all of them.
+static Value maskOfVector(ContractionEmission &c, const ColumnClass &columns, const TileVector &vector, Value first) {
+  int64_t lastPanel = (columns.panels - 1) * panelWidth;
+  bool mayEnd = columns.isMasked && (!c.i.asConstant(c.n) || vector.column >= lastPanel);
+  if (columns.lastColumns < panelWidth)
+    mayEnd = vector.column + vector.lanes > lastPanel + columns.lastColumns;
+  return mayEnd ? c.e.laneMask(c.i.sub(c.n, first), vector.lanes) : Value();
+}
+
+SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task, const RowClass &rows,
+                                                    const ColumnClass &columns, Value panel) {
+  if (bias.empty())
+    return {};
+  EmissionPoint point = taskPoint(task);
+  point.vectorDim = f.firstK() - 1;
+  Value column = i.mul(panel, i.constant(panelWidth));
+  SmallVector<Value> row, all;
+  for (const TileVector &vector : getTileVectors(columns.panels, columns.lastColumns, lanes)) {
+    Value first = i.add(column, i.constant(vector.column));
+    setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
+    point.lanes = vector.lanes;
+    point.mask = maskOfVector(*this, columns, vector, first);
+    row.push_back(e.splat(e.emitRegion(bias, point), vector.lanes));
+  }
+  for (int64_t r = 0; r < rows.height; ++r)
+    llvm::append_range(all, row);
+  return all;
 }
 
 void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
@@ -78,12 +156,8 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
       auto [start, count] = vectors[c];
       Value first = i.add(column, i.constant(start));
       setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
-      int64_t lastPanel = (columns.panels - 1) * panelWidth;
-      bool mayEnd = columns.isMasked && (!i.asConstant(n) || start >= lastPanel);
-      if (columns.lastColumns < panelWidth)
-        mayEnd = start + count > lastPanel + columns.lastColumns;
       point.lanes = count;
-      point.mask = mayEnd ? e.laneMask(i.sub(n, first), count) : Value();
+      point.mask = maskOfVector(*this, columns, vectors[c], first);
       e.emitRegion(f.op.getEpilogue(), point, {accumulators[r * width + c]});
     }
 }

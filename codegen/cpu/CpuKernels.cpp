@@ -340,7 +340,26 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   return success();
 }
 
+/// A conversion to integers of what was rounded to nearest even rounds itself: one instruction. Vectors alone, which
+/// all levels have it for.
+static void roundWhileConverting(LLVM::LLVMFuncOp function) {
+  function.walk([](arith::FPToSIOp convert) {
+    auto round = convert.getIn().getDefiningOp<math::RoundEvenOp>();
+    auto type = dyn_cast<VectorType>(convert.getType());
+    if (!round || !type || !type.getElementType().isInteger(32) || !getElementTypeOrSelf(round.getType()).isF32())
+      return;
+    OpBuilder b(convert);
+    Operation *whole = LLVM::CallIntrinsicOp::create(b, convert.getLoc(), type, b.getStringAttr("llvm.lrint"),
+                                                     ValueRange(round.getOperand()));
+    convert.getResult().replaceAllUsesWith(whole->getResult(0));
+    convert.erase();
+    if (round->use_empty())
+      round.erase();
+  });
+}
+
 void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
+  roundWhileConverting(function);
   if (!code.contracts)
     forbidContraction(function);
   codegen::ElementaryOptions options;

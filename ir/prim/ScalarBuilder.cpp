@@ -198,6 +198,56 @@ APFloat largestBelowPowerOf2(FloatType type, unsigned exponent) {
   return limit;
 }
 
+/// A rounded number and a whole one that is added to it: convert's operand in quantisation.
+struct RoundedSum {
+  math::RoundEvenOp round;
+  int64_t added = 0;
+};
+
+std::optional<RoundedSum> matchRoundedSum(Value a) {
+  RoundedSum sum;
+  if (auto add = a.getDefiningOp<arith::AddFOp>()) {
+    constexpr double most = 1 << 16; // sums of what is inside of a narrow integer's range are exact
+    auto constant = add.getRhs().getDefiningOp<arith::ConstantOp>();
+    auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+    if (!number)
+      return std::nullopt;
+    double added = number.getValueAsDouble();
+    if (!(std::abs(added) <= most) || added != std::trunc(added))
+      return std::nullopt;
+    sum.added = int64_t(added);
+    a = add.getLhs();
+  }
+  sum.round = a.getDefiningOp<math::RoundEvenOp>();
+  return sum.round ? std::optional(sum) : std::nullopt;
+}
+
+/// convert(round(x) + c) to an integer of at most 16 bits, c whole: x is clamped before it is rounded, since the limits
+/// less c are whole, and c is added behind the conversion, which then rounds by itself. The same results, NaN included.
+Value convertRoundedSum(OpBuilder &b, Location loc, RoundedSum sum, IntegerType to, bool toUnsigned) {
+  Value x = sum.round.getOperand();
+  auto from = cast<FloatType>(x.getType());
+  unsigned width = to.getWidth();
+  int64_t least = toUnsigned ? 0 : -(int64_t(1) << (width - 1)), most = least + (int64_t(1) << width) - 1;
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(from, double(value - sum.added)));
+  };
+  Value low = number(least), high = number(most);
+  Value inside = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, low);
+  Value clamped = arith::SelectOp::create(b, loc, inside, x, low);
+  Value below = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, clamped, high);
+  clamped = arith::SelectOp::create(b, loc, below, clamped, high);
+  Value whole = math::RoundEvenOp::create(b, loc, clamped);
+  Value wide = arith::FPToSIOp::create(b, loc, b.getI32Type(), whole);
+  if (sum.added)
+    wide = arith::AddIOp::create(b, loc, wide, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(sum.added)));
+  Value narrow = arith::TruncIOp::create(b, loc, to, wide);
+  if (least == 0)
+    return narrow;
+  Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  return arith::SelectOp::create(b, loc, isNan, arith::ConstantOp::create(b, loc, b.getIntegerAttr(to, 0)), narrow);
+}
+
 } // namespace
 
 // Saturating conversion: clamp in the float type, convert, and mend NaN and the
@@ -205,6 +255,9 @@ APFloat largestBelowPowerOf2(FloatType type, unsigned exponent) {
 // one instruction each does, and take NaN to the lower limit: for unsigned integers that is 0 already.
 static Value convertFloatToInteger(OpBuilder &b, Location loc, Value a, IntegerType to, bool toUnsigned) {
   auto from = cast<FloatType>(a.getType());
+  if (to.getWidth() <= 16 && from.isF32())
+    if (std::optional<RoundedSum> sum = matchRoundedSum(a))
+      return convertRoundedSum(b, loc, *sum, to, toUnsigned);
   unsigned magnitude = to.getWidth() - (toUnsigned ? 0 : 1);
   auto constant = [&](Type type, Attribute value) -> Value {
     return arith::ConstantOp::create(b, loc, cast<TypedAttr>(value));

@@ -21,6 +21,10 @@ def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
   let summary = "products of one value by several weights become one";
 }
 
+def JoinScales : Pass<"ptc-join-scales", "::mlir::func::FuncOp"> {
+  let summary = "scales between quantised tensors are multiplied beforehand";
+}
+
 def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
   let summary = "products with one-hot rows become gathers";
 }
@@ -37,6 +41,12 @@ def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp">
 
 def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
   let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
+}
+
+def SplitBatch : Pass<"ptc-split-batch", "::mlir::func::FuncOp"> {
+  let summary = "ops that treat each image of a batch alone run image by image where caches gain by it";
+  let options = [Option<"nearBytes", "near-bytes", "int64_t", "1 << 20", "of the cache that a core has for itself">,
+                 Option<"farBytes", "far-bytes", "int64_t", "1 << 24", "of the cache that cores share, as far as one program finds it its own">];
 }
 
 def TrimWindows : Pass<"ptc-trim-windows", "::mlir::func::FuncOp"> {

@@ -15,6 +15,28 @@ static void walkDims(Expr index, llvm::function_ref<void(unsigned)> visit) {
   });
 }
 
+/// The dims of what an indirect index is computed from.
+static void walkIndirectDims(LoadOp load, Expr index, llvm::function_ref<void(unsigned)> visit) {
+  SmallVector<Value> open;
+  index.walkSymbols([&](StringRef symbol) {
+    unsigned operand;
+    if (symbol.consume_front("v$") && !symbol.getAsInteger(10, operand))
+      open.push_back(load.getIndexOperands()[operand]);
+  });
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    llvm::append_range(open, op->getOperands());
+    if (auto inner = dyn_cast<LoadOp>(op))
+      for (Expr expr : prim::getExprs(inner.getIndices()))
+        walkDims(expr, visit);
+    if (auto number = dyn_cast<IndexOp>(op))
+      walkDims(number.getExpr(), visit);
+  }
+}
+
 /// Intermediates come before arguments of equal size.
 static LoadOp getLargestRead(Operation *node, const SymbolValues &hints) {
   LoadOp best;
@@ -43,11 +65,14 @@ SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &
   auto type = cast<BufferType>(largest.getBuffer().getType());
   SmallVector<Expr> indices = prim::getExprs(largest.getIndices());
   SmallVector<int64_t> places(rank, -1);
-  for (auto [place, bufferDim] : llvm::enumerate(type.getLayout().getOrder()))
-    walkDims(indices[bufferDim], [&](unsigned dim) {
-      if (places[dim] < 0)
-        places[dim] = int64_t(place);
-    });
+  for (bool isIndirect : {false, true})
+    for (auto [place, bufferDim] : llvm::enumerate(type.getLayout().getOrder())) {
+      auto visit = [&](unsigned dim) {
+        if (places[dim] < 0)
+          places[dim] = int64_t(place);
+      };
+      isIndirect ? walkIndirectDims(largest, indices[bufferDim], visit) : walkDims(indices[bufferDim], visit);
+    }
   for (unsigned dim = 1; dim < rank; ++dim)
     if (places[dim] < 0)
       places[dim] = places[dim - 1];

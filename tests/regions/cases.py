@@ -20,6 +20,21 @@ def feed(**inputs):
 FLOAT = np.float32
 
 CASES = {
+    "images of a batch, which run one after the other": (
+        """g (float[4, 4, 512, 512] x) => (float[4, 8] y, float[4, 8, 64, 64] p) {
+          zero = Constant <value_float = 0.0> ()
+          one = Constant <value_float = 1.0> ()
+          count = Constant <value_float = 800.0> ()
+          numbers = Range (zero, count, one)
+          waves = Sin (numbers)
+          shape = Constant <value_ints = [8, 4, 5, 5]> ()
+          w = Reshape (waves, shape)
+          c = Conv <pads = [2, 2, 2, 2]> (x, w)
+          d = Relu (c)
+          p = MaxPool <kernel_shape = [8, 8], strides = [8, 8]> (d)
+          axes = Constant <value_ints = [2, 3]> ()
+          y = ReduceMean <keepdims = 0> (p, axes)
+        }""", [feed(x=(4, 4, 512, 512))]),
     "branches of other ranks, of which what follows fits both": (
         """g (float[a, b, c] x, bool flag, float[4] w) => (float[n] y, float[m] z) {
           u = If (flag) <

@@ -53,3 +53,17 @@ func.func @scattered(%x: tensor<4x32x10x12xf32>, %i: tensor<4x32x10x12xsi64>) ->
   %e = prim.exp %s : tensor<9x32x10x12xf32>
   return %e : tensor<9x32x10x12xf32>
 }
+
+// Rows of an image that are gathered by number: a dim that an index is read for lies where that index lies.
+// CHECK-LABEL: loop.program @gathered
+// CHECK:         loop.contraction
+// CHECK:         loop.buffer : <[1, 32, 7, 12] x f32, <[0, 2, 3, 1]>>
+func.func @gathered(%x: tensor<1x32x10x12xf32>, %i: tensor<7xsi64>) -> tensor<1x32x7x12xf32> {
+  %a = prim.weight <"a", "", 0, 4096> : tensor<32x32x1x1xf32>
+  %b = prim.weight <"b", "", 0, 4096> : tensor<32x32x1x1xf32>
+  %c = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x10x12xf32>
+  %g = prim.gather %c, %i, 2 : (tensor<1x32x10x12xf32>, tensor<7xsi64>) -> tensor<1x32x7x12xf32>
+  %e = prim.exp %g : tensor<1x32x7x12xf32>
+  %d = prim.convolution %e, %b strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x32x7x12xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x7x12xf32>
+  return %d : tensor<1x32x7x12xf32>
+}

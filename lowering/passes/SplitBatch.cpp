@@ -1,0 +1,396 @@
+//===- SplitBatch.cpp - images of a batch, one after the other ------------===//
+//
+// Problem. A program runs op after op, each on the whole batch. What an op writes is then read again when the images
+// behind it have pushed it out of the caches: the early layers of a network make tens of megabytes at a batch of eight,
+// which come back from memory, where those of one image would still lie in the cache.
+//
+// Idea. Ops that treat each image alone become a loop over the images, whose body runs all of them on one:
+//
+//   y = f(x)   ->   y = stack over i of f(x[i])
+//
+// The body is the program of a batch of one; its buffers are those of one image, which the next one uses again. Its
+// kernels are a single image's, threads share each of them as they do there. What leaves the loop with channels is
+// stacked channels last, as convolutions write and read it.
+//
+// Choice. The loop reads the weights again for each image, so it holds the ops where that costs less than it saves: of
+// all intervals of the function's ops the one for which the estimate is best, of bytes times what a byte costs in the
+// nearest cache that holds all that an op touches; then of the ops that are left. Late layers, of few pixels and many
+// weights, stay in the batch.
+//
+// Which ops treat images alone follows from what they do to dim 0; an op that is not known to ends the interval.
+//
+//===----------------------------------------------------------------------===//
+#include "lowering/passes/Passes.h"
+#include "lowering/passes/Patterns.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace ptc {
+#define GEN_PASS_DEF_SPLITBATCH
+#include "lowering/passes/Passes.h.inc"
+} // namespace ptc
+
+using namespace ptc;
+using namespace ptc::prim;
+using namespace mlir;
+
+namespace {
+
+// What moving a byte costs, in those of the second-level cache: 118 GB/s there, 64 in the third level, which much of
+// the arithmetic hides, 5 to 20 in memory.
+constexpr double nearCost = 1, farCost = 1.25, memoryCost = 8;
+// A round's launch of an op, in the same unit: about a microsecond.
+constexpr double launchCost = 100e3;
+// Below, a loop is not worth its place in a report: some ten microseconds.
+constexpr double leastGain = 2e6;
+
+class BatchSplitter {
+public:
+  BatchSplitter(func::FuncOp function, int64_t nearBytes, int64_t farBytes)
+      : function(function), b(function.getContext()), nearBytes(nearBytes), farBytes(farBytes) {}
+
+  void run();
+
+private:
+  struct Interval {
+    size_t begin = 0, end = 0;
+    double gain = 0;
+  };
+
+  bool hasBatch(Value value) const {
+    return isa<RankedTensorType>(value.getType()) && getRank(value) > 0 && getDims(value)[0].isConstant(batch);
+  }
+  /// Whether all that the value is made of is known before the run.
+  bool isFixed(Value value) const { return !varying.contains(value); }
+  bool isPerImage(Value value) const { return hasBatch(value) && (!isFixed(value) || isSpread(value)); }
+  static bool isSpread(Value value);
+  bool splits(Operation *op) const;
+  double getGain(Operation *op) const;
+  double getCost(double bytes, double held) const {
+    return bytes * (held <= double(nearBytes) ? nearCost : held <= double(farBytes) ? farCost : memoryCost);
+  }
+  double getBytesOfImage(Value value) const;
+  Interval choose() const;
+  double getBoundaryCost(const Interval &interval) const;
+  void outline(const Interval &interval);
+  Value getInside(Value value, IRMapping &inside);
+  Type getTypeOfImage(Value value) const;
+
+  func::FuncOp function;
+  OpBuilder b;
+  int64_t nearBytes, farBytes, batch = 0;
+  DenseSet<Value> varying;
+  SmallVector<Operation *> ops; // of the function
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Which ops
+//===----------------------------------------------------------------------===//
+
+/// Whether a value that is fixed is the same for all images.
+bool BatchSplitter::isSpread(Value value) {
+  if (auto constant = getConstant(value))
+    return constant.isSplat();
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  if (!broadcast)
+    return false;
+  for (auto [dim, axis] : llvm::zip(getDims(broadcast.getX()), broadcast.getAxes()))
+    if (axis == 0 && !dim.isConstant(1))
+      return false;
+  return true;
+}
+
+/// Whether image i of the result depends on image i of the operands alone, in the way that the op with one image says.
+bool BatchSplitter::splits(Operation *op) const {
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0 || !hasBatch(op->getResult(0)))
+    return false;
+  auto arePerImage = [&](ValueRange values) {
+    return llvm::all_of(values, [&](Value value) { return isPerImage(value); });
+  };
+  if (isa<PointwiseOpInterface>(op))
+    return arePerImage(op->getOperands());
+  if (!isPerImage(op->getOperand(0)))
+    return false;
+  if (isa<ConvolutionOp>(op))
+    return isFixed(op->getOperand(1));
+  if (isa<WindowReduceOp, ReshapeOp>(op))
+    return true;
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return getRank(product.getLhs()) > 2 &&
+           (isFixed(product.getRhs()) ? getRank(product.getRhs()) == 2
+                                      : isPerImage(product.getRhs()) && getRank(product.getRhs()) > 2);
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return getRank(attention.getQ()) > 2 && attention.getMasks().empty() && arePerImage(op->getOperands()) &&
+           getRank(attention.getK()) == getRank(attention.getQ());
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return !llvm::is_contained(reduce.getAxes(), 0);
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return transpose.getPermutation().front() == 0;
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return getExprs(slice.getStarts()).front().isConstant(0) && slice.getSteps().front() == 1;
+  if (auto pad = dyn_cast<PadOp>(op))
+    return getExprs(pad.getLow()).front().isConstant(0) && isFixed(pad.getValue());
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return concat.getAxis() != 0 && arePerImage(op->getOperands());
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return gather.getAxis() != 0 && isFixed(gather.getIndices());
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return !broadcast.getAxes().empty() && broadcast.getAxes().front() == 0;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Where it pays
+//===----------------------------------------------------------------------===//
+
+double BatchSplitter::getBytesOfImage(Value value) const {
+  double bytes = std::max<double>(getElementType(value).getIntOrFloatBitWidth() / 8.0, 1);
+  for (Expr dim : ArrayRef(getDims(value)).drop_front())
+    bytes *= double(dim.asConstant().value_or(1));
+  return bytes;
+}
+
+/// What the op costs in the batch less what it costs in rounds. What is computed where it is read moves no bytes.
+double BatchSplitter::getGain(Operation *op) const {
+  if (!isa<ConvolutionOp, MatmulOp, AttentionOp, WindowReduceOp, ReduceOp>(op))
+    return 0;
+  double moved = getBytesOfImage(op->getResult(0)), weights = 0;
+  for (Value operand : op->getOperands())
+    if (!isFixed(operand))
+      moved += getBytesOfImage(operand);
+    else
+      weights += getBytesOfImage(operand) * double(getDims(operand)[0].asConstant().value_or(1));
+  double rounds = double(batch);
+  double whole = getCost(rounds * moved, rounds * moved), single = getCost(rounds * moved, moved);
+  return whole - single - getCost((rounds - 1) * weights, weights) - (rounds - 1) * launchCost;
+}
+
+/// The best interval of ops that split; what is fixed may lie between them. Pointwise work that follows belongs to it;
+/// views do not, which would decide how the result lies in memory.
+BatchSplitter::Interval BatchSplitter::choose() const {
+  Interval best;
+  std::optional<Interval> open;
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    if (llvm::all_of(op->getResults(), [&](Value value) { return isFixed(value); }) && isMemoryEffectFree(op))
+      continue;
+    if (!splits(op)) {
+      open.reset();
+      continue;
+    }
+    if (!open || open->gain < 0)
+      open = {index, index, 0};
+    open->gain += getGain(op);
+    open->end = index + 1;
+    if (open->gain >= best.gain && !isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+      best = *open;
+  }
+  return best;
+}
+
+/// What enters and leaves the loop is written and read for the whole batch, whatever could have been fused there.
+double BatchSplitter::getBoundaryCost(const Interval &interval) const {
+  llvm::SetVector<Operation *> body;
+  body.insert_range(ArrayRef(ops).slice(interval.begin, interval.end - interval.begin));
+  llvm::SetVector<Value> crossing;
+  for (Operation *op : body) {
+    for (Value operand : op->getOperands())
+      if (!isFixed(operand) && operand.getDefiningOp() && !body.contains(operand.getDefiningOp()))
+        crossing.insert(operand);
+    for (Value result : op->getResults())
+      if (!isFixed(result) && !llvm::all_of(result.getUsers(), [&](Operation *user) { return body.contains(user); }))
+        crossing.insert(result);
+  }
+  double cost = 0;
+  for (Value value : crossing)
+    if (hasBatch(value))
+      cost += 2 * getCost(double(batch) * getBytesOfImage(value), double(batch) * getBytesOfImage(value));
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+Type BatchSplitter::getTypeOfImage(Value value) const {
+  SmallVector<Expr> dims = getDims(value);
+  dims[0] = Expr::constant(b.getContext(), 1);
+  return getTensorType(dims, getElementType(value));
+}
+
+/// What is the same for all images, with one of them; other values from outside as they are.
+Value BatchSplitter::getInside(Value value, IRMapping &inside) {
+  if (Value found = inside.lookupOrNull(value))
+    return found;
+  if (!isPerImage(value))
+    return value;
+  Operation *clone = b.clone(*value.getDefiningOp());
+  if (auto constant = dyn_cast<ConstantOp>(clone)) {
+    auto elements = cast<DenseElementsAttr>(constant.getValue());
+    constant.setValueAttr(elements.resizeSplat(cast<ShapedType>(getTypeOfImage(value))));
+  }
+  clone->getResult(0).setType(getTypeOfImage(value));
+  inside.map(value, clone->getResult(0));
+  return clone->getResult(0);
+}
+
+static std::string findFreeSymbol(DictionaryAttr symbols) {
+  std::string name = "image";
+  for (unsigned number = 0; symbols && symbols.get(name); ++number)
+    name = "image" + std::to_string(number);
+  return name;
+}
+
+/// Whether convolutions read or write the value, perhaps with pointwise work between.
+static bool isOfConvolution(Value value) {
+  for (unsigned depth = 0; depth < 8; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
+    if (isa<ConvolutionOp, WindowReduceOp>(op))
+      return true;
+    if (!isa<PointwiseOpInterface>(op))
+      return false;
+    value = *llvm::max_element(op->getOperands(), [](Value x, Value y) {
+      auto isMade = [](Value v) { return v.getDefiningOp() && !isa<BroadcastOp, ConstantOp>(v.getDefiningOp()); };
+      return isMade(x) < isMade(y);
+    });
+  }
+  return false;
+}
+
+/// 0, 2, 3, ..., 1: channels last.
+static SmallVector<int64_t> getChannelsLast(int64_t rank) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(1, rank));
+  order.front() = 0;
+  for (int64_t i = 1; i + 1 < rank; ++i)
+    order[i] = i + 1;
+  order.resize(rank);
+  order.back() = 1;
+  return order;
+}
+
+static SmallVector<int64_t> invert(ArrayRef<int64_t> order) {
+  SmallVector<int64_t> inverse(order.size());
+  for (auto [index, place] : llvm::enumerate(order))
+    inverse[place] = int64_t(index);
+  return inverse;
+}
+
+void BatchSplitter::outline(const Interval &interval) {
+  llvm::SetVector<Operation *> body, views;
+  for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
+    if (!isFixed(op->getResult(0)))
+      body.insert(op);
+  // Views at the end stay outside: what they view is stacked as it lies in memory.
+  auto isInside = [&](Operation *user) { return body.contains(user); };
+  for (Operation *op : llvm::reverse(body.getArrayRef()))
+    if (isa<ReshapeOp, TransposeOp>(op) &&
+        llvm::none_of(op->getUsers(), [&](Operation *user) { return body.contains(user) && !views.contains(user); }))
+      views.insert(op);
+  body.remove_if([&](Operation *op) { return views.contains(op); });
+  llvm::SetVector<Value> scanned;
+  SmallVector<Value> results;
+  for (Operation *op : body) {
+    for (Value operand : op->getOperands())
+      if (!isFixed(operand) && !body.contains(operand.getDefiningOp()))
+        scanned.insert(operand);
+    if (!llvm::all_of(op->getResult(0).getUsers(), isInside))
+      results.push_back(op->getResult(0));
+  }
+
+  // The symbol that counts images.
+  MLIRContext *context = b.getContext();
+  auto symbols = function->getAttrOfType<DictionaryAttr>(symbolsAttr);
+  std::string counter = findFreeSymbol(symbols);
+  NamedAttrList all(symbols);
+  all.set(counter, SymbolAttr::get(context, 0, batch - 1, 1, 0));
+  function->setAttr(symbolsAttr, all.getDictionary(context));
+
+  Location loc = body.back()->getLoc();
+  Expr rounds = Expr::constant(context, batch);
+  OperationState state(loc, LoopOp::getOperationName());
+  auto &properties = state.getOrAddProperties<LoopOp::Properties>();
+  properties.counter = b.getStringAttr(counter);
+  properties.trips = ExprAttr(rounds);
+  properties.operandSegmentSizes = {0, 0, 0, int(scanned.size())};
+  state.addOperands(scanned.getArrayRef());
+  Block &block = state.addRegion()->emplaceBlock();
+  IRMapping inside;
+  b.setInsertionPointToEnd(&block);
+  for (Value value : scanned) {
+    Type element = getTensorType(ArrayRef(getDims(value)).drop_front(), getElementType(value));
+    Value image = block.addArgument(element, loc);
+    inside.map(value, ReshapeOp::create(b, loc, getTypeOfImage(value), image).getResult());
+  }
+  for (Operation *op : body) {
+    for (Value operand : op->getOperands())
+      if (isFixed(operand) && hasBatch(operand) && !isa<ConvolutionOp, MatmulOp, GatherOp>(op))
+        getInside(operand, inside);
+    Operation *clone = b.clone(*op, inside);
+    clone->getResult(0).setType(getTypeOfImage(op->getResult(0)));
+  }
+  SmallVector<Value> rows;
+  SmallVector<SmallVector<int64_t>> orders;
+  for (Value result : results) {
+    Value image = inside.lookup(result);
+    bool isLast = getRank(result) > 2 && isOfConvolution(result);
+    orders.push_back(isLast ? getChannelsLast(getRank(result)) : SmallVector<int64_t>());
+    if (isLast)
+      image = TransposeOp::create(b, loc, image, orders.back());
+    SmallVector<Expr> dims = getDims(image);
+    rows.push_back(ReshapeOp::create(b, loc, getTensorType(ArrayRef(dims).drop_front(), getElementType(image)), image));
+    dims[0] = rounds;
+    state.addTypes(getTensorType(dims, getElementType(image)));
+  }
+  YieldOp::create(b, loc, rows);
+  b.setInsertionPointAfter(body.back());
+  Operation *loop = b.create(state), *last = loop;
+  for (auto [result, stack, order] : llvm::zip_equal(results, loop->getResults(), orders)) {
+    Value whole = stack;
+    if (!order.empty()) {
+      last = TransposeOp::create(b, loc, whole, invert(order));
+      whole = last->getResult(0);
+    }
+    result.replaceUsesWithIf(whole, [&](OpOperand &use) { return !isInside(use.getOwner()); });
+  }
+  for (Operation *op : views) // from last to first
+    op->moveAfter(last);
+  for (Operation *op : llvm::reverse(body))
+    op->erase();
+}
+
+void BatchSplitter::run() {
+  if (!llvm::hasSingleElement(function.getBody()))
+    return;
+  for (BlockArgument argument : function.getArguments()) {
+    varying.insert(argument);
+    if (!isa<RankedTensorType>(argument.getType()) || getRank(argument) < 3)
+      continue;
+    std::optional<int64_t> first = getDims(argument)[0].asConstant();
+    batch = batch == 0 && first && *first > 1 ? *first : batch;
+  }
+  if (batch == 0)
+    return;
+  while (true) { // each loop takes ops away that a later one could hold
+    ops.clear();
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      ops.push_back(&op);
+      bool reads = llvm::any_of(op.getOperands(), [&](Value value) { return varying.contains(value); });
+      if (reads || op.getNumRegions() != 0 || !isMemoryEffectFree(&op))
+        varying.insert_range(op.getResults());
+    }
+    Interval best = choose();
+    if (best.gain < leastGain + getBoundaryCost(best))
+      return;
+    outline(best);
+  }
+}
+
+namespace {
+struct SplitBatch : ptc::impl::SplitBatchBase<SplitBatch> {
+  using SplitBatchBase::SplitBatchBase;
+  void runOnOperation() override { BatchSplitter(getOperation(), nearBytes, farBytes).run(); }
+};
+} // namespace

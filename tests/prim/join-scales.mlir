@@ -1,0 +1,119 @@
+// Between quantised tensors there is one scale: constants are multiplied and divided beforehand.
+// RUN: ptc-opt %s --ptc-join-scales | FileCheck %s
+
+// A product's sums, a bias of each channel and a rectifier: one factor and one sum a channel.
+// CHECK-LABEL: func.func @product
+// CHECK-NOT:     prim.div
+// CHECK-NOT:     prim.relu
+// CHECK:         prim.convert %arg0 : tensor<1x2x3xsi32> -> tensor<1x2x3xf32>
+// CHECK:         prim.constant dense<[5.000000e-01, 2.500000e-01]>
+// CHECK:         prim.mul
+// CHECK:         prim.constant dense<[2.000000e+00, 4.000000e+00]>
+// CHECK:         prim.add
+// CHECK-NEXT:    prim.round
+func.func @product(%acc: tensor<1x2x3xsi32>) -> tensor<1x2x3xui8> {
+  %f = prim.constant dense<[0.25, 0.125]> : tensor<2xf32>
+  %b = prim.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %s = prim.constant dense<0.5> : tensor<f32>
+  %z = prim.constant dense<0.0> : tensor<f32>
+  %x = prim.convert %acc : tensor<1x2x3xsi32> -> tensor<1x2x3xf32>
+  %fs = prim.broadcast %f, [1] : tensor<2xf32> -> tensor<1x2x3xf32>
+  %bs = prim.broadcast %b, [1] : tensor<2xf32> -> tensor<1x2x3xf32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<1x2x3xf32>
+  %zs = prim.broadcast %z, [] : tensor<f32> -> tensor<1x2x3xf32>
+  %m = prim.mul %x, %fs : tensor<1x2x3xf32>
+  %a = prim.add %m, %bs : tensor<1x2x3xf32>
+  %r = prim.relu %a : tensor<1x2x3xf32>
+  %d = prim.div %r, %ss : tensor<1x2x3xf32>
+  %n = prim.round %d : tensor<1x2x3xf32>
+  %p = prim.add %n, %zs : tensor<1x2x3xf32>
+  %q = prim.convert %p : tensor<1x2x3xf32> -> tensor<1x2x3xui8>
+  return %q : tensor<1x2x3xui8>
+}
+
+// Bytes that are rounded to what they were.
+// CHECK-LABEL: func.func @same
+// CHECK-NEXT:    return %arg0
+func.func @same(%q: tensor<4xui8>) -> tensor<4xui8> {
+  %s = prim.constant dense<0.3> : tensor<f32>
+  %z = prim.constant dense<7> : tensor<si32>
+  %zf = prim.constant dense<7.0> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<4xf32>
+  %zs = prim.broadcast %z, [] : tensor<si32> -> tensor<4xsi32>
+  %zfs = prim.broadcast %zf, [] : tensor<f32> -> tensor<4xf32>
+  %w = prim.convert %q : tensor<4xui8> -> tensor<4xsi32>
+  %c = prim.sub %w, %zs : tensor<4xsi32>
+  %f = prim.convert %c : tensor<4xsi32> -> tensor<4xf32>
+  %x = prim.mul %f, %ss : tensor<4xf32>
+  %d = prim.div %x, %ss : tensor<4xf32>
+  %n = prim.round %d : tensor<4xf32>
+  %p = prim.add %n, %zfs : tensor<4xf32>
+  %r = prim.convert %p : tensor<4xf32> -> tensor<4xui8>
+  return %r : tensor<4xui8>
+}
+
+// A residual sum: what was rounded for it alone is clamped and stays real.
+// CHECK-LABEL: func.func @residual
+// CHECK:         %[[N:.*]] = prim.round
+// CHECK:         %[[L:.*]] = prim.lt %{{.*}}, %[[N]]
+// CHECK:         %[[C:.*]] = prim.select %[[L]], %[[N]]
+// CHECK:         prim.lt %[[C]]
+// CHECK-NOT:     prim.div
+// CHECK:         prim.convert %{{.*}} : tensor<4xf32> -> tensor<4xui8>
+// CHECK-NEXT:    return
+func.func @residual(%acc: tensor<4xsi32>, %other: tensor<4xui8>) -> tensor<4xui8> {
+  %s = prim.constant dense<0.3> : tensor<f32>
+  %z = prim.constant dense<7> : tensor<si32>
+  %zf = prim.constant dense<7.0> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<4xf32>
+  %zs = prim.broadcast %z, [] : tensor<si32> -> tensor<4xsi32>
+  %zfs = prim.broadcast %zf, [] : tensor<f32> -> tensor<4xf32>
+  %x = prim.convert %acc : tensor<4xsi32> -> tensor<4xf32>
+  %m = prim.mul %x, %ss : tensor<4xf32>
+  %d = prim.div %m, %ss : tensor<4xf32>
+  %n = prim.round %d : tensor<4xf32>
+  %p = prim.add %n, %zfs : tensor<4xf32>
+  %q = prim.convert %p : tensor<4xf32> -> tensor<4xui8>
+  %w = prim.convert %q : tensor<4xui8> -> tensor<4xsi32>
+  %c = prim.sub %w, %zs : tensor<4xsi32>
+  %f = prim.convert %c : tensor<4xsi32> -> tensor<4xf32>
+  %y = prim.mul %f, %ss : tensor<4xf32>
+  %ow = prim.convert %other : tensor<4xui8> -> tensor<4xsi32>
+  %of = prim.convert %ow : tensor<4xsi32> -> tensor<4xf32>
+  %oy = prim.mul %of, %ss : tensor<4xf32>
+  %a = prim.add %y, %oy : tensor<4xf32>
+  %e = prim.div %a, %ss : tensor<4xf32>
+  %en = prim.round %e : tensor<4xf32>
+  %r = prim.convert %en : tensor<4xf32> -> tensor<4xui8>
+  return %r : tensor<4xui8>
+}
+
+// What is no sum of integers is divided.
+// CHECK-LABEL: func.func @reals
+// CHECK:         prim.div
+func.func @reals(%x: tensor<4xf32>) -> tensor<4xui8> {
+  %s = prim.constant dense<0.3> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<4xf32>
+  %d = prim.div %x, %ss : tensor<4xf32>
+  %n = prim.round %d : tensor<4xf32>
+  %r = prim.convert %n : tensor<4xf32> -> tensor<4xui8>
+  return %r : tensor<4xui8>
+}
+
+// The largest of a window of bytes is a byte: nothing is computed in real numbers.
+// CHECK-LABEL: func.func @pool
+// CHECK-NEXT:    %[[P:.*]] = prim.window_reduce max %arg0
+// CHECK-NEXT:    return %[[P]]
+func.func @pool(%q: tensor<1x2x4x4xui8>) -> tensor<1x2x2x2xui8> {
+  %s = prim.constant dense<0.3> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<1x2x4x4xf32>
+  %st = prim.broadcast %s, [] : tensor<f32> -> tensor<1x2x2x2xf32>
+  %w = prim.convert %q : tensor<1x2x4x4xui8> -> tensor<1x2x4x4xsi32>
+  %f = prim.convert %w : tensor<1x2x4x4xsi32> -> tensor<1x2x4x4xf32>
+  %x = prim.mul %f, %ss : tensor<1x2x4x4xf32>
+  %p = prim.window_reduce max %x window [3, 3] strides [2, 2] dilations [1, 1] low [1, 1] : tensor<1x2x4x4xf32> -> tensor<1x2x2x2xf32>
+  %d = prim.div %p, %st : tensor<1x2x2x2xf32>
+  %n = prim.round %d : tensor<1x2x2x2xf32>
+  %r = prim.convert %n : tensor<1x2x2x2xf32> -> tensor<1x2x2x2xui8>
+  return %r : tensor<1x2x2x2xui8>
+}

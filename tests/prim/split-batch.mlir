@@ -1,0 +1,62 @@
+// Ops that treat each image alone run image by image where the whole batch would leave the caches.
+// RUN: ptc-opt %s --ptc-split-batch="near-bytes=16777216 far-bytes=33554432" | FileCheck %s
+
+// A convolution with few weights and many pixels, what follows it, and a pooling; the product behind them reads its
+// weights once for all images. Channels lie last in what leaves the loop.
+// CHECK-LABEL: func.func @images
+// CHECK:         %[[L:.*]] = prim.loop "image" below 4 states() over(%arg0) {
+// CHECK-NEXT:    ^bb0(%[[E:.*]]: tensor<4x512x512xf32>):
+// CHECK-NEXT:      %[[X:.*]] = prim.reshape %[[E]] : tensor<4x512x512xf32> -> tensor<1x4x512x512xf32>
+// CHECK:           prim.convolution %[[X]], %{{.*}} -> tensor<1x8x512x512xf32>
+// CHECK:           prim.broadcast %{{.*}} -> tensor<1x8x512x512xf32>
+// CHECK:           prim.add
+// CHECK:           %[[P:.*]] = prim.window_reduce {{.*}} -> tensor<1x8x64x64xf32>
+// CHECK:           prim.transpose %[[P]], [0, 2, 3, 1]
+// CHECK:           prim.yield %{{.*}} : tensor<64x64x8xf32>
+// CHECK:         prim.transpose %[[L]], [0, 3, 1, 2]
+// CHECK:         prim.matmul
+func.func @images(%x: tensor<4x4x512x512xf32>) -> tensor<4x16xf32> {
+  %w = prim.weight <"w", "", 0, 1152> : tensor<8x4x3x3xf32>
+  %b = prim.weight <"b", "", 0, 32> : tensor<8xf32>
+  %v = prim.weight <"v", "", 0, 2097152> : tensor<32768x16xf32>
+  %bs = prim.broadcast %b, [1] : tensor<8xf32> -> tensor<4x8x512x512xf32>
+  %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x512x512xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x512x512xf32>
+  %a = prim.add %c, %bs : tensor<4x8x512x512xf32>
+  %p = prim.window_reduce max %a window [8, 8] strides [8, 8] dilations [1, 1] low [0, 0] : tensor<4x8x512x512xf32> -> tensor<4x8x64x64xf32>
+  %f = prim.reshape %p : tensor<4x8x64x64xf32> -> tensor<4x32768xf32>
+  %y = prim.matmul %f, %v : (tensor<4x32768xf32>, tensor<32768x16xf32>) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// Statistics of the batch: images need each other.
+// CHECK-LABEL: func.func @statistics
+// CHECK-NOT:     prim.loop
+func.func @statistics(%x: tensor<4x4x512x512xf32>) -> tensor<4x512x512xf32> {
+  %y = prim.reduce sum %x, [0] : tensor<4x4x512x512xf32> -> tensor<4x512x512xf32>
+  return %y : tensor<4x512x512xf32>
+}
+
+// What caches hold runs at once.
+// CHECK-LABEL: func.func @small
+// CHECK-NOT:     prim.loop
+func.func @small(%x: tensor<4x4x8x8xf32>) -> tensor<4x8x8x8xf32> {
+  %w = prim.weight <"w", "", 0, 1152> : tensor<8x4x3x3xf32>
+  %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x8x8xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x8x8xf32>
+  return %c : tensor<4x8x8x8xf32>
+}
+
+// Views of what leaves the loop stay behind it: tokens lie in memory as the product writes them.
+// CHECK-LABEL: func.func @tokens
+// CHECK:         %[[L:.*]] = prim.loop "image" below 4
+// CHECK:           %[[P:.*]] = prim.matmul
+// CHECK:           prim.yield %{{.*}} : tensor<262144x8xf32>
+// CHECK:         %[[T:.*]] = prim.transpose %[[L]], [0, 2, 1]
+// CHECK-NEXT:    %[[R:.*]] = prim.reshape %[[T]]
+// CHECK-NEXT:    return %[[R]]
+func.func @tokens(%x: tensor<4x262144x4xf32>) -> tensor<4x8x512x512xf32> {
+  %w = prim.weight <"w", "", 0, 128> : tensor<4x8xf32>
+  %p = prim.matmul %x, %w : (tensor<4x262144x4xf32>, tensor<4x8xf32>) -> tensor<4x262144x8xf32>
+  %t = prim.transpose %p, [0, 2, 1] : tensor<4x262144x8xf32> -> tensor<4x8x262144xf32>
+  %y = prim.reshape %t : tensor<4x8x262144xf32> -> tensor<4x8x512x512xf32>
+  return %y : tensor<4x8x512x512xf32>
+}
