@@ -42,3 +42,10 @@ def CountWork : Pass<"ptc-count-work", "::mlir::ModuleOp"> {
   let summary = "states each kernel's floating-point operations and bytes moved";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
+
+def PlaceOnHost : Pass<"ptc-place-on-host", "::mlir::ModuleOp"> {
+  let summary = "in a device's program, what runs on the host, and the transfers that it needs";
+  let constructor = "::ptc::createPlaceOnHost()";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "say what runs on the host and why">];
+}
