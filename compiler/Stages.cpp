@@ -60,6 +60,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;
+  fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final

@@ -15,7 +15,8 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
   let summary = "merges nodes into each other's bodies and groups them into kernels";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
   let options = [Option<"remarks", "remarks", "bool", "false", "say why nodes were not fused">,
-                 Option<"disable", "disable", "bool", "false", "one kernel for each node">];
+                 Option<"disable", "disable", "bool", "false", "one kernel for each node">,
+                 Option<"device", "device", "bool", "false", "kernels run on a device, but for those of strings">];
 }
 
 def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {

@@ -48,13 +48,6 @@ constexpr int64_t mostWork = 1 << 16;
 
 bool liesInBoth(Value root) { return isa_and_present<WeightOp, ConstantOp>(root.getDefiningOp()); }
 
-bool isOfStrings(Value root) {
-  if (auto argument = dyn_cast<BlockArgument>(root))
-    return isArgumentOfHandles(argument);
-  auto constant = root.getDefiningOp<ConstantOp>();
-  return constant && isa<DenseStringElementsAttr>(constant.getValue());
-}
-
 //===----------------------------------------------------------------------===//
 // Which launches
 //===----------------------------------------------------------------------===//
@@ -91,7 +84,7 @@ private:
       return kernel.getOnHost()->str();
     if (std::optional<std::string> missing = whyNoCode ? whyNoCode(kernel) : std::nullopt)
       return "the device has no code of " + *missing;
-    if (llvm::any_of(launch.getBuffers(), [&](Value buffer) { return isOfStrings(places.getRoot(buffer)); }))
+    if (llvm::any_of(launch.getBuffers(), [&](Value buffer) { return holdsHandles(places.getRoot(buffer)); }))
       return std::string("strings and sequences lie there");
     return std::nullopt;
   }

@@ -24,7 +24,7 @@ Places::Places(ProgramOp program) : program(program) {
     }
   });
   for (BlockArgument argument : program.getBlock().getArguments())
-    if (isArgumentOfHandles(argument)) {
+    if (holdsHandles(argument)) {
       usesHostValue = true;
       usedOnHost.insert(getRoot(argument));
     }
@@ -47,8 +47,15 @@ bool Places::isOnHost(Value buffer) const {
 
 bool Places::isMirrored(Value buffer) const { return !isOnHost(buffer) && mirrored.contains(getRoot(buffer)); }
 
-bool isArgumentOfHandles(BlockArgument argument) {
-  auto program = cast<ProgramOp>(argument.getOwner()->getParentOp());
+bool holdsHandles(Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  if (!argument) {
+    auto constant = root.getDefiningOp<ConstantOp>();
+    return constant && isa<DenseStringElementsAttr>(constant.getValue());
+  }
+  auto program = dyn_cast<ProgramOp>(argument.getOwner()->getParentOp());
+  if (!program) // a state of a recurrence
+    return false;
   unsigned index = argument.getArgNumber(), inputs = unsigned(program.getInputs());
   ArrayAttr types = index < inputs ? program.getInputTypes() : program.getOutputTypes();
   return prim::isHandle(cast<TypeAttr>(types[index < inputs ? index : index - inputs]).getValue());

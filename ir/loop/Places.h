@@ -33,8 +33,9 @@ private:
   llvm::DenseSet<mlir::Value> usedOnDevice, usedOnHost, mirrored;
 };
 
-/// Whether the element type of an argument, as the model has it, is one that only the host can look into.
-bool isArgumentOfHandles(mlir::BlockArgument argument);
+/// Whether it is an argument, or a constant, whose elements in the model are strings or sequences, which only the host
+/// can look into. (Other buffers may hold handles, too, but nothing tells them from numbers.)
+bool holdsHandles(mlir::Value root);
 
 } // namespace ptc::loop
 
