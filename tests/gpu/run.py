@@ -261,6 +261,19 @@ print(json.dumps([bool(np.array_equal(m(x=x + i)["y"], x + i)) for i in range(3)
         kernels = json.loads((self.folder / "numerals.json").read_text())["kernels"]
         self.assertFalse([kernel for kernel in kernels if "on_host" in kernel])
 
+    def test_the_first_fault_is_told(self):
+        """A wrong index on the device makes garbage, at which the host fails."""
+        i = TensorProto.INT64
+        nodes = [helper.make_node("Gather", ["x", "i"], ["a"], name="pick"), helper.make_node("ReduceMax", ["a"], ["p"], keepdims=0, name="most"),
+                 helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="list"), helper.make_node("SequenceAt", ["s", "p"], ["y"], name="take")]
+        model(self.folder / "garbage.onnx", nodes, [("x", i, [5]), ("i", i, [100000])], [("y", i, [5])])
+        self.compile("garbage", "-o", self.folder / "garbage.so")
+        run = [self.folder / "garbage.so", "-i", "x=ones", "-i", "i=zeros"]
+        for variables, code, sentence in (({}, 2, "node 'take': position"), ({"SET": 3}, 7, "index out of range in node 'pick, most'")):
+            done = self.ptc("run", *run, **variables)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr)
+
     def test_transfers_fail(self):
         self.compile_numerals()
         for function, words in (("cuMemcpyDtoHAsync_v2", "read a value"), ("cuStreamSynchronize", "read a value")):
