@@ -316,16 +316,23 @@ static ptc_status finish(transfer *t, void *const *given, bool checked, bool wai
   return fault ? ptc_rt_translate_fault(call, fault) : status;
 }
 
+/* The context's memory on the host. */
+static ptc_status grow_host(ptc_ctx *ctx, size_t bytes) {
+  if (ptc_rt_grow_block(ctx->model, &ctx->memory.base, &ctx->memory.bytes, (int64_t)bytes))
+    return PTC_OK;
+  SAY(ctx->error, "no memory: %zu bytes", bytes);
+  return PTC_OUT_OF_MEMORY;
+}
+
 /* What the program needs to work on the host, too. Its launches there find scratch as they need it. */
 static ptc_status open_host(ptc_rt_call_state *call) {
   ptc_ctx *ctx = call->ctx;
   ptc_cuda_ctx *own = ctx->device_ctx;
   if (!call->variant->places)
     return PTC_OK;
-  if (!ptc_rt_grow_block(call->model, &ctx->memory.base, &ctx->memory.bytes, (int64_t)call->arena_bytes)) {
-    SAY(ctx->error, "no memory: %zu bytes", call->arena_bytes);
-    return PTC_OUT_OF_MEMORY;
-  }
+  ptc_status status = grow_host(ctx, call->arena_bytes);
+  if (status != PTC_OK)
+    return status;
   call->visible.host_arena = ctx->memory.base;
   call->visible.host_arguments = own->on_host;
   call->visible.host_weights = call->model->weights;
@@ -428,6 +435,11 @@ ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const
     status = grow(&device->driver, &own->memory, bytes, ctx->error);
     if (status == PTC_OK)
       status = grow(&device->driver, &own->staging, measure(ctx, function, 0), ctx->error);
+    bool works_here = false;
+    for (uint32_t i = 0; i < function->variant_count; i++)
+      works_here |= function->variants[i].places != 0;
+    if (status == PTC_OK && works_here)
+      status = grow_host(ctx, bytes);
   }
   device->driver.context_pop(&(void *){0});
   return status;
