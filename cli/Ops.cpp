@@ -80,7 +80,7 @@ static json::Value describeTargets() {
   json::Array targets;
   for (const SupportedTarget &target : supportedTargets())
     targets.push_back(
-        json::Object{{"name", target.name}, {"without_types", json::Array(elementTypesWithout(target.name))}});
+        json::Object{{"name", target.name}, {"types_on_host", json::Array(elementTypesOnHost(target.name))}});
   return targets;
 }
 

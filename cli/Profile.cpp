@@ -177,6 +177,7 @@ struct KernelWork {
   std::optional<double> flops, read, written;
   double weights = 0;
   StringRef products;
+  bool isBeside = false; // on the host, where the device's peaks say nothing
 };
 } // namespace
 
@@ -187,14 +188,18 @@ static KernelWork workOf(const json::Object &kernel, const SymbolDims &symbols, 
     std::optional<int64_t> value = expr ? expr.evaluate(symbols) : std::nullopt;
     return value ? std::optional<double>(*value) : std::nullopt;
   };
-  return {amountOf("flops"), amountOf("bytes_read"), amountOf("bytes_written"),
-          double(kernel.getInteger("weight_bytes_read").value_or(0)), kernel.getString("products").value_or("fma")};
+  return {amountOf("flops"),
+          amountOf("bytes_read"),
+          amountOf("bytes_written"),
+          double(kernel.getInteger("weight_bytes_read").value_or(0)),
+          kernel.getString("products").value_or("fma"),
+          kernel.getString("on_host").has_value()};
 }
 
 /// The least seconds; nothing where a peak or an amount is not known.
 static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks &peaks, double allWeights) {
   double operations = peaks.operationsOf(work.products);
-  if (!work.flops || !work.read || !work.written || operations <= 0 || peaks.bandwidths.empty())
+  if (!work.flops || !work.read || !work.written || work.isBeside || operations <= 0 || peaks.bandwidths.empty())
     return std::nullopt;
   double weights = std::min(work.weights, *work.read), rest = *work.read - weights + *work.written;
   double memory = weights / peaks.bandwidthOf(allWeights) + rest / peaks.bandwidthOf(rest);

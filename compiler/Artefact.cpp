@@ -21,7 +21,7 @@ namespace ptc {
 
 Artefact::Artefact(Compilation &compilation, const OutputPlan &plan) : compilation(compilation), plan(plan) {
   for (const codegen::Target *target : compilation.targets)
-    parts.push_back({.target = *target});
+    parts.emplace_back(*target);
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,8 +68,8 @@ static std::string listLevels(const codegen::Target &target, bool isLinked) {
   return join(names, ", ");
 }
 
-Error Artefact::chooseLevels(CompiledTarget &part) {
-  const codegen::Target &target = part.target;
+Error Artefact::chooseLevels(KernelSet &set) {
+  const codegen::Target &target = set.target;
   const TargetInfo &info = target.getInfo();
   bool isLinked = plan.lastPhase() == Phase::Link;
   SmallVector<const StringRef *> rows;
@@ -79,7 +79,7 @@ Error Artefact::chooseLevels(CompiledTarget &part) {
       names.push_back(name);
       continue;
     }
-    part.choosesLevels = true;
+    set.choosesLevels = true;
     names.insert(names.end(), info.autoLevels.begin(), info.autoLevels.end());
   }
   for (StringRef name : names) {
@@ -105,28 +105,27 @@ Error Artefact::chooseLevels(CompiledTarget &part) {
       return exitError(exitUsage,
                        "levels '" + first.name + "' and '" + level->name + "' belong to different processors",
                        "compile one library for each");
-    part.levels.push_back(std::move(*level));
+    set.levels.push_back(std::move(*level));
   }
-  StringRef processor = artifact::runtimeTriple(Triple(part.levels.front().triple));
+  StringRef processor = artifact::runtimeTriple(Triple(set.levels.front().triple));
   if (isLinked && !artifact::runtimeObject(processor))
     return exitError(exitTarget,
-                     info.levelFlag + "=" + part.levels.front().name + ": this ptc has no runtime for " + processor +
+                     info.levelFlag + "=" + set.levels.front().name + ": this ptc has no runtime for " + processor +
                          ", which a library needs",
                      "--emit=llvm or --emit=asm for the code alone");
   return Error::success();
 }
 
 /// What the kernels want beyond the usual levels, which are lower.
-Error Artefact::addSpecialLevels(CompiledTarget &part) {
-  for (loop::KernelOp kernel : part.kernels) {
-    std::optional<StringRef> name = part.choosesLevels ? part.target.findSpecialLevel(kernel) : std::nullopt;
-    if (!name || llvm::any_of(part.levels, [&](const codegen::Level &level) { return level.name == *name; }))
+Error Artefact::addSpecialLevels(KernelSet &set) {
+  for (loop::KernelOp kernel : set.kernels) {
+    std::optional<StringRef> name = set.choosesLevels ? set.target.findSpecialLevel(kernel) : std::nullopt;
+    if (!name || llvm::any_of(set.levels, [&](const codegen::Level &level) { return level.name == *name; }))
       continue;
-    Expected<codegen::Level> level = part.target.describeLevel(*name);
+    Expected<codegen::Level> level = set.target.describeLevel(*name);
     if (!level)
       return level.takeError();
-    part.inputs.levels.push_back({level->name, level->features});
-    part.levels.push_back(std::move(*level));
+    set.levels.push_back(std::move(*level));
   }
   return Error::success();
 }
@@ -174,6 +173,9 @@ Error Artefact::checkTargetOptions(CompiledTarget &part) {
     return exitError(exitUsage, "--target=" + info.name + " has no --tap", "a target that makes libraries");
   if (Error error = chooseLevels(part))
     return error;
+  if (const codegen::Target *host = compilation.findHost(part.target))
+    if (Error error = chooseLevels(part.onHost.emplace(KernelSet{.target = *host, .isBeside = true})))
+      return error;
   const std::string &asked = compilation.options.assembler;
   if (info.runsOnDevice && asked != "none")
     part.assembler = asked == "auto" ? gpu::findAssembler() : asked;
@@ -213,12 +215,7 @@ Error Artefact::checkLibraryOptions() {
   std::optional<host::WeightsPlace> place = parsePlace(options.weights);
   if (!place)
     return exitError(exitUsage, "unknown place for weights '" + options.weights + "'", "--weights=embed, file or none");
-  // One kind for the library, which ends its threads; a device's launches have none.
-  if (llvm::all_of(parts, [](const CompiledTarget &part) { return part.target.getInfo().runsOnDevice; }))
-    threading = host::Threading::None;
   for (CompiledTarget &part : parts) {
-    for (const codegen::Level &level : part.levels)
-      part.inputs.levels.push_back({level.name, level.features});
     part.inputs.name = plan.name;
     part.inputs.compiler = "ptc " + compilation.hooks.version;
     part.inputs.threading = *threading;
@@ -320,55 +317,80 @@ Error Artefact::generateCode() {
     if (Error error = generateKernels(part))
       return error;
   }
+  // One kind for the library, which ends its threads; a device's launches have none.
+  if (llvm::all_of(parts,
+                   [](const CompiledTarget &part) { return part.inputs.device && part.inputs.hostLevels.empty(); }))
+    for (CompiledTarget &part : parts)
+      part.inputs.threading = host::Threading::None;
   interface = host::describeInterface(parts.front().inputs);
   if (plan.needsHost)
     if (Error error = generateHost())
       return error;
   for (const CompiledTarget &part : parts)
-    if (Error error = saveKernels(part))
-      return error;
+    for (const KernelSet *set : part.getSets())
+      if (Error error = saveKernels(part, *set))
+        return error;
   if (plan.needsHost && !compilation.options.saveTemps.empty())
     if (Error error = saveText(compilation.options.saveTemps, "host.ll", hostText))
       return error;
   return writeCodeTexts();
 }
 
+static std::vector<host::Level> levelsOf(const KernelSet &set) {
+  std::vector<host::Level> levels;
+  for (const codegen::Level &level : set.levels)
+    levels.push_back({level.name, level.features});
+  return levels;
+}
+
 Error Artefact::generateKernels(CompiledTarget &part) {
-  part.target.loadDialects(compilation.getContext());
   part.inputs.functions = functionsOf(part.module);
-  part.kernels = host::launchedKernels(part.inputs);
-  if (Error error = addSpecialLevels(part))
-    return error;
+  for (loop::KernelOp kernel : host::launchedKernels(part.inputs))
+    (part.onHost && kernel.getOnHost() ? *part.onHost : part).kernels.push_back(kernel);
   if (Error error = planKernels(part))
     return error;
   if (compilation.options.debugInfo)
     if (Error error = writeListing(part))
       return error;
+  if (Error error = compileSet(part))
+    return error;
+  part.inputs.levels = levelsOf(part);
+  if (part.onHost && !part.onHost->kernels.empty()) {
+    if (Error error = planKernels(*part.onHost))
+      return error;
+    if (Error error = compileSet(*part.onHost))
+      return error;
+    part.inputs.hostLevels = levelsOf(*part.onHost);
+  }
+  describeDeviceCode(part);
+  return Error::success();
+}
 
+Error Artefact::compileSet(KernelSet &set) {
   const CompileOptions &asked = compilation.options;
   KernelRequest request{
-      .target = part.target, .kernels = part.kernels, .levels = part.levels, .isTraced = !asked.timeTrace.empty()};
+      .target = set.target, .kernels = set.kernels, .levels = set.levels, .isTraced = !asked.timeTrace.empty()};
   request.options.optLevel = asked.optLevel;
   request.options.contracts = asked.fp != "strict";
   request.options.listing = asked.debugInfo ? listingName() : "";
   request.options.wantsText =
       !asked.saveTemps.empty() || plan.find(OutputKind::Llvm) || plan.find(OutputKind::Assembly);
   request.options.wantsObject = plan.lastPhase() == Phase::Link;
-  request.options.assembler = part.assembler;
+  request.options.assembler = set.assembler;
   request.progress = [&](size_t done, size_t total) { compilation.hooks.progress("compiling kernels", done, total); };
   size_t failed = 0;
   Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
   if (!compiled) {
     std::string text;
-    raw_string_ostream(text) << part.kernels[failed] << '\n';
+    raw_string_ostream(text) << set.kernels[failed] << '\n';
     return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
   }
-  part.codes = std::move(*compiled);
-  describeDeviceCode(part);
+  set.codes = std::move(*compiled);
   return Error::success();
 }
 
-/// Kernels of a device are data of the host's module, in the order of its table.
+/// Kernels of a device are data of the host's module, in the order of its table, in which those that run on the host
+/// have none.
 void Artefact::describeDeviceCode(CompiledTarget &part) {
   if (!part.target.getInfo().runsOnDevice)
     return;
@@ -377,28 +399,34 @@ void Artefact::describeDeviceCode(CompiledTarget &part) {
   device.recordsGraphs = compilation.options.mode == "reduce-overhead";
   device.images.resize(levels);
   device.kernels.resize(levels);
-  for (auto [i, code] : llvm::enumerate(part.codes)) {
-    device.kernels[i % levels].push_back(code.launch.value_or(codegen::DeviceLaunch()));
-    device.images[i % levels].push_back({code.object.data(), code.object.size()});
+  size_t next = 0;
+  for (loop::KernelOp kernel : host::launchedKernels(part.inputs)) {
+    bool isHere = next < part.kernels.size() && part.kernels[next] == kernel;
+    for (size_t level = 0; level < levels; ++level) {
+      const codegen::KernelCode *code = isHere ? &part.codes[next * levels + level] : nullptr;
+      device.kernels[level].push_back(code && code->launch ? *code->launch : codegen::DeviceLaunch());
+      device.images[level].push_back(code ? StringRef(code->object.data(), code->object.size()) : StringRef());
+    }
+    next += isHere;
   }
 }
 
 /// What was measured stands in the place of what the planner of the target that has the level chooses.
-Error Artefact::useTuning(CompiledTarget &part) {
+Error Artefact::useTuning(KernelSet &set) {
   StringRef file = compilation.options.tuneFile;
-  const TargetInfo &info = part.target.getInfo();
+  const TargetInfo &info = set.target.getInfo();
   if (!llvm::is_contained(info.levels, tuning->level))
     return Error::success();
-  if (llvm::none_of(part.levels, [&](const codegen::Level &level) { return level.name == tuning->level; }))
+  if (llvm::none_of(set.levels, [&](const codegen::Level &level) { return level.name == tuning->level; }))
     return exitError(exitUsage,
                      "'" + file + "' was measured at level " + tuning->level + ", which is not in the library",
                      info.levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
-  size_t unknown = applyTuning(*tuning, part.kernels);
+  size_t unknown = applyTuning(*tuning, set.kernels);
   if (unknown == 0)
     return Error::success();
   DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
   record.message = formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
-                           part.kernels.size())
+                           set.kernels.size())
                        .str();
   record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
                          compilation.options.model + "` again");
@@ -406,12 +434,15 @@ Error Artefact::useTuning(CompiledTarget &part) {
   return Error::success();
 }
 
-Error Artefact::planKernels(CompiledTarget &part) {
-  if (tuning)
-    if (Error error = useTuning(part))
+Error Artefact::planKernels(KernelSet &set) {
+  set.target.loadDialects(compilation.getContext());
+  if (Error error = addSpecialLevels(set))
+    return error;
+  if (tuning && !set.isBeside)
+    if (Error error = useTuning(set))
       return error;
-  for (loop::KernelOp kernel : part.kernels)
-    if (mlir::failed(part.target.planKernel(kernel)))
+  for (loop::KernelOp kernel : set.kernels)
+    if (mlir::failed(set.target.planKernel(kernel)))
       return createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " cannot be planned");
   return Error::success();
 }
@@ -482,21 +513,21 @@ Error Artefact::saveBenchmarks(const CompiledTarget &part) {
 }
 
 /// DIR/kernels/NAME/: the kernel's loop text, and its LLVM and assembly text per level.
-Error Artefact::saveKernels(const CompiledTarget &part) {
+Error Artefact::saveKernels(const CompiledTarget &part, const KernelSet &set) {
   const std::string &folder = compilation.options.saveTemps;
   if (folder.empty())
     return Error::success();
-  for (loop::KernelOp kernel : part.kernels) {
+  for (loop::KernelOp kernel : set.kernels) {
     std::string text;
     raw_string_ostream(text) << kernel << '\n';
     if (Error error = saveText(folder, "kernels/" + kernel.getSymName() + "/kernel.mlir", text))
       return error;
   }
-  for (const codegen::KernelCode &code : part.codes) {
+  for (const codegen::KernelCode &code : set.codes) {
     std::string stem = "kernels/" + code.kernel + "/" + code.level;
     if (Error error = saveText(folder, stem + ".ll", code.llvmText))
       return error;
-    if (Error error = saveText(folder, stem + part.target.getInfo().assemblySuffix, code.assembly))
+    if (Error error = saveText(folder, stem + set.target.getInfo().assemblySuffix, code.assembly))
       return error;
   }
   return plan.needsHost && !part.inputs.device ? saveBenchmarks(part) : Error::success();
@@ -513,8 +544,9 @@ Error Artefact::writeCodeTexts() {
     } else if (output.kind == OutputKind::Llvm) {
       text = plan.needsHost ? ";;; host program\n" + hostText : "";
       for (const CompiledTarget &part : parts)
-        for (const codegen::KernelCode &code : part.codes)
-          text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
+        for (const KernelSet *set : part.getSets())
+          for (const codegen::KernelCode &code : set->codes)
+            text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
     } else {
       continue;
     }
@@ -550,17 +582,17 @@ artifact::HeaderOptions Artefact::headerOptions(const Output &output) const {
 }
 
 /// The object of each function that launches call; `named` holds those that are copies under the names of launches.
-Error Artefact::addKernels(const CompiledTarget &part, artifact::LinkInputs &inputs,
+Error Artefact::addKernels(const CompiledTarget &part, const KernelSet &set, artifact::LinkInputs &inputs,
                            std::deque<SmallVector<char, 0>> &named) {
   inputs.keepsSymbols |= part.inputs.namesLaunches;
-  size_t levels = part.levels.size();
+  size_t levels = set.levels.size();
   DenseMap<mlir::Operation *, size_t> rows;
-  for (auto [row, kernel] : llvm::enumerate(part.kernels))
+  for (auto [row, kernel] : llvm::enumerate(set.kernels))
     rows[kernel] = row;
   host::KernelTable table = host::tabulateKernels(part.inputs);
   for (const host::KernelEntry &entry : table.entries)
-    for (size_t level = 0; level < levels; ++level) {
-      const codegen::KernelCode &code = part.codes[rows.lookup(entry.kernel) * levels + level];
+    for (size_t level = 0; level < levels && rows.contains(entry.kernel); ++level) {
+      const codegen::KernelCode &code = set.codes[rows.lookup(entry.kernel) * levels + level];
       StringRef object(code.object.data(), code.object.size());
       std::string symbol = entry.symbol(code.level), shared = host::kernelSymbol(code.kernel, code.level);
       if (symbol != shared) {
@@ -580,9 +612,10 @@ Error Artefact::link() {
   inputs.objects.push_back({"host", StringRef(hostObject.data(), hostObject.size())});
   std::deque<SmallVector<char, 0>> named;
   for (const CompiledTarget &part : parts)
-    if (!part.inputs.device)
-      if (Error error = addKernels(part, inputs, named))
-        return error;
+    for (const KernelSet *set : part.getSets())
+      if (!set->target.getInfo().runsOnDevice)
+        if (Error error = addKernels(part, *set, inputs, named))
+          return error;
   inputs.exported = host::typedNames(interface);
   inputs.exported.push_back("ptc_model_v1");
   inputs.weights = weights->getBlobs();

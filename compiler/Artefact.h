@@ -26,16 +26,29 @@ inline Expr exprOf(std::optional<Expr> attr) { return attr ? *attr : Expr(); }
 void describeMemory(llvm::StringRef target, llvm::StringRef function, loop::ProgramOp program,
                     artifact::Manifest &manifest);
 
-/// What is generated for one target.
-struct CompiledTarget {
+/// Kernels for one target's levels.
+struct KernelSet {
   const codegen::Target &target;
-  mlir::ModuleOp module = {};              // planned; from generateCode on
-  std::vector<codegen::Level> levels = {}; // from low to high
-  bool choosesLevels = false;              // --cpu=auto
-  std::string assembler = {};              // of a device's kernels; empty: none
-  host::HostInputs inputs = {};
+  std::vector<codegen::Level> levels = {};        // from low to high
+  bool choosesLevels = false;                     // --cpu=auto
+  std::string assembler = {};                     // of a device's kernels; empty: none
+  bool isBeside = false;                          // what a device leaves to the host: nobody has tuned it
   llvm::SmallVector<loop::KernelOp> kernels = {}; // in the order of first launch
   std::vector<codegen::KernelCode> codes = {};    // kernels x levels
+};
+
+/// What is generated for one target: its own kernels and, of a device, those that run on the host.
+struct CompiledTarget : KernelSet {
+  explicit CompiledTarget(const codegen::Target &target) : KernelSet{target} {}
+  /// The target's own kernels, then the host's.
+  llvm::SmallVector<const KernelSet *, 2> getSets() const {
+    return onHost ? llvm::SmallVector<const KernelSet *, 2>{this, &*onHost}
+                  : llvm::SmallVector<const KernelSet *, 2>{this};
+  }
+
+  mlir::ModuleOp module = {}; // planned; from generateCode on
+  host::HostInputs inputs = {};
+  std::optional<KernelSet> onHost;
 };
 
 /// One compile's results on their way into files. Nothing appears under its name before commit().
@@ -60,20 +73,21 @@ public:
 
 private:
   llvm::Error checkTargetOptions(CompiledTarget &part);
-  llvm::Error chooseLevels(CompiledTarget &part);
-  llvm::Error addSpecialLevels(CompiledTarget &part);
+  llvm::Error chooseLevels(KernelSet &set);
+  llvm::Error addSpecialLevels(KernelSet &set);
   llvm::Error checkMode();
   llvm::Error checkLibraryOptions();
   llvm::Error generateKernels(CompiledTarget &part);
+  llvm::Error compileSet(KernelSet &set);
   void describeDeviceCode(CompiledTarget &part);
-  llvm::Error useTuning(CompiledTarget &part);
-  llvm::Error planKernels(CompiledTarget &part);
+  llvm::Error useTuning(KernelSet &set);
+  llvm::Error planKernels(KernelSet &set);
   std::string listingName() const;
   llvm::Error writeListing(CompiledTarget &part);
   llvm::Error generateHost();
-  llvm::Error addKernels(const CompiledTarget &part, artifact::LinkInputs &inputs,
+  llvm::Error addKernels(const CompiledTarget &part, const KernelSet &set, artifact::LinkInputs &inputs,
                          std::deque<llvm::SmallVector<char, 0>> &named);
-  llvm::Error saveKernels(const CompiledTarget &part);
+  llvm::Error saveKernels(const CompiledTarget &part, const KernelSet &set);
   llvm::Error saveBenchmarks(const CompiledTarget &part);
   llvm::Error writeCodeTexts();
   llvm::Error writePrims(llvm::StringRef path);

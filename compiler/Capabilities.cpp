@@ -10,7 +10,7 @@
 
 namespace ptc {
 
-std::vector<std::string> elementTypesWithout(llvm::StringRef target) {
+std::vector<std::string> elementTypesOnHost(llvm::StringRef target) {
   const codegen::Target *found = codegen::findTarget(codegen::getTargets(), target);
   bool isDevice = found && found->getInfo().runsOnDevice; // whose kernels cannot look into the host's memory
   return isDevice ? std::vector<std::string>{"string"} : std::vector<std::string>();

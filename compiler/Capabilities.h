@@ -11,8 +11,8 @@
 
 namespace ptc {
 
-/// The element types that a target has no code for, of those that models have: names as ONNX writes them.
-std::vector<std::string> elementTypesWithout(llvm::StringRef target);
+/// The element types whose operators a target leaves to the host, of those that models have: names as ONNX writes them.
+std::vector<std::string> elementTypesOnHost(llvm::StringRef target);
 
 struct SupportedLevel {
   std::string name, triple;     // "x86-64-v3", "x86_64-unknown-linux-gnu"

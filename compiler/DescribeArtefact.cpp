@@ -104,14 +104,15 @@ static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
 }
 
 /// What every launch of the kernel has in common.
-static artifact::KernelEntry describeKernel(const CompiledTarget &part, size_t row) {
-  loop::KernelOp kernel = part.kernels[row];
-  size_t levels = part.levels.size();
+static artifact::KernelEntry describeKernel(const CompiledTarget &part, loop::KernelOp kernel) {
+  const KernelSet &set = part.onHost && kernel.getOnHost() ? *part.onHost : part;
+  size_t levels = set.levels.size(), row = size_t(llvm::find(set.kernels, kernel) - set.kernels.begin());
   artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
-  entry.products = productsOf(kernel, part.target.getInfo().runsOnDevice);
-  for (const codegen::KernelCode &code : ArrayRef(part.codes).slice(row * levels, levels))
+  entry.products = productsOf(kernel, set.target.getInfo().runsOnDevice);
+  entry.onHost = kernel.getOnHost().value_or("").str();
+  for (const codegen::KernelCode &code : ArrayRef(set.codes).slice(row * levels, levels))
     entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
-  if (const std::optional<codegen::DeviceLaunch> &launch = part.codes[row * levels].launch) {
+  if (const std::optional<codegen::DeviceLaunch> &launch = set.codes[row * levels].launch) {
     entry.block[0] = launch->threads;
     entry.block[1] = launch->rows;
   }
@@ -129,9 +130,9 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
   entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
   entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
   entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
-  if (part.inputs.device) {
+  if (part.inputs.device && !kernel.getOnHost()) {
     size_t row = size_t(llvm::find(part.kernels, kernel) - part.kernels.begin());
-    unsigned blocks = part.inputs.device->kernels.front()[row].blocks; // of the first level, as the block is
+    unsigned blocks = part.codes[row * part.levels.size()].launch->blocks; // of the first level, as the block is
     Expr grid = blocks ? Expr::constant(kernel.getContext(), blocks) : exprOf(kernel.getIterations());
     entry.grid = amountOf(atLaunch(grid, kernel, launch), hints);
   }
@@ -150,9 +151,6 @@ static void forEachProgram(const CompiledTarget &part,
 
 /// The general program's first, then those of the variants, in the order of first launch.
 static std::vector<artifact::KernelEntry> describeKernels(const CompiledTarget &part, StringRef target) {
-  DenseMap<mlir::Operation *, size_t> rows;
-  for (auto [row, kernel] : llvm::enumerate(part.kernels))
-    rows[kernel] = row;
   std::vector<artifact::KernelEntry> entries;
   forEachProgram(part, [&](const host::HostFunction &, loop::ProgramOp program) {
     SymbolValues hints = prim::getSymbolHints(program.getSymbols());
@@ -161,7 +159,7 @@ static std::vector<artifact::KernelEntry> describeKernels(const CompiledTarget &
       loop::KernelOp kernel = host::kernelOf(launch);
       auto [place, isNew] = known.try_emplace(kernel, entries.size());
       if (isNew) {
-        entries.push_back(describeKernel(part, rows.lookup(kernel)));
+        entries.push_back(describeKernel(part, kernel));
         entries.back().target = target.str();
         entries.back().variant = prim::getVariantName(program);
       }
@@ -211,8 +209,9 @@ Error Artefact::fill(CompileRecord &record) {
     record.code.emplace_back(name.str(), toHex(artifact::digestOf(bytes, /*jobs=*/1), /*LowerCase=*/true));
   };
   for (const CompiledTarget &part : parts)
-    for (const codegen::KernelCode &code : part.codes)
-      add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
+    for (const KernelSet *set : part.getSets())
+      for (const codegen::KernelCode &code : set->codes)
+        add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
   if (plan.needsHost)
     add("host", hostObject);
   return Error::success();
@@ -224,7 +223,8 @@ ArtefactSummary Artefact::getSummary() const {
   summary.weightBytes = weights ? weights->getLayout().bytes : 0;
   for (const CompiledTarget &part : parts) {
     int64_t arenaBytes = 0, lowerBoundBytes = 0;
-    summary.kernels += part.kernels.size();
+    for (const KernelSet *set : part.getSets())
+      summary.kernels += set->kernels.size();
     for (const host::HostFunction &function : part.inputs.functions) {
       loop::ProgramOp program = function.variants.back();
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());

@@ -83,6 +83,7 @@ void describeMemory(StringRef target, StringRef function, loop::ProgramOp progra
                                .lowerBound = amountOf(exprOf(program.getLowerBound()), hints)};
   program.walk([&](mlir::Operation *op) {
     memory.hostSyncs += (loop::isControlFlow(op) || isa<loop::BindOp>(op)) && op->getNumOperands() > 0;
+    memory.hostSyncs += isa<loop::TransferOp>(op);
   });
   for (const loop::GrowingBlock &block : loop::getGrowingBlocks(program)) {
     std::vector<std::string> names = nodeNames(block.location);

@@ -121,7 +121,13 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
 }
 
 /// What follows, the digest of the flags included, sees a level and not the word.
-static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTable targets) {
+static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTable all) {
+  SmallVector<const codegen::Target *> targets;
+  for (const codegen::Target *target : codegen::findTargets(all, options.target)) {
+    targets.push_back(target);
+    if (target && !target->getInfo().host.empty())
+      targets.push_back(codegen::findTarget(all, target->getInfo().host));
+  }
   for (const codegen::Target *target : targets) {
     std::optional<StringRef> level = target ? target->findHostLevel() : std::nullopt;
     if (!level)
@@ -136,7 +142,7 @@ static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTabl
 }
 
 Compilation::Compilation(const CompileOptions &options, const CompileHooks &hooks)
-    : options(withHostLevels(options, codegen::findTargets(hooks.targets, options.target))), hooks(hooks),
+    : options(withHostLevels(options, hooks.targets)), hooks(hooks),
       targets(codegen::findTargets(hooks.targets, options.target)), pool(strategyOf(options)),
       weightFiles(options.model) {
   mlir::DialectRegistry registry;
@@ -250,7 +256,7 @@ Error Compilation::runPasses(Phase phase) {
     modules.push_back(modules.front()->clone());
   for (auto [target, module] : llvm::zip_equal(targets, modules)) {
     mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-    addStage(passes, phase, options, target->getInfo(), weightFiles);
+    addStage(passes, phase, options, *target, weightFiles);
     if (hooks.changePasses)
       hooks.changePasses(phase, passes);
     if (mlir::failed(passes.run(*module)))
@@ -259,17 +265,8 @@ Error Compilation::runPasses(Phase phase) {
   return Error::success();
 }
 
-/// Strings and sequences lie in the host's memory, where a device's kernels cannot look, and functions of libraries run
-/// there. The first op that has to do with them, or null.
-static mlir::Operation *findHostValue(mlir::ModuleOp module) {
-  mlir::Operation *found = nullptr;
-  module.walk([&](loop::ProgramOp program) {
-    for (mlir::ArrayAttr types : {program.getInputTypes(), program.getOutputTypes()})
-      if (llvm::any_of(types.getAsValueRange<mlir::TypeAttr>(), prim::isHandle))
-        found = found ? found : program;
-    program.walk([&](loop::CallOp call) { found = found ? found : call; });
-  });
-  return found;
+const codegen::Target *Compilation::findHost(const codegen::Target &target) const {
+  return target.getInfo().host.empty() ? nullptr : codegen::findTarget(hooks.targets, target.getInfo().host);
 }
 
 Error Compilation::checkKernels(std::vector<std::vector<std::string>> *nodes) {
@@ -280,22 +277,15 @@ Error Compilation::checkKernels(std::vector<std::vector<std::string>> *nodes) {
 }
 
 Error Compilation::checkKernels(size_t index, std::vector<std::vector<std::string>> *nodes) {
-  const codegen::Target *target = targets[index];
+  const codegen::Target *target = targets[index], *host = findHost(*target);
   mlir::ModuleOp module = getModule(index);
-  if (mlir::Operation *op = target->getInfo().runsOnDevice ? findHostValue(module) : nullptr) {
-    auto call = dyn_cast<loop::CallOp>(op);
-    StringRef what = call && call.getCustomAttr() ? "a custom operator" : "code for strings and sequences";
-    mlir::InFlightDiagnostic diag = diagnose(op->getLoc(), DiagId::UnsupportedForm,
-                                             formatv("{0} for --target={1}", what, target->getInfo().name).str());
-    addHelp(diag, "--target=cpu has code of all kinds");
-    return reported();
-  }
   // By reason, in the order of launches: one model may launch hundreds of kernels for the same reason.
   std::vector<std::pair<std::string, SmallVector<loop::LaunchOp>>> refused;
   for (auto program : module.getOps<loop::ProgramOp>())
     program.walk([&](loop::LaunchOp launch) {
       auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<loop::KernelOp>(launch, launch.getKernelAttr());
-      std::optional<std::string> reason = target->whyUnsupported(kernel);
+      const codegen::Target *runsIt = kernel.getOnHost() && host ? host : target;
+      std::optional<std::string> reason = runsIt->whyUnsupported(kernel);
       if (!reason)
         return;
       auto found = llvm::find_if(refused, [&](const auto &entry) { return entry.first == *reason; });

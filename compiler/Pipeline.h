@@ -48,6 +48,8 @@ public:
   llvm::Error checkKernels(std::vector<std::vector<std::string>> *nodes = nullptr);
   /// Runs the stages that have not run, up to one that has text (plan-memory at most).
   llvm::Error runTo(Phase last);
+  /// Of a device: the target that has code of what runs on the host; null: none.
+  const codegen::Target *findHost(const codegen::Target &target) const;
   mlir::ModuleOp getModule(size_t target = 0) { return modules[target].get(); }
   /// The text of all modules, as ptc-opt's -split-input-file reads it.
   std::string printModules();

@@ -57,28 +57,34 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
                                     .winograd = target.hasWinograd && options.fp != "strict"}));
 }
 
-static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
+static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const codegen::Target &target) {
   passes.addPass(createLinearizeAccesses()); // dependences and memory runs are told from linear positions
   passes.addPass(createNormalizeNodes());    // equal iteration spaces look equal, which fusion compares
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;
+  fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
   passes.addPass(createPlaceTaps());      // the order of launches is final
-  if (options.optLevel > 0 && !target.runsOnDevice)
+  bool runsOnDevice = target.getInfo().runsOnDevice;
+  if (options.optLevel > 0 && !runsOnDevice)
     passes.addPass(createJoinLaunches()); // nothing moves across a tap
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels
+  if (runsOnDevice)                       // last: work is counted, and transfers are uses that planned lives last for
+    passes.addPass(createPlaceOnHost({.remarks = options.remarks},
+                                     [&target](loop::KernelOp kernel) { return target.whyUnsupported(kernel); }));
 }
 
-void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const TargetInfo &target,
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const codegen::Target &target,
               eval::WeightSource &weights) {
+  const TargetInfo &info = target.getInfo();
   switch (phase) {
   case Phase::Prim:
-    return addPrim(passes, options, target, weights);
+    return addPrim(passes, options, info, weights);
   case Phase::Loop:
-    return addLoop(passes, options, target);
+    return addLoop(passes, options, info);
   case Phase::Schedule:
     return addSchedule(passes, options, target);
   case Phase::PlanMemory:

@@ -2,16 +2,16 @@
 #ifndef PTC_COMPILER_STAGES_H
 #define PTC_COMPILER_STAGES_H
 
+#include "codegen/Target.h"
 #include "compiler/Options.h"
 #include "compiler/Phases.h"
 #include "ir/eval/ReferenceEval.h"
-#include "ir/target/TargetInfo.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace ptc {
 
 /// Adds the passes of a stage; import, codegen and link have none. `weights` outlives the passes.
-void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const TargetInfo &target,
+void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const codegen::Target &target,
               eval::WeightSource &weights);
 
 } // namespace ptc

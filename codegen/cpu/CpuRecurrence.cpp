@@ -65,7 +65,7 @@ loop::KernelOp cpu::createStageKernel(loop::KernelOp kernel, loop::FusedOp stage
       b, kernel.getLoc(), kernel.getSymName(), b.getArrayAttr(symbols), int64_t(stage.getParallel()),
       ArrayRef<int64_t>(), stage->getAttrOfType<DictionaryAttr>(configAttr),
       stage->getAttrOfType<ExprAttr>(iterationsAttr), stage->getAttrOfType<ExprAttr>(grainAttr),
-      stage->getAttrOfType<ExprAttr>(scratchAttr), ExprAttr(), ExprAttr(), ExprAttr());
+      stage->getAttrOfType<ExprAttr>(scratchAttr), ExprAttr(), ExprAttr(), ExprAttr(), StringAttr());
   Block &block = own.getBody().emplaceBlock();
   IRMapping mapping;
   for (ArrayRef<BlockArgument> arguments : {ArrayRef<BlockArgument>(kernel.getBlock().getArguments()),

@@ -69,6 +69,7 @@ private:
                            .levelFlag = "--gpu",
                            .oneLevelText = true,
                            .runsOnDevice = true,
+                           .host = "cpu",
                            .outputs = outputs,
                            .assemblySuffix = ".ptx"};
 };

@@ -171,7 +171,8 @@ public:
   /// A level of a device has images instead of functions.
   Constant *deviceLevel(const Level &level, ArrayRef<StringRef> images) {
     Constant *table = list(images, "images", [&](StringRef image) {
-      return c.record({bytes(image, "image"), c.i64(int64_t(image.size()))}, sizeof(ptc_rt_image));
+      Constant *place = image.empty() ? c.null() : bytes(image, "image");
+      return c.record({place, c.i64(int64_t(image.size()))}, sizeof(ptc_rt_image));
     });
     return c.record({c.string(level.name), c.i64(level.features), c.null(), table}, sizeof(ptc_rt_level));
   }
@@ -219,12 +220,19 @@ public:
     return c.array(rows, "levels");
   }
 
+  /// Beside a device: functions of the kernels that run on the host.
+  Constant *hostLevels(ArrayRef<KernelEntry> kernels) {
+    return list(inputs.hostLevels, "host_levels", [&](const Level &row) { return level(row, kernels); });
+  }
+
   Constant *level(const Level &level, ArrayRef<KernelEntry> kernels) {
     SmallVector<Constant *> functions;
-    for (const KernelEntry &kernel : kernels)
-      functions.push_back(entry(kernel.symbol(level.name)));
-    for (Constant *function : functions)
-      cast<llvm::Function>(function)->setVisibility(GlobalValue::HiddenVisibility);
+    for (const KernelEntry &kernel : kernels) {
+      bool isHere = !inputs.device || kernel.runsOnHost();
+      functions.push_back(isHere ? entry(kernel.symbol(level.name)) : c.null());
+      if (isHere)
+        cast<llvm::Function>(functions.back())->setVisibility(GlobalValue::HiddenVisibility);
+    }
     return c.record({c.string(level.name), c.i64(level.features), c.array(functions, "kernels"), c.null()},
                     sizeof(ptc_rt_level));
   }
@@ -253,7 +261,8 @@ public:
                      list(code.launches, "launches", site), c.i32(code.guards.size()), c.i32(code.launches.size()),
                      list(code.taps, "taps", tap), c.i32(code.taps.size()), c.i32(code.blocks),
                      list(code.bound, "bound_symbols", bound), c.i32(code.bound.size()), c.i32(code.innerGuards),
-                     list(code.pins, "pins", [&](int64_t pin) { return c.i64(pin); })},
+                     list(code.pins, "pins", [&](int64_t pin) { return c.i64(pin); }),
+                     list(code.places, "places", [&](uint8_t place) { return c.i8(place); })},
                     sizeof(ptc_rt_variant));
   }
 
@@ -345,7 +354,8 @@ public:
         {c.i32(PTC_RT_VERSION), c.i32(functions.size()), c.i32(inputs.levels.size()), c.i32(kernels.size()), table,
          c.array(codes, "function_code"), levels(kernels),
          list(kernels, "kernel_names", [&](const KernelEntry &kernel) { return c.string(kernel.launchedKernel()); }),
-         threading(), required(), weights(), deviceCode(), emitCustomCode(c), c.orNull(next)},
+         threading(), required(), weights(), deviceCode(), emitCustomCode(c), c.orNull(next), hostLevels(kernels),
+         c.i32(inputs.hostLevels.size()), c.i32(0)},
         sizeof(ptc_rt_descriptor));
     return c.global(value, "descriptor");
   }

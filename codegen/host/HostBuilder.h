@@ -93,6 +93,7 @@ struct VariantCode {
   std::vector<TapSite> taps;
   std::vector<BoundSite> bound;
   unsigned innerGuards = 0, blocks = 0;
+  std::vector<uint8_t> places; // as in ptc_rt_variant; empty: none
 };
 
 struct FunctionCode {

@@ -34,8 +34,8 @@ struct HostFunction {
 
 enum class WeightsPlace { Absent = 0, Embedded = 1, File = 2 };
 
-/// Kernels that run on a device, level by level, each in the order of launchedKernels. The bytes must outlive the
-/// module's emission.
+/// Kernels that run on a device, level by level, each in the order of launchedKernels; those that run on the host have
+/// no bytes. The bytes must outlive the module's emission.
 struct DeviceCode {
   std::vector<std::vector<codegen::DeviceLaunch>> kernels;
   std::vector<std::vector<llvm::StringRef>> images;
@@ -49,6 +49,7 @@ struct HostInputs {
   std::string compiler;                // "ptc 0.1.0"
   std::vector<HostFunction> functions; // the main one first
   std::vector<Level> levels;           // lowest first
+  std::vector<Level> hostLevels;       // of a device, for kernels that run on the host; none: there are none
   Threading threading = Threading::Pool;
   WeightsPlace weightsPlace = WeightsPlace::Embedded;
   std::string weightsFile;                   // without folder, for WeightsPlace::File
@@ -92,6 +93,7 @@ struct KernelEntry {
   std::string nodes; // empty: the kernel's, for all its launches
   std::string symbol(llvm::StringRef level) const;
   llvm::StringRef launchedKernel() const;
+  bool runsOnHost() const; // in a program of a device
 };
 
 /// What each level's table of functions holds, in the order of first use.

@@ -56,6 +56,11 @@ StringRef KernelEntry::launchedKernel() const {
   return op.getSymName();
 }
 
+bool KernelEntry::runsOnHost() const {
+  loop::KernelOp op = kernel;
+  return op.getOnHost().has_value();
+}
+
 KernelTable tabulateKernels(const HostInputs &inputs) {
   KernelTable table;
   DenseMap<mlir::Operation *, unsigned> shared;

@@ -12,11 +12,16 @@
 //
 // Joined launches are one call with an array of parts.
 //
+// In a program of a device buffers have addresses there, and those that the host uses have one on the host, too
+// (loop::Places): of the same argument, at the same offset of an arena of its own. Calls and launches on the host are
+// what they are in a program of the processor; a transfer copies from one address to the other.
+//
 // The kernel's own expressions (iterations, grain, scratch) are over the kernel's symbols; a launch says what those
 // are.
 #include "codegen/host/HostBuilder.h"
 #include "codegen/host/ProgramParts.h"
 #include "ir/prim/Variants.h"
+#include "runtime/include/ptc/descriptor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
 
@@ -131,16 +136,17 @@ void PartEmitter::convertArgument(mlir::BlockArgument argument) {
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
   FunctionCallee callee = runtimeFunction(constants.module, name + dtype.name() + (dtype.code == PTC_STRING ? "s" : ""),
                                           i32, {pointer, i32, pointer, pointer, i64});
-  Value *outer = argumentPointer(argument), *handles = cantFail(address(argument));
+  bool onHost = whole.inputs.device.has_value(); // nothing else knows such elements
+  Value *outer = argumentPointer(argument, onHost), *handles = cantFail(address(argument, onHost));
   Value *count = code.exprs.emit(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
   leaveOnFault(
       builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(isInput ? number : number - inputs),
                                   isInput ? handles : outer, isInput ? outer : handles, count}));
 }
 
-/// `ptc_rt_NAME`, or of programs for a device `ptc_rt_cuda_NAME`.
-FunctionCallee PartEmitter::runtime(StringRef name, Type *result, ArrayRef<Type *> parameters) {
-  StringRef prefix = whole.inputs.device ? "ptc_rt_cuda_" : "ptc_rt_";
+/// `ptc_rt_NAME`, or of programs for a device `ptc_rt_cuda_NAME`, but for what they do on the host.
+FunctionCallee PartEmitter::runtime(StringRef name, Type *result, ArrayRef<Type *> parameters, bool onHost) {
+  StringRef prefix = whole.inputs.device && !onHost ? "ptc_rt_cuda_" : "ptc_rt_";
   return runtimeFunction(constants.module, (prefix + name).str(), result, parameters);
 }
 
@@ -152,24 +158,29 @@ StructType *PartEmitter::getPartType() {
 
 void PartEmitter::copyPacked(mlir::BlockArgument argument, StringRef function) {
   Type *i64 = builder.getInt64Ty(), *i32 = builder.getInt32Ty(), *pointer = constants.pointer;
-  Value *packed = argumentPointer(argument), *bytes = cantFail(address(argument));
+  bool onHost = whole.isOnHost(argument);
+  Value *packed = argumentPointer(argument, onHost), *bytes = cantFail(address(argument, onHost));
   if (function == "unpack")
     std::swap(packed, bytes);
   Value *count = code.exprs.emit(mlir::cast<loop::BufferType>(argument.getType()).getElementCount());
   SmallVector<Value *> arguments{packed, bytes, count,
                                  builder.getInt32(whole.valueOf(argument.getArgNumber()).dtype.bits)};
-  if (!whole.inputs.device) {
-    builder.CreateCall(runtime(function, builder.getVoidTy(), {pointer, pointer, i64, i32}), arguments);
+  if (!whole.inputs.device || onHost) {
+    builder.CreateCall(runtime(function, builder.getVoidTy(), {pointer, pointer, i64, i32}, onHost), arguments);
     return;
   }
   arguments.insert(arguments.begin(), code.function->getArg(0));
   leaveOnFault(builder.CreateCall(runtime(function, i32, {pointer, pointer, pointer, i64, i32}), arguments));
 }
 
-llvm::Value *PartEmitter::argumentPointer(mlir::BlockArgument argument) {
-  Value *slot =
-      builder.CreateConstInBoundsGEP1_64(constants.pointer, code.function->getArg(2), argument.getArgNumber());
+llvm::Value *PartEmitter::argumentPointer(mlir::BlockArgument argument, bool onHost) {
+  Value *arguments = onHost ? callMember(4) : code.function->getArg(2); // ptc_rt_call::host_arguments
+  Value *slot = builder.CreateConstInBoundsGEP1_64(constants.pointer, arguments, argument.getArgNumber());
   return builder.CreateLoad(constants.pointer, slot);
+}
+
+llvm::Value *PartEmitter::arena(bool onHost) {
+  return onHost ? callMember(3) : code.function->getArg(3); // ptc_rt_call::host_arena
 }
 
 Error PartEmitter::emitBlock(mlir::Block &block) {
@@ -202,6 +213,8 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
       error = emitTap(tap);
     else if (auto call = mlir::dyn_cast<loop::CallOp>(op))
       error = emitCall(call);
+    else if (auto transfer = mlir::dyn_cast<loop::TransferOp>(op))
+      error = emitTransfer(transfer);
     else if (auto branch = mlir::dyn_cast<loop::IfOp>(op))
       error = emitIf(branch);
     else if (auto bind = mlir::dyn_cast<loop::BindOp>(op))
@@ -209,10 +222,9 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
     else if (auto guard = mlir::dyn_cast<loop::GuardOp>(op))
       error = emitGuard(guard);
     else if (auto grow = mlir::dyn_cast<loop::GrowOp>(op))
-      error = growSlot(grow.getSlot(), grow.getBytes());
+      error = growSlot(grow.getResult(), grow.getBytes());
     else if (auto regrow = mlir::dyn_cast<loop::RegrowOp>(op))
-      error = growSlot(mlir::cast<loop::GrowOp>(loop::skipViews(regrow.getBuffer()).getDefiningOp()).getSlot(),
-                       regrow.getBytes());
+      error = growSlot(loop::skipViews(regrow.getBuffer()), regrow.getBytes());
     else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
       error = announce(mlir::cast<mlir::BlockArgument>(output.getBuffer()));
     else if (auto repeat = mlir::dyn_cast<loop::RepeatOp>(op))
@@ -245,9 +257,14 @@ void PartEmitter::leaveOnFault(Value *result) {
   builder.SetInsertPoint(next);
 }
 
-/// A value that a launch has written, on the host; programs for a device wait for it.
-llvm::Value *PartEmitter::readScalar(Value *pointer, Type *type) {
-  if (whole.inputs.device) {
+/// A value that a launch has written, on the host; programs for a device wait for it, unless it lies there.
+Expected<llvm::Value *> PartEmitter::readScalar(mlir::Value buffer, Type *type) {
+  bool onHost = whole.isOnHost(buffer);
+  Expected<Value *> place = address(buffer, onHost);
+  if (!place)
+    return place;
+  Value *pointer = *place;
+  if (whole.inputs.device && !onHost) {
     Type *address = constants.pointer, *i32 = builder.getInt32Ty(), *i64 = builder.getInt64Ty();
     uint64_t bytes = constants.module.getDataLayout().getTypeStoreSize(type);
     leaveOnFault(builder.CreateCall(runtime("read", i32, {address, address, address, i64}),
@@ -257,34 +274,35 @@ llvm::Value *PartEmitter::readScalar(Value *pointer, Type *type) {
   return builder.CreateAlignedLoad(type, pointer, Align(1));
 }
 /// At the insertion point: an address computed in one branch must not be used in another.
-Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer) {
+Expected<llvm::Value *> PartEmitter::address(mlir::Value buffer, bool onHost) {
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer)) {
     auto place = whole.inner.find(argument.getArgNumber());
-    return place == whole.inner.end() ? argumentPointer(argument)
-                                      : offset(code.function->getArg(3), code.exprs.emit(place->second));
+    return place == whole.inner.end() ? argumentPointer(argument, onHost)
+                                      : offset(arena(onHost), code.exprs.emit(place->second));
   }
   mlir::Operation *op = buffer.getDefiningOp();
   if (auto flatten = mlir::dyn_cast<loop::FlattenOp>(op))
-    return address(flatten.getBuffer());
+    return address(flatten.getBuffer(), onHost);
   if (auto part = mlir::dyn_cast<loop::PartOp>(op)) {
     if (Error error = checkBound(part.getOffset(), "a part of a buffer"))
       return error;
-    Expected<Value *> start = address(part.getBuffer());
+    Expected<Value *> start = address(part.getBuffer(), onHost);
     if (!start)
       return start;
     Expr bytes = Expr(part.getOffset()) * part.getResult().getType().getElementBytes();
     return offset(*start, code.exprs.emit(bytes));
   }
   if (auto at = mlir::dyn_cast<loop::AtOp>(op))
-    return offset(code.function->getArg(3), code.exprs.emit(at.getOffset()));
-  if (auto grow = mlir::dyn_cast<loop::GrowOp>(op)) { // ptc_rt_call::blocks
+    return offset(arena(onHost), code.exprs.emit(at.getOffset()));
+  if (auto grow = mlir::dyn_cast<loop::GrowOp>(op)) { // ptc_rt_call::blocks, host_blocks
+    Value *blocks = callMember(onHost ? 6 : 1);
     return builder.CreateLoad(constants.pointer,
-                              builder.CreateConstInBoundsGEP1_64(constants.pointer, callMember(1), grow.getSlot()));
+                              builder.CreateConstInBoundsGEP1_64(constants.pointer, blocks, grow.getSlot()));
   }
-  if (std::optional<uint64_t> stored = whole.inputs.storedOffset(op))
-    return offset(callMember(0), builder.getInt64(*stored)); // ptc_rt_call::weights
+  if (std::optional<uint64_t> stored = whole.inputs.storedOffset(op)) // ptc_rt_call::weights, host_weights
+    return offset(callMember(onHost ? 5 : 0), builder.getInt64(*stored));
   if (auto constant = mlir::dyn_cast<loop::ConstantOp>(op))
-    return constantAddress(constant);
+    return constantAddress(constant, onHost);
   return createStringError(inconvertibleErrorCode(), "'" + op->getName().getStringRef() + "' has no place in memory");
 }
 
@@ -310,7 +328,7 @@ static llvm::Value *stringAddresses(Constants &constants, mlir::DenseStringEleme
   return constants.array(handles, "strings");
 }
 
-Expected<llvm::Value *> PartEmitter::constantAddress(loop::ConstantOp constant) {
+Expected<llvm::Value *> PartEmitter::constantAddress(loop::ConstantOp constant, bool onHost) {
   auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
   if (auto strings = mlir::dyn_cast<mlir::DenseStringElementsAttr>(constant.getValue()))
     return stringAddresses(constants, strings);
@@ -325,7 +343,7 @@ Expected<llvm::Value *> PartEmitter::constantAddress(loop::ConstantOp constant) 
                   isFloat ? elements.getValues<APFloat>()[i].bitcastToAPInt() : elements.getValues<APInt>()[i]);
   for (int64_t i = 0; i < elements.getNumElements(); i += distinct)
     bytes += element;
-  if (whole.inputs.device)
+  if (whole.inputs.device && !onHost)
     return offset(callMember(2), builder.getInt64(constants.placeOnDevice(bytes))); // ptc_rt_call::constants
   return constants.bytes(bytes);
 }
@@ -338,6 +356,8 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
                          .name = (name + "_program").str(),
                          .program = program,
                          .bound = loop::BoundSymbols(program)};
+  if (inputs.device)
+    emitter.places.emplace(program);
   emitter.placeInnerForms();
   Expected<llvm::Function *> whole = emitter.emitPart({program.getOperation()});
   if (!whole)
@@ -358,6 +378,11 @@ Expected<VariantCode> emitProgram(Constants &constants, const HostInputs &inputs
   llvm::append_range(result.guards, emitter.guards);
   result.innerGuards = emitter.guards.size();
   result.blocks = emitter.blocks;
+  if (emitter.places && emitter.places->usesHost())
+    for (mlir::BlockArgument argument : program.getBlock().getArguments())
+      result.places.push_back(emitter.places->isOnHost(argument)     ? PTC_RT_ON_HOST
+                              : emitter.places->isMirrored(argument) ? PTC_RT_ON_BOTH
+                                                                     : PTC_RT_ON_DEVICE);
   for (const loop::BoundSymbol &symbol : emitter.bound.getAll())
     result.bound.push_back({symbol.name, nodesOf(symbol.binder->getLoc())});
   result.launches = std::move(emitter.sites);

@@ -30,8 +30,9 @@ Expected<PartEmitter::LaunchCode> PartEmitter::prepareLaunch(loop::LaunchOp laun
   loop::KernelOp kernel = kernelOf(launch);
   if (!kernel || !kernel.getIterations())
     return createStringError(inconvertibleErrorCode(), "kernel '" + launch.getKernel() + "' has no iterations");
+  bool onHost = kernel.getOnHost().has_value();
   for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
-    Expected<Value *> pointer = address(buffer);
+    Expected<Value *> pointer = address(buffer, onHost);
     if (!pointer)
       return pointer.takeError();
     builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, buffers, index));
@@ -42,8 +43,8 @@ Expected<PartEmitter::LaunchCode> PartEmitter::prepareLaunch(loop::LaunchOp laun
   for (auto [index, value] : llvm::enumerate(prim::getExprs(launch.getSymbols())))
     builder.CreateStore(code.exprs.emit(value),
                         builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), symbols, index));
-  if (std::optional<ExprAttr> bytes = kernel.getScratch())
-    if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch))) // else the runtime finds room
+  if (std::optional<ExprAttr> bytes = kernel.getScratch(); bytes && !onHost) // there the runtime finds room
+    if (Expr most = whole.bound.getMost(atLaunch(*bytes, kernel, launch)))   // else the runtime finds room
       whole.scratch.push_back(most);
   auto evaluate = [&](std::optional<ExprAttr> attr, int64_t otherwise) -> Value * {
     return attr ? code.exprs.emit(atLaunch(*attr, kernel, launch)) : builder.getInt64(otherwise);
@@ -73,7 +74,8 @@ Error PartEmitter::emitLaunch(loop::LaunchOp launch) {
     arguments.push_back(code.exprs.emit(atLaunch(phase, kernelOf(launch), launch)));
   }
   arguments.append({prepared->grain, prepared->scratch});
-  leaveOnFault(builder.CreateCall(runtime(phase ? "launch_phases" : "launch", i32, types), arguments));
+  bool onHost = kernelOf(launch).getOnHost().has_value();
+  leaveOnFault(builder.CreateCall(runtime(phase ? "launch_phases" : "launch", i32, types, onHost), arguments));
   return Error::success();
 }
 
@@ -112,7 +114,7 @@ Error PartEmitter::emitJoinedLaunches(ArrayRef<loop::LaunchOp> launches) {
 /// Functions of the runtime are given addresses and numbers as kernels are.
 Error PartEmitter::emitCall(loop::CallOp call) {
   for (auto [index, buffer] : llvm::enumerate(call->getOperands())) {
-    Expected<Value *> pointer = address(buffer);
+    Expected<Value *> pointer = address(buffer, whole.inputs.device.has_value());
     if (!pointer)
       return pointer.takeError();
     builder.CreateStore(*pointer, builder.CreateConstInBoundsGEP1_64(constants.pointer, bufferArray, index));
@@ -133,6 +135,22 @@ Error PartEmitter::emitCall(loop::CallOp call) {
   unsigned custom = call.getCustomAttr() ? addCustomNode(constants, call) : 0;
   whole.sites.push_back({UINT32_MAX, nodesOf(call.getLoc()), custom});
   leaveOnFault(result);
+  return Error::success();
+}
+
+/// Programs for a device wait for what lies there; the runtime gives the host's memory back to the launches behind.
+Error PartEmitter::emitTransfer(loop::TransferOp transfer) {
+  Expected<Value *> onDevice = address(transfer.getBuffer()), onHost = address(transfer.getBuffer(), /*onHost=*/true);
+  if (!onDevice || !onHost)
+    return joinErrors(onDevice.takeError(), onHost.takeError());
+  loop::BufferType type = transfer.getBuffer().getType();
+  Expr bytes = type.getElementCount() * type.getElementBytes();
+  if (Error error = checkBound(bytes, "a transfer"))
+    return error;
+  Value *target = transfer.getToDevice() ? *onDevice : *onHost, *source = transfer.getToDevice() ? *onHost : *onDevice;
+  Type *i32 = builder.getInt32Ty(), *i64 = builder.getInt64Ty(), *pointer = constants.pointer;
+  FunctionCallee callee = runtime(transfer.getToDevice() ? "write" : "read", i32, {pointer, pointer, pointer, i64});
+  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), target, source, code.exprs.emit(bytes)}));
   return Error::success();
 }
 
@@ -168,16 +186,18 @@ Error PartEmitter::emitTap(loop::TapOp tap) {
   for (auto [index, value] : llvm::enumerate(shape))
     builder.CreateStore(code.exprs.emit(value),
                         builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), shapeArray, index));
-  Expected<Value *> buffer = address(tap.getBuffer());
+  bool onHost = whole.isOnHost(tap.getBuffer());
+  Expected<Value *> buffer = address(tap.getBuffer(), onHost);
   if (!buffer)
     return buffer.takeError();
   int64_t bytes = tap.getBuffer().getType().getElementBytes();
   Type *pointer = constants.pointer;
-  Type *result = whole.inputs.device ? builder.getInt32Ty() : builder.getVoidTy();
-  FunctionCallee callee = runtime("tap", result, {pointer, builder.getInt32Ty(), pointer, pointer});
+  bool mayFail = whole.inputs.device && !onHost;
+  Type *result = mayFail ? builder.getInt32Ty() : builder.getVoidTy();
+  FunctionCallee callee = runtime("tap", result, {pointer, builder.getInt32Ty(), pointer, pointer}, onHost);
   Value *shown = builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(whole.taps.size()),
                                              offset(*buffer, code.exprs.emit(first * bytes)), shapeArray});
-  if (whole.inputs.device)
+  if (mayFail)
     leaveOnFault(shown);
   DType dtype = dtypeOf(tap.getType());
   if (isPacked(dtype))

@@ -9,6 +9,7 @@
 
 #include "codegen/host/HostBuilder.h"
 #include "codegen/host/SizeFunctions.h"
+#include "ir/loop/Places.h"
 #include "runtime/include/ptc/abi.h"
 #include <map>
 
@@ -33,7 +34,7 @@ private:
   llvm::Error emitProgram(loop::ProgramOp program);
   void convertArgument(mlir::BlockArgument argument);
   void copyPacked(mlir::BlockArgument argument, llvm::StringRef function);
-  Value *argumentPointer(mlir::BlockArgument argument);
+  Value *argumentPointer(mlir::BlockArgument argument, bool onHost);
   llvm::Error emitBlock(mlir::Block &block);
   llvm::Error emitOps(llvm::ArrayRef<mlir::Operation *> ops);
   struct LaunchCode {
@@ -45,13 +46,14 @@ private:
   llvm::Error emitLaunch(loop::LaunchOp launch);
   llvm::Error emitJoinedLaunches(llvm::ArrayRef<loop::LaunchOp> launches);
   llvm::Error emitCall(loop::CallOp call);
+  llvm::Error emitTransfer(loop::TransferOp transfer);
   llvm::Error emitTap(loop::TapOp tap);
   unsigned siteBefore(loop::TapOp tap);
   llvm::Error emitIf(loop::IfOp branch);
   llvm::Error emitJoined(loop::IfOp branch, bool isThen);
   llvm::Error emitBind(loop::BindOp bind);
   llvm::Error emitGuard(loop::GuardOp guard);
-  llvm::Error growSlot(unsigned slot, Expr bytes);
+  llvm::Error growSlot(mlir::Value grown, Expr bytes);
   llvm::Error announce(mlir::BlockArgument output);
   llvm::Error emitRepeat(loop::RepeatOp repeat);
   llvm::Error setCarried(loop::RepeatOp repeat, llvm::function_ref<Expr(prim::CarriedAttr)> value);
@@ -59,12 +61,14 @@ private:
   llvm::Error callPart(llvm::ArrayRef<mlir::Operation *> ops);
   llvm::Error checkBound(Expr expr, llvm::StringRef kernel);
   void leaveOnFault(Value *result);
-  llvm::Expected<Value *> address(mlir::Value buffer);
-  Value *readScalar(Value *pointer, llvm::Type *type);
-  llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result, llvm::ArrayRef<llvm::Type *> parameters);
+  llvm::Expected<Value *> address(mlir::Value buffer, bool onHost = false);
+  llvm::Expected<Value *> readScalar(mlir::Value buffer, llvm::Type *type);
+  llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result, llvm::ArrayRef<llvm::Type *> parameters,
+                               bool onHost = false);
+  Value *arena(bool onHost);
   Value *callMember(unsigned index);
   llvm::StructType *getPartType();
-  llvm::Expected<Value *> constantAddress(loop::ConstantOp constant);
+  llvm::Expected<Value *> constantAddress(loop::ConstantOp constant, bool onHost);
   Value *offset(Value *base, Value *bytes) { return builder.CreateGEP(builder.getInt8Ty(), base, bytes); }
 
   ProgramEmitter &whole;
@@ -100,6 +104,10 @@ struct ProgramEmitter {
   /// was planned, their inner form lies. (Handles of an output lie in the memory of its views.)
   std::map<unsigned, Expr> inner;
   Expr arenaBytes;
+  std::optional<loop::Places> places; // of a program of a device
+
+  /// Of a program of a device: whether the buffer lies in the host's memory.
+  bool isOnHost(mlir::Value buffer) const { return places && places->isOnHost(buffer); }
 
   llvm::Expected<llvm::Function *> emitPart(llvm::ArrayRef<mlir::Operation *> ops) {
     PartEmitter part(*this, parts == 0 ? llvm::Twine(name) : name + "_" + llvm::Twine(parts));

@@ -6,10 +6,10 @@ using namespace llvm;
 namespace ptc::host {
 
 Error PartEmitter::emitIf(loop::IfOp branch) {
-  Expected<Value *> pointer = address(branch.getCondition());
-  if (!pointer)
-    return pointer.takeError();
-  Value *condition = builder.CreateIsNotNull(readScalar(*pointer, builder.getInt8Ty()));
+  Expected<Value *> read = readScalar(branch.getCondition(), builder.getInt8Ty());
+  if (!read)
+    return read.takeError();
+  Value *condition = builder.CreateIsNotNull(*read);
   BasicBlock *onTrue = BasicBlock::Create(constants.context, "then", code.function, failed);
   BasicBlock *onFalse = BasicBlock::Create(constants.context, "else", code.function, failed);
   BasicBlock *join = BasicBlock::Create(constants.context, "", code.function, failed);
@@ -49,10 +49,10 @@ Error PartEmitter::emitBind(loop::BindOp bind) {
     if (Error error = checkBound(*bind.getValue(), bind.getSymbol()))
       return error;
     value = code.exprs.emit(*bind.getValue());
-  } else if (Expected<Value *> pointer = address(bind.getBuffer())) {
-    value = readScalar(*pointer, i64);
+  } else if (Expected<Value *> read = readScalar(bind.getBuffer(), i64)) {
+    value = *read;
   } else {
-    return pointer.takeError();
+    return read.takeError();
   }
   if (Expr upper = bind.getUpper()) {
     if (Error error = checkBound(upper, bind.getSymbol()))
@@ -99,7 +99,9 @@ Error PartEmitter::emitGuard(loop::GuardOp guard) {
   return Error::success();
 }
 
-Error PartEmitter::growSlot(unsigned slot, Expr bytes) {
+/// In the memories that it lies in: of a device, of the host, of both.
+Error PartEmitter::growSlot(mlir::Value grown, Expr bytes) {
+  unsigned slot = mlir::cast<loop::GrowOp>(grown.getDefiningOp()).getSlot();
   if (Error error = checkBound(bytes, "a growing block"))
     return error;
   ExprCode sizes(builder, code.symbols);
@@ -108,8 +110,14 @@ Error PartEmitter::growSlot(unsigned slot, Expr bytes) {
   wanted = builder.CreateSelect(sizes.overflowed(), builder.getInt64(-1), wanted);
   whole.blocks = std::max(whole.blocks, slot + 1);
   Type *i32 = builder.getInt32Ty();
-  FunctionCallee callee = runtime("grow", i32, {constants.pointer, i32, builder.getInt64Ty()});
-  leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(slot), wanted}));
+  auto grow = [&](StringRef name) {
+    FunctionCallee callee = runtime(name, i32, {constants.pointer, i32, builder.getInt64Ty()});
+    leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(slot), wanted}));
+  };
+  if (!whole.isOnHost(grown))
+    grow("grow");
+  if (whole.places && (whole.isOnHost(grown) || whole.places->isMirrored(grown)))
+    grow("grow_host");
   return Error::success();
 }
 
@@ -136,18 +144,16 @@ Expected<llvm::Value *> PartEmitter::hasNextRound(loop::RepeatOp repeat, Value *
     goesOn = builder.CreateICmpSLT(round, code.exprs.emit(*trips));
   }
   if (mlir::Value limit = repeat.getLimit()) {
-    Expected<Value *> pointer = address(limit);
-    if (!pointer)
-      return pointer;
-    Value *most = readScalar(*pointer, builder.getInt64Ty());
-    goesOn = builder.CreateAnd(goesOn, builder.CreateICmpSLT(round, most));
+    Expected<Value *> most = readScalar(limit, builder.getInt64Ty());
+    if (!most)
+      return most;
+    goesOn = builder.CreateAnd(goesOn, builder.CreateICmpSLT(round, *most));
   }
   if (mlir::Value condition = repeat.getCondition()) {
-    Expected<Value *> pointer = address(condition);
-    if (!pointer)
-      return pointer;
-    Value *holds = builder.CreateIsNotNull(readScalar(*pointer, builder.getInt8Ty()));
-    goesOn = builder.CreateAnd(goesOn, holds);
+    Expected<Value *> holds = readScalar(condition, builder.getInt8Ty());
+    if (!holds)
+      return holds;
+    goesOn = builder.CreateAnd(goesOn, builder.CreateIsNotNull(*holds));
   }
   return goesOn;
 }

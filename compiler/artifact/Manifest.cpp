@@ -119,6 +119,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
     object["joined_launches"] = kernel.joinedLaunches;
   if (!kernel.products.empty())
     object["products"] = kernel.products;
+  if (!kernel.onHost.empty())
+    object["on_host"] = text(kernel.onHost);
   if (!kernel.target.empty())
     object["target"] = kernel.target;
   if (!kernel.variant.empty())

@@ -35,6 +35,7 @@ struct KernelEntry {
   std::vector<CodeEntry> code;
   std::optional<Amount> grid; // blocks of the first launch, where kernels run on a device
   int64_t block[2] = {};      // threads, rows of one
+  std::string onHost;         // of a device: why its launches run on the host; empty: they do not
 };
 
 /// Memory beside the arena that grows when a run needs more.

@@ -20,6 +20,7 @@
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
+#include "ir/loop/Places.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -240,6 +241,11 @@ private:
     return found;
   }
 
+  static bool usesHandles(const Group &group) {
+    auto isOfHandles = [](Value buffer) { return holdsHandles(skipViews(buffer)); };
+    return llvm::any_of(group.read, isOfHandles) || llvm::any_of(group.written, isOfHandles);
+  }
+
   FusionPlan canFuse(unsigned producerNumber, unsigned consumerNumber) {
     Group &producer = entries[producerNumber].group, &consumer = entries[consumerNumber].group;
     for (const Group *group : {&producer, &consumer})
@@ -247,6 +253,8 @@ private:
         return FusionPlan::no(isControlFlow(group->nodes[0]) ? "control flow is not fused"
                               : isa<CallOp>(group->nodes[0]) ? "functions of the runtime are not fused"
                                                              : "the host reads it to learn a size");
+    if (context.hasDevice && usesHandles(producer) != usesHandles(consumer))
+      return FusionPlan::no("one has to do with strings or sequences, which the host does, and the other has not");
     for (const Group *group : {&producer, &consumer})
       for (Value buffer : group->written)
         if (context.aliases.contains(buffer))
@@ -533,7 +541,7 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()),
-                            nullptr, llvm::DenseMap<Value, Value>()};
+                            nullptr, llvm::DenseMap<Value, Value>(), device};
       ArrayRef<int64_t> pairs = program.getAliases();
       for (size_t i = 0; i + 1 < pairs.size(); i += 2)
         context.aliases[getMemory(program.getOutputArgs()[pairs[i + 1]])] = getMemory(program.getInputArgs()[pairs[i]]);

@@ -202,9 +202,9 @@ private:
     for (auto [i, buffer] : llvm::enumerate(buffers))
       if (llvm::is_contained(written, buffer))
         writtenArguments.push_back(i);
-    auto kernel =
-        KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames), parallel, writtenArguments,
-                         DictionaryAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr());
+    auto kernel = KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames), parallel,
+                                   writtenArguments, DictionaryAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(),
+                                   ExprAttr(), ExprAttr(), StringAttr());
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     for (Value buffer : buffers)

@@ -15,7 +15,8 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
   let summary = "merges nodes into each other's bodies and groups them into kernels";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
   let options = [Option<"remarks", "remarks", "bool", "false", "say why nodes were not fused">,
-                 Option<"disable", "disable", "bool", "false", "one kernel for each node">];
+                 Option<"disable", "disable", "bool", "false", "one kernel for each node">,
+                 Option<"device", "device", "bool", "false", "kernels run on a device, but for those of strings">];
 }
 
 def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
@@ -41,4 +42,11 @@ def JoinLaunches : Pass<"ptc-join-launches", "::mlir::ModuleOp"> {
 def CountWork : Pass<"ptc-count-work", "::mlir::ModuleOp"> {
   let summary = "states each kernel's floating-point operations and bytes moved";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def PlaceOnHost : Pass<"ptc-place-on-host", "::mlir::ModuleOp"> {
+  let summary = "in a device's program, what runs on the host, and the transfers that it needs";
+  let constructor = "::ptc::createPlaceOnHost()";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "say what runs on the host and why">];
 }

@@ -49,6 +49,7 @@ struct FusionContext {
   mlir::Block *block; // being scheduled
   /// Results that may share an argument's memory, and that argument's.
   llvm::DenseMap<mlir::Value, mlir::Value> aliases;
+  bool hasDevice = false; // kernels run there, but for those of strings and sequences
 };
 
 // Merging (MergeNodes.cpp).

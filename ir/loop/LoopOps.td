@@ -296,11 +296,13 @@ def Loop_KernelOp : Loop_Op<"kernel", [Symbol, IsolatedFromAbove, NoTerminator, 
     A kernel whose node has one dim and parallel = 1 is split anywhere.
     `config` is what the target's planner decided (tile sizes, vector dim).
     `flops`, `bytes_read`, `bytes_written` are expressions for reports and grain.
+    `on_host`, in programs of a device: launches of this kernel run on the host, and why.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$symbols, I64Attr:$parallel, DenseI64ArrayAttr:$arguments_written,
                        OptionalAttr<DictionaryAttr>:$config, OptionalAttr<Prim_ExprAttr>:$iterations, OptionalAttr<Prim_ExprAttr>:$grain,
                        OptionalAttr<Prim_ExprAttr>:$scratch, OptionalAttr<Prim_ExprAttr>:$flops,
-                       OptionalAttr<Prim_ExprAttr>:$bytes_read, OptionalAttr<Prim_ExprAttr>:$bytes_written);
+                       OptionalAttr<Prim_ExprAttr>:$bytes_read, OptionalAttr<Prim_ExprAttr>:$bytes_written,
+                       OptionalAttr<StrAttr>:$on_host);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{ ::mlir::Block &getBlock() { return getBody().front(); } }];
@@ -316,6 +318,13 @@ def Loop_LaunchOp : Loop_Op<"launch", []> {
                        UnitAttr:$joined);
   let assemblyFormat = "$kernel `(` $buffers `)` `symbols` custom<ExprList>($symbols) attr-dict `:` type($buffers)";
   let hasVerifier = 1;
+}
+
+def Loop_TransferOp : Loop_Op<"transfer", []> {
+  let summary = "copies a buffer that lies on a device to its place on the host, or back";
+  let description = [{ Only in programs of a device; `Places.h` says which buffers lie where. }];
+  let arguments = (ins Loop_Buffer:$buffer, UnitAttr:$to_device);
+  let assemblyFormat = "$buffer (`to_device` $to_device^):(`to_host`)? attr-dict `:` type($buffer)";
 }
 
 def Loop_TapOp : Loop_Op<"tap", []> {

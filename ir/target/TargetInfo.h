@@ -20,6 +20,7 @@ struct TargetInfo {
   llvm::ArrayRef<llvm::StringRef> autoLevels; // what "auto" stands for there, besides those that kernels ask for
   bool oneLevelText = false;                  // text of kernels is for one level
   bool runsOnDevice = false;                  // kernels run on a device, which reads what lies in its own memory
+  llvm::StringRef host;                       // of a device: the target that has code of what runs beside it
   llvm::ArrayRef<llvm::StringRef> outputs;    // kinds of --emit besides mlir:STAGE, the default first
   llvm::StringRef assemblySuffix = ".s";      // of a kernel's text among --save-temps
   /// Columns of the unit panels that the weights of contractions are stored in; 0: weights stay as they are.

@@ -45,7 +45,7 @@ static bool measure(const ptc_model *model, const ptc_rt_variant *variant, const
   result->arena = ((size_t)arena + PTC_RT_PAGE - 1) & ~(size_t)(PTC_RT_PAGE - 1);
   /* Whole pages keep threads off each other's lines and give every kernel the same alignment. */
   result->stride = ((size_t)scratch + PTC_RT_PAGE - 1) & ~(size_t)(PTC_RT_PAGE - 1);
-  result->total = result->arena + result->stride * model->threads;
+  result->total = result->arena + result->stride * (ptc_rt_device_of(model) ? 1 : model->threads);
   return true;
 }
 
@@ -179,7 +179,7 @@ ptc_status ptc_rt_execute(ptc_ctx *ctx, const ptc_rt_function *function, void *w
                             .ctx = ctx,
                             .function = function,
                             .variant = variant,
-                            .kernels = model->descriptor->levels[model->level].kernels,
+                            .kernels = model->kernels,
                             .arena_bytes = needed.arena,
                             .scratch_stride = needed.stride,
                             .site = UINT32_MAX};

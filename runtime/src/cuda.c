@@ -87,12 +87,22 @@ static ptc_status open_device(ptc_cuda_model *own, int32_t ordinal, int *capabil
 
 /* ---- code ---- */
 
+/* Code of a kernel of the level; NULL if it has none, as all that the model does is on the host. */
+static const char *find_code(const ptc_rt_descriptor *descriptor, const ptc_rt_level *level) {
+  for (uint32_t i = 0; i < descriptor->kernel_count; i++)
+    if (level->images[i].bytes)
+      return level->images[i].bytes;
+  return 0;
+}
+
 static bool runs_on(const ptc_rt_descriptor *descriptor, const ptc_rt_level *level, int capability) {
   int needed = (int)(level->features & PTC_RT_CUDA_CAPABILITY);
-  bool is_text = descriptor->kernel_count > 0 && level->images[0].bytes[0] != '\x7f'; /* not ELF's first byte */
+  const char *code = find_code(descriptor, level);
+  if (!code)
+    return true;
   if (level->features & PTC_RT_CUDA_EXACT)
     return capability == needed;
-  if (is_text)
+  if (code[0] != '\x7f') /* ELF's first byte: else it is text */
     return capability >= needed;
   return capability / 10 == needed / 10 && capability >= needed;
 }
@@ -108,6 +118,8 @@ static ptc_status load(const ptc_model *model, ptc_cuda_model *own, const ptc_rt
   const ptc_rt_descriptor *descriptor = model->descriptor;
   for (uint32_t i = 0; i < descriptor->kernel_count; i++) {
     const ptc_rt_device_kernel *kernel = ptc_cuda_kernel_of(model, i);
+    if (!level->images[i].bytes) /* runs on the host */
+      continue;
     if (kernel->map_count > 0 && !own->driver.map_encode) {
       SAY(error, "the CUDA driver is too old for level %s: libcuda.so.1 has no cuTensorMapEncodeTiled", level->name);
       unload(model, own);

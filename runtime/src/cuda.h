@@ -143,8 +143,13 @@ typedef struct ptc_cuda_ctx {
   uint32_t *host_faults;
   ptc_cuda_address *staged; /* by argument: its copy on the device; 0: none */
   size_t *argument_bytes;
-  ptc_cuda_block *found;   /* by argument: its copy, of outputs whose size the run finds */
-  void **placed;           /* of the call under way, by argument: its address on the device */
+  ptc_cuda_block *found; /* by argument: its copy, of outputs whose size the run finds */
+  void **placed;         /* of the call under way, by argument: its address on the device */
+  void **on_host;        /* and on the host, where the program uses it there */
+  char **host_blocks;    /* as the context's blocks, on the host */
+  size_t *host_block_bytes;
+  ptc_cuda_address program_scratch; /* of the call under way */
+  size_t program_scratch_bytes;
   ptc_cuda_block scratch;  /* of kernels whose sizes nothing bounds */
   ptc_cuda_block counters; /* zeros, for kernels that count the blocks that arrive */
   ptc_cuda_graph graphs[PTC_CUDA_GRAPHS];

@@ -6,6 +6,10 @@
  * kernel of the program reports anything: then it returns as soon as all is enqueued.
  *
  * Kernels want addresses that are multiples of 16, so that an argument on the device that is not goes through a copy.
+ *
+ * A program may do a part of its work on the host (ptc_rt_variant::places). That part has an arena of its own, with the
+ * same offsets. An argument that the host alone uses stays where the caller has it, if that is the host; others have a
+ * copy there for the time of the run, which the program fills where it needs it.
  */
 #include "cuda.h"
 
@@ -60,8 +64,9 @@ static ptc_status open_ctx(ptc_ctx *ctx) {
     for (uint32_t v = 0; v < function->variant_count; v++)
       launches = function->variants[v].launch_count > launches ? function->variants[v].launch_count : launches;
   }
-  size_t each = sizeof(ptc_cuda_address) + sizeof(size_t) + sizeof(ptc_cuda_block) + sizeof(void *);
-  size_t bytes = sizeof(ptc_cuda_ctx) + arguments * each + launches * 4;
+  size_t each = sizeof(ptc_cuda_address) + sizeof(size_t) + sizeof(ptc_cuda_block) + 2 * sizeof(void *);
+  size_t each_block = sizeof(char *) + sizeof(size_t);
+  size_t bytes = sizeof(ptc_cuda_ctx) + arguments * each + ctx->block_count * each_block + launches * 4;
   ptc_cuda_ctx *own = ptc_rt_allocate(ctx->model, bytes, PTC_RT_LINE);
   if (!own) {
     SAY(ctx->error, "no memory: %zu bytes", bytes);
@@ -75,7 +80,10 @@ static ptc_status open_ctx(ptc_ctx *ctx) {
   own->argument_bytes = (size_t *)(own->staged + arguments);
   own->found = (ptc_cuda_block *)(own->argument_bytes + arguments);
   own->placed = (void **)(own->found + arguments);
-  own->host_faults = (uint32_t *)(own->placed + arguments);
+  own->on_host = own->placed + arguments;
+  own->host_blocks = (char **)(own->on_host + arguments);
+  own->host_block_bytes = (size_t *)(own->host_blocks + ctx->block_count);
+  own->host_faults = (uint32_t *)(own->host_block_bytes + ctx->block_count);
   ctx->device_ctx = own;
   const ptc_cuda_driver *driver = &model_of(ctx->model)->driver;
   int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
@@ -116,6 +124,8 @@ void ptc_cuda_ctx_close(ptc_ctx *ctx) {
       driver->stream_destroy(own->stream);
     driver->context_pop(&(void *){0});
   }
+  for (uint32_t i = 0; i < ctx->block_count; i++)
+    ptc_rt_release(ctx->model, own->host_blocks[i], own->host_block_bytes[i]);
   ptc_rt_release(ctx->model, own, own->bytes);
   ctx->device_ctx = 0;
 }
@@ -129,20 +139,28 @@ static size_t bytes_of(const ptc_value *value, const int64_t *extents) {
   return (count * value->dtype.bits + 7) / 8;
 }
 
-/* Sizes of all arguments; returns what a copy of each of them would take. */
-static size_t measure(ptc_ctx *ctx, const ptc_rt_function *function) {
+/* Where the program of the call uses an argument. */
+static uint32_t place_of(const ptc_rt_call_state *call, uint32_t argument) {
+  return call->variant->places ? call->variant->places[argument] : PTC_RT_ON_DEVICE;
+}
+
+/* Sizes of all arguments; returns what a copy of each of them would take, of those that the call's program uses on the
+ * device. */
+static size_t measure(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_rt_call_state *call) {
   const ptc_function *interface = function->interface;
   ptc_cuda_ctx *own = ctx->device_ctx;
   size_t total = 0;
   ptc_rt_find_input_shapes(ctx, function);
   for (uint32_t i = 0; i < interface->input_count; i++)
-    total += round_up(own->argument_bytes[i] = bytes_of(&interface->inputs[i], ctx->shapes[i]));
+    own->argument_bytes[i] = bytes_of(&interface->inputs[i], ctx->shapes[i]);
   ptc_rt_find_output_shapes(ctx, function);
   for (uint32_t i = 0; i < interface->output_count; i++) {
     const ptc_value *value = &interface->outputs[i];
     size_t bytes = ptc_rt_is_found(value) ? 0 : bytes_of(value, ctx->shapes[i]); /* see ptc_rt_cuda_output */
-    total += round_up(own->argument_bytes[interface->input_count + i] = bytes);
+    own->argument_bytes[interface->input_count + i] = bytes;
   }
+  for (uint32_t i = 0; i < interface->input_count + interface->output_count; i++)
+    total += call && place_of(call, i) == PTC_RT_ON_HOST ? 0 : round_up(own->argument_bytes[i]);
   return total;
 }
 
@@ -165,6 +183,25 @@ typedef struct transfer {
   bool finds;     /* the run finds the size of some output, which may be in host memory */
 } transfer;
 
+/* Gives an argument that the program uses on the host an address there. `has_copy`: beside what the caller has. */
+static int32_t place_on_host(ptc_rt_call_state *call, uint32_t argument, void *given, bool *has_copy) {
+  ptc_ctx *ctx = call->ctx;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  size_t bytes = own->argument_bytes[argument];
+  bool is_apart = place_of(call, argument) == PTC_RT_ON_HOST;
+  own->on_host[argument] = given;
+  if (bytes == 0 || (is_apart && !is_on_device(driver, ctx->places[argument], given)))
+    return 0;
+  own->on_host[argument] = ptc_rt_take(&call->visible, bytes, 1);
+  *has_copy |= is_apart;
+  if (!own->on_host[argument])
+    return PTC_RT_FAULT_MEMORY;
+  if (is_apart && argument < call->function->interface->input_count)
+    return ptc_rt_cuda_read(&call->visible, own->on_host[argument], given, (int64_t)bytes);
+  return 0;
+}
+
 static int copy_in(transfer *t, uint32_t argument, void *source, bool on_device) {
   size_t bytes = t->own->argument_bytes[argument];
   if (on_device)
@@ -183,9 +220,14 @@ static ptc_status stage(transfer *t, void *const *given) {
     t->finds |= i >= inputs && ptc_rt_is_found(&t->interface->outputs[i - inputs]);
     if (alias >= 0) {
       t->arguments[i] = t->arguments[alias];
+      t->own->on_host[i] = t->own->on_host[alias];
       continue;
     }
-    if (t->own->argument_bytes[i] == 0)
+    uint32_t place = place_of(t->call, i);
+    int32_t fault = place & PTC_RT_ON_HOST ? place_on_host(t->call, i, given[i], &t->from_host) : 0;
+    if (fault != 0)
+      return ptc_rt_translate_fault(t->call, fault);
+    if (t->own->argument_bytes[i] == 0 || place == PTC_RT_ON_HOST)
       continue;
     bool on_device = is_on_device(t->driver, ctx->places[i], given[i]);
     t->from_host |= !on_device;
@@ -208,6 +250,15 @@ static ptc_status unstage(transfer *t, void *const *given) {
     int32_t alias = t->interface->outputs[i].alias;
     uint32_t argument = alias >= 0 ? (uint32_t)alias : t->interface->input_count + i;
     size_t bytes = t->own->argument_bytes[argument];
+    if (place_of(t->call, argument) == PTC_RT_ON_HOST) {
+      void *here = t->own->on_host[argument];
+      if (here == given[argument] || bytes == 0)
+        continue;
+      int code = t->driver->copy_in((uintptr_t)given[argument], here, bytes, t->stream);
+      if (code != 0)
+        return ptc_cuda_fail(t->driver, code, "copy an output to the device", ctx->error);
+      continue;
+    }
     if (!t->own->staged[argument] || bytes == 0)
       continue;
     int code = is_on_device(t->driver, ctx->places[argument], given[argument])
@@ -222,9 +273,11 @@ static ptc_status unstage(transfer *t, void *const *given) {
 /* ---- the run ---- */
 
 static bool checks_indices(const ptc_rt_call_state *call) {
-  for (uint32_t i = 0; i < call->variant->launch_count; i++)
-    if (ptc_cuda_kernel_of(call->model, call->variant->launches[i].kernel)->checks_indices)
+  for (uint32_t i = 0; i < call->variant->launch_count; i++) {
+    uint32_t kernel = call->variant->launches[i].kernel;
+    if (kernel != UINT32_MAX && ptc_cuda_kernel_of(call->model, kernel)->checks_indices)
       return true;
+  }
   return false;
 }
 
@@ -235,6 +288,17 @@ static int32_t find_fault(ptc_rt_call_state *call, const ptc_cuda_ctx *own) {
       return PTC_RT_FAULT_INDEX;
     }
   return 0;
+}
+
+/* Of a run that failed on the host: an index that a launch before found out of range is where it began. Nothing of the
+ * call is under way when it returns. */
+static ptc_status explain(transfer *t, bool checked, ptc_status status) {
+  ptc_rt_call_state *call = t->call;
+  size_t bytes = checked ? 4 * (size_t)call->variant->launch_count : 0;
+  int code = bytes ? t->driver->copy_out(t->own->host_faults, t->own->faults.base, bytes, t->stream) : 0;
+  code = t->driver->stream_wait(t->stream) || code;
+  int32_t fault = bytes && code == 0 ? find_fault(call, t->own) : 0;
+  return fault ? ptc_rt_translate_fault(call, fault) : status;
 }
 
 static ptc_status finish(transfer *t, void *const *given, bool checked, bool waits) {
@@ -252,6 +316,30 @@ static ptc_status finish(transfer *t, void *const *given, bool checked, bool wai
   return fault ? ptc_rt_translate_fault(call, fault) : status;
 }
 
+/* The context's memory on the host. */
+static ptc_status grow_host(ptc_ctx *ctx, size_t bytes) {
+  if (ptc_rt_grow_block(ctx->model, &ctx->memory.base, &ctx->memory.bytes, (int64_t)bytes))
+    return PTC_OK;
+  SAY(ctx->error, "no memory: %zu bytes", bytes);
+  return PTC_OUT_OF_MEMORY;
+}
+
+/* What the program needs to work on the host, too. Its launches there find scratch as they need it. */
+static ptc_status open_host(ptc_rt_call_state *call) {
+  ptc_ctx *ctx = call->ctx;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  if (!call->variant->places)
+    return PTC_OK;
+  ptc_status status = grow_host(ctx, call->arena_bytes);
+  if (status != PTC_OK)
+    return status;
+  call->visible.host_arena = ctx->memory.base;
+  call->visible.host_arguments = own->on_host;
+  call->visible.host_weights = call->model->weights;
+  call->visible.host_blocks = own->host_blocks;
+  return PTC_OK;
+}
+
 static ptc_status run_program(transfer *t, ptc_cuda_address base) {
   ptc_rt_call_state *call = t->call;
   const ptc_cuda_model *device = model_of(call->model);
@@ -259,7 +347,12 @@ static ptc_status run_program(transfer *t, ptc_cuda_address base) {
   /* Offsets count from the first of all targets' weights, of which the device has a part. */
   call->visible.weights = (const char *)(uintptr_t)(device->weights - call->model->descriptor->weights.begin);
   call->visible.constants = (const char *)(uintptr_t)device->constants;
-  call->scratch = (char *)(uintptr_t)base + call->arena_bytes;
+  t->own->program_scratch = base + call->arena_bytes;
+  t->own->program_scratch_bytes = call->scratch_stride;
+  call->scratch_stride = 0; /* of the host: none yet */
+  ptc_status status = open_host(call);
+  if (status != PTC_OK)
+    return status;
   ptc_cuda_graph_begin(call);
   int32_t fault = call->variant->program(&call->visible, call->ctx->symbols, t->arguments, (char *)(uintptr_t)base);
   int code = ptc_cuda_graph_end(call, fault != 0);
@@ -287,7 +380,7 @@ static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t byte
   size_t count = interface->input_count + interface->output_count;
   if (count)
     memcpy(own->placed, ctx->arguments, count * sizeof(void *));
-  size_t staging = measure(ctx, call->function);
+  size_t staging = measure(ctx, call->function, call);
   if (!workspace)
     status = grow(driver, &own->memory, bytes, ctx->error);
   if (status == PTC_OK)
@@ -308,7 +401,7 @@ static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t byte
   if (status == PTC_OK)
     status = finish(&t, ctx->arguments, checked, !stream || checked || t.from_host || t.finds || profiled);
   else
-    driver->stream_wait(t.stream); /* nothing of this call is under way when it returns */
+    status = explain(&t, checked, status);
   if (profiled)
     ptc_cuda_record_spans(call, begin);
   return status;
@@ -341,7 +434,12 @@ ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const
     ptc_cuda_ctx *own = ctx->device_ctx;
     status = grow(&device->driver, &own->memory, bytes, ctx->error);
     if (status == PTC_OK)
-      status = grow(&device->driver, &own->staging, measure(ctx, function), ctx->error);
+      status = grow(&device->driver, &own->staging, measure(ctx, function, 0), ctx->error);
+    bool works_here = false;
+    for (uint32_t i = 0; i < function->variant_count; i++)
+      works_here |= function->variants[i].places != 0;
+    if (status == PTC_OK && works_here)
+      status = grow_host(ctx, bytes);
   }
   device->driver.context_pop(&(void *){0});
   return status;
@@ -395,8 +493,8 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
   call->site = site;
   if (total > MOST_PARAMETERS)
     return PTC_RT_FAULT_INTERNAL;
-  ptc_cuda_address scratch = (uintptr_t)call->scratch;
-  if (scratch_bytes > (int64_t)call->scratch_stride) { /* of a size that nothing bounds */
+  ptc_cuda_address scratch = own->program_scratch;
+  if (scratch_bytes > (int64_t)own->program_scratch_bytes) { /* of a size that nothing bounds */
     if (grow(&device->driver, &own->scratch, (size_t)scratch_bytes, call->ctx->error) != PTC_OK)
       return PTC_RT_FAULT_DEVICE;
     scratch = own->scratch.base;
@@ -456,7 +554,8 @@ int32_t ptc_rt_cuda_read(ptc_rt_call *visible, void *target, const void *source,
   return code == 0 ? 0 : fail(call, code, "read a value");
 }
 
-static int32_t write(ptc_rt_call_state *call, void *target, const void *source, int64_t bytes) {
+int32_t ptc_rt_cuda_write(ptc_rt_call *visible, void *target, const void *source, int64_t bytes) {
+  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
   ptc_cuda_graph_give_up(call);
   const ptc_cuda_driver *driver = &model_of(call->model)->driver;
   int code = bytes > 0 ? driver->copy_in((uintptr_t)target, source, (size_t)bytes, call->stream) : 0;
@@ -482,6 +581,13 @@ int32_t ptc_rt_cuda_grow(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
   return status == PTC_OK ? 0 : status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
 }
 
+int32_t ptc_rt_cuda_grow_host(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
+  ptc_ctx *ctx = ((ptc_rt_call_state *)visible)->ctx;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  bool done = ptc_rt_grow_block(ctx->model, &own->host_blocks[slot], &own->host_block_bytes[slot], bytes);
+  return done ? 0 : PTC_RT_FAULT_MEMORY;
+}
+
 /* The caller's memory, or what is allocated for it, is the host's as on the host; launches write a copy. */
 int32_t ptc_rt_cuda_output(ptc_rt_call *visible, uint32_t index, const int64_t *extents) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
@@ -497,6 +603,12 @@ int32_t ptc_rt_cuda_output(ptc_rt_call *visible, uint32_t index, const int64_t *
   if (ctx->results[index].allocated)
     ctx->places[argument] = PTC_CPU;
   void *given = own->placed[argument] = ctx->arguments[argument];
+  uint32_t place = place_of(call, argument);
+  bool has_copy = false; /* the run waits in any case */
+  if (place & PTC_RT_ON_HOST && (fault = place_on_host(call, argument, given, &has_copy)))
+    return fault;
+  if (place == PTC_RT_ON_HOST)
+    return 0;
   if (is_on_device(driver, ctx->places[argument], given) && (uintptr_t)given % 16 == 0)
     return 0;
   if (grow(driver, &own->found[argument], own->argument_bytes[argument], ctx->error) != PTC_OK)
@@ -508,7 +620,6 @@ int32_t ptc_rt_cuda_output(ptc_rt_call *visible, uint32_t index, const int64_t *
 
 /* Elements below one byte are rare, and few: the host converts them. */
 int32_t ptc_rt_cuda_unpack(ptc_rt_call *visible, void *target, const void *packed, int64_t count, int32_t bits) {
-  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
   int64_t bytes = (count * bits + 7) / 8;
   uint8_t *host = malloc((size_t)(count + bytes) + 1);
   if (!host)
@@ -516,14 +627,13 @@ int32_t ptc_rt_cuda_unpack(ptc_rt_call *visible, void *target, const void *packe
   int32_t fault = ptc_rt_cuda_read(visible, host + count, packed, bytes);
   if (fault == 0) {
     ptc_rt_unpack(host, host + count, count, bits);
-    fault = write(call, target, host, count);
+    fault = ptc_rt_cuda_write(visible, target, host, count);
   }
   free(host);
   return fault;
 }
 
 int32_t ptc_rt_cuda_pack(ptc_rt_call *visible, void *packed, const void *source, int64_t count, int32_t bits) {
-  ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
   int64_t bytes = (count * bits + 7) / 8;
   uint8_t *host = malloc((size_t)(count + bytes) + 1);
   if (!host)
@@ -531,7 +641,7 @@ int32_t ptc_rt_cuda_pack(ptc_rt_call *visible, void *packed, const void *source,
   int32_t fault = ptc_rt_cuda_read(visible, host, source, count);
   if (fault == 0) {
     ptc_rt_pack(host + count, host, count, bits);
-    fault = write(call, packed, host + count, bytes);
+    fault = ptc_rt_cuda_write(visible, packed, host + count, bytes);
   }
   free(host);
   return fault;

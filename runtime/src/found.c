@@ -29,7 +29,7 @@ int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index) {
 
 /* ---- memory that grows ---- */
 
-static bool grow(const ptc_model *model, char **base, size_t *have, int64_t wanted) {
+bool ptc_rt_grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted) {
   if (wanted < 0)
     return false;
   if ((size_t)wanted <= *have)
@@ -44,7 +44,7 @@ static bool grow(const ptc_model *model, char **base, size_t *have, int64_t want
 
 int32_t ptc_rt_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes) {
   ptc_ctx *ctx = ((ptc_rt_call_state *)call)->ctx;
-  bool done = grow(ctx->model, &ctx->blocks[slot], &ctx->block_bytes[slot], bytes);
+  bool done = ptc_rt_grow_block(ctx->model, &ctx->blocks[slot], &ctx->block_bytes[slot], bytes);
   return done ? 0 : PTC_RT_FAULT_MEMORY;
 }
 
@@ -55,7 +55,7 @@ bool ptc_rt_grow_scratch(ptc_rt_call_state *call, int64_t bytes) {
     return false;
   stride &= ~(int64_t)(PTC_RT_PAGE - 1);
   if (__builtin_mul_overflow(stride, (int64_t)call->model->threads, &total) ||
-      !grow(call->model, &block->base, &block->bytes, total))
+      !ptc_rt_grow_block(call->model, &block->base, &block->bytes, total))
     return false;
   call->scratch = block->base;
   call->scratch_stride = (size_t)stride;

@@ -30,29 +30,46 @@ static ptc_options complete(const ptc_options *given) {
   return options;
 }
 
-static ptc_status choose_level(ptc_model *model, const ptc_options *options) {
-  const ptc_rt_descriptor *descriptor = model->descriptor;
+/* The best of `count` levels of this processor; `asked`: the only one that may be it, NULL: any. */
+static ptc_status choose_level(const ptc_rt_level *levels, uint32_t count, const char *asked, uint32_t *chosen,
+                               const ptc_options *options) {
   uint64_t present = ptc_rt_cpu_features();
   bool known = false;
-  for (uint32_t i = descriptor->level_count; i-- > 0;) {
-    const ptc_rt_level *level = &descriptor->levels[i];
-    if (options->cpu_level && strcmp(options->cpu_level, level->name) != 0)
+  for (*chosen = count; (*chosen)-- > 0;) {
+    const ptc_rt_level *level = &levels[*chosen];
+    if (asked && strcmp(asked, level->name) != 0)
       continue;
     known = true;
-    if ((level->features & ~present) != 0)
-      continue;
-    model->level = i;
-    return PTC_OK;
+    if ((level->features & ~present) == 0)
+      return PTC_OK;
   }
   char sentence[PTC_RT_ERROR_SIZE];
-  if (!options->cpu_level)
+  if (!asked)
     snprintf(sentence, sizeof(sentence), "this processor is older than the lowest level of the model, %s",
-             descriptor->levels[0].name);
+             levels[0].name);
   else
     snprintf(sentence, sizeof(sentence),
              known ? "this processor lacks what CPU level '%s' needs" : "the model was not compiled for CPU level '%s'",
-             options->cpu_level);
+             asked);
   return fail(options, known ? PTC_CPU_UNSUPPORTED : PTC_INVALID_ARGUMENT, sentence);
+}
+
+/* Functions of kernels that run on this processor: all, or what a device leaves to it. */
+static ptc_status choose_kernels(ptc_model *model, const ptc_options *options) {
+  const ptc_rt_descriptor *descriptor = model->descriptor;
+  bool is_beside = ptc_rt_device_of(model) != 0;
+  uint32_t chosen = 0;
+  if (is_beside && descriptor->host_level_count == 0)
+    return PTC_OK;
+  const ptc_rt_level *levels = is_beside ? descriptor->host_levels : descriptor->levels;
+  ptc_status status = choose_level(levels, is_beside ? descriptor->host_level_count : descriptor->level_count,
+                                   is_beside ? 0 : options->cpu_level, &chosen, options);
+  if (status != PTC_OK)
+    return status;
+  model->kernels = levels[chosen].kernels;
+  if (!is_beside) /* a device chooses its own */
+    model->level = chosen;
+  return PTC_OK;
 }
 
 static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *options) {
@@ -82,9 +99,10 @@ static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_opti
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;
   const ptc_rt_device *device = ptc_rt_device_of(model);
-  if (device || (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
+  if ((device && descriptor->host_level_count == 0) ||
+      (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
     model->threads = 1;
-  ptc_status status = device ? PTC_OK : choose_level(model, options);
+  ptc_status status = choose_kernels(model, options);
   if (status == PTC_OK)
     status = ptc_rt_weights_open(model, options);
   if (status == PTC_OK && device && (status = device->open(model, options)) != PTC_OK)
@@ -197,9 +215,8 @@ static void touch_weights(const ptc_model *model) {
 }
 
 void ptc_rt_prepare(const ptc_model *model) {
-  if (ptc_rt_device_of(model)) /* create has copied the weights */
-    return;
-  touch_weights(model);
+  if (!ptc_rt_device_of(model)) /* else create has copied the weights */
+    touch_weights(model);
   if (model->threads > 1 && !model->pool.parallel_for)
     model->descriptor->threading->prepare(model->threads);
 }

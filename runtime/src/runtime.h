@@ -17,7 +17,8 @@ enum {
 
 struct ptc_model {
   const ptc_rt_descriptor *descriptor;
-  uint32_t level; /* index into descriptor->levels */
+  uint32_t level;                /* index into descriptor->levels */
+  ptc_rt_kernel *const *kernels; /* functions of the processor's level: of all kernels, or of those beside a device */
   uint32_t threads;
   const char *weights;
   char *own_weights;        /* writable copy, made by the first set_weight */
@@ -161,6 +162,11 @@ void ptc_rt_parallel_for(ptc_rt_call_state *call, int64_t count, void (*body)(vo
                          void *argument);
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant);
 
+/* Elements that only the host can look into. */
+static inline bool ptc_rt_has_handles(ptc_dtype dtype) {
+  return dtype.code == PTC_STRING || dtype.code == PTC_SEQUENCE;
+}
+
 /* values.c: memory of a run for what has no size that dims tell; NULL if there is none. Aligned to 64 bytes. Valid
  * until the context's next run. */
 void *ptc_rt_take(ptc_rt_call *call, size_t count, size_t bytes);
@@ -198,6 +204,7 @@ bool ptc_rt_is_found(const ptc_value *value);
 int64_t ptc_rt_elements(const int64_t *shape, int32_t rank);
 
 /* found.c: what the program finds out while it runs */
+bool ptc_rt_grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted);
 bool ptc_rt_grow_scratch(ptc_rt_call_state *call, int64_t bytes);
 /* Takes back what a failed run has allocated for the caller. */
 void ptc_rt_drop_results(ptc_ctx *ctx, const ptc_rt_function *function);

@@ -133,10 +133,10 @@ static ptc_status check_tensor(const ptc_model *model, const char *kind, const p
         code_name(wanted.code), wanted.bits);
     return PTC_TYPE_MISMATCH;
   }
+  bool may_be_there = ptc_rt_device_of(model) && !ptc_rt_has_handles(value->dtype);
   if (tensor->device.type != PTC_CPU && tensor->device.type != PTC_CUDA_HOST &&
-      !(tensor->device.type == PTC_CUDA && ptc_rt_device_of(model))) {
-    SAY(error, "%s '%s' is not in the memory of the CPU%s", kind, value->name,
-        ptc_rt_device_of(model) ? " or of the device" : "");
+      !(tensor->device.type == PTC_CUDA && may_be_there)) {
+    SAY(error, "%s '%s' is not in the memory of the CPU%s", kind, value->name, may_be_there ? " or of the device" : "");
     return PTC_UNSUPPORTED;
   }
   if (!ptc_rt_is_dense(tensor)) {

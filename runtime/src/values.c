@@ -114,7 +114,7 @@ int32_t ptc_rt_close_strings(ptc_rt_call *call, uint32_t output, void *views, co
 /* ---- sequences ---- */
 
 int64_t ptc_rt_inner_bytes(ptc_dtype dtype) {
-  return dtype.code == PTC_STRING || dtype.code == PTC_SEQUENCE ? 8 : dtype.bits < 8 ? 1 : dtype.bits / 8;
+  return ptc_rt_has_handles(dtype) ? 8 : dtype.bits < 8 ? 1 : dtype.bits / 8;
 }
 
 static bool same_type(ptc_dtype a, ptc_dtype b) { return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes; }

@@ -119,7 +119,7 @@ def main():
     parser.add_argument("--filter", metavar="REGEX", help="only cases whose suite/name it finds")
     parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what the libraries run on")
+    parser.add_argument("--device", choices=["cpu", "cuda", "emulated"], default="cpu", help="what the libraries run on; emulated: a CUDA device of tests/ptx, slow")
     parser.add_argument("--gpu", default="ptx", metavar="ARCH", help="the architecture that they are compiled for, with --device=cuda")
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
     parser.add_argument("--quick", action="store_true", help="real models: one compile, for this machine's CPU level alone")
@@ -128,6 +128,12 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
     args = parser.parse_args()
+    if args.device == "emulated":
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ptx"))
+        import emulated
+        emulated.install()
+        execute.on_device = execute.isolated  # no context that takes time to make
+        args.device = "cuda"
     args.build = args.build.resolve()
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
     args.suites = args.suites or [*suite.SUITES, "contrib", "real"]

@@ -117,9 +117,6 @@ class Refusals(ModelTest):
         x = np.ones(4, np.float32)
         np.testing.assert_array_equal(ptc.load(apart / made.name)(x)["y"], 2 * x)
 
-    def test_not_on_a_device(self):
-        self.refused(scale(), 4, "custom operator for --target=cuda", flags=[*flags("Scale"), "--target=cuda"])
-
     def test_nothing_says_what_is_right(self):
         proto = model([node("Scale", ["x"], ["s"], factor=2.0), onnx.helper.make_node("Neg", ["s"], ["y"])], [value("x", [4])], [value("y", [4])])
         onnx.save(proto, self.folder / "m.onnx")

@@ -214,6 +214,73 @@ print(json.dumps(1))
         self.assertEqual(self.python(out, CAPABILITY=86), "sm_80")
         self.assertEqual(self.python(out, CAPABILITY=120), "sm_80")
 
+    # ---- the host's part of a run ----
+
+    WORDS = """
+words = lambda *texts: np.array(texts, object)
+m = ptc.load(sys.argv[1] + "/words.so", **json.loads('%s'))
+print(json.dumps([m.cpu_level, list(m(x=words("a", "", "c"), y=words("b", "d", "e"))["z"])]))
+"""
+
+    def compile_words(self, *flags, target="cuda"):
+        s = TensorProto.STRING
+        nodes = [helper.make_node("StringConcat", ["x", "y"], ["xy"], name="join"), helper.make_node("Gather", ["xy", "i"], ["z"], name="turn")]
+        model(self.folder / "words.onnx", nodes, [("x", s, [3]), ("y", s, [3])], [("z", s, [3])], [("i", np.array([2, 1, 0]))])
+        self.compile("words", *flags, "-o", self.folder / "words.so", target=target)
+
+    def test_strings_stay_on_the_host(self):
+        self.compile_words("--gpu=sm_80,ptx", "--ptxas=none")
+        for capability, level in ((80, "sm_80"), (120, "sm_80")):  # there is no code that a device could not run
+            self.assertEqual(self.python(self.WORDS % "{}", CAPABILITY=capability), [level, ["ce", "d", "ab"]])
+            self.assertFalse(self.lines("^(launch|in|out|within) "))
+        self.compile_words(target="cpu,cuda")
+        self.assertEqual(self.python(self.WORDS % '{"device": "cuda"}')[1], self.python(self.WORDS % '{"device": "cpu"}')[1])
+
+    def compile_numerals(self, *flags):
+        """Numbers go through strings between two kernels of the device."""
+        i, shape = TensorProto.INT64, [16384]
+        nodes = [helper.make_node("Abs", ["x"], ["a"], name="before"), helper.make_node("Cast", ["a"], ["s"], to=TensorProto.STRING, name="write"),
+                 helper.make_node("Cast", ["s"], ["b"], to=i, name="read"), helper.make_node("Abs", ["b"], ["y"], name="after")]
+        model(self.folder / "numerals.onnx", nodes, [("x", i, shape)], [("y", i, shape)])
+        self.compile("numerals", *flags, "-o", self.folder / "numerals.so")
+
+    NUMERALS = """
+m, x = ptc.load(sys.argv[1] + "/numerals.so"), np.arange(16384)
+print(json.dumps([bool(np.array_equal(m(x=x + i)["y"], x + i)) for i in range(3)]))
+"""
+
+    def test_host_and_device_take_turns(self):
+        for mode in ("default", "reduce-overhead"):
+            self.compile_numerals("--mode=" + mode)
+            self.assertEqual(self.python(self.NUMERALS, COPY="0,1,131072"), [True, True, True])
+            words = [line.split()[0] for line in self.lines("^(launch|in|out|replay) ")]
+            self.assertEqual(words, 3 * ["in", "launch", "out", "in", "launch", "out"])
+            first, second = (line.split(": ")[1].split() for line in self.lines("^launch")[:2])
+            self.assertEqual(self.lines("^out")[0].split()[1], first[1])  # what the first kernel wrote
+            self.assertEqual(self.lines("^in")[1].split()[1], second[0])  # what the second one reads
+        kernels = json.loads((self.folder / "numerals.json").read_text())["kernels"]
+        self.assertFalse([kernel for kernel in kernels if "on_host" in kernel])
+
+    def test_the_first_fault_is_told(self):
+        """A wrong index on the device makes garbage, at which the host fails."""
+        i = TensorProto.INT64
+        nodes = [helper.make_node("Gather", ["x", "i"], ["a"], name="pick"), helper.make_node("ReduceMax", ["a"], ["p"], keepdims=0, name="most"),
+                 helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="list"), helper.make_node("SequenceAt", ["s", "p"], ["y"], name="take")]
+        model(self.folder / "garbage.onnx", nodes, [("x", i, [5]), ("i", i, [100000])], [("y", i, [5])])
+        self.compile("garbage", "-o", self.folder / "garbage.so")
+        run = [self.folder / "garbage.so", "-i", "x=ones", "-i", "i=zeros"]
+        for variables, code, sentence in (({}, 2, "node 'take': position"), ({"SET": 3}, 7, "index out of range in node 'pick, most'")):
+            done = self.ptc("run", *run, **variables)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr)
+
+    def test_transfers_fail(self):
+        self.compile_numerals()
+        for function, words in (("cuMemcpyDtoHAsync_v2", "read a value"), ("cuStreamSynchronize", "read a value")):
+            done = self.ptc("run", self.folder / "numerals.so", "-i", "x=ones", FAIL=function)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn(f"the CUDA driver failed to {words}", done.stderr)
+
     # ---- the CPU and a GPU in one library ----
 
     def compile_both(self, *flags):

@@ -15,6 +15,10 @@ class NotKnown(Exception):
     """The program has something that only the runtime does, or a type that numpy lacks."""
 
 
+class OnlyLibrary(NotKnown):
+    """Something that only the runtime does."""
+
+
 FUNCTIONS = {
     "floordiv": lambda a, b: a // b if b else 0,
     "mod": lambda a, b: a % b if b else a,
@@ -132,14 +136,16 @@ class Program:
             elif what == "constant":
                 self.pointers[value] = self.device.upload(constant(rest))
             elif what != "grow":
-                raise NotKnown(f"loop.{what} is not known here")
+                raise OnlyLibrary(f"loop.{what} is not known here")
 
     def run(self, inputs, watch=None):
         """The outputs by name. `watch(name, bytes, launch)` sees every launch."""
         self.bind(inputs)
         body = self.plan[self.plan.index("loop.program @"):]
         if "loop.if" in body:
-            raise NotKnown("loop.if is not known here")
+            raise OnlyLibrary("loop.if is not known here")
+        if "loop.call" in body or "on_host = " in self.plan:
+            raise OnlyLibrary("what the host does is not known here")
         self.place(body)
         slots = {}
         for line in body.splitlines():

@@ -34,9 +34,9 @@ an operator changed; a model's opset means the newest that is not above it. Type
 those of the others. `all` are all element types of ONNX (missing: {missing}).
 
 Everything is compiled for the CPU. Column `cuda`: `yes` where every program with the operator is compiled for a CUDA device; `but` types
-where those are refused; `no` where all are. A program with values in the host's memory (strings, sequences, optional values, maps), or with an
-operator that calls the runtime there, is refused as a whole: nothing falls back to the host but control flow and the sizes that a run finds,
-which the program on the host side decides, whatever the target.
+where those are refused; `no` where all are. `host`: of all types, or of those that follow, values lie in the host's memory (strings,
+sequences, optional values, maps), so that the operator runs there, beside the device. Control flow and the sizes that a run finds are
+the host's, too, whatever the target.
 
 The last column is the largest error that `tests/sweep` has seen of a type, in units in the last place, against the specification
 or another implementation, as [its README](../sweep/README.md) says: of the result itself for pointwise operators; of what the terms add up to,
@@ -166,13 +166,11 @@ def type_text(proto):
 
 
 def on_device(ptc, variants, refused):
-    """{operator: "yes", "but T" or "no"} for CUDA. A program with such values, or with functions of the runtime, is refused as a whole, at
-    the first node that has one: that node is taken out, and the others are tried again."""
+    """{operator: "yes", "host", "but T" or "no"} for CUDA. A node that is refused is taken out, and the others are tried again."""
     of_host = lambda v: any(HOST.search(type_text(value.type)) for value in [*v.model.graph.input, *v.model.graph.output])
-    left, states = [v for v in variants if not refused[v.key] and not of_host(v)], defaultdict(dict)
-    for variant in variants:
-        if not refused[variant.key]:
-            states[full_key(variant)][short(variant.type)] = False
+    left, states = [v for v in variants if not refused[v.key]], defaultdict(dict)
+    for variant in left:
+        states[full_key(variant)][short(variant.type)] = "no"
     def settle(members, folder):
         """Notes which of them are compiled."""
         if not members:
@@ -189,7 +187,7 @@ def on_device(ptc, variants, refused):
                 settle(members[1::2], folder)
             return
         for variant in members:
-            states[full_key(variant)][short(variant.type)] = True
+            states[full_key(variant)][short(variant.type)] = "host" if of_host(variant) else "yes"
 
     with tempfile.TemporaryDirectory() as folder:
         for _, names in list(nodes.joined(left)):
@@ -203,19 +201,24 @@ def full_key(variant):
 
 def describe_device(types):
     """Types that one constraint has and another lacks are not told apart: what some input cannot be counts."""
-    without = sorted(type_ for type_, runs in types.items() if not runs)
-    kinds = {"seq" if t.startswith("seq") else "optional" if t.startswith("optional") else t for t in without}
-    return "yes" if not without else "no" if len(without) == len(types) else "but " + ", ".join(sorted(kinds))
+    parts = []
+    for word, prefix in (("no", "but "), ("host", "host ")):
+        found = [type_ for type_, state in types.items() if state == word]
+        if len(found) == len(types):
+            return word
+        kinds = {"seq" if t.startswith("seq") else "optional" if t.startswith("optional") else t for t in found}
+        parts += [prefix + ", ".join(sorted(kinds))] if found else []
+    return "; ".join(parts) or "yes"
 
 
 def contributed(ptc, build, listed, known):
     """The same of operators that ONNX does not test: a model of tests/conformance each."""
     import contrib  # needs onnxruntime, and writes its models
-    states = {}
+    states, hosts = {}, set()
     for op in listed["operators"]:  # all of whose inputs of the first kind are of the host
         types = first_types(op["versions"][-1]) if op["versions"] else []
         if types and full_name(op) not in known and all(HOST.search(t) or t == "string" for t in types):
-            states[full_name(op)] = "no"
+            hosts.add(full_name(op))
     with tempfile.TemporaryDirectory() as folder:
         for name, model in nodes.plain_models():
             onnx.save(model, Path(folder) / "plain.onnx")
@@ -227,7 +230,11 @@ def contributed(ptc, build, listed, known):
         if name not in known and states.get(name) != "yes":  # one may be refused for sizes that it leaves open
             done = subprocess.run([ptc, "check", case.model, "--target=cuda", "-q"], capture_output=True, text=True)
             states[name] = "yes" if done.returncode == 0 else "no"
-    return states
+    for case in suite.load(build / "tests" / "conformance"):  # what stands only beside others
+        for name in {node.op_type for node in onnx.load(case.model).graph.node} & hosts - set(states):
+            done = subprocess.run([ptc, "check", case.model, "--target=cuda", "-q"], capture_output=True, text=True)
+            states[name] = "yes" if done.returncode == 0 else "no"
+    return {name: "host" if state == "yes" and name in hosts else state for name, state in states.items()}
 
 
 def listed_types(listed):
@@ -288,7 +295,7 @@ def main():
     devices = on_device(ptc, variants, results)
     if not args.filter:
         devices |= contributed(ptc, build, listed, devices)
-        devices |= {name: "no" for name in ("Optional", "SequenceEmpty", "SequenceConstruct")}  # whose results are values of the host
+        devices |= {name: "host" for name in ("Optional", "SequenceEmpty", "SequenceConstruct")}  # whose results are values of the host
     failures = [*deviations(listed, results), *absentees(listed)]
     if args.update:  # nothing else decides what is written: the same table from the same run
         ulps |= {key: max(ulp, ulps.get(key, 0)) for key, ulp in seen.items()}

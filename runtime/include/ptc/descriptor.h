@@ -12,13 +12,19 @@
 #include "abi.h"
 #include "custom_op.h"
 
-#define PTC_RT_VERSION 4
+#define PTC_RT_VERSION 5
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
   const char *weights;   /* base of the weights, 4096-aligned; where launches run on a device, there */
   char *const *blocks;   /* memory of the context's that grew to what ptc_rt_grow was asked for, by slot */
   const char *constants; /* where launches run on a device: ptc_rt_device_code::constants, there */
+  /* The host's side of a program for a device: what ptc_rt_variant::places tells of the arguments, and an arena as
+   * large as the device's; NULL where nothing runs on the host. */
+  char *host_arena;
+  void *const *host_arguments;
+  const char *host_weights;
+  char *const *host_blocks; /* that grew by ptc_rt_cuda_grow_host */
 } ptc_rt_call;
 
 /* Iterations [begin, end) of the kernel's flattened parallel space. `buffers` are in the order of the kernel's buffer
@@ -66,7 +72,7 @@ enum {
 };
 
 /* Code of one kernel for a device, as the device's driver loads it: a cubin (ELF), or PTX, text that the driver
- * compiles for the device it finds. All kernels of a level are of one kind. */
+ * compiles for the device it finds. All kernels of a level are of one kind; one that runs on the host has no bytes. */
 typedef struct ptc_rt_image {
   const char *bytes; /* PTX ends with a zero, which `size` counts */
   uint64_t size;
@@ -75,7 +81,8 @@ typedef struct ptc_rt_image {
 typedef struct ptc_rt_level {
   const char *name;              /* "x86-64-v3", "sm_90a" */
   uint64_t features;             /* PTC_RT_X86_V3 | ..., or PTC_RT_CUDA_... */
-  ptc_rt_kernel *const *kernels; /* kernel_count functions, NULL for a device */
+  ptc_rt_kernel *const *kernels; /* kernel_count functions, NULL for a device; of the host's levels beside a device,
+                                    NULL for each kernel that runs there */
   const ptc_rt_image *images;    /* kernel_count images, NULL for this processor */
 } ptc_rt_level;
 
@@ -150,6 +157,9 @@ typedef struct ptc_rt_bound_symbol {
   const char *nodes; /* whose size it is */
 } ptc_rt_bound_symbol;
 
+/* In which memories a program for a device uses an argument: ON_BOTH is on the device, with a mirror on the host. */
+enum { PTC_RT_ON_DEVICE = 1, PTC_RT_ON_HOST = 2, PTC_RT_ON_BOTH = 3 };
+
 /* A program compiled for dims that satisfy its guards. Symbols are those of the function, in its order. */
 typedef struct ptc_rt_variant {
   const char *name; /* "batch=1,seq=128"; "" of the general one */
@@ -173,6 +183,8 @@ typedef struct ptc_rt_variant {
   uint32_t bound_count;
   uint32_t inner_guard_count; /* the last of `guards`, which the program checks itself */
   const int64_t *pins;        /* the only value of each symbol, -1 of those that are free; NULL: all are */
+  /* Of a program for a device that does something on the host: PTC_RT_ON_..., of each argument; NULL: of others. */
+  const uint8_t *places;
 } ptc_rt_variant;
 
 typedef struct ptc_rt_function {
@@ -304,6 +316,10 @@ typedef struct ptc_rt_descriptor {
   const ptc_rt_device_code *device_code; /* NULL: kernels run on this processor */
   const ptc_rt_custom_code *custom_code; /* NULL: no operators of the user's own */
   const struct ptc_rt_descriptor *next;  /* the same model for the library's next target; NULL: there is none */
+  /* Beside a device: the processor's levels, lowest first, for kernels that run on the host; none: there are none. */
+  const ptc_rt_level *host_levels;
+  uint32_t host_level_count;
+  uint32_t reserved;
 } ptc_rt_descriptor;
 
 /* ---- called by programs ----------------------------------------------------------------------------------------- */
@@ -384,6 +400,10 @@ int32_t ptc_rt_cuda_pack(ptc_rt_call *call, void *packed, const void *source, in
 
 /* Waits for the launches before and copies `bytes` to the host. Returns 0 or a fault. */
 int32_t ptc_rt_cuda_read(ptc_rt_call *call, void *target, const void *source, int64_t bytes);
+/* Copies `bytes` to the device; the source may be written when it returns. */
+int32_t ptc_rt_cuda_write(ptc_rt_call *call, void *target, const void *source, int64_t bytes);
+/* ptc_rt_grow of a slot's block on the host. */
+int32_t ptc_rt_cuda_grow_host(ptc_rt_call *call, uint32_t slot, int64_t bytes);
 
 /* ---- called by the typed entry functions; `function` indexes the descriptor's functions ---------------------------
  */
