@@ -173,6 +173,7 @@ void WgmmaEmitter::consumeSplit() {
       llvm::append_range(read, sizesOf(read));
     return read;
   };
+  e.createLaunchOrder();
   forTiles({word(0), word(0)}, [&](const Place &place, ValueRange in) {
     SmallVector<Value> carried(count, zero());
     llvm::append_range(carried, in);
