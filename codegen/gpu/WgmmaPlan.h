@@ -39,8 +39,9 @@ struct WgmmaTile {
   int64_t barrierOffset() const { return stages * stageBytes(); }
   int64_t sharedBytes() const { return barrierOffset() + (isSplitF32() ? 24 : 16) * stages; }
   static constexpr int64_t sharedAlignment = 1024;
-  /// Products of f32 are summed up in so many parts of a step.
-  int64_t sumParts() const { return n <= 64 ? 2 : 1; }
+  /// Products of f32 are summed up in so many parts of a step, so many at a time.
+  int64_t sumParts() const { return n <= 64 ? 4 : 1; }
+  int64_t sumPartsUnderWay() const { return n <= 32 ? 4 : 2; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
   static WgmmaTile fromAttribute(mlir::DenseI64ArrayAttr values);
