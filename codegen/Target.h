@@ -22,12 +22,15 @@ struct Level {
   uint64_t features = 0; // what it takes to run: PTC_RT_... bits (runtime/include/ptc/descriptor.h)
 };
 
-/// A tensor that a kernel's code copies box by box: ptc_rt_tensor_map. Its innermost dim comes first.
+/// A tensor that a kernel's code copies box by box: ptc_rt_tensor_map. Its innermost dim comes first. Of an image whose
+/// pixels are copied (im2col), dims are channels, axes, images; a box has so many channels of so many pixels; windows
+/// begin at every `steps`-th position from `lower` to `upper`, counted from the first and last ones of each axis.
 struct TensorMap {
-  unsigned buffer = 0, elementBytes = 0;       // buffer: of the kernel's
-  int64_t offset = 0;                          // bytes
-  llvm::SmallVector<int64_t> extents, strides; // strides in bytes
-  llvm::SmallVector<int64_t> box;              // extents of a copy
+  unsigned buffer = 0, elementBytes = 0;          // buffer: of the kernel's
+  int64_t offset = 0;                             // bytes
+  llvm::SmallVector<int64_t> extents, strides;    // strides in bytes
+  llvm::SmallVector<int64_t> box;                 // extents of a copy
+  llvm::SmallVector<int64_t> lower, upper, steps; // of an image: one an axis
 };
 
 /// How a kernel of a device is launched, one block for each of its iterations: ptc_rt_device_kernel.
@@ -38,6 +41,7 @@ struct DeviceLaunch {
   unsigned sharedBytes = 0; // of a block, given at the launch
   unsigned blocks = 0;      // at most, whatever the kernel's iterations are; 0: as many as those
   unsigned together = 1;    // of these, those that share a multiprocessor
+  unsigned cluster = 1;     // so many blocks work together; all `blocks` are launched then
   std::vector<TensorMap> maps;
 };
 

@@ -107,8 +107,9 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   launch.sharedBytes = unsigned(tile->sharedBytes());
   launch.blocks = unsigned(std::min<int64_t>(countWgmmaTiles(op, *tile) * tile->splits, INT32_MAX));
   launch.together = unsigned(tile->together);
-  for (bool isRhs : {false, true})
-    launch.maps.push_back(analyzeBoxes(op, isRhs, *tile)->map);
+  launch.cluster = tile->isCluster() ? unsigned(tile->splits) : 1;
+  std::optional<WgmmaOperands> operands = analyzeOperands(op, *tile);
+  launch.maps = {operands->lhs.map, operands->rhs.map};
 }
 
 static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
@@ -163,6 +164,11 @@ static void describeMap(raw_ostream &os, const codegen::TensorMap &map) {
   list("extents", map.extents);
   list("strides", map.strides);
   list("box", map.box);
+  if (map.steps.empty())
+    return;
+  list("lower", map.lower);
+  list("upper", map.upper);
+  list("steps", map.steps);
 }
 
 // How the entry is launched, as comments.
@@ -175,7 +181,9 @@ static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLa
   else
     os << Expr(kernel.getIterationsAttr());
   os << ", block " << launch.threads << " x " << launch.rows << " threads\n";
-  if (launch.blocks)
+  if (launch.cluster > 1)
+    os << "//   clusters of " << launch.cluster << " blocks\n";
+  else if (launch.blocks)
     os << "//   at most " << launch.together << " a multiprocessor\n";
   for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
     auto type = cast<loop::BufferType>(argument.getType());
@@ -225,6 +233,8 @@ static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch 
   if (launch.maps.empty())
     return;
   function.addFnAttr("nvvm.minctasm", std::to_string(launch.together));
+  if (launch.cluster > 1)
+    function.addFnAttr("nvvm.cluster_dim", std::to_string(launch.cluster) + ",1,1");
   auto *map = llvm::ArrayType::get(llvm::Type::getInt8Ty(context), tensorMapBytes);
   for (size_t i = function.arg_size() - launch.maps.size(); i < function.arg_size(); ++i) {
     llvm::AttrBuilder attributes(context);

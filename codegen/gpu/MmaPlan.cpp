@@ -74,8 +74,7 @@ std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
   return widens(lhs) && widens(rhs) ? std::optional(MmaKind::SplitF32) : std::nullopt;
 }
 
-// Fills load and mask if the region is a load, zero where a mask fails.
-static bool matchLoad(Region &region, MmaSource &source) {
+bool gpu::matchLoad(Region &region, MmaSource &source) {
   Value value = getNarrowValue(region);
   if (auto mask = value.getDefiningOp<loop::MaskedOp>()) {
     if (!mask.getOperands_().empty() || !isPositiveZero(mask.getOther()))
@@ -196,6 +195,22 @@ static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, cons
   return Expr::max(Expr::min(enough, Expr::constant(context, most)), Expr::constant(context, 1));
 }
 
+// Whether all launches give a weight or a constant for the argument: no launch writes those.
+static bool isWeight(loop::KernelOp kernel, unsigned argument) {
+  bool is = true, isLaunched = false;
+  auto module = kernel->getParentOfType<ModuleOp>();
+  module.walk([&](loop::LaunchOp launch) {
+    if (launch.getKernel() != kernel.getSymName())
+      return;
+    Value buffer = launch.getBuffers()[argument];
+    while (auto flattened = buffer.getDefiningOp<loop::FlattenOp>())
+      buffer = flattened->getOperand(0);
+    isLaunched = true;
+    is &= isa_and_nonnull<loop::WeightOp, loop::ConstantOp>(buffer.getDefiningOp());
+  });
+  return is && isLaunched;
+}
+
 void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   MLIRContext *context = kernel.getContext();
   ContractionDims dims(op);
@@ -214,10 +229,14 @@ void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   Expr blocks = tiles * splits;
   bool isSplit = !splits.isConstant(1);
   Expr scratch = isSplit ? blocks * (tile.m * tile.n * 4) : Expr::constant(context, 0);
-  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, choice.cycles)) {
+  // Measured times of a network's layers were longer than this estimate by so much, those of the other plan were not.
+  double cycles = choice.cycles * (kind == MmaKind::SplitF32 ? 1.7 : 1.25);
+  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, cycles)) {
     attributes.set("wgmma", wide->toAttribute(context));
     scratch = Expr::max(scratch, Expr::constant(context, countWgmmaScratch(op, *wide)));
-    isSplit |= wide->splits > 1;
+    isSplit |= wide->splits > 1 && !wide->isCluster();
+    if (isWeight(kernel, analyzeOperands(op, *wide)->rhs.map.buffer))
+      attributes.set("weights", UnitAttr::get(context));
   }
   if (isSplit)
     attributes.set("counters", UnitAttr::get(context));

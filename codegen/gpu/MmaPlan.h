@@ -50,6 +50,8 @@ struct MmaSource {
   loop::LoadOp load;    // of what is copied
   loop::MaskedOp mask;  // zero where it fails; null: none
 };
+/// Fills load and mask if the region is a load, zero where a mask fails.
+bool matchLoad(mlir::Region &region, MmaSource &source);
 MmaSource analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind);
 
 /// What the region yields, before it is widened.

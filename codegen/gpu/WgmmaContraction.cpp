@@ -14,6 +14,10 @@
 // There are no more blocks than run at the same time, and a block takes every gridDim-th tile. Tiles go in groups of
 // eight along m: blocks that run at the same time share rows and columns in L2.
 //
+// Of a convolution a step is a place of the window and some channels: lhs is copied by pixels (WgmmaWindow.cpp).
+//
+// Rhs that is a weight is asked for before the launches in front of this one have ended, as far as there are stages.
+//
 // Of f32 there is a third barrier (WgmmaSplitF32.cpp). Where tiles are few, `splits` blocks share the k of one
 // (WgmmaResults.cpp).
 //
@@ -32,14 +36,14 @@ static constexpr int64_t tilesTogether = 8; // along m, between which columns ch
 static constexpr int64_t groupWarps = WgmmaTile::groupThreads / warpSize;
 
 WgmmaEmitter::WgmmaEmitter(GpuEmitter &e, loop::ContractionOp op)
-    : e(e), b(e.builder), op(op), dims(op), tile(*getWgmmaTile(e.kernel)), lhs(*analyzeBoxes(op, false, tile)),
-      rhs(*analyzeBoxes(op, true, tile)) {
+    : e(e), b(e.builder), op(op), dims(op), tile(*getWgmmaTile(e.kernel)), operands(*analyzeOperands(op, tile)),
+      hasWeights(e.kernel.getConfigAttr().contains("weights")) {
   e.setDomain(dims.domain);
   auto count = [&](ArrayRef<Expr> extents) { return *product(op.getContext(), extents).asConstant(); };
   rowTiles = llvm::divideCeil(count(dims.m()), tile.m);
   columnTiles = llvm::divideCeil(count(dims.n()), tile.n);
   tiles = rowTiles * columnTiles * count(dims.batch());
-  steps = e.constant(llvm::divideCeil(count(dims.k()), tile.k()));
+  steps = e.constant(operands.steps);
   thread = e.getRegister("tid.x");
   lane = e.invariants.mod(thread, e.constant(warpSize), true);
   memory = e.launchedMemory(WgmmaTile::sharedAlignment);
@@ -85,7 +89,6 @@ void WgmmaEmitter::initBarriers() {
     return SmallVector<Value>();
   });
   e.createBlockBarrier();
-  e.createLaunchOrder();
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,9 +137,9 @@ SmallVector<Value> WgmmaEmitter::forTiles(ValueRange carried, TileBody body) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-void WgmmaEmitter::copy(const WgmmaOperand &operand, Value map, const Place &place, Value step, const Turn &turn,
-                        bool isRhs) {
-  Value k = e.invariants.mul(step, word(tile.k())), free = isRhs ? place.column : place.row;
+void WgmmaEmitter::copyBoxes(bool isRhs, const Place &place, Value step, const Turn &turn) {
+  const WgmmaOperand &operand = isRhs ? operands.rhs : operands.lhs;
+  Value map = e.maps[isRhs], k = e.invariants.mul(step, word(tile.k())), free = isRhs ? place.column : place.row;
   Value target = stageAt(turn, isRhs ? tile.lhsBytes() : 0);
   for (int64_t box = 0; box < operand.boxes; ++box) {
     Value along = e.invariants.add(free, word(box * tile.k()));
@@ -147,16 +150,86 @@ void WgmmaEmitter::copy(const WgmmaOperand &operand, Value map, const Place &pla
   }
 }
 
+/// Where the window of the tile's first pixel begins: coordinates of lhs but the channel.
+SmallVector<Value> WgmmaEmitter::cornerOf(const Place &place) {
+  if (!operands.window)
+    return {};
+  SmallVector<Value> sizes{e.constant(operands.window->images)}, corner;
+  for (const WgmmaWindow::Axis &axis : operands.window->axes)
+    sizes.push_back(e.constant(axis.pixels));
+  SmallVector<Value> digits = e.createDigits(widen(place.row), sizes);
+  for (auto [axis, digit] : llvm::zip_equal(operands.window->axes, ArrayRef(digits).drop_front()))
+    corner.push_back(e.invariants.add(e.invariants.mul(toWord(digit), word(axis.stride)), word(axis.corner)));
+  std::reverse(corner.begin(), corner.end());
+  corner.push_back(toWord(digits.front()));
+  return corner;
+}
+
+/// Pixels or weights of a step at a place of the window.
+void WgmmaEmitter::copyPlace(bool isRhs, const Place &place, ValueRange corner, Value step, const Turn &turn) {
+  Value deep = word(operands.stepsOfPlace), number = e.invariants.floorDiv(step, deep, true);
+  Value channel = e.invariants.mul(e.invariants.mod(step, deep, true), word(tile.k()));
+  SmallVector<Value> sizes, within(operands.window->axes.size(), word(0)), at{channel};
+  for (const WgmmaWindow::Side &side : operands.window->sides)
+    sizes.push_back(e.constant(side.extent));
+  SmallVector<Value> digits = e.createDigits(widen(number), sizes);
+  if (isRhs) {
+    for (Value digit : llvm::reverse(digits))
+      at.push_back(toWord(digit));
+    at.push_back(place.column);
+    return createBoxCopy(e, stageAt(turn, tile.lhsBytes()), e.maps[1], at, fullAt(turn));
+  }
+  for (auto [side, digit] : llvm::zip_equal(operands.window->sides, digits))
+    within[within.size() - 1 - side.axis] = e.invariants.mul(toWord(digit), word(side.dilation));
+  llvm::append_range(at, corner);
+  createPixelCopy(e, stageAt(turn, 0), e.maps[0], at, within, fullAt(turn));
+}
+
+void WgmmaEmitter::copy(bool isRhs, const Place &place, ValueRange corner, Value step, const Turn &turn) {
+  if (operands.window)
+    copyPlace(isRhs, place, corner, step, turn);
+  else
+    copyBoxes(isRhs, place, step, turn);
+}
+
+/// Announces the bytes of a stage and asks for its part of rhs.
+void WgmmaEmitter::beginStage(const Place &place, Value step, const Turn &turn) {
+  createBarrierExpect(e, fullAt(turn), tile.copiedBytes());
+  copy(true, place, {}, step, turn);
+}
+
+/// What no launch writes is asked for before those in front of this one have ended: rhs of the first stages. Returns
+/// how many (i32).
+Value WgmmaEmitter::beginEarly() {
+  createMapPrefetch(e, e.maps[0]);
+  if (!hasWeights)
+    return word(0);
+  Place place = placeOf(toWord(e.getRegister("ctaid.x")));
+  Value count = e.invariants.min(e.invariants.sub(place.endStep, place.firstStep), e.constant(tile.stages));
+  e.createLoop(e.constant(0), count, 1, {}, [&](Value stage, ValueRange) {
+    beginStage(place, toWord(e.invariants.add(place.firstStep, stage)), {toWord(stage), word(1)});
+    return SmallVector<Value>();
+  });
+  return toWord(count);
+}
+
 void WgmmaEmitter::produce() {
-  forTiles({word(0), word(1)}, [&](const Place &place, ValueRange in) {
+  Value begun = beginEarly();
+  e.createLaunchOrder();
+  forTiles({word(0), word(1), begun}, [&](const Place &place, ValueRange in) {
+    SmallVector<Value> corner = cornerOf(place);
     return e.createLoop(place.firstStep, place.endStep, 1, in, [&](Value step, ValueRange now) {
       Turn turn{now[0], now[1]};
-      createBarrierWait(e, emptyAt(turn), turn.parity);
-      createBarrierExpect(e, fullAt(turn), tile.copiedBytes());
-      copy(lhs, e.maps[0], place, toWord(step), turn, false);
-      copy(rhs, e.maps[1], place, toWord(step), turn, true);
+      Value isNew = e.invariants.compare(arith::CmpIPredicate::eq, now[2], word(0));
+      e.createIf(isNew, {}, [&] {
+        createBarrierWait(e, emptyAt(turn), turn.parity);
+        beginStage(place, toWord(step), turn);
+        return SmallVector<Value>();
+      });
+      copy(false, place, corner, toWord(step), turn);
       Turn later = next(turn);
-      return SmallVector<Value>{later.stage, later.parity};
+      Value left = e.invariants.select(isNew, word(0), e.invariants.sub(now[2], word(1)));
+      return SmallVector<Value>{later.stage, later.parity, left};
     });
   });
 }
@@ -173,6 +246,7 @@ Value WgmmaEmitter::firstRowOfWarp() {
 SmallVector<Value> WgmmaEmitter::multiply(const Turn &turn, ValueRange sums) {
   Value group = toWord(e.invariants.floorDiv(thread, e.constant(WgmmaTile::groupThreads), true));
   Value rows = e.invariants.mul(e.invariants.sub(group, word(1)), word(WgmmaTile::chunkBytes));
+  const WgmmaOperand &lhs = operands.lhs, &rhs = operands.rhs;
   Value left =
       createMatrixDescriptor(e, e.invariants.add(stageAt(turn, 0), rows), lhs.isAlongK ? 0 : WgmmaTile::chunkBytes);
   Value right = createMatrixDescriptor(e, stageAt(turn, tile.lhsBytes()), rhs.isAlongK ? 0 : WgmmaTile::chunkBytes);
@@ -201,6 +275,7 @@ void WgmmaEmitter::release(Value barrier, Value condition) {
 
 void WgmmaEmitter::consume() {
   size_t count = sumCount();
+  e.createLaunchOrder();
   forTiles({word(0), word(0)}, [&](const Place &place, ValueRange in) {
     SmallVector<Value> carried(count, zero());
     llvm::append_range(carried, in);

@@ -4,6 +4,7 @@
 
 #include "codegen/gpu/ContractionDims.h"
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/MmaEpilogue.h"
 #include "codegen/gpu/WgmmaPlan.h"
 
 namespace ptc::gpu {
@@ -43,8 +44,12 @@ private:
   void initBarriers();
   llvm::SmallVector<mlir::Value> forTiles(mlir::ValueRange carried, TileBody body);
   Place placeOf(mlir::Value number);
-  void copy(const WgmmaOperand &operand, mlir::Value map, const Place &place, mlir::Value step, const Turn &turn,
-            bool isRhs);
+  void copyBoxes(bool isRhs, const Place &place, mlir::Value step, const Turn &turn);
+  llvm::SmallVector<mlir::Value> cornerOf(const Place &place);
+  void copyPlace(bool isRhs, const Place &place, mlir::ValueRange corner, mlir::Value step, const Turn &turn);
+  void copy(bool isRhs, const Place &place, mlir::ValueRange corner, mlir::Value step, const Turn &turn);
+  void beginStage(const Place &place, mlir::Value step, const Turn &turn);
+  mlir::Value beginEarly();
   void produce();
   void consume();
   llvm::SmallVector<mlir::Value> multiply(const Turn &turn, mlir::ValueRange sums);
@@ -62,18 +67,33 @@ private:
 
   // Results (WgmmaResults.cpp)
   void finish(const Place &place, mlir::ValueRange sums);
+  /// The thread's first row and column among all results.
+  struct Results {
+    MmaResults writer;
+    mlir::Value row, column, inQuad;
+  };
+  Results beginResults(const Place &place);
+  llvm::SmallVector<mlir::Value> sumsOfPart(mlir::ValueRange sums, int64_t part);
+  void addChunks(const Results &results, mlir::Value part, llvm::SmallVector<mlir::Value> pairs,
+                 llvm::SmallVector<MmaResults::Chunk> &chunks);
   void emitResults(const Place &place, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> exchange(llvm::SmallVector<mlir::Value> pairs);
   mlir::Value partAddress(const Place &place, mlir::Value split, size_t quad);
   void store(const Place &place, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> addSplits(const Place &place);
 
+  // Clusters (WgmmaCluster.cpp)
+  mlir::Value sumAddress(mlir::Value part, int64_t half);
+  llvm::SmallVector<mlir::Value> addPart(mlir::Value part);
+  void finishInCluster(const Place &place, mlir::ValueRange sums);
+
   GpuEmitter &e;
   mlir::OpBuilder &b;
   loop::ContractionOp op;
   const ContractionDims dims;
   const WgmmaTile tile;
-  WgmmaOperand lhs, rhs;
+  const WgmmaOperands operands;
+  const bool hasWeights;                           // rhs is one in every launch
   mlir::Value thread, lane, memory, shared, steps; // memory: a pointer; shared: the same as an address
   int64_t tiles, rowTiles, columnTiles;
 };

@@ -56,6 +56,8 @@ void gpu::createBarrierArrive(GpuEmitter &e, Value barrier, Value condition) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+void gpu::createMapPrefetch(GpuEmitter &e, Value map) { run(e, "prefetch.tensormap [$0];", "l", map); }
+
 void gpu::createBoxCopy(GpuEmitter &e, Value target, Value map, ValueRange coordinates, Value barrier) {
   std::string places, constraints = "r,l,r";
   for (size_t i = 0; i < coordinates.size(); ++i) {
@@ -67,6 +69,31 @@ void gpu::createBoxCopy(GpuEmitter &e, Value target, Value map, ValueRange coord
   run(e,
       "cp.async.bulk.tensor." + Twine(coordinates.size()) +
           "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {" + places + "}], [$2];",
+      constraints, operands);
+}
+
+void gpu::createPixelCopy(GpuEmitter &e, Value target, Value map, ValueRange coordinates, ValueRange within,
+                          Value barrier) {
+  std::string constraints = "r,l,r";
+  SmallVector<Value> operands{target, map, barrier};
+  auto listOf = [&](ValueRange values, StringRef constraint) {
+    std::string list;
+    for (auto [i, value] : llvm::enumerate(values)) {
+      list += (i ? ", $" : "$") + std::to_string(operands.size());
+      constraints += "," + constraint.str();
+      operands.push_back(value);
+    }
+    return list;
+  };
+  std::string places = listOf(coordinates, "r");
+  SmallVector<Value> narrow;
+  for (Value offset : within)
+    narrow.push_back(e.invariants.get<arith::TruncIOp>(e.builder.getI16Type(), offset));
+  std::string offsets = listOf(narrow, "h");
+  run(e,
+      "cp.async.bulk.tensor." + Twine(coordinates.size()) +
+          "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [$0], [$1, {" + places + "}], [$2], {" +
+          offsets + "};",
       constraints, operands);
 }
 
@@ -171,4 +198,35 @@ Value gpu::createGroupBarrierOr(GpuEmitter &e, Value group, Value flag) {
   std::string text = "{\n\t.reg .pred is, any;\n\tsetp.ne.b32 is, $2, 0;\n\tbarrier.cta.red.or.pred.aligned any, $1, " +
                      std::to_string(WgmmaTile::groupThreads) + ", is;\n\tselp.b32 $0, 1, 0, any;\n\t}";
   return assemble(e, e.builder.getI32Type(), text, "=r,r,r,~{memory}", {group, flag}).getResult(0);
+}
+
+void gpu::createGroupsBarrier(GpuEmitter &e, int64_t groups) {
+  constexpr int64_t number = 8; // other than the block's and those of single groups
+  run(e, "barrier.cta.sync.aligned " + Twine(number) + ", " + Twine(groups * WgmmaTile::groupThreads) + ";", "", {});
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+void gpu::createClusterBarrier(GpuEmitter &e) {
+  run(e, "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "", {});
+}
+
+void gpu::createSharedStore(GpuEmitter &e, Value address, ValueRange values) {
+  SmallVector<Value> operands{address};
+  llvm::append_range(operands, values);
+  run(e, "st.shared.v4.f32 [$0], {$1, $2, $3, $4};", "r,f,f,f,f", operands);
+}
+
+SmallVector<Value> gpu::createPeerLoad(GpuEmitter &e, Value address, Value rank) {
+  SmallVector<Type> types(4, e.builder.getF32Type());
+  Type all = LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types);
+  StringRef text = "{\n\t.reg .b32 peer;\n\tmapa.shared::cluster.u32 peer, $4, $5;\n\t"
+                   "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [peer];\n\t}";
+  Value result = assemble(e, all, text, "=f,=f,=f,=f,r,r,~{memory}", {address, rank}).getResult(0);
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < 4; ++i)
+    values.push_back(LLVM::ExtractValueOp::create(e.builder, e.loc, result, i));
+  return values;
 }

@@ -22,9 +22,15 @@ void createBarrierExpect(GpuEmitter &e, mlir::Value barrier, int64_t bytes);
 /// Arrives where `condition` holds.
 void createBarrierArrive(GpuEmitter &e, mlir::Value barrier, mlir::Value condition);
 
+/// A map that is soon used.
+void createMapPrefetch(GpuEmitter &e, mlir::Value map);
 /// Begins to copy the box at `coordinates` (i32, innermost first) to shared memory; `barrier` counts its bytes.
 void createBoxCopy(GpuEmitter &e, mlir::Value target, mlir::Value map, mlir::ValueRange coordinates,
                    mlir::Value barrier);
+/// Begins to copy pixels from `coordinates` (channel, then pixel and image, i32, innermost first) on, of each what lies
+/// `within` its window.
+void createPixelCopy(GpuEmitter &e, mlir::Value target, mlir::Value map, mlir::ValueRange coordinates,
+                     mlir::ValueRange within, mlir::Value barrier);
 
 /// The registers a thread of this warpgroup may use from here on.
 void createRegisterLimit(GpuEmitter &e, int64_t count, bool isMore);
@@ -55,6 +61,14 @@ void createWarpBarrier(GpuEmitter &e);
 /// Whether `flag` (i32) is not 0 in one of the warpgroup's threads, in all of them; writes before are seen behind.
 /// `group` (i32) is not 0.
 mlir::Value createGroupBarrierOr(GpuEmitter &e, mlir::Value group, mlir::Value flag);
+/// All threads of the warpgroups that multiply come here before one goes on.
+void createGroupsBarrier(GpuEmitter &e, int64_t groups);
+/// All threads of the cluster's blocks that have not ended; writes to shared memory before are seen behind.
+void createClusterBarrier(GpuEmitter &e);
+/// Four f32 to shared memory.
+void createSharedStore(GpuEmitter &e, mlir::Value address, mlir::ValueRange values);
+/// Four f32 at the same place in the shared memory of the cluster's block `rank` (i32).
+llvm::SmallVector<mlir::Value> createPeerLoad(GpuEmitter &e, mlir::Value address, mlir::Value rank);
 
 } // namespace ptc::gpu
 

@@ -21,6 +21,8 @@ struct WgmmaTile {
 
   static constexpr int64_t groupThreads = 128, groupRows = 64;
   static constexpr int64_t chunkBytes = groupRows * MmaTile::depthBytes; // of a box of 64 rows
+  /// The blocks of a tile are a cluster.
+  bool isCluster() const { return splits > 1 && splits <= 8; }
   bool isSplitF32() const { return kind == MmaKind::SplitF32; }
   int64_t elementBytes() const { return isSplitF32() ? 4 : 2; }
   int64_t k() const { return MmaTile::depthBytes / elementBytes(); } // of a stage: the elements of a row of a box
@@ -37,22 +39,47 @@ struct WgmmaTile {
   int64_t barrierOffset() const { return stages * stageBytes(); }
   int64_t sharedBytes() const { return barrierOffset() + (isSplitF32() ? 24 : 16) * stages; }
   static constexpr int64_t sharedAlignment = 1024;
-  /// Products of f32 are summed up in so many parts of a step.
-  int64_t sumParts() const { return n <= 64 ? 2 : 1; }
+  /// Products of f32 are summed up in so many parts of a step, so many at a time.
+  int64_t sumParts() const { return n <= 64 ? 4 : 1; }
+  int64_t sumPartsUnderWay() const { return n <= 32 ? 4 : 2; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
   static WgmmaTile fromAttribute(mlir::DenseI64ArrayAttr values);
 };
 
+/// Lhs of a convolution (WgmmaWindow.cpp): its rows are pixels of the result, and a step reads what lies at one place
+/// of the window for each of them. The lists run as the op's dims do.
+struct WgmmaWindow {
+  struct Axis {
+    int64_t pixels, stride, corner; // pixel p's window begins at p * stride + corner
+  };
+  struct Side {
+    int64_t extent, dilation;
+    size_t axis; // along which it lies
+  };
+  int64_t images; // around the axes
+  llvm::SmallVector<Axis> axes;
+  llvm::SmallVector<Side> sides;
+
+  int64_t places() const;
+};
+
 /// An operand that boxes of a tensor are: dim 0 of the map is what memory is contiguous in, dim 1 the other of k and
-/// the free dims, the rest dims of the batch.
+/// the free dims, the rest dims of the batch. Where lhs has a window, its map's dims from 1 on are the axes and the
+/// images; that of rhs has the sides of the window between dim 0 and the free dims.
 struct WgmmaOperand {
   bool isAlongK;                  // dim 0 is k
   int64_t boxes;                  // of a stage, along the free dims
   llvm::SmallVector<size_t> dims; // of the op: those of the map from dim 2 on
   codegen::TensorMap map;
 };
-std::optional<WgmmaOperand> analyzeBoxes(loop::ContractionOp op, bool isRhs, const WgmmaTile &tile);
+struct WgmmaOperands {
+  WgmmaOperand lhs, rhs;
+  std::optional<WgmmaWindow> window;
+  int64_t steps;        // of k
+  int64_t stepsOfPlace; // of these, at one place of the window
+};
+std::optional<WgmmaOperands> analyzeOperands(loop::ContractionOp op, const WgmmaTile &tile);
 
 /// The tile for the op on an architecture with wgmma, if that has an advantage over a plan of so many cycles.
 std::optional<WgmmaTile> planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles);

@@ -5,7 +5,7 @@
 //
 // Blocks that share the k of a tile leave their sums in the launch's scratch, each warpgroup its own rows, and count
 // themselves; the warpgroup that comes last adds up all of them in the order of the splits. So results do not depend on
-// timing, and no block waits for another.
+// timing, and no block waits for another. Where the blocks are a cluster: WgmmaCluster.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuInstructions.h"
@@ -66,6 +66,8 @@ SmallVector<Value> WgmmaEmitter::addSplits(const Place &place) {
 void WgmmaEmitter::finish(const Place &place, ValueRange sums) {
   if (tile.splits == 1)
     return emitResults(place, sums);
+  if (tile.isCluster())
+    return finishInCluster(place, sums);
   store(place, sums);
   createDeviceFence(e);
   Value group = toWord(e.invariants.floorDiv(thread, e.constant(WgmmaTile::groupThreads), true));
@@ -115,38 +117,57 @@ SmallVector<Value> WgmmaEmitter::exchange(SmallVector<Value> pairs) {
   return pairs;
 }
 
-void WgmmaEmitter::emitResults(const Place &place, ValueRange sums) {
+WgmmaEmitter::Results WgmmaEmitter::beginResults(const Place &place) {
   EmissionPoint point;
   for (Value digit : place.batch)
     point.dims.push_back(widen(digit));
-  MmaResults results(e, op, dims, point);
   Value quad = e.constant(quadLanes);
   Value row = e.invariants.add(firstRowOfWarp(), e.invariants.floorDiv(lane, quad, true));
-  row = e.invariants.add(widen(place.row), row);
   Value inQuad = e.invariants.mod(lane, quad, true), column = e.invariants.mul(inQuad, e.constant(chunkLanes));
-  column = e.invariants.add(widen(place.column), column);
-  const int64_t chunksOfGroup = tile.n / chunkLanes;
+  return {.writer = MmaResults(e, op, dims, point),
+          .row = e.invariants.add(widen(place.row), row),
+          .column = e.invariants.add(widen(place.column), column),
+          .inQuad = inQuad};
+}
+
+/// A thread's sums of two neighbours in each of four chunks of one of its rows: what is exchanged together.
+SmallVector<Value> WgmmaEmitter::sumsOfPart(ValueRange sums, int64_t part) {
+  SmallVector<Value> pairs;
+  const int64_t first = part / 2 * quadLanes, chunks = tile.n / chunkLanes;
+  for (int64_t chunk = first; chunk < first + quadLanes; ++chunk)
+    for (int64_t i : {0, 1})
+      pairs.push_back(chunk < chunks ? sums[size_t(chunk * 4 + part % 2 * 2 + i)] : zero());
+  return pairs;
+}
+
+/// The results of a part (i32) of the thread's, whose sums are `pairs`.
+void WgmmaEmitter::addChunks(const Results &results, Value part, SmallVector<Value> pairs,
+                             SmallVector<MmaResults::Chunk> &chunks) {
+  pairs = exchange(std::move(pairs));
+  Value wide = widen(part), two = e.constant(2);
+  Value from = e.invariants.mul(e.invariants.floorDiv(wide, two, true), e.constant(chunkLanes * quadLanes));
+  Value below = e.invariants.mul(e.invariants.mod(wide, two, true), e.constant(8));
+  Value row = e.invariants.add(results.row, below), column = e.invariants.add(results.column, from);
+  if (tile.n % (chunkLanes * quadLanes) != 0) { // the other threads have no results
+    Value own = e.invariants.add(e.invariants.mul(results.inQuad, e.constant(chunkLanes)), from);
+    row = e.invariants.select(e.invariants.compare(arith::CmpIPredicate::slt, own, e.constant(tile.n)), row,
+                              e.constant(std::numeric_limits<int32_t>::max()));
+  }
+  int64_t lanes = results.writer.chooseLanes();
+  for (int64_t first = 0; first < chunkLanes; first += lanes)
+    chunks.push_back({row, e.invariants.add(column, e.constant(first)),
+                      SmallVector<Value>(ArrayRef(pairs).slice(size_t(first), size_t(lanes)))});
+}
+
+void WgmmaEmitter::emitResults(const Place &place, ValueRange sums) {
+  Results results = beginResults(place);
   SmallVector<MmaResults::Chunk> chunks;
-  for (int64_t from = 0; from < tile.n; from += chunkLanes * quadLanes)
-    for (int64_t below : {0, 8}) {
-      SmallVector<Value> pairs;
-      for (int64_t chunk = from / chunkLanes; chunk < from / chunkLanes + quadLanes; ++chunk)
-        for (int64_t i : {0, 1})
-          pairs.push_back(chunk < chunksOfGroup ? sums[size_t(chunk * 4 + below / 4 + i)] : zero());
-      pairs = exchange(std::move(pairs));
-      Value here = e.invariants.add(row, e.constant(below));
-      if (int64_t left = chunksOfGroup - from / chunkLanes; left < quadLanes) // the other threads have no results
-        here = e.invariants.select(e.invariants.compare(arith::CmpIPredicate::slt, inQuad, e.constant(left)), here,
-                                   e.constant(std::numeric_limits<int32_t>::max()));
-      int64_t lanes = results.chooseLanes();
-      for (int64_t first = 0; first < chunkLanes; first += lanes)
-        chunks.push_back({here, e.invariants.add(column, e.constant(from + first)),
-                          SmallVector<Value>(ArrayRef(pairs).slice(size_t(first), size_t(lanes)))});
-      if (int64_t(chunks.size()) * lanes >= chunksTogether * chunkLanes) {
-        results.emit(chunks);
-        chunks.clear();
-      }
+  const int64_t parts = 2 * llvm::divideCeil(tile.n, chunkLanes * quadLanes);
+  for (int64_t part = 0; part < parts; ++part) {
+    addChunks(results, word(part), sumsOfPart(sums, part), chunks);
+    if (int64_t(chunks.size()) * results.writer.chooseLanes() >= chunksTogether * chunkLanes || part + 1 == parts) {
+      results.writer.emit(chunks);
+      chunks.clear();
     }
-  if (!chunks.empty())
-    results.emit(chunks);
+  }
 }

@@ -179,10 +179,15 @@ public:
 
   Constant *tensorMap(const codegen::TensorMap &map) {
     SmallVector<Constant *> values{c.i32(map.buffer), c.i32(unsigned(map.extents.size())), c.i32(map.elementBytes),
-                                   c.i32(0), c.i64(map.offset)};
-    for (ArrayRef<int64_t> list : {ArrayRef(map.extents), ArrayRef(map.strides), ArrayRef(map.box)})
-      for (size_t dim = 0; dim < PTC_RT_CUDA_MAP_RANK; ++dim)
+                                   c.i32(unsigned(map.steps.size())), c.i64(map.offset)};
+    auto add = [&](ArrayRef<int64_t> list, size_t room) {
+      for (size_t dim = 0; dim < room; ++dim)
         values.push_back(c.i64(dim < list.size() ? list[dim] : 0));
+    };
+    for (ArrayRef<int64_t> list : {ArrayRef(map.extents), ArrayRef(map.strides), ArrayRef(map.box)})
+      add(list, PTC_RT_CUDA_MAP_RANK);
+    for (ArrayRef<int64_t> list : {ArrayRef(map.lower), ArrayRef(map.upper), ArrayRef(map.steps)})
+      add(list, PTC_RT_CUDA_MAP_AXES);
     return c.record(values, sizeof(ptc_rt_tensor_map));
   }
 
@@ -194,7 +199,7 @@ public:
     return c.record({c.i32(launch.threads), c.i32(launch.rows), c.i32(launch.buffers), c.i32(launch.symbols),
                      c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
                      c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
-                     c.i32(launch.together), maps},
+                     c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps},
                     sizeof(ptc_rt_device_kernel));
   }
 

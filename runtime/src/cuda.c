@@ -51,6 +51,7 @@ static ptc_status open_driver(ptc_cuda_driver *driver, char *error) {
   PTC_CUDA_FUNCTIONS(PTC_CUDA_FIND)
 #undef PTC_CUDA_FIND
   *(void **)&driver->map_encode = dlsym(driver->library, "cuTensorMapEncodeTiled");
+  *(void **)&driver->map_encode_image = dlsym(driver->library, "cuTensorMapEncodeIm2col");
   *(void **)&driver->graph_add_edges = dlsym(driver->library, "cuGraphAddDependencies_v2");
   if (!missing)
     return PTC_OK;
@@ -120,7 +121,7 @@ static ptc_status load(const ptc_model *model, ptc_cuda_model *own, const ptc_rt
     const ptc_rt_device_kernel *kernel = ptc_cuda_kernel_of(model, i);
     if (!level->images[i].bytes) /* runs on the host */
       continue;
-    if (kernel->map_count > 0 && !own->driver.map_encode) {
+    if (kernel->map_count > 0 && (!own->driver.map_encode || !own->driver.map_encode_image)) {
       SAY(error, "the CUDA driver is too old for level %s: libcuda.so.1 has no cuTensorMapEncodeTiled", level->name);
       unload(model, own);
       return PTC_DEVICE_ERROR;

@@ -71,6 +71,10 @@ typedef struct ptc_cuda_driver {
   /* cuTensorMapEncodeTiled; NULL in a driver older than 12.0 */
   int (*map_encode)(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides,
                     const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
+  /* cuTensorMapEncodeIm2col; NULL there, too */
+  int (*map_encode_image)(void *map, int type, uint32_t rank, void *address, const uint64_t *extents,
+                          const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                          uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
   /* cuGraphAddDependencies_v2; NULL in a driver older than 12.3 */
   int (*graph_add_edges)(void *graph, void *const *from, void *const *to, const ptc_cuda_edge *edges, size_t count);
 } ptc_cuda_driver;

@@ -106,11 +106,15 @@ static bool reserve(ptc_cuda_graph *graph, uint32_t parameters) {
 }
 
 /* Behind `before`. Kernels that wait themselves begin while it still runs: what precedes their first access, and the
- * launch, are hidden. A chain of such waits is complete, since every kernel of the graph has one. */
+ * launch, are hidden. A chain of such waits is complete, since every kernel of the graph has one. Most begin when all
+ * blocks in front of them have ended, since they would gather on the multiprocessors that are free; one whose blocks
+ * have a multiprocessor each, when those have begun. */
 static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node, void *const *before,
                      const ptc_cuda_launch *launch) {
-  enum { PROGRAMMATIC = 1 }; /* both as a port and as a type */
-  static const ptc_cuda_edge edge = {.from_port = PROGRAMMATIC, .type = PROGRAMMATIC};
+  enum { PROGRAMMATIC = 1, BEGUN = 2 }; /* the first is both a port and a type */
+  enum { HALF_OF_SHARED = 114 << 10 };  /* of a multiprocessor's memory, where there is the most */
+  bool is_alone = launch->shared_bytes > HALF_OF_SHARED;
+  const ptc_cuda_edge edge = {.from_port = is_alone ? BEGUN : PROGRAMMATIC, .type = PROGRAMMATIC};
   bool early = before && graph->starts_early;
   if (driver->graph_add_kernel(node, graph->graph, early ? 0 : before, before && !early ? 1 : 0, launch) != 0)
     return false;

@@ -452,23 +452,34 @@ static int32_t fail(ptc_rt_call_state *call, int code, const char *what) {
   return status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
 }
 
-/* Describes tensors to the driver: boxes of rows of 128 bytes, swizzled, zeros outside. */
+/* Describes a tensor to the driver: boxes of rows of 128 bytes, swizzled, zeros outside. */
+static int encode_map(const ptc_cuda_driver *driver, const ptc_rt_tensor_map *map, void *buffer, ptc_cuda_map *result) {
+  enum { SWIZZLE_128 = 3, PROMOTE_128 = 2 };
+  int type = map->element_bytes == 2 ? 1 : 2; /* unsigned integers */
+  void *address = (char *)buffer + map->offset;
+  uint32_t box[PTC_RT_CUDA_MAP_RANK], steps[PTC_RT_CUDA_MAP_RANK];
+  int lower[PTC_RT_CUDA_MAP_AXES], upper[PTC_RT_CUDA_MAP_AXES];
+  for (uint32_t d = 0; d < PTC_RT_CUDA_MAP_RANK; d++) {
+    box[d] = (uint32_t)map->box[d];
+    steps[d] = d > 0 && d <= map->axes ? (uint32_t)map->steps[d - 1] : 1;
+  }
+  for (uint32_t d = 0; d < PTC_RT_CUDA_MAP_AXES; d++) {
+    lower[d] = (int)map->lower[d];
+    upper[d] = (int)map->upper[d];
+  }
+  if (map->axes > 0)
+    return driver->map_encode_image(result, type, map->rank, address, map->extents, map->strides + 1, lower, upper,
+                                    box[0], box[1], steps, 0, SWIZZLE_128, PROMOTE_128, 0);
+  return driver->map_encode(result, type, map->rank, address, map->extents, map->strides + 1, box, steps, 0,
+                            SWIZZLE_128, PROMOTE_128, 0);
+}
+
 static int encode_maps(const ptc_cuda_driver *driver, const ptc_rt_device_kernel *kernel, void *const *buffers,
                        ptc_cuda_map *maps) {
-  enum { SWIZZLE_128 = 3, PROMOTE_128 = 2 };
-  static const uint32_t steps[PTC_RT_CUDA_MAP_RANK] = {1, 1, 1, 1, 1};
-  for (uint32_t i = 0; i < kernel->map_count; i++) {
-    const ptc_rt_tensor_map *map = &kernel->maps[i];
-    int type = map->element_bytes == 2 ? 1 : 2; /* unsigned integers */
-    uint32_t box[PTC_RT_CUDA_MAP_RANK];
-    for (uint32_t d = 0; d < PTC_RT_CUDA_MAP_RANK; d++)
-      box[d] = (uint32_t)map->box[d];
-    int code = driver->map_encode(&maps[i], type, map->rank, (char *)buffers[map->buffer] + map->offset, map->extents,
-                                  map->strides + 1, box, steps, 0, SWIZZLE_128, PROMOTE_128, 0);
-    if (code != 0)
-      return code;
-  }
-  return 0;
+  int code = 0;
+  for (uint32_t i = 0; i < kernel->map_count && code == 0; i++)
+    code = encode_map(driver, &kernel->maps[i], buffers[kernel->maps[i].buffer], &maps[i]);
+  return code;
 }
 
 static unsigned grid_of(const ptc_cuda_model *device, const ptc_rt_device_kernel *kernel, int64_t iterations) {

@@ -210,6 +210,30 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *start, cons
   say("map of %s type %d swizzle %d:%s", place((address)(uintptr_t)start, text), type, swizzle, dims);
   return 0;
 }
+
+int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *start, const uint64_t *extents,
+                            const uint64_t *strides, const int *lower, const int *upper, unsigned channels,
+                            unsigned pixels, const unsigned *steps, int interleave, int swizzle, int promotion,
+                            int fill) {
+  TRY;
+  char text[64], dims[256];
+  int used = 0;
+  if ((uintptr_t)map % 64 || (uintptr_t)start % 16 || rank < 3 || rank > 5 || interleave || fill || promotion < 0 ||
+      channels > 256 || pixels > 1024)
+    return 1;
+  for (unsigned d = 0; d < rank; d++) {
+    int is_axis = d > 0 && d + 1 < rank;
+    if (extents[d] == 0 || (d + 1 < rank && strides[d] % 16) || steps[d] < 1 || steps[d] > (is_axis ? 8 : 1))
+      return 1;
+    used += snprintf(dims + used, sizeof(dims) - (size_t)used, " %llu", (unsigned long long)extents[d]);
+    if (is_axis)
+      used += snprintf(dims + used, sizeof(dims) - (size_t)used, "(%d,%d,%u)", lower[d - 1], upper[d - 1], steps[d]);
+  }
+  memset(map, 0x5a, 128);
+  say("map of %s type %d swizzle %d, %u channels of %u pixels:%s", place((address)(uintptr_t)start, text), type,
+      swizzle, channels, pixels, dims);
+  return 0;
+}
 #endif
 
 int cuFuncSetAttribute(void *function, int attribute, int value) {

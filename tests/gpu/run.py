@@ -514,6 +514,22 @@ print(json.dumps(1))
         self.assertFalse(self.lines("^map"))
         self.assertNotRegex(self.lines("^launch")[0], "block 384")
 
+    def test_maps_of_images(self):
+        h = TensorProto.FLOAT16
+        nodes = [helper.make_node("Transpose", ["x"], ["xi"], perm=[0, 3, 1, 2]),
+                 helper.make_node("Conv", ["xi", "w"], ["c"], name="window", pads=[1, 1, 1, 1], strides=[2, 2]),
+                 helper.make_node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1])]
+        model(self.folder / "window.onnx", nodes, [("x", h, [2, 56, 58, 128])], [("y", h, [2, 28, 29, 128])],
+              [("w", np.ones((128, 128, 3, 3), np.float16))])
+        self.compile("window", "--gpu=sm_90a", "--ptxas=none", "-o", self.folder / "window.so")
+        self.assertEqual(self.ptc("run", self.folder / "window.so", "-i", "x=ones").returncode, 0)
+        image, weights = self.lines("^map")
+        self.assertRegex(image, r"^map of m\d+\+\d+ type 1 swizzle 3, 64 channels of \d+ pixels: 128 58\(-1,-2,2\) 56\(-1,-2,2\) 2$")
+        self.assertRegex(weights, r"^map of m\d+\+\d+ type 1 swizzle 3: 128/64 3/1 3/1 128/\d+$")
+        done = self.ptc("run", self.folder / "window.so", "-i", "x=ones", FAIL="cuTensorMapEncodeIm2col")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("the CUDA driver failed to describe a tensor", done.stderr)
+
     def test_tensor_maps_of_a_graph(self):
         self.product("--mode=reduce-overhead")
         self.python("""

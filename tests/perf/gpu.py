@@ -1,22 +1,28 @@
 """Libraries for a CUDA device beside PyTorch on the same device, in turns.
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
-torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. rows: what memory binds, over 64 Mi
-elements, against a copy of as many by the driver (100 %: the copy's bytes a second) and torch.compile. models: those of models/export.py at batch 1,
+torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. convolutions: those of ResNet-50 at batch 1,
+SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
+torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
+rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
+and torch.compile. models: those of models/export.py at batch 1,
 --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Errors are ||out - f64|| / ||f64||.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
 
 import argparse
+import concurrent.futures
 import copy
 import ctypes
 import inspect
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -32,10 +38,13 @@ import ptc  # noqa: E402
 from ptc import _abi  # noqa: E402
 
 CUDA = 2  # of DLPack and ptc_device
-COUNT = 20
+COUNT, COPIES = 20, 10
 ROUNDS, RUNS = 15, 10
 PRODUCTS = ("8192x8192x8192,4096x4096x4096,4096x4096x4096:nn,2048x2048x2048,2048x3072x768,1024x1024x1024,197x768x768,"
             "197x3072x768,197x768x3072,128x768x3072,64x4096x4096,16x4096x4096,8x4096x4096,4x4096x4096,1x4096x4096,1x4096x4096:nn")
+LAYERS = ("224x3:64k7s2,56x64:64k1,56x64:64k3,56x64:256k1r,56x64:256k1n,56x256:64k1,56x256:128k1,56x128:128k3s2,28x128:512k1r,"
+          "56x256:512k1s2n,28x512:128k1,28x128:128k3,28x512:256k1,28x256:256k3s2,14x256:1024k1r,28x512:1024k1s2n,14x1024:256k1,"
+          "14x256:256k3,14x1024:512k1,14x512:512k3s2,7x512:2048k1r,14x1024:2048k1s2n,7x2048:512k1,7x512:512k3")
 MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert_base", "convnext_tiny", "minilm_l6")
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -124,6 +133,93 @@ def products(arguments):
         exact = a[0].double() @ right.double()
         mine, theirs = times["ptc"] / COUNT, times["torch"] / COUNT
         print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], exact):.1e} | {error(results[0], exact):.1e} |", flush=True)
+
+
+class Layer:
+    """One of LAYERS: COPIES convolutions in a model, each with weights of its own, on tensors whose channels are last."""
+
+    def __init__(self, text, dtype):
+        size, channels, out, kernel, stride, form = re.fullmatch(r"(\d+)x(\d+):(\d+)k(\d+)(s2)?([rn]?)", text).groups()
+        self.text, self.kind, self.form = text, TYPES[dtype], form
+        self.onnx_kind = {"f32": 1, "f16": 10, "bf16": 16}[dtype]
+        self.size, self.channels, self.out, self.kernel, self.stride = int(size), int(channels), int(out), int(kernel), 2 if stride else 1
+        self.pad = self.kernel // 2
+        self.pixels = (self.size + 2 * self.pad - self.kernel) // self.stride + 1
+        generator = torch.Generator().manual_seed(0)
+        random = lambda *shape: torch.randn(shape, generator=generator)
+        depth = self.channels * self.kernel**2
+        self.w = [(random(self.out, self.channels, self.kernel, self.kernel) / depth**0.5).to(self.kind) for _ in range(COPIES)]
+        self.b = random(self.out).to(self.kind)
+
+    def save(self, path):
+        import onnx
+        from onnx import helper
+        value = lambda name, size, channels: helper.make_tensor_value_info(name, self.onnx_kind, (1, size, size, channels))
+        raw = lambda name, x: helper.make_tensor(name, self.onnx_kind, x.shape, x.contiguous().view(torch.uint8).numpy().tobytes(), raw=True)
+        inputs, nodes, outputs = [], [], []
+        for i in range(COPIES):
+            first = lambda name, new: helper.make_node("Transpose", [name], [new], perm=[0, 3, 1, 2])
+            inputs.append(value(f"x{i}", self.size, self.channels))
+            nodes += [first(f"x{i}", f"t{i}"), helper.make_node("Conv", [f"t{i}", f"w{i}", "b"], [f"c{i}"], strides=[self.stride] * 2, pads=[self.pad] * 4)]
+            last = f"c{i}"
+            if self.form == "r":
+                inputs.append(value(f"r{i}", self.pixels, self.out))
+                nodes += [first(f"r{i}", f"q{i}"), helper.make_node("Add", [last, f"q{i}"], [f"s{i}"])]
+                last = f"s{i}"
+            if self.form != "n":
+                nodes.append(helper.make_node("Relu", [last], [f"a{i}"]))
+                last = f"a{i}"
+            nodes.append(helper.make_node("Transpose", [last], [f"y{i}"], perm=[0, 2, 3, 1]))
+            outputs.append(value(f"y{i}", self.pixels, self.out))
+        weights = [raw(f"w{i}", w) for i, w in enumerate(self.w)]
+        graph = helper.make_graph(nodes, "g", inputs, outputs, [*weights, raw("b", self.b)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+
+    def tensors(self, size, channels):
+        return [torch.randn(1, size, size, channels, device="cuda").to(self.kind) for _ in range(COPIES)]
+
+    def peers(self, x, r):
+        """What torch offers, channels last."""
+        last = lambda tensor: tensor.permute(0, 3, 1, 2)
+        w, b = [w.cuda().to(memory_format=torch.channels_last) for w in self.w], self.b.cuda()
+        conv = lambda i: torch.nn.functional.conv2d(last(x[i]), w[i], b, self.stride, self.pad)
+        sides = [self.stride] * 2, [self.pad] * 2, [1, 1], 1
+        if self.form == "n":
+            return [conv]
+        if self.form == "r":
+            return [lambda i: torch.cudnn_convolution_add_relu(last(x[i]), w[i], last(r[i]), 1.0, b, *sides), lambda i: (conv(i) + last(r[i])).relu_()]
+        return [lambda i: torch.cudnn_convolution_relu(last(x[i]), w[i], b, *sides), lambda i: conv(i).relu_()]
+
+
+def convolutions(arguments):
+    layers = [Layer(text, arguments.dtype) for text in arguments.layers.split(",")]
+    paths = [arguments.folder / f"{layer.text.replace(':', '_')}.onnx" for layer in layers]
+    for layer, path in zip(layers, paths):
+        layer.save(path)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        libraries = list(pool.map(lambda path: compile_model(arguments, path), paths))
+    torch.backends.cudnn.benchmark = True
+    print("| layer | ptc | cuDNN | cuDNN / ptc | error | cuDNN's |\n|---|---|---|---|---|---|")
+    sums = [0.0, 0.0]
+    for layer, path in zip(layers, libraries):
+        x, r = layer.tensors(layer.size, layer.channels), layer.tensors(layer.pixels, layer.out) if layer.form == "r" else []
+        library = DeviceRun(path, [value for i in range(COPIES) for value in (x[i], *r[i:i + 1])])
+        programs, results = {"ptc": library}, {}
+        for number, peer in enumerate(layer.peers(x, r)):
+            results[f"torch{number}"] = []
+            def work(peer=peer, kept=results[f"torch{number}"]):
+                kept[:] = [peer(i) for i in range(COPIES)]
+            programs[f"torch{number}"] = record(work)
+        times = in_turns(programs)
+        best = min(results, key=times.get)
+        exact = torch.nn.functional.conv2d(x[0].double().permute(0, 3, 1, 2), layer.w[0].cuda().double(), layer.b.cuda().double(), layer.stride, layer.pad)
+        exact = exact + r[0].double().permute(0, 3, 1, 2) if r else exact
+        exact = (exact if layer.form == "n" else exact.relu()).permute(0, 2, 3, 1)
+        mine, theirs = times["ptc"] / COPIES, times[best] / COPIES
+        sums = [sums[0] + mine, sums[1] + theirs]
+        errors = error(library.outputs[0], exact), error(results[best][0].permute(0, 2, 3, 1), exact)
+        print(f"| {layer.text} | {mine:.2f} | {theirs:.2f} | {theirs / mine:.2f} | {errors[0]:.1e} | {errors[1]:.1e} |", flush=True)
+    print(f"| sum | {sums[0]:.1f} | {sums[1]:.1f} | {sums[1] / sums[0]:.2f} | | |")
 
 
 def row_cases():
@@ -219,19 +315,20 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "rows", "models"))
+    parser.add_argument("what", choices=("products", "convolutions", "rows", "models"))
     parser.add_argument("names", nargs="*", help="of models or rows")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
-    parser.add_argument("--shapes", default=PRODUCTS)
+    parser.add_argument("--shapes", default=PRODUCTS, help="of products")
+    parser.add_argument("--layers", default=LAYERS, help="of convolutions")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        {"products": products, "rows": rows, "models": models}[arguments.what](arguments)
+        {"products": products, "convolutions": convolutions, "rows": rows, "models": models}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

@@ -58,8 +58,14 @@ class Driver:
         result = (ctypes.c_uint8 * 128).from_buffer(memory, -ctypes.addressof(memory) % 64)
         rank, kind = len(map.extents), {2: 1, 4: 2}[map.element_bytes]
         extents, strides = (ctypes.c_uint64 * rank)(*map.extents), (ctypes.c_uint64 * rank)(*map.strides[1:])
-        box, steps = (ctypes.c_uint32 * rank)(*map.box), (ctypes.c_uint32 * rank)(*[1] * rank)
-        self("cuTensorMapEncodeTiled", result, kind, rank, ctypes.c_void_p(pointer + map.offset), extents, strides, box, steps, 0, 3, 2, 0)
+        address = ctypes.c_void_p(pointer + map.offset)
+        steps = (ctypes.c_uint32 * rank)(*[1, *map.steps, 1] if map.steps else [1] * rank)
+        if map.steps:  # an image: channels, axes, images
+            lower, upper = ((ctypes.c_int * (rank - 2))(*values) for values in (map.lower, map.upper))
+            self("cuTensorMapEncodeIm2col", result, kind, rank, address, extents, strides, lower, upper, *map.box, steps, 0, 3, 2, 0)
+            return result
+        box = (ctypes.c_uint32 * rank)(*map.box)
+        self("cuTensorMapEncodeTiled", result, kind, rank, address, extents, strides, box, steps, 0, 3, 2, 0)
         return result
 
     def launch(self, function, blocks, block, arguments, shared=0):

@@ -14,6 +14,13 @@ import onnxruntime
 
 ROOT = Path(__file__).resolve().parents[2]
 
+def channels_last(nodes, axes=2):
+    """`nodes` make `c` of `xi` and `wi`; x, w and y have channels last."""
+    inner, outer = [0, axes + 1, *range(1, axes + 1)], [0, *range(2, axes + 2), 1]
+    return (f"{{ xi = Transpose <perm = {inner}> (x) wi = Transpose <perm = {inner}> (w) {nodes}"
+            f" y = Transpose <perm = {outer}> (c) }}")
+
+
 # name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers are indices.
 CASES = {
     "softmax-1024": ("(float[512, 1024] x) => (float[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
@@ -115,6 +122,40 @@ CASES = {
     "conv-group": (
         "(float[1, 64, 8, 8] x, float[64, 32, 3, 3] w) => (float[1, 64, 8, 8] y)"
         "{ y = Conv <group = 2, pads = [1, 1, 1, 1]> (x, w) }", {}),
+    # Channels last: windows of an image whose pixels are copied.
+    "conv-window-half": (
+        "(float16[2, 14, 15, 64] x, float16[128, 3, 3, 64] w, float16[128] b) => (float16[2, 14, 15, 128] y)"
+        + channels_last("r = Conv <pads = [1, 1, 1, 1]> (xi, wi, b) c = Relu (r)"), {}),
+    "conv-window-half-stride": (
+        "(float16[3, 15, 21, 128] x, float16[96, 3, 3, 128] w, float16[96] b) => (float16[3, 7, 10, 96] y)"
+        + channels_last("c = Conv <pads = [0, 1, 1, 0], strides = [2, 2]> (xi, wi, b)"), {}),
+    "conv-window-half-channels": (
+        "(float16[1, 20, 20, 72] x, float16[64, 5, 3, 72] w, float16[64] b) => (float16[1, 20, 20, 64] y)"
+        + channels_last("c = Conv <pads = [2, 1, 2, 1]> (xi, wi, b)"), {}),
+    "conv-window-half-open": (
+        "(float16[1, 33, 31, 64] x, float16[64, 3, 3, 64] w, float16[64] b) => (float16[1, 29, 27, 64] y)"
+        + channels_last("c = Conv <dilations = [2, 2]> (xi, wi, b)"), {}),
+    "conv-window-half-few": (
+        "(float16[1, 7, 7, 512] x, float16[512, 3, 3, 512] w, float16[512] b) => (float16[1, 7, 7, 512] y)"
+        + channels_last("c = Conv <pads = [1, 1, 1, 1]> (xi, wi, b)"), {}),
+    "conv-window-pixels": (
+        "(float16[1, 28, 28, 256] x, float16[512, 1, 1, 256] w, float16[512] b) => (float16[1, 14, 14, 512] y)"
+        + channels_last("c = Conv <strides = [2, 2]> (xi, wi, b)"), {}),
+    "conv-window-floats": (
+        "(float[1, 14, 14, 256] x, float[256, 3, 3, 256] w, float[256] b, float[1, 14, 14, 256] s) => (float[1, 14, 14, 256] y)"
+        + channels_last("si = Transpose <perm = [0, 3, 1, 2]> (s) r = Conv <pads = [1, 1, 1, 1]> (xi, wi, b) a = Add (r, si) c = Relu (a)"), {}),
+    "conv-window-floats-stride": (
+        "(float[2, 28, 28, 96] x, float[128, 3, 3, 96] w, float[128] b) => (float[2, 14, 14, 128] y)"
+        + channels_last("c = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (xi, wi, b)"), {}),
+    "conv-window-floats-few": (
+        "(float[1, 7, 7, 1024] x, float[512, 1, 1, 1024] w, float[512] b) => (float[1, 7, 7, 512] y)"
+        + channels_last("c = Conv (xi, wi, b)"), {}),
+    "conv-window-line": (
+        "(float16[2, 200, 64] x, float16[64, 7, 64] w, float16[64] b) => (float16[2, 100, 64] y)"
+        + channels_last("c = Conv <pads = [3, 3], strides = [2]> (xi, wi, b)", 1), {}),
+    "conv-window-volume": (
+        "(float[1, 6, 9, 10, 64] x, float[64, 3, 3, 3, 64] w, float[64] b) => (float[1, 6, 9, 10, 64] y)"
+        + channels_last("c = Conv <pads = [1, 1, 1, 1, 1, 1]> (xi, wi, b)", 3), {}),
     "attention": (
         "(float[2, 3, 37, 64] q, float[2, 3, 45, 64] k, float[2, 3, 45, 64] v) => (float[2, 3, 37, 64] y)"
         "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"

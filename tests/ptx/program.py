@@ -56,11 +56,12 @@ def dtype_of(name):
 
 
 class Map:
-    """A tensor that the kernel copies box by box; dims are innermost first."""
+    """A tensor that the kernel copies box by box, or by channels and pixels (`steps` is not empty); dims are innermost first."""
 
     def __init__(self, text):
         numbers = {name: [int(word) for word in split(values)] for name, values in re.findall(r"(\w+) \[(.*?)\]", text)}
         self.extents, self.strides, self.box = numbers["extents"], numbers["strides"], numbers["box"]
+        self.lower, self.upper, self.steps = (numbers.get(name, []) for name in ("lower", "upper", "steps"))
         match = re.search(r"of parameter (\d+), (\d+) bytes an element, offset (\d+)", text)
         self.buffer, self.element_bytes, self.offset = map(int, match.groups())
 

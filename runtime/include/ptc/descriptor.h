@@ -87,15 +87,19 @@ typedef struct ptc_rt_level {
 } ptc_rt_level;
 
 /* A tensor that a kernel's code copies box by box (the driver's CUtensorMap, rows of 128 bytes swizzled): what lies
- * behind the address of a buffer. Dims are innermost first; a stride is the distance of two elements in bytes. */
-enum { PTC_RT_CUDA_MAPS = 4, PTC_RT_CUDA_MAP_RANK = 5 };
+ * behind the address of a buffer. Dims are innermost first; a stride is the distance of two elements in bytes.
+ * Of an image (`axes` is not 0) dims are channels, axes, images, and a copy takes box[0] channels of box[1] pixels
+ * (im2col): windows begin at every steps[i]-th position of axis i, from the first one plus lower[i] to the last one
+ * plus upper[i]. */
+enum { PTC_RT_CUDA_MAPS = 4, PTC_RT_CUDA_MAP_RANK = 5, PTC_RT_CUDA_MAP_AXES = 3 };
 typedef struct ptc_rt_tensor_map {
   uint32_t buffer, rank;
-  uint32_t element_bytes, reserved;
+  uint32_t element_bytes, axes;
   uint64_t offset; /* bytes */
   uint64_t extents[PTC_RT_CUDA_MAP_RANK];
   uint64_t strides[PTC_RT_CUDA_MAP_RANK];
   uint64_t box[PTC_RT_CUDA_MAP_RANK];
+  int64_t lower[PTC_RT_CUDA_MAP_AXES], upper[PTC_RT_CUDA_MAP_AXES], steps[PTC_RT_CUDA_MAP_AXES];
 } ptc_rt_tensor_map;
 
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration; where `blocks` is
