@@ -188,7 +188,8 @@ static bool fitsMap(const Positions &axis, int64_t lower, int64_t upper, int64_t
   constexpr int64_t mostStride = 8;
   int64_t bits = rank == 1 ? 16 : rank == 2 ? 8 : 5, corner = int64_t(1) << (bits - 1);
   auto isCorner = [&](int64_t value) { return value >= -corner && value < corner; };
-  return isCorner(lower) && isCorner(upper) && farthest < int64_t(1) << bits && axis.stride <= mostStride;
+  return isCorner(lower) && isCorner(upper) && farthest < int64_t(1) << bits && axis.stride >= 1 &&
+         axis.stride <= mostStride;
 }
 
 std::optional<WgmmaOperand> WindowAnalysis::describeLhs(WgmmaWindow &window) {

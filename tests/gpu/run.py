@@ -461,6 +461,18 @@ print(json.dumps(1))
         self.python(runs, FAIL="cuGraphAddDependencies_v2")
         self.assertFalse(self.lines("^replay"))
 
+    def test_launches_alone_on_their_multiprocessors_start_early(self):
+        h = TensorProto.FLOAT16
+        model(self.folder / "wide.onnx", [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])],
+              [("x", h, [1024, 512])], [("y", h, [1024, 512])], [("w", np.ones((512, 512), np.float16))])
+        self.compile("wide", "--mode=reduce-overhead", "--gpu=sm_90a", "--ptxas=none", "-o", self.folder / "wide.so")
+        self.python("""
+model = ptc.load(sys.argv[1] + "/wide.so")
+model(x=np.ones((1024, 512), np.float16))
+print(json.dumps(1))
+""")
+        self.assertEqual(self.lines("^edge"), ["edge 1 to 2 port 2 type 1"])
+
     def test_graph_fails(self):
         self.compile("relu", "--mode=reduce-overhead", "-o", self.folder / "relu-graph.so")
         for function in ("cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"):  # then there is none
