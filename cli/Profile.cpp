@@ -121,24 +121,30 @@ static double median(std::vector<double> values) {
 
 std::vector<KernelTime> timeKernels(ArrayRef<ptc_span> spans) {
   std::map<uint32_t, std::pair<const ptc_span *, std::vector<double>>> launches;
-  for (const ptc_span &span : spans)
+  size_t runs = 0;
+  for (const ptc_span &span : spans) {
+    runs += span.kind == PTC_SPAN_RUN;
     if (span.kind == PTC_SPAN_LAUNCH) {
       auto &[first, times] = launches[span.launch];
       first = &span;
       times.push_back(double(span.end_ns - span.begin_ns) * 1e-9);
     }
+  }
   MapVector<StringRef, KernelTime> kernels;
   double total = 0;
   for (auto &[number, launch] : launches) {
     KernelTime &time = kernels[launch.first->kernel];
     double seconds = median(launch.second);
-    if (time.launches++ == 0) {
+    if (time.launches == 0) {
       time.kernel = launch.first->kernel;
       time.nodes = launch.first->nodes;
       time.firstSeconds = seconds;
     }
-    time.seconds += seconds;
-    total += seconds;
+    // A launch in a loop runs in each of its rounds.
+    auto rounds = std::max<size_t>((launch.second.size() + runs / 2) / std::max<size_t>(runs, 1), 1);
+    time.launches += rounds;
+    time.seconds += seconds * double(rounds);
+    total += seconds * double(rounds);
   }
   std::vector<KernelTime> result;
   for (auto &[name, time] : kernels) {
