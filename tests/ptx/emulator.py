@@ -470,6 +470,10 @@ class Launch:
     def do_sqrt(self, i, at):
         self.unary(i, at, np.sqrt)
 
+    def do_ex2(self, i, at):
+        smallest = np.finfo(np.float32).tiny
+        self.unary(i, at, lambda a: np.where(np.exp2(a) < smallest, np.float32(0), np.exp2(a)))
+
     def do_rcp(self, i, at):
         self.unary(i, at, lambda a: (a.dtype.type(1) / a))
 

@@ -178,6 +178,34 @@ CASES = {
     "attention-half-many": ( # each warp has its own queries
         "(float16[140, 21, 16] q, float16[140, 70, 16] k, float16[140, 70, 16] v) => (float16[140, 21, 16] y)"
         "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {}),
+    "attention-half-tiles": ( # keys in several tiles, the last of which is not whole
+        "(float16[9, 100, 32] q, float16[9, 601, 32] k, float16[9, 601, 32] v) => (float16[9, 100, 32] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) g = Constant <value = float {0.2}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-half-wide": ( # whole tiles
+        "(float16[2, 64, 128] q, float16[2, 1024, 128] k, float16[2, 1024, 128] v) => (float16[2, 64, 128] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) g = Constant <value = float {0.1}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-tiles": (
+        "(float[3, 40, 64] q, float[3, 300, 64] k, float[3, 300, 64] v) => (float[3, 40, 64] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-wide": (
+        "(float[2, 40, 128] q, float[2, 300, 128] k, float[2, 300, 128] v) => (float[2, 40, 128] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-causal": (
+        "(float[2, 3, 150, 32] q, float[2, 3, 150, 32] k, float[2, 3, 150, 32] v) => (float[2, 3, 150, 32] y)"
+        "{ y = Attention <is_causal = 1> (q, k, v) }", {}),
+    "attention-decode": ( # one query, whose keys warps share
+        "(float[2, 3, 1, 64] q, float[2, 3, 333, 64] k, float[2, 3, 333, 64] v) => (float[2, 3, 1, 64] y)"
+        "{ y = Attention (q, k, v) }", {}),
+    "attention-few": (
+        "(float[1, 12, 2, 72] q, float[1, 12, 21, 72] k, float[1, 12, 21, 40] v) => (float[1, 12, 2, 40] y)"
+        "{ y = Attention (q, k, v) }", {}),
+    "attention-symbolic": (
+        "(float[2, n, 32] q, float[2, len, 32] k, float[2, len, 32] v) => (float[2, n, 32] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {"n": 37, "len": 333}),
     "suppression": ( # several tiles of candidates, and warps that share what is chosen
         "(float[2, 300, 4] x, float[2, 3, 300] s) => (int64[k, 3] y) { limit = Constant <value = int64[1] {50}> ()"
         " iou = Constant <value = float[1] {0.3}> () y = NonMaxSuppression (x, s, limit, iou) }", {}),
@@ -218,7 +246,7 @@ def main():
             continue
         folder = options.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        opset = 20 if "Gelu" in graph else 17
+        opset = 23 if "Attention" in graph else 20 if "Gelu" in graph else 17
         graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
         opset = 12 if "ReduceSum" in graph else opset
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')
