@@ -24,6 +24,7 @@
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "ir/loop/Horizontal.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -270,6 +271,21 @@ static GpuConfig choose(loop::KernelOp kernel) {
   return isSerial ? planPoints(node, shared, 1) : planRows(nodes, shared); // local buffers are of one point
 }
 
+// Threads (points) or rows in all.
+static Expr countParts(Operation *node, const GpuConfig &config) {
+  SmallVector<Expr> extents = loop::getDomain(node);
+  extents.truncate(size_t(config.spread));
+  if (config.lanes > 1)
+    extents.back() = extents.back().ceilDiv(config.lanes);
+  return product(node->getContext(), extents);
+}
+
+GpuConfig gpu::planHorizontal(Operation *node) { return planPoints(node, int64_t(loop::getDomain(node).size())); }
+
+Expr gpu::countBlocks(Operation *node, const GpuConfig &config) {
+  return countParts(node, config).ceilDiv(config.threads);
+}
+
 void gpu::planKernel(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();
@@ -279,15 +295,16 @@ void gpu::planKernel(loop::KernelOp kernel) {
   auto attention = nodes.size() == 1 ? dyn_cast<loop::AttentionOp>(nodes.front()) : loop::AttentionOp();
   if (attention && planMmaAttention(kernel, attention))
     return;
-  GpuConfig config = choose(kernel);
-  SmallVector<Expr> extents;
-  if (!nodes.empty())
-    extents = loop::getDomain(nodes.front());
-  extents.truncate(size_t(config.spread));
-  if (config.lanes > 1)
-    extents.back() = extents.back().ceilDiv(config.lanes);
-  Expr parts = product(context, extents);
-  Expr blocks = parts.ceilDiv(config.isRows ? config.rows : config.threads);
+  bool isSideBySide = loop::isHorizontal(kernel);
+  GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);
+  Expr parts = nodes.empty() ? Expr::constant(context, 1) : countParts(nodes.front(), config), blocks;
+  if (isSideBySide) {
+    blocks = Expr::constant(context, 0);
+    for (Operation *node : nodes)
+      blocks = blocks + countBlocks(node, planHorizontal(node));
+  } else {
+    blocks = parts.ceilDiv(config.isRows ? config.rows : config.threads);
+  }
   kernel.setIterationsAttr(blocks);
   kernel.setGrainAttr(Expr::constant(context, 1));
   kernel.setScratchAttr(placeLocalBuffers(kernel, config).scratchBytes * parts);

@@ -156,6 +156,9 @@ CASES = {
     "conv-window-volume": (
         "(float[1, 6, 9, 10, 64] x, float[64, 3, 3, 3, 64] w, float[64] b) => (float[1, 6, 9, 10, 64] y)"
         + channels_last("c = Conv <pads = [1, 1, 1, 1, 1, 1]> (xi, wi, b)", 3), {}),
+    "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
+        "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
+        "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),
     "attention": (
         "(float[2, 3, 37, 64] q, float[2, 3, 45, 64] k, float[2, 3, 45, 64] v) => (float[2, 3, 37, 64] y)"
         "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
