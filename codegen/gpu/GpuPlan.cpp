@@ -236,6 +236,21 @@ static GpuConfig planSort(Operation *node, int64_t spread) {
   return {.isRows = true, .spread = spread, .threads = std::clamp<int64_t>(threads, warpSize, maxBlockThreads)};
 }
 
+// A query is a row, and a warp's; of few queries, a block's, whose warps share the keys.
+static GpuConfig planQueries(Operation *node) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  int64_t spread = int64_t(domain.size()) - 3, queries = 1;
+  for (Expr extent : ArrayRef(domain).take_front(size_t(spread)))
+    queries *= std::max<int64_t>(extent.asConstant().value_or(1), 1);
+  if (!domain[size_t(spread) - 1].isConstant())
+    queries *= 4 * multiprocessors;
+  int64_t groups = llvm::divideCeil(domain[size_t(spread)].asConstant().value_or(maxBlockThreads), warpSize);
+  if (queries >= 4 * multiprocessors || groups <= 1)
+    return {.isRows = true, .spread = spread, .threads = warpSize, .rows = queries < multiprocessors ? 1 : 4};
+  int64_t warps = std::min<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(groups))), blockThreads / warpSize);
+  return {.isRows = true, .spread = spread, .threads = warps * warpSize};
+}
+
 static GpuConfig choose(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   int64_t shared = int64_t(kernel.getParallel());
@@ -244,8 +259,8 @@ static GpuConfig choose(loop::KernelOp kernel) {
   Operation *node = nodes.front();
   int64_t rank = int64_t(loop::getDomain(node).size());
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
-  if (isa<loop::AttentionOp>(node)) // a query is a row, and a warp's
-    return {.isRows = true, .spread = rank - 3, .threads = warpSize, .rows = 4};
+  if (isa<loop::AttentionOp>(node))
+    return planQueries(node);
   if (isa<loop::SortOp>(node) && nodes.size() == 1)
     return planSort(node, rank - 1);
   if (isa<loop::GreedyOp>(node) && nodes.size() == 1)
