@@ -3,6 +3,7 @@
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/StreamedProduct.h"
 #include "ir/loop/Horizontal.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -131,6 +132,8 @@ void GpuEmitter::emit() {
   auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front());
   if (!maps.empty()) // prepares its barriers before it waits
     return emitWgmmaContraction(*this, contraction);
+  if (kernel.getConfigAttr().contains("streamed"))
+    return emitStreamed(*this, contraction);
   createLaunchOrder();
   if (contraction)
     return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)

@@ -90,11 +90,20 @@ CASES = {
         "(float16[3, 5, 300, 72] a, float16[5, 72, 200] b) => (float16[3, 5, 300, 200] y) { y = MatMul (a, b) }", {}),
     "matmul-row": ("(float16[1, 1000] a, float16[1000, 520] b) => (float16[1, 520] y) { y = MatMul (a, b) }", {}),
     "matmul-rows": ("(float[5, 1000] a, float[1000, 520] b) => (float[5, 520] y) { y = MatMul (a, b) }", {}),
+    "matmul-row-floats": ( # rows of the matrix are longer than what a block takes, and its last columns are missing
+        "(float[1, 1000] a, float[1000, 3460] b, float[3460] c) => (float[1, 3460] y) { p = MatMul (a, b) y = Add (p, c) }", {}),
+    "matmul-row-odd": ("(float[3, 500] a, float[500, 1001] b) => (float[3, 1001] y) { s = Relu (a) y = MatMul (s, b) }", {}),
+    "matmul-row-long": ("(float16[2, 9000] a, float16[9000, 72] b) => (float16[2, 72] y) { y = MatMul (a, b) }", {}),
     "matmul-floats": (
         "(float[300, 324] a, float[264, 324] b, float[264] c, float[300, 264] r) => (float[300, 264] y)"
         "{ p = Gemm <transB = 1> (a, b, c) s = Add (p, r) y = Relu (s) }", {}),
     "matmul-floats-split": (
         "(float[128, 3072] a, float[96, 3072] b) => (float[128, 96] y) { y = Gemm <transB = 1> (a, b) }", {}),
+    "matmul-floats-cluster": (
+        "(float[197, 1536] a, float[384, 1536] b, float[384] c) => (float[197, 384] y) { y = Gemm <transB = 1> (a, b, c) }", {}),
+    "matmul-half-cluster": (
+        "(float16[130, 1536] a, float16[384, 1536] b, float16[130, 384] c) => (float16[130, 384] y)"
+        "{ t = Transpose <perm = [1, 0]> (b) p = MatMul (a, t) y = Add (p, c) }", {}),
     "matmul-floats-large": (
         "(float[1100, 512] a, float[1544, 512] b) => (float[1100, 1544] y) { y = Gemm <transB = 1> (a, b) }", {}),
     "matmul-floats-batch": (
