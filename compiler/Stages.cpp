@@ -65,10 +65,12 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   fusion.disable = options.optLevel == 0;
   fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
-  passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
-  passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
-  passes.addPass(createPlaceTaps());      // the order of launches is final
   bool runsOnDevice = target.getInfo().runsOnDevice;
+  if (options.optLevel > 0 && runsOnDevice)
+    passes.addPass(createFuseHorizontally()); // each launch costs; what depends on what is final, order nearly
+  passes.addPass(createOutlineKernels());     // after fusion: equal kernels are found by content
+  passes.addPass(createOrderLaunches());      // launches alone: what kernels are is final
+  passes.addPass(createPlaceTaps());          // the order of launches is final
   if (options.optLevel > 0 && !runsOnDevice)
     passes.addPass(createJoinLaunches()); // nothing moves across a tap
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels

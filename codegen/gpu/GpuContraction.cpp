@@ -21,6 +21,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/MmaPlan.h"
+#include "codegen/gpu/StreamedProduct.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -86,6 +87,8 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
     cpu::replaceByReduction(op);
     return false;
   }
+  if (kind && planStreamed(kernel, op))
+    return true;
   if (kind) {
     planMma(kernel, op, *kind);
     return true;

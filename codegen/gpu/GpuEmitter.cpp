@@ -3,6 +3,8 @@
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/StreamedProduct.h"
+#include "ir/loop/Horizontal.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -93,17 +95,53 @@ void GpuEmitter::placeLocals() {
   }
 }
 
+/// Each node has blocks of its own, one node's behind the other's.
+void GpuEmitter::emitHorizontal(ArrayRef<Operation *> nodes) {
+  auto less = [&](Value a, Value b) { return invariants.compare(arith::CmpIPredicate::slt, a, b); };
+  Value block = getRegister("ctaid.x"), thread = getRegister("tid.x"), first = constant(0);
+  row = {constant(0), 1};
+  for (Operation *node : nodes) {
+    GpuConfig own = planHorizontal(node);
+    Value end = invariants.add(first, emitExpr(countBlocks(node, own), {}));
+    Value isOwn = arith::XOrIOp::create(builder, loc, less(block, first), less(block, end));
+    createIf(isOwn, {}, [&] {
+      Value number = invariants.add(invariants.mul(invariants.sub(block, first), constant(own.threads)), thread);
+      SmallVector<Value> sizes;
+      Value total = constant(1);
+      SmallVector<Expr> domain = loop::getDomain(node);
+      for (auto [dim, extent] : llvm::enumerate(domain)) {
+        sizes.push_back(emitExpr(dim + 1 == domain.size() ? extent.ceilDiv(own.lanes) : extent, {}));
+        total = invariants.mul(total, sizes.back());
+      }
+      createIf(less(number, total), {}, [&] {
+        EmissionPoint point;
+        point.dims = createDigits(number, sizes);
+        if (own.lanes > 1)
+          point.dims.back() = invariants.mul(point.dims.back(), constant(own.lanes));
+        NodeEmitter(*this, node, own.spread).emit(point, own.lanes);
+        return SmallVector<Value>();
+      });
+      return SmallVector<Value>();
+    });
+    first = end;
+  }
+}
+
 void GpuEmitter::emit() {
   SmallVector<Operation *> nodes = getNodes(kernel);
   auto contraction = nodes.empty() ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front());
   if (!maps.empty()) // prepares its barriers before it waits
     return emitWgmmaContraction(*this, contraction);
+  if (kernel.getConfigAttr().contains("streamed"))
+    return emitStreamed(*this, contraction);
   createLaunchOrder();
   if (contraction)
     return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)
                                                   : emitContraction(*this, contraction);
   if (kernel.getConfigAttr().contains("attention"))
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
+  if (loop::isHorizontal(kernel))
+    return emitHorizontal(nodes);
   SmallVector<Value> sizes;
   SmallVector<Expr> domain = nodes.empty() ? SmallVector<Expr>() : loop::getDomain(nodes.front());
   for (Expr extent : ArrayRef(domain).take_front(size_t(config.spread)))
@@ -125,7 +163,7 @@ void GpuEmitter::emit() {
     for (Operation *node : nodes) {
       if (config.isRows && barriers.enter(node))
         createBarrier();
-      NodeEmitter(*this, node).emit(point, config.lanes);
+      NodeEmitter(*this, node, config.spread).emit(point, config.lanes);
     }
     return SmallVector<Value>();
   };

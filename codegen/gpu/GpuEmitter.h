@@ -80,6 +80,7 @@ public:
 
 private:
   void placeLocals();
+  void emitHorizontal(llvm::ArrayRef<mlir::Operation *> nodes);
 
   mlir::ModuleOp module;
   mlir::Value rowOfGrid, rowOfBlock; // i64
@@ -92,8 +93,8 @@ private:
 /// One node at a point of the kernel's spread dims.
 class NodeEmitter {
 public:
-  NodeEmitter(GpuEmitter &e, mlir::Operation *node)
-      : e(e), node(node), domain(loop::getDomain(node)), spread(e.config.spread) {
+  NodeEmitter(GpuEmitter &e, mlir::Operation *node, int64_t spread)
+      : e(e), node(node), domain(loop::getDomain(node)), spread(spread) {
     e.setDomain(domain);
   }
 

@@ -48,6 +48,17 @@ SmallVector<Value> gpu::createMma(GpuEmitter &e, MmaKind kind, ValueRange a, Val
   return fourOf(e, name, e.builder.getF32Type(), operands);
 }
 
+Value gpu::createPowerOfTwo(GpuEmitter &e, Value x) {
+  return call(e, "llvm.nvvm.ex2.approx.ftz.f32", e.builder.getF32Type(), x);
+}
+
+Value gpu::createPair(GpuEmitter &e, MmaKind kind, Value first, Value second) {
+  bool isF16 = kind == MmaKind::F16;
+  auto type = VectorType::get({2}, isF16 ? Type(e.builder.getF16Type()) : Type(e.builder.getBF16Type()));
+  Value pair = call(e, isF16 ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn", type, {second, first});
+  return LLVM::BitcastOp::create(e.builder, e.loc, e.builder.getI32Type(), pair);
+}
+
 void gpu::createCopyAsync(GpuEmitter &e, Value target, Value source, int64_t bytes, Value exists) {
   Value count = exists ? e.invariants.select(exists, word(e, bytes), word(e, 0)) : word(e, bytes);
   callVoid(e, bytes == 16 ? "llvm.nvvm.cp.async.cg.shared.global.16.s" : "llvm.nvvm.cp.async.ca.shared.global.4.s",

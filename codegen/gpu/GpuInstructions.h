@@ -14,6 +14,12 @@ llvm::SmallVector<mlir::Value> createLoadMatrices(GpuEmitter &e, mlir::Value add
 llvm::SmallVector<mlir::Value> createMma(GpuEmitter &e, MmaKind kind, mlir::ValueRange a, mlir::ValueRange b,
                                          mlir::ValueRange sums);
 
+/// 2^x of an f32, as the hardware has it: within two units of the last place; 0 for what is smaller than normal
+/// numbers.
+mlir::Value createPowerOfTwo(GpuEmitter &e, mlir::Value x);
+/// Two f32, rounded to 16 bits, as one i32; `first` is its lower half.
+mlir::Value createPair(GpuEmitter &e, MmaKind kind, mlir::Value first, mlir::Value second);
+
 /// Copies 16 or 4 bytes from global to shared memory; zeros where `exists` (null: always) does not hold.
 void createCopyAsync(GpuEmitter &e, mlir::Value target, mlir::Value source, int64_t bytes, mlir::Value exists);
 /// Ends a group of copies.

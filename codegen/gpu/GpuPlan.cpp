@@ -24,6 +24,7 @@
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "ir/loop/Horizontal.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -235,6 +236,21 @@ static GpuConfig planSort(Operation *node, int64_t spread) {
   return {.isRows = true, .spread = spread, .threads = std::clamp<int64_t>(threads, warpSize, maxBlockThreads)};
 }
 
+// A query is a row, and a warp's; of few queries, a block's, whose warps share the keys.
+static GpuConfig planQueries(Operation *node) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  int64_t spread = int64_t(domain.size()) - 3, queries = 1;
+  for (Expr extent : ArrayRef(domain).take_front(size_t(spread)))
+    queries *= std::max<int64_t>(extent.asConstant().value_or(1), 1);
+  if (!domain[size_t(spread) - 1].isConstant())
+    queries *= 4 * multiprocessors;
+  int64_t groups = llvm::divideCeil(domain[size_t(spread)].asConstant().value_or(maxBlockThreads), warpSize);
+  if (queries >= 4 * multiprocessors || groups <= 1)
+    return {.isRows = true, .spread = spread, .threads = warpSize, .rows = queries < multiprocessors ? 1 : 4};
+  int64_t warps = std::min<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(groups))), blockThreads / warpSize);
+  return {.isRows = true, .spread = spread, .threads = warps * warpSize};
+}
+
 static GpuConfig choose(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   int64_t shared = int64_t(kernel.getParallel());
@@ -243,8 +259,8 @@ static GpuConfig choose(loop::KernelOp kernel) {
   Operation *node = nodes.front();
   int64_t rank = int64_t(loop::getDomain(node).size());
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
-  if (isa<loop::AttentionOp>(node)) // a query is a row, and a warp's
-    return {.isRows = true, .spread = rank - 3, .threads = warpSize, .rows = 4};
+  if (isa<loop::AttentionOp>(node))
+    return planQueries(node);
   if (isa<loop::SortOp>(node) && nodes.size() == 1)
     return planSort(node, rank - 1);
   if (isa<loop::GreedyOp>(node) && nodes.size() == 1)
@@ -270,6 +286,21 @@ static GpuConfig choose(loop::KernelOp kernel) {
   return isSerial ? planPoints(node, shared, 1) : planRows(nodes, shared); // local buffers are of one point
 }
 
+// Threads (points) or rows in all.
+static Expr countParts(Operation *node, const GpuConfig &config) {
+  SmallVector<Expr> extents = loop::getDomain(node);
+  extents.truncate(size_t(config.spread));
+  if (config.lanes > 1)
+    extents.back() = extents.back().ceilDiv(config.lanes);
+  return product(node->getContext(), extents);
+}
+
+GpuConfig gpu::planHorizontal(Operation *node) { return planPoints(node, int64_t(loop::getDomain(node).size())); }
+
+Expr gpu::countBlocks(Operation *node, const GpuConfig &config) {
+  return countParts(node, config).ceilDiv(config.threads);
+}
+
 void gpu::planKernel(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();
@@ -279,15 +310,16 @@ void gpu::planKernel(loop::KernelOp kernel) {
   auto attention = nodes.size() == 1 ? dyn_cast<loop::AttentionOp>(nodes.front()) : loop::AttentionOp();
   if (attention && planMmaAttention(kernel, attention))
     return;
-  GpuConfig config = choose(kernel);
-  SmallVector<Expr> extents;
-  if (!nodes.empty())
-    extents = loop::getDomain(nodes.front());
-  extents.truncate(size_t(config.spread));
-  if (config.lanes > 1)
-    extents.back() = extents.back().ceilDiv(config.lanes);
-  Expr parts = product(context, extents);
-  Expr blocks = parts.ceilDiv(config.isRows ? config.rows : config.threads);
+  bool isSideBySide = loop::isHorizontal(kernel);
+  GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);
+  Expr parts = nodes.empty() ? Expr::constant(context, 1) : countParts(nodes.front(), config), blocks;
+  if (isSideBySide) {
+    blocks = Expr::constant(context, 0);
+    for (Operation *node : nodes)
+      blocks = blocks + countBlocks(node, planHorizontal(node));
+  } else {
+    blocks = parts.ceilDiv(config.isRows ? config.rows : config.threads);
+  }
   kernel.setIterationsAttr(blocks);
   kernel.setGrainAttr(Expr::constant(context, 1));
   kernel.setScratchAttr(placeLocalBuffers(kernel, config).scratchBytes * parts);

@@ -15,6 +15,8 @@ constexpr int64_t warpSize = 32;
 ///   rows     each point of them is a row, for `threads` threads; blocks hold `rows` rows
 ///   tiles    a contraction: GpuTemplates.h
 ///
+/// A horizontal kernel is laid out node by node, as points; what is stored is what they have in common.
+///
 /// The number of blocks is the kernel's `iterations`.
 struct GpuConfig {
   bool isRows = false;
@@ -54,6 +56,11 @@ bool checksIndices(loop::KernelOp kernel);
 
 /// The work that no code can be made of yet, for people.
 std::optional<std::string> whyUnsupported(loop::KernelOp kernel);
+
+/// The layout of one node of a horizontal kernel, which has blocks of its own.
+GpuConfig planHorizontal(mlir::Operation *node);
+/// Those blocks.
+Expr countBlocks(mlir::Operation *node, const GpuConfig &config);
 
 /// Sets `iterations`, `grain`, `scratch` (bytes in all) and `config`.
 void planKernel(loop::KernelOp kernel);

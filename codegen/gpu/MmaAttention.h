@@ -8,9 +8,10 @@
 namespace ptc::gpu {
 
 /// How an attention is cut: a warp has 16 queries, and `groups` warps of a block's `warps` have the same ones; keys
-/// come `keys` at a time, of which each group takes its share.
+/// come `keys` at a time, of which each group takes its share, through `stages` tiles of shared memory. One stage: all
+/// keys come at once.
 struct AttentionTile {
-  int64_t warps, groups, keys, depth, width; // depth of q and k, width of v: constants
+  int64_t warps, groups, keys, stages, depth, width; // depth of q and k, width of v: constants
   MmaKind kind;
 
   int64_t elementBytes() const { return kind == MmaKind::SplitF32 ? 4 : 2; }
@@ -24,11 +25,12 @@ struct AttentionTile {
   int64_t queryBytes() const { return queries() * depthBytes(); }
   int64_t keyBytes() const { return keys * depthBytes(); }
   int64_t stageBytes() const { return keyBytes() + keys * widthBytes(); }
-  int64_t sharedBytes() const { return queryBytes() + std::max(stages * stageBytes(), joinBytes()); }
-  /// What a thread hands over when groups are joined: maximum and sum of weights of two rows, and the sums of columns.
-  int64_t stateWords() const { return 4 + width / 2; }
-  int64_t joinBytes() const { return (groups - 1) * queryWarps() * warpSize * stateWords() * 4; }
-  static constexpr int64_t stages = 2;
+  int64_t sharedBytes() const { return std::max(queryBytes() + stages * stageBytes(), sumBytes()); }
+  /// In the end every warp leaves its sums, rows of `sumPitch` f32, and behind all of them of each row its maximum and
+  /// its sum of weights.
+  int64_t sumPitch() const { return width + 8; }
+  int64_t rowSumsOffset() const { return warps * 16 * sumPitch() * 4; }
+  int64_t sumBytes() const { return rowSumsOffset() + warps * 16 * 8; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
   static AttentionTile fromAttribute(mlir::DictionaryAttr config);

@@ -12,16 +12,20 @@ using namespace ptc;
 using namespace ptc::gpu;
 
 static constexpr int64_t multiprocessors = 132; // order of magnitude
+static constexpr int64_t symbolicExtent = 128;
 static constexpr int64_t fewestQueries = 5;
 static constexpr int64_t mostElements = 128; // of a row
+static constexpr int64_t grain = 16;         // of queries, keys and rows
+static constexpr int64_t mostWarps = 8;
+static constexpr int64_t sharedLimit = 99 << 10; // of a block, on every architecture
 
 DenseI64ArrayAttr AttentionTile::toAttribute(MLIRContext *context) const {
-  return DenseI64ArrayAttr::get(context, {warps, groups, keys, depth, width, int64_t(kind)});
+  return DenseI64ArrayAttr::get(context, {warps, groups, keys, stages, depth, width, int64_t(kind)});
 }
 
 AttentionTile AttentionTile::fromAttribute(DictionaryAttr config) {
   ArrayRef<int64_t> values = config.getAs<DenseI64ArrayAttr>("attention").asArrayRef();
-  return {values[0], values[1], values[2], values[3], values[4], MmaKind(values[5])};
+  return {values[0], values[1], values[2], values[3], values[4], values[5], MmaKind(values[6])};
 }
 
 // The elements' type, where the region is a load of chunks of 16 bytes along the dim; null elsewhere.
@@ -45,36 +49,99 @@ static std::optional<MmaKind> findKind(loop::AttentionOp op) {
   return q.isF16() ? std::optional(MmaKind::F16) : q.isBF16() ? std::optional(MmaKind::BF16) : std::nullopt;
 }
 
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Work {
+  int64_t heads, queries, keys;
+};
+} // namespace
+
+// How the keys come to a block of so many warps: at once where they fit, else in tiles as large as fit twice. False if
+// there is no room.
+static bool chooseKeys(AttentionTile &tile, std::optional<int64_t> keys) {
+  const int64_t most = tile.kind == MmaKind::SplitF32 ? 32 : 64; // of a group, whose scores are in registers
+  auto fits = [&](int64_t together, int64_t stages) {
+    tile.keys = together;
+    tile.stages = stages;
+    return tile.sharedBytes() <= sharedLimit;
+  };
+  if (int64_t all = llvm::alignTo(keys.value_or(0), grain * tile.groups);
+      keys && all <= most * tile.groups && fits(all, 1))
+    return true;
+  for (int64_t ofGroup = most; ofGroup >= grain; ofGroup /= 2)
+    if (fits(ofGroup * tile.groups, 2))
+      return true;
+  return false;
+}
+
+// Cycles of the busiest multiprocessor. A cell is 16 queries by 16 keys; four schedulers take turns, but a warp alone
+// waits for its own results most of the time. What blocks read comes out of L2.
+static double estimate(const Work &work, const AttentionTile &tile) {
+  bool isSplit = tile.kind == MmaKind::SplitF32;
+  double size = double(tile.depth + tile.width) / 128;
+  double issue = (isSplit ? 1000 : 200) * size, latency = (isSplit ? 1500 : 400) * size;
+  int64_t blocks = work.heads * llvm::divideCeil(work.queries, tile.queries());
+  double together = double(llvm::divideCeil(blocks, multiprocessors));
+  double cells = double(llvm::divideCeil(work.keys, grain * tile.groups)); // of a warp
+  double arithmetic = std::max(together * cells * double(tile.warps) * issue / 4, cells * latency);
+  double bytes = double(work.keys) * double(tile.depth + tile.width) * double(tile.elementBytes());
+  double join = double(tile.groups * tile.queries() * tile.width) / double(tile.threads()) * 8;
+  return std::max(arithmetic, together * bytes / 48) + join;
+}
+
+static std::optional<AttentionTile> chooseTile(const Work &work, std::optional<int64_t> keys,
+                                               const AttentionTile &shape) {
+  std::optional<AttentionTile> best;
+  double least = 0;
+  for (int64_t queryWarps : {8, 4, 2, 1}) // of equal ones that with the most queries: they share what is read
+    for (int64_t groups = 1; groups * queryWarps <= mostWarps; groups *= 2) {
+      AttentionTile tile = shape;
+      tile.warps = groups * queryWarps;
+      tile.groups = groups;
+      if (!chooseKeys(tile, keys))
+        continue;
+      if (double cycles = estimate(work, tile); !best || cycles < least) {
+        least = cycles;
+        best = tile;
+      }
+    }
+  return best;
+}
+
+// Symbols of a batch count as one, the least there can be.
+static int64_t countOf(MLIRContext *context, Expr extent, int64_t ifSymbolic) {
+  Expr known = extent.substitute([&](StringRef) { return Expr::constant(context, ifSymbolic); });
+  return std::max<int64_t>(known.asConstant().value_or(ifSymbolic), 1);
+}
+
 bool gpu::planMmaAttention(loop::KernelOp kernel, loop::AttentionOp op) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Expr> domain = loop::getDomain(op);
   size_t batch = op.getBatch();
   std::optional<int64_t> depth = domain[batch + 2].asConstant(), width = domain[batch + 3].asConstant();
-  std::optional<int64_t> queries = domain[batch].asConstant();
+  std::optional<int64_t> queries = domain[batch].asConstant(), keys = domain[batch + 1].asConstant();
   std::optional<MmaKind> kind = findKind(op);
-  constexpr int64_t grain = 16;
   auto suits = [&](std::optional<int64_t> extent) {
     return extent && *extent % grain == 0 && *extent > 0 && *extent <= mostElements;
   };
-  if (!kind || !suits(depth) || !suits(width) || (queries && *queries < fewestQueries))
+  if (!kind || !suits(depth) || !suits(width) || (queries && *queries < fewestQueries) || (keys && *keys < 1))
     return false;
-  int64_t keys = *kind == MmaKind::SplitF32 ? 32 : 64;
-  AttentionTile tile{.warps = 4, .groups = 1, .keys = keys, .depth = *depth, .width = *width, .kind = *kind};
   Expr heads = product(context, ArrayRef(domain).take_front(batch));
-  auto blocksOf = [&] { return heads * domain[batch].ceilDiv(tile.queries()); };
-  auto leavesIdle = [&] {
-    Expr least = blocksOf().substitute([&](StringRef) { return Expr::constant(context, 1); });
-    return least.asConstant().value_or(multiprocessors) < multiprocessors;
-  };
-  // Too few blocks: of fewer queries, whose keys warps share.
-  while (tile.queryWarps() > 1 && leavesIdle())
-    tile.groups *= 2;
-  tile.keys = std::max(tile.keys, grain * tile.groups);
-  Expr blocks = blocksOf();
-  NamedAttrList attributes(GpuConfig{.threads = tile.threads()}.toAttribute(context));
+  Work work{countOf(context, heads, 1), countOf(context, domain[batch], symbolicExtent),
+            countOf(context, domain[batch + 1], symbolicExtent)};
+  std::optional<AttentionTile> tile = chooseTile(
+      work, keys,
+      {.warps = 1, .groups = 1, .keys = grain, .stages = 2, .depth = *depth, .width = *width, .kind = *kind});
+  if (!tile)
+    return false;
+  Expr blocks = heads * domain[batch].ceilDiv(tile->queries());
+  NamedAttrList attributes(GpuConfig{.threads = tile->threads()}.toAttribute(context));
   attributes.set("layout", StringAttr::get(context, "attention"));
-  attributes.set("attention", tile.toAttribute(context));
-  attributes.set("shared", IntegerAttr::get(IntegerType::get(context, 64), tile.sharedBytes()));
+  attributes.set("attention", tile->toAttribute(context));
+  attributes.set("shared", IntegerAttr::get(IntegerType::get(context, 64), tile->sharedBytes()));
   kernel.setIterationsAttr(blocks);
   kernel.setGrainAttr(Expr::constant(context, 1));
   kernel.setScratchAttr(Expr::constant(context, 0));

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaPlan.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/WeightOperands.h"
 #include "codegen/gpu/WgmmaPlan.h"
 #include "runtime/include/ptc/descriptor.h"
 
@@ -193,22 +194,6 @@ static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, cons
     return Expr::constant(context, 1);
   Expr enough = Expr::constant(context, multiprocessors).floorDiv(tiles);
   return Expr::max(Expr::min(enough, Expr::constant(context, most)), Expr::constant(context, 1));
-}
-
-// Whether all launches give a weight or a constant for the argument: no launch writes those.
-static bool isWeight(loop::KernelOp kernel, unsigned argument) {
-  bool is = true, isLaunched = false;
-  auto module = kernel->getParentOfType<ModuleOp>();
-  module.walk([&](loop::LaunchOp launch) {
-    if (launch.getKernel() != kernel.getSymName())
-      return;
-    Value buffer = launch.getBuffers()[argument];
-    while (auto flattened = buffer.getDefiningOp<loop::FlattenOp>())
-      buffer = flattened->getOperand(0);
-    isLaunched = true;
-    is &= isa_and_nonnull<loop::WeightOp, loop::ConstantOp>(buffer.getDefiningOp());
-  });
-  return is && isLaunched;
 }
 
 void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {

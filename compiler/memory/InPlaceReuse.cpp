@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/memory/InPlaceReuse.h"
+#include "ir/loop/Horizontal.h"
 #include "ir/loop/Recurrence.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -102,6 +103,8 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
       return false;
   for (const ArgumentAccess &access : *loads) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
+      return false;
+    if (access.node != node && isHorizontal(node->getParentOp())) // nodes run in any order
       return false;
     if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;

@@ -11,6 +11,7 @@
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/ShareOffsets.h"
+#include "ir/loop/Horizontal.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -205,6 +206,8 @@ private:
     auto kernel = KernelOp::create(b, b.getUnknownLoc(), "kernel", b.getArrayAttr(symbolNames), parallel,
                                    writtenArguments, DictionaryAttr(), ExprAttr(), ExprAttr(), ExprAttr(), ExprAttr(),
                                    ExprAttr(), ExprAttr(), StringAttr());
+    if (isHorizontal(op))
+      setHorizontal(kernel);
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     for (Value buffer : buffers)

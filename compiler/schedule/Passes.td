@@ -19,6 +19,11 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
                  Option<"device", "device", "bool", "false", "kernels run on a device, but for those of strings">];
 }
 
+def FuseHorizontally : Pass<"ptc-fuse-horizontally", "::mlir::ModuleOp"> {
+  let summary = "small pointwise kernels that are independent and next to each other become one";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "moves fused nodes into loop.kernel symbols named by content, launched in order";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

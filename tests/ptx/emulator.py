@@ -75,11 +75,14 @@ class Code:
         # Half of a register that nobody wants has a name of its own.
         body = re.sub(r"\{\s*\.reg \.b\d+ tmp;\s*(mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"), body)
         body = re.sub(r"(?<!\w)\.(reg|shared|pragma)\b[^;]*;", "", body)
-        self.instructions, self.labels = [], {}
+        self.instructions, self.labels, self.tables = [], {}, {}  # tables: of indirect branches
         for piece in re.split(r"(\$\w+:)|;", body):
             piece = (piece or "").strip()
             if piece.endswith(":"):
-                self.labels[piece[:-1]] = len(self.instructions)
+                label = piece[:-1]
+                self.labels[label] = len(self.instructions)
+            elif piece.startswith(".branchtargets"):
+                self.tables[label] = re.findall(r"\$\w+", piece)
             elif piece:
                 self.instructions.append(Instruction(piece))
 
@@ -225,6 +228,10 @@ class Launch:
 
     def do_bra(self, i, at):
         self.counter[at] = self.code.labels[i.operands[0]]
+
+    def do_brx(self, i, at):
+        targets = np.array([self.code.labels[label] for label in self.code.tables[i.operands[1]]])
+        self.counter[at] = targets[self.read(i.operands[0], "u32", at)]
 
     def do_ret(self, i, at):
         self.exited[at] = True
@@ -469,6 +476,10 @@ class Launch:
 
     def do_sqrt(self, i, at):
         self.unary(i, at, np.sqrt)
+
+    def do_ex2(self, i, at):
+        smallest = np.finfo(np.float32).tiny
+        self.unary(i, at, lambda a: np.where(np.exp2(a) < smallest, np.float32(0), np.exp2(a)))
 
     def do_rcp(self, i, at):
         self.unary(i, at, lambda a: (a.dtype.type(1) / a))

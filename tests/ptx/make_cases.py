@@ -90,11 +90,20 @@ CASES = {
         "(float16[3, 5, 300, 72] a, float16[5, 72, 200] b) => (float16[3, 5, 300, 200] y) { y = MatMul (a, b) }", {}),
     "matmul-row": ("(float16[1, 1000] a, float16[1000, 520] b) => (float16[1, 520] y) { y = MatMul (a, b) }", {}),
     "matmul-rows": ("(float[5, 1000] a, float[1000, 520] b) => (float[5, 520] y) { y = MatMul (a, b) }", {}),
+    "matmul-row-floats": ( # rows of the matrix are longer than what a block takes, and its last columns are missing
+        "(float[1, 1000] a, float[1000, 3460] b, float[3460] c) => (float[1, 3460] y) { p = MatMul (a, b) y = Add (p, c) }", {}),
+    "matmul-row-odd": ("(float[3, 500] a, float[500, 1001] b) => (float[3, 1001] y) { s = Relu (a) y = MatMul (s, b) }", {}),
+    "matmul-row-long": ("(float16[2, 9000] a, float16[9000, 72] b) => (float16[2, 72] y) { y = MatMul (a, b) }", {}),
     "matmul-floats": (
         "(float[300, 324] a, float[264, 324] b, float[264] c, float[300, 264] r) => (float[300, 264] y)"
         "{ p = Gemm <transB = 1> (a, b, c) s = Add (p, r) y = Relu (s) }", {}),
     "matmul-floats-split": (
         "(float[128, 3072] a, float[96, 3072] b) => (float[128, 96] y) { y = Gemm <transB = 1> (a, b) }", {}),
+    "matmul-floats-cluster": (
+        "(float[197, 1536] a, float[384, 1536] b, float[384] c) => (float[197, 384] y) { y = Gemm <transB = 1> (a, b, c) }", {}),
+    "matmul-half-cluster": (
+        "(float16[130, 1536] a, float16[384, 1536] b, float16[130, 384] c) => (float16[130, 384] y)"
+        "{ t = Transpose <perm = [1, 0]> (b) p = MatMul (a, t) y = Add (p, c) }", {}),
     "matmul-floats-large": (
         "(float[1100, 512] a, float[1544, 512] b) => (float[1100, 1544] y) { y = Gemm <transB = 1> (a, b) }", {}),
     "matmul-floats-batch": (
@@ -156,6 +165,9 @@ CASES = {
     "conv-window-volume": (
         "(float[1, 6, 9, 10, 64] x, float[64, 3, 3, 3, 64] w, float[64] b) => (float[1, 6, 9, 10, 64] y)"
         + channels_last("c = Conv <pads = [1, 1, 1, 1, 1, 1]> (xi, wi, b)", 3), {}),
+    "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
+        "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
+        "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),
     "attention": (
         "(float[2, 3, 37, 64] q, float[2, 3, 45, 64] k, float[2, 3, 45, 64] v) => (float[2, 3, 37, 64] y)"
         "{ t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
@@ -178,6 +190,34 @@ CASES = {
     "attention-half-many": ( # each warp has its own queries
         "(float16[140, 21, 16] q, float16[140, 70, 16] k, float16[140, 70, 16] v) => (float16[140, 21, 16] y)"
         "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {}),
+    "attention-half-tiles": ( # keys in several tiles, the last of which is not whole
+        "(float16[9, 100, 32] q, float16[9, 601, 32] k, float16[9, 601, 32] v) => (float16[9, 100, 32] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) g = Constant <value = float {0.2}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-half-wide": ( # whole tiles
+        "(float16[2, 64, 128] q, float16[2, 1024, 128] k, float16[2, 1024, 128] v) => (float16[2, 64, 128] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) g = Constant <value = float {0.1}> () f = Cast <to = 10> (g) c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-tiles": (
+        "(float[3, 40, 64] q, float[3, 300, 64] k, float[3, 300, 64] v) => (float[3, 40, 64] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-wide": (
+        "(float[2, 40, 128] q, float[2, 300, 128] k, float[2, 300, 128] v) => (float[2, 40, 128] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) f = Constant <value = float {0.1}> () c = Mul (s, f)"
+        " w = Softmax (c) y = MatMul (w, v) }", {}),
+    "attention-causal": (
+        "(float[2, 3, 150, 32] q, float[2, 3, 150, 32] k, float[2, 3, 150, 32] v) => (float[2, 3, 150, 32] y)"
+        "{ y = Attention <is_causal = 1> (q, k, v) }", {}),
+    "attention-decode": ( # one query, whose keys warps share
+        "(float[2, 3, 1, 64] q, float[2, 3, 333, 64] k, float[2, 3, 333, 64] v) => (float[2, 3, 1, 64] y)"
+        "{ y = Attention (q, k, v) }", {}),
+    "attention-few": (
+        "(float[1, 12, 2, 72] q, float[1, 12, 21, 72] k, float[1, 12, 21, 40] v) => (float[1, 12, 2, 40] y)"
+        "{ y = Attention (q, k, v) }", {}),
+    "attention-symbolic": (
+        "(float[2, n, 32] q, float[2, len, 32] k, float[2, len, 32] v) => (float[2, n, 32] y)"
+        "{ t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t) w = Softmax (s) y = MatMul (w, v) }", {"n": 37, "len": 333}),
     "suppression": ( # several tiles of candidates, and warps that share what is chosen
         "(float[2, 300, 4] x, float[2, 3, 300] s) => (int64[k, 3] y) { limit = Constant <value = int64[1] {50}> ()"
         " iou = Constant <value = float[1] {0.3}> () y = NonMaxSuppression (x, s, limit, iou) }", {}),
@@ -218,7 +258,7 @@ def main():
             continue
         folder = options.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        opset = 20 if "Gelu" in graph else 17
+        opset = 23 if "Attention" in graph else 20 if "Gelu" in graph else 17
         graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
         opset = 12 if "ReduceSum" in graph else opset
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')

@@ -1,0 +1,200 @@
+//===- FuseHorizontally.cpp - small independent nodes as one kernel -------===//
+//
+// A launch costs a device about a microsecond, whatever it does; a decoder that appends to its caches has dozens of
+// launches that each copy a few kilobytes. Pointwise nodes that stand next to each other, are independent and would
+// leave most of the device idle become one kernel, in which each has blocks of its own.
+//
+// Nothing changes its place but for views and buffers, and what is large stays alone: so no buffer lives longer than a
+// few small nodes take.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/Passes.h"
+#include "ir/loop/Horizontal.h"
+#include "ir/loop/Places.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_FUSEHORIZONTALLY
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+namespace {
+
+constexpr int64_t mostPoints = 1 << 18; // of a node: about what a device has under way at once
+constexpr size_t mostNodes = 32;        // of a kernel: a block looks for its node, and parameters have little room
+
+/// How far apart neighbours along the dim are; nothing if that is not constant.
+std::optional<int64_t> getStep(Expr address, StringRef dim) {
+  Expr step = address.uses(dim) ? address.coefficientOf(dim) : Expr();
+  return step ? step.asConstant() : std::nullopt;
+}
+
+/// Where a store writes between multiples of `period`, which some of its dims jump over; nothing if it may jump over
+/// the end, or if that is not known.
+std::optional<std::pair<int64_t, int64_t>> getPart(StoreOp store, int64_t period) {
+  if (!store.getIndexOperands().empty())
+    return std::nullopt;
+  Expr address = prim::getExprs(store.getIndices())[0];
+  SymbolRanges ranges;
+  for (auto [dim, extent] : llvm::enumerate(getDomain(getEnclosingNode(store)))) {
+    std::string name = ("d" + Twine(dim)).str();
+    std::optional<int64_t> count = extent.asConstant();
+    std::optional<int64_t> step = address.uses(name) ? getStep(address, name) : 0;
+    if (!count || *count < 1 || !step)
+      return std::nullopt;
+    ranges[name] = {.min = 0, .max = *step % period == 0 ? 0 : *count - 1};
+  }
+  ExprRange part = address.range(ranges);
+  if (part.min < 0 || part.max >= period)
+    return std::nullopt;
+  return std::pair(part.min, part.max);
+}
+
+/// The stores are to one buffer, but to other elements, as those of parts that become one tensor.
+bool isDistinct(StoreOp a, StoreOp b) {
+  Expr address = prim::getExprs(a.getIndices())[0];
+  SmallVector<int64_t> periods{cast<BufferType>(a.getBuffer().getType()).getElementCount().asConstant().value_or(0)};
+  for (size_t dim = 0; dim < getDomain(getEnclosingNode(a)).size(); ++dim)
+    periods.push_back(getStep(address, ("d" + Twine(dim)).str()).value_or(0));
+  return llvm::any_of(periods, [&](int64_t period) {
+    auto first = period > 0 ? getPart(a, period) : std::nullopt, second = first ? getPart(b, period) : std::nullopt;
+    return first && second && (first->second < second->first || second->second < first->first);
+  });
+}
+
+class BlockFusion {
+public:
+  BlockFusion(ProgramOp program, Block &block)
+      : program(program), block(block), hints(prim::getSymbolHints(program.getSymbols())) {}
+
+  void run() {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto fused = dyn_cast<FusedOp>(op);
+      if (fused && isSmall(fused))
+        add(fused);
+      else if (fused || !(isa<BufferOp>(op) || isMemoryEffectFree(&op)))
+        flush();
+    }
+    flush();
+  }
+
+private:
+  /// A single pointwise node of few points.
+  bool isSmall(FusedOp fused) {
+    Block &body = fused.getBody().front();
+    if (!llvm::hasSingleElement(body) || !isa<PointwiseOp>(body.front()) || usesHandles(fused))
+      return false;
+    int64_t points = 1;
+    for (Expr extent : getDomain(&body.front())) {
+      std::optional<int64_t> known = extent.evaluate(hints);
+      if (!known || *known > mostPoints)
+        return false;
+      points *= std::max<int64_t>(*known, 1);
+      if (points > mostPoints)
+        return false;
+    }
+    return true;
+  }
+
+  /// Strings and sequences are the host's.
+  static bool usesHandles(FusedOp fused) {
+    SmallVector<Value> reads, writes;
+    collectAccesses(fused, reads, writes);
+    reads.append(writes);
+    return llvm::any_of(reads, [](Value buffer) { return holdsHandles(skipViews(buffer)); });
+  }
+
+  /// The buffer behind views; of an aliased pair the input stands for both.
+  Value getRoot(Value buffer) {
+    buffer = skipViews(buffer);
+    ArrayRef<int64_t> aliases = program.getAliases();
+    for (size_t i = 0; i + 1 < aliases.size(); i += 2)
+      if (buffer == program.getOutputArgs()[aliases[i + 1]])
+        return program.getInputArgs()[aliases[i]];
+    return buffer;
+  }
+
+  /// Both may write to one place: to the same buffer, and not to parts that are known to be distinct.
+  bool mayMeet(FusedOp a, FusedOp b) {
+    auto storesOf = [](FusedOp fused) {
+      SmallVector<StoreOp> stores;
+      fused.walk([&](StoreOp store) { stores.push_back(store); });
+      return stores;
+    };
+    for (StoreOp first : storesOf(a))
+      for (StoreOp second : storesOf(b))
+        if (getRoot(first.getBuffer()) == getRoot(second.getBuffer()) && !isDistinct(first, second))
+          return true;
+    return false;
+  }
+
+  void add(FusedOp fused) {
+    SmallVector<Value> reads, writes;
+    collectAccesses(fused, reads, writes);
+    for (SmallVector<Value> *values : {&reads, &writes})
+      for (Value &value : *values)
+        value = getRoot(value);
+    auto touches = [](ArrayRef<Value> values, const llvm::DenseSet<Value> &set) {
+      return llvm::any_of(values, [&](Value value) { return set.contains(value); });
+    };
+    if (members.size() == mostNodes || touches(reads, written) || touches(writes, read) ||
+        llvm::any_of(members, [&](FusedOp member) { return mayMeet(member, fused); }))
+      flush();
+    members.push_back(fused);
+    read.insert(reads.begin(), reads.end());
+    written.insert(writes.begin(), writes.end());
+  }
+
+  /// The members become one, where the last of them stands: all that they use is defined there.
+  void flush() {
+    if (members.size() > 1) {
+      FusedOp last = members.back();
+      Block &body = last.getBody().front();
+      Operation *own = &body.front();
+      SmallVector<Location> locations;
+      for (FusedOp member : members) {
+        locations.push_back(member.getLoc());
+        if (member != last)
+          member.getBody().front().front().moveBefore(own);
+      }
+      last.setParallel(0);
+      setHorizontal(last);
+      last->setLoc(FusedLoc::get(last.getContext(), locations));
+      for (FusedOp member : ArrayRef(members).drop_back())
+        member.erase();
+    }
+    members.clear();
+    read.clear();
+    written.clear();
+  }
+
+  ProgramOp program;
+  Block &block;
+  SymbolValues hints;
+  SmallVector<FusedOp> members;
+  llvm::DenseSet<Value> read, written; // by the members
+};
+
+struct FuseHorizontally : ptc::impl::FuseHorizontallyBase<FuseHorizontally> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SmallVector<Block *> blocks{&program.getBlock()};
+      program.walk([&](Operation *op) {
+        if (isControlFlow(op))
+          for (Region &region : op->getRegions())
+            blocks.push_back(&region.front());
+      });
+      for (Block *block : blocks)
+        BlockFusion(program, *block).run();
+    }
+  }
+};
+
+} // namespace

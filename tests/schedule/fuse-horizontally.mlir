@@ -1,0 +1,66 @@
+// RUN: ptc-opt %s --ptc-fuse-horizontally --ptc-outline-kernels | FileCheck %s
+
+// Two parts of one buffer and one of another become one kernel: nobody knows which runs first.
+// CHECK:         loop.kernel @[[PARTS:.*]](%{{.*}}) attributes {{{.*}}horizontal, parallel = 0
+// CHECK-COUNT-3: loop.pointwise
+// What reads a member's result is a kernel of its own, and so is a copy to a place where a member may write, too.
+// CHECK-LABEL: loop.program @parts
+// CHECK:         loop.launch @[[PARTS]](
+// CHECK-NEXT:    loop.launch
+// CHECK-NEXT:    loop.launch
+// CHECK-NOT:     loop.launch
+loop.program @parts(%a: !loop.buffer<[60] x f32, <[0]>>, %b: !loop.buffer<[12] x f32, <[0]>> | %x: !loop.buffer<[72] x f32, <[0]>>, %y: !loop.buffer<[60] x f32, <[0]>>, %z: !loop.buffer<[72] x f32, <[0]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["a", "b"], input_types = [f32, f32], output_names = ["x", "y", "z"],
+                output_types = [f32, f32, f32], symbol_sources = {}, symbols = {}} {
+  loop.fused parallel 2 {
+    loop.pointwise [12, 5] {
+      %0 = loop.load %a [5*d0 + d1] : <[60] x f32, <[0]>>
+      loop.store %0, %x [6*d0 + d1] : <[72] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [12] {
+      %0 = loop.load %b [d0] : <[12] x f32, <[0]>>
+      loop.store %0, %x [6*d0 + 5] : <[72] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [60] {
+      %0 = loop.load %a [d0] : <[60] x f32, <[0]>>
+      loop.store %0, %y [d0] : <[60] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [72] {
+      %0 = loop.load %x [d0] : <[72] x f32, <[0]>>
+      loop.store %0, %z [d0] : <[72] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [12] {
+      %0 = loop.load %b [d0] : <[12] x f32, <[0]>>
+      loop.store %0, %z [6*d0] : <[72] x f32, <[0]>>
+    }
+  }
+}
+
+// Large ones stay alone.
+// CHECK-LABEL:   loop.program @large
+// CHECK-COUNT-2: loop.launch
+loop.program @large(%a: !loop.buffer<[1000000] x f32, <[0]>> | %x: !loop.buffer<[1000000] x f32, <[0]>>, %y: !loop.buffer<[1000000] x f32, <[0]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["a"], input_types = [f32], output_names = ["x", "y"],
+                output_types = [f32, f32], symbol_sources = {}, symbols = {}} {
+  loop.fused parallel 1 {
+    loop.pointwise [1000000] {
+      %0 = loop.load %a [d0] : <[1000000] x f32, <[0]>>
+      loop.store %0, %x [d0] : <[1000000] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [1000000] {
+      %0 = loop.load %a [d0] : <[1000000] x f32, <[0]>>
+      %1 = arith.negf %0 : f32
+      loop.store %1, %y [d0] : <[1000000] x f32, <[0]>>
+    }
+  }
+}
