@@ -72,7 +72,13 @@ bool isDistinct(StoreOp a, StoreOp b) {
 class BlockFusion {
 public:
   BlockFusion(ProgramOp program, Block &block)
-      : program(program), block(block), hints(prim::getSymbolHints(program.getSymbols())) {}
+      : program(program), block(block), hints(prim::getSymbolHints(program.getSymbols())) {
+    program.walk([&](Operation *op) {
+      if (isa<CallOp, BindOp>(op))
+        for (Value operand : op->getOperands())
+          hostRoots.insert(getRoot(operand));
+    });
+  }
 
   void run() {
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -89,7 +95,7 @@ private:
   /// A single pointwise node of few points.
   bool isSmall(FusedOp fused) {
     Block &body = fused.getBody().front();
-    if (!llvm::hasSingleElement(body) || !isa<PointwiseOp>(body.front()) || usesHandles(fused))
+    if (!llvm::hasSingleElement(body) || !isa<PointwiseOp>(body.front()) || meetsHost(fused))
       return false;
     int64_t points = 1;
     for (Expr extent : getDomain(&body.front())) {
@@ -103,12 +109,14 @@ private:
     return true;
   }
 
-  /// Strings and sequences are the host's.
-  static bool usesHandles(FusedOp fused) {
+  /// It has to do with what the host looks at, and may run there: strings, sequences, operands of the runtime's
+  /// functions and sizes.
+  bool meetsHost(FusedOp fused) {
     SmallVector<Value> reads, writes;
     collectAccesses(fused, reads, writes);
     reads.append(writes);
-    return llvm::any_of(reads, [](Value buffer) { return holdsHandles(skipViews(buffer)); });
+    return llvm::any_of(
+        reads, [&](Value buffer) { return holdsHandles(skipViews(buffer)) || hostRoots.contains(getRoot(buffer)); });
   }
 
   /// The buffer behind views; of an aliased pair the input stands for both.
@@ -180,6 +188,7 @@ private:
   SymbolValues hints;
   SmallVector<FusedOp> members;
   llvm::DenseSet<Value> read, written; // by the members
+  llvm::DenseSet<Value> hostRoots;
 };
 
 struct FuseHorizontally : ptc::impl::FuseHorizontallyBase<FuseHorizontally> {
