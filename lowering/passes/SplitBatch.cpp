@@ -147,7 +147,8 @@ bool BatchSplitter::splits(Operation *op) const {
 
 double BatchSplitter::getBytesOfImage(Value value) const {
   double bytes = std::max<double>(getElementType(value).getIntOrFloatBitWidth() / 8.0, 1);
-  for (Expr dim : ArrayRef(getDims(value)).drop_front())
+  SmallVector<Expr> dims = getDims(value);
+  for (Expr dim : ArrayRef(dims).drop_front())
     bytes *= double(dim.asConstant().value_or(1));
   return bytes;
 }
