@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
 #include <atomic>
 #include <chrono>
@@ -149,7 +150,7 @@ private:
     auto work = [&](size_t index) {
       ++ready;
       while (ready.load() < memories.size())
-        ;
+        std::this_thread::yield();
       auto start = std::chrono::steady_clock::now();
       const char *memory = memories[index].data();
       memory += alignment - reinterpret_cast<uintptr_t>(memory) % alignment;
@@ -215,7 +216,7 @@ std::vector<Cache> findCaches() {
 MachinePeaks measurePeaks(unsigned threads) {
   MachinePeaks peaks;
   StringMap<bool> features = sys::getHostCPUFeatures();
-  threads = std::max(threads, 1u);
+  threads = std::clamp(threads, 1u, hardware_concurrency().compute_thread_count()); // more would take turns
   {
     Slices slices(threads, 0);
     for (const ProbeRow &row : productRows)

@@ -96,9 +96,9 @@ Num select(Mask m, Num a, double b);
 Num select(Mask m, double a, double b, Emitter &e);
 /// Magnitude of x with the sign bit of s.
 Num copysign(Num x, Num s);
-/// One instruction each; a NaN in x stays.
 /// Whether maximumf and minimumf of x are instructions.
 bool hasExtremum(Num x);
+/// One instruction each; a NaN in x stays.
 Num atLeast(Num x, double lowest);
 Num atMost(Num x, double highest);
 

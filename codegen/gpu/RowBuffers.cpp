@@ -20,8 +20,9 @@ using namespace ptc::gpu;
 
 bool gpu::isWholeRow(Operation *node, const GpuConfig &config) {
   auto reduction = dyn_cast<loop::ReductionOp>(node);
-  int64_t rank = int64_t(loop::getDomain(node).size());
-  return reduction && rank - int64_t(reduction.getReduced()) == config.spread;
+  if (!reduction)
+    return false;
+  return int64_t(loop::getDomain(node).size()) - int64_t(reduction.getReduced()) == config.spread;
 }
 
 static int64_t ownLanes(Operation *node) {

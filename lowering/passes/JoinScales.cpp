@@ -143,19 +143,25 @@ static bool isInteger(Value value, unsigned bits) {
   return type && type.getWidth() == bits && !type.isSignless();
 }
 
-/// q - zero in f32, by way of 32-bit integers.
+static bool isSigned32(Value value) {
+  auto type = dyn_cast<IntegerType>(getElementType(value));
+  return type && type.getWidth() == 32 && type.isSigned();
+}
+
+/// q - zero in f32, by way of signed 32-bit integers: in others the difference would wrap.
 static std::optional<Bytes> matchBytes(Value value) {
+  constexpr double mostZero = 1 << 16; // far from where a difference of 32 bits wraps; zero points have 8
   auto convert = value.getDefiningOp<ConvertOp>();
   if (!convert || !getElementType(value).isF32())
     return std::nullopt;
   Bytes bytes{convert.getX()};
   if (auto difference = bytes.q.getDefiningOp<SubOp>()) {
     std::optional<double> zero = getSplat(difference.getB());
-    if (!zero)
+    if (!zero || std::abs(*zero) > mostZero || !isSigned32(bytes.q))
       return std::nullopt;
     bytes = {difference.getA(), *zero};
   }
-  if (auto widening = bytes.q.getDefiningOp<ConvertOp>(); widening && isInteger(bytes.q, 32))
+  if (auto widening = bytes.q.getDefiningOp<ConvertOp>(); widening && isSigned32(bytes.q))
     bytes.q = widening.getX();
   if (!isInteger(bytes.q, 8))
     return std::nullopt;

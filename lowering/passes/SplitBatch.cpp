@@ -58,7 +58,8 @@ private:
   };
 
   bool hasBatch(Value value) const {
-    return isa<RankedTensorType>(value.getType()) && getRank(value) > 0 && getDims(value)[0].isConstant(batch);
+    return isa<RankedTensorType>(value.getType()) && getElementType(value).isIntOrFloat() && getRank(value) > 0 &&
+           getDims(value)[0].isConstant(batch);
   }
   /// Whether all that the value is made of is known before the run.
   bool isFixed(Value value) const { return !varying.contains(value); }
@@ -73,7 +74,8 @@ private:
   Interval choose() const;
   double getBoundaryCost(const Interval &interval) const;
   void outline(const Interval &interval);
-  Value getInside(Value value, IRMapping &inside);
+  Value getImageOf(Value value, IRMapping &images);
+  static bool isOfBatch(Operation *op, unsigned operand);
   Type getTypeOfImage(Value value) const;
 
   func::FuncOp function;
@@ -220,20 +222,23 @@ Type BatchSplitter::getTypeOfImage(Value value) const {
   return getTensorType(dims, getElementType(value));
 }
 
-/// What is the same for all images, with one of them; other values from outside as they are.
-Value BatchSplitter::getInside(Value value, IRMapping &inside) {
-  if (Value found = inside.lookupOrNull(value))
+/// What is the same for all images, with one of them.
+Value BatchSplitter::getImageOf(Value value, IRMapping &images) {
+  if (Value found = images.lookupOrNull(value))
     return found;
-  if (!isPerImage(value))
-    return value;
   Operation *clone = b.clone(*value.getDefiningOp());
   if (auto constant = dyn_cast<ConstantOp>(clone)) {
     auto elements = cast<DenseElementsAttr>(constant.getValue());
     constant.setValueAttr(elements.resizeSplat(cast<ShapedType>(getTypeOfImage(value))));
   }
   clone->getResult(0).setType(getTypeOfImage(value));
-  inside.map(value, clone->getResult(0));
+  images.map(value, clone->getResult(0));
   return clone->getResult(0);
+}
+
+/// Whether an operand's dim 0 is the batch, of an op that splits; weights, indices and the like are others'.
+bool BatchSplitter::isOfBatch(Operation *op, unsigned operand) {
+  return operand == 0 || isa<PointwiseOpInterface, AttentionOp, ConcatOp>(op);
 }
 
 static std::string findFreeSymbol(DictionaryAttr symbols) {
@@ -318,7 +323,7 @@ void BatchSplitter::outline(const Interval &interval) {
   properties.operandSegmentSizes = {0, 0, 0, int(scanned.size())};
   state.addOperands(scanned.getArrayRef());
   Block &block = state.addRegion()->emplaceBlock();
-  IRMapping inside;
+  IRMapping inside, images; // what the loop computes; what is the same in all rounds
   b.setInsertionPointToEnd(&block);
   for (Value value : scanned) {
     Type element = getTensorType(ArrayRef(getDims(value)).drop_front(), getElementType(value));
@@ -326,10 +331,13 @@ void BatchSplitter::outline(const Interval &interval) {
     inside.map(value, ReshapeOp::create(b, loc, getTypeOfImage(value), image).getResult());
   }
   for (Operation *op : body) {
-    for (Value operand : op->getOperands())
-      if (isFixed(operand) && hasBatch(operand) && !isa<ConvolutionOp, MatmulOp, GatherOp>(op))
-        getInside(operand, inside);
+    SmallVector<std::pair<unsigned, Value>> fixed;
+    for (OpOperand &operand : op->getOpOperands())
+      if (isFixed(operand.get()) && hasBatch(operand.get()) && isOfBatch(op, operand.getOperandNumber()))
+        fixed.emplace_back(operand.getOperandNumber(), getImageOf(operand.get(), images));
     Operation *clone = b.clone(*op, inside);
+    for (auto [number, image] : fixed)
+      clone->setOperand(number, image);
     clone->getResult(0).setType(getTypeOfImage(op->getResult(0)));
   }
   SmallVector<Value> rows;

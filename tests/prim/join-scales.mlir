@@ -117,3 +117,32 @@ func.func @pool(%q: tensor<1x2x4x4xui8>) -> tensor<1x2x2x2xui8> {
   %r = prim.convert %n : tensor<1x2x2x2xf32> -> tensor<1x2x2x2xui8>
   return %r : tensor<1x2x2x2xui8>
 }
+
+// A difference of unsigned bytes wraps, and so does one of unsigned words: it is not q - zero.
+// CHECK-LABEL: func.func @wraps
+// CHECK:         prim.sub {{.*}} : tensor<4xui8>
+// CHECK:         prim.sub {{.*}} : tensor<4xui32>
+func.func @wraps(%q: tensor<4xui8>) -> (tensor<4xui8>, tensor<4xui8>) {
+  %s = prim.constant dense<2.0> : tensor<f32>
+  %z = prim.constant dense<10> : tensor<ui8>
+  %zw = prim.constant dense<10> : tensor<ui32>
+  %zf = prim.constant dense<0.0> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<4xf32>
+  %zs = prim.broadcast %z, [] : tensor<ui8> -> tensor<4xui8>
+  %zws = prim.broadcast %zw, [] : tensor<ui32> -> tensor<4xui32>
+  %zfs = prim.broadcast %zf, [] : tensor<f32> -> tensor<4xf32>
+  %c = prim.sub %q, %zs : tensor<4xui8>
+  %f = prim.convert %c : tensor<4xui8> -> tensor<4xf32>
+  %d = prim.div %f, %ss : tensor<4xf32>
+  %n = prim.round %d : tensor<4xf32>
+  %p = prim.add %n, %zfs : tensor<4xf32>
+  %r = prim.convert %p : tensor<4xf32> -> tensor<4xui8>
+  %w = prim.convert %q : tensor<4xui8> -> tensor<4xui32>
+  %cw = prim.sub %w, %zws : tensor<4xui32>
+  %fw = prim.convert %cw : tensor<4xui32> -> tensor<4xf32>
+  %dw = prim.div %fw, %ss : tensor<4xf32>
+  %nw = prim.round %dw : tensor<4xf32>
+  %pw = prim.add %nw, %zfs : tensor<4xf32>
+  %rw = prim.convert %pw : tensor<4xf32> -> tensor<4xui8>
+  return %r, %rw : tensor<4xui8>, tensor<4xui8>
+}

@@ -60,3 +60,32 @@ func.func @tokens(%x: tensor<4x262144x4xf32>) -> tensor<4x8x512x512xf32> {
   %y = prim.reshape %t : tensor<4x8x262144xf32> -> tensor<4x8x512x512xf32>
   return %y : tensor<4x8x512x512xf32>
 }
+
+// A constant is one image's where its dim 0 is the batch, and whole where it is a weight; a matrix on the left has a batch.
+// CHECK-LABEL: func.func @constants
+// CHECK:         prim.loop
+// CHECK:           prim.add {{.*}} : tensor<1x4x3x3xf32>
+// CHECK:           prim.convolution {{.*}}, tensor<4x4x3x3xf32>) -> tensor<1x4x512x512xf32>
+// CHECK:           prim.matmul {{.*}} : (tensor<1x4x4xf32>, tensor<1x4x262144xf32>) -> tensor<1x4x262144xf32>
+// CHECK:           prim.yield
+func.func @constants(%x: tensor<4x4x512x512xf32>, %u: tensor<4x4x3x3xf32>) -> (tensor<4x4x64x64xf32>, tensor<4x4x3x3xf32>) {
+  %k = prim.constant dense<0.5> : tensor<4x4x3x3xf32>
+  %m = prim.constant dense<0.25> : tensor<4x4x4xf32>
+  %a = prim.add %u, %k : tensor<4x4x3x3xf32>
+  %c = prim.convolution %x, %k strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x512x512xf32>, tensor<4x4x3x3xf32>) -> tensor<4x4x512x512xf32>
+  %r = prim.reshape %c : tensor<4x4x512x512xf32> -> tensor<4x4x262144xf32>
+  %l = prim.matmul %m, %r : (tensor<4x4x4xf32>, tensor<4x4x262144xf32>) -> tensor<4x4x262144xf32>
+  %i = prim.reshape %l : tensor<4x4x262144xf32> -> tensor<4x4x512x512xf32>
+  %p = prim.window_reduce max %i window [8, 8] strides [8, 8] dilations [1, 1] low [0, 0] : tensor<4x4x512x512xf32> -> tensor<4x4x64x64xf32>
+  return %p, %a : tensor<4x4x64x64xf32>, tensor<4x4x3x3xf32>
+}
+
+// Of any rank; what is too small stays.
+// CHECK-LABEL: func.func @rank
+// CHECK-NOT:     prim.loop
+func.func @rank(%x: tensor<3x1x6x6x5x3x4xf32>) -> tensor<3x1x6x6x5x3x4xf32> {
+  %z = prim.constant dense<0.0> : tensor<f32>
+  %zs = prim.broadcast %z, [] : tensor<f32> -> tensor<3x1x6x6x5x3x4xf32>
+  %y = prim.add %x, %zs : tensor<3x1x6x6x5x3x4xf32>
+  return %y : tensor<3x1x6x6x5x3x4xf32>
+}
