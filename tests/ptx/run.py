@@ -93,9 +93,10 @@ def check_case(case, ptc):
     from ptc.backend import pins, with_constants
     import suite
     read = [tuple([suite.read(path) for path in side] for side in pair) for pair in case.sets]
-    if not all(isinstance(value, np.ndarray) and value.dtype != object for pair in read for side in pair for value in side):
-        return check_library(case, ptc)
     model = onnx.load(case.model)
+    are_tensors = all(value.type.HasField("tensor_type") for value in (*model.graph.input, *model.graph.output))
+    if not are_tensors or not all(isinstance(value, np.ndarray) and value.dtype != object for pair in read for side in pair for value in side):
+        return check_library(case, ptc)
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
     outputs = [value.name for value in model.graph.output]
