@@ -119,15 +119,7 @@ private:
         reads, [&](Value buffer) { return holdsHandles(skipViews(buffer)) || hostRoots.contains(getRoot(buffer)); });
   }
 
-  /// The buffer behind views; of an aliased pair the input stands for both.
-  Value getRoot(Value buffer) {
-    buffer = skipViews(buffer);
-    ArrayRef<int64_t> aliases = program.getAliases();
-    for (size_t i = 0; i + 1 < aliases.size(); i += 2)
-      if (buffer == program.getOutputArgs()[aliases[i + 1]])
-        return program.getInputArgs()[aliases[i]];
-    return buffer;
-  }
+  Value getRoot(Value buffer) { return loop::getRoot(program, buffer); }
 
   /// Both may write to one place: to the same buffer, and not to parts that are known to be distinct.
   bool mayMeet(FusedOp a, FusedOp b) {

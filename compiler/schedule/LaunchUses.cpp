@@ -1,5 +1,6 @@
 #include "compiler/schedule/LaunchUses.h"
 #include "compiler/memory/InPlaceReuse.h"
+#include "ir/loop/Places.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -13,7 +14,7 @@ ArrayRef<LaunchUses::Access> LaunchUses::getAccesses(LaunchOp launch) {
     KernelOp kernel = getKernel(launch);
     ArrayRef<int64_t> written = kernel.getArgumentsWritten();
     for (auto [index, buffer] : llvm::enumerate(launch.getBuffers()))
-      found->second.push_back({getRoot(buffer), llvm::is_contained(written, int64_t(index)),
+      found->second.push_back({getRoot(program, buffer), llvm::is_contained(written, int64_t(index)),
                                kernel.getBlock().getArgument(unsigned(index))});
   }
   return found->second;
@@ -26,16 +27,6 @@ bool LaunchUses::dependsOn(LaunchOp later, LaunchOp earlier) {
       if (a.root == b.root && (a.writes || b.writes))
         return true;
   return false;
-}
-
-/// The buffer behind views; of an aliased pair the input stands for both.
-Value LaunchUses::getRoot(Value buffer) {
-  buffer = skipViews(buffer);
-  ArrayRef<int64_t> aliases = program.getAliases();
-  for (size_t i = 0; i + 1 < aliases.size(); i += 2)
-    if (buffer == program.getOutputArgs()[aliases[i + 1]])
-      return program.getInputArgs()[aliases[i]];
-  return buffer;
 }
 
 LaunchUses::Around LaunchUses::getAround(ArrayRef<TimedLaunch> row) {

@@ -55,7 +55,6 @@ public:
   int64_t getBytes(mlir::Value buffer);
 
 private:
-  mlir::Value getRoot(mlir::Value buffer);
   bool isInPlace(mlir::BlockArgument read, mlir::BlockArgument written);
 
   ProgramOp program;

@@ -30,13 +30,12 @@ Places::Places(ProgramOp program) : program(program) {
     }
 }
 
-Value Places::getRoot(Value buffer) const {
+Value getRoot(ProgramOp program, Value buffer) {
   buffer = skipViews(buffer);
-  ProgramOp op = program;
-  ArrayRef<int64_t> aliases = op.getAliases();
+  ArrayRef<int64_t> aliases = program.getAliases();
   for (size_t i = 0; i + 1 < aliases.size(); i += 2)
-    if (buffer == op.getOutputArgs()[aliases[i + 1]])
-      return op.getInputArgs()[aliases[i]];
+    if (buffer == program.getOutputArgs()[aliases[i + 1]])
+      return program.getInputArgs()[aliases[i]];
   return buffer;
 }
 

@@ -16,6 +16,9 @@
 
 namespace ptc::loop {
 
+/// The buffer behind views; of an aliased pair the input stands for both.
+mlir::Value getRoot(ProgramOp program, mlir::Value buffer);
+
 class Places {
 public:
   explicit Places(ProgramOp program);
@@ -24,8 +27,7 @@ public:
   bool isOnHost(mlir::Value buffer) const;
   /// Whether the buffer, which lies on the device, has a mirror.
   bool isMirrored(mlir::Value buffer) const;
-  /// The buffer behind views; of an aliased pair the input stands for both.
-  mlir::Value getRoot(mlir::Value buffer) const;
+  mlir::Value getRoot(mlir::Value buffer) const { return loop::getRoot(program, buffer); }
 
 private:
   ProgramOp program;
