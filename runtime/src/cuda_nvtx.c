@@ -1,16 +1,17 @@
 /* Ranges for NVIDIA's profilers: each launch between a push and a pop that name its nodes, each run likewise.
  *
- * A profiler that wants ranges names its own library in NVTX_INJECTION64_PATH before the program starts; without it
- * there is nothing here but a comparison a launch. What is agreed on (nvtxDetail/nvtxTypes.h of CUDA's headers): the
- * library has a function InitializeInjectionNvtx2, which is given a function that hands out tables by number. Table 1
- * has a function that gives, for a module's number, an array of addresses of function pointers; the profiler puts its
- * functions there. It is asked once in the life of this library: the tables have no owner that could be told apart.
+ * A profiler that wants ranges has a library of its own in the process (Nsight Compute loads one before the program's
+ * own), with a function InitializeInjectionNvtx2; libraries of models read no environment, where others find its path.
+ * Without it there is nothing here but a comparison a launch. What is agreed on (nvtxDetail/nvtxTypes.h of CUDA's
+ * headers): the function is given one that hands out tables by number. Table 1 has a function that gives, for a
+ * module's number, an array of addresses of function pointers; the profiler puts its functions there. It is asked once
+ * in the life of this library: the tables have no owner that could be told apart.
  */
+#define _GNU_SOURCE
 #include "cuda.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum {
   TABLE_CALLBACKS = 1,
@@ -56,11 +57,9 @@ static const void *export_table(uint32_t number) {
   return number == TABLE_CALLBACKS ? (const void *)&callbacks : number == TABLE_VERSION ? &version : 0;
 }
 
-static bool attach(const char *path) {
-  void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* stays: its functions are called until the end */
+static bool attach(void) {
   int (*initialize)(const void *(*)(uint32_t)) = 0;
-  if (library)
-    *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
+  *(void **)&initialize = dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2");
   for (int module = 1; module < MODULES; module++)
     for (unsigned i = 1; i < sizes[module]; i++)
       tables[module][i] = &functions[module][i];
@@ -72,8 +71,7 @@ bool ptc_cuda_attach_profiler(void) {
   static atomic_int state;
   int found = FRESH;
   if (atomic_compare_exchange_strong(&state, &found, ATTACHING)) {
-    const char *path = getenv("NVTX_INJECTION64_PATH");
-    found = path && attach(path) ? PRESENT : ABSENT;
+    found = attach() ? PRESENT : ABSENT;
     atomic_store(&state, found);
   }
   return found == PRESENT; /* a model that is made while another thread attaches goes without */

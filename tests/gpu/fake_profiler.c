@@ -1,4 +1,4 @@
-/* A profiler as NVTX finds it, by NVTX_INJECTION64_PATH: ranges become lines of the file FAKE_CUDA_LOG, among the
+/* A profiler as it lies in a process that it watches: ranges become lines of the file FAKE_CUDA_LOG, among the
  * driver's. Compiled with REFUSES it wants none. */
 #include <stdint.h>
 #include <stdio.h>

@@ -577,11 +577,10 @@ print(json.dumps(1))
         command = [self.program, "run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", "-q"]
         marks = "^(push|pop|launch)"
         for name, flags, expected in (("nvtx", [], ["push main", "push relu", "launch", "pop", "pop"]), ("refuses", ["-DREFUSES"], ["launch"]),
-                                      ("missing", None, ["launch"])):
+                                      ("other", ["-DInitializeInjectionNvtx2=another"], ["launch"])):
             path = self.folder / f"{name}.so.1"
-            if flags is not None:
-                self.compile_driver(path, *flags, source="fake_profiler.c")
-            done = subprocess.run(command, capture_output=True, text=True, env=self.environment() | {"NVTX_INJECTION64_PATH": str(path)})
+            self.compile_driver(path, *flags, source="fake_profiler.c")
+            done = subprocess.run(command, capture_output=True, text=True, env=self.environment() | {"LD_PRELOAD": str(path)})
             self.assertEqual(done.returncode, 0, done.stderr)
             found = [line if line[0] == "p" else line.split()[0] for line in self.lines(marks)]
             self.assertEqual(found, expected, name)
