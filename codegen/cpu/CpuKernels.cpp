@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/common/ElementaryFunctions.h"
+#include "codegen/common/FloatContraction.h"
 #include "codegen/common/LowerToLLVM.h"
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
@@ -240,17 +241,6 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
   return success();
 }
 
-// Emission allows contraction everywhere; here it is taken back.
-static void forbidContraction(Operation *root) {
-  root->walk([](arith::ArithFastMathInterface op) {
-    auto flags = op.getFastMathFlagsAttr();
-    if (!flags)
-      return;
-    auto without = flags.getValue() & ~arith::FastMathFlags::contract;
-    op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), without));
-  });
-}
-
 // Line tables alone: what a debugger or profiler calls the function is its symbol, of which every launch has its own
 // (codegen/host/KernelTable.cpp).
 static Location withLines(loop::KernelOp kernel, StringRef name, StringRef listing) {
@@ -361,7 +351,7 @@ static void roundWhileConverting(LLVM::LLVMFuncOp function) {
 void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   roundWhileConverting(function);
   if (!code.contracts)
-    forbidContraction(function);
+    codegen::forbidContraction(function);
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;

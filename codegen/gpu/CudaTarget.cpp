@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/CudaTarget.h"
 #include "codegen/common/ElementaryFunctions.h"
+#include "codegen/common/FloatContraction.h"
 #include "codegen/common/LowerToLLVM.h"
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
@@ -127,7 +128,8 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
   return launch;
 }
 
-static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::DeviceLaunch &launch, bool startsEarly) {
+static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::DeviceLaunch &launch, bool startsEarly,
+                                         bool contracts) {
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
   OpBuilder builder(context);
@@ -149,6 +151,8 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
   builder.setInsertionPointToStart(entry);
   GpuEmitter(builder, *module, kernel, entry->getArguments(), startsEarly).emit();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
+  if (!contracts)
+    codegen::forbidContraction(function);
   codegen::expandElementaryFunctions(function, codegen::ElementaryOptions{.hasExtrema = true});
   codegen::expandNarrowFloatConversions(function);
   return module;
@@ -252,7 +256,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
                                                                 const codegen::CodeOptions &options) {
   auto failed = [&](const char *what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); };
   object::TargetLevel level = getTargetLevel(levelName);
-  OwningOpRef<ModuleOp> module = buildModule(kernel, launch, startsEarly(levelName));
+  OwningOpRef<ModuleOp> module = buildModule(kernel, launch, startsEarly(levelName), options.contracts);
   if (mlir::failed(codegen::lowerToLLVMDialect(*module)))
     return failed("lowering to LLVM failed");
   std::unique_ptr<llvm::Module> result = codegen::translateToLLVM(*module, context);
@@ -264,6 +268,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   object::prepareModule(*result, level, **machine);
   setAttributes(*result->getFunction(kernel.getSymName()), launch);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
+  codegen::roundSharedProducts(*result->getFunction(kernel.getSymName()));
   return result;
 }
 
