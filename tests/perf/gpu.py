@@ -4,6 +4,7 @@
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
+    python tests/perf/gpu.py calls [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
 torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. convolutions: those of ResNet-50 at batch 1,
@@ -12,7 +13,8 @@ torch's on channels-last tensors (cuDNN's fused call; where it is slower, its pl
 rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
 and torch.compile. models: those of models/export.py at batch 1,
 --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
-torch.autocast there. Errors are ||out - f64|| / ||f64||.
+torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. Errors are
+||out - f64|| / ||f64||. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
 
@@ -22,6 +24,7 @@ import copy
 import ctypes
 import inspect
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -277,7 +280,7 @@ def record(work):
 def models(arguments):
     import export
 
-    print("| model | launches | ptc | torch eager | torch.compile | error | torch's |\n|---|---|---|---|---|---|---|")
+    print("| model | launches | torch's | ptc | torch eager | torch.compile | error | torch's |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.names or MODELS:
         torch.manual_seed(0)
         model, inputs, axes, outputs = export.MODELS[name]()
@@ -291,20 +294,74 @@ def models(arguments):
             exact = first(copy.deepcopy(model).double()(*(cast(value, torch.float64) for value in inputs)))
             model, inputs = model.to(kind), tuple(cast(value, kind) for value in inputs)
             path = arguments.folder / f"{name}.onnx"
-            torch.onnx.export(model, inputs, path, dynamo=False, input_names=list(axes), output_names=outputs, opset_version=17)
+            export_model(model, inputs, path, list(axes), outputs)
             library = DeviceRun(compile_model(arguments, path, *flags), [value.cuda() for value in inputs])
             manifest = json.loads(path.with_suffix(".json").read_text())
             model, inputs = model.cuda(), tuple(value.cuda() for value in inputs)
-            compiled = torch.compile(model, mode="reduce-overhead")
+            programs = {"ptc": library, "eager": lambda: model(*inputs)}
+            if not arguments.eager:
+                compiled = torch.compile(model, mode="reduce-overhead")
+                programs["compile"] = lambda: compiled(*inputs)
             with under():
                 theirs = first(model(*inputs)).cpu()
-                times = in_turns({"ptc": library, "eager": lambda: model(*inputs), "compile": lambda: compiled(*inputs)})
+                times = in_turns(programs)
+                last = programs.popitem()[1]
+                kernels = launches_of(last)
                 library()
                 torch.cuda.synchronize()
         launches = sum(kernel["launches"] for kernel in manifest["kernels"])
         what = f"autocast {arguments.autocast}" if arguments.autocast else arguments.dtype
-        print(f"| {name} {what} | {launches} | {times['ptc']:.0f} | {times['eager']:.0f} | {times['compile']:.0f} | "
+        print(f"| {name} {what} | {launches} | {kernels} | {times['ptc']:.0f} | {times['eager']:.0f} | {times.get('compile', math.nan):.0f} | "
               f"{error(library.outputs[0].cpu(), exact):.1e} | {error(theirs, exact):.1e} |", flush=True)
+
+
+def export_model(model, inputs, path, names, outputs):
+    """By the older exporter, or by the newer one where that fails."""
+    for newer, opset in ((False, 17), (True, 20)):
+        try:
+            return torch.onnx.export(model, inputs, path, dynamo=newer, input_names=names, output_names=outputs, opset_version=opset)
+        except Exception:
+            if newer:
+                raise
+
+
+def launches_of(run):
+    """Kernels of a run on the device, copies not counted."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
+        torch.cuda.synchronize()
+    on_device = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in on_device)
+
+
+def calls(arguments):
+    import onnx
+    from onnx import helper
+
+    value = lambda name: helper.make_tensor_value_info(name, 1, (1024,))
+    model = arguments.folder / "relu.onnx"
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x")], [value("y")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+    x = torch.randn(1024, device="cuda")
+    library, peer = DeviceRun(compile_model(arguments, model), [x]), record(lambda: x.relu())
+    for name, run in {"ptc": library, "a graph of torch": peer}.items():
+        print(f"{name}: {each(run, wait=True):.1f} us a run and its end, {each(run, wait=False):.1f} us until a run is enqueued")
+    start = time.perf_counter()
+    with library.function._model._context():
+        print(f"create: {(time.perf_counter() - start) * 1e3:.2f} ms")
+
+
+def each(run, wait):
+    """Median time of a call, us, with its end or without."""
+    times = []
+    for _ in range(ROUNDS * RUNS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        if wait:
+            torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e6)
+    return statistics.median(times)
 
 
 def first(result):
@@ -315,12 +372,13 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "convolutions", "rows", "models"))
+    parser.add_argument("what", choices=("products", "convolutions", "rows", "models", "calls"))
     parser.add_argument("names", nargs="*", help="of models or rows")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
+    parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
     parser.add_argument("--shapes", default=PRODUCTS, help="of products")
     parser.add_argument("--layers", default=LAYERS, help="of convolutions")
     arguments = parser.parse_args()
@@ -328,7 +386,7 @@ def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        {"products": products, "convolutions": convolutions, "rows": rows, "models": models}[arguments.what](arguments)
+        {"products": products, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
