@@ -55,10 +55,8 @@ def levels():
     return ("x86-64-v3", "x86-64-v4") if wide else ("x86-64-v3",)
 
 
-def level_flags(device, gpu):
+def level_flags():
     """Flags of what the cases are compiled for, each; they take turns."""
-    if device == "cuda":
-        return (("--target=cuda", f"--gpu={gpu}"),)
     return tuple((f"--cpu={name}",) for name in levels())
 
 

@@ -20,8 +20,10 @@ from pathlib import Path
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
     os.environ[name] = "1"
+sys.path.append(str(Path(__file__).resolve().parents[1] / "ptx"))
 
 import contrib  # noqa: E402
+import devices  # noqa: E402
 import execute  # noqa: E402
 import models  # noqa: E402
 import suite  # noqa: E402
@@ -96,8 +98,8 @@ def official(args):
              if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
     if not cases:
         return 0, 0
-    results = run_cases(cases, args.ptc, args.jobs, args.verbose, execute.level_flags(args.device, args.gpu), args.dynamic)
-    path = CUDA_LIST if args.device == "cuda" else LIST
+    results = run_cases(cases, args.ptc, args.jobs, args.verbose, (args.flags,) if args.flags else execute.level_flags(), args.dynamic)
+    path = LIST if args.device == "cpu" else CUDA_LIST
     log = args.build / "tests" / "conformance" / "results.txt"
     log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
     listed = read_list(path)
@@ -119,8 +121,7 @@ def main():
     parser.add_argument("--filter", metavar="REGEX", help="only cases whose suite/name it finds")
     parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
-    parser.add_argument("--device", choices=["cpu", "cuda", "emulated"], default="cpu", help="what the libraries run on; emulated: a CUDA device of tests/ptx, slow")
-    parser.add_argument("--gpu", default="ptx", metavar="ARCH", help="the architecture that they are compiled for, with --device=cuda")
+    devices.add_arguments(parser)
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
     parser.add_argument("--quick", action="store_true", help="real models: one compile, for this machine's CPU level alone")
     parser.add_argument("--report", type=Path, metavar="FILE", help="real models at several sizes: write each into FILE's table")
@@ -128,12 +129,9 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
     args = parser.parse_args()
+    args.flags = devices.target_flags(args)
     if args.device == "emulated":
-        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ptx"))
-        import emulated
-        emulated.install()
         execute.on_device = execute.isolated  # no context that takes time to make
-        args.device = "cuda"
     args.build = args.build.resolve()
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
     args.suites = args.suites or [*suite.SUITES, "contrib", "real"]

@@ -3,8 +3,9 @@
     python tests/property/run.py                       the fixed seeds of the suite
     python tests/property/run.py --seeds 1000:1200     others, when fusion or planning changed
     python tests/property/run.py --seeds 1042 --keep . leaves the graph of a seed as seed1042.onnx
+    python tests/property/run.py --device=emulated     on a GPU that is emulated; =cuda: on this machine's
 
-One thread and two must give the same bits.
+One thread and two must give the same bits, on a GPU two runs.
 """
 
 import argparse
@@ -19,7 +20,8 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts 
     os.environ[name] = "1"
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+sys.path[:0] = [str(ROOT / "tests" / "conformance"), str(ROOT / "tests" / "ptx")]
+import devices  # noqa: E402
 import execute  # noqa: E402
 import graphs  # noqa: E402
 import models  # noqa: E402
@@ -45,13 +47,13 @@ def compare(path, feeds, library):
     return [PASS, "", ""]
 
 
-def check(seed, program, keep):
+def check(seed, program, keep, flags):
     graph = graphs.Graph(seed)
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         path = Path(keep or folder) / f"seed{seed}.onnx"
         onnx.save(graph.model(), path)
         library = Path(folder) / "model.so"
-        refused = execute.compile_model(program, path, library, ["-j1"])
+        refused = execute.compile_model(program, path, library, ["-j1", *flags])
         return seed, refused or execute.isolated(compare, path, graph.feeds(), library)
 
 
@@ -61,14 +63,15 @@ def main():
     parser.add_argument("--seeds", default="0:150", metavar="FROM[:TO]")
     parser.add_argument("--keep", type=Path, help="folder in which to leave the graphs")
     parser.add_argument("--models", action="store_true", help="changes nothing here")
+    devices.add_arguments(parser)
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     args = parser.parse_args()
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last or int(first) + 1))
     program = (args.build / "bin" / "ptc").resolve()
-    failed = 0
+    flags, failed = devices.target_flags(args), 0
     with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-        for seed, outcome in pool.map(check, seeds, [program] * len(seeds), [args.keep] * len(seeds)):
+        for seed, outcome in pool.map(check, seeds, [program] * len(seeds), [args.keep] * len(seeds), [flags] * len(seeds)):
             if outcome.word != PASS:
                 failed += 1
                 print(f"seed {seed}: {outcome.word} {outcome.cause} {outcome.text.strip()[:400]}", flush=True)

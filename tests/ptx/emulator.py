@@ -12,15 +12,16 @@ instruction is an error that names it.
 
 import re
 
+import ml_dtypes
 import numpy as np
 
 from program import NotKnown
 
-WIDTH = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4,
-         "f32": 4, "f16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
+WIDTH = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4,
+         "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 COLLECTIVE = {"bar", "shfl", "vote", "ldmatrix", "mma"}  # a warp does them together
-VIEW = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+VIEW = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
 
 def dtype_of(name):
@@ -603,8 +604,9 @@ class Launch:
 
     def do_cvt(self, i, at):
         to, source = i.parts[-2], i.parts[-1]
-        if to == "f16x2":
-            high, low = (self.read(o, source, at).astype(np.float16) for o in i.operands[1:3])
+        if to in ("f16x2", "bf16x2"):
+            half = np.float16 if to == "f16x2" else ml_dtypes.bfloat16
+            high, low = (self.read(o, source, at).astype(half) for o in i.operands[1:3])
             pair = np.ascontiguousarray(np.stack([low, high], axis=1)).view(np.uint32).reshape(-1)
             return self.write(i.operands[0], pair, at)
         a = self.read(i.operands[1], source, at)

@@ -3,6 +3,7 @@
     python tests/sweep/run.py                        what CI runs: 2,000 cases
     python tests/sweep/run.py --cases 20000          all
     python tests/sweep/run.py --filter '^Resize$'    some operators
+    python tests/sweep/run.py --device=emulated      on a GPU that is emulated; =cuda: on this machine's
     python tests/sweep/run.py --case 1234            one, with its model and arrays in BUILD/tests/sweep/case-1234
 """
 
@@ -38,6 +39,9 @@ import reductions  # noqa: E402, F401
 import text  # noqa: E402, F401
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "ptx"))
+import devices  # noqa: E402
+
 SEED, ALL, BLOCK = 1, 20000, 50
 NEWEST = onnx.defs.onnx_opset_version()
 OPSETS = (NEWEST,) * 10 + (26, 24, 23, 22, 21, 20, 19, 18, 17, 15, 13, 13, 11, 9, 7)
@@ -125,12 +129,14 @@ def main():
     parser.add_argument("--filter", metavar="REGEX", help="only operators whose name it finds; numbers mean other cases then")
     parser.add_argument("--case", type=int, metavar="NUMBER", help="one case, with its files")
     parser.add_argument("--flags", nargs="*", default=[], help="more flags of ptc compile")
+    devices.add_arguments(parser)
     parser.add_argument("--models", action="store_true", help="accepted, without effect")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="also what is refused and what no oracle computes")
     args = parser.parse_args()
     args.build = args.build.resolve()
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
+    args.flags += devices.target_flags(args)
     if args.case is not None:
         return show(draw_case(args.seed, args.case, args.filter), args)
     first = args.first if args.first is not None else args.turn * args.cases % ALL
