@@ -11,6 +11,7 @@
 #include "codegen/gpu/RowBuffers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -89,13 +90,17 @@ SmallVector<Value> GpuEmitter::createStrided(const Team &team, Value count, Valu
     return body(invariants.add(invariants.mul(number, constant(team.size)), team.rank), values);
   };
   SmallVector<Value> values(carried);
+  llvm::SaveAndRestore outer(turn); // the body may have strided loops of its own
   if (turns <= unrolledTurns)
-    for (turn = 0; turn < turns; ++turn)
-      values = takeTurn(constant(turn), values);
+    for (int64_t number = 0; number < turns; ++number) {
+      turn = number;
+      values = takeTurn(constant(number), values);
+    }
   else
     values = createLoop(constant(0), constant(turns), 1, values, takeTurn);
   if (!rest)
     return values;
+  turn = turns;
   Value isLeft = invariants.compare(arith::CmpIPredicate::slt, team.rank, constant(rest));
   return createIf(isLeft, values, [&] { return takeTurn(constant(turns), values); });
 }
