@@ -23,6 +23,7 @@
 #include "codegen/gpu/Assembler.h"
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/WgmmaPlan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -59,6 +60,9 @@ public:
     return gpu::whyUnsupported(kernel);
   }
   LogicalResult planKernel(loop::KernelOp kernel) const override { return gpu::planKernel(kernel), success(); }
+  SmallVector<DictionaryAttr> listAlternatives(loop::KernelOp kernel, StringRef level) const override {
+    return gpu::listAlternatives(kernel, level);
+  }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, StringRef level,
                                                      const codegen::CodeOptions &options) const override;
   std::string joinAssembly(ArrayRef<codegen::KernelCode> codes) const override;

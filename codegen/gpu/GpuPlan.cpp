@@ -21,6 +21,7 @@
 #include "codegen/gpu/GpuPlan.h"
 #include "codegen/common/ConflictParts.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/RowBuffers.h"
@@ -37,6 +38,7 @@ static constexpr int64_t threadBytes = 512;     // of a thread's own buffers: th
 static constexpr int64_t sharedBytes = 40
                                        << 10;   // of a block, of the 48 KB that need no opting in; reductions need some
 static constexpr int64_t elementsOfThread = 32; // of a row: what fits in registers
+static constexpr int64_t mostRows = 8;          // of a block, one a warp
 static constexpr int64_t serialPoints = 16;     // of a node's own domain that one thread takes in a loop
 
 DictionaryAttr GpuConfig::toAttribute(MLIRContext *context) const {
@@ -217,8 +219,11 @@ static GpuConfig planRows(ArrayRef<Operation *> nodes, int64_t spread) {
   int64_t threads = areMany ? llvm::divideCeil(*points, elementsOfThread) : *steps;
   config.threads = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(threads))), warpSize,
                                        areFew ? maxBlockThreads : blockThreads);
-  if (config.threads == warpSize)
+  config.threads = tunedPower(nodes.front(), tuned::rowThreads, warpSize, maxBlockThreads, config.threads);
+  if (config.threads == warpSize) {
     config.rows = !rows ? 4 : areMany ? 8 : *rows >= 4 * multiprocessors ? 4 : 1;
+    config.rows = tunedPower(nodes.front(), tuned::blockRows, 1, mostRows, config.rows);
+  }
   return config;
 }
 
@@ -286,6 +291,14 @@ static GpuConfig choose(loop::KernelOp kernel) {
   return isSerial ? planPoints(node, shared, 1) : planRows(nodes, shared); // local buffers are of one point
 }
 
+/// Of points, what was found to be faster: fewer of them a thread, another size of blocks.
+static void useTuned(loop::KernelOp kernel, GpuConfig &config) {
+  if (config.isRows)
+    return;
+  config.lanes = tunedPower(kernel, tuned::lanes, 1, config.lanes, config.lanes);
+  config.threads = tunedPower(kernel, tuned::blockThreads, 2 * warpSize, maxBlockThreads, config.threads);
+}
+
 // Threads (points) or rows in all.
 static Expr countParts(Operation *node, const GpuConfig &config) {
   SmallVector<Expr> extents = loop::getDomain(node);
@@ -312,6 +325,8 @@ void gpu::planKernel(loop::KernelOp kernel) {
     return;
   bool isSideBySide = loop::isHorizontal(kernel);
   GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);
+  if (!isSideBySide)
+    useTuned(kernel, config);
   Expr parts = nodes.empty() ? Expr::constant(context, 1) : countParts(nodes.front(), config), blocks;
   if (isSideBySide) {
     blocks = Expr::constant(context, 0);

@@ -4,6 +4,7 @@
 // at compile time. Other attentions, and those of fewer queries than make a tile pay, are a warp's for each query.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
 
@@ -59,22 +60,20 @@ struct Work {
 };
 } // namespace
 
-// How the keys come to a block of so many warps: at once where they fit, else in tiles as large as fit twice. False if
-// there is no room.
-static bool chooseKeys(AttentionTile &tile, std::optional<int64_t> keys) {
+// The ways in which keys come to a block of so many warps: at once where they fit, and in tiles that fit twice. The
+// best first.
+static void addTiles(SmallVectorImpl<AttentionTile> &found, AttentionTile tile, std::optional<int64_t> keys) {
   const int64_t most = tile.kind == MmaKind::SplitF32 ? 32 : 64; // of a group, whose scores are in registers
-  auto fits = [&](int64_t together, int64_t stages) {
+  auto addIfFits = [&](int64_t together, int64_t stages) {
     tile.keys = together;
     tile.stages = stages;
-    return tile.sharedBytes() <= sharedLimit;
+    if (tile.sharedBytes() <= sharedLimit)
+      found.push_back(tile);
   };
-  if (int64_t all = llvm::alignTo(keys.value_or(0), grain * tile.groups);
-      keys && all <= most * tile.groups && fits(all, 1))
-    return true;
+  if (int64_t all = llvm::alignTo(keys.value_or(0), grain * tile.groups); keys && all <= most * tile.groups)
+    addIfFits(all, 1);
   for (int64_t ofGroup = most; ofGroup >= grain; ofGroup /= 2)
-    if (fits(ofGroup * tile.groups, 2))
-      return true;
-  return false;
+    addIfFits(ofGroup * tile.groups, 2);
 }
 
 // Cycles of the busiest multiprocessor. A cell is 16 queries by 16 keys; four schedulers take turns, but a warp alone
@@ -92,23 +91,21 @@ static double estimate(const Work &work, const AttentionTile &tile) {
   return std::max(arithmetic, together * bytes / 48) + join;
 }
 
-static std::optional<AttentionTile> chooseTile(const Work &work, std::optional<int64_t> keys,
-                                               const AttentionTile &shape) {
-  std::optional<AttentionTile> best;
-  double least = 0;
+static std::optional<AttentionTile> chooseTile(loop::AttentionOp op, const Work &work, std::optional<int64_t> keys,
+                                               AttentionTile tile) {
+  SmallVector<AttentionTile> tiles;
   for (int64_t queryWarps : {8, 4, 2, 1}) // of equal ones that with the most queries: they share what is read
     for (int64_t groups = 1; groups * queryWarps <= mostWarps; groups *= 2) {
-      AttentionTile tile = shape;
       tile.warps = groups * queryWarps;
       tile.groups = groups;
-      if (!chooseKeys(tile, keys))
-        continue;
-      if (double cycles = estimate(work, tile); !best || cycles < least) {
-        least = cycles;
-        best = tile;
-      }
+      addTiles(tiles, tile, keys);
     }
-  return best;
+  keepNearest(tiles, op, tuned::warps, [](const AttentionTile &each) { return each.warps; });
+  keepNearest(tiles, op, tuned::keyGroups, [](const AttentionTile &each) { return each.groups; });
+  keepNearest(tiles, op, tuned::blockKeys, [](const AttentionTile &each) { return each.keys; });
+  auto best = llvm::min_element(
+      tiles, [&](const AttentionTile &a, const AttentionTile &b) { return estimate(work, a) < estimate(work, b); });
+  return best == tiles.end() ? std::nullopt : std::optional(*best);
 }
 
 // Symbols of a batch count as one, the least there can be.
@@ -133,7 +130,7 @@ bool gpu::planMmaAttention(loop::KernelOp kernel, loop::AttentionOp op) {
   Work work{countOf(context, heads, 1), countOf(context, domain[batch], symbolicExtent),
             countOf(context, domain[batch + 1], symbolicExtent)};
   std::optional<AttentionTile> tile = chooseTile(
-      work, keys,
+      op, work, keys,
       {.warps = 1, .groups = 1, .keys = grain, .stages = 2, .depth = *depth, .width = *width, .kind = *kind});
   if (!tile)
     return false;

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaPlan.h"
+#include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/WeightOperands.h"
 #include "codegen/gpu/WgmmaPlan.h"
@@ -27,6 +28,7 @@ static constexpr int64_t symbolicRows = 128;
 static constexpr int64_t sharedLimit = 99 << 10; // of a block, on every architecture
 static constexpr int64_t fewestStepsOfSplit = 4; // fewer do not pay for a sum
 static constexpr int64_t mostSymbolicSplits = 8;
+static constexpr int64_t fewestStages = 3, mostStages = 5;
 
 DenseI64ArrayAttr MmaTile::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {m, n, warpsM, warpsN, stages, int64_t(kind)});
@@ -130,11 +132,6 @@ namespace {
 struct Work {
   int64_t batch, m, n, k;
 };
-struct Choice {
-  MmaTile tile;
-  int64_t splits;
-  double cycles;
-};
 } // namespace
 
 static int64_t countTiles(const Work &work, const MmaTile &tile) {
@@ -154,26 +151,41 @@ static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   return blocks * (steps * step + once / 2) + steps * 100 + once + sum;
 }
 
-static Choice chooseTile(const Work &work, MmaKind kind) {
+static SmallVector<MmaCandidate> listTiles(const Work &work, MmaKind kind) {
   // Of equal ones the first: wide tiles were faster.
   static constexpr int64_t shapes[][4] = {{128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
                                           {32, 64, 2, 2},   {64, 32, 2, 2},  {32, 32, 2, 2},  {16, 64, 1, 4}};
-  std::optional<Choice> best;
+  // Measured times of a network's layers were longer than the estimate by so much, those of warpgroups were not.
+  const double measured = kind == MmaKind::SplitF32 ? 1.7 : 1.25;
+  SmallVector<MmaCandidate> found;
   for (auto [m, n, warpsM, warpsN] : shapes) {
-    MmaTile tile{.m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = 3, .kind = kind};
-    while (tile.stages < 5 && (tile.stages + 1) * tile.stageBytes() <= sharedLimit / 2)
+    MmaTile tile{.m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = fewestStages, .kind = kind};
+    while (tile.stages < mostStages && (tile.stages + 1) * tile.stageBytes() <= sharedLimit / 2)
       ++tile.stages;
     int64_t steps = llvm::divideCeil(work.k, tile.k());
     for (int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       bool fits = countTiles(work, tile) <= PTC_RT_CUDA_COUNTERS && steps / splits >= fewestStepsOfSplit;
       if (splits > 1 && !fits)
         break;
-      double cycles = estimate(work, tile, splits);
-      if (!best || cycles < best->cycles)
-        best = {tile, splits, cycles};
+      found.push_back({tile, splits, estimate(work, tile, splits) * measured});
     }
   }
-  return *best;
+  return found;
+}
+
+static MmaCandidate chooseTile(loop::ContractionOp op, MmaKind kind) {
+  using Candidate = MmaCandidate;
+  SmallVector<Candidate> candidates = listMmaTiles(op, kind);
+  if (loop::getTuned(op, tuned::warpgroups).value_or(0) <= 0) {
+    keepNearest(candidates, op, tuned::tileRows, [](const Candidate &each) { return each.tile.m; });
+    keepNearest(candidates, op, tuned::tileColumns, [](const Candidate &each) { return each.tile.n; });
+    keepNearest(candidates, op, tuned::splits, [](const Candidate &each) { return each.splits; });
+  }
+  Candidate best =
+      *llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) { return a.cycles < b.cycles; });
+  if (std::optional<int64_t> stages = loop::getTuned(op, tuned::stages))
+    best.tile.stages = std::clamp(*stages, fewestStages, std::min(mostStages, sharedLimit / best.tile.stageBytes()));
+  return best;
 }
 
 // What is symbolic counts as one, the least there can be (a batch, mostly).
@@ -184,7 +196,15 @@ static int64_t countOf(MLIRContext *context, ArrayRef<Expr> extents, int64_t ifS
   return count == 1 && !all.isConstant() ? ifSymbolic : count;
 }
 
-static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, const Choice &choice, Expr tiles) {
+SmallVector<MmaCandidate> gpu::listMmaTiles(loop::ContractionOp op, MmaKind kind) {
+  MLIRContext *context = op.getContext();
+  ContractionDims dims(op);
+  return listTiles({countOf(context, dims.batch(), 1), countOf(context, dims.m(), symbolicRows),
+                    countOf(context, dims.n(), symbolicRows), countOf(context, dims.k(), symbolicRows)},
+                   kind);
+}
+
+static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, const MmaCandidate &choice, Expr tiles) {
   if (tiles.isConstant())
     return Expr::constant(context, choice.splits);
   std::optional<int64_t> k = product(context, dims.k()).asConstant();
@@ -199,9 +219,7 @@ static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, cons
 void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   MLIRContext *context = kernel.getContext();
   ContractionDims dims(op);
-  Work work{countOf(context, dims.batch(), 1), countOf(context, dims.m(), symbolicRows),
-            countOf(context, dims.n(), symbolicRows), countOf(context, dims.k(), symbolicRows)};
-  Choice choice = chooseTile(work, kind);
+  MmaCandidate choice = chooseTile(op, kind);
   const MmaTile &tile = choice.tile;
   Expr tiles = product(context, dims.batch()) * product(context, dims.m()).ceilDiv(tile.m) *
                product(context, dims.n()).ceilDiv(tile.n);
@@ -214,9 +232,7 @@ void gpu::planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind) {
   Expr blocks = tiles * splits;
   bool isSplit = !splits.isConstant(1);
   Expr scratch = isSplit ? blocks * (tile.m * tile.n * 4) : Expr::constant(context, 0);
-  // Measured times of a network's layers were longer than this estimate by so much, those of the other plan were not.
-  double cycles = choice.cycles * (kind == MmaKind::SplitF32 ? 1.7 : 1.25);
-  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, cycles)) {
+  if (std::optional<WgmmaTile> wide = planWgmma(op, kind, choice.cycles)) {
     attributes.set("wgmma", wide->toAttribute(context));
     scratch = Expr::max(scratch, Expr::constant(context, countWgmmaScratch(op, *wide)));
     isSplit |= wide->splits > 1 && !wide->isCluster();

@@ -60,6 +60,15 @@ mlir::Value getNarrowValue(mlir::Region &region);
 /// The kind that multiplies the op's operands, or nothing.
 std::optional<MmaKind> findMmaKind(loop::ContractionOp op);
 
+/// A way to cut a contraction, and what the estimate holds of it in cycles that compare with those of WgmmaCandidate.
+struct MmaCandidate {
+  MmaTile tile;
+  int64_t splits;
+  double cycles;
+};
+/// All that suit the op, whose extents count as at the plan where they are symbols.
+llvm::SmallVector<MmaCandidate> listMmaTiles(loop::ContractionOp op, MmaKind kind);
+
 /// Plans a kernel of one contraction whose kind is known: its attributes are set.
 void planMma(loop::KernelOp kernel, loop::ContractionOp op, MmaKind kind);
 

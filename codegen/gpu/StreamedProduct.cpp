@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/StreamedProduct.h"
+#include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaEpilogue.h"
 #include "codegen/gpu/WeightOperands.h"
@@ -64,14 +65,16 @@ static std::optional<StreamedTile> chooseTile(loop::ContractionOp op) {
   StreamedTile tile{.rows = rows, .across = warpSize, .threads = fewestThreads, .lanes = lanes};
   while (tile.columns() * bytes > sectorBytes && llvm::divideCeil(columns, tile.columns()) < enoughBlocks)
     tile.across /= 2;
+  tile.across = tunedPower(op, tuned::across, 1, warpSize, tile.across);
   while (tile.threads < mostThreads && tile.depth() * linesTogether < depth)
     tile.threads *= 2;
+  tile.threads = tunedPower(op, tuned::streamThreads, fewestThreads, mostThreads, tile.threads);
   return tile;
 }
 
 bool gpu::planStreamed(loop::KernelOp kernel, loop::ContractionOp op) {
   std::optional<StreamedTile> tile = chooseTile(op);
-  if (!tile)
+  if (!tile || loop::getTuned(op, tuned::streamed) == 0)
     return false;
   MLIRContext *context = kernel.getContext();
   NamedAttrList attributes(GpuConfig{.threads = tile->threads}.toAttribute(context));

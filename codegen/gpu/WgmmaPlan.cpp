@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/WgmmaPlan.h"
+#include "codegen/gpu/GpuTuning.h"
 #include "runtime/include/ptc/descriptor.h"
 
 using namespace mlir;
@@ -95,11 +96,11 @@ static bool fits(loop::ContractionOp op, const WgmmaTile &tile, int64_t steps) {
   return tile.splits == 1 || (tiles * tile.splits <= blocks && hasCounters && steps / tile.splits >= fewestSteps);
 }
 
-std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles) {
+SmallVector<WgmmaCandidate> gpu::listWgmmaTiles(loop::ContractionOp op, MmaKind kind) {
   ContractionDims dims(op);
   std::optional<int64_t> inner = dims.n().empty() ? std::nullopt : dims.n().back().asConstant();
   if (!inner || *inner % resultsTogether != 0 || countOf(dims.m()) < fewestRows)
-    return std::nullopt;
+    return {};
   static constexpr int64_t ofHalves[][4] = {{128, 256, 4, 1}, {128, 192, 5, 1}, {128, 128, 6, 1}, {128, 96, 7, 1},
                                             {64, 192, 6, 1},  {64, 128, 4, 2},  {64, 128, 8, 1},  {64, 96, 5, 2},
                                             {64, 96, 8, 1},   {64, 64, 6, 2},   {64, 64, 8, 1},   {128, 64, 8, 1},
@@ -107,8 +108,7 @@ std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, do
   static constexpr int64_t ofFloats[][4] = {
       {128, 128, 4, 1}, {128, 96, 5, 1}, {128, 64, 6, 1}, {64, 64, 8, 1}, {64, 32, 12, 1}};
   using Shapes = ArrayRef<int64_t[4]>;
-  std::optional<WgmmaTile> best;
-  double least = otherCycles;
+  SmallVector<WgmmaCandidate> found;
   for (auto [m, n, stages, together] : kind == MmaKind::SplitF32 ? Shapes(ofFloats) : Shapes(ofHalves)) {
     WgmmaTile tile{.m = m, .n = n, .stages = stages, .together = together, .kind = kind};
     std::optional<WgmmaOperands> operands = analyzeOperands(op, tile);
@@ -116,13 +116,27 @@ std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, do
       continue;
     for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
       tile.splits = splits;
-      if (!fits(op, tile, operands->steps))
-        continue;
-      if (double cycles = estimate(op, tile, *operands); cycles < least) {
-        least = cycles;
-        best = tile;
-      }
+      if (fits(op, tile, operands->steps))
+        found.push_back({tile, estimate(op, tile, *operands)});
     }
   }
-  return best;
+  return found;
+}
+
+std::optional<WgmmaTile> gpu::planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles) {
+  using Candidate = WgmmaCandidate;
+  std::optional<int64_t> isWanted = loop::getTuned(op, tuned::warpgroups);
+  if (isWanted && *isWanted <= 0)
+    return std::nullopt;
+  SmallVector<Candidate> candidates = listWgmmaTiles(op, kind);
+  if (isWanted) {
+    keepNearest(candidates, op, tuned::tileRows, [](const Candidate &each) { return each.tile.m; });
+    keepNearest(candidates, op, tuned::tileColumns, [](const Candidate &each) { return each.tile.n; });
+    keepNearest(candidates, op, tuned::together, [](const Candidate &each) { return each.tile.together; });
+    keepNearest(candidates, op, tuned::splits, [](const Candidate &each) { return each.tile.splits; });
+  }
+  auto best = llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) { return a.cycles < b.cycles; });
+  if (best == candidates.end() || (!isWanted && best->cycles >= otherCycles))
+    return std::nullopt;
+  return best->tile;
 }

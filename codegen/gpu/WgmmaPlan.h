@@ -81,7 +81,16 @@ struct WgmmaOperands {
 };
 std::optional<WgmmaOperands> analyzeOperands(loop::ContractionOp op, const WgmmaTile &tile);
 
-/// The tile for the op on an architecture with wgmma, if that has an advantage over a plan of so many cycles.
+/// What the estimate holds of a tile.
+struct WgmmaCandidate {
+  WgmmaTile tile;
+  double cycles;
+};
+/// All tiles that suit the op on an architecture with wgmma.
+llvm::SmallVector<WgmmaCandidate> listWgmmaTiles(loop::ContractionOp op, MmaKind kind);
+
+/// The tile for the op on an architecture with wgmma, if that has an advantage over a plan of so many cycles, or was
+/// found to be faster.
 std::optional<WgmmaTile> planWgmma(loop::ContractionOp op, MmaKind kind, double otherCycles);
 
 /// What planWgmma decided for the kernel; nothing: its other plan is for all architectures.

@@ -1,0 +1,138 @@
+"""ptc tune --target=cuda: the search with a driver that runs nothing but counts blocks (tests/gpu), what numbers make of
+kernels in an emulation (tests/ptx)."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+from case import ROOT, Case, normal, parse
+
+sys.path += [str(ROOT / "tests" / "ptx")]
+import program  # noqa: E402
+from emulator import Emulator  # noqa: E402
+
+BLOCK_NS = "20000"  # of each block of a launch: kernels of fewer blocks are faster
+EXTREMES = (-(2**62), 2**62)
+
+
+class Search(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = self.save("relu", parse("relu (float[4096, 8] x) => (float[4096, 8] y) { y = Relu(x) }"))
+        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
+        (self.folder / "driver").mkdir()
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self.folder / "driver" / "libcuda.so.1", ROOT / "tests" / "gpu" / "fake_cuda.c"], check=True)
+
+    def run_there(self, *arguments, code=0, **variables):
+        """On a machine that has a device."""
+        environment = os.environ | {"LD_LIBRARY_PATH": str(self.folder / "driver"), "FAKE_CUDA_BLOCK_NS": BLOCK_NS} | variables
+        done = subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True, text=True, env=environment)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def test_what_is_faster_there_makes_the_same_bytes_here(self):
+        flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
+        text = self.run_there("tune", self.model, *flags, "--budget=4", "-o", "relu.tune.json")
+        tuning = json.loads((self.folder / "relu.tune.json").read_text())
+        self.assertEqual((tuning["level"], tuning["processor"]), ("sm_90", "Fake 0"))
+        [row] = tuning["kernels"]
+        self.assertEqual(row["numbers"], {"block_threads": 512}, text)
+        self.assertEqual((row["planned_ns"], row["ns"]), (640000, 320000))
+        for where, run in (("a", self.run_there), ("b", self.run_ptc)):
+            run("compile", self.model, *flags, "--tune-file=relu.tune.json", "-o", f"{where}/relu.so")
+        self.assertEqual((self.folder / "a" / "relu.so").read_bytes(), (self.folder / "b" / "relu.so").read_bytes())
+
+    def test_max_autotune_measures_and_records_graphs(self):
+        flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
+        (self.folder / "fast.json").write_text(json.dumps(
+            {"format": 1, "compiler": "", "model": "", "level": "sm_90", "processor": "", "threads": 1, "kernels": []}))
+        self.run_there("compile", self.model, *flags, "--mode=max-autotune", "--tune-file=fast.json", "-q", "-o", "a/relu.so")
+        self.run_there("run", "a/relu.so", "-i", "x=ones", FAKE_CUDA_LOG=str(self.folder / "log"))
+        self.assertIn("graph", (self.folder / "log").read_text())
+
+    def test_without_a_device(self):
+        """Told before anything is compiled, with a way out."""
+        for words in (["tune", self.model], ["compile", self.model, "--mode=max-autotune", "-o", "a/relu.so"]):
+            text = self.run_there(*words, "--target=cuda", code=77, FAKE_CUDA_DEVICES="0")
+            self.assertIn("kernels of --target=cuda are timed on a device, and there is none here", text)
+            self.assertIn("--tune-file=FILE", text)
+        self.assertFalse((self.folder / "relu.tune.json").exists())
+
+
+class Kernels(Case):
+    """Whatever the numbers are, kernels are right."""
+
+    def compile_ptx(self, model, numbers, gpu="sm_80"):
+        self.save("model", model)
+        command = ["compile", "model.onnx", "--target=cuda", f"--gpu={gpu}", "--emit=ptx,mlir:plan-memory", "-o", "model.ptx", "-q"]
+        if numbers:
+            names = re.findall(r"loop\.kernel @(\w+)", self.plan)
+            kernels = [{"kernel": name, "numbers": numbers, "ns": 0, "planned_ns": 0} for name in names]
+            (self.folder / "tune.json").write_text(json.dumps(
+                {"format": 1, "compiler": "", "model": "", "level": gpu, "processor": "", "threads": 1, "kernels": kernels}))
+            command.append("--tune-file=tune.json")
+        self.run_ptc(*command)
+        self.plan = (self.folder / "model.plan-memory.mlir").read_text()
+        return (self.folder / "model.ptx").read_text()
+
+    def check_all(self, model, inputs, alternatives, fewest):
+        """At least `fewest` of the alternatives are kernels of their own."""
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        [expected] = session.run(None, inputs)
+        texts = {self.compile_ptx(model, {})}
+        for numbers in alternatives:
+            ptx = self.compile_ptx(model, numbers)
+            if ptx not in texts:
+                texts.add(ptx)
+                [found] = program.Program(Emulator(), ptx, self.plan).run(inputs).values()
+                np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4, err_msg=str(numbers))
+        self.assertGreater(len(texts), fewest)
+
+    @staticmethod
+    def extremes(*names):
+        return [{name: number for name in names} for number in EXTREMES]
+
+    def test_products(self):
+        model = parse("product (float[33, 520] x, float[520, 40] w) => (float[33, 40] y) { y = MatMul(x, w) }")
+        tiles = [{"tile_rows": rows, "tile_columns": columns, "splits": splits} for rows, columns in ((16, 64), (32, 32), (64, 64), (128, 64)) for splits in (1, 2, 3)]
+        others = [{"stages": 3}, {"stages": 4}, {"warpgroups": 0, "tile_rows": 32}]
+        self.check_all(model, {"x": normal(33, 520), "w": normal(520, 40) / 20}, tiles + others + self.extremes("tile_rows", "tile_columns", "splits", "stages"), 8)
+
+    def test_a_row_times_a_matrix(self):
+        model = parse("row (float[1, 300] x, float[300, 96] w) => (float[1, 96] y) { y = MatMul(x, w) }")
+        alternatives = [{"across": across, "stream_threads": threads} for across in (1, 4, 32) for threads in (128, 512)]
+        self.check_all(model, {"x": normal(1, 300), "w": normal(300, 96) / 10}, alternatives + [{"streamed": 0}] + self.extremes("across", "stream_threads"), 6)
+
+    def test_attention(self):
+        model = parse("attention (float[2, 20, 16] q, float[2, 70, 16] k, float[2, 70, 16] v) => (float[2, 20, 16] y) {"
+                      " t = Transpose<perm=[0, 2, 1]>(k)  s = MatMul(q, t)  p = Softmax(s)  y = MatMul(p, v) }")
+        alternatives = [{"warps": warps, "key_groups": groups, "block_keys": keys} for warps in (1, 2, 8) for groups in (1, 2, 4) for keys in (16, 64, 80)]
+        inputs = {"q": normal(2, 20, 16), "k": normal(2, 70, 16), "v": normal(2, 70, 16)}
+        self.check_all(model, inputs, alternatives + self.extremes("warps", "key_groups", "block_keys"), 8)
+
+    def test_rows(self):
+        model = parse("rows (float[9, 200] x) => (float[9, 200] y) { y = Softmax(x) }")
+        alternatives = [{"row_threads": threads, "block_rows": rows} for threads in (32, 64, 256, 1024) for rows in (1, 2, 8)]
+        self.check_all(model, {"x": normal(9, 200)}, alternatives + self.extremes("row_threads", "block_rows"), 5)
+
+    def test_points(self):
+        model = parse("points (float[37, 24] x) => (float[37, 24] y) { y = Sigmoid(x) }")
+        alternatives = [{"lanes": lanes, "block_threads": threads} for lanes in (1, 2, 4) for threads in (64, 128, 1024)]
+        self.check_all(model, {"x": normal(37, 24)}, alternatives + self.extremes("lanes", "block_threads"), 7)
+
+    def test_warpgroups(self):
+        """Numbers choose between both families, and among the tiles of one."""
+        model = parse("wide (float16[512, 512] x) => (float16[512, 512] y) { y = MatMul(x, w) }", w=normal(512, 512).astype(np.float16))
+        compile = lambda **numbers: self.compile_ptx(model, numbers, gpu="sm_90a")
+        compile()
+        self.assertNotIn("wgmma", compile(warpgroups=0))
+        for rows, columns, threads in ((128, 256, 384), (128, 64, 384), (64, 32, 256)):
+            ptx = compile(warpgroups=1, tile_rows=rows, tile_columns=columns, splits=1)
+            self.assertRegex(ptx, rf"grid {512 // rows * 512 // columns}, block {threads} x 1 threads")
+            self.assertIn(f"wgmma.mma_async.sync.aligned.m64n{columns}k16", ptx)
+        for extreme in EXTREMES:
+            self.assertIn("wgmma", compile(warpgroups=1, tile_rows=extreme, tile_columns=extreme, splits=extreme, together=extreme))
