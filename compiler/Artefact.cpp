@@ -396,7 +396,7 @@ void Artefact::describeDeviceCode(CompiledTarget &part) {
     return;
   size_t levels = part.levels.size();
   host::DeviceCode &device = part.inputs.device.emplace();
-  device.recordsGraphs = compilation.options.mode == "reduce-overhead";
+  device.recordsGraphs = compilation.options.mode != "default";
   device.images.resize(levels);
   device.kernels.resize(levels);
   size_t next = 0;
