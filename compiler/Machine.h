@@ -3,6 +3,7 @@
 #define PTC_COMPILER_MACHINE_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct Finding {
 /// In a fixed order, the same subjects on every machine. Starts child processes for a moment, since a device's driver
 /// is asked there; call it from a process that has no threads.
 std::vector<Finding> examineMachine();
+
+/// The name of the first CUDA device, or an ExitError that says what is missing: exitNoDevice. Asks a child process, as
+/// examineMachine does.
+llvm::Expected<std::string> nameCudaDevice();
 
 /// The part of it that is devices and their tools, and the runtime of OpenMP.
 std::vector<Finding> examineOptionalParts();

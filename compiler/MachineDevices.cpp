@@ -6,6 +6,7 @@
 // something too.
 #include "codegen/gpu/Assembler.h"
 #include "compiler/CudaDriver.h"
+#include "compiler/DiagnosticRendering.h"
 #include "compiler/Machine.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -99,8 +100,8 @@ static std::string describeDevice(const CudaDriver &cuda, int ordinal) {
                  major, minor, processors, double(bytes) / 1e9);
 }
 
-/// "ok " and what is there, or what is wrong; empty without a driver.
-static std::string askDriver() {
+/// "ok " and what `describe` says of a driver with so many devices, or what is wrong; empty without a driver.
+static std::string askDriver(function_ref<std::string(void *library, const CudaDriver &, int count)> describe) {
   void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!library)
     return "";
@@ -110,24 +111,50 @@ static std::string askDriver() {
     return path + " lacks functions of a CUDA driver";
   if (int status = cuda.init(0))
     return formatv("{0} is here, but cuInit fails with error {1}", path, status);
-  int version = 0, count = 0;
-  cuda.version(&version);
+  int count = 0;
   if (cuda.count(&count) || count == 0)
     return path + " is here, but shows no device";
-  std::string text = formatv("ok {0}, for CUDA {1}.{2}", path, version / 1000, version % 1000 / 10);
+  return "ok " + describe(library, cuda, count);
+}
+
+static std::string describeDriver(void *library, const CudaDriver &cuda, int count) {
+  int version = 0;
+  cuda.version(&version);
+  std::string text = formatv("{0}, for CUDA {1}.{2}", pathOf(library), version / 1000, version % 1000 / 10);
   for (int ordinal = 0; ordinal < count; ++ordinal)
     text += describeDevice(cuda, ordinal);
   return text;
 }
 
+static std::string nameFirst(void *, const CudaDriver &cuda, int) {
+  int device = 0;
+  char name[256] = "";
+  return cuda.get(&device, 0) || cuda.name(name, sizeof name, device) ? "" : name;
+}
+
+/// In a child: whether there is a driver with devices, and in `found` what describe says of them, or what is wrong.
+static bool findDriver(function_ref<std::string(void *, const CudaDriver &, int)> describe, std::string &found) {
+  std::optional<std::string> text = askChild([&] { return askDriver(describe); });
+  bool isHere = text && StringRef(*text).starts_with("ok ");
+  found = isHere          ? text->substr(3)
+          : !text         ? "libcuda.so.1 crashes or hangs when it is asked"
+          : text->empty() ? "the loader finds no libcuda.so.1"
+                          : *text;
+  return isHere;
+}
+
+Expected<std::string> nameCudaDevice() {
+  std::string found;
+  if (findDriver(nameFirst, found))
+    return found;
+  return exitError(exitNoDevice, found);
+}
+
 static Finding gpuDriver() {
-  std::optional<std::string> text = askChild(askDriver);
-  if (text && StringRef(*text).starts_with("ok "))
-    return {"GPU driver", State::Ok, text->substr(3), ""};
+  std::string found;
+  if (findDriver(describeDriver, found))
+    return {"GPU driver", State::Ok, found, ""};
   bool hasModule = sys::fs::exists("/proc/driver/nvidia/version");
-  std::string found = !text           ? "libcuda.so.1 crashes or hangs when it is asked"
-                      : text->empty() ? "the loader finds no libcuda.so.1"
-                                      : *text;
   if (hasModule)
     return {"GPU driver", State::Absent, found + "; NVIDIA's kernel module is loaded",
             "in a container: start it with the GPU's devices and the driver's libraries; else: a driver of the kernel "

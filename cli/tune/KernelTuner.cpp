@@ -5,11 +5,15 @@
 // Each library runs in turns with the one as planned, in one process, and every pair of runs gives each kernel a ratio:
 // clock and neighbours change from second to second and are the same for both. What was best in the search is measured
 // once more before it is kept: the smallest of many noisy numbers is too small.
+//
+// On a device a launch's time is that between two events around it. A run with events is no run as in use, where
+// launches are a graph and begin before those in front have ended: whole runs are timed on copies without a profile.
 #include "cli/tune/KernelTuner.h"
 #include "cli/Profile.h"
 #include "cli/TemporaryFolder.h"
 #include "cli/gate/TimeTier.h"
 #include "compiler/CustomOps.h"
+#include "compiler/Machine.h"
 #include "compiler/artifact/Outputs.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -35,6 +39,7 @@ double elapsed() { return std::chrono::duration<double>(std::chrono::steady_cloc
 struct TimedLibrary {
   std::unique_ptr<Profile> profile; // at an address that stays
   TimedModel model;
+  std::optional<TimedModel> unobserved; // for whole runs, where those that are observed take longer
 };
 
 struct KernelRatio {
@@ -58,12 +63,14 @@ using Numbers = StringMap<TunedNumbers>;
 
 class KernelTuner {
 public:
-  KernelTuner(Session &session, StringRef verb, const TunerOptions &options, const TemporaryFolder &folder)
-      : session(session), options(options), folder(folder), hooks(hooksOf(session, verb)), silent(nulls(), {}, ""),
-        start(elapsed()) {
+  KernelTuner(Session &session, StringRef verb, const TunerOptions &options, const TemporaryFolder &folder,
+              const TargetInfo &info, StringRef processor)
+      : session(session), options(options), folder(folder), info(info), hooks(hooksOf(session, verb)),
+        silent(nulls(), {}, ""), start(elapsed()) {
+    header.processor = processor;
     hooks.progress = [](StringRef, size_t, size_t) {}; // the search has its own
     compileOptions = options.compile;
-    compileOptions.mode = "default";
+    compileOptions.mode = info.runsOnDevice ? "reduce-overhead" : "default";
     compileOptions.tuneFile.clear();
     compileOptions.emit = {"so"};
     makePathsAbsolute(compileOptions.customOps); // a library looks for theirs from where it lies
@@ -75,17 +82,20 @@ private:
   double left() const { return start + options.seconds - elapsed(); }
   Error compileAs(const Numbers &numbers, StringRef library, Diagnostics &diagnostics);
   Error compileQuietly(const Numbers &numbers, StringRef library);
-  Expected<TimedLibrary> load(StringRef library);
+  Expected<TimedLibrary> load(StringRef library, bool timesWhole = false);
   Error openPlanned();
   Expected<Comparison> compareWith(const Numbers &numbers, double seconds);
-  Expected<Comparison> compareAnew(const Numbers &numbers, double seconds);
+  Expected<Comparison> compareAnew(const Numbers &numbers, double seconds, bool timesWhole = false);
   Error search(TunerResult &result);
   Error confirm(TunerResult &result);
+  Error confirmTogether(TunerResult &result);
+  void keepLargestGains(size_t count);
   Tuning makeTuning() const;
 
   Session &session;
   const TunerOptions &options;
   const TemporaryFolder &folder;
+  const TargetInfo &info;
   CompileHooks hooks;
   Diagnostics silent; // what a compile says it says once
   CompileOptions compileOptions;
@@ -128,13 +138,30 @@ Error KernelTuner::compileQuietly(const Numbers &numbers, StringRef library) {
   return Error::success();
 }
 
-Expected<TimedLibrary> KernelTuner::load(StringRef library) {
+Expected<TimedLibrary> KernelTuner::load(StringRef library, bool timesWhole) {
   auto profile = std::make_unique<Profile>(size_t(1) << 16);
   TimedModelOptions how{.instance = {.threads = options.threads, .profile = profile->get()}, .inputs = options.inputs};
   Expected<TimedModel> model = prepareCopy(session, library, how);
   if (!model)
     return model.takeError();
-  return TimedLibrary{std::move(profile), std::move(*model)};
+  TimedLibrary timed{std::move(profile), std::move(*model), std::nullopt};
+  if (!timesWhole || !info.runsOnDevice)
+    return timed;
+  how.instance.profile = nullptr;
+  Expected<TimedModel> unobserved = prepareCopy(session, library, how);
+  if (!unobserved)
+    return unobserved.takeError();
+  timed.unobserved.emplace(std::move(*unobserved));
+  return timed;
+}
+
+/// The one level that the library has code for.
+static void setLevel(CompileOptions &options, const TargetInfo &info, StringRef level) {
+  visitOptions(options, [&](option::Role, StringRef, auto &field, StringRef flags, StringRef, StringRef) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
+      if (flags == info.levelFlag)
+        field = {level.str()};
+  });
 }
 
 /// The library as planned, at the one level that this machine runs it at.
@@ -148,12 +175,11 @@ Error KernelTuner::openPlanned() {
   if (!instance)
     return instance.takeError();
   const ptc_model_table &table = instance->table();
-  header = {.compiler = "ptc " + hooks.version,
-            .model = sys::path::filename(compileOptions.model).str(),
-            .level = table.cpu_level(instance->getModel()),
-            .processor = sys::getHostCPUName().str(),
-            .threads = table.threads(instance->getModel())};
-  compileOptions.cpu = {header.level};
+  header.compiler = "ptc " + hooks.version;
+  header.model = sys::path::filename(compileOptions.model).str();
+  header.level = table.cpu_level(instance->getModel());
+  header.threads = table.threads(instance->getModel());
+  setLevel(compileOptions, info, header.level);
   double begin = elapsed();
   if (Error error = compileQuietly({}, plannedLibrary))
     return error;
@@ -176,7 +202,7 @@ static Expected<double> runOf(TimedLibrary &library, StringMap<double> &kernels)
     return seconds.takeError();
   for (const KernelTime &time : timeKernels(library.profile->getSpans()))
     kernels[time.kernel] = time.seconds;
-  return seconds;
+  return library.unobserved ? library.unobserved->wallTime() : std::move(seconds);
 }
 
 static double median(std::vector<double> &values) {
@@ -234,13 +260,13 @@ Expected<Comparison> KernelTuner::compareWith(const Numbers &numbers, double sec
 
 /// On two pairs of copies: where a copy happens to lie in memory makes it faster or slower by a few per cent, as long
 /// as it is there. What counts is the larger ratio.
-Expected<Comparison> KernelTuner::compareAnew(const Numbers &numbers, double seconds) {
+Expected<Comparison> KernelTuner::compareAnew(const Numbers &numbers, double seconds, bool timesWhole) {
   if (Error error = compileQuietly(numbers, otherLibrary))
     return error;
   std::optional<Comparison> worst;
   constexpr int copies = 2;
   for (int copy = 0; copy < copies; ++copy) {
-    Expected<TimedLibrary> first = load(plannedLibrary), second = load(otherLibrary);
+    Expected<TimedLibrary> first = load(plannedLibrary, timesWhole), second = load(otherLibrary, timesWhole);
     if (!first)
       return (consumeError(second ? Error::success() : second.takeError()), first.takeError());
     if (!second)
@@ -353,18 +379,38 @@ Error KernelTuner::confirm(TunerResult &result) {
       times[kernel.getKey()] = measured;
     }
   }
-  if (chosen.empty())
-    return Error::success();
-  Expected<Comparison> comparison =
-      compareAnew(chosen, std::clamp(left() - 2 * compileSeconds, leastMeasuring, 2 * mostMeasuring));
-  if (!comparison)
-    return comparison.takeError();
-  result.ratio = comparison->whole;
-  if (result.ratio.low > 1) { // what kernels gain alone they may lose together
-    chosen.clear();
-    result.ratio = {};
+  return confirmTogether(result);
+}
+
+/// What kernels gain alone they may lose together, and on a device, where launches overlap in use, they may not gain it
+/// at all. Until a run bears it out, the half that gains least is left out.
+Error KernelTuner::confirmTogether(TunerResult &result) {
+  while (!chosen.empty()) {
+    double seconds = std::clamp(left() - 2 * compileSeconds, leastMeasuring, 2 * mostMeasuring);
+    Expected<Comparison> comparison = compareAnew(chosen, seconds, /*timesWhole=*/true);
+    if (!comparison)
+      return comparison.takeError();
+    result.ratio = comparison->whole;
+    session.log(formatv("{0} kernels together: {1:f3} of the time, between {2:f3} and {3:f3}", chosen.size(),
+                        result.ratio.median, result.ratio.low, result.ratio.high)
+                    .str());
+    if (info.runsOnDevice ? result.ratio.high < 1 : result.ratio.low <= 1)
+      return Error::success();
+    keepLargestGains(chosen.size() / 2);
   }
+  result.ratio = {};
   return Error::success();
+}
+
+void KernelTuner::keepLargestGains(size_t count) {
+  std::vector<std::pair<double, StringRef>> gains;
+  for (const auto &kernel : chosen) {
+    KernelRatio measured = times.lookup(kernel.getKey());
+    gains.emplace_back(measured.seconds - measured.plannedSeconds, kernel.getKey());
+  }
+  llvm::sort(gains);
+  for (const auto &[gain, kernel] : ArrayRef(gains).drop_front(count))
+    chosen.erase(kernel);
 }
 
 /// All kernels, with what was chosen for them.
@@ -414,6 +460,21 @@ Expected<TunerResult> KernelTuner::run() {
   return result;
 }
 
+/// What the kernels will be timed on. That there is no device is told before anything is compiled.
+static Expected<std::string> nameProcessor(const codegen::Target &target, StringRef model) {
+  if (!target.getInfo().runsOnDevice)
+    return sys::getHostCPUName().str();
+  Expected<std::string> device = nameCudaDevice();
+  if (device)
+    return device;
+  StringRef name = target.getInfo().name;
+  return exitError(exitNoDevice,
+                   "kernels of --target=" + name +
+                       " are timed on a device, and there is none here: " + toString(device.takeError()),
+                   "`ptc tune " + model + " --target=" + name +
+                       "` on a machine with one; a compile with its file, --tune-file=FILE, needs none");
+}
+
 Expected<TunerResult> tuneKernels(Session &session, StringRef verb, const TunerOptions &options, StringRef output) {
   if (sys::fs::equivalent(output, options.compile.model))
     return exitError(exitUsage, "'" + output + "' is the model itself", "-o names the tuning file");
@@ -428,13 +489,16 @@ Expected<TunerResult> tuneKernels(Session &session, StringRef verb, const TunerO
   if (Error error = requireOneTarget(options.compile, "tuning"))
     return error;
   const codegen::Target *target = codegen::findTarget(session.parts.targets, options.compile.target);
-  if (target && target->getInfo().runsOnDevice)
-    return exitError(exitTarget, "kernels of --target=" + options.compile.target + " cannot be tuned yet",
-                     "--target=cpu, or another --mode");
+  if (!target)
+    return exitError(exitUsage, "unknown target '" + options.compile.target + "'",
+                     "--target=" + codegen::targetNames(session.parts.targets));
+  Expected<std::string> processor = nameProcessor(*target, options.compile.model);
+  if (!processor)
+    return processor.takeError();
   Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-tune");
   if (!folder)
     return folder.takeError();
-  Expected<TunerResult> result = KernelTuner(session, verb, options, *folder).run();
+  Expected<TunerResult> result = KernelTuner(session, verb, options, *folder, target->getInfo(), *processor).run();
   if (!result)
     return result;
   std::string text = writeTuning(result->tuning);

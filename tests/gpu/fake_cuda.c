@@ -6,6 +6,7 @@
  *   FAKE_CUDA_FAIL        a function that fails with error 999
  *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
  *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
+ *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's
  * Compiled with OLD it lacks what drivers before 12.0 lack.
  */
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef uint64_t address;
 
@@ -47,7 +49,7 @@ static int fails(const char *function) {
 static struct {
   address base;
   size_t bytes;
-} blocks[256];
+} blocks[4096];
 static int block_count;
 
 static const char *place(address pointer, char *text) {
@@ -113,7 +115,7 @@ int cuMemAlloc_v2(address *pointer, size_t bytes) {
   if (bytes > (size_t)1 << 33)
     return 2;
   void *memory = 0;
-  if (bytes == 0 || block_count == 256 || posix_memalign(&memory, 4096, bytes))
+  if (bytes == 0 || block_count == 4096 || posix_memalign(&memory, 4096, bytes))
     return 1;
   memset(memory, 0xa5, bytes);
   blocks[block_count].base = *pointer = (uintptr_t)memory;
@@ -168,10 +170,27 @@ int cuStreamSynchronize(void *stream) {
   return say("wait %llu", (unsigned long long)(uintptr_t)stream), 0;
 }
 int cuStreamDestroy_v2(void *stream) { return (void)stream, 0; }
-int cuEventCreate(void **event, unsigned flags) { return *event = malloc(1), (void)flags, 0; }
-int cuEventRecord(void *event, void *stream) { return (void)event, (void)stream, 0; }
+
+/* The device's time; it stands still unless launches take some. */
+static uint64_t device_ns;
+
+static uint64_t caller_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+static void pass(unsigned launched) {
+  uint64_t ns = (uint64_t)number("FAKE_CUDA_BLOCK_NS", 0) * launched, begin = caller_ns();
+  device_ns += ns;
+  while (caller_ns() - begin < ns)
+    ;
+}
+
+int cuEventCreate(void **event, unsigned flags) { return *event = calloc(1, sizeof(uint64_t)), (void)flags, 0; }
+int cuEventRecord(void *event, void *stream) { return *(uint64_t *)event = device_ns, (void)stream, 0; }
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end) {
-  return *milliseconds = 0.5f, (void)begin, (void)end, 0;
+  *milliseconds = (float)(*(uint64_t *)end - *(uint64_t *)begin) * 1e-6f;
+  return getenv("FAKE_CUDA_BLOCK_NS") ? 0 : (*milliseconds = 0.5f, 0);
 }
 int cuEventDestroy_v2(void *event) { return free(event), 0; }
 
@@ -189,6 +208,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     memcpy((void *)*values[to], (void *)*values[from], (size_t)bytes);
   if (getenv("FAKE_CUDA_SET"))
     *(uint32_t *)*values[number("FAKE_CUDA_SET", 0)] = 1;
+  pass(gx);
   return 0;
 }
 
@@ -250,8 +270,11 @@ static struct {
   const char *name;
   unsigned grid;
   address values[2];
-} nodes[64];
-static int node_count;
+} nodes[4096];
+static int node_count, graph_count;
+struct graph {
+  int first, end; /* of its nodes */
+};
 
 static void hold(int node, const struct params *params) {
   nodes[node].name = params->function;
@@ -261,13 +284,17 @@ static void hold(int node, const struct params *params) {
 }
 int cuGraphCreate(void **graph, unsigned flags) {
   TRY;
-  return *graph = nodes, (void)flags, say("graph"), 0;
+  struct graph *made = malloc(sizeof(*made));
+  made->first = made->end = node_count;
+  return *graph = made, graph_count++, (void)flags, say("graph"), 0;
 }
 int cuGraphAddKernelNode(void **node, void *graph, void *const *before, size_t count, const struct params *params) {
   TRY;
-  if (node_count == 64 || graph != nodes || (count && *before != (void *)(uintptr_t)node_count))
+  struct graph *own = graph;
+  if (node_count == 4096 || own->end != node_count || (count && *before != (void *)(uintptr_t)node_count))
     return 1;
   hold(node_count++, params);
+  own->end = node_count;
   *node = (void *)(uintptr_t)node_count;
   return say("node %d behind %d", node_count, (int)count), 0;
 }
@@ -275,7 +302,7 @@ int cuGraphAddKernelNode(void **node, void *graph, void *const *before, size_t c
 int cuGraphAddDependencies_v2(void *graph, void *const *from, void *const *to, const unsigned char (*edges)[8],
                               size_t count) {
   TRY;
-  if (graph != nodes || count != 1)
+  if (!graph || count != 1)
     return 1;
   return say("edge %d to %d port %d type %d", (int)(uintptr_t)*from, (int)(uintptr_t)*to, (*edges)[0], (*edges)[2]), 0;
 }
@@ -293,13 +320,22 @@ int cuGraphLaunch(void *exec, void *stream) {
   TRY;
   int from, to, bytes;
   say("replay on %llu", (unsigned long long)(uintptr_t)stream);
-  for (int i = 0; i < node_count; i++)
+  const struct graph *own = exec;
+  for (int i = own->first; i < own->end; i++)
     if (getenv("FAKE_CUDA_COPY") && sscanf(getenv("FAKE_CUDA_COPY"), "%d,%d,%d", &from, &to, &bytes) == 3)
       memcpy((void *)nodes[i].values[to], (void *)nodes[i].values[from], (size_t)bytes);
-  return (void)exec, 0;
+  for (int i = own->first; i < own->end; i++)
+    pass(nodes[i].grid);
+  return 0;
 }
 int cuGraphExecDestroy(void *exec) { return (void)exec, 0; }
-int cuGraphDestroy(void *graph) { return (void)graph, say("graph ends"), node_count = 0; }
+int cuGraphDestroy(void *graph) {
+  free(graph);
+  say("graph ends");
+  if (--graph_count == 0)
+    node_count = 0;
+  return 0;
+}
 
 int cuGetErrorName(int error, const char **name) {
   return *name = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN", 0;
