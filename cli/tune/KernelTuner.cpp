@@ -164,6 +164,16 @@ static void setLevel(CompileOptions &options, const TargetInfo &info, StringRef 
   });
 }
 
+/// That a device does not run the library has to do with its levels, mostly.
+static Error adviseLevel(Error error, const TargetInfo &info) {
+  return handleErrors(std::move(error), [&](const ExitError &refused) {
+    std::string help = refused.help;
+    if (help.empty() && info.runsOnDevice)
+      help = info.levelFlag.str() + " names the architecture of the device that is here; `ptc doctor` shows it";
+    return exitError(refused.code, refused.message, help);
+  });
+}
+
 /// The library as planned, at the one level that this machine runs it at.
 Error KernelTuner::openPlanned() {
   if (Error error = compileAs({}, plannedLibrary, hooks.diagnostics))
@@ -173,7 +183,7 @@ Error KernelTuner::openPlanned() {
     return library.takeError();
   Expected<ModelInstance> instance = ModelInstance::create(*library, {.threads = options.threads});
   if (!instance)
-    return instance.takeError();
+    return adviseLevel(instance.takeError(), info);
   const ptc_model_table &table = instance->table();
   header.compiler = "ptc " + hooks.version;
   header.model = sys::path::filename(compileOptions.model).str();
@@ -396,7 +406,7 @@ Error KernelTuner::confirmTogether(TunerResult &result) {
                     .str());
     if (info.runsOnDevice ? result.ratio.high < 1 : result.ratio.low <= 1)
       return Error::success();
-    keepLargestGains(chosen.size() / 2);
+    keepLargestGains(left() > 0 ? chosen.size() / 2 : 0);
   }
   result.ratio = {};
   return Error::success();

@@ -62,6 +62,10 @@ class Search(Case):
             self.assertIn("--tune-file=FILE", text)
         self.assertFalse((self.folder / "relu.tune.json").exists())
 
+    def test_level_that_the_device_does_not_run(self):
+        text = self.run_there("tune", self.model, "--target=cuda", "--gpu=sm_80", "--ptxas=none", code=5, FAKE_CUDA_CAPABILITY="75")
+        self.assertIn("--gpu names the architecture of the device that is here", text)
+
 
 class Kernels(Case):
     """Whatever the numbers are, kernels are right."""
@@ -118,6 +122,8 @@ class Kernels(Case):
         model = parse("rows (float[9, 200] x) => (float[9, 200] y) { y = Softmax(x) }")
         alternatives = [{"row_threads": threads, "block_rows": rows} for threads in (32, 64, 256, 1024) for rows in (1, 2, 8)]
         self.check_all(model, {"x": normal(9, 200)}, alternatives + self.extremes("row_threads", "block_rows"), 5)
+        long = parse("long (float[3, 2500] x) => (float[3, 2500] y) { y = Softmax(x) }")
+        self.check_all(long, {"x": normal(3, 2500)}, [{"row_threads": 32, "block_rows": 2}, {"row_threads": 64}], 2)
 
     def test_points(self):
         model = parse("points (float[37, 24] x) => (float[37, 24] y) { y = Sigmoid(x) }")
