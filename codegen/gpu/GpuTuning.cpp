@@ -144,9 +144,9 @@ static void addRows(Alternatives &found) {
 }
 
 static void addPoints(Alternatives &found) {
-  found.scale(tuned::lanes, found.getPlannedNumber("lanes"));
   found.scale(tuned::blockThreads, found.getPlannedNumber("threads"));
   found.add({{tuned::blockThreads, 2 * warpSize}});
+  found.scale(tuned::lanes, found.getPlannedNumber("lanes"));
 }
 
 SmallVector<DictionaryAttr> gpu::listAlternatives(loop::KernelOp kernel, StringRef level) {
