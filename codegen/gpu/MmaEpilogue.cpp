@@ -20,6 +20,10 @@ using namespace ptc::gpu;
 
 static constexpr int64_t chunksTogether = 4;
 
+static Value isNoNumber(GpuEmitter &e, Value sum) {
+  return arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::UNO, sum, sum);
+}
+
 Value MmaEpilogue::sumAddress(Value row, Value column, int64_t more) {
   Value index = e.invariants.add(e.invariants.mul(row, e.constant(tile.sumPitch())), column);
   return e.getAddress(e.getAddress(shared, e.builder.getF32Type(), index), e.builder.getF32Type(), e.constant(more));
@@ -42,7 +46,7 @@ Value MmaEpilogue::spread(ValueRange sums) {
           vector = LLVM::InsertElementOp::create(b, e.loc, vector, sum, e.constant(i));
           if (tile.kind != MmaKind::SplitF32)
             continue;
-          Value isBad = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::UNO, sum, sum);
+          Value isBad = isNoNumber(e, sum);
           bad = bad ? arith::OrIOp::create(b, e.loc, bad, isBad).getResult() : isBad;
         }
         LLVM::StoreOp::create(b, e.loc, vector, sumAddress(row, column, (m + below) * tile.sumPitch() + n), 8);
@@ -51,33 +55,18 @@ Value MmaEpilogue::spread(ValueRange sums) {
 }
 
 /// Sums that are no numbers, again in f32.
-void MmaEpilogue::repair() {
+void MmaEpilogue::repair(const MmaResults &results) {
   OpBuilder &b = e.builder;
-  Type f32 = b.getF32Type();
   auto less = [&](Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); };
   e.createLoop(block.thread, e.constant(tile.m * tile.n), tile.threads(), {}, [&](Value number, ValueRange) {
     Value row = e.invariants.floorDiv(number, e.constant(tile.n), true);
     Value column = e.invariants.mod(number, e.constant(tile.n), true);
     Value address = sumAddress(row, column);
-    Value sum = e.createLoad(f32, 1, address);
-    Value isBad = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::UNO, sum, sum);
+    Value isBad = isNoNumber(e, e.createLoad(b.getF32Type(), 1, address));
     Value m = e.invariants.add(lhs.getFirst(), row), n = e.invariants.add(rhs.getFirst(), column);
     Value exists = e.invariants.logicalAnd(less(m, lhs.getCount()), less(n, rhs.getCount()));
     e.createIf(arith::AndIOp::create(b, e.loc, isBad, exists), {}, [&] {
-      EmissionPoint at = block.point;
-      lhs.setFree(at, m);
-      rhs.setFree(at, n);
-      Value zero = e.invariants.constant(b.getF32FloatAttr(0));
-      Value again = e.createLoop(e.constant(0), block.kCount, 1, {zero}, [&](Value k, ValueRange in) {
-        llvm::copy(e.createDigits(k, block.kSizes), at.dims.begin() + block.dims.firstK);
-        auto element = [&](Region &region) -> Value {
-          Value value = e.emitRegion(region, at);
-          return value.getType() == f32 ? value : arith::ExtFOp::create(b, e.loc, f32, value).getResult();
-        };
-        Value x = element(block.op.getLhs()), y = element(block.op.getRhs());
-        return SmallVector<Value>{math::FmaOp::create(b, e.loc, x, y, in[0])};
-      })[0];
-      e.createStore(again, address);
+      e.createStore(results.sumAgain(m, n, 1)[0], address);
       return SmallVector<Value>();
     });
     return SmallVector<Value>();
@@ -106,17 +95,17 @@ void MmaEpilogue::emitGroup(const MmaResults &results, Value firstChunk, int64_t
 }
 
 void MmaEpilogue::emit(ValueRange sums) {
+  MmaResults results(e, block.op, block.dims, block.point);
   Value bad = spread(sums);
   if (bad) {
     e.createIf(createBarrierOr(e, bad), {}, [&] {
-      repair();
+      repair(results);
       e.createBlockBarrier();
       return SmallVector<Value>();
     });
   } else {
     e.createBlockBarrier();
   }
-  MmaResults results(e, block.op, block.dims, block.point);
   int64_t lanes = results.chooseLanes(), perThread = tile.m * tile.n / (lanes * tile.threads());
   int64_t together = std::min(perThread, chunksTogether);
   e.createLoop(e.constant(0), e.constant(perThread), together, {}, [&](Value first, ValueRange) {
@@ -157,14 +146,78 @@ int64_t MmaResults::chooseLanes() const {
   return lanes;
 }
 
-EmissionPoint MmaResults::pointAt(const Chunk &chunk) const {
-  auto inside = [&](Value position, Value count, size_t together) {
-    return e.invariants.min(position, e.invariants.sub(count, e.constant(int64_t(together))));
+EmissionPoint MmaResults::pointAt(Value m, Value n, int64_t lanes) const {
+  auto inside = [&](Value position, Value count, int64_t together) {
+    return e.invariants.min(position, e.invariants.sub(count, e.constant(together)));
   };
   EmissionPoint at = batch;
-  llvm::copy(e.createDigits(inside(chunk.m, rows, 1), rowSizes), at.dims.begin() + dims.firstM);
-  llvm::copy(e.createDigits(inside(chunk.n, columns, chunk.sums.size()), columnSizes), at.dims.begin() + dims.firstN);
+  llvm::copy(e.createDigits(inside(m, rows, 1), rowSizes), at.dims.begin() + dims.firstM);
+  llvm::copy(e.createDigits(inside(n, columns, lanes), columnSizes), at.dims.begin() + dims.firstN);
   return at;
+}
+
+SmallVector<Value> MmaResults::sumAgain(Value m, Value n, int64_t lanes) const {
+  OpBuilder &b = e.builder;
+  Type f32 = b.getF32Type();
+  loop::ContractionOp contraction = op;
+  const EmissionPoint first = pointAt(m, n, lanes);
+  SmallVector<Value> sizes, start(size_t(lanes), e.invariants.constant(b.getF32FloatAttr(0)));
+  for (Expr extent : dims.k())
+    sizes.push_back(e.emitExpr(extent, {}));
+  Value count = e.emitExpr(product(contraction.getContext(), dims.k()), {});
+  return e.createLoop(e.constant(0), count, 1, start, [&](Value k, ValueRange in) {
+    EmissionPoint at = first;
+    llvm::copy(e.createDigits(k, sizes), at.dims.begin() + dims.firstK);
+    auto element = [&](Region &region) -> Value {
+      Value value = e.emitRegion(region, at);
+      return value.getType() == f32 ? value : arith::ExtFOp::create(b, e.loc, f32, value).getResult();
+    };
+    Value x = element(contraction.getLhs());
+    SmallVector<Value> next;
+    for (Value sum : in) {
+      next.push_back(math::FmaOp::create(b, e.loc, x, element(contraction.getRhs()), sum));
+      if (next.size() < in.size())
+        at.dims[dims.firstK - 1] = e.invariants.add(at.dims[dims.firstK - 1], e.constant(1));
+    }
+    return next;
+  });
+}
+
+// One thread's, chunk by chunk in a loop: this is rare, and its code is to be small.
+void MmaResults::repair(MutableArrayRef<Chunk> chunks) const {
+  OpBuilder &b = e.builder;
+  SmallVector<Value> all, bad;
+  Value any;
+  for (const Chunk &chunk : chunks) {
+    llvm::append_range(all, chunk.sums);
+    bad.push_back(isNoNumber(e, chunk.sums.front()));
+    for (Value sum : ArrayRef(chunk.sums).drop_front())
+      bad.back() = arith::OrIOp::create(b, e.loc, bad.back(), isNoNumber(e, sum));
+    any = any ? arith::OrIOp::create(b, e.loc, any, bad.back()).getResult() : bad.back();
+  }
+  const size_t lanes = chunks.front().sums.size();
+  auto chunkBy = [&](Value number, Value m, Value n, ValueRange in) {
+    SmallVector<Value> sums = sumAgain(m, n, int64_t(lanes)), out;
+    for (auto [i, value] : llvm::enumerate(in)) {
+      Value isIt = e.invariants.compare(arith::CmpIPredicate::eq, number, e.constant(int64_t(i / lanes)));
+      out.push_back(e.invariants.select(isIt, sums[i % lanes], value));
+    }
+    return out;
+  };
+  all = e.createIf(any, all, [&] {
+    return e.createLoop(e.constant(0), e.constant(int64_t(chunks.size())), 1, all, [&](Value number, ValueRange in) {
+      Value m = chunks[0].m, n = chunks[0].n, isBad = bad[0];
+      for (size_t i = 1; i < chunks.size(); ++i) {
+        Value isIt = e.invariants.compare(arith::CmpIPredicate::eq, number, e.constant(int64_t(i)));
+        m = e.invariants.select(isIt, chunks[i].m, m);
+        n = e.invariants.select(isIt, chunks[i].n, n);
+        isBad = e.invariants.select(isIt, bad[i], isBad);
+      }
+      return e.createIf(isBad, in, [&] { return chunkBy(number, m, n, in); });
+    });
+  });
+  for (auto [i, chunk] : llvm::enumerate(chunks))
+    llvm::copy(ArrayRef(all).slice(i * lanes, lanes), chunk.sums.begin());
 }
 
 void MmaResults::emit(ArrayRef<Chunk> chunks) const {
@@ -185,8 +238,8 @@ void MmaResults::emit(ArrayRef<Chunk> chunks) const {
   std::vector<LaneEmitter> bodies;
   bodies.reserve(chunks.size());
   for (const Chunk &chunk : chunks) {
-    LaneEmitter &lanes =
-        bodies.emplace_back(e, contraction, pointAt(chunk), dims.firstK - 1, int64_t(chunk.sums.size()));
+    LaneEmitter &lanes = bodies.emplace_back(e, contraction, pointAt(chunk.m, chunk.n, int64_t(chunk.sums.size())),
+                                             dims.firstK - 1, int64_t(chunk.sums.size()));
     for (auto [lane, sum] : llvm::enumerate(chunk.sums))
       lanes.getBody(lane).bind(body.getArgument(0), sum);
   }

@@ -21,9 +21,13 @@ public:
   int64_t chooseLanes() const;
   /// Reads of all chunks, then writes of all.
   void emit(llvm::ArrayRef<Chunk> chunks) const;
+  /// `lanes` sums from row m and column n on, as a sum of f32 products.
+  llvm::SmallVector<mlir::Value> sumAgain(mlir::Value m, mlir::Value n, int64_t lanes) const;
+  /// Sums that are no numbers, again in f32.
+  void repair(llvm::MutableArrayRef<Chunk> chunks) const;
 
 private:
-  EmissionPoint pointAt(const Chunk &chunk) const;
+  EmissionPoint pointAt(mlir::Value m, mlir::Value n, int64_t lanes) const;
 
   GpuEmitter &e;
   loop::ContractionOp op;
@@ -44,7 +48,7 @@ public:
 private:
   mlir::Value sumAddress(mlir::Value row, mlir::Value column, int64_t more = 0);
   mlir::Value spread(mlir::ValueRange sums);
-  void repair();
+  void repair(const MmaResults &results);
   void emitGroup(const MmaResults &results, mlir::Value firstChunk, int64_t count);
 
   MmaBlock &block;

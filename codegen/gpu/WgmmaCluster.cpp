@@ -59,7 +59,7 @@ void WgmmaEmitter::finishInCluster(const Place &place, ValueRange sums) {
     auto emit = [&] {
       SmallVector<MmaResults::Chunk> chunks;
       addChunks(results, part, addPart(part), chunks);
-      results.writer.emit(chunks);
+      emitChunks(results, chunks);
       return SmallVector<Value>();
     };
     if (first + tile.splits <= parts)

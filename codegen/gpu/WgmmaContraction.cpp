@@ -338,9 +338,9 @@ void WgmmaEmitter::emit() {
   if (!tile.isSplitF32())
     return choose(isBefore(1), [&] { limit(40), produceAlone(0); }, [&] { limit(232), consume(); });
   int64_t groups = tile.groups() + 1;
-  auto multiply = [&] { limit(208), consumeSplit(); };
+  auto multiply = [&] { limit(224), consumeSplit(); };
   choose(
-      isBefore(1), [&] { limit(64), divideTiles(); },
+      isBefore(1), [&] { limit(40), divideTiles(); },
       [&] { choose(isBefore(groups), multiply, [&] { limit(24), produceAlone(groups); }); });
 }
 

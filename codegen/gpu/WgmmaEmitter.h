@@ -62,7 +62,7 @@ private:
   void consumeSplit();
   llvm::SmallVector<mlir::Value> multiplyParts(const Turn &turn, mlir::ValueRange fragments, int64_t from, int64_t to);
   llvm::SmallVector<mlir::Value> readLhs(const Turn &turn);
-  llvm::SmallVector<mlir::Value> divideLhs(mlir::ValueRange elements, mlir::ValueRange sizes);
+  llvm::SmallVector<mlir::Value> divideLhs(mlir::ValueRange elements);
   llvm::SmallVector<mlir::Value> addUp(mlir::ValueRange sums, mlir::ValueRange more);
 
   // Results (WgmmaResults.cpp)
@@ -76,6 +76,7 @@ private:
   llvm::SmallVector<mlir::Value> sumsOfPart(mlir::ValueRange sums, int64_t part);
   void addChunks(const Results &results, mlir::Value part, llvm::SmallVector<mlir::Value> pairs,
                  llvm::SmallVector<MmaResults::Chunk> &chunks);
+  void emitChunks(const Results &results, llvm::MutableArrayRef<MmaResults::Chunk> chunks);
   void emitResults(const Place &place, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> exchange(llvm::SmallVector<mlir::Value> pairs);
   mlir::Value partAddress(const Place &place, mlir::Value split, size_t quad);

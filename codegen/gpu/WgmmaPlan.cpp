@@ -61,14 +61,14 @@ int64_t gpu::countWgmmaScratch(loop::ContractionOp op, const WgmmaTile &tile) {
   return tile.splits > 1 && !tile.isCluster() ? countWgmmaTiles(op, tile) * tile.splits * tile.m * tile.n * 4 : 0;
 }
 
-// Of a step. Of f32 there are three products, 8 deep, each of which begins with reading lhs from registers; a warpgroup
-// that is alone lets the tensor cores wait while it adds up many sums.
+// Of a step. Of f32 there are three products, 8 deep, whose sums are added up: while another warpgroup multiplies, if
+// there is one.
 static double countProductCycles(const WgmmaTile &tile) {
   if (!tile.isSplitF32())
     return double(tile.m * tile.n * tile.k()) / 1950 + 60;
   constexpr int64_t products = 3 * 4;
-  return double(products * tile.groups()) * (31 + 0.47 * double(tile.n)) +
-         (tile.groups() == 1 && tile.n > 32 ? 200 : 0);
+  double added = tile.sumParts() == 1 ? 7 : tile.groups() == 2 ? 15 : 28;
+  return double(products * tile.groups()) * (added + 0.55 * double(tile.n));
 }
 
 // Fits measured times: a step is the tensor cores' or L2's; a turn of tiles ends with results, which other blocks of
@@ -78,7 +78,7 @@ static double estimate(loop::ContractionOp op, const WgmmaTile &tile, const Wgmm
   double steps = double(llvm::divideCeil(operands.steps, tile.splits));
   double turns = double(llvm::divideCeil(countWgmmaTiles(op, tile) * tile.splits, multiprocessors));
   double results = (900 + double(tile.m * tile.n) / 6) * (tile.together > 1 ? 0.5 : 1);
-  double once = (tile.isSplitF32() ? 6500 : 5200) + double(tile.n) * 8 + (tile.groups() > 1 ? 1000 : 0);
+  double once = (tile.isSplitF32() ? 6500 : tile.groups() > 1 ? 6200 : 5200) + double(tile.n) * 8;
   double sum = tile.splits == 1   ? 0
                : tile.isCluster() ? 1900 + double(tile.splits) * 70 + double(tile.m * tile.n) * 4 / 16 +
                                         (llvm::isPowerOf2_64(uint64_t(tile.splits)) ? 0 : 1000)

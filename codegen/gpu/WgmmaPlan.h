@@ -42,6 +42,8 @@ struct WgmmaTile {
   /// Products of f32 are summed up in so many parts of a step, so many at a time.
   int64_t sumParts() const { return n <= 64 ? 4 : 1; }
   int64_t sumPartsUnderWay() const { return n <= 32 ? 4 : 2; }
+  /// Of four low parts of rhs so many are rounded away from zero (WgmmaSplitF32.cpp).
+  int64_t awayOfFour() const { return sumParts() == 1 ? 4 : 1; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;
   static WgmmaTile fromAttribute(mlir::DenseI64ArrayAttr values);

@@ -159,6 +159,12 @@ void WgmmaEmitter::addChunks(const Results &results, Value part, SmallVector<Val
                       SmallVector<Value>(ArrayRef(pairs).slice(size_t(first), size_t(lanes)))});
 }
 
+void WgmmaEmitter::emitChunks(const Results &results, MutableArrayRef<MmaResults::Chunk> chunks) {
+  if (tile.isSplitF32())
+    results.writer.repair(chunks);
+  results.writer.emit(chunks);
+}
+
 void WgmmaEmitter::emitResults(const Place &place, ValueRange sums) {
   Results results = beginResults(place);
   SmallVector<MmaResults::Chunk> chunks;
@@ -166,7 +172,7 @@ void WgmmaEmitter::emitResults(const Place &place, ValueRange sums) {
   for (int64_t part = 0; part < parts; ++part) {
     addChunks(results, word(part), sumsOfPart(sums, part), chunks);
     if (int64_t(chunks.size()) * results.writer.chooseLanes() >= chunksTogether * chunkLanes || part + 1 == parts) {
-      results.writer.emit(chunks);
+      emitChunks(results, chunks);
       chunks.clear();
     }
   }

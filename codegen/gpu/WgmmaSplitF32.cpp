@@ -16,12 +16,15 @@
 // the eight products of a part (small ones first), and the rest is ordinary arithmetic, while the next part is under
 // way; of wide tiles, which lack the registers, they add up a whole step.
 //
-// High parts are cut off, so that low * low, which is left out, has the sign of the product: on average 2^-23 of it. To
-// make up for that and for what sums lose, low parts are rounded away from zero, to 11 bits; what needs no more bits
-// stays what it is. (Rounded to the nearest, errors of a product's sums were 1.1e-7 towards zero on average, now 2e-8.)
+// A deep network would show errors that have a direction. Rhs is cut, so that all of its low parts have the sign of
+// their elements; lhs is rounded, so that its own have either sign, and low * low, which is left out, is zero on
+// average. Of low parts the tensor cores take 11 bits; those of lhs have 12, and a cut of them shows in no direction.
+// Those of rhs are rounded, so many of them away from zero as makes up for what the sums lose: 4.2e-8 of a part, 9e-8
+// of a step, where rounding all of them away gains 7.5e-8, and to the nearest, halves away, 3.2e-8. (Products are 1e-8
+// off so, on average.)
 //
-// A low part is never 0 where x is not: infinite * 0 would be no number where infinite * high is one. At 2^-30 of x it
-// changes no result.
+// The halves of an infinity are no numbers, and neither are sums of them, which are done again in f32
+// (MmaEpilogue.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaShared.h"
@@ -35,33 +38,26 @@ using namespace ptc::gpu;
 
 static constexpr int64_t partsOfStep = 4; // of 8 elements
 static constexpr int64_t partBytes = 32;
+static constexpr uint32_t half = 0x1000, whole = 0x1fff; // of the last of 11 bits
 
 static Value constantBits(GpuEmitter &e, uint32_t value) {
   return e.invariants.constant(e.builder.getI32IntegerAttr(int32_t(value)));
 }
 
-static Value highOf(GpuEmitter &e, Value bits) {
+static Value cut(GpuEmitter &e, Value bits) {
   return arith::AndIOp::create(e.builder, e.loc, bits, constantBits(e, 0xffffe000));
 }
 
-/// The low part's absolute value, as bits.
-static Value lowSizeOf(GpuEmitter &e, Value bits) {
-  OpBuilder &b = e.builder;
-  auto asFloat = [&](Value value) -> Value { return arith::BitcastOp::create(b, e.loc, b.getF32Type(), value); };
-  auto asBits = [&](Value value) -> Value { return arith::BitcastOp::create(b, e.loc, b.getI32Type(), value); };
-  Value x = asFloat(bits), rest = asBits(arith::SubFOp::create(b, e.loc, x, asFloat(highOf(e, bits))));
-  Value rounded = asFloat(arith::AddIOp::create(b, e.loc, rest, constantBits(e, 0x1fff)));
-  Value least = arith::MulFOp::create(b, e.loc, x, e.invariants.constant(b.getF32FloatAttr(0x1p-30f)));
-  // One instruction, which takes the number of two of which the other is none: of an infinity, whose rest is none,
-  // `least`.
-  SmallVector<Value> sizes{LLVM::FAbsOp::create(b, e.loc, rounded), LLVM::FAbsOp::create(b, e.loc, least)};
-  return asBits(
-      LLVM::CallIntrinsicOp::create(b, e.loc, b.getF32Type(), b.getStringAttr("llvm.nvvm.fmax.f"), sizes).getResult(0));
+static Value add(GpuEmitter &e, Value bits, uint32_t more) {
+  return arith::AddIOp::create(e.builder, e.loc, bits, constantBits(e, more));
 }
 
-static Value lowOf(GpuEmitter &e, Value bits, Value size) {
-  Value sign = arith::AndIOp::create(e.builder, e.loc, bits, constantBits(e, 0x80000000));
-  return arith::OrIOp::create(e.builder, e.loc, size, sign);
+/// What is left of an element without its high part, as bits.
+static Value restOf(GpuEmitter &e, Value bits, Value high) {
+  OpBuilder &b = e.builder;
+  auto asFloat = [&](Value value) { return arith::BitcastOp::create(b, e.loc, b.getF32Type(), value); };
+  Value rest = arith::SubFOp::create(b, e.loc, asFloat(bits), asFloat(high));
+  return arith::BitcastOp::create(b, e.loc, b.getI32Type(), rest);
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,7 +83,8 @@ void WgmmaEmitter::divideStage(const Turn &turn) {
     Value low = bits;
     for (int64_t i = 0; i < 4; ++i) {
       Value element = LLVM::ExtractElementOp::create(b, e.loc, bits, e.constant(i));
-      low = LLVM::InsertElementOp::create(b, e.loc, low, lowOf(e, element, lowSizeOf(e, element)), e.constant(i));
+      Value rounded = add(e, restOf(e, element, cut(e, element)), i < tile.awayOfFour() ? whole : half);
+      low = LLVM::InsertElementOp::create(b, e.loc, low, rounded, e.constant(i));
     }
     LLVM::StoreOp::create(b, e.loc, low, addressOf(int64_t(number) * together + tile.rhsBytes()), MmaTile::vectorBytes);
   }
@@ -133,14 +130,14 @@ SmallVector<Value> WgmmaEmitter::readLhs(const Turn &turn) {
   return elements;
 }
 
-/// Of each part, four high parts and four low ones, of elements and the sizes of their low parts.
-SmallVector<Value> WgmmaEmitter::divideLhs(ValueRange elements, ValueRange sizes) {
+/// Of each part, four high parts and four low ones.
+SmallVector<Value> WgmmaEmitter::divideLhs(ValueRange elements) {
   SmallVector<Value> fragments;
   for (size_t part = 0; part < elements.size(); part += 4) {
     for (Value element : elements.slice(part, 4))
-      fragments.push_back(highOf(e, element));
-    for (auto [element, size] : llvm::zip_equal(elements.slice(part, 4), sizes.slice(part, 4)))
-      fragments.push_back(lowOf(e, element, size));
+      fragments.push_back(cut(e, add(e, element, half)));
+    for (auto [i, element] : llvm::enumerate(elements.slice(part, 4)))
+      fragments.push_back(restOf(e, element, fragments[2 * part + i]));
   }
   return fragments;
 }
@@ -161,21 +158,14 @@ SmallVector<Value> WgmmaEmitter::multiplyParts(const Turn &turn, ValueRange frag
   return sums;
 }
 
-// While products are under way, lhs of the next step is read, and where there are registers, what takes long of its
-// division is done. (Registers that products read must be written behind the wait for those before: the assembler would
-// make all products wait for each other.) The last step of a tile reads its own once more.
+// While products are under way, lhs of the next step is read. (It is divided behind the wait for them: the assembler
+// would make all products wait for each other if registers that they read were written before.) The last step of a tile
+// reads its own once more.
 void WgmmaEmitter::consumeSplit() {
-  const size_t count = sumCount(), elements = size_t(partsOfStep) * 4;
-  const bool dividesAhead = tile.n <= 96 && tile.n != 64; // of 64 columns, two parts under way take the registers
-  auto sizesOf = [&](ValueRange values) {
-    return llvm::map_to_vector(values, [&](Value value) { return lowSizeOf(e, value); });
-  };
+  const size_t count = sumCount();
   auto readAhead = [&](const Turn &turn) {
     createBarrierWait(e, fullAt(turn), turn.parity);
-    SmallVector<Value> read = readLhs(turn);
-    if (dividesAhead)
-      llvm::append_range(read, sizesOf(read));
-    return read;
+    return readLhs(turn);
   };
   e.createLaunchOrder();
   forTiles({word(0), word(0)}, [&](const Place &place, ValueRange in) {
@@ -185,10 +175,8 @@ void WgmmaEmitter::consumeSplit() {
     Value last = e.invariants.sub(place.endStep, e.constant(1));
     carried = e.createLoop(place.firstStep, place.endStep, 1, carried, [&](Value step, ValueRange now) {
       Turn turn{now[count], now[count + 1]}, later = next(turn);
-      ValueRange lhs = now.slice(count + 2, elements);
-      SmallVector<Value> sizes = dividesAhead ? SmallVector<Value>(now.drop_front(count + 2 + elements)) : sizesOf(lhs);
       createBarrierWait(e, dividedAt(turn), turn.parity);
-      SmallVector<Value> fragments = createProductFence(e, divideLhs(lhs, sizes));
+      SmallVector<Value> fragments = createProductFence(e, divideLhs(now.drop_front(count + 2)));
       const int64_t sets = tile.sumParts(), parts = partsOfStep / sets;
       SmallVector<SmallVector<Value>> own;
       auto begin = [&] {
