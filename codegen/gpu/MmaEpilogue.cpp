@@ -133,12 +133,8 @@ MmaResults::MmaResults(GpuEmitter &e, loop::ContractionOp op, const ContractionD
 int64_t MmaResults::chooseLanes() const {
   int64_t widest = 1;
   loop::ContractionOp contraction = op;
-  contraction.getEpilogue().walk([&](Operation *op) {
-    if (auto load = dyn_cast<loop::LoadOp>(op))
-      widest = std::max(widest, loop::getElementBytes(load.getType()));
-    else if (auto store = dyn_cast<loop::StoreOp>(op))
-      widest = std::max(widest, loop::getElementBytes(store.getValue().getType()));
-  });
+  contraction.getEpilogue().walk(
+      [&](loop::StoreOp op) { widest = std::max(widest, loop::getElementBytes(op.getValue().getType())); });
   std::optional<int64_t> inner = dims.n().empty() ? std::nullopt : dims.n().back().asConstant();
   int64_t lanes = std::clamp<int64_t>(16 / widest, 1, 8);
   while (lanes > 1 && (!inner || *inner % lanes != 0))

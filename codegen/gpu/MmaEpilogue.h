@@ -17,7 +17,7 @@ public:
     mlir::Value m, n;
     llvm::SmallVector<mlir::Value> sums;
   };
-  /// Neighbouring columns that a thread takes: 16 bytes of the widest element.
+  /// Neighbouring columns that a thread takes: 16 bytes of the widest result.
   int64_t chooseLanes() const;
   /// Reads of all chunks, then writes of all.
   void emit(llvm::ArrayRef<Chunk> chunks) const;
