@@ -14,6 +14,9 @@ inline bool isComplex(mlir::Type elementType) { return elementType.isSignlessInt
 /// a sum takes it.
 inline constexpr llvm::StringLiteral roundedAttr = "prim.rounded";
 
+/// On a `prim.convert` between narrow floats and f32 that is no cast of the model's: what it converts may stay wide.
+inline constexpr llvm::StringLiteral unroundedAttr = "prim.unrounded";
+
 /// On a product in f32: --autocast leaves its operands as they are.
 inline constexpr llvm::StringLiteral keepsTypeAttr = "prim.keeps_type";
 

@@ -1,4 +1,5 @@
 //===- Normalization.cpp - batch, layer, group, instance, local -----------===//
+#include "ir/prim/Elements.h"
 #include "lowering/decomp/OnnxOps.h"
 
 using namespace ptc::prim;
@@ -17,8 +18,21 @@ static Value variance(NodeContext &n, Value centered, llvm::ArrayRef<int64_t> ax
   return n.mean(n.mul(centered, centered), axes, /*keepDims=*/true);
 }
 
-/// Inference: x * s + (B - mean * s) with s = scale / sqrt(var + epsilon), so that the vectors fold.
-/// Training (from version 14): the statistics are those of the batch, and running ones are updated.
+static bool isNarrow(NodeContext &n, Value x) { return n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() < 32; }
+
+/// x converted between a narrow float and f32, which it may be all the time.
+static Value unrounded(NodeContext &n, Value x, Type to) {
+  Value converted = n.convert(x, to);
+  if (auto op = converted.getDefiningOp<ConvertOp>(); op && converted != x)
+    op->setDiscardableAttr(unroundedAttr, n.getBuilder().getUnitAttr());
+  return converted;
+}
+
+static bool isSource(Value x) { return x.getDefiningOp<ConstantOp>() || x.getDefiningOp<WeightOp>(); }
+
+/// Inference: x * s + (B - mean * s) with s = scale / sqrt(var + epsilon), so that the vectors fold: of what is known
+/// in f64, since one error of s is that of a whole channel. Narrow floats are multiplied in f32, with s not rounded to
+/// them. Training (from version 14): the statistics are those of the batch, and running ones are updated.
 Values batchNormalization(NodeContext &n) {
   Value x = n.input(0), scale = n.input(1), bias = n.input(2), mean = n.input(3), var = n.input(4);
   double epsilon = n.real("epsilon", 1e-5), momentum = n.real("momentum", 0.9);
@@ -40,17 +54,21 @@ Values batchNormalization(NodeContext &n) {
     mean = batchMean;
     var = batchVar;
   }
-  mean = n.convertLike(mean, scale);
-  Value s = n.mul(scale, n.rsqrt(n.add(n.convertLike(var, scale), epsilon)));
+  bool areKnown = llvm::all_of(Values{scale, bias, mean, var}, isSource);
+  Type exact = areKnown ? n.f64() : isNarrow(n, scale) ? n.f32() : n.elementType(scale);
+  Value wide = isNarrow(n, x) ? unrounded(n, x, n.f32()) : x;
+  for (Value *vector : {&scale, &bias, &mean, &var})
+    *vector = n.convert(*vector, exact);
+  Value s = n.mul(scale, n.rsqrt(n.add(var, epsilon)));
   Value shift = n.sub(bias, n.mul(mean, s));
-  s = n.convertLike(s, x);
-  shift = n.convertLike(shift, x);
+  s = n.convertLike(s, wide);
+  shift = n.convertLike(shift, wide);
   bool isPerElement = n.rank(x) < 2 || (n.opset() < 9 && !n.flag("spatial", true)); // of a sample
   if (!isPerElement) {
     s = perChannel(n, s, x);
     shift = perChannel(n, shift, x);
   }
-  Value y = n.add(n.mul(x, s), shift);
+  Value y = unrounded(n, n.add(n.mul(wide, s), shift), n.elementType(x));
   outputs.resize(std::max<size_t>(outputs.size(), 1));
   outputs[0] = y;
   return outputs;
@@ -85,8 +103,7 @@ Values instanceNormalization(NodeContext &n) {
 
 /// stash_type: the statistics of narrow floats are computed in f32.
 static Value stashed(NodeContext &n, Value x) {
-  bool isNarrow = n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() < 32;
-  return isNarrow && n.integer("stash_type", 1) == 1 ? n.convert(x, n.f32()) : x;
+  return isNarrow(n, x) && n.integer("stash_type", 1) == 1 ? n.convert(x, n.f32()) : x;
 }
 
 static Ints axesFrom(int64_t axis, int64_t rank) { return llvm::to_vector(llvm::seq<int64_t>(axis, rank)); }

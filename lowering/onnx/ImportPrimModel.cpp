@@ -329,6 +329,7 @@ private:
     bool isProduct =
         llvm::is_contained({prim::MatmulOp::getOperationName(), prim::ConvolutionOp::getOperationName()}, op);
     if ((name == prim::roundedAttr && op == prim::MulOp::getOperationName()) ||
+        (name == prim::unroundedAttr && op == prim::ConvertOp::getOperationName()) ||
         (name == prim::keepsTypeAttr && isProduct)) {
       state.addAttribute(name, builder.getUnitAttr());
       return true;

@@ -45,17 +45,17 @@ void FunctionLowering::lowerPointwise(Operation *op) {
   result.dims = prim::getDims(op->getResult(0));
   result.elementType = to;
   bool isRounded = op->hasAttr(prim::roundedAttr);
-  bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op);
+  bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op), isUnrounded = op->hasAttr(prim::unroundedAttr);
   result.operations += isConversion ? 0 : 1;
   result.element = [=](Body &body, const Index &index) mutable -> Value {
     SmallVector<Value> x;
     for (const ElementFn &element : elements) {
       Value scalar = element(body, index);
-      x.push_back(isConversion ? scalar : widen(body, scalar));
+      x.push_back(isConversion && !isUnrounded ? scalar : widen(body, scalar));
     }
     prim::ScalarBuilder scalars(body.builder, body.loc, from.isUnsignedInteger());
     scalars.isBelow = [&](Value amount, unsigned width) { return isBelow(body.ranges, amount, width); };
-    Value scalar = pointwise.emitScalar(scalars, x);
+    Value scalar = isUnrounded ? x.front() : pointwise.emitScalar(scalars, x);
     if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && isRounded)
       product->setDiscardableAttr(prim::roundedAttr, body.builder.getUnitAttr());
     return narrow(body, scalar, to);
