@@ -316,10 +316,12 @@ def models(arguments):
 
 
 def export_model(model, inputs, path, names, outputs):
-    """By the older exporter, or by the newer one where that fails."""
-    for newer, opset in ((False, 17), (True, 20)):
+    """By the older exporter, or by the newer one where that fails. Normalisations stay: folded, weights of 16 bits would be
+    rounded once more than torch's own."""
+    keeps = {"training": torch.onnx.TrainingMode.PRESERVE}
+    for newer, opset, more in ((False, 17, keeps), (True, 20, {})):
         try:
-            return torch.onnx.export(model, inputs, path, dynamo=newer, input_names=names, output_names=outputs, opset_version=opset)
+            return torch.onnx.export(model, inputs, path, dynamo=newer, input_names=names, output_names=outputs, opset_version=opset, **more)
         except Exception:
             if newer:
                 raise
