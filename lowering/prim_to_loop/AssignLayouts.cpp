@@ -72,8 +72,8 @@ private:
   static std::optional<int64_t> getGroupedDim(Value buffer) {
     for (Operation *user : buffer.getUsers()) {
       auto load = dyn_cast<LoadOp>(user);
-      auto product = dyn_cast<ContractionOp>(user->getParentOp());
-      if (!load || !product || load->getParentRegion() != &product.getLhs() || !load.getType().isInteger(8) ||
+      auto product = user->getParentOfType<ContractionOp>();
+      if (!load || !product || !product.getLhs().isAncestor(load->getParentRegion()) || !load.getType().isInteger(8) ||
           !product.getEpilogue().getArgument(0).getType().isInteger(32))
         continue;
       Expr last = Expr::dim(load.getContext(), unsigned(getDomain(product).size() - 1));
