@@ -34,10 +34,27 @@ SmallVector<Value> gpu::createLoadMatrices(GpuEmitter &e, Value address, bool is
   return fourOf(e, name, e.builder.getI32Type(), address);
 }
 
+static StringRef nameOfMma(MmaKind kind) {
+  switch (kind) {
+  case MmaKind::F16:
+    return "llvm.nvvm.mma.m16n8k16.row.col.f32.f32";
+  case MmaKind::BF16:
+    return "llvm.nvvm.mma.m16n8k16.row.col.bf16";
+  case MmaKind::SplitF32:
+    return "llvm.nvvm.mma.m16n8k8.row.col.tf32";
+  case MmaKind::S8S8:
+    return "llvm.nvvm.mma.m16n8k32.row.col.s8";
+  case MmaKind::S8U8:
+    return "llvm.nvvm.mma.m16n8k32.row.col.s8.u8";
+  case MmaKind::U8S8:
+    return "llvm.nvvm.mma.m16n8k32.row.col.u8.s8";
+  case MmaKind::U8U8:
+    return "llvm.nvvm.mma.m16n8k32.row.col.u8";
+  }
+  llvm_unreachable("a kind has a name");
+}
+
 SmallVector<Value> gpu::createMma(GpuEmitter &e, MmaKind kind, ValueRange a, ValueRange b, ValueRange sums) {
-  StringRef name = kind == MmaKind::F16    ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
-                   : kind == MmaKind::BF16 ? "llvm.nvvm.mma.m16n8k16.row.col.bf16"
-                                           : "llvm.nvvm.mma.m16n8k8.row.col.tf32";
   SmallVector<Value> operands;
   auto pair = VectorType::get({2}, e.builder.getF16Type());
   for (ValueRange side : {a, b})
@@ -45,7 +62,13 @@ SmallVector<Value> gpu::createMma(GpuEmitter &e, MmaKind kind, ValueRange a, Val
       operands.push_back(kind == MmaKind::F16 ? LLVM::BitcastOp::create(e.builder, e.loc, pair, value).getResult()
                                               : value);
   operands.append(sums.begin(), sums.end());
-  return fourOf(e, name, e.builder.getF32Type(), operands);
+  return fourOf(e, nameOfMma(kind), getSumType(e.builder.getContext(), kind), operands);
+}
+
+Value gpu::createSum(GpuEmitter &e, Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::AddFOp::create(e.builder, e.loc, a, b);
+  return arith::AddIOp::create(e.builder, e.loc, a, b);
 }
 
 Value gpu::createPowerOfTwo(GpuEmitter &e, Value x) {

@@ -10,9 +10,12 @@ namespace ptc::gpu {
 /// Four 8x8 matrices of 16-bit elements, whose rows of 16 bytes lie where lanes 0-7, 8-15, ... say; a lane gets 4 bytes
 /// of row lane/4 of each, or of column lane/4 (transposed).
 llvm::SmallVector<mlir::Value> createLoadMatrices(GpuEmitter &e, mlir::Value address, bool isTransposed);
-/// sums + a * b, 16x8 results, 16 (SplitF32: 8, of tf32) deep. Fragments are i32.
+/// sums + a * b, 16x8 results, 16 (SplitF32: 8, of tf32; bytes: 32) deep. Fragments are i32.
 llvm::SmallVector<mlir::Value> createMma(GpuEmitter &e, MmaKind kind, mlir::ValueRange a, mlir::ValueRange b,
                                          mlir::ValueRange sums);
+
+/// a + b, of sums of either type.
+mlir::Value createSum(GpuEmitter &e, mlir::Value a, mlir::Value b);
 
 /// 2^x of an f32, as the hardware has it: within two units of the last place; 0 for what is smaller than normal
 /// numbers.

@@ -11,6 +11,8 @@
 // result is as exact as a sum of f32 products; where it is no number, the dot product is done again in f32, since the
 // parts of an infinity are no numbers (see the epilogue).
 //
+// 8-bit integers are multiplied exactly, signed or not; their sums are i32.
+//
 // Where tiles are few, `splits` blocks share the k of one: each leaves its sums in the launch's scratch, and the last
 // to arrive at the tile's counter adds them up in the order of the splits. So results do not depend on timing.
 //
@@ -33,7 +35,8 @@ public:
 
 private:
   void findPlace();
-  Value zero() { return e.invariants.constant(b.getF32FloatAttr(0)); }
+  Type sumType() { return getSumType(b.getContext(), tile.kind); }
+  Value zero() { return e.invariants.constant(b.getZeroAttr(sumType())); }
   Value stageAt(Value bytes) { return e.getAddress(shared, b.getI8Type(), bytes); }
   Value nextStage(Value bytes);
   void fill(Value step, Value stage);
@@ -190,7 +193,7 @@ Value MmaEmitter::partAddress(Value of, size_t quad) {
 
 /// The sums of all splits, and whether this block is the one that has them.
 SmallVector<Value> MmaEmitter::meet(ValueRange sums) {
-  auto quadType = VectorType::get({4}, b.getF32Type());
+  auto quadType = VectorType::get({4}, sumType());
   for (size_t quad = 0; quad * 4 < sums.size(); ++quad) {
     Value vector = LLVM::PoisonOp::create(b, e.loc, quadType);
     for (size_t i = 0; i < 4; ++i)
@@ -221,7 +224,7 @@ SmallVector<Value> MmaEmitter::meet(ValueRange sums) {
         Value vector = LLVM::LoadOp::create(b, e.loc, quadType, partAddress(of, quad), 16);
         for (size_t i = 0; i < 4; ++i) {
           Value part = LLVM::ExtractElementOp::create(b, e.loc, vector, e.constant(int64_t(i)));
-          next.push_back(arith::AddFOp::create(b, e.loc, in[quad * 4 + i], part));
+          next.push_back(createSum(e, in[quad * 4 + i], part));
         }
       }
       return next;

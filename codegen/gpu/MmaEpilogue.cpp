@@ -35,7 +35,7 @@ Value MmaEpilogue::spread(ValueRange sums) {
   Value row = e.invariants.add(block.warpRow, e.invariants.floorDiv(block.lane, e.constant(4), true));
   Value pair = e.invariants.mul(e.invariants.mod(block.lane, e.constant(4), true), e.constant(2));
   Value column = e.invariants.add(block.warpColumn, pair), bad;
-  auto type = VectorType::get({2}, b.getF32Type());
+  auto type = VectorType::get({2}, getSumType(b.getContext(), tile.kind));
   size_t at = 0;
   for (int64_t m = 0; m < tile.warpM(); m += 16)
     for (int64_t n = 0; n < tile.warpN(); n += 8)
@@ -84,7 +84,7 @@ void MmaEpilogue::emitGroup(const MmaResults &results, Value firstChunk, int64_t
     MmaResults::Chunk chunk{e.invariants.add(lhs.getFirst(), row), e.invariants.add(rhs.getFirst(), column), {}};
     for (int64_t lane = 0; lane < lanes; lane += 4) {
       int64_t width = std::min<int64_t>(lanes, 4);
-      Type type = VectorType::get({width}, b.getF32Type());
+      Type type = VectorType::get({width}, getSumType(b.getContext(), tile.kind));
       Value sums = LLVM::LoadOp::create(b, e.loc, type, sumAddress(row, column, lane), unsigned(width * 4));
       for (int64_t j = 0; j < width; ++j)
         chunk.sums.push_back(LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(j)));

@@ -6,6 +6,7 @@
 #include "codegen/gpu/MmaOperand.h"
 #include "codegen/gpu/GpuInstructions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -79,26 +80,59 @@ Value MmaOperand::addressOf(Value stage, Value free, Value k, int64_t more) cons
   return rows.addressOf(e, stage, row, column, offset + more);
 }
 
-void MmaOperand::copy(Value step, Value stage) const {
-  auto both = [&](Value a, Value b) { return a ? e.invariants.logicalAnd(a, b) : b; };
-  loop::LoadOp load = source.load;
+/// Whether the mask holds at the point; null: always.
+Value MmaOperand::isInside(const EmissionPoint &at) const {
+  Value inside;
   loop::MaskedOp mask = source.mask;
+  if (mask)
+    for (Attribute condition : mask.getConditions()) {
+      Value value = e.emitExpr(Expr(cast<ExprAttr>(condition)), at);
+      Value holds = e.invariants.compare(arith::CmpIPredicate::sge, value, e.constant(0));
+      inside = inside ? e.invariants.logicalAnd(inside, holds) : holds;
+    }
+  return inside;
+}
+
+/// Behind the end of k there are zeros, whatever padding is.
+void MmaOperand::copy(Value step, Value stage) const {
+  auto both = [&](Value a, Value b) { return a && b ? e.invariants.logicalAnd(a, b) : a ? a : b; };
+  loop::LoadOp load = source.load;
   for (int64_t number = 0; number < perThread(); ++number) {
     Place place = placeOf(number, together());
     EmissionPoint at = pointAt(place, step, together());
-    Value exists = existsAt(place, step);
+    Value inK = existsAt(place, step), exists = inK;
     if (isFew()) // all blocks would read the last ones
       exists =
           both(exists, e.invariants.compare(arith::CmpIPredicate::slt, e.invariants.add(first, place.free), count));
-    if (mask)
-      for (Attribute condition : mask.getConditions()) {
-        Value value = e.emitExpr(Expr(cast<ExprAttr>(condition)), at);
-        exists = both(exists, e.invariants.compare(arith::CmpIPredicate::sge, value, e.constant(0)));
-      }
+    Value inside = isInside(at);
+    if (source.padding == 0)
+      exists = both(exists, inside);
     Value index = e.emitExpr(Expr(cast<ExprAttr>(load.getIndices()[0])), at);
     Value from = e.getAddress(e.getPointer(load.getBuffer()), load.getType(), index);
-    createCopyAsync(e, addressOf(stage, place.free, place.k), from, together() * block.tile.elementBytes(), exists);
+    Value to = addressOf(stage, place.free, place.k);
+    int64_t bytes = together() * block.tile.elementBytes();
+    if (source.padding == 0 || !inside) {
+      createCopyAsync(e, to, from, bytes, exists);
+      continue;
+    }
+    Value yes = e.invariants.constant(e.builder.getBoolAttr(true));
+    Value isCopied = inK ? e.invariants.select(inK, inside, yes) : inside;
+    auto choice = scf::IfOp::create(e.builder, e.loc, isCopied, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.builder.setInsertionPointToStart(choice.thenBlock());
+    createCopyAsync(e, to, from, bytes, exists);
+    e.builder.setInsertionPointToStart(choice.elseBlock());
+    fill(to, bytes);
   }
+}
+
+/// Stores padding, which is no zero that copies could leave.
+void MmaOperand::fill(Value address, int64_t bytes) const {
+  OpBuilder &b = e.builder;
+  APInt word = APInt::getSplat(32, APInt(8, uint64_t(source.padding), /*isSigned=*/true, /*implicitTrunc=*/true));
+  auto type = VectorType::get({bytes / 4}, b.getI32Type());
+  Value words = LLVM::ConstantOp::create(b, e.loc, type, DenseElementsAttr::get(type, word));
+  LLVM::StoreOp::create(b, e.loc, words, address, unsigned(bytes));
 }
 
 /// To the type that is multiplied; exact.

@@ -50,14 +50,16 @@ private:
   Place placeOf(int64_t number, int64_t together) const;
   EmissionPoint pointAt(const Place &place, mlir::Value step, int64_t together) const;
   mlir::Value existsAt(const Place &place, mlir::Value step) const;
+  mlir::Value isInside(const EmissionPoint &at) const;
   /// The tile is larger than what there is: the rest of it is not read.
   bool isFew() const {
     std::optional<int64_t> known = e.invariants.asConstant(count);
     return known && *known < size;
   }
   mlir::Value addressOf(mlir::Value stage, mlir::Value free, mlir::Value k, int64_t more = 0) const;
-  int64_t together() const { return source.copy == MmaSource::Copy::Vectors ? block.tile.vector() : 1; }
+  int64_t together() const { return source.together(block.tile.elementBytes()); }
   int64_t perThread() const { return size * block.tile.k() / (together() * block.tile.threads()); }
+  void fill(mlir::Value address, int64_t bytes) const;
   mlir::Value convert(mlir::Value value) const;
   MmaFragments readWords(mlir::Value stage, int64_t part) const;
 

@@ -45,29 +45,67 @@ Expr gpu::getMmaSplits(loop::KernelOp kernel) { return Expr(kernel.getConfigAttr
 // Operands
 //===----------------------------------------------------------------------===//
 
-Value gpu::getNarrowValue(Region &region) {
-  Value value = cast<loop::YieldOp>(region.front().getTerminator()).getValue();
-  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
-    value = widened.getIn();
-  return value;
+Type gpu::getSumType(MLIRContext *context, MmaKind kind) {
+  return multipliesBytes(kind) ? Type(IntegerType::get(context, 32)) : Float32Type::get(context);
 }
 
-static bool isPositiveZero(Value value) {
+static Operation *getWidening(Region &region) {
+  Operation *op = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getDefiningOp();
+  return isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) ? op : nullptr;
+}
+
+Value gpu::getNarrowValue(Region &region) {
+  Operation *widening = getWidening(region);
+  return widening ? widening->getOperand(0) : cast<loop::YieldOp>(region.front().getTerminator()).getValue();
+}
+
+// Of what is not there: +0, or an integer that fits a byte.
+static std::optional<int64_t> findPadding(Value value) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
-  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
-  return number && number.getValue().isPosZero();
+  if (auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr())
+    return number.getValue().isPosZero() ? std::optional<int64_t>(0) : std::nullopt;
+  auto number = constant ? dyn_cast<IntegerAttr>(constant.getValue()) : IntegerAttr();
+  if (!number || !(value.getType().isInteger(8) || number.getValue().isZero()))
+    return std::nullopt;
+  return number.getValue().getSExtValue();
 }
 
 // The type that all values of the region fit in.
 static Type narrowType(Region &region) {
   Value value = getNarrowValue(region);
   auto mask = value.getDefiningOp<loop::MaskedOp>();
-  return mask && isPositiveZero(mask.getOther()) ? getNarrowValue(mask.getBody()).getType() : value.getType();
+  return mask && findPadding(mask.getOther()) ? getNarrowValue(mask.getBody()).getType() : value.getType();
+}
+
+// Whether the region's bytes are signed numbers, if they are bytes and nothing else.
+static std::optional<bool> findSign(Region &region) {
+  Operation *widening = getWidening(region);
+  if (!widening)
+    if (auto mask = getNarrowValue(region).getDefiningOp<loop::MaskedOp>())
+      widening = getWidening(mask.getBody());
+  if (!widening || !narrowType(region).isInteger(8))
+    return std::nullopt;
+  return isa<arith::ExtSIOp>(widening);
+}
+
+// Tensor cores multiply bytes that lie along k, and only what can be copied is worth bringing there.
+static std::optional<MmaKind> findByteKind(loop::ContractionOp op) {
+  std::optional<bool> lhs = findSign(op.getLhs()), rhs = findSign(op.getRhs());
+  if (!lhs || !rhs)
+    return std::nullopt;
+  MmaKind kind = *lhs ? (*rhs ? MmaKind::S8S8 : MmaKind::S8U8) : (*rhs ? MmaKind::U8S8 : MmaKind::U8U8);
+  ContractionDims dims(op);
+  for (bool isRhs : {false, true})
+    if (analyzeSource(op, dims, isRhs, kind).copy == MmaSource::Copy::Values)
+      return std::nullopt;
+  return kind;
 }
 
 std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
-  Type lhs = narrowType(op.getLhs()), rhs = narrowType(op.getRhs());
-  if (!op.getEpilogue().getArgument(0).getType().isF32())
+  Type lhs = narrowType(op.getLhs()), rhs = narrowType(op.getRhs()), sum = op.getEpilogue().getArgument(0).getType();
+  if (sum.isInteger(32))
+    return findByteKind(op);
+  if (!sum.isF32())
     return std::nullopt;
   if (lhs.isF16() && rhs.isF16())
     return MmaKind::F16;
@@ -80,9 +118,11 @@ std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
 bool gpu::matchLoad(Region &region, MmaSource &source) {
   Value value = getNarrowValue(region);
   if (auto mask = value.getDefiningOp<loop::MaskedOp>()) {
-    if (!mask.getOperands_().empty() || !isPositiveZero(mask.getOther()))
+    std::optional<int64_t> padding = findPadding(mask.getOther());
+    if (!mask.getOperands_().empty() || !padding)
       return false;
     source.mask = mask;
+    source.padding = *padding;
     value = getNarrowValue(mask.getBody());
   }
   source.load = value.getDefiningOp<loop::LoadOp>();
@@ -107,19 +147,21 @@ MmaSource gpu::analyzeSource(loop::ContractionOp op, const ContractionDims &dims
   Region &region = isRhs ? op.getRhs() : op.getLhs();
   int64_t from = isRhs ? dims.firstN : dims.firstM, to = isRhs ? dims.firstK : dims.firstN;
   int64_t lastFree = to > from ? to - 1 : -1, lastK = dims.lastK() >= dims.firstK ? dims.lastK() : -1;
-  int64_t elementBytes = kind == MmaKind::SplitF32 ? 4 : 2, lanes = MmaTile::vectorBytes / elementBytes;
+  int64_t elementBytes = getElementBytes(kind), lanes = MmaTile::vectorBytes / elementBytes;
+  bool isBytes = multipliesBytes(kind);
   MmaSource source;
   source.isAlongK = readsAlongK(region, lastFree, dims.lastK());
   bool isCopied = matchLoad(region, source) && loop::getElementBytes(source.load.getType()) == elementBytes &&
-                  isa<FloatType>(source.load.getType());
+                  isa<FloatType>(source.load.getType()) != isBytes;
   if (!isCopied)
     return {.isAlongK = source.isAlongK};
   bool alongK = isVectorAlong(op, dims, lastK, source, lanes);
-  if (alongK || isVectorAlong(op, dims, lastFree, source, lanes)) {
+  if (alongK || (!isBytes && isVectorAlong(op, dims, lastFree, source, lanes))) {
     source.copy = MmaSource::Copy::Vectors;
     source.isAlongK = alongK;
-  } else if (elementBytes == 4) {
+  } else if (elementBytes == 4 || (isBytes && isVectorAlong(op, dims, lastK, source, 4))) {
     source.copy = MmaSource::Copy::Words;
+    source.isAlongK |= isBytes;
   }
   return source;
 }
@@ -140,7 +182,8 @@ static int64_t countTiles(const Work &work, const MmaTile &tile) {
 
 static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   bool isSplit = tile.kind == MmaKind::SplitF32;
-  double products = double(tile.m * tile.n * tile.k()) * (isSplit ? 2.3 / 512 : 1.0 / 1260);
+  double rate = isSplit ? 512 / 2.3 : multipliesBytes(tile.kind) ? 2520 : 1260; // a cycle
+  double products = double(tile.m * tile.n * tile.k()) / rate;
   double fromL2 = double(tile.stageBytes()) / 48;
   double fragments = double(tile.warpsM * tile.warpsN * (tile.warpM() + tile.warpN()));
   double step = std::max(products, fromL2) + fragments * (isSplit ? 1.25 : 0.5);

@@ -7,12 +7,19 @@
 
 namespace ptc::gpu {
 
-/// What the tensor cores multiply; all sum in f32.
+/// What the tensor cores multiply. Floats are summed in f32, 8-bit integers in i32.
 enum class MmaKind {
   F16,
   BF16,
   SplitF32, // f32 as a sum of two tf32 numbers: three products
+  S8S8,     // 8-bit integers, signed (S) or not (U): lhs, rhs
+  S8U8,
+  U8S8,
+  U8U8,
 };
+inline bool multipliesBytes(MmaKind kind) { return kind >= MmaKind::S8S8; }
+inline int64_t getElementBytes(MmaKind kind) { return kind == MmaKind::SplitF32 ? 4 : multipliesBytes(kind) ? 1 : 2; }
+mlir::Type getSumType(mlir::MLIRContext *context, MmaKind kind);
 
 /// How a contraction is cut. A block computes m x n results with warpsM x warpsN warps; operands come through `stages`
 /// tiles of shared memory, each 128 bytes deep in k.
@@ -20,13 +27,13 @@ struct MmaTile {
   int64_t m, n, warpsM, warpsN, stages;
   MmaKind kind;
 
-  int64_t elementBytes() const { return kind == MmaKind::SplitF32 ? 4 : 2; }
+  int64_t elementBytes() const { return getElementBytes(kind); }
   int64_t k() const { return depthBytes / elementBytes(); }
   int64_t warpM() const { return m / warpsM; }
   int64_t warpN() const { return n / warpsN; }
   int64_t threads() const { return warpsM * warpsN * warpSize; }
   int64_t stageBytes() const { return (m + n) * depthBytes; }
-  /// Sums on their way to the epilogue lie in rows of `sumPitch` f32.
+  /// Sums on their way to the epilogue lie in rows of `sumPitch`, 4 bytes each.
   int64_t sumPitch() const { return n + 8; }
   int64_t sharedBytes() const { return std::max(stages * stageBytes(), m * sumPitch() * 4); }
 
@@ -48,9 +55,15 @@ struct MmaSource {
   Copy copy = Copy::Values;
   bool isAlongK = true; // a tile's rows run along k; else along the free dims
   loop::LoadOp load;    // of what is copied
-  loop::MaskedOp mask;  // zero where it fails; null: none
+  loop::MaskedOp mask;  // `padding` where it fails; null: none
+  int64_t padding = 0;  // of floats always 0
+
+  /// Elements that are copied at a time.
+  int64_t together(int64_t elementBytes) const {
+    return copy == Copy::Vectors ? MmaTile::vectorBytes / elementBytes : copy == Copy::Words ? 4 / elementBytes : 1;
+  }
 };
-/// Fills load and mask if the region is a load, zero where a mask fails.
+/// Fills load, mask and padding if the region is a load, a constant where a mask fails.
 bool matchLoad(mlir::Region &region, MmaSource &source);
 MmaSource analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind);
 

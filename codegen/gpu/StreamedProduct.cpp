@@ -48,7 +48,8 @@ static std::optional<StreamedTile> chooseTile(loop::ContractionOp op) {
   ContractionDims dims(op);
   std::optional<MmaKind> kind = findMmaKind(op);
   auto count = [&](ArrayRef<Expr> extents) { return product(op.getContext(), extents).asConstant().value_or(0); };
-  if (!kind || count(dims.batch()) != 1 || dims.m().size() > 1 || dims.n().size() != 1 || dims.k().size() != 1)
+  if (!kind || multipliesBytes(*kind) || count(dims.batch()) != 1 || dims.m().size() > 1 || dims.n().size() != 1 ||
+      dims.k().size() != 1)
     return std::nullopt;
   int64_t rows = count(dims.m()), columns = count(dims.n()), depth = count(dims.k());
   auto load = getNarrowValue(op.getRhs()).getDefiningOp<loop::LoadOp>();

@@ -12,6 +12,7 @@
 // memory thread by thread, four at a time.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/gpu/GpuInstructions.h"
 #include "codegen/gpu/MmaEpilogue.h"
 #include "codegen/gpu/WgmmaEmitter.h"
 #include "codegen/gpu/WgmmaInstructions.h"
@@ -37,9 +38,9 @@ SmallVector<Value> WgmmaEmitter::addPart(Value part) {
   SmallVector<Value> sums(partSums, zero());
   for (int64_t block = 0; block < tile.splits; ++block)
     for (int64_t half : {0, 1})
-      for (auto [i, value] : llvm::enumerate(createPeerLoad(e, sumAddress(part, half), word(block)))) {
+      for (auto [i, value] : llvm::enumerate(createPeerLoad(e, sumType(), sumAddress(part, half), word(block)))) {
         Value &sum = sums[size_t(half) * 4 + i];
-        sum = arith::AddFOp::create(b, e.loc, sum, value);
+        sum = createSum(e, sum, value);
       }
   return sums;
 }

@@ -256,7 +256,7 @@ SmallVector<Value> WgmmaEmitter::multiply(const Turn &turn, ValueRange sums) {
   };
   SmallVector<Value> next(sums);
   createProductFence(e);
-  for (int64_t part = 0; part < tile.k() / 16; ++part)
+  for (int64_t part = 0; part < MmaTile::depthBytes / 32; ++part)
     next = createProduct(e, tile, deeper(lhs, left, part), deeper(rhs, right, part), lhs.isAlongK, rhs.isAlongK, next);
   createProductCommit(e);
   return next;

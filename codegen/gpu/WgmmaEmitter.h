@@ -31,7 +31,8 @@ private:
   mlir::Value word(int64_t value) { return e.invariants.constant(b.getI32IntegerAttr(int32_t(value))); }
   mlir::Value toWord(mlir::Value value) { return e.invariants.get<mlir::arith::TruncIOp>(b.getI32Type(), value); }
   mlir::Value widen(mlir::Value value) { return e.invariants.get<mlir::arith::ExtUIOp>(b.getI64Type(), value); }
-  mlir::Value zero() { return e.invariants.constant(b.getF32FloatAttr(0)); }
+  mlir::Type sumType() { return getSumType(b.getContext(), tile.kind); }
+  mlir::Value zero() { return e.invariants.constant(b.getZeroAttr(sumType())); }
   size_t sumCount() const { return size_t(tile.n / 2); }
   /// Where the rows of this thread's warp, of those that multiply, begin in the tile.
   mlir::Value firstRowOfWarp();

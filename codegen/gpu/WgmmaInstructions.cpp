@@ -149,6 +149,26 @@ SmallVector<Value> gpu::createProductFence(GpuEmitter &e, ValueRange operands) {
   return {};
 }
 
+static StringRef typesOfProduct(MmaKind kind) {
+  switch (kind) {
+  case MmaKind::F16:
+    return "k16.f32.f16.f16";
+  case MmaKind::BF16:
+    return "k16.f32.bf16.bf16";
+  case MmaKind::SplitF32:
+    return "k8.f32.tf32.tf32";
+  case MmaKind::S8S8:
+    return "k32.s32.s8.s8";
+  case MmaKind::S8U8:
+    return "k32.s32.s8.u8";
+  case MmaKind::U8S8:
+    return "k32.s32.u8.s8";
+  case MmaKind::U8U8:
+    return "k32.s32.u8.u8";
+  }
+  llvm_unreachable("a kind has types");
+}
+
 SmallVector<Value> gpu::createSplitProduct(GpuEmitter &e, const WgmmaTile &tile, ValueRange lhs, Value rhs,
                                            ValueRange sums) {
   size_t count = size_t(tile.n / 2);
@@ -156,8 +176,8 @@ SmallVector<Value> gpu::createSplitProduct(GpuEmitter &e, const WgmmaTile &tile,
   for (size_t i = 0; i < count; ++i)
     list += (i ? ", $" : "$") + std::to_string(i);
   llvm::raw_string_ostream os(text);
-  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << "k8.f32.tf32.tf32 {" << list << "}, {$" << count << ", $"
-     << count + 1 << ", $" << count + 2 << ", $" << count + 3 << "}, $" << count + 4 << ", " << !sums.empty()
+  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << typesOfProduct(tile.kind) << " {" << list << "}, {$" << count
+     << ", $" << count + 1 << ", $" << count + 2 << ", $" << count + 3 << "}, $" << count + 4 << ", " << !sums.empty()
      << ", 1, 1;";
   SmallVector<Value> operands(lhs);
   operands.push_back(rhs);
@@ -166,13 +186,15 @@ SmallVector<Value> gpu::createSplitProduct(GpuEmitter &e, const WgmmaTile &tile,
 
 SmallVector<Value> gpu::createProduct(GpuEmitter &e, const WgmmaTile &tile, Value lhs, Value rhs, bool lhsAlongK,
                                       bool rhsAlongK, ValueRange sums) {
-  StringRef type = tile.kind == MmaKind::F16 ? "f16" : "bf16";
   std::string text, list;
   for (size_t i = 0; i < sums.size(); ++i)
     list += (i ? ", $" : "$") + std::to_string(i);
   llvm::raw_string_ostream os(text);
-  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << "k16.f32." << type << "." << type << " {" << list << "}, $"
-     << sums.size() << ", $" << sums.size() + 1 << ", 1, 1, 1, " << !lhsAlongK << ", " << !rhsAlongK << ";";
+  os << "wgmma.mma_async.sync.aligned.m64n" << tile.n << typesOfProduct(tile.kind) << " {" << list << "}, $"
+     << sums.size() << ", $" << sums.size() + 1 << ", 1";
+  if (!multipliesBytes(tile.kind))
+    os << ", 1, 1, " << !lhsAlongK << ", " << !rhsAlongK;
+  os << ";";
   return assembleInPlace(e, text, sums, {lhs, rhs}, ",l,l");
 }
 
@@ -216,15 +238,17 @@ void gpu::createClusterBarrier(GpuEmitter &e) {
 void gpu::createSharedStore(GpuEmitter &e, Value address, ValueRange values) {
   SmallVector<Value> operands{address};
   llvm::append_range(operands, values);
-  run(e, "st.shared.v4.f32 [$0], {$1, $2, $3, $4};", "r,f,f,f,f", operands);
+  bool isFloat = isa<FloatType>(values[0].getType());
+  run(e, "st.shared.v4.b32 [$0], {$1, $2, $3, $4};", isFloat ? "r,f,f,f,f" : "r,r,r,r,r", operands);
 }
 
-SmallVector<Value> gpu::createPeerLoad(GpuEmitter &e, Value address, Value rank) {
-  SmallVector<Type> types(4, e.builder.getF32Type());
+SmallVector<Value> gpu::createPeerLoad(GpuEmitter &e, Type type, Value address, Value rank) {
+  SmallVector<Type> types(4, type);
   Type all = LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types);
   StringRef text = "{\n\t.reg .b32 peer;\n\tmapa.shared::cluster.u32 peer, $4, $5;\n\t"
-                   "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [peer];\n\t}";
-  Value result = assemble(e, all, text, "=f,=f,=f,=f,r,r,~{memory}", {address, rank}).getResult(0);
+                   "ld.shared::cluster.v4.b32 {$0, $1, $2, $3}, [peer];\n\t}";
+  StringRef results = isa<FloatType>(type) ? "=f,=f,=f,=f" : "=r,=r,=r,=r";
+  Value result = assemble(e, all, text, (results + ",r,r,~{memory}").str(), {address, rank}).getResult(0);
   SmallVector<Value> values;
   for (int64_t i = 0; i < 4; ++i)
     values.push_back(LLVM::ExtractValueOp::create(e.builder, e.loc, result, i));

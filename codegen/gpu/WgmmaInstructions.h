@@ -35,12 +35,12 @@ void createPixelCopy(GpuEmitter &e, mlir::Value target, mlir::Value map, mlir::V
 /// The registers a thread of this warpgroup may use from here on.
 void createRegisterLimit(GpuEmitter &e, int64_t count, bool isMore);
 
-/// A matrix of 16-bit elements in shared memory, rows of 128 bytes that are swizzled; `chunks` bytes apart along the
+/// A matrix in shared memory, rows of 128 bytes that are swizzled; `chunks` bytes apart along the
 /// free dim where rows run along that.
 mlir::Value createMatrixDescriptor(GpuEmitter &e, mlir::Value address, int64_t chunks);
 /// What may be done to sums behind this is not done before it; `operands` in registers pass through.
 llvm::SmallVector<mlir::Value> createProductFence(GpuEmitter &e, mlir::ValueRange operands = {});
-/// sums + lhs * rhs, 64 x n results, 16 deep; asynchronous.
+/// sums + lhs * rhs, 64 x n results, 16 (bytes: 32) deep; asynchronous. Bytes lie along k.
 llvm::SmallVector<mlir::Value> createProduct(GpuEmitter &e, const WgmmaTile &tile, mlir::Value lhs, mlir::Value rhs,
                                              bool lhsAlongK, bool rhsAlongK, mlir::ValueRange sums);
 /// The same of f32, 8 deep, of which the tensor cores take 11 bits; lhs is in four registers, and both lie along k.
@@ -65,10 +65,10 @@ mlir::Value createGroupBarrierOr(GpuEmitter &e, mlir::Value group, mlir::Value f
 void createGroupsBarrier(GpuEmitter &e, int64_t groups);
 /// All threads of the cluster's blocks that have not ended; writes to shared memory before are seen behind.
 void createClusterBarrier(GpuEmitter &e);
-/// Four f32 to shared memory.
+/// Four sums, f32 or i32, to shared memory.
 void createSharedStore(GpuEmitter &e, mlir::Value address, mlir::ValueRange values);
-/// Four f32 at the same place in the shared memory of the cluster's block `rank` (i32).
-llvm::SmallVector<mlir::Value> createPeerLoad(GpuEmitter &e, mlir::Value address, mlir::Value rank);
+/// Four sums at the same place in the shared memory of the cluster's block `rank` (i32).
+llvm::SmallVector<mlir::Value> createPeerLoad(GpuEmitter &e, mlir::Type type, mlir::Value address, mlir::Value rank);
 
 } // namespace ptc::gpu
 

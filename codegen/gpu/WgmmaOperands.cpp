@@ -1,9 +1,10 @@
 //===- WgmmaOperands.cpp - contractions of warpgroups: operands -----------===//
 //
-// Operands must be boxes of a tensor in memory: elements of 16 bits or f32 that are read as they are, through an index
-// that is linear in the dims, whose free dims and whose k are one dim each (of a batch, up to three dims stay),
-// contiguous in one of the two (of f32 in k: wgmma reads no other), all extents known. Copies put zeros where a box
-// reaches over an end, so that no extent needs to be a multiple of the tile's. Windows of an image: WgmmaWindow.cpp.
+// Operands must be boxes of a tensor in memory: elements of 8 or 16 bits or f32 that are read as they are, through an
+// index that is linear in the dims, whose free dims and whose k are one dim each (of a batch, up to three dims stay),
+// contiguous in one of the two (of f32 and bytes in k: wgmma reads no other), all extents known. Copies put zeros where
+// a box reaches over an end, so that no extent needs to be a multiple of the tile's. Windows of an image:
+// WgmmaWindow.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/WgmmaOperands.h"
@@ -71,13 +72,15 @@ static bool isOfKind(Type type, MmaKind kind) {
     return type.isBF16();
   case MmaKind::SplitF32:
     return type.isF32();
+  default:
+    return type.isInteger(8);
   }
-  return false;
 }
 
 std::optional<WgmmaLoad> gpu::analyzeLoad(loop::ContractionOp op, bool isRhs, const WgmmaTile &tile) {
   MmaSource source;
-  if (!matchLoad(isRhs ? op.getRhs() : op.getLhs(), source) || !isOfKind(source.load.getType(), tile.kind))
+  if (!matchLoad(isRhs ? op.getRhs() : op.getLhs(), source) || !isOfKind(source.load.getType(), tile.kind) ||
+      source.padding != 0)
     return std::nullopt;
   auto buffer = dyn_cast<BlockArgument>(source.load.getBuffer());
   if (!buffer || buffer.getOwner() != &op->getParentOfType<loop::KernelOp>().getBlock())
@@ -109,7 +112,7 @@ static std::optional<WgmmaOperand> analyzeBoxes(loop::ContractionOp op, bool isR
   if (inner.stride != 1 || outer.stride <= 0 || !isAligned(outer.stride, tile))
     return std::nullopt;
   int64_t size = isRhs ? tile.n : tile.m;
-  if (!operand.isAlongK && (tile.isSplitF32() || size % tile.k() != 0))
+  if (!operand.isAlongK && (tile.elementBytes() != 2 || size % tile.k() != 0))
     return std::nullopt;
   operand.boxes = operand.isAlongK ? 1 : size / tile.k();
   operand.map = {.buffer = load->buffer,

@@ -65,7 +65,7 @@ int64_t gpu::countWgmmaScratch(loop::ContractionOp op, const WgmmaTile &tile) {
 // there is one.
 static double countProductCycles(const WgmmaTile &tile) {
   if (!tile.isSplitF32())
-    return double(tile.m * tile.n * tile.k()) / 1950 + 60;
+    return double(tile.m * tile.n * MmaTile::depthBytes) / 3900 + 60;
   constexpr int64_t products = 3 * 4;
   double added = tile.sumParts() == 1 ? 7 : tile.groups() == 2 ? 15 : 28;
   return double(products * tile.groups()) * (added + 0.55 * double(tile.n));

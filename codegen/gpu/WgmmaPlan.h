@@ -24,7 +24,7 @@ struct WgmmaTile {
   /// The blocks of a tile are a cluster.
   bool isCluster() const { return splits > 1 && splits <= 8; }
   bool isSplitF32() const { return kind == MmaKind::SplitF32; }
-  int64_t elementBytes() const { return isSplitF32() ? 4 : 2; }
+  int64_t elementBytes() const { return getElementBytes(kind); }
   int64_t k() const { return MmaTile::depthBytes / elementBytes(); } // of a stage: the elements of a row of a box
   int64_t groups() const { return m / groupRows; }
   /// Registers are taken from warpgroups that need few.

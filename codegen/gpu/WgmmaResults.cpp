@@ -37,7 +37,7 @@ Value WgmmaEmitter::partAddress(const Place &place, Value split, size_t quad) {
 }
 
 void WgmmaEmitter::store(const Place &place, ValueRange sums) {
-  auto type = VectorType::get({4}, b.getF32Type());
+  auto type = VectorType::get({4}, sumType());
   for (size_t quad = 0; quad * 4 < sums.size(); ++quad) {
     Value vector = LLVM::PoisonOp::create(b, e.loc, type);
     for (size_t i = 0; i < 4; ++i)
@@ -47,7 +47,7 @@ void WgmmaEmitter::store(const Place &place, ValueRange sums) {
 }
 
 SmallVector<Value> WgmmaEmitter::addSplits(const Place &place) {
-  auto type = VectorType::get({4}, b.getF32Type());
+  auto type = VectorType::get({4}, sumType());
   SmallVector<Value> start(sumCount(), zero());
   return e.createLoop(e.constant(0), e.constant(tile.splits), 1, start, [&](Value split, ValueRange in) {
     SmallVector<Value> next;
@@ -55,7 +55,7 @@ SmallVector<Value> WgmmaEmitter::addSplits(const Place &place) {
       Value vector = LLVM::LoadOp::create(b, e.loc, type, partAddress(place, split, quad), 16);
       for (size_t i = 0; i < 4; ++i) {
         Value part = LLVM::ExtractElementOp::create(b, e.loc, vector, e.constant(int64_t(i)));
-        next.push_back(arith::AddFOp::create(b, e.loc, in[quad * 4 + i], part));
+        next.push_back(createSum(e, in[quad * 4 + i], part));
       }
     }
     return next;

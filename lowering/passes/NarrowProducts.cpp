@@ -64,7 +64,7 @@ struct NarrowProduct {
   NarrowProduct(Operation *op, eval::WeightSource &weights)
       : op(op), b(op), loc(op->getLoc()), weights(weights), convolution(dyn_cast<ConvolutionOp>(op)) {}
 
-  bool rewrite(bool multipliesBytes);
+  bool rewrite();
 
   SmallVector<StringAttr> folded; // names of the weights that constants may have been computed from
 
@@ -486,24 +486,21 @@ bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) 
   return true;
 }
 
-bool NarrowProduct::rewrite(bool multipliesBytes) {
+bool NarrowProduct::rewrite() {
   bool isReal = getElementType(op->getResult(0)).isF32();
   if (!isReal && !isInt32(op->getResult(0)))
     return false;
   std::optional<Quantized> lhs = matchQuantized(op->getOperand(0)), rhs = matchQuantized(op->getOperand(1));
   if (!lhs || !rhs || bool(lhs->scale.value) != isReal || bool(rhs->scale.value) != isReal)
     return false;
-  if (multipliesBytes && isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
+  if (isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
     return true;
   return !isReal && rewriteInFloats(*lhs, *rhs);
 }
 
 namespace {
 struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
-  using NarrowProductsBase::NarrowProductsBase;
-  NarrowProducts(eval::WeightSource *weights, bool multipliesBytes) : weights(weights) {
-    this->multipliesBytes = multipliesBytes;
-  }
+  explicit NarrowProducts(eval::WeightSource *weights = nullptr) : weights(weights) {}
 
   void runOnOperation() override {
     eval::NoWeights none;
@@ -514,16 +511,16 @@ struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
     });
     for (Operation *op : products) {
       NarrowProduct product(op, weights ? *weights : none);
-      if (product.rewrite(multipliesBytes))
+      if (product.rewrite())
         noteFoldedWeights(getOperation(), product.folded);
     }
     eraseDeadOps(getOperation());
   }
 
-  eval::WeightSource *weights = nullptr;
+  eval::WeightSource *weights;
 };
 } // namespace
 
-std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource *weights, bool multipliesBytes) {
-  return std::make_unique<NarrowProducts>(weights, multipliesBytes);
+std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource *weights) {
+  return std::make_unique<NarrowProducts>(weights);
 }

@@ -22,7 +22,7 @@ namespace ptc {
 /// parameters of a normalisation. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createFoldConstants(int64_t maxBytes, eval::WeightSource &weights);
 /// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass.
-std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights, bool multipliesBytes);
+std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights);
 } // namespace ptc
 
 #endif // PTC_LOWERING_PASSES_PASSES_H

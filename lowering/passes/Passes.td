@@ -31,7 +31,6 @@ def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
 
 def NarrowProducts : Pass<"ptc-narrow-products", "::mlir::func::FuncOp"> {
   let summary = "products of quantised tensors become products of their 8-bit integers";
-  let options = [Option<"multipliesBytes", "multiplies-bytes", "bool", "true", "the target has kernels for these; else integer products become exact ones of floats alone">];
 }
 
 def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp"> {

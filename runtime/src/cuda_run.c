@@ -455,7 +455,7 @@ static int32_t fail(ptc_rt_call_state *call, int code, const char *what) {
 /* Describes a tensor to the driver: boxes of rows of 128 bytes, swizzled, zeros outside. */
 static int encode_map(const ptc_cuda_driver *driver, const ptc_rt_tensor_map *map, void *buffer, ptc_cuda_map *result) {
   enum { SWIZZLE_128 = 3, PROMOTE_128 = 2 };
-  int type = map->element_bytes == 2 ? 1 : 2; /* unsigned integers */
+  int type = map->element_bytes == 1 ? 0 : map->element_bytes == 2 ? 1 : 2; /* unsigned integers */
   void *address = (char *)buffer + map->offset;
   uint32_t box[PTC_RT_CUDA_MAP_RANK], steps[PTC_RT_CUDA_MAP_RANK];
   int lower[PTC_RT_CUDA_MAP_AXES], upper[PTC_RT_CUDA_MAP_AXES];

@@ -56,7 +56,7 @@ class Driver:
         """A CUtensorMap, which is aligned to 64 bytes."""
         memory = (ctypes.c_uint8 * (128 + 64))()
         result = (ctypes.c_uint8 * 128).from_buffer(memory, -ctypes.addressof(memory) % 64)
-        rank, kind = len(map.extents), {2: 1, 4: 2}[map.element_bytes]
+        rank, kind = len(map.extents), {1: 0, 2: 1, 4: 2}[map.element_bytes]
         extents, strides = (ctypes.c_uint64 * rank)(*map.extents), (ctypes.c_uint64 * rank)(*map.strides[1:])
         address = ctypes.c_void_p(pointer + map.offset)
         steps = (ctypes.c_uint32 * rank)(*[1, *map.steps, 1] if map.steps else [1] * rank)

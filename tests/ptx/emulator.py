@@ -377,12 +377,15 @@ class Launch:
         return np.stack([self.read(name, "b32", at) for name in names], axis=1).reshape(-1, 32, len(names))
 
     def do_mma(self, i, at):
-        kind, lane = i.parts[-2], np.arange(32)
+        kinds, lane = i.parts[-3:-1], np.arange(32)  # of a and b
         group, four = lane // 4, lane % 4
+        isInteger = i.parts[-1] == "s32"
         a, b, sums = (self.fragment(o, at) for o in i.operands[1:4])
         warps = len(at) // 32
 
-        def numbers(words):  # what a register holds, along k
+        def numbers(words, kind):  # what a register holds, along k
+            if isInteger:
+                return np.ascontiguousarray(words).view(kind.replace("s8", "int8").replace("u8", "uint8")).reshape(*words.shape, 4)
             if kind == "tf32":
                 return (words & np.uint32(0xFFFFE000)).view(np.float32)[..., None].astype(np.float64)
             halves = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 2)
@@ -390,19 +393,22 @@ class Launch:
                 return (halves.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
             return halves.view(np.float16).astype(np.float64)
 
-        together = 1 if kind == "tf32" else 2
+        together = 4 if isInteger else 1 if "tf32" in kinds else 2
         left, right = np.zeros((warps, 16, 8 * together)), np.zeros((warps, 8 * together, 8))
         for register in range(4):
             for j in range(together):
                 k = (four + 4 * (register // 2)) * together + j
-                left[:, group + 8 * (register % 2), k] = numbers(a[..., register])[..., j]
+                left[:, group + 8 * (register % 2), k] = numbers(a[..., register], kinds[0])[..., j]
                 if register < 2:
-                    right[:, (four + 4 * register) * together + j, group] = numbers(b[..., register])[..., j]
+                    right[:, (four + 4 * register) * together + j, group] = numbers(b[..., register], kinds[1])[..., j]
         product = left @ right
         for register, name in enumerate(r.strip() for r in i.operands[0].strip("{}").split(",")):
-            before = np.ascontiguousarray(sums[..., register]).view(np.float32).astype(np.float64)
-            result = before + product[:, group + 8 * (register // 2), four * 2 + register % 2]
-            self.write(name, result.astype(np.float32).reshape(-1), at)
+            more, before = product[:, group + 8 * (register // 2), four * 2 + register % 2], np.ascontiguousarray(sums[..., register])
+            if isInteger:
+                result = before + more.astype(np.int64).astype(np.uint32)
+            else:
+                result = (before.view(np.float32).astype(np.float64) + more).astype(np.float32)
+            self.write(name, result.reshape(-1), at)
 
     #--- Arithmetic ------------------------------------------------------------------------------------------------
 

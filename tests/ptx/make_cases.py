@@ -21,7 +21,16 @@ def channels_last(nodes, axes=2):
             f" y = Transpose <perm = {outer}> (c) }}")
 
 
-# name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers are indices.
+def between(product, x="uint8", zero=120, y="uint8"):
+    """A product of floats `a` (of bytes `x`) and `w` (of constant bytes, by channels), rounded to bytes `y`. All scales are powers of
+    two, so that every order of the arithmetic has the same result."""
+    return (f"{{ s = Constant <value = float {{0.03125}}> () z = Constant <value = {x} {{{zero}}}> () t = Constant <value = float {{16.0}}> ()"
+            f" o = Constant <value = {y} {{3}}> () v = Constant <value = int8 {{0}}> () a = DequantizeLinear (x, s, z) {product}"
+            f" y = QuantizeLinear (p, t, o) }}")
+
+
+# name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers of 64 bits are indices, and
+# those whose names begin with `fixed` become constants.
 CASES = {
     "softmax-1024": ("(float[512, 1024] x) => (float[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
     "softmax-64": ("(float[2048, 64] x) => (float[2048, 64] y) { y = Softmax <axis = -1> (x) }", {}),
@@ -165,6 +174,53 @@ CASES = {
     "conv-window-volume": (
         "(float[1, 6, 9, 10, 64] x, float[64, 3, 3, 3, 64] w, float[64] b) => (float[1, 6, 9, 10, 64] y)"
         + channels_last("c = Conv <pads = [1, 1, 1, 1, 1, 1]> (xi, wi, b)", 3), {}),
+    # 8-bit integers, of which every bit must be right.
+    "bytes-matmul": (
+        "(uint8[100, 768] x, int8[768, 200] fixed) => (int32[100, 200] y)"
+        "{ z = Constant <value = uint8 {120}> () y = MatMulInteger (x, fixed, z) }", {}),
+    "bytes-matmul-odd": (
+        "(uint8[37, 100] x, int8[100, 29] fixed) => (int32[37, 29] y) { y = MatMulInteger (x, fixed) }", {}),
+    "bytes-matmul-signed": (
+        "(int8[70, 272] x, int8[90, 272] b) => (int32[70, 90] y) { t = Transpose <perm = [1, 0]> (b) y = MatMulInteger (x, t) }", {}),
+    "bytes-matmul-mixed": (
+        "(int8[3, 70, 272] x, uint8[3, 90, 272] b) => (int32[3, 70, 90] y) { t = Transpose <perm = [0, 2, 1]> (b) y = MatMulInteger (x, t) }", {}),
+    "bytes-matmul-unsigned": (
+        "(uint8[70, 272] x, uint8[90, 272] b) => (int32[70, 90] y) { t = Transpose <perm = [1, 0]> (b) y = MatMulInteger (x, t) }", {}),
+    "bytes-matmul-split": (
+        "(uint8[40, 4096] x, uint8[4096, 64] fixed) => (int32[40, 64] y)"
+        "{ z = Constant <value = uint8 {7}> () w = Constant <value = uint8 {131}> () y = MatMulInteger (x, fixed, z, w) }", {}),
+    "bytes-matmul-few": ("(uint8[2, 768] x, int8[768, 256] fixed) => (int32[2, 256] y) { y = MatMulInteger (x, fixed) }", {}),
+    "bytes-matmul-symbolic": ("(uint8[n, len, 128] x, int8[128, 96] fixed) => (int32[n, len, 96] y) { y = MatMulInteger (x, fixed) }",
+                              {"n": 3, "len": 29}),
+    "bytes-matmul-quantised": (
+        "(uint8[197, 256] x, int8[256, 96] fixed, float[96] fixed_scales, float[96] c, float[197, 96] r) => (uint8[197, 96] y)"
+        + between("w = DequantizeLinear <axis = 1> (fixed, fixed_scales, fixed_zeros) q = MatMul (a, w) b = Round (c) m = Add (q, b) n = Round (r)"
+                  " k = Add (m, n) p = Relu (k)").replace("{ s", "{ fixed_zeros = ConstantOfShape <value = int8[1] {0}> (h) s", 1)
+        .replace("{ fixed", "{ h = Constant <value = int64[1] {96}> () fixed", 1), {}),
+    "bytes-matmul-large": (
+        "(uint8[600, 1040] x, int8[1040, 1096] fixed) => (int8[600, 1096] y)"
+        + between("w = DequantizeLinear (fixed, s, v) p = MatMul (a, w)", zero=128, y="int8"), {}),
+    "bytes-conv": (
+        "(uint8[2, 14, 15, 64] x, int8[80, 3, 3, 64] fixed) => (int32[2, 14, 15, 80] y)"
+        + channels_last("z = Constant <value = uint8 {117}> () c = ConvInteger <pads = [1, 1, 1, 1]> (xi, wi, z)").replace("(w)", "(fixed)"), {}),
+    "bytes-conv-stride": (
+        "(uint8[1, 15, 21, 132] x, int8[40, 3, 3, 132] fixed) => (int32[1, 7, 10, 40] y)"
+        + channels_last("c = ConvInteger <pads = [0, 1, 1, 0], strides = [2, 2]> (xi, wi)").replace("(w)", "(fixed)"), {}),
+    "bytes-conv-stem": (
+        "(float[1, 3, 40, 40] x, int8[32, 3, 7, 7] fixed) => (uint8[1, 32, 20, 20] y)"
+        "{ s = Constant <value = float {0.03125}> () z = Constant <value = uint8 {120}> () o = Constant <value = uint8 {3}> ()"
+        " t = Constant <value = float {4.0}> () v = Constant <value = int8 {0}> () q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z)"
+        " w = DequantizeLinear (fixed, s, v) p = Conv <pads = [3, 3, 3, 3], strides = [2, 2]> (a, w) y = QuantizeLinear (p, t, o) }", {}),
+    "bytes-conv-residual": ( # of a network's block: padding is no zero, and a sum with what came before
+        "(float[1, 48, 20, 20] x, int8[48, 48, 3, 3] fixed, int8[48, 48, 3, 3] fixed_second) => (uint8[1, 48, 20, 20] y)"
+        "{ s = Constant <value = float {0.03125}> () z = Constant <value = int8 {5}> () o = Constant <value = uint8 {3}> ()"
+        " t = Constant <value = float {4.0}> () v = Constant <value = int8 {0}> () q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z)"
+        " w = DequantizeLinear (fixed, s, v) c = Conv <pads = [1, 1, 1, 1]> (a, w) e = QuantizeLinear (c, t, o) f = DequantizeLinear (e, t, o)"
+        " h = DequantizeLinear (fixed_second, s, v) g = Conv <pads = [1, 1, 1, 1]> (f, h) l = Add (g, a)"
+        " p = Relu (l) u = Constant <value = float {128.0}> () y = QuantizeLinear (p, u, o) }", {}),
+    "bytes-conv-group": (
+        "(uint8[1, 9, 11, 64] x, int8[64, 3, 3, 32] fixed) => (int32[1, 9, 11, 64] y)"
+        + channels_last("c = ConvInteger <group = 2, pads = [1, 1, 1, 1]> (xi, wi)").replace("(w)", "(fixed)"), {}),
     "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
         "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
         "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),
@@ -228,7 +284,7 @@ CASES = {
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 
-TYPES = {1: np.float32, 7: np.int64, 10: np.float16, 11: np.float64}
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 7: np.int64, 10: np.float16, 11: np.float64}
 
 
 def make_inputs(model, values, random):
@@ -239,10 +295,23 @@ def make_inputs(model, values, random):
         dtype = TYPES[tensor.elem_type]
         if dtype == np.int64:
             inputs[value.name] = random.integers(-30, 30, shape)
+        elif np.issubdtype(dtype, np.integer):
+            limits = np.iinfo(dtype)
+            inputs[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        elif value.name == "fixed_scales":
+            inputs[value.name] = (2.0 ** random.integers(-6, -3, shape)).astype(dtype)
         else:
             data = random.standard_normal(shape) * 2
             inputs[value.name] = (abs(data) + 0.1 if value.name == "positive" else data).astype(dtype)
     return inputs
+
+
+def fix(model, inputs):
+    """Makes constants of those inputs that are to be some."""
+    for value in [value for value in model.graph.input if value.name.startswith("fixed")]:
+        model.graph.input.remove(value)
+        tensor = onnx.numpy_helper.from_array(inputs.pop(value.name), value.name)
+        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], [value.name], value=tensor))
 
 
 def main():
@@ -262,10 +331,11 @@ def main():
         graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
         opset = 12 if "ReduceSum" in graph else opset
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')
+        inputs = make_inputs(model, values, random)
+        fix(model, inputs)
         onnx.save(model, folder / "model.onnx")
         compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu]
         subprocess.run([*compile, "--emit=ptx,mlir:plan-memory", "-o", folder / "model.ptx"], check=True)
-        inputs = make_inputs(model, values, random)
         np.savez(folder / "inputs.npz", **inputs)
         session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]

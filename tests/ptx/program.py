@@ -87,8 +87,9 @@ class Entry:
 
 
 class Program:
-    def __init__(self, device, ptx, plan):
-        self.device, self.plan = device, plan
+    def __init__(self, device, ptx, plan, model=None):
+        """`model`: the file that weights are in; those that other files have are not known."""
+        self.device, self.plan, self.model = device, plan, model
         module = device.load(ptx)
         symbols = dict(re.findall(r"loop\.kernel @(\w+)\(.*symbols = \[(.*?)\]", plan))
         self.entries = {}
@@ -136,6 +137,8 @@ class Program:
                 self.pointers[value] = self.arena + evaluate(rest.split(" : ")[0].split(" {")[0], self.symbols)
             elif what == "constant":
                 self.pointers[value] = self.device.upload(constant(rest))
+            elif what == "weight" and self.model and '"", ' in rest:
+                self.pointers[value] = self.device.upload(weight(self.model, rest))
             elif what != "grow":
                 raise OnlyLibrary(f"loop.{what} is not known here")
 
@@ -203,6 +206,20 @@ class Program:
         if entry.together:
             blocks = min(blocks, entry.together * self.device.multiprocessors)
         return lambda: blocks and self.device.launch(entry.function, blocks, entry.block, arguments, entry.shared)
+
+
+def weight(model, text):
+    """What a loop.weight reads of the model's file, as its recipe gathers it; in panels none is known."""
+    offset, size = map(int, re.match(r'<"[^"]*", "", (\d+), (\d+)>', text).groups())
+    with open(model, "rb") as file:
+        file.seek(offset)
+        source = np.frombuffer(file.read(size), dtype_of(re.search(r"<\[\d+\] x (\w+)", text)[1]))
+    recipe = re.search(r"recipe <extents = \[(.*?)\], strides = \[(.*?)\], offset = (\d+), panel = -1,", text)
+    if "recipe" not in text:
+        return source
+    extents, strides = ([int(word) for word in recipe[side].split(",")] for side in (1, 2))
+    steps = [stride * source.itemsize for stride in strides]
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(source[int(recipe[3]):], extents, steps)).reshape(-1)
 
 
 def constant(text):

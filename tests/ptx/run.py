@@ -53,7 +53,8 @@ def check_folders(device, folder, pattern, time):
             print(f"     {name}: {elapsed:.2f} us, {size / elapsed / 1e3:.0f} GB/s")
 
         try:
-            compiled = program.Program(device, (case / "model.ptx").read_text(), (case / "model.plan-memory.mlir").read_text())
+            compiled = program.Program(device, (case / "model.ptx").read_text(), (case / "model.plan-memory.mlir").read_text(),
+                                       case / "model.onnx")
             found = compiled.run(dict(np.load(case / "inputs.npz")), watch if time else None)
             problem = check_outputs(found, dict(np.load(case / "expected.npz")))
         except (RuntimeError, KeyError, ValueError, TypeError, program.NotKnown) as error:
