@@ -53,8 +53,9 @@ struct Tensor {
 
 /// What the target makes code of.
 struct TargetTraits {
-  bool recurrences = true;     // loop.recurrence
-  bool convertsWeights = true; // products whose rhs converts a weight of few bits
+  bool recurrences = true;       // loop.recurrence
+  bool convertsWeights = true;   // products whose rhs converts a weight of few bits
+  int64_t mostConvertedRows = 0; // of a lhs, for that; 0: any number
 };
 
 class FunctionLowering {

@@ -55,6 +55,14 @@ bool isOfFewBits(Value value) {
   return hasWeight;
 }
 
+/// Whether rhs is converted where the product reads it, and not beforehand.
+bool convertsOnRead(const TargetTraits &target, prim::MatmulOp op) {
+  if (!target.convertsWeights || !isOfFewBits(op.getRhs()))
+    return false;
+  auto rows = product(op.getContext(), ArrayRef(prim::getDims(op.getLhs())).drop_back()).asConstant();
+  return target.mostConvertedRows == 0 || (rows && *rows <= target.mostConvertedRows);
+}
+
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
 /// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
 /// which are returned: regions widen what they yield.
@@ -132,7 +140,7 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
   Value a = prepareOperand(lowering, op.getLhs(), loc), b = op.getRhs();
-  if (!lowering.target.convertsWeights || !isOfFewBits(b))
+  if (!convertsOnRead(lowering.target, op))
     b = prepareOperand(lowering, b, loc);
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;

@@ -20,7 +20,7 @@
 //
 // One stored form per weight: a weight that another node reads as well keeps
 // its plain form beside the packed one (tied embeddings, for example), and is not
-// reordered.
+// reordered, but for bytes that products without panels take along k, which share what is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -407,11 +407,26 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
 // Reordering
 //===----------------------------------------------------------------------===//
 
-/// Stores what `load` reads with its dims in the order of the node's walk through memory.
-void reorder(LoadOp load, ArrayRef<int64_t> places) {
+/// A rhs of bytes, or what is read beside them: without panels they lie along k, as tensor cores and what converts
+/// several at once take them.
+bool isRhsOfBytes(LoadOp load) {
+  auto product = dyn_cast<ContractionOp>(load->getParentOp());
+  return product && load->getParentRegion() == &product.getRhs() &&
+         llvm::any_of(product.getRhs().getOps<LoadOp>(), [](LoadOp each) { return each.getType().isInteger(8); });
+}
+
+/// A stored form of a weight that several nodes read.
+struct SharedForm {
+  Value source, stored;
+  SmallVector<int64_t> order;
+};
+
+/// Stores what `load` reads with its dims in the order of `places`.
+void reorder(LoadOp load, ArrayRef<int64_t> places, bool mayShare, SmallVectorImpl<SharedForm> &shared) {
   Value source = load.getBuffer();
   auto weight = source.getDefiningOp<WeightOp>();
-  if (!isConstantBuffer(source) || !source.hasOneUse() || (weight && weight.getRecipe()))
+  bool isShared = !source.hasOneUse();
+  if (!isConstantBuffer(source) || (isShared && !mayShare) || (weight && weight.getRecipe()))
     return;
   SmallVector<Expr> indices = prim::getExprs(load.getIndices());
   SmallVector<int64_t> order = getBufferOrder(indices, places);
@@ -435,19 +450,27 @@ void reorder(LoadOp load, ArrayRef<int64_t> places) {
   if (!moves)
     return;
   auto recipe = RecipeAttr::get(load.getContext(), extents, strides, 0, -1, -1, 0);
-  Value stored = createStored(source, recipe, extents);
+  auto *found = llvm::find_if(shared, [&](SharedForm &f) { return f.source == source && f.order == order; });
+  Value stored = found != shared.end() ? found->stored : createStored(source, recipe, extents);
   if (!stored)
     return;
+  if (isShared && found == shared.end())
+    shared.push_back({source, stored, order});
   load.getBufferMutable().assign(stored);
   load.setIndicesAttr(prim::getExprArray(load.getContext(), reordered));
   eraseIfUnused(source);
 }
 
-void reorderWeights(Operation *node, const SymbolValues &hints) {
+/// In the order of the node's walk through memory; bytes of a rhs along k.
+void reorderWeights(Operation *node, const SymbolValues &hints, bool hasPanels, SmallVectorImpl<SharedForm> &shared) {
   SmallVector<int64_t> places = getMemoryPlaces(node, hints);
-  if (places.empty())
-    return;
-  node->walk([&](LoadOp load) { reorder(load, places); });
+  SmallVector<int64_t> alongK = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(getDomain(node).size())));
+  node->walk([&](LoadOp load) {
+    if (!hasPanels && isRhsOfBytes(load))
+      reorder(load, alongK, /*mayShare=*/true, shared);
+    else if (!places.empty())
+      reorder(load, places, /*mayShare=*/false, shared);
+  });
 }
 
 struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
@@ -459,9 +482,10 @@ struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
         program.walk([&](ContractionOp node) {
           pack(node, panelWidth, fewestColumns, winograd ? chooseWinograd(node, hints) : 0);
         });
+      SmallVector<SharedForm> shared;
       program.walk([&](Operation *op) {
         if (isa<ContractionOp, ReductionOp>(op))
-          reorderWeights(op, hints);
+          reorderWeights(op, hints, panelWidth > 0, shared);
       });
     }
   }
