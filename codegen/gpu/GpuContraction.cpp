@@ -21,6 +21,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/MmaPlan.h"
+#include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/StreamedProduct.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -82,6 +83,8 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
     std::optional<int64_t> known = product(context, extents).asConstant();
     return known && *known < fewestColumns;
   };
+  if (planPacked(kernel, op))
+    return true;
   std::optional<MmaKind> kind = findMmaKind(op);
   if ((isBelow(dims.m()) || isBelow(dims.n())) && !(kind && isStreamed(op, dims))) {
     cpu::replaceByReduction(op);

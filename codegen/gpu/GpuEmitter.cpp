@@ -2,6 +2,7 @@
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/StreamedProduct.h"
 #include "ir/loop/Horizontal.h"
@@ -134,6 +135,8 @@ void GpuEmitter::emit() {
     return emitWgmmaContraction(*this, contraction);
   if (kernel.getConfigAttr().contains("streamed"))
     return emitStreamed(*this, contraction);
+  if (kernel.getConfigAttr().contains("packed"))
+    return emitPacked(*this, contraction);
   createLaunchOrder();
   if (contraction)
     return kernel.getConfigAttr().contains("mma") ? emitMmaContraction(*this, contraction)

@@ -190,6 +190,9 @@ CASES = {
         "(uint8[40, 4096] x, uint8[4096, 64] fixed) => (int32[40, 64] y)"
         "{ z = Constant <value = uint8 {7}> () w = Constant <value = uint8 {131}> () y = MatMulInteger (x, fixed, z, w) }", {}),
     "bytes-matmul-few": ("(uint8[2, 768] x, int8[768, 256] fixed) => (int32[2, 256] y) { y = MatMulInteger (x, fixed) }", {}),
+    "bytes-matmul-cluster": (
+        "(uint8[197, 3072] x, int8[3072, 384] fixed) => (int32[197, 384] y)"
+        "{ z = Constant <value = uint8 {9}> () y = MatMulInteger (x, fixed, z) }", {}),
     "bytes-matmul-symbolic": ("(uint8[n, len, 128] x, int8[128, 96] fixed) => (int32[n, len, 96] y) { y = MatMulInteger (x, fixed) }",
                               {"n": 3, "len": 29}),
     "bytes-matmul-quantised": (
@@ -218,9 +221,32 @@ CASES = {
         " w = DequantizeLinear (fixed, s, v) c = Conv <pads = [1, 1, 1, 1]> (a, w) e = QuantizeLinear (c, t, o) f = DequantizeLinear (e, t, o)"
         " h = DequantizeLinear (fixed_second, s, v) g = Conv <pads = [1, 1, 1, 1]> (f, h) l = Add (g, a)"
         " p = Relu (l) u = Constant <value = float {128.0}> () y = QuantizeLinear (p, u, o) }", {}),
+    "bytes-conv-window": (
+        "(uint8[1, 14, 14, 256] x, int8[256, 3, 3, 256] fixed) => (int32[1, 14, 14, 256] y)"
+        + channels_last("c = ConvInteger <pads = [1, 1, 1, 1]> (xi, wi)").replace("(w)", "(fixed)"), {}),
+    "bytes-conv-window-few": (
+        "(uint8[1, 14, 14, 512] x, int8[512, 3, 3, 512] fixed) => (int32[1, 7, 7, 512] y)"
+        + channels_last("c = ConvInteger <pads = [1, 1, 1, 1], strides = [2, 2]> (xi, wi)").replace("(w)", "(fixed)"), {}),
     "bytes-conv-group": (
         "(uint8[1, 9, 11, 64] x, int8[64, 3, 3, 32] fixed) => (int32[1, 9, 11, 64] y)"
         + channels_last("c = ConvInteger <group = 2, pads = [1, 1, 1, 1]> (xi, wi)").replace("(w)", "(fixed)"), {}),
+    # A few rows times weights of few bits, which a kernel streams and converts.
+    "packed-half-bytes": (
+        "(float[1, 2048] x, uint8[200, 64, 16] fixed, float[12800] fixed_scales) => (float[1, 200] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 200, bits = 4, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-half-bytes-zeros": (
+        "(float[3, 1600] x, uint8[201, 50, 16] fixed, float[10050] fixed_scales, uint8[5025] fixed_zeros) => (float[3, 201] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 1600, N = 201, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) }", {}),
+    "packed-half-bytes-long": (
+        "(float[2, 8192] x, uint8[4100, 64, 64] fixed, float[262400] fixed_scales, float[4100] b, float[2, 4100] r) => (float[2, 4100] y)"
+        "{ p = com.microsoft.MatMulNBits <K = 8192, N = 4100, bits = 4, block_size = 128> (x, fixed, fixed_scales) q = Add (p, b)"
+        " s = Add (q, r) y = Relu (s) }", {}),
+    "packed-bytes": (
+        "(float[1, 1024] x, uint8[400, 32, 32] fixed, float[12800] fixed_scales) => (float[1, 400] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 1024, N = 400, bits = 8, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-bytes-columns": (
+        "(float[1, 1024] x, int8[1024, 400] fixed, float[400] fixed_scales) => (float[1, 400] y)"
+        "{ w = DequantizeLinear <axis = 1> (fixed, fixed_scales) y = MatMul (x, w) }", {}),
     "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
         "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
         "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),
@@ -306,6 +332,13 @@ def make_inputs(model, values, random):
     return inputs
 
 
+def exactly():
+    """Options without rewrites, of which some round operands."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
 def fix(model, inputs):
     """Makes constants of those inputs that are to be some."""
     for value in [value for value in model.graph.input if value.name.startswith("fixed")]:
@@ -330,14 +363,14 @@ def main():
         opset = 23 if "Attention" in graph else 20 if "Gelu" in graph else 17
         graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
         opset = 12 if "ReduceSum" in graph else opset
-        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>\nm {graph}')
         inputs = make_inputs(model, values, random)
         fix(model, inputs)
         onnx.save(model, folder / "model.onnx")
         compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu]
         subprocess.run([*compile, "--emit=ptx,mlir:plan-memory", "-o", folder / "model.ptx"], check=True)
         np.savez(folder / "inputs.npz", **inputs)
-        session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(folder / "model.onnx", exactly(), providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
         np.savez(folder / "expected.npz", **dict(zip(names, session.run(None, inputs))))
     print(f"{sum(1 for _ in options.folder.iterdir())} cases in {options.folder}")
