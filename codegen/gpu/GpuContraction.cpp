@@ -14,6 +14,9 @@
 // zero. Where there are few tiles and k is long, groups of threads take the steps in turn, each with shared memory of
 // its own; their sums are added in order at the end. The order of all sums follows from shapes alone.
 //
+// What tensor cores multiply, and what is streamed for a few rows, is planned elsewhere (MmaPlan, StreamedProduct,
+// PackedProduct).
+//
 // Which threads read which elements follows from memory: neighbours take neighbours along k or along the free dim,
 // whichever is contiguous.
 //
