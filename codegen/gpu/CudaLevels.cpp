@@ -8,7 +8,6 @@ using namespace ptc;
 static constexpr llvm::StringRef architectures[] = {"ptx",    "sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90",
                                                     "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"};
 static constexpr llvm::StringRef floorOfText = "sm_80";
-static constexpr llvm::StringRef versionOfWarpgroups = "+ptx84"; // products of signed with unsigned bytes (CUDA 12.4)
 
 llvm::ArrayRef<llvm::StringRef> gpu::getArchitectures() { return architectures; }
 
@@ -31,6 +30,6 @@ object::TargetLevel gpu::getTargetLevel(llvm::StringRef level) {
   return {.triple = "nvptx64-nvidia-cuda",
           .cpu = architecture.str(),
           .tuneCpu = architecture.str(),
-          .features = hasWarpgroups(level) ? versionOfWarpgroups.str() : "",
+          .features = "",
           .vectorBits = 0};
 }

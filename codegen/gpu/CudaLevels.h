@@ -21,7 +21,7 @@ bool startsEarly(llvm::StringRef level);
 /// PTC_RT_CUDA_... bits.
 uint64_t getFeatures(llvm::StringRef level);
 
-/// What codegen/object is told about the architecture. The PTX version is the oldest that knows what is used of it.
+/// What codegen/object is told about the architecture. The PTX version is the oldest that knows it.
 object::TargetLevel getTargetLevel(llvm::StringRef level);
 
 } // namespace ptc::gpu
