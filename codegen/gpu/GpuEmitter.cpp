@@ -4,6 +4,7 @@
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/StreamedProduct.h"
 #include "ir/loop/Horizontal.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -143,6 +144,8 @@ void GpuEmitter::emit() {
                                                   : emitContraction(*this, contraction);
   if (kernel.getConfigAttr().contains("attention"))
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("reduction"))
+    return emitSplitReduction(*this, cast<loop::ReductionOp>(nodes.front()));
   if (loop::isHorizontal(kernel))
     return emitHorizontal(nodes);
   SmallVector<Value> sizes;

@@ -106,3 +106,27 @@ Value gpu::createCount(GpuEmitter &e, Value counter) {
   return LLVM::AtomicRMWOp::create(e.builder, e.loc, LLVM::AtomicBinOp::add, counter, word(e, 1),
                                    LLVM::AtomicOrdering::monotonic, "device");
 }
+
+Value gpu::createLastArrival(GpuEmitter &e, Value number, Value count) {
+  OpBuilder &b = e.builder;
+  createDeviceFence(e);
+  e.createBlockBarrier();
+  Value counter = e.getAddress(e.counters, b.getI32Type(), number);
+  Value isFirst = e.invariants.compare(arith::CmpIPredicate::eq, e.getRegister("tid.x"), e.constant(0));
+  Value no = e.invariants.constant(b.getBoolAttr(false));
+  Value arrived = e.createIf(isFirst, {no}, [&] {
+    Value before = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), createCount(e, counter));
+    Value last = e.invariants.sub(count, e.constant(1));
+    return SmallVector<Value>{arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, before, last).getResult()};
+  })[0];
+  Value isLast = createBarrierOr(e, arrived);
+  e.createIf(isLast, {}, [&] {
+    createDeviceFence(e);
+    e.createIf(isFirst, {}, [&] {
+      LLVM::StoreOp::create(b, e.loc, word(e, 0), counter);
+      return SmallVector<Value>();
+    });
+    return SmallVector<Value>();
+  });
+  return isLast;
+}

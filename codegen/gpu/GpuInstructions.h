@@ -36,6 +36,9 @@ mlir::Value createBarrierOr(GpuEmitter &e, mlir::Value flag);
 void createDeviceFence(GpuEmitter &e);
 /// Adds to a counter of the device; its value before (i32).
 mlir::Value createCount(GpuEmitter &e, mlir::Value counter);
+/// Blocks that share work meet: whether this one is the last of `count` (i64) to arrive at counter `number`, which is 0
+/// again then. What the others wrote before is seen behind it. All threads of the block come here.
+mlir::Value createLastArrival(GpuEmitter &e, mlir::Value number, mlir::Value count);
 
 } // namespace ptc::gpu
 

@@ -25,6 +25,7 @@
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/SplitReduction.h"
 #include "ir/loop/Horizontal.h"
 
 using namespace mlir;
@@ -87,14 +88,15 @@ static int64_t rectangularDims(Operation *node) {
   return int64_t(llvm::find_if(domain, usesDims) - domain.begin());
 }
 
+static bool isUneven(Operation *node) { return rectangularDims(node) < int64_t(loop::getDomain(node).size()); }
+
 std::optional<std::string> gpu::whyUnsupported(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   for (Operation *node : nodes) {
     if (!isa<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp, loop::ScatterOp, loop::SortOp, loop::GreedyOp,
              loop::ContractionOp, loop::AttentionOp>(node))
       return node->getName().stripDialect().str() + " nodes";
-    bool isRectangular = rectangularDims(node) == int64_t(loop::getDomain(node).size());
-    if (!isRectangular && (nodes.size() > 1 || !isa<loop::PointwiseOp, loop::ReductionOp, loop::ScatterOp>(node)))
+    if (isUneven(node) && (nodes.size() > 1 || !isa<loop::PointwiseOp, loop::ReductionOp, loop::ScatterOp>(node)))
       return "domains in which one extent depends on another dim, in fused kernels";
     if (nodes.size() > 1 && isa<loop::ContractionOp, loop::AttentionOp>(node))
       return "matrix products and attention among other nodes of a kernel";
@@ -256,6 +258,8 @@ static GpuConfig planQueries(Operation *node) {
   return {.isRows = true, .spread = spread, .threads = warps * warpSize};
 }
 
+static bool hasLocals(loop::KernelOp kernel) { return !kernel.getBlock().getOps<loop::BufferOp>().empty(); }
+
 static GpuConfig choose(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   int64_t shared = int64_t(kernel.getParallel());
@@ -263,14 +267,13 @@ static GpuConfig choose(loop::KernelOp kernel) {
     return {};
   Operation *node = nodes.front();
   int64_t rank = int64_t(loop::getDomain(node).size());
-  bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
   if (isa<loop::AttentionOp>(node))
     return planQueries(node);
   if (isa<loop::SortOp>(node) && nodes.size() == 1)
     return planSort(node, rank - 1);
   if (isa<loop::GreedyOp>(node) && nodes.size() == 1)
     return planGreedy(node, rank - 1);
-  if (nodes.size() == 1 && !hasLocals) {
+  if (nodes.size() == 1 && !hasLocals(kernel)) {
     if (int64_t free = rectangularDims(node); free < rank)
       return planPoints(node, std::min(free, isa<loop::ScatterOp>(node) ? independentDims(node) : keptDims(node)), 1);
     if (isa<loop::ScatterOp>(node))
@@ -322,6 +325,9 @@ void gpu::planKernel(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   auto attention = nodes.size() == 1 ? dyn_cast<loop::AttentionOp>(nodes.front()) : loop::AttentionOp();
   if (attention && planMmaAttention(kernel, attention))
+    return;
+  auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
+  if (reduction && !hasLocals(kernel) && !isUneven(reduction) && planSplitReduction(kernel, reduction))
     return;
   bool isSideBySide = loop::isHorizontal(kernel);
   GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);

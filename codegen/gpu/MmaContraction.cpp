@@ -200,23 +200,8 @@ SmallVector<Value> MmaEmitter::meet(ValueRange sums) {
       vector = LLVM::InsertElementOp::create(b, e.loc, vector, sums[quad * 4 + i], e.constant(int64_t(i)));
     LLVM::StoreOp::create(b, e.loc, vector, partAddress(split, quad), 16);
   }
-  createDeviceFence(e);
-  e.createBlockBarrier();
-  Value counter = e.getAddress(e.counters, b.getI32Type(), tileNumber);
-  Value isFirst = e.invariants.compare(arith::CmpIPredicate::eq, block.thread, e.constant(0));
-  Value no = e.invariants.constant(b.getBoolAttr(false));
-  Value arrived = e.createIf(isFirst, {no}, [&] {
-    Value before = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), createCount(e, counter));
-    Value last = e.invariants.sub(splits, e.constant(1));
-    return SmallVector<Value>{arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, before, last).getResult()};
-  })[0];
-  Value isLast = createBarrierOr(e, arrived);
+  Value isLast = createLastArrival(e, tileNumber, splits);
   SmallVector<Value> all = e.createIf(isLast, sums, [&] {
-    createDeviceFence(e);
-    e.createIf(isFirst, {}, [&] {
-      LLVM::StoreOp::create(b, e.loc, e.invariants.constant(b.getI32IntegerAttr(0)), counter);
-      return SmallVector<Value>();
-    });
     SmallVector<Value> start(sums.size(), zero());
     return e.createLoop(e.constant(0), splits, 1, start, [&](Value of, ValueRange in) {
       SmallVector<Value> next;

@@ -25,6 +25,9 @@ namespace {
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;
 constexpr int64_t smallWork = 1 << 14;
+/// On a device a row that nodes share is one block's, which reads some 80 GB/s. So few rows of so many points are done
+/// sooner by launches of their own, in which all blocks take part.
+constexpr int64_t fewRows = 32, longRow = 1 << 17;
 
 /// Shared dims that a group asks for: those it has, or the kept dims of its reduction.
 std::optional<SmallVector<Expr>> getWantedDims(const Group &group) {
@@ -157,6 +160,8 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
       int64_t work = product(node->getContext(), getDomain(node)).evaluate(context.hints).value_or(0);
       if (points < minParallelPoints && work > smallWork)
         return FusionPlan::no("too few points are shared to keep the cores busy");
+      if (context.hasDevice && points <= fewRows && work >= points * longRow)
+        return FusionPlan::no("rows are so few and long that a device shares each of them among blocks");
       // One point for any size: whatever hints say, it never is large.
       if (outer.empty() && product(node->getContext(), getDomain(node)).range(context.symbols).max > smallWork)
         return FusionPlan::no("nothing is kept that could be shared");

@@ -65,6 +65,21 @@ CASES = {
     "sum-all": ("(float[700, 300] x) => (float[1, 1] y) { y = ReduceSum (x) }", {}),
     "argmax": ("(float[100, 900] x) => (int64[100] y) { y = ArgMax <axis = 1, keepdims = 0> (x) }", {}),
     "argmin-columns": ("(float[100, 90] x) => (int64[90] y) { y = ArgMin <axis = 0, keepdims = 0> (x) }", {}),
+    "split-sum-all": ("(float[262147] x) => (float[1] y) { y = ReduceSum (x) }", {}),
+    "split-max-rows": ("(float[3, 40960] x) => (float[3] y) { y = ReduceMax <axes = [1], keepdims = 0> (x) }", {}),
+    "split-argmax": ("(float[2, 50000] x) => (int64[2] y) { y = ArgMax <axis = 1, keepdims = 0> (x) }", {}),
+    "split-argmin-last": ( # many equal values, in every part
+        "(int64[1, 20000] x) => (int64[1] y) { y = ArgMin <axis = 1, keepdims = 0, select_last_index = 1> (x) }", {}),
+    "split-mean-columns": ("(float[7001, 12] x) => (float[12] y) { y = ReduceMean <axes = [0], keepdims = 0> (x) }", {}),
+    "split-argmax-columns": ("(float[3000, 70] x) => (int64[70] y) { y = ArgMax <axis = 0, keepdims = 0> (x) }", {}),
+    "split-mean-pixels": ( # columns whose threads take turns, without parts
+        "(float[2, 7, 7, 96] x) => (float[2, 96] y) { y = ReduceMean <axes = [1, 2], keepdims = 0> (x) }", {}),
+    "split-symbolic": ("(float[n, len] x) => (float[n] y, float[len] z)"
+        "{ y = ReduceL2 <axes = [1], keepdims = 0> (x) z = ReduceMax <axes = [0], keepdims = 0> (x) }", {"n": 3, "len": 9001}),
+    "split-symbolic-many": ( # more results than counters: nothing is split
+        "(float[n, len] x) => (float[n] y, float[len] z)"
+        "{ y = ReduceL1 <axes = [1], keepdims = 0> (x) z = ReduceMin <axes = [0], keepdims = 0> (x) }", {"n": 1100, "len": 70}),
+    "split-double": ("(double[2, 9, 3000] x) => (double[9] y) { y = ReduceMean <axes = [0, 2], keepdims = 0> (x) }", {}),
     "pool": (
         "(float[4, 8, 31, 33] x) => (float[4, 8, 16, 17] y)"
         "{ y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x) }", {}),
