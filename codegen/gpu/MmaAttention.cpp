@@ -21,6 +21,9 @@
 // two units of the last place of f32 off, over all its values): less than what rounding to 16 bits or the products of
 // split f32 cost.
 //
+// Where queries are few (a decoder's one), `splits` blocks share the keys of their tile (MmaAttentionParts.cpp). Most
+// rows of it do not exist then; what counts is how fast keys and values are read.
+//
 // The left operand wants k at t and t + 4 of a thread where it has 2t and 2t + 1 (f32): the rows of v are taken in the
 // same order instead. For 16-bit elements the places agree.
 //
@@ -42,7 +45,8 @@ static constexpr int64_t swizzlePeriod = 8;  // rows after which chunks lie as b
 
 AttentionEmitter::AttentionEmitter(GpuEmitter &e, loop::AttentionOp op)
     : e(e), b(e.builder), op(op), tile(AttentionTile::fromAttribute(e.kernel.getConfigAttr())),
-      domain(loop::getDomain(op)), iDim(int64_t(op.getBatch())), jDim(iDim + 1), dDim(iDim + 2), eDim(iDim + 3),
+      splitsExpr(e.kernel.getConfigAttr().getAs<ExprAttr>("splits")), domain(loop::getDomain(op)),
+      iDim(int64_t(op.getBatch())), jDim(iDim + 1), dDim(iDim + 2), eDim(iDim + 3),
       keyRows{tile.depthBytes(), tile.elementBytes(), MmaRows::Reader::Matrices},
       valueRows{tile.widthBytes(), tile.elementBytes(),
                 tile.kind == MmaKind::SplitF32 ? MmaRows::Reader::PairedWords : MmaRows::Reader::Matrices} {
@@ -63,7 +67,11 @@ void AttentionEmitter::findPlace() {
   for (Expr extent : ArrayRef(domain).take_front(size_t(iDim)))
     sizes.push_back(e.emitExpr(extent, {}));
   sizes.push_back(e.emitExpr(domain[size_t(iDim)].ceilDiv(tile.queries()), {}));
-  point.dims = e.createDigits(e.getRegister("ctaid.x"), sizes);
+  Value block = e.getRegister("ctaid.x");
+  splits = e.emitExpr(splitsExpr, {});
+  tileNumber = e.invariants.floorDiv(block, splits, true);
+  split = e.invariants.sub(block, e.invariants.mul(tileNumber, splits));
+  point.dims = e.createDigits(tileNumber, sizes);
   firstQuery = e.invariants.mul(point.dims.back(), e.constant(tile.queries()));
   point.dims.resize(domain.size());
   Value last = e.invariants.sub(queryCount, e.constant(1));
@@ -75,7 +83,11 @@ void AttentionEmitter::findPlace() {
   Value keys = keyCount; // that some query of the block sees
   if (op.getCausal())
     keys = e.invariants.min(keys, e.invariants.add(firstQuery, e.constant(tile.queries())));
-  steps = e.invariants.floorDiv(e.invariants.add(keys, e.constant(tile.keys - 1)), e.constant(tile.keys), true);
+  Value steps = e.invariants.floorDiv(e.invariants.add(keys, e.constant(tile.keys - 1)), e.constant(tile.keys), true);
+  Value share = e.invariants.add(steps, e.invariants.sub(splits, e.constant(1)));
+  share = e.invariants.floorDiv(share, splits, true);
+  firstStep = e.invariants.mul(split, share);
+  lastStep = e.invariants.min(e.invariants.add(firstStep, share), steps);
 }
 
 /// No tile reaches over the last key.
@@ -398,8 +410,8 @@ AttentionEmitter::Values AttentionEmitter::takeAll() {
 
 AttentionEmitter::Values AttentionEmitter::takeTiles() {
   copyQueries();
-  e.createIf(less(e.constant(0), steps), {}, [&] {
-    copyTile(e.constant(0), stageAt(e.constant(0)));
+  e.createIf(less(firstStep, lastStep), {}, [&] {
+    copyTile(firstStep, stageAt(e.constant(0)));
     return Values();
   });
   createCopyCommit(e);
@@ -409,12 +421,12 @@ AttentionEmitter::Values AttentionEmitter::takeTiles() {
   Values state(firstSum + sumCount(), number(0));
   state[0] = state[1] = infinity();
   state.push_back(e.constant(0)); // where the stage begins
-  state = e.createLoop(e.constant(0), steps, 1, state, [&](Value step, ValueRange in) {
+  state = e.createLoop(firstStep, lastStep, 1, state, [&](Value step, ValueRange in) {
     createCopyWait(e, 0);
     e.createBlockBarrier();
     Value stage = stageAt(in.back()), other = e.invariants.sub(e.constant(tile.stageBytes()), in.back());
     Value next = e.invariants.add(step, e.constant(1));
-    e.createIf(less(next, steps), {}, [&] {
+    e.createIf(less(next, lastStep), {}, [&] {
       copyTile(next, stageAt(other));
       return Values();
     });

@@ -30,6 +30,8 @@ struct AttentionTile {
   /// its sum of weights.
   int64_t sumPitch() const { return width + 8; }
   int64_t rowSumsOffset() const { return warps * 16 * sumPitch() * 4; }
+  /// Of a part's rows in scratch (MmaAttentionParts.cpp).
+  int64_t partPitch() const { return width + 4; }
   int64_t sumBytes() const { return rowSumsOffset() + warps * 16 * 8; }
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;

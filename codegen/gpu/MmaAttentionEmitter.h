@@ -7,7 +7,8 @@
 
 namespace ptc::gpu {
 
-/// A block of one attention; its parts are in MmaAttention.cpp and MmaAttentionResults.cpp.
+/// A block of one attention; its code is in MmaAttention.cpp, MmaAttentionResults.cpp and
+/// MmaAttentionParts.cpp.
 class AttentionEmitter {
 public:
   AttentionEmitter(GpuEmitter &e, loop::AttentionOp op);
@@ -63,10 +64,28 @@ private:
   mlir::Value sumAddress(mlir::Value group, mlir::Value row, mlir::Value column, int64_t more);
   mlir::Value rowSumsAddress(mlir::Value group, mlir::Value row);
   void spread(mlir::ValueRange state);
-  Values factorsOf(mlir::Value row, mlir::Value &isSome);
+  /// Of sums that belong together: the largest maximum, their weights to its base, and what each is multiplied by.
+  struct Joint {
+    mlir::Value maximum, weight;
+    Values factors;
+  };
+  Joint join(mlir::ValueRange maxima, mlir::ValueRange weights);
+  Joint joinGroups(mlir::Value row);
+  Values sumGroups(llvm::ArrayRef<mlir::Value> factors, mlir::Value row, mlir::Value column, int64_t lanes);
   int64_t chooseLanes();
-  void emitChunk(mlir::Value number, int64_t lanes);
+  /// Chunks of columns go round the block's threads.
+  void forChunks(int64_t lanes, llvm::function_ref<void(mlir::Value row, mlir::Value column)> body);
+  /// Sums of weights times v, which become results.
+  void writeChunk(mlir::Value row, mlir::Value column, Values results, mlir::Value isSome);
+  void emitChunk(mlir::Value row, mlir::Value column, int64_t lanes);
   void emitResults(mlir::ValueRange state);
+
+  // Parts of the keys (MmaAttentionParts.cpp)
+  mlir::Value partAddress(mlir::Value part, mlir::Value row, mlir::Value column);
+  void storePart(mlir::Value row, mlir::Value column, int64_t lanes);
+  Values takeParts(mlir::Value first, mlir::ValueRange state, mlir::Value row, mlir::Value column);
+  void joinParts(mlir::Value row, mlir::Value column, int64_t lanes);
+  void meet(int64_t lanes);
 
   int64_t stepDepth() const { return 32 / tile.elementBytes(); } // of an instruction or two
   int64_t scoreTiles() const { return tile.groupKeys() / 8; }
@@ -76,13 +95,15 @@ private:
   mlir::OpBuilder &b;
   loop::AttentionOp op;
   const AttentionTile tile;
+  const Expr splitsExpr;
   llvm::SmallVector<Expr> domain;
   EmissionPoint point;
   int64_t iDim, jDim, dDim, eDim;
   MmaRows keyRows, valueRows; // q lies as k does
-  mlir::Value shared, thread, lane, warpRow, group, firstQuery, queryCount, keyCount, steps;
-  mlir::Value query[2], queryInside[2];    // of the thread's rows; clamped
-  llvm::SmallVector<MmaFragments> queries; // of the warp, by steps of depth; empty: read when wanted
+  mlir::Value shared, thread, lane, warpRow, group, firstQuery, queryCount, keyCount;
+  mlir::Value tileNumber, splits, split, firstStep, lastStep; // of the block
+  mlir::Value query[2], queryInside[2];                       // of the thread's rows; clamped
+  llvm::SmallVector<MmaFragments> queries;                    // of the warp, by steps of depth; empty: read when wanted
 };
 
 } // namespace ptc::gpu

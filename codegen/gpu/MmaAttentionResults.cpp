@@ -56,32 +56,47 @@ void AttentionEmitter::spread(ValueRange state) {
   }
 }
 
-/// What sums of each group are multiplied by; `isSome`: some weight is not 0.
-AttentionEmitter::Values AttentionEmitter::factorsOf(Value row, Value &isSome) {
+AttentionEmitter::Joint AttentionEmitter::join(ValueRange maxima, ValueRange weights) {
+  if (maxima.size() == 1)
+    return {maxima[0], weights[0], {number(1)}};
+  Joint joint{maxima[0], number(0), {}};
+  for (Value other : maxima.drop_front())
+    joint.maximum = larger(joint.maximum, other);
+  Value base = baseOf(joint.maximum);
+  for (auto [own, weight] : llvm::zip_equal(maxima, weights)) {
+    joint.factors.push_back(powerOfTwo(arith::SubFOp::create(b, e.loc, own, base)));
+    joint.weight = math::FmaOp::create(b, e.loc, weight, joint.factors.back(), joint.weight);
+  }
+  return joint;
+}
+
+AttentionEmitter::Joint AttentionEmitter::joinGroups(Value row) {
   auto pair = VectorType::get({2}, b.getF32Type());
-  Values maxima, weights, factors;
+  Values maxima, weights;
   for (int64_t from = 0; from < tile.groups; ++from) {
     Value both = LLVM::LoadOp::create(b, e.loc, pair, rowSumsAddress(e.constant(from), row), 8);
     maxima.push_back(LLVM::ExtractElementOp::create(b, e.loc, both, e.constant(0)));
     weights.push_back(LLVM::ExtractElementOp::create(b, e.loc, both, e.constant(1)));
   }
-  Value maximum = maxima.front(), sum = weights.front();
-  for (Value other : ArrayRef(maxima).drop_front())
-    maximum = larger(maximum, other);
-  if (tile.groups > 1) {
-    Value base = baseOf(maximum);
-    sum = number(0);
-    for (auto [own, weight] : llvm::zip_equal(maxima, weights)) {
-      factors.push_back(powerOfTwo(arith::SubFOp::create(b, e.loc, own, base)));
-      sum = math::FmaOp::create(b, e.loc, weight, factors.back(), sum);
+  return join(maxima, weights);
+}
+
+/// Of neighbouring columns, the groups' sums times their factors.
+AttentionEmitter::Values AttentionEmitter::sumGroups(ArrayRef<Value> factors, Value row, Value column, int64_t lanes) {
+  Values results(static_cast<size_t>(lanes));
+  int64_t width = std::min<int64_t>(lanes, 4);
+  for (int64_t from = 0; from < tile.groups; ++from)
+    for (int64_t first = 0; first < lanes; first += width) {
+      Value address = sumAddress(e.constant(from), row, column, first * 4);
+      Type type = VectorType::get({width}, b.getF32Type());
+      Value sums = LLVM::LoadOp::create(b, e.loc, type, address, unsigned(width * 4));
+      for (int64_t i = 0; i < width; ++i) {
+        Value sum = LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(i)), &result = results[size_t(first + i)];
+        result = from ? math::FmaOp::create(b, e.loc, sum, factors[size_t(from)], result).getResult()
+                      : arith::MulFOp::create(b, e.loc, sum, factors.front()).getResult();
+      }
     }
-  } else {
-    factors.push_back(number(1));
-  }
-  isSome = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OGT, sum, number(0));
-  for (Value &factor : factors)
-    factor = arith::DivFOp::create(b, e.loc, factor, sum);
-  return factors;
+  return results;
 }
 
 /// Neighbouring columns that a thread takes: 16 bytes of the widest element.
@@ -96,28 +111,13 @@ int64_t AttentionEmitter::chooseLanes() {
   return std::clamp<int64_t>(16 / widest, 1, mostLanes);
 }
 
-void AttentionEmitter::emitChunk(Value number, int64_t lanes) {
-  Value perRow = e.constant(tile.width / lanes), row = e.invariants.floorDiv(number, perRow, true);
-  Value column = e.invariants.mul(e.invariants.mod(number, perRow, true), e.constant(lanes)), isSome;
-  Values factors = factorsOf(row, isSome), results(size_t(lanes), this->number(0));
-  int64_t width = std::min<int64_t>(lanes, 4);
-  for (int64_t from = 0; from < tile.groups; ++from)
-    for (int64_t first = 0; first < lanes; first += width) {
-      Value address = sumAddress(e.constant(from), row, column, first * 4);
-      Type type = VectorType::get({width}, b.getF32Type());
-      Value sums = LLVM::LoadOp::create(b, e.loc, type, address, unsigned(width * 4));
-      for (int64_t i = 0; i < width; ++i) {
-        Value sum = LLVM::ExtractElementOp::create(b, e.loc, sums, e.constant(i)), &result = results[size_t(first + i)];
-        result = from ? math::FmaOp::create(b, e.loc, sum, factors[size_t(from)], result).getResult()
-                      : arith::MulFOp::create(b, e.loc, sum, factors.front()).getResult();
-      }
-    }
+void AttentionEmitter::writeChunk(Value row, Value column, Values results, Value isSome) {
   Value place = e.invariants.add(firstQuery, row), last = e.invariants.sub(queryCount, e.constant(1));
   EmissionPoint here = point;
   here.dims[size_t(iDim)] = e.invariants.min(place, last);
   here.dims[size_t(eDim)] = column;
   Block &body = op.getEpilogue().front();
-  LaneEmitter epilogue(e, op, here, eDim, lanes);
+  LaneEmitter epilogue(e, op, here, eDim, int64_t(results.size()));
   for (auto [lane, result] : llvm::enumerate(results)) {
     if (op.getZeroMaskedRows())
       result = arith::SelectOp::create(b, e.loc, isSome, result, this->number(0));
@@ -133,15 +133,22 @@ void AttentionEmitter::emitChunk(Value number, int64_t lanes) {
   });
 }
 
-void AttentionEmitter::emitResults(ValueRange state) {
-  e.createBlockBarrier(); // all have read their tiles
-  spread(state);
-  e.createBlockBarrier();
-  int64_t lanes = chooseLanes(), total = tile.queries() * tile.width / lanes;
+void AttentionEmitter::emitChunk(Value row, Value column, int64_t lanes) {
+  Joint joint = joinGroups(row);
+  for (Value &factor : joint.factors)
+    factor = arith::DivFOp::create(b, e.loc, factor, joint.weight);
+  Value isSome = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OGT, joint.weight, number(0));
+  writeChunk(row, column, sumGroups(joint.factors, row, column, lanes), isSome);
+}
+
+void AttentionEmitter::forChunks(int64_t lanes, llvm::function_ref<void(Value row, Value column)> body) {
+  int64_t rows = std::min(tile.queries(), domain[size_t(iDim)].asConstant().value_or(tile.queries()));
+  int64_t total = rows * tile.width / lanes;
   for (int64_t begin = 0; begin < total; begin += tile.threads()) {
     Value index = e.invariants.add(thread, e.constant(begin));
     auto chunk = [&] {
-      emitChunk(index, lanes);
+      Value perRow = e.constant(tile.width / lanes), row = e.invariants.floorDiv(index, perRow, true);
+      body(row, e.invariants.mul(e.invariants.mod(index, perRow, true), e.constant(lanes)));
       return Values();
     };
     if (begin + tile.threads() <= total)
@@ -149,4 +156,25 @@ void AttentionEmitter::emitResults(ValueRange state) {
     else
       e.createIf(less(index, e.constant(total)), {}, chunk);
   }
+}
+
+void AttentionEmitter::emitResults(ValueRange state) {
+  e.createBlockBarrier(); // all have read their tiles
+  spread(state);
+  e.createBlockBarrier();
+  int64_t lanes = chooseLanes();
+  auto alone = [&] {
+    forChunks(lanes, [&](Value row, Value column) { emitChunk(row, column, lanes); });
+    return Values();
+  };
+  auto together = [&] {
+    meet(std::min<int64_t>(lanes, 4));
+    return Values();
+  };
+  if (splitsExpr.isConstant(1))
+    alone();
+  else if (splitsExpr.isConstant())
+    together();
+  else
+    choose(e.invariants.compare(arith::CmpIPredicate::eq, splits, e.constant(1)), {}, alone, together);
 }

@@ -98,6 +98,10 @@ static SplitTile chooseColumns(loop::ReductionOp op, const Sizes &sizes, int64_t
   return tile;
 }
 
+static bool readsMemory(loop::ReductionOp op) {
+  return op.getBody().walk([](loop::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 // Nothing where threads for each result, or a block for it, do as well.
 static std::optional<SplitTile> chooseTile(loop::ReductionOp op, const Sizes &sizes, int64_t slots) {
   std::optional<int64_t> results = sizes.results.asConstant(), points = sizes.points.asConstant();
@@ -119,7 +123,7 @@ bool gpu::planSplitReduction(loop::KernelOp kernel, loop::ReductionOp op) {
   BodyParts parts = codegen::splitBody(op.getBody().front());
   int64_t slots = int64_t(codegen::slotsOf(parts)), ops = 0;
   std::optional<SplitTile> tile =
-      slots > mostValues || sizes.kept == sizes.rank ? std::nullopt : chooseTile(op, sizes, slots);
+      slots > mostValues || sizes.kept == sizes.rank || !readsMemory(op) ? std::nullopt : chooseTile(op, sizes, slots);
   if (!tile)
     return false;
   op.getBody().walk([&](Operation *) { ++ops; });

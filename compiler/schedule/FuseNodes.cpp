@@ -542,6 +542,8 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()),
                             nullptr, llvm::DenseMap<Value, Value>(), device};
+      if (device)
+        program.walk([&](AttentionOp op) { groupHeads(op, context.symbols); });
       ArrayRef<int64_t> pairs = program.getAliases();
       for (size_t i = 0; i + 1 < pairs.size(); i += 2)
         context.aliases[getMemory(program.getOutputArgs()[pairs[i + 1]])] = getMemory(program.getInputArgs()[pairs[i]]);

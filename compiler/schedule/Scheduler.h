@@ -52,6 +52,9 @@ struct FusionContext {
   bool hasDevice = false; // kernels run there, but for those of strings and sequences
 };
 
+/// Heads of one query each that have the same keys become queries of one head (GroupHeads.cpp).
+void groupHeads(AttentionOp op, const SymbolRanges &symbols);
+
 // Merging (MergeNodes.cpp).
 
 /// May pointwise `node` be inlined after `buffer`'s store in `target`?

@@ -309,6 +309,19 @@ CASES = {
     "attention-decode": ( # one query, whose keys warps share
         "(float[2, 3, 1, 64] q, float[2, 3, 333, 64] k, float[2, 3, 333, 64] v) => (float[2, 3, 1, 64] y)"
         "{ y = Attention (q, k, v) }", {}),
+    "attention-decode-half": ( # blocks share the keys of a head; the last tile is not whole
+        "(float16[1, 3, 1, 128] q, float16[1, 3, 1001, 128] k, float16[1, 3, 1001, 128] v, float16[1, 1, 1, 1001] m) => (float16[1, 3, 1, 128] y)"
+        "{ a = Cast <to = 1> (q) b = Cast <to = 1> (k) c = Cast <to = 1> (v) d = Cast <to = 1> (m) z = Attention (a, b, c, d) y = Cast <to = 10> (z) }", {}),
+    "attention-decode-groups": ( # heads that have the same keys
+        "(float[2, 8, 1, 64] q, float[2, 2, len, 64] k, float[2, 2, len, 64] v) => (float[2, 8, 1, 64] y)"
+        "{ y = Attention (q, k, v) }", {"len": 777}),
+    "attention-decode-short": ( # as before, but there are too few keys to share
+        "(float16[1, 4, 2, 32] q, float16[1, 4, len, 32] k, float16[1, 4, len, 48] v) => (float16[1, 4, 2, 48] y)"
+        "{ a = Cast <to = 1> (q) b = Cast <to = 1> (k) c = Cast <to = 1> (v) z = Attention (a, b, c) y = Cast <to = 10> (z) }", {"len": 21}),
+    "attention-decode-masked": ( # no key is seen by the first head, some parts have none in the second
+        "(float[1, 2, 3, 32] q, float[1, 2, 900, 32] k, float[1, 2, 900, 32] v, float[1, 2, 3, 900] x) => (float[1, 2, 3, 32] y)"
+        "{ f = Constant <value = float {0.5}> () l = Greater (x, f) no = Constant <value = float {-1e30}> () big = Mul (no, no)"
+        " z = Constant <value = float {0.0}> () m = Where (l, z, big) y = Attention (q, k, v, m) }", {}),
     "attention-few": (
         "(float[1, 12, 2, 72] q, float[1, 12, 21, 72] k, float[1, 12, 21, 40] v) => (float[1, 12, 2, 40] y)"
         "{ y = Attention (q, k, v) }", {}),

@@ -1,0 +1,71 @@
+//===- GroupHeads.cpp - heads that share keys become queries --------------===//
+//
+// With grouped heads (GQA, MQA) several heads have the same keys and values: k and v are read at floordiv(head, g), or
+// without the head at all. Where each has one query, that of head g*h + i is query i of group h instead:
+//
+//   [.., H, 1, j, d, e]   head -> g*h + i, query -> 0   becomes   [.., H/g, g, j, d, e]
+//
+// so that what is read for one of them serves all. Refused where queries see different keys (causal), and off devices:
+// there heads are what cores share.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/schedule/Scheduler.h"
+#include "ir/loop/ContractionDims.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+/// The constant by which an expression of the region divides the dim; nothing if it uses the dim otherwise only.
+static std::optional<int64_t> findDivisor(Region &region, StringRef dim) {
+  std::optional<int64_t> divisor;
+  auto visit = [&](auto &self, Expr expr) -> void {
+    auto operands = expr.getOperands();
+    if (expr.getKind() == ExprKind::FloorDiv && operands[0].isSymbol(dim) && operands[1].isConstant())
+      divisor = operands[1].getValue();
+    for (Expr operand : operands)
+      self(self, operand);
+  };
+  walkExprs(region, [&](Expr expr) { visit(visit, expr); });
+  return divisor;
+}
+
+static bool usesDim(Region &region, StringRef dim) {
+  bool uses = false;
+  walkExprs(region, [&](Expr expr) { uses |= expr.uses(dim); });
+  return uses;
+}
+
+void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
+  SmallVector<Expr> domain = getDomain(op);
+  unsigned batch = unsigned(op.getBatch()), head = batch - 1, query = batch;
+  if (batch == 0 || op.getCausal() || !domain[query].isConstant(1) || !domain[head].isConstant())
+    return;
+  MLIRContext *context = op.getContext();
+  std::string name = ("d" + Twine(head)).str();
+  int64_t heads = domain[head].getValue();
+  bool isShared = !usesDim(op.getK(), name) && !usesDim(op.getV(), name);
+  int64_t group = isShared ? heads : findDivisor(op.getK(), name).value_or(1);
+  if (group <= 1 || heads % group != 0)
+    return;
+  SmallVector<Expr> grouped = domain, oldDims;
+  for (unsigned dim = 0; dim < domain.size(); ++dim)
+    oldDims.push_back(Expr::dim(context, dim));
+  grouped[head] = Expr::constant(context, heads / group);
+  grouped[query] = Expr::constant(context, group);
+  oldDims[head] = Expr::dim(context, head) * group + Expr::dim(context, query);
+  oldDims[query] = Expr::constant(context, 0);
+  SymbolRanges ranges = getNodeRanges(op, symbols);
+  ranges[name].max = heads / group - 1;
+  std::string queryName = ("d" + Twine(query)).str();
+  ranges[queryName].max = group - 1;
+  auto map = [&](StringRef symbol) -> Expr {
+    std::optional<unsigned> dim = getDimNumber(symbol);
+    return dim ? oldDims[*dim] : Expr();
+  };
+  bool isSame = true; // for all queries of a group
+  for (Region *region : {&op.getK(), &op.getV()})
+    walkExprs(*region, [&](Expr expr) { isSame &= !expr.substitute(map).simplify(ranges).uses(queryName); });
+  if (isSame)
+    rewriteDims(op, grouped, oldDims, symbols);
+}
