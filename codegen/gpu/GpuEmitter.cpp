@@ -2,7 +2,7 @@
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
-#include "codegen/gpu/PackedProduct.h"
+#include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/StreamedProduct.h"
@@ -146,6 +146,8 @@ void GpuEmitter::emit() {
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
   if (kernel.getConfigAttr().contains("reduction"))
     return emitSplitReduction(*this, cast<loop::ReductionOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("scatter"))
+    return emitOwnedScatter(*this, cast<loop::ScatterOp>(nodes.front()));
   if (loop::isHorizontal(kernel))
     return emitHorizontal(nodes);
   SmallVector<Value> sizes;

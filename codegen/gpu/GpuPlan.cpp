@@ -24,6 +24,7 @@
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
+#include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "ir/loop/Horizontal.h"
@@ -328,6 +329,9 @@ void gpu::planKernel(loop::KernelOp kernel) {
     return;
   auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (reduction && !hasLocals(kernel) && !isUneven(reduction) && planSplitReduction(kernel, reduction))
+    return;
+  auto scatter = nodes.size() == 1 ? dyn_cast<loop::ScatterOp>(nodes.front()) : loop::ScatterOp();
+  if (scatter && !hasLocals(kernel) && !isUneven(scatter) && planOwnedScatter(kernel, scatter))
     return;
   bool isSideBySide = loop::isHorizontal(kernel);
   GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);

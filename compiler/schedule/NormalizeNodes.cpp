@@ -15,6 +15,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/loop/ToldDims.h"
 #include "ir/loop/Winograd.h"
 
 using namespace mlir;
@@ -137,33 +138,14 @@ private:
     scatter.walk([&](StoreOp store) { stores.push_back(store); });
     if (stores.size() != 1 || scatter.getIndependent() != 0)
       return;
-    SmallVector<Expr> domain = getDomain(node);
-    Expr place = prim::getExprs(stores.front().getIndices())[0];
-    SmallVector<std::pair<int64_t, unsigned>> told; // by their steps
-    for (unsigned dim = 0; dim < domain.size(); ++dim) {
-      if (!place.uses(dimName(dim)))
-        continue;
-      Expr step = place.coefficientOf(dimName(dim));
-      if (!step || !step.isConstant() || step.getValue() <= 0 || !domain[dim].isConstant())
-        return;
-      told.emplace_back(step.getValue(), dim);
-    }
-    SmallVector<unsigned> places = llvm::map_to_vector(told, [](auto entry) { return entry.second; });
-    llvm::sort(told);
-    int64_t reach = 1; // of the dims so far: [0, reach)
-    for (auto [step, dim] : told) {
-      if (step < reach)
-        return;
-      reach = step * domain[dim].getValue();
-    }
-    for (unsigned i = 0; i < stores.front().getIndexOperands().size(); ++i) {
-      Expr step = place.coefficientOf(Expr::operand(context(), i).getSymbol());
-      if (!step || !step.isConstant() || step.getValue() % reach != 0)
-        return;
-    }
-    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, domain.size()));
-    for (auto [at, entry] : llvm::zip(places, llvm::reverse(told)))
-      order[at] = entry.second;
+    std::optional<ToldDims> told = findToldDims(scatter, stores.front());
+    if (!told)
+      return;
+    SmallVector<unsigned> places = llvm::map_to_vector(told->dims, [](ToldDims::Dim dim) { return dim.number; });
+    llvm::sort(places);
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, getDomain(node).size()));
+    for (auto [at, dim] : llvm::zip(places, llvm::reverse(told->dims)))
+      order[at] = dim.number;
     if (!llvm::is_sorted(order))
       keepDims(order);
   }

@@ -1,0 +1,358 @@
+//===- OwnedScatter.cpp - scatters whose points may meet ------------------===//
+//
+// Updates that meet at one place must be done in their order: sums of floats would differ otherwise, and without a
+// combination the last one wins. Updates of different places need no order. So every place has an owner, which does its
+// updates one after the other, and nobody waits for anybody: results are those of a loop, bit by bit.
+//
+//   told dims   where the place itself says a point's dims (the columns of rows that indices choose), points meet only
+//               within one of them: ToldDims.h. A thread for each of many, which walks over all updates
+//   owners      else places are dealt out by their quotient, as cards are: to blocks, then to a block's warps
+//
+// A block looks at 1,024 updates at a time, four a thread, and asks only for their places. A ballot for each warp of
+// the block says which updates are its own, in order; it does those, all lanes together where indices are the same for
+// the told points (rows), else its first lane alone. A place is always the same lane's, so that no fence is needed.
+//
+// Cost: every block reads all indices of its told points, mostly from L2: 1/256 of an access for each thread and
+// update, where a thread alone would have all of them. What remains is the latency of the updates that meet.
+//
+// Refused: atomic operations (order of floats), sorting the indices (several launches, and memory for all of them).
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/gpu/OwnedScatter.h"
+#include "ir/loop/ToldDims.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::gpu;
+using codegen::BodyEmitter;
+
+static constexpr int64_t fullDevice = 4 * 132; // blocks; order of magnitude
+static constexpr int64_t manyTold = 1 << 15;   // a thread each occupies the device
+static constexpr int64_t fewUpdates = 32;      // nothing to deal out
+static constexpr int64_t mostTogether = 128;   // told points of a block
+static constexpr int64_t updatesOfThread = 4;  // under way
+static constexpr int64_t fewestUpdatesOfPart = 8;
+
+DenseI64ArrayAttr ScatterTile::toAttribute(MLIRContext *context) const {
+  return DenseI64ArrayAttr::get(context, {int64_t(owner), chunk, parts, isUniform});
+}
+
+ScatterTile ScatterTile::fromAttribute(DictionaryAttr config) {
+  ArrayRef<int64_t> values = config.getAs<DenseI64ArrayAttr>("scatter").asArrayRef();
+  return {Owner(values[0]), values[1], values[2], values[3] != 0};
+}
+
+namespace {
+
+/// What plan and code need to know of the node.
+struct Analysis {
+  explicit Analysis(loop::ScatterOp op);
+  loop::StoreOp store;
+  loop::ToldDims told;
+  SmallVector<unsigned> toldDims, updateDims; // places grow with the last told dim
+  SmallVector<Operation *> indexOps;          // what the store's indices need
+  int64_t toldPoints = 1;
+  bool isUniform = true;
+};
+
+} // namespace
+
+static bool usesDim(Operation *root, StringRef dim) {
+  auto uses = [&](Attribute attr) {
+    if (auto expr = dyn_cast<ExprAttr>(attr))
+      return Expr(expr).uses(dim);
+    auto list = dyn_cast<ArrayAttr>(attr);
+    return list && llvm::any_of(list, [&](Attribute each) {
+             return isa<ExprAttr>(each) && Expr(cast<ExprAttr>(each)).uses(dim);
+           });
+  };
+  return root
+      ->walk([&](Operation *op) {
+        return llvm::any_of(op->getAttrs(), [&](NamedAttribute entry) { return uses(entry.getValue()); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+// The ops of the body that the values need, in order.
+static SmallVector<Operation *> opsBehind(Block &body, ValueRange values) {
+  llvm::DenseSet<Operation *> needed;
+  for (Value value : values)
+    needed.insert(value.getDefiningOp());
+  SmallVector<Operation *> ops;
+  for (Operation &op : llvm::reverse(body)) {
+    if (!needed.contains(&op))
+      continue;
+    ops.push_back(&op);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &body)
+          needed.insert(def);
+    });
+  }
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
+Analysis::Analysis(loop::ScatterOp op) {
+  SmallVector<Expr> domain = loop::getDomain(op);
+  store = *op.getBody().getOps<loop::StoreOp>().begin();
+  told = loop::findToldDims(op, store).value_or(loop::ToldDims());
+  for (loop::ToldDims::Dim dim : llvm::reverse(told.dims)) {
+    toldDims.push_back(dim.number);
+    toldPoints *= std::max<int64_t>(domain[dim.number].getValue(), 1);
+  }
+  for (unsigned dim = 0; dim < domain.size(); ++dim)
+    if (!llvm::is_contained(toldDims, dim))
+      updateDims.push_back(dim);
+  indexOps = opsBehind(op.getBody().front(), store.getIndexOperands());
+  for (unsigned dim : toldDims)
+    for (Operation *each : indexOps)
+      isUniform &= !usesDim(each, ("d" + Twine(dim)).str());
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+// One store at the end of everything, and nothing of what it writes is read elsewhere.
+static bool suits(loop::ScatterOp op) {
+  int64_t stores = 0;
+  Value target;
+  op.getBody().walk([&](loop::StoreOp store) {
+    ++stores;
+    target = store.getBuffer();
+  });
+  bool readsTarget = op.getBody()
+                         .walk([&](loop::LoadOp load) {
+                           return load.getBuffer() == target ? WalkResult::interrupt() : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+  return stores == 1 && !op.getBody().getOps<loop::StoreOp>().empty() && !readsTarget && op.getIndependent() == 0;
+}
+
+static ScatterTile chooseTile(const Analysis &analysis, std::optional<int64_t> updates) {
+  int64_t points = analysis.toldPoints;
+  if (points >= manyTold || (updates && *updates <= fewUpdates))
+    return {ScatterTile::Owner::Thread, 1, 1, analysis.isUniform};
+  int64_t chunk = analysis.isUniform ? std::min(points, mostTogether) : 1;
+  int64_t parts = std::max<int64_t>(fullDevice / llvm::divideCeil(points, chunk), 1);
+  if (updates)
+    parts = std::clamp<int64_t>(*updates / fewestUpdatesOfPart, 1, parts);
+  return {ScatterTile::Owner::Warps, chunk, parts, analysis.isUniform};
+}
+
+bool gpu::planOwnedScatter(loop::KernelOp kernel, loop::ScatterOp op) {
+  if (!suits(op))
+    return false;
+  MLIRContext *context = kernel.getContext();
+  Analysis analysis(op);
+  SmallVector<Expr> domain = loop::getDomain(op), updates;
+  for (unsigned dim : analysis.updateDims)
+    updates.push_back(domain[dim]);
+  ScatterTile tile = chooseTile(analysis, product(context, updates).asConstant());
+  bool isThread = tile.owner == ScatterTile::Owner::Thread;
+  int64_t blocks = isThread ? llvm::divideCeil(analysis.toldPoints, ScatterTile::threads)
+                            : llvm::divideCeil(analysis.toldPoints, tile.chunk) * tile.parts;
+  NamedAttrList attributes(GpuConfig{.threads = ScatterTile::threads}.toAttribute(context));
+  attributes.set("layout", StringAttr::get(context, "owners"));
+  attributes.set("scatter", tile.toAttribute(context));
+  kernel.setIterationsAttr(Expr::constant(context, blocks));
+  kernel.setGrainAttr(Expr::constant(context, 1));
+  kernel.setScratchAttr(Expr::constant(context, 0));
+  kernel.setConfigAttr(attributes.getDictionary(context));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class ScatterEmitter {
+public:
+  ScatterEmitter(GpuEmitter &e, loop::ScatterOp op);
+  void emit();
+
+private:
+  using Values = SmallVector<Value>;
+  Value isEqual(Value a, Value b) { return e.invariants.compare(arith::CmpIPredicate::eq, a, b); }
+  Value isLess(Value a, Value b) { return e.invariants.compare(arith::CmpIPredicate::slt, a, b); }
+  Value word(int32_t value) { return e.invariants.constant(b.getI32IntegerAttr(value)); }
+  EmissionPoint pointAt(Value toldPoint, Value update);
+  void apply(const EmissionPoint &point);
+  void emitThread();
+  void emitBlock();
+  Value quotientOf(Value update);
+  void shareOut(Value first);
+  void forBits(Value bits, llvm::function_ref<void(Value bit)> body);
+  void takeOwn(Value first);
+  void takeUpdate(Value update);
+  Value maskAddress(Value ofWarp, Value group);
+
+  GpuEmitter &e;
+  OpBuilder &b;
+  loop::ScatterOp op;
+  const ScatterTile tile;
+  const Analysis analysis;
+  SmallVector<Expr> domain;
+  Values toldSizes, updateSizes;
+  Value thread, lane, warp, updates; // updates: their number
+  Value firstTold, part, masks;      // of the block
+};
+
+} // namespace
+
+ScatterEmitter::ScatterEmitter(GpuEmitter &e, loop::ScatterOp op)
+    : e(e), b(e.builder), op(op), tile(ScatterTile::fromAttribute(e.kernel.getConfigAttr())), analysis(op),
+      domain(loop::getDomain(op)) {
+  e.setDomain(domain);
+  thread = e.getRegister("tid.x");
+  lane = e.invariants.mod(thread, e.constant(warpSize), true);
+  warp = e.invariants.floorDiv(thread, e.constant(warpSize), true);
+  for (unsigned dim : analysis.toldDims)
+    toldSizes.push_back(e.emitExpr(domain[dim], {}));
+  updates = e.constant(1);
+  for (unsigned dim : analysis.updateDims) {
+    updateSizes.push_back(e.emitExpr(domain[dim], {}));
+    updates = e.invariants.mul(updates, updateSizes.back());
+  }
+}
+
+EmissionPoint ScatterEmitter::pointAt(Value toldPoint, Value update) {
+  EmissionPoint point;
+  point.dims.resize(domain.size());
+  for (auto [dim, digit] : llvm::zip_equal(analysis.toldDims, e.createDigits(toldPoint, toldSizes)))
+    point.dims[dim] = digit;
+  for (auto [dim, digit] : llvm::zip_equal(analysis.updateDims, e.createDigits(update, updateSizes)))
+    point.dims[dim] = digit;
+  return point;
+}
+
+void ScatterEmitter::apply(const EmissionPoint &point) {
+  SmallVector<Operation *> ops;
+  for (Operation &inner : op.getBody().front())
+    ops.push_back(&inner);
+  BodyEmitter(e, point).emitOps(ops);
+}
+
+/// A thread for each told point.
+void ScatterEmitter::emitThread() {
+  Value block = e.invariants.mul(e.getRegister("ctaid.x"), e.constant(ScatterTile::threads));
+  Value number = e.invariants.add(block, thread);
+  e.createIf(isLess(number, e.constant(analysis.toldPoints)), {}, [&] {
+    e.createLoop(e.constant(0), updates, 1, {}, [&](Value update, ValueRange) {
+      apply(pointAt(number, update));
+      return Values();
+    });
+    return Values();
+  });
+}
+
+/// What an update's place is but for what its told dims say.
+Value ScatterEmitter::quotientOf(Value update) {
+  EmissionPoint point = pointAt(firstTold, update);
+  BodyEmitter body(e, point);
+  body.emitOps(analysis.indexOps);
+  loop::StoreOp store = analysis.store;
+  Values indices = llvm::map_to_vector(store.getIndexOperands(), [&](Value index) { return body.lookup(index); });
+  for (unsigned dim : analysis.toldDims)
+    point.dims[dim] = e.constant(0);
+  Value place = e.emitExpr(Expr(cast<ExprAttr>(store.getIndices()[0])), point, indices);
+  return e.invariants.floorDiv(place, e.constant(analysis.told.reach), false);
+}
+
+/// Bits of the updates in group `group` of 32 that are the warp's.
+Value ScatterEmitter::maskAddress(Value ofWarp, Value group) {
+  Value line = e.invariants.mul(ofWarp, e.constant(updatesOfThread * ScatterTile::warps));
+  return e.getAddress(masks, b.getI32Type(), e.invariants.add(line, group));
+}
+
+/// Says which of the updates from `first` on are whose.
+void ScatterEmitter::shareOut(Value first) {
+  Value last = e.invariants.sub(updates, e.constant(1));
+  Values quotients, exist;
+  for (int64_t i = 0; i < updatesOfThread; ++i) {
+    Value update = e.invariants.add(first, e.invariants.add(thread, e.constant(i * ScatterTile::threads)));
+    exist.push_back(isLess(update, updates));
+    quotients.push_back(quotientOf(e.invariants.min(update, last)));
+  }
+  for (int64_t i = 0; i < updatesOfThread; ++i) {
+    Value isOwn = isEqual(e.invariants.mod(quotients[size_t(i)], e.constant(tile.parts), false), part);
+    isOwn = e.invariants.logicalAnd(isOwn, exist[size_t(i)]);
+    Value dealt = e.invariants.floorDiv(quotients[size_t(i)], e.constant(tile.parts), false);
+    Value owner = e.invariants.mod(dealt, e.constant(ScatterTile::warps), false), bits = word(0);
+    for (int64_t of = 0; of < ScatterTile::warps; ++of) {
+      Value ballot = e.createBallot(arith::AndIOp::create(b, e.loc, isOwn, isEqual(owner, e.constant(of))));
+      bits = arith::SelectOp::create(b, e.loc, isEqual(lane, e.constant(of)), ballot, bits);
+    }
+    e.createIf(isLess(lane, e.constant(ScatterTile::warps)), {}, [&] {
+      e.createStore(bits, maskAddress(lane, e.invariants.add(warp, e.constant(i * ScatterTile::warps))));
+      return Values();
+    });
+  }
+}
+
+/// `body` for each bit (i64) of a word that is the same in all lanes, from the lowest on.
+void ScatterEmitter::forBits(Value bits, llvm::function_ref<void(Value bit)> body) {
+  auto widen = [&](Value value) { return arith::ExtUIOp::create(b, e.loc, b.getI64Type(), value).getResult(); };
+  Value count = widen(math::CtPopOp::create(b, e.loc, bits));
+  e.createLoop(e.constant(0), count, 1, {bits}, [&](Value, ValueRange left) {
+    body(widen(math::CountTrailingZerosOp::create(b, e.loc, left[0])));
+    Value below = arith::SubIOp::create(b, e.loc, left[0], word(1));
+    return Values{arith::AndIOp::create(b, e.loc, left[0], below)};
+  });
+}
+
+void ScatterEmitter::takeUpdate(Value update) {
+  if (!tile.isUniform || analysis.toldPoints == 1) {
+    e.createIf(isEqual(lane, e.constant(0)), {}, [&] {
+      apply(pointAt(firstTold, update));
+      return Values();
+    });
+    return;
+  }
+  Value left = e.invariants.sub(e.constant(analysis.toldPoints), firstTold);
+  e.createLoop(lane, e.invariants.min(e.constant(tile.chunk), left), warpSize, {}, [&](Value column, ValueRange) {
+    apply(pointAt(e.invariants.add(firstTold, column), update));
+    return Values();
+  });
+}
+
+/// The warp's own of the updates from `first` on.
+void ScatterEmitter::takeOwn(Value first) {
+  Value bits = e.createLoad(b.getI32Type(), 1, maskAddress(warp, lane));
+  Value some = e.createBallot(arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, bits, word(0)));
+  forBits(some, [&](Value group) {
+    Value begin = e.invariants.add(first, e.invariants.mul(group, e.constant(warpSize)));
+    Value own = e.createLoad(b.getI32Type(), 1, maskAddress(warp, group));
+    forBits(own, [&](Value bit) { takeUpdate(e.invariants.add(begin, bit)); });
+  });
+}
+
+void ScatterEmitter::emitBlock() {
+  static_assert(updatesOfThread * ScatterTile::warps == warpSize, "a lane for each group of a batch");
+  Value block = e.getRegister("ctaid.x"), chunk = e.invariants.floorDiv(block, e.constant(tile.parts), true);
+  part = e.invariants.mod(block, e.constant(tile.parts), true);
+  firstTold = e.invariants.mul(chunk, e.constant(tile.chunk));
+  masks = e.sharedMemory(ScatterTile::warps * warpSize * 4);
+  e.createLoop(e.constant(0), updates, updatesOfThread * ScatterTile::threads, {}, [&](Value first, ValueRange) {
+    shareOut(first);
+    e.createBlockBarrier();
+    takeOwn(first);
+    e.createBlockBarrier();
+    return Values();
+  });
+}
+
+void ScatterEmitter::emit() {
+  if (tile.owner == ScatterTile::Owner::Thread)
+    emitThread();
+  else
+    emitBlock();
+}
+
+void gpu::emitOwnedScatter(GpuEmitter &e, loop::ScatterOp op) { ScatterEmitter(e, op).emit(); }
