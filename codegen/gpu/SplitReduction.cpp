@@ -168,7 +168,8 @@ private:
   int64_t results() const { return tile.isRow ? 1 : tile.lanes; }
   Values identities(int64_t count);
   void merge(MutableArrayRef<Value> into, ArrayRef<Value> from);
-  Values takeSteps(Value first, int64_t count, ValueRange carried);
+  Values takeSteps(Value first, int64_t count, ValueRange carried, Value end = {});
+  Values takeRest(Value from, Value end, const Values &carried);
   Values reducePart();
   Values joinBlock(Values values);
   Value partAddress(Value part, int64_t value);
@@ -257,20 +258,26 @@ void SplitEmitter::merge(MutableArrayRef<Value> into, ArrayRef<Value> from) {
   }
 }
 
-/// `count` steps of the thread from number `first` on: loads of all, then arithmetic.
-SplitEmitter::Values SplitEmitter::takeSteps(Value first, int64_t count, ValueRange carried) {
+/// `count` steps of the thread from number `first` on: loads of all, then arithmetic. Those that are not below `end`
+/// (null: there are none) load what the last one does and change nothing.
+SplitEmitter::Values SplitEmitter::takeSteps(Value first, int64_t count, ValueRange carried, Value end) {
   SmallVector<Value> sizes;
   for (Expr extent : ArrayRef(domain).drop_front(size_t(kept))) {
     bool isLast = kept + int64_t(sizes.size()) + 1 == int64_t(domain.size());
     sizes.push_back(e.emitExpr(isLast && tile.isRow ? extent.ceilDiv(tile.lanes) : extent, {}));
   }
   std::vector<LaneEmitter> steps;
+  Values none = identities(1), exist;
   SmallVector<Operation *> reads, writes;
   for (Operation *inner : parts.before)
     (isa<loop::StoreOp>(inner) && !readsBack ? writes : reads).push_back(inner);
   for (int64_t i = 0; i < count; ++i) {
     EmissionPoint at = point;
     Value number = e.invariants.add(first, e.constant(i * tile.down()));
+    if (end) {
+      exist.push_back(less(number, end));
+      number = e.invariants.min(number, e.invariants.sub(end, e.constant(1)));
+    }
     llvm::copy(e.createDigits(number, sizes), at.dims.begin() + kept);
     if (tile.isRow)
       at.dims.back() = e.invariants.mul(at.dims.back(), e.constant(tile.lanes));
@@ -279,7 +286,7 @@ SplitEmitter::Values SplitEmitter::takeSteps(Value first, int64_t count, ValueRa
   for (LaneEmitter &step : steps)
     step.emitOps(writes);
   Values next(carried);
-  for (LaneEmitter &step : steps)
+  for (auto [number, step] : llvm::enumerate(steps))
     for (size_t lane = 0; lane < step.size(); ++lane) {
       Values elements;
       for (Operation *reduction : parts.reductions) {
@@ -287,9 +294,19 @@ SplitEmitter::Values SplitEmitter::takeSteps(Value first, int64_t count, ValueRa
         if (isa<loop::ArgReduceOp>(reduction))
           elements.push_back(step.getPoint(lane).dims[size_t(kept)]);
       }
+      for (size_t slot = 0; end && slot < elements.size(); ++slot)
+        elements[slot] = arith::SelectOp::create(b, e.loc, exist[number], elements[slot], none[slot]);
       merge(MutableArrayRef(next).slice(lane * types.size(), types.size()), elements);
     }
   return next;
+}
+
+/// Fewer steps than are taken together: at once, unless some store something.
+SplitEmitter::Values SplitEmitter::takeRest(Value from, Value end, const Values &carried) {
+  if (llvm::any_of(parts.before, [](Operation *inner) { return isa<loop::StoreOp>(inner); }))
+    return e.createLoop(from, end, tile.down(), carried,
+                        [&](Value first, ValueRange in) { return takeSteps(first, 1, in); });
+  return e.createIf(less(from, end), carried, [&] { return takeSteps(from, tile.together, carried, end); });
 }
 
 /// What the thread has of the block's part; of a row, its lanes are one.
@@ -312,8 +329,7 @@ SplitEmitter::Values SplitEmitter::reducePart() {
   Value rounds = e.invariants.add(e.invariants.sub(whole, from), e.constant(stride - 1));
   rounds = e.invariants.floorDiv(e.invariants.max(rounds, e.constant(0)), e.constant(stride), true);
   from = e.invariants.add(from, e.invariants.mul(rounds, e.constant(stride)));
-  values =
-      e.createLoop(from, end, tile.down(), values, [&](Value first, ValueRange in) { return takeSteps(first, 1, in); });
+  values = takeRest(from, end, values);
   if (!tile.isRow)
     return values;
   for (int64_t distance = tile.lanes / 2; distance > 0; distance /= 2)
