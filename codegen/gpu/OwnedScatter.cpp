@@ -141,7 +141,7 @@ static ScatterTile chooseTile(const Analysis &analysis, std::optional<int64_t> u
   int64_t parts = std::max<int64_t>(fullDevice / llvm::divideCeil(points, chunk), 1);
   if (updates)
     parts = std::clamp<int64_t>(*updates / fewestUpdatesOfPart, 1, parts);
-  return {ScatterTile::Owner::Warps, chunk, parts, analysis.isUniform};
+  return {ScatterTile::Owner::Warps, chunk, int64_t(llvm::bit_floor(uint64_t(parts))), analysis.isUniform};
 }
 
 bool gpu::planOwnedScatter(loop::KernelOp kernel, loop::ScatterOp op) {
@@ -252,7 +252,7 @@ void ScatterEmitter::emitThread() {
   });
 }
 
-/// What an update's place is but for what its told dims say.
+/// What an update's place is but for what its told dims say: the lower bits (i32), which do to deal out.
 Value ScatterEmitter::quotientOf(Value update) {
   EmissionPoint point = pointAt(firstTold, update);
   BodyEmitter body(e, point);
@@ -262,7 +262,8 @@ Value ScatterEmitter::quotientOf(Value update) {
   for (unsigned dim : analysis.toldDims)
     point.dims[dim] = e.constant(0);
   Value place = e.emitExpr(Expr(cast<ExprAttr>(store.getIndices()[0])), point, indices);
-  return e.invariants.floorDiv(place, e.constant(analysis.told.reach), false);
+  Value quotient = e.invariants.floorDiv(place, e.constant(analysis.told.reach), true);
+  return arith::TruncIOp::create(b, e.loc, b.getI32Type(), quotient);
 }
 
 /// Bits of the updates in group `group` of 32 that are the warp's.
@@ -281,14 +282,19 @@ void ScatterEmitter::shareOut(Value first) {
     quotients.push_back(quotientOf(e.invariants.min(update, last)));
   }
   for (int64_t i = 0; i < updatesOfThread; ++i) {
-    Value isOwn = isEqual(e.invariants.mod(quotients[size_t(i)], e.constant(tile.parts), false), part);
-    isOwn = e.invariants.logicalAnd(isOwn, exist[size_t(i)]);
-    Value dealt = e.invariants.floorDiv(quotients[size_t(i)], e.constant(tile.parts), false);
-    Value owner = e.invariants.mod(dealt, e.constant(ScatterTile::warps), false), bits = word(0);
-    for (int64_t of = 0; of < ScatterTile::warps; ++of) {
-      Value ballot = e.createBallot(arith::AndIOp::create(b, e.loc, isOwn, isEqual(owner, e.constant(of))));
-      bits = arith::SelectOp::create(b, e.loc, isEqual(lane, e.constant(of)), ballot, bits);
-    }
+    Value quotient = quotients[size_t(i)];
+    Value isOwn = isEqual(arith::AndIOp::create(b, e.loc, quotient, word(int32_t(tile.parts - 1))), part);
+    isOwn = arith::AndIOp::create(b, e.loc, isOwn, exist[size_t(i)]);
+    Value any = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, e.createBallot(isOwn), word(0));
+    Value bits = e.createIf(any, {word(0)}, [&] { // rarely
+      Value dealt = arith::ShRUIOp::create(b, e.loc, quotient, word(int32_t(llvm::Log2_64(uint64_t(tile.parts)))));
+      Value owner = arith::AndIOp::create(b, e.loc, dealt, word(ScatterTile::warps - 1)), own = word(0);
+      for (int64_t of = 0; of < ScatterTile::warps; ++of) {
+        Value ballot = e.createBallot(arith::AndIOp::create(b, e.loc, isOwn, isEqual(owner, word(int32_t(of)))));
+        own = arith::SelectOp::create(b, e.loc, isEqual(lane, e.constant(of)), ballot, own);
+      }
+      return Values{own};
+    })[0];
     e.createIf(isLess(lane, e.constant(ScatterTile::warps)), {}, [&] {
       e.createStore(bits, maskAddress(lane, e.invariants.add(warp, e.constant(i * ScatterTile::warps))));
       return Values();
@@ -336,7 +342,7 @@ void ScatterEmitter::takeOwn(Value first) {
 void ScatterEmitter::emitBlock() {
   static_assert(updatesOfThread * ScatterTile::warps == warpSize, "a lane for each group of a batch");
   Value block = e.getRegister("ctaid.x"), chunk = e.invariants.floorDiv(block, e.constant(tile.parts), true);
-  part = e.invariants.mod(block, e.constant(tile.parts), true);
+  part = arith::TruncIOp::create(b, e.loc, b.getI32Type(), e.invariants.mod(block, e.constant(tile.parts), true));
   firstTold = e.invariants.mul(chunk, e.constant(tile.chunk));
   masks = e.sharedMemory(ScatterTile::warps * warpSize * 4);
   e.createLoop(e.constant(0), updates, updatesOfThread * ScatterTile::threads, {}, [&](Value first, ValueRange) {

@@ -12,7 +12,7 @@ struct ScatterTile {
   enum class Owner { Thread, Warps };
   Owner owner;    // of the places of `chunk` points of the told dims
   int64_t chunk;  // Warps: those of a block
-  int64_t parts;  // Warps: blocks that share its places
+  int64_t parts;  // Warps: blocks that share its places; a power of two
   bool isUniform; // the places' indices are the same for all told points, which lanes then share
 
   mlir::DenseI64ArrayAttr toAttribute(mlir::MLIRContext *context) const;

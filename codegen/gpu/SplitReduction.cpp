@@ -15,7 +15,7 @@
 // nothing has to be in order.
 //
 // How many parts: each should have 4,096 points, and about four blocks a multiprocessor fill a device. With symbols the
-// number is an expression, and where it is 1 at run time nothing is counted.
+// number is an expression, and where it is 1 at run time nothing is counted; of many rows each is a block's.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/SplitReduction.h"
@@ -163,6 +163,8 @@ public:
 private:
   using Values = SmallVector<Value>; // of a thread's results, each reduction's slots one after the other
 
+  void emitAlone();
+  void emitShared();
   Value less(Value x, Value y) { return e.invariants.compare(arith::CmpIPredicate::slt, x, y); }
   void findPlace();
   int64_t results() const { return tile.isRow ? 1 : tile.lanes; }
@@ -202,21 +204,20 @@ SplitEmitter::SplitEmitter(GpuEmitter &e, loop::ReductionOp op)
   e.setDomain(domain);
   for (Value value : identities(1))
     types.push_back(value.getType());
+  thread = e.getRegister("tid.x");
+  e.row = {thread, SplitTile::threads};
   llvm::DenseSet<Value> written;
   for (Operation *inner : parts.before)
     if (auto store = dyn_cast<loop::StoreOp>(inner))
       written.insert(store.getBuffer());
     else
       inner->walk([&](loop::LoadOp load) { readsBack |= written.contains(load.getBuffer()); });
-  findPlace();
 }
 
 /// Which results are the thread's, and which part of what they reduce is the block's.
 void SplitEmitter::findPlace() {
-  thread = e.getRegister("tid.x");
   x = e.invariants.mod(thread, e.constant(tile.across), true);
   y = e.invariants.floorDiv(thread, e.constant(tile.across), true);
-  e.row = {thread, SplitTile::threads};
   splits = e.emitExpr(splitsExpr, {});
   Value block = e.getRegister("ctaid.x");
   group = e.invariants.floorDiv(block, splits, true);
@@ -455,7 +456,31 @@ void SplitEmitter::meet(const Values &values) {
   });
 }
 
+/// Of so many rows that each is a block's.
+void SplitEmitter::emitAlone() {
+  SmallVector<Value> sizes;
+  for (Expr extent : ArrayRef(domain).take_front(size_t(kept)))
+    sizes.push_back(e.emitExpr(extent, {}));
+  point.dims = e.createDigits(e.getRegister("ctaid.x"), sizes);
+  NodeEmitter(e, op, kept).emit(point);
+}
+
 void SplitEmitter::emit() {
+  Expr results = product(op.getContext(), ArrayRef(domain).take_front(size_t(kept)));
+  if (!tile.isRow || results.isConstant())
+    return emitShared();
+  // All divisions of numbers that are not known stand in the other branch.
+  Value areMany = less(e.constant(fullDevice / 2), e.emitExpr(results, {}));
+  auto choice = scf::IfOp::create(b, e.loc, TypeRange(), areMany, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  emitAlone();
+  b.setInsertionPointToStart(choice.elseBlock());
+  emitShared();
+}
+
+void SplitEmitter::emitShared() {
+  findPlace();
   Values values = joinBlock(reducePart());
   if (splitsExpr.isConstant(1))
     return finish(values);
