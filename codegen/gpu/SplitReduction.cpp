@@ -469,13 +469,15 @@ void SplitEmitter::emit() {
   Expr results = product(op.getContext(), ArrayRef(domain).take_front(size_t(kept)));
   if (!tile.isRow || results.isConstant())
     return emitShared();
-  // All divisions of numbers that are not known stand in the other branch.
   Value areMany = less(e.constant(fullDevice / 2), e.emitExpr(results, {}));
   auto choice = scf::IfOp::create(b, e.loc, TypeRange(), areMany, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());
   emitAlone();
   b.setInsertionPointToStart(choice.elseBlock());
+  // Numbers of the branch's own, or divisions by them would stand in front of both.
+  for (StringRef name : e.kernel.getSymbols().getAsValueRange<StringAttr>())
+    e.setSymbol(name, arith::MaxSIOp::create(b, e.loc, e.symbolValue(name), e.constant(0)));
   emitShared();
 }
 
