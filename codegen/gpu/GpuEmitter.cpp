@@ -3,6 +3,7 @@
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/OwnedScatter.h"
+#include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/StreamedProduct.h"

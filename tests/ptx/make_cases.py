@@ -408,7 +408,9 @@ def main():
         opset = 23 if "Attention" in graph else 20 if "Gelu" in graph else 17
         graph = re.sub(r"(?<=[)}]) (\w+ = )", r"\n\1", graph)
         opset = 12 if "ReduceSum" in graph else 18 if "reduction" in graph else opset
-        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\nm {graph}')
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>\nm {graph}')
+        inputs = make_inputs(model, values, random)
+        fix(model, inputs)
         onnx.save(model, folder / "model.onnx")
         compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu]
         subprocess.run([*compile, "--emit=ptx,mlir:plan-memory", "-o", folder / "model.ptx"], check=True)
