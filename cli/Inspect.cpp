@@ -8,10 +8,9 @@
 #include "cli/Reference.h"
 #include "cli/Verb.h"
 #include "compiler/memory/ArenaUse.h"
-#include "ir/loop/Loop.h"
+#include "ir/loop/Rounds.h"
 #include "ir/prim/Variants.h"
 #include "llvm/ADT/CachedHashString.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -56,7 +55,7 @@ static std::string ofProgram(const std::string &program) { return program.empty(
 /// Those of one program, and their sums.
 static void printKernels(raw_ostream &os, const std::string &program, ArrayRef<const json::Object *> kernels) {
   os << "kernels" << ofProgram(program) << ": kind, launches, MFLOP, MB read, MB written at the hint, name, nodes\n";
-  int64_t launches = 0, joined = 0, flops = 0, bytes = 0, weights = 0;
+  int64_t launches = 0, executions = 0, joined = 0, flops = 0, bytes = 0, weights = 0;
   for (const json::Object *entry : kernels) {
     const json::Object &kernel = *entry;
     std::vector<std::string> nodes;
@@ -64,6 +63,8 @@ static void printKernels(raw_ostream &os, const std::string &program, ArrayRef<c
       nodes.push_back(node.getAsString().value_or("").str());
     int64_t times = kernel.getInteger("launches").value_or(0);
     launches += times;
+    times = kernel.getInteger("executions").value_or(times);
+    executions += times;
     joined += kernel.getInteger("joined_launches").value_or(0);
     flops += times * atHint(kernel, "flops");
     bytes += times * (atHint(kernel, "bytes_read") + atHint(kernel, "bytes_written"));
@@ -73,10 +74,12 @@ static void printKernels(raw_ostream &os, const std::string &program, ArrayRef<c
                  atHint(kernel, "bytes_read") * 1e-6, atHint(kernel, "bytes_written") * 1e-6)
        << kernel.getString("name").value_or("") << "  " << join(nodes, ", ") << '\n';
   }
-  os << format(
-      "in all: %lld launches in %lld parallel loops, %.3f MFLOP, %.3f MB of activations and %.3f MB of weights moved\n",
-      static_cast<long long>(launches), static_cast<long long>(launches - joined), flops * 1e-6,
-      (bytes - weights) * 1e-6, weights * 1e-6);
+  os << format("in all: %lld launches in %lld parallel loops, ", static_cast<long long>(launches),
+               static_cast<long long>(launches - joined));
+  if (executions != launches)
+    os << format("%lld with the rounds of the program's loops, ", static_cast<long long>(executions));
+  os << format("%.3f MFLOP, %.3f MB of activations and %.3f MB of weights moved\n", flops * 1e-6,
+               (bytes - weights) * 1e-6, weights * 1e-6);
 }
 
 static void printKernels(raw_ostream &os, const json::Object &manifest) {
@@ -256,16 +259,20 @@ static void printProgram(raw_ostream &os, loop::ProgramOp program, const Inspect
     printValues(os, "  output ", program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes());
   }
   if (options.showsAll() || options.kernels) {
-    MapVector<StringRef, unsigned> launches;
+    llvm::SmallSetVector<StringRef, 16> kernels;
+    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+    int64_t launches = 0, executions = 0;
     program.walk([&](loop::LaunchOp launch) {
-      ++launches[launch.getKernel()];
+      kernels.insert(launch.getKernel());
+      ++launches;
+      executions += loop::countRounds(launch, hints);
       if (options.kernels)
         os << launch.getKernel() << ": " << nodesOf(launch.getLoc()) << '\n';
     });
-    unsigned total = 0;
-    for (auto &[name, count] : launches)
-      total += count;
-    os << total << " launches of " << launches.size() << " kernels\n";
+    os << launches << " launches of " << kernels.size() << " kernels";
+    if (executions != launches)
+      os << ", " << executions << " with the rounds of the program's loops";
+    os << '\n';
   }
   if (options.showsAll() || options.memory)
     printArena(os, program, options.memory);

@@ -1,6 +1,7 @@
 // What an artefact is made of, for the manifest and --stats: read off the planned module and the objects.
 #include "compiler/Artefact.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/loop/Rounds.h"
 #include "ir/loop/Winograd.h"
 #include "ir/prim/Variants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -124,6 +125,7 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
                       const SymbolValues &hints) {
   entry.launches.push_back(nodeNames(launch.getLoc()));
   entry.joinedLaunches += launch.getJoined();
+  entry.executions += loop::countRounds(launch, hints);
   if (entry.launches.size() > 1)
     return;
   loop::KernelOp kernel = host::kernelOf(launch);

@@ -40,8 +40,11 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
-  if (options.optLevel > 0 && !target.runsOnDevice)
-    passes.addNestedPass<mlir::func::FuncOp>(createSplitBatch()); // before other dims come in front of the batch
+  if (options.optLevel > 0 && target.coreCacheBytes > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(
+        createSplitBatch({.nearBytes = target.coreCacheBytes,
+                          .farBytes = target.sharedCacheBytes,
+                          .remarks = options.remarks})); // before other dims come in front of the batch
   if (options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>(createJoinProducts()); // what is written as primitives shows each weight
   LowerPrimToLoopOptions lowering;
@@ -69,10 +72,11 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createFuseNodes(fusion));
   bool runsOnDevice = target.getInfo().runsOnDevice;
   if (options.optLevel > 0 && runsOnDevice)
-    passes.addPass(createFuseHorizontally()); // each launch costs; what depends on what is final, order nearly
-  passes.addPass(createOutlineKernels());     // after fusion: equal kernels are found by content
-  passes.addPass(createOrderLaunches());      // launches alone: what kernels are is final
-  passes.addPass(createPlaceTaps());          // the order of launches is final
+    passes.addPass(createFuseHorizontally(
+        {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly
+  passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
+  passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
+  passes.addPass(createPlaceTaps());      // the order of launches is final
   if (options.optLevel > 0 && !runsOnDevice)
     passes.addPass(createJoinLaunches()); // nothing moves across a tap
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels

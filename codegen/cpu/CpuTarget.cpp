@@ -58,6 +58,8 @@ public:
             .outputs = outputs,
             .weightPanel = 16,
             .fewestPanelColumns = 6,
+            .coreCacheBytes = 1 << 20,
+            .sharedCacheBytes = 1 << 24,
             .hasWinograd = true};
   }
   const TargetInfo &getInfo() const override { return info; }

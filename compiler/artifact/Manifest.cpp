@@ -115,6 +115,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"name", kernel.name},
                       {"nodes", kernel.launches.empty() ? json::Array() : nodesOf(kernel.launches.front())},
                       {"weight_bytes_read", kernel.weightBytesRead}};
+  if (kernel.executions != int64_t(kernel.launches.size()))
+    object["executions"] = kernel.executions;
   if (kernel.joinedLaunches)
     object["joined_launches"] = kernel.joinedLaunches;
   if (!kernel.products.empty())

@@ -29,6 +29,7 @@ struct KernelEntry {
   std::string target;                             // whose, where the library has several; else empty
   std::string variant;                            // "seq=128"; empty: the general one
   std::vector<std::vector<std::string>> launches; // in order: the fused nodes of each, as the user named them
+  int64_t executions = 0;                         // launches in a run at the hints, in loops once for each round
   int64_t joinedLaunches = 0;                     // those that run in one parallel loop with the launch before them
   Amount flops, bytesRead, bytesWritten;          // of the first launch
   int64_t weightBytesRead = 0;                    // of bytesRead, at the hint

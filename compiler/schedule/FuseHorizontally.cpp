@@ -5,7 +5,7 @@
 // leave most of the device idle become one kernel, in which each has blocks of its own.
 //
 // Nothing changes its place but for views and buffers, and what is large stays alone: so no buffer lives longer than a
-// few small nodes take.
+// few small nodes take. Where a node could join the ones before it and does not, a remark says why.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,8 @@ bool isDistinct(StoreOp a, StoreOp b) {
 
 class BlockFusion {
 public:
-  BlockFusion(ProgramOp program, Block &block)
-      : program(program), block(block), hints(prim::getSymbolHints(program.getSymbols())) {
+  BlockFusion(ProgramOp program, Block &block, bool remarks)
+      : program(program), block(block), hints(prim::getSymbolHints(program.getSymbols())), remarks(remarks) {
     program.walk([&](Operation *op) {
       if (isa<CallOp, BindOp>(op))
         for (Value operand : op->getOperands())
@@ -83,30 +83,48 @@ public:
   void run() {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       auto fused = dyn_cast<FusedOp>(op);
-      if (fused && isSmall(fused))
+      StringRef reason = fused ? whyAlone(fused) : StringRef();
+      if (fused && reason.empty()) {
         add(fused);
-      else if (fused || !(isa<BufferOp>(op) || isMemoryEffectFree(&op)))
-        flush();
+      } else if (fused || !(isa<BufferOp>(op) || isMemoryEffectFree(&op))) {
+        if (fused && isPointwise(fused))
+          refuse(fused, reason);
+        flush("something else runs between them");
+      }
     }
-    flush();
+    flush({});
   }
 
 private:
-  /// A single pointwise node of few points.
-  bool isSmall(FusedOp fused) {
+  static bool isPointwise(FusedOp fused) {
     Block &body = fused.getBody().front();
-    if (!llvm::hasSingleElement(body) || !isa<PointwiseOp>(body.front()) || meetsHost(fused))
-      return false;
+    return llvm::hasSingleElement(body) && isa<PointwiseOp>(body.front());
+  }
+
+  /// Why it is not a single pointwise node of few points; empty: it is.
+  StringRef whyAlone(FusedOp fused) {
+    constexpr StringLiteral tooLarge = "it has enough points to keep the device busy";
+    if (!isPointwise(fused))
+      return "it is not a single pointwise node";
+    if (meetsHost(fused))
+      return "the host reads or writes what it does";
     int64_t points = 1;
-    for (Expr extent : getDomain(&body.front())) {
+    for (Expr extent : getDomain(&fused.getBody().front().front())) {
       std::optional<int64_t> known = extent.evaluate(hints);
-      if (!known || *known > mostPoints)
-        return false;
+      if (!known)
+        return "how many points it has is known to a run alone";
+      if (*known > mostPoints)
+        return tooLarge;
       points *= std::max<int64_t>(*known, 1);
       if (points > mostPoints)
-        return false;
+        return tooLarge;
     }
-    return true;
+    return {};
+  }
+
+  void refuse(FusedOp fused, StringRef reason) {
+    if (remarks && !reason.empty())
+      fused.getBody().front().front().emitRemark("shares no kernel with the pointwise nodes before it: ") << reason;
   }
 
   /// It has to do with what the host looks at, and may run there: strings, sequences, operands of the runtime's
@@ -144,16 +162,25 @@ private:
     auto touches = [](ArrayRef<Value> values, const llvm::DenseSet<Value> &set) {
       return llvm::any_of(values, [&](Value value) { return set.contains(value); });
     };
-    if (members.size() == mostNodes || touches(reads, written) || touches(writes, read) ||
-        llvm::any_of(members, [&](FusedOp member) { return mayMeet(member, fused); }))
-      flush();
+    StringRef reason = members.size() == mostNodes ? "the kernel has as many as fit"
+                       : touches(reads, written)   ? "it reads what they write"
+                       : touches(writes, read)     ? "it writes what they read"
+                       : llvm::any_of(members, [&](FusedOp member) { return mayMeet(member, fused); })
+                           ? "it may write where they write"
+                       : members.empty() ? interruption
+                                         : StringRef();
+    refuse(fused, reason);
+    if (!reason.empty() && !members.empty())
+      flush({});
     members.push_back(fused);
     read.insert(reads.begin(), reads.end());
     written.insert(writes.begin(), writes.end());
   }
 
-  /// The members become one, where the last of them stands: all that they use is defined there.
-  void flush() {
+  /// The members become one, where the last of them stands: all that they use is defined there. `reason`: why what
+  /// follows does not join them; empty: that was said.
+  void flush(StringRef reason) {
+    interruption = members.empty() ? interruption : reason;
     if (members.size() > 1) {
       FusedOp last = members.back();
       Block &body = last.getBody().front();
@@ -178,12 +205,15 @@ private:
   ProgramOp program;
   Block &block;
   SymbolValues hints;
+  bool remarks;
   SmallVector<FusedOp> members;
+  StringRef interruption;              // why the next member does not join those before it
   llvm::DenseSet<Value> read, written; // by the members
   llvm::DenseSet<Value> hostRoots;
 };
 
 struct FuseHorizontally : ptc::impl::FuseHorizontallyBase<FuseHorizontally> {
+  using FuseHorizontallyBase::FuseHorizontallyBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SmallVector<Block *> blocks{&program.getBlock()};
@@ -193,7 +223,7 @@ struct FuseHorizontally : ptc::impl::FuseHorizontallyBase<FuseHorizontally> {
             blocks.push_back(&region.front());
       });
       for (Block *block : blocks)
-        BlockFusion(program, *block).run();
+        BlockFusion(program, *block, remarks).run();
     }
   }
 };

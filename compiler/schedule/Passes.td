@@ -22,6 +22,7 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
 def FuseHorizontally : Pass<"ptc-fuse-horizontally", "::mlir::ModuleOp"> {
   let summary = "small pointwise kernels that are independent and next to each other become one";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "say why a kernel does not join those before it">];
 }
 
 def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {

@@ -27,6 +27,10 @@ struct TargetInfo {
   int64_t weightPanel = 0;
   /// Contractions with fewer columns get none: the target has another way for them.
   int64_t fewestPanelColumns = 0;
+  /// Bytes of the cache that a core has for itself, and of the one that cores share, as far as one program finds it its
+  /// own; 0: there is nothing to gain by an order of work that keeps a batch's images in them.
+  int64_t coreCacheBytes = 0;
+  int64_t sharedCacheBytes = 0;
   /// 3x3 convolutions with such weights may be computed by Winograd's algorithm.
   bool hasWinograd = false;
 };

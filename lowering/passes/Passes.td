@@ -44,8 +44,9 @@ def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
 
 def SplitBatch : Pass<"ptc-split-batch", "::mlir::func::FuncOp"> {
   let summary = "ops that treat each image of a batch alone run image by image where caches gain by it";
-  let options = [Option<"nearBytes", "near-bytes", "int64_t", "1 << 20", "of the cache that a core has for itself">,
-                 Option<"farBytes", "far-bytes", "int64_t", "1 << 24", "of the cache that cores share, as far as one program finds it its own">];
+  let options = [Option<"nearBytes", "near-bytes", "int64_t", "0", "of the cache that a core has for itself">,
+                 Option<"farBytes", "far-bytes", "int64_t", "0", "of the cache that cores share, as far as one program finds it its own">,
+                 Option<"remarks", "remarks", "bool", "false", "say what runs image by image and why other ops do not">];
 }
 
 def TrimWindows : Pass<"ptc-trim-windows", "::mlir::func::FuncOp"> {

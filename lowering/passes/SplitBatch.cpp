@@ -18,12 +18,14 @@
 // weights, stay in the batch.
 //
 // Which ops treat images alone follows from what they do to dim 0; an op that is not known to ends the interval.
+// Remarks say what runs image by image, and of what does not whether it cannot, or what it would gain.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace ptc {
 #define GEN_PASS_DEF_SPLITBATCH
@@ -46,8 +48,8 @@ constexpr double leastGain = 2e6;
 
 class BatchSplitter {
 public:
-  BatchSplitter(func::FuncOp function, int64_t nearBytes, int64_t farBytes)
-      : function(function), b(function.getContext()), nearBytes(nearBytes), farBytes(farBytes) {}
+  BatchSplitter(func::FuncOp function, int64_t nearBytes, int64_t farBytes, bool remarks)
+      : function(function), b(function.getContext()), nearBytes(nearBytes), farBytes(farBytes), remarks(remarks) {}
 
   void run();
 
@@ -65,7 +67,7 @@ private:
   bool isFixed(Value value) const { return !varying.contains(value); }
   bool isPerImage(Value value) const { return hasBatch(value) && (!isFixed(value) || isSpread(value)); }
   static bool isSpread(Value value);
-  bool splits(Operation *op) const;
+  StringRef whyWhole(Operation *op) const;
   double getGain(Operation *op) const;
   double getCost(double bytes, double held) const {
     return bytes * (held <= double(nearBytes) ? nearCost : held <= double(farBytes) ? farCost : memoryCost);
@@ -74,6 +76,7 @@ private:
   Interval choose() const;
   double getBoundaryCost(const Interval &interval) const;
   void outline(const Interval &interval);
+  void explainRest(const Interval &best) const;
   Value getImageOf(Value value, IRMapping &images);
   static bool isOfBatch(Operation *op, unsigned operand);
   Type getTypeOfImage(Value value) const;
@@ -81,6 +84,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   int64_t nearBytes, farBytes, batch = 0;
+  bool remarks;
   DenseSet<Value> varying;
   SmallVector<Operation *> ops; // of the function
 };
@@ -104,43 +108,46 @@ bool BatchSplitter::isSpread(Value value) {
   return true;
 }
 
-/// Whether image i of the result depends on image i of the operands alone, in the way that the op with one image says.
-bool BatchSplitter::splits(Operation *op) const {
-  if (op->getNumResults() != 1 || op->getNumRegions() != 0 || !hasBatch(op->getResult(0)))
-    return false;
+/// Why image i of the result does not depend on image i of the operands alone, in the way that the op with one image
+/// says; empty: it does.
+StringRef BatchSplitter::whyWhole(Operation *op) const {
+  constexpr StringLiteral mixed = "it does not treat each image alone", none = "";
+  auto only = [&](bool treatsImagesAlone) -> StringRef { return treatsImagesAlone ? none : mixed; };
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1 || op->getNumRegions() != 0 || !hasBatch(op->getResult(0)))
+    return "its result does not have an element for each image";
   auto arePerImage = [&](ValueRange values) {
     return llvm::all_of(values, [&](Value value) { return isPerImage(value); });
   };
-  if (isa<PointwiseOpInterface>(op))
-    return arePerImage(op->getOperands());
-  if (!isPerImage(op->getOperand(0)))
-    return false;
+  bool readsSeveral = isa<PointwiseOpInterface, AttentionOp, ConcatOp>(op);
+  if (readsSeveral ? !arePerImage(op->getOperands()) : !isPerImage(op->getOperand(0)))
+    return "an operand does not have an element for each image";
+  if (isa<PointwiseOpInterface, WindowReduceOp, ReshapeOp>(op))
+    return none;
   if (isa<ConvolutionOp>(op))
-    return isFixed(op->getOperand(1));
-  if (isa<WindowReduceOp, ReshapeOp>(op))
-    return true;
+    return isFixed(op->getOperand(1)) ? none : "its weights are computed in each run";
   if (auto product = dyn_cast<MatmulOp>(op))
-    return getRank(product.getLhs()) > 2 &&
-           (isFixed(product.getRhs()) ? getRank(product.getRhs()) == 2
-                                      : isPerImage(product.getRhs()) && getRank(product.getRhs()) > 2);
+    return only(getRank(product.getLhs()) > 2 &&
+                (isFixed(product.getRhs()) ? getRank(product.getRhs()) == 2
+                                           : isPerImage(product.getRhs()) && getRank(product.getRhs()) > 2));
   if (auto attention = dyn_cast<AttentionOp>(op))
-    return getRank(attention.getQ()) > 2 && attention.getMasks().empty() && arePerImage(op->getOperands()) &&
-           getRank(attention.getK()) == getRank(attention.getQ());
+    return attention.getMasks().empty()
+               ? only(getRank(attention.getQ()) > 2 && getRank(attention.getK()) == getRank(attention.getQ()))
+               : "attention with a mask stays whole";
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return !llvm::is_contained(reduce.getAxes(), 0);
+    return only(!llvm::is_contained(reduce.getAxes(), 0));
   if (auto transpose = dyn_cast<TransposeOp>(op))
-    return transpose.getPermutation().front() == 0;
+    return only(transpose.getPermutation().front() == 0);
   if (auto slice = dyn_cast<SliceOp>(op))
-    return getExprs(slice.getStarts()).front().isConstant(0) && slice.getSteps().front() == 1;
+    return only(getExprs(slice.getStarts()).front().isConstant(0) && slice.getSteps().front() == 1);
   if (auto pad = dyn_cast<PadOp>(op))
-    return getExprs(pad.getLow()).front().isConstant(0) && isFixed(pad.getValue());
+    return only(getExprs(pad.getLow()).front().isConstant(0) && isFixed(pad.getValue()));
   if (auto concat = dyn_cast<ConcatOp>(op))
-    return concat.getAxis() != 0 && arePerImage(op->getOperands());
+    return only(concat.getAxis() != 0);
   if (auto gather = dyn_cast<GatherOp>(op))
-    return gather.getAxis() != 0 && isFixed(gather.getIndices());
+    return only(gather.getAxis() != 0 && isFixed(gather.getIndices()));
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return !broadcast.getAxes().empty() && broadcast.getAxes().front() == 0;
-  return false;
+    return only(!broadcast.getAxes().empty() && broadcast.getAxes().front() == 0);
+  return "it is not known to treat each image alone";
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,7 +185,7 @@ BatchSplitter::Interval BatchSplitter::choose() const {
   for (auto [index, op] : llvm::enumerate(ops)) {
     if (llvm::all_of(op->getResults(), [&](Value value) { return isFixed(value); }) && isMemoryEffectFree(op))
       continue;
-    if (!splits(op)) {
+    if (!whyWhole(op).empty()) {
       open.reset();
       continue;
     }
@@ -210,6 +217,32 @@ double BatchSplitter::getBoundaryCost(const Interval &interval) const {
     if (hasBatch(value))
       cost += 2 * getCost(double(batch) * getBytesOfImage(value), double(batch) * getBytesOfImage(value));
   return cost;
+}
+
+/// Why ops stay whole that compute much or end an interval; `best` is the interval that does not pay.
+void BatchSplitter::explainRest(const Interval &best) const {
+  constexpr double megabyte = 1 << 20;
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    bool readsImages = llvm::any_of(op->getOperands(), [&](Value value) { return !isFixed(value) && hasBatch(value); });
+    if (!readsImages || isa<LoopOp>(op))
+      continue;
+    if (StringRef reason = whyWhole(op); !reason.empty()) {
+      op->emitRemark("runs on all images at once: ") << reason;
+      continue;
+    }
+    double gain = getGain(op);
+    bool isOfBest = index >= best.begin && index < best.end && best.gain > 0;
+    if (isOfBest && gain != 0)
+      op->emitRemark("runs on all images at once: image by image with its neighbours it would save what moving ")
+          << llvm::formatv("{0:F1} MB in the core's cache takes, and needs {1:F1} to pay", best.gain / megabyte,
+                           (leastGain + getBoundaryCost(best)) / megabyte)
+                 .str();
+    else if (gain < 0)
+      op->emitRemark("runs on all images at once: image by image it would lose what moving ")
+          << llvm::formatv("{0:F1} MB in the core's cache takes", -gain / megabyte).str();
+    else if (gain > 0)
+      op->emitRemark("runs on all images at once: it and its neighbours would lose by running image by image");
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,8 +360,9 @@ void BatchSplitter::outline(const Interval &interval) {
   b.setInsertionPointToEnd(&block);
   for (Value value : scanned) {
     Type element = getTensorType(ArrayRef(getDims(value)).drop_front(), getElementType(value));
-    Value image = block.addArgument(element, loc);
-    inside.map(value, ReshapeOp::create(b, loc, getTypeOfImage(value), image).getResult());
+    Location reader = (*llvm::find_if(value.getUsers(), isInside))->getLoc();
+    Value image = block.addArgument(element, reader);
+    inside.map(value, ReshapeOp::create(b, reader, getTypeOfImage(value), image).getResult());
   }
   for (Operation *op : body) {
     SmallVector<std::pair<unsigned, Value>> fixed;
@@ -347,9 +381,10 @@ void BatchSplitter::outline(const Interval &interval) {
     bool isLast = getRank(result) > 2 && isOfConvolution(result);
     orders.push_back(isLast ? getChannelsLast(getRank(result)) : SmallVector<int64_t>());
     if (isLast)
-      image = TransposeOp::create(b, loc, image, orders.back());
+      image = TransposeOp::create(b, result.getLoc(), image, orders.back());
     SmallVector<Expr> dims = getDims(image);
-    rows.push_back(ReshapeOp::create(b, loc, getTensorType(ArrayRef(dims).drop_front(), getElementType(image)), image));
+    rows.push_back(ReshapeOp::create(b, result.getLoc(),
+                                     getTensorType(ArrayRef(dims).drop_front(), getElementType(image)), image));
     dims[0] = rounds;
     state.addTypes(getTensorType(dims, getElementType(image)));
   }
@@ -359,11 +394,15 @@ void BatchSplitter::outline(const Interval &interval) {
   for (auto [result, stack, order] : llvm::zip_equal(results, loop->getResults(), orders)) {
     Value whole = stack;
     if (!order.empty()) {
-      last = TransposeOp::create(b, loc, whole, invert(order));
+      last = TransposeOp::create(b, result.getLoc(), whole, invert(order));
       whole = last->getResult(0);
     }
     result.replaceUsesWithIf(whole, [&](OpOperand &use) { return !isInside(use.getOwner()); });
   }
+  if (remarks)
+    loop->emitRemark("runs image by image, as do ")
+        << body.size() - 1 << " operations before it: it saves what moving "
+        << llvm::formatv("{0:F1} MB in the core's cache takes", interval.gain / (1 << 20)).str();
   for (Operation *op : views) // from last to first
     op->moveAfter(last);
   for (Operation *op : llvm::reverse(body))
@@ -391,15 +430,19 @@ void BatchSplitter::run() {
         varying.insert_range(op.getResults());
     }
     Interval best = choose();
-    if (best.gain < leastGain + getBoundaryCost(best))
-      return;
-    outline(best);
+    if (best.gain >= leastGain + getBoundaryCost(best)) {
+      outline(best);
+      continue;
+    }
+    if (remarks)
+      explainRest(best);
+    return;
   }
 }
 
 namespace {
 struct SplitBatch : ptc::impl::SplitBatchBase<SplitBatch> {
   using SplitBatchBase::SplitBatchBase;
-  void runOnOperation() override { BatchSplitter(getOperation(), nearBytes, farBytes).run(); }
+  void runOnOperation() override { BatchSplitter(getOperation(), nearBytes, farBytes, remarks).run(); }
 };
 } // namespace

@@ -132,6 +132,12 @@ LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
 // Loops
 //===----------------------------------------------------------------------===//
 
+/// What computes a value carries its own node's name, not the loop's; nothing computes an argument.
+static Location getLocOfMaker(Value value, Location loc) {
+  Operation *maker = value.getDefiningOp();
+  return maker ? maker->getLoc() : loc;
+}
+
 /// What a region of a loop reads from outside again in each round is computed once. A view of a buffer stays a view.
 void FunctionLowering::realizeCaptured(Region &region, Location loc) {
   region.walk([&](Operation *op) {
@@ -140,7 +146,7 @@ void FunctionLowering::realizeCaptured(Region &region, Location loc) {
         continue;
       Tensor &tensor = get(operand);
       if (!tensor.buffer && tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 1))
-        realizeBelowViews(operand, loc);
+        realizeBelowViews(operand, getLocOfMaker(operand, loc));
     }
   });
 }
@@ -268,7 +274,7 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
     }
     for (auto [row, stack] : llvm::zip_equal(op.getRows(), stacks)) {
       SmallVector<Expr> dims = prim::getDims(row);
-      store(get(row), createPart(stack, round * product(context, dims), dims, loc), atItself, loc);
+      store(get(row), createPart(stack, round * product(context, dims), dims, loc), atItself, getLocOfMaker(row, loc));
     }
     if (Value next = op.getNextCondition())
       store(get(next), condition, atItself, loc);

@@ -1,9 +1,12 @@
 // RUN: ptc-opt %s --ptc-fuse-horizontally --ptc-outline-kernels | FileCheck %s
+// RUN: ptc-opt %s --ptc-fuse-horizontally=remarks 2>&1 >%t | FileCheck %s --check-prefix=REMARK
 
 // Two parts of one buffer and one of another become one kernel: nobody knows which runs first.
 // CHECK:         loop.kernel @[[PARTS:.*]](%{{.*}}) attributes {{{.*}}horizontal, parallel = 0
 // CHECK-COUNT-3: loop.pointwise
 // What reads a member's result is a kernel of its own, and so is a copy to a place where a member may write, too.
+// REMARK: remark: shares no kernel with the pointwise nodes before it: it reads what they write
+// REMARK: remark: shares no kernel with the pointwise nodes before it: it may write where they write
 // CHECK-LABEL: loop.program @parts
 // CHECK:         loop.launch @[[PARTS]](
 // CHECK-NEXT:    loop.launch
@@ -45,6 +48,7 @@ loop.program @parts(%a: !loop.buffer<[60] x f32, <[0]>>, %b: !loop.buffer<[12] x
 }
 
 // Large ones stay alone.
+// REMARK: remark: shares no kernel with the pointwise nodes before it: it has enough points to keep the device busy
 // CHECK-LABEL:   loop.program @large
 // CHECK-COUNT-2: loop.launch
 loop.program @large(%a: !loop.buffer<[1000000] x f32, <[0]>> | %x: !loop.buffer<[1000000] x f32, <[0]>>, %y: !loop.buffer<[1000000] x f32, <[0]>>)
