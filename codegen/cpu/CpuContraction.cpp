@@ -352,10 +352,27 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
+  SmallVector<KLoop> joined;
+  bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
+  if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands
+    joined = joinInsideLoops(rows.height);
+  if (joined.empty())
+    return finishTile(task, rows, columns, row, panel, shape, operands);
+  Value inside = liesInside(task, rows.height, row);
+  emitIf(inside, [&] {
+    finishTile(task, rows, columns, row, panel, shape, insideOperands(task, operands, joined, rows.height, row));
+  });
+  emitIf(i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false))),
+         [&] { finishTile(task, rows, columns, row, panel, shape, operands); });
+}
+
+void ContractionEmission::finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
+                                     Value row, Value panel, const TileShape &shape, const TileOperands &operands) {
   if (!f.isSplitK()) {
     SmallVector<Value> acc = emitRegisterTile(e, shape, operands, initialSums(task, rows, columns, panel));
     return emitEpilogueOnTile(task, rows, columns, row, panel, acc);
   }
+  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   SmallVector<Value> slots, init;
   Value local = i.sub(row, task.firstRow);
   Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));

@@ -66,6 +66,16 @@ struct ContractionEmission {
   mlir::Value redirectedAddress(const EmissionPoint &point);
   bool meetsZeros() const;
 
+  // Tiles whose windows meet no border (CpuContractionInside.cpp).
+  /// The loops over k of such a tile of so many rows, of which some are one; empty where there is nothing to gain.
+  llvm::SmallVector<KLoop> joinInsideLoops(int64_t height);
+  mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
+  TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
+                              int64_t height, mlir::Value row);
+  /// The products of a tile and what becomes of them.
+  void finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value row,
+                  mlir::Value panel, const TileShape &shape, const TileOperands &operands);
+
   // Conversion of B's elements.
   /// What the tile does with vectors that it loads from the weight's panels.
   void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task, mlir::Value panel);

@@ -1,4 +1,4 @@
-"""Transposed convolutions by phases, windows that lose taps, and groups of channels against onnxruntime."""
+"""Transposed convolutions by phases, windows that lose taps, long lines of few channels, and groups of channels against onnxruntime."""
 
 import unittest
 
@@ -34,6 +34,20 @@ class Convolutions(unittest.TestCase):
         for dilation, pads in (("24, 24", "24, 24, 24, 24"), ("13, 9", "13, 9, 13, 9"), ("12, 6", "12, 6, 12, 6"), ("20, 1", "30, 0, 20, 0")):
             model = Compiled(self.DILATED.replace("D]", dilation + "]").replace("P]", pads + "]"))
             model.check(self, x=floats(2, 8, 14, 9), k=floats(8, 8, 3, 3))
+
+    LINES = """m (float[2, 3, H, W] x, float[8, 3, 1, 1] k, float[16, 8, K0, K1] l) => (float[2, 16, oh, ow] y)
+        { a = Conv(x, k) b = Conv<strides=[S], pads=[P], dilations=[D]>(a, l) y = Relu (b) }"""
+
+    def test_long_lines_of_few_channels(self):
+        """Most tiles meet no border there, some do, and some lie in two lines."""
+        for height, width, window, strides, pads, dilation in (
+                (3, 150, (3, 5), "1, 1", "1, 2, 1, 2", "1, 1"), (2, 97, (1, 39), "1, 1", "0, 19, 0, 19", "1, 1"),
+                (5, 201, (3, 3), "2, 2", "0, 3, 2, 0", "1, 1"), (7, 100, (5, 1), "1, 1", "4, 0, 0, 0", "1, 1"),
+                (4, 160, (3, 4), "1, 3", "2, 5, 0, 9", "2, 1"), (4, 120, (2, 3), "1, 1", "1, 4, 1, 4", "1, 4")):
+            text = self.LINES.replace("S]", strides + "]").replace("P]", pads + "]").replace("D]", dilation + "]")
+            for name, number in zip(("H", "W", "K0", "K1"), (height, width, *window)):
+                text = text.replace(name, str(number))
+            Compiled(text).check(self, x=floats(2, 3, height, width), k=floats(8, 3, 1, 1), l=floats(16, 8, *window) / 10)
 
     GROUPS = """m (float[b, 12, h, w] x, float[4] scale, float[4] bias) => (float[b, 12, h2, w2] y) <int64[3] to = {0, 4, -1}>
         { s = Shape (x) g = Reshape (x, to) i = InstanceNormalization (g, scale, bias) y = Reshape (i, s) }"""

@@ -1,0 +1,118 @@
+//===- CpuContractionInside.cpp - tiles whose windows meet no border ------===//
+//
+// Problem. Where a window may reach beyond the image, each row of a tile asks at each of the window's pixels whether it
+// is there, and reads a run of constants if not. Between two such questions lie as many steps of the multiply-add tile
+// as a pixel has channels. With 8 of them, the questions and what surrounds the short loop take nearly half of the
+// time.
+//
+// Idea. The conditions are affine, so for a tile whose rows lie in one line of the image the corners decide: if all
+// hold where each is smallest, none fails for any row and pixel. Then the rows are a fixed step apart, and pixels that
+// follow each other in memory and in the weight are one loop over k:
+//
+//   for window row, window column: [addresses of all rows] for channel     ->     for window row: for column x channel
+//
+// Most tiles of an image that is large beside its window are such. The code exists twice, so it is done only where the
+// loops are short and the lines are long.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t longestPixel = 12; // channels: with 16, code that exists twice gained nothing
+static constexpr int64_t tilesOfLine = 3;   // fewer, and most tiles lie in two lines or at a border
+
+static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()[0]); }
+
+static bool isConstantOrUnused(Expr expr, int64_t dim) {
+  std::string name = "d" + std::to_string(dim);
+  Expr step = expr.uses(name) ? expr.coefficientOf(name) : Expr::constant(expr.getContext(), 0);
+  return step && step.isConstant();
+}
+
+SmallVector<KLoop> ContractionEmission::joinInsideLoops(int64_t height) {
+  if (f.lhs != LhsForm::Redirected || f.group != 1 || f.mDims == 0)
+    return {};
+  int64_t line = f.firstN() - 1;
+  auto isLong = [&](Expr extent) { return extent.asConstant().value_or(0) >= tilesOfLine * height; };
+  Expr stride = loop::strideOf(indexOf(f.lhsLoad), line);
+  if (!isLong(f.domain[line]) || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel || !stride ||
+      !stride.isConstant())
+    return {};
+  for (Attribute condition : f.lhsMask.getConditions())
+    for (int64_t dim = 0; dim < int64_t(f.domain.size()); ++dim)
+      if (dim == line || dim >= f.firstK())
+        if (!isConstantOrUnused(Expr(cast<ExprAttr>(condition)), dim) || !f.domain[dim].isConstant())
+          return {};
+  // From the inside out; what is split stays the outermost loop.
+  SmallVector<KLoop> joined(f.kLoops);
+  size_t outermost = f.isSplitK() ? 1 : 0;
+  while (joined.size() > outermost + 1) {
+    KLoop inner = joined.back(), &outer = joined[joined.size() - 2];
+    if (outer.aStride != inner.extent * inner.aStride || outer.bStride != inner.extent * inner.bStride)
+      break;
+    outer = {.dim = -1, .extent = outer.extent * inner.extent, .aStride = inner.aStride, .bStride = inner.bStride};
+    joined.pop_back();
+  }
+  return joined.size() < f.kLoops.size() ? joined : SmallVector<KLoop>();
+}
+
+Value ContractionEmission::liesInside(const ContractionTask &task, int64_t height, Value row) {
+  int64_t line = f.firstN() - 1;
+  EmissionPoint first = taskPoint(task);
+  setDims(first, f.firstM(), f.mDims, row);
+  Value last = i.add(first.dims[line], i.constant(height - 1));
+  Value inside = i.compare(arith::CmpIPredicate::slt, last, value(f.domain[line]));
+  for (Attribute attribute : f.lhsMask.getConditions()) {
+    Expr condition = cast<ExprAttr>(attribute);
+    EmissionPoint smallest = first;
+    auto falls = [&](int64_t dim) {
+      std::string name = "d" + std::to_string(dim);
+      return condition.uses(name) && condition.coefficientOf(name).getValue() < 0;
+    };
+    if (falls(line))
+      smallest.dims[line] = last;
+    for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
+      smallest.dims[dim] = i.constant(falls(dim) ? f.domain[dim].getValue() - 1 : 0);
+    Value holds = i.compare(arith::CmpIPredicate::sge, e.emitExpr(condition, smallest), i.constant(0));
+    inside = i.logicalAnd(inside, holds);
+  }
+  return inside;
+}
+
+TileOperands ContractionEmission::insideOperands(const ContractionTask &task, TileOperands operands,
+                                                 ArrayRef<KLoop> joined, int64_t height, Value row) {
+  TileLoop outermost = operands.loops.front();
+  operands.loops.clear();
+  operands.zeros = Value();
+  operands.convertB = nullptr; // B is what it is
+  for (auto [index, kLoop] : llvm::enumerate(joined)) {
+    operands.loops.push_back({.lower = i.constant(0),
+                              .upper = value(kLoop.extent),
+                              .aStride = value(kLoop.aStride),
+                              .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
+    if (index == 0 && f.isSplitK())
+      operands.loops.back() = outermost;
+  }
+  EmissionPoint point = taskPoint(task);
+  setDims(point, f.firstM(), f.mDims, row);
+  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
+    point.dims[dim] = i.constant(0);
+  Expr index = indexOf(f.lhsLoad);
+  Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
+  int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue();
+  operands.rowAddresses = [=, this, loops = operands.loops](ValueRange outer) {
+    Value offset = i.constant(0);
+    for (auto [at, kLoop] : llvm::zip(outer, loops))
+      offset = i.add(offset, i.mul(at, kLoop.aStride));
+    Value base = e.getAddress(first, f.lhsElement, offset);
+    SmallVector<Value> addresses;
+    for (int64_t r = 0; r < height; ++r)
+      addresses.push_back(e.getAddress(base, f.lhsElement, i.constant(r * stride)));
+    return addresses;
+  };
+  return operands;
+}

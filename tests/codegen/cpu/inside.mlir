@@ -1,0 +1,48 @@
+// Tiles of rows whose windows meet no border read them a fixed step apart, in one loop over the window's columns and
+// the channels; the others ask at each pixel.
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s
+
+// 5 columns of 8 channels are 40 steps; at a border 8.
+// CHECK-LABEL: define {{.*}} @few_channels
+// CHECK-DAG:     icmp {{.*}} i64 {{.*}}, 40{{$|,}}
+// CHECK-DAG:     icmp {{.*}} i64 {{.*}}, 8{{$|,}}
+// CHECK:         ret i32
+loop.kernel @few_channels(%x: !loop.buffer<[4*200*8] x f32>, %w: !loop.buffer<[15*8*16] x f32>, %y: !loop.buffer<[4*200*16] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [4, 200, 16, 3, 5, 8] batch 0 m 2 n 1 k 3 lhs {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [d0 + d3 - 1, 4 - d0 - d3, d1 + d4 - 2, 201 - d1 - d4] else %zero {
+      %1 = loop.load %x[((d0 + d3 - 1)*200 + d1 + d4 - 2)*8 + d5] : !loop.buffer<[4*200*8] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[15*8*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[(d0*200 + d1)*16 + d2] : !loop.buffer<[4*200*16] x f32>
+  }
+}
+
+// Lines about as short as a tile: nothing is joined.
+// CHECK-LABEL: define {{.*}} @short_lines
+// CHECK-NOT:     icmp {{.*}} i64 {{.*}}, 40{{$|,}}
+// CHECK:         ret i32
+loop.kernel @short_lines(%x: !loop.buffer<[20*20*8] x f32>, %w: !loop.buffer<[15*8*16] x f32>, %y: !loop.buffer<[20*20*16] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [20, 20, 16, 3, 5, 8] batch 0 m 2 n 1 k 3 lhs {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [d0 + d3 - 1, 20 - d0 - d3, d1 + d4 - 2, 21 - d1 - d4] else %zero {
+      %1 = loop.load %x[((d0 + d3 - 1)*20 + d1 + d4 - 2)*8 + d5] : !loop.buffer<[20*20*8] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[15*8*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[(d0*20 + d1)*16 + d2] : !loop.buffer<[20*20*16] x f32>
+  }
+}
