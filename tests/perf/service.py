@@ -6,7 +6,9 @@ For each model, ptc and onnxruntime in processes of their own, since what one ha
 
   create      milliseconds of the fastest of some creations (onnxruntime: sessions), the library loaded already
   first       the first call after create, in median calls
-  memory      anonymous memory in use after the calls, and what is resident in all, in MB; with ptc's planned peak beside it
+  memory      anonymous memory in use after the calls, in MB, what the allocator can give back given back; ptc's planned peak beside it
+  resident    what the process holds in MB after one creation and some calls, over what it held before it had loaded library or
+              onnxruntime: as the system counts it, and after the allocator has given back what it can
 
 and of ptc alone, on two cores, in ratios to the time of one thread on quiet cores:
 
@@ -87,7 +89,7 @@ def child_ptc(library, model):
     trim()
     after = memory()
     return {"create": create, "first": first / statistics.median(times), "median": statistics.median(times),
-            "anonymous": after[0] - before[0], "resident": after[1] - before[1], "planned": loaded.workspace_size(**feeds) / 2**20}
+            "anonymous": after[0] - before[0], "planned": loaded.workspace_size(**feeds) / 2**20}
 
 
 def child_onnxruntime(library, model):
@@ -108,7 +110,41 @@ def child_onnxruntime(library, model):
     trim()
     after = memory()
     return {"create": create, "first": first / statistics.median(times), "median": statistics.median(times),
-            "anonymous": after[0] - before[0], "resident": after[1] - before[1]}
+            "anonymous": after[0] - before[0]}
+
+
+def resident(make):
+    """What `make` and some calls of the function that it returns leave in memory, as is and trimmed."""
+    before = memory()[1]
+    run = make()
+    for _ in range(4):
+        run()
+    held = memory()[1] - before
+    trim()
+    return {"held": held, "trimmed": memory()[1] - before}
+
+
+def child_ptc_resident(library, model):
+    def make():
+        loaded = ptc.load(library, threads=1)
+        return loaded.prepare(**inputs(loaded.inputs))
+
+    return resident(make)
+
+
+def child_onnxruntime_resident(library, model):
+    feeds = inputs(ptc.load(library, threads=1).inputs)
+
+    def make():
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return lambda: session.run(None, feeds)
+
+    return resident(make)
 
 
 def child_threads(library, model):
@@ -143,7 +179,8 @@ def child_threads(library, model):
     return {"pair": pair / quiet, "busy": disturbed / quiet, "contexts": sum(counts) / SECONDS * quiet, "cores": len(cores)}
 
 
-CHILDREN = {"ptc": child_ptc, "onnxruntime": child_onnxruntime, "threads": child_threads}
+CHILDREN = {"ptc": child_ptc, "onnxruntime": child_onnxruntime, "ptc_resident": child_ptc_resident,
+            "onnxruntime_resident": child_onnxruntime_resident, "threads": child_threads}
 
 
 def measure(kind, library, model):
@@ -166,9 +203,9 @@ def main():
     program = arguments.build / "bin" / "ptc"
     rows = []
     if not arguments.json:
-        print("| model | create ms | onnxruntime | first call | onnxruntime | anonymous MB | planned peak | onnxruntime | resident MB | onnxruntime "
+        print("| model | create ms | onnxruntime | first call | onnxruntime | anonymous MB | planned peak | onnxruntime | resident MB | onnxruntime | trimmed | onnxruntime "
               "| 2 threads | beside a busy process | 4 contexts |")
-        print("|---" * 13 + "|")
+        print("|---" * 15 + "|")
     for model in arguments.models:
         with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
             library = Path(folder) / "model.so"
@@ -178,9 +215,11 @@ def main():
             row = {kind: measure(kind, library, model.resolve()) for kind in CHILDREN}
         rows.append({"model": model.name, **row})
         mine, theirs, threads = row["ptc"], row["onnxruntime"], row["threads"]
+        held, others = row["ptc_resident"], row["onnxruntime_resident"]
         if not arguments.json:
             print(f"| {model.stem} | {mine['create'] * 1e3:.1f} | {theirs['create'] * 1e3:.0f} | {mine['first']:.2f} | {theirs['first']:.2f} "
-                  f"| {mine['anonymous']:.1f} | {mine['planned']:.1f} | {theirs['anonymous']:.0f} | {mine['resident']:.0f} | {theirs['resident']:.0f} "
+                  f"| {mine['anonymous']:.1f} | {mine['planned']:.1f} | {theirs['anonymous']:.0f} | {held['held']:.0f} | {others['held']:.0f} "
+                  f"| {held['trimmed']:.0f} | {others['trimmed']:.0f} "
                   f"| {threads['pair']:.2f} | {threads['busy']:.2f} | {threads['contexts']:.2f} |", flush=True)
     if arguments.json:
         print(json.dumps(rows, indent=1))
