@@ -30,6 +30,13 @@ static Value unrounded(NodeContext &n, Value x, Type to) {
 
 static bool isSource(Value x) { return x.getDefiningOp<ConstantOp>() || x.getDefiningOp<WeightOp>(); }
 
+/// The statistics that a later run starts with, in the type of those `before`.
+static Value runningOf(NodeContext &n, Value before, Value now, double momentum) {
+  Type type = isNarrow(n, before) || n.elementType(now).isF64() ? n.elementType(now) : n.elementType(before);
+  Value kept = n.mul(n.convert(before, type), momentum);
+  return n.convertLike(n.add(kept, n.mul(n.convert(now, type), 1 - momentum)), before);
+}
+
 /// Inference: x * s + (B - mean * s) with s = scale / sqrt(var + epsilon), so that the vectors fold: of what is known
 /// in f64, since one error of s is that of a whole channel. Narrow floats are multiplied in f32, with s not rounded to
 /// them. Training (from version 14): the statistics are those of the batch, and running ones are updated.
@@ -39,24 +46,22 @@ Values batchNormalization(NodeContext &n) {
   Values outputs;
   if (n.opset() < 7 && !n.flag("is_test"))
     return {n.fail(DiagId::UnsupportedAttribute, "is_test", 0)};
+  Value wide = isNarrow(n, x) ? unrounded(n, x, n.f32()) : x;
   if (n.flag("training_mode")) {
     Ints axes = {0};
     for (int64_t i = 2; i < n.rank(x); ++i)
       axes.push_back(i);
-    Value batchMean = n.mean(x, axes, true);
-    Value batchVar = variance(n, n.sub(x, batchMean), axes);
     Dims channels = n.dims(mean);
-    batchMean = n.convertLike(n.reshape(batchMean, channels), mean);
-    batchVar = n.convertLike(n.reshape(batchVar, channels), var);
-    outputs = {{},
-               n.add(n.mul(mean, momentum), n.mul(batchMean, 1 - momentum)),
-               n.add(n.mul(var, momentum), n.mul(batchVar, 1 - momentum))};
-    mean = batchMean;
+    Value batchMean = n.mean(wide, axes, true);
+    Value batchVar = n.reshape(variance(n, n.sub(wide, batchMean), axes), channels);
+    batchMean = n.reshape(batchMean, channels);
+    outputs = {{}, runningOf(n, mean, batchMean, momentum), runningOf(n, var, batchVar, momentum)};
+    mean = batchMean; // as they are: running ones may be rounded to less
     var = batchVar;
   }
-  bool areKnown = llvm::all_of(Values{scale, bias, mean, var}, isSource);
-  Type exact = areKnown ? n.f64() : isNarrow(n, scale) ? n.f32() : n.elementType(scale);
-  Value wide = isNarrow(n, x) ? unrounded(n, x, n.f32()) : x;
+  bool isExact = llvm::all_of(Values{scale, bias, mean, var}, isSource) ||
+                 llvm::any_of(Values{x, scale, mean}, [&](Value value) { return n.elementType(value).isF64(); });
+  Type exact = isExact ? n.f64() : n.f32();
   for (Value *vector : {&scale, &bias, &mean, &var})
     *vector = n.convert(*vector, exact);
   Value s = n.mul(scale, n.rsqrt(n.add(var, epsilon)));

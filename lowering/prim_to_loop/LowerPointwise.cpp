@@ -29,6 +29,12 @@ static bool isBelow(const SymbolRanges &ranges, Value value, int64_t bound) {
   return range.min >= 0 && range.max < int64_t(llvm::divideCeil(bound, factor));
 }
 
+/// A conversion that was marked as none of the model's; between other types the mark means nothing.
+static bool mayStayWide(Operation *op, Type from, Type to) {
+  auto isFloat = [](Type type) { return type.isF32() || type.isF16() || type.isBF16(); };
+  return op->hasAttr(prim::unroundedAttr) && isFloat(from) && isFloat(to);
+}
+
 // result[i] = body(operands[i]...). f16 and bf16 compute in f32.
 void FunctionLowering::lowerPointwise(Operation *op) {
   auto pointwise = cast<prim::PointwiseOpInterface>(op);
@@ -45,7 +51,7 @@ void FunctionLowering::lowerPointwise(Operation *op) {
   result.dims = prim::getDims(op->getResult(0));
   result.elementType = to;
   bool isRounded = op->hasAttr(prim::roundedAttr);
-  bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op), isUnrounded = op->hasAttr(prim::unroundedAttr);
+  bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op), isUnrounded = mayStayWide(op, from, to);
   result.operations += isConversion ? 0 : 1;
   result.element = [=](Body &body, const Index &index) mutable -> Value {
     SmallVector<Value> x;
