@@ -29,7 +29,7 @@ std::string nodesOf(mlir::Location location) {
   });
   std::string text;
   for (StringRef name : names) {
-    if (text.size() + name.size() > most)
+    if (!text.empty() && text.size() + name.size() > most)
       return text + ", ...";
     text += (text.empty() ? "" : ", ") + name.str();
   }
