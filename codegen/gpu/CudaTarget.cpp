@@ -307,6 +307,15 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   return code;
 }
 
+// "8.4" of ".version 8.4" and what follows, as two numbers.
+static std::pair<unsigned, unsigned> versionOf(StringRef header) {
+  header.consume_front(".version ");
+  unsigned major = 0, minor = 0;
+  if (!header.consumeInteger(10, major) && header.consume_front("."))
+    header.consumeInteger(10, minor);
+  return {major, minor};
+}
+
 // One header for all entries: that of the youngest version.
 std::string CudaTarget::joinAssembly(ArrayRef<codegen::KernelCode> codes) const {
   std::string text;
@@ -315,7 +324,8 @@ std::string CudaTarget::joinAssembly(ArrayRef<codegen::KernelCode> codes) const 
     auto [description, module] = StringRef(code.assembly).split("//\n");
     StringRef rest = module.substr(module.find(".version"));
     size_t end = rest.find('\n', rest.find(".address_size")) + 1;
-    header = std::max(header, rest.take_front(end));
+    if (versionOf(rest) >= versionOf(header))
+      header = rest.take_front(end);
     text += "\n" + description.str() + rest.drop_front(end).str();
   }
   return header.str() + text;

@@ -102,7 +102,7 @@ Analysis::Analysis(loop::ScatterOp op) {
   told = loop::findToldDims(op, store).value_or(loop::ToldDims());
   for (loop::ToldDims::Dim dim : llvm::reverse(told.dims)) {
     toldDims.push_back(dim.number);
-    toldPoints *= std::max<int64_t>(domain[dim.number].getValue(), 1);
+    toldPoints *= domain[dim.number].getValue();
   }
   for (unsigned dim = 0; dim < domain.size(); ++dim)
     if (!llvm::is_contained(toldDims, dim))

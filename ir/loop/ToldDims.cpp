@@ -14,7 +14,8 @@ std::optional<ToldDims> loop::findToldDims(ScatterOp scatter, StoreOp store) {
     if (!place.uses(name))
       continue;
     Expr step = place.coefficientOf(name);
-    if (!step || !step.isConstant() || step.getValue() <= 0 || !domain[number].isConstant())
+    if (!step || !step.isConstant() || step.getValue() <= 0 || !domain[number].isConstant() ||
+        domain[number].getValue() < 1)
       return std::nullopt;
     told.dims.push_back({step.getValue(), number});
   }
