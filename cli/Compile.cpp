@@ -4,6 +4,7 @@
 #include "cli/tune/KernelTuner.h"
 #include "compiler/OutputPlan.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 namespace ptc {
 
@@ -22,7 +23,8 @@ static llvm::Error tuneBefore(Session &session, CompileOptions &options) {
   TunerOptions tuner;
   tuner.compile = options;
   if (options.tuneFile.empty())
-    options.tuneFile = plan->beside(".tune.json");
+    options.tuneFile = options.output == "-" ? (llvm::sys::path::stem(options.model) + ".tune.json").str()
+                                             : plan->beside(".tune.json");
   llvm::Expected<TunerResult> result = tuneKernels(session, "compile", tuner, options.tuneFile);
   if (!result)
     return result.takeError();
