@@ -23,9 +23,9 @@
 // of a step, where rounding all of them away gains 7.5e-8, and to the nearest, halves away, 3.2e-8. (Products are 1e-8
 // off so, on average.)
 //
-// The low half of an infinity is no number where it is lhs's, and 0 where it is rhs's: a sum with one is that infinity or
-// no number, and those are done again in f32 (MmaEpilogue.cpp). A NaN of rhs whose payload is in its last 13 bits alone,
-// which no arithmetic makes, counts as an infinity.
+// The low half of an infinity is no number where it is lhs's, and 0 where it is rhs's: a sum with one is that infinity
+// or no number, and those are done again in f32 (MmaEpilogue.cpp). A NaN of rhs whose payload is in its last 13 bits
+// alone, which no arithmetic makes, counts as an infinity.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaShared.h"
