@@ -216,6 +216,29 @@ void MmaResults::repair(MutableArrayRef<Chunk> chunks) const {
     llvm::copy(ArrayRef(all).slice(i * lanes, lanes), chunk.sums.begin());
 }
 
+void MmaResults::emitWarpSums(const WarpSums &all) const {
+  OpBuilder &b = e.builder;
+  Type type = b.getF32Type();
+  int64_t size = all.rows * all.columns, lanes = std::min(chooseLanes(), all.columns);
+  e.createStrided({all.thread, all.threads}, e.constant(size / lanes), {}, [&](Value number, ValueRange) {
+    Value perRow = e.constant(all.columns / lanes), m = e.invariants.floorDiv(number, perRow, true);
+    Value n = e.invariants.mul(e.invariants.mod(number, perRow, true), e.constant(lanes));
+    Chunk chunk{m, e.invariants.add(all.firstColumn, n), {}};
+    Value first = e.invariants.add(e.invariants.mul(m, e.constant(all.columns)), n);
+    for (int64_t warp = 0; warp < all.threads / warpSize; ++warp)
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        Value at = e.invariants.add(first, e.constant(warp * size + lane));
+        Value part = e.createLoad(type, 1, e.getAddress(all.memory, type, at));
+        if (warp == 0)
+          chunk.sums.push_back(part);
+        else
+          chunk.sums[size_t(lane)] = arith::AddFOp::create(b, e.loc, chunk.sums[size_t(lane)], part);
+      }
+    emit(chunk);
+    return SmallVector<Value>();
+  });
+}
+
 void MmaResults::emit(ArrayRef<Chunk> chunks) const {
   loop::ContractionOp contraction = op;
   Block &body = contraction.getEpilogue().front();

@@ -21,6 +21,13 @@ public:
   int64_t chooseLanes() const;
   /// Reads of all chunks, then writes of all.
   void emit(llvm::ArrayRef<Chunk> chunks) const;
+  /// Of a block whose warps have all left sums of the whole tile in f32, [warp][row][column] in shared memory from
+  /// `memory` on, the tile's columns beginning at `firstColumn`: added up in the order of warps.
+  struct WarpSums {
+    mlir::Value memory, firstColumn, thread;
+    int64_t threads, rows, columns;
+  };
+  void emitWarpSums(const WarpSums &all) const;
   /// `lanes` sums from row m and column n on, as a sum of f32 products.
   llvm::SmallVector<mlir::Value> sumAgain(mlir::Value m, mlir::Value n, int64_t lanes) const;
   /// Sums that are no numbers, again in f32.

@@ -338,25 +338,7 @@ void PackedEmitter::finish(ValueRange sums) {
   e.createBlockBarrier();
   EmissionPoint batch;
   batch.dims.assign(size_t(dims.firstM), e.constant(0));
-  MmaResults results(e, op, dims, batch);
-  int64_t lanes = std::min(results.chooseLanes(), tile.columns), chunks = tile.sums() / lanes;
-  e.createStrided({thread, tile.threads}, e.constant(chunks), {}, [&](Value number, ValueRange) {
-    Value perRow = e.constant(tile.columns / lanes), m = e.invariants.floorDiv(number, perRow, true);
-    Value n = e.invariants.mul(e.invariants.mod(number, perRow, true), e.constant(lanes));
-    MmaResults::Chunk chunk{m, e.invariants.add(firstColumn, n), {}};
-    Value first = e.invariants.add(e.invariants.mul(m, e.constant(tile.columns)), n);
-    for (int64_t from = 0; from < tile.warps(); ++from)
-      for (int64_t i = 0; i < lanes; ++i) {
-        Value at = e.invariants.add(first, e.constant(from * tile.sums() + i));
-        Value part = e.createLoad(type, 1, e.getAddress(memory, type, at));
-        if (from == 0)
-          chunk.sums.push_back(part);
-        else
-          chunk.sums[size_t(i)] = arith::AddFOp::create(b, e.loc, chunk.sums[size_t(i)], part);
-      }
-    results.emit(chunk);
-    return Values();
-  });
+  MmaResults(e, op, dims, batch).emitWarpSums({memory, firstColumn, thread, tile.threads, tile.rows, tile.columns});
 }
 
 void PackedEmitter::emit() {
