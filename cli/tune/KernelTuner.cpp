@@ -164,13 +164,22 @@ static void setLevel(CompileOptions &options, const TargetInfo &info, StringRef 
   });
 }
 
-/// That a device does not run the library has to do with its levels, mostly.
+/// That a device does not run the library has to do with its levels, mostly; not that it has no memory.
 static Error adviseLevel(Error error, const TargetInfo &info) {
   return handleErrors(std::move(error), [&](const ExitError &refused) {
     std::string help = refused.help;
-    if (help.empty() && info.runsOnDevice)
+    if (help.empty() && info.runsOnDevice && refused.code == exitTarget)
       help = info.levelFlag.str() + " names the architecture of the device that is here; `ptc doctor` shows it";
     return exitError(refused.code, refused.message, help);
+  });
+}
+
+/// A library that was just written cannot be opened only if it is another kind of machine's.
+static Error adviseMachine(Error error, const TargetInfo &info) {
+  return handleErrors(std::move(error), [&](const ExitError &) {
+    return exitError(exitTarget,
+                     "kernels are timed on this machine, which does not run what " + info.levelFlag + " names",
+                     "tune there, or leave " + info.levelFlag + " out; `ptc targets` tells what this machine runs");
   });
 }
 
@@ -180,7 +189,7 @@ Error KernelTuner::openPlanned() {
     return error;
   Expected<ModelLibrary> library = ModelLibrary::open(session, plannedLibrary);
   if (!library)
-    return library.takeError();
+    return adviseMachine(library.takeError(), info);
   Expected<ModelInstance> instance = ModelInstance::create(*library, {.threads = options.threads});
   if (!instance)
     return adviseLevel(instance.takeError(), info);

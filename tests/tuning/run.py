@@ -181,6 +181,11 @@ class Refused(Case):
         for flag in ("--mode=default", "--tune-file=x.json"):
             self.run_ptc("tune", self.model, flag, code=2)
 
+    def test_other_machines_are_not_timed_here(self):
+        text = self.run_ptc("tune", self.model, "--cpu=aarch64", code=5)
+        self.assertIn("kernels are timed on this machine, which does not run what --cpu names", text)
+        self.assertNotIn(".so", text)
+
 
 if __name__ == "__main__":
     sys.exit(unittests.run_class(Case, __doc__))
