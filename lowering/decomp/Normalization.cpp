@@ -46,6 +46,12 @@ Values batchNormalization(NodeContext &n) {
   Values outputs;
   if (n.opset() < 7 && !n.flag("is_test"))
     return {n.fail(DiagId::UnsupportedAttribute, "is_test", 0)};
+  bool isPerElement = n.rank(x) < 2 || (n.opset() < 9 && !n.flag("spatial", true)); // of a sample
+  for (unsigned i = 1; i <= 4 && !isPerElement; ++i)
+    if (n.rank(n.input(i)) == 1)
+      if (Expr length = n.dims(n.input(i))[0], channels = n.dims(x)[1];
+          length.isConstant() && channels.isConstant() && length != channels)
+        return {n.fail(DiagId::DimMismatch, "dim 0 of input " + llvm::Twine(i), length, "dim 1 of input 0", channels)};
   Value wide = isNarrow(n, x) ? unrounded(n, x, n.f32()) : x;
   if (n.flag("training_mode")) {
     Ints axes = {0};
@@ -68,7 +74,6 @@ Values batchNormalization(NodeContext &n) {
   Value shift = n.sub(bias, n.mul(mean, s));
   s = n.convertLike(s, wide);
   shift = n.convertLike(shift, wide);
-  bool isPerElement = n.rank(x) < 2 || (n.opset() < 9 && !n.flag("spatial", true)); // of a sample
   if (!isPerElement) {
     s = perChannel(n, s, x);
     shift = perChannel(n, shift, x);
