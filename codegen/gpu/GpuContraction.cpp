@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuContraction.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/MmaPlan.h"
 #include "codegen/gpu/PackedProduct.h"
@@ -33,9 +34,8 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-static constexpr int64_t multiprocessors = 132; // order of magnitude: fewer tiles leave some idle
-static constexpr int64_t fewestColumns = 8;     // of a tile that pays; below, contractions are reductions
-static constexpr int64_t fewestStreamed = 64;   // columns and k that pay with fewer rows
+static constexpr int64_t fewestColumns = 8;   // of a tile that pays; below, contractions are reductions
+static constexpr int64_t fewestStreamed = 64; // columns and k that pay with fewer rows
 
 DenseI64ArrayAttr ContractionTile::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {m, n, k, threadM, threadN, groups});

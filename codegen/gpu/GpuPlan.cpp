@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
 #include "codegen/common/ConflictParts.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
@@ -35,8 +36,7 @@ using namespace ptc::gpu;
 
 static constexpr int64_t blockThreads = 256;
 static constexpr int64_t maxBlockThreads = 1024;
-static constexpr int64_t multiprocessors = 132; // order of magnitude; more blocks than these fill the device
-static constexpr int64_t threadBytes = 512;     // of a thread's own buffers: they should become registers
+static constexpr int64_t threadBytes = 512; // of a thread's own buffers: they should become registers
 static constexpr int64_t sharedBytes = 40
                                        << 10;   // of a block, of the 48 KB that need no opting in; reductions need some
 static constexpr int64_t elementsOfThread = 32; // of a row: what fits in registers

@@ -6,6 +6,7 @@
 // Few queries have too few tiles for the device: blocks share the keys of each (`splits`), but have at least 128.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/MmaAttention.h"
@@ -14,7 +15,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-static constexpr int64_t multiprocessors = 132; // order of magnitude
 static constexpr int64_t symbolicExtent = 128;
 static constexpr int64_t fewestQueries = 5; // of which a tile pays, unless keys are many
 static constexpr int64_t manyKeys = 256;
@@ -23,7 +23,6 @@ static constexpr int64_t mostElements = 128; // of a row
 static constexpr int64_t grain = 16;         // of queries, keys and rows
 static constexpr int64_t mostWarps = 8;
 static constexpr int64_t mostKeys = mostWarps * 64; // of a tile
-static constexpr int64_t sharedLimit = 99 << 10;    // of a block, on every architecture
 
 DenseI64ArrayAttr AttentionTile::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {warps, groups, keys, stages, depth, width, int64_t(kind)});

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MmaPlan.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/WeightOperands.h"
@@ -23,9 +24,7 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-static constexpr int64_t multiprocessors = 132; // order of magnitude
 static constexpr int64_t symbolicRows = 128;
-static constexpr int64_t sharedLimit = 99 << 10; // of a block, on every architecture
 static constexpr int64_t fewestStepsOfSplit = 4; // fewer do not pay for a sum
 static constexpr int64_t mostSymbolicSplits = 8;
 static constexpr int64_t fewestStages = 3, mostStages = 5;

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/OwnedScatter.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "ir/loop/ToldDims.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -27,11 +28,11 @@ using namespace ptc;
 using namespace ptc::gpu;
 using codegen::BodyEmitter;
 
-static constexpr int64_t fullDevice = 4 * 132; // blocks; order of magnitude
-static constexpr int64_t manyTold = 1 << 15;   // a thread each occupies the device
-static constexpr int64_t fewUpdates = 32;      // nothing to deal out
-static constexpr int64_t mostTogether = 128;   // told points of a block
-static constexpr int64_t updatesOfThread = 4;  // under way
+static constexpr int64_t fullDevice = 4 * multiprocessors; // blocks
+static constexpr int64_t manyTold = 1 << 15;               // a thread each occupies the device
+static constexpr int64_t fewUpdates = 32;                  // nothing to deal out
+static constexpr int64_t mostTogether = 128;               // told points of a block
+static constexpr int64_t updatesOfThread = 4;              // under way
 static constexpr int64_t fewestUpdatesOfPart = 8;
 
 DenseI64ArrayAttr ScatterTile::toAttribute(MLIRContext *context) const {

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/SplitReduction.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuInstructions.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,7 +29,6 @@ using namespace ptc;
 using namespace ptc::gpu;
 using codegen::BodyParts;
 
-static constexpr int64_t multiprocessors = 132;            // order of magnitude
 static constexpr int64_t fullDevice = 4 * multiprocessors; // blocks; no more counters than these are used
 static constexpr int64_t fewestPoints = 4096;              // of a block that shares a row
 static constexpr int64_t longRow = 2 * fewestPoints;

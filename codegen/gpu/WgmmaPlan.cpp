@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/WgmmaPlan.h"
+#include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "runtime/include/ptc/descriptor.h"
 
@@ -13,7 +14,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
-static constexpr int64_t multiprocessors = 132;
 static constexpr int64_t resultsTogether = 8; // that a thread writes
 static constexpr int64_t fewestRows = WgmmaTile::groupRows / 2 + 1;
 // Of clusters of more than two blocks so many blocks run at the same time: parts of a device have odd numbers of
