@@ -181,7 +181,16 @@ Value emitIPowI(ImplicitLocOpBuilder &b, Value x, Value n, llvm::function_ref<Va
 // Roots
 //===----------------------------------------------------------------------===//
 
-Num emitRsqrt(Num x) { return 1.0 / sqrt(x); }
+/// The residuals of the root, x - root^2, and of its reciprocal, 1 - r root, are exact and correct the quotient.
+Num emitRsqrt(Num x) {
+  Emitter &e = *x.e;
+  Num root = sqrt(x), r = 1.0 / root;
+  if (!e.options.hasFma)
+    return r;
+  Num ofRoot = fma(-root, root, x), ofQuotient = fma(-r, root, 1.0);
+  Num corrected = fma(r, fma(ofRoot * r, r * -0.5, ofQuotient), r);
+  return select((x > 0.0) & (x < e.infinity()), corrected, r);
+}
 
 Num emitCbrt(Num x) {
   Emitter &e = *x.e;

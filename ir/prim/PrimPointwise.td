@@ -90,7 +90,7 @@ def Prim_SignOp : Prim_Unary<"sign", Numeric, "return s.sign(x[0]);">;
 def Prim_ReluOp : Prim_Unary<"relu", Numeric, "return s.relu(x[0]);">;
 def Prim_ReciprocalOp : Prim_Unary<"reciprocal", Float, "return s.div(s.one(x[0]), x[0]);">;
 def Prim_SqrtOp : Prim_Unary<"sqrt", Float, "return s.math<mlir::math::SqrtOp>(x);", "0, 100">;
-def Prim_RsqrtOp : Prim_Unary<"rsqrt", Float, "return s.div(s.one(x[0]), s.math<mlir::math::SqrtOp>(x));", "0, 100", 1>;
+def Prim_RsqrtOp : Prim_Unary<"rsqrt", Float, "return s.math<mlir::math::RsqrtOp>(x);", "0, 100", 1>;
 def Prim_CeilOp : Prim_Unary<"ceil", Float, "return s.math<mlir::math::CeilOp>(x);">;
 def Prim_FloorOp : Prim_Unary<"floor", Float, "return s.math<mlir::math::FloorOp>(x);">;
 def Prim_RoundOp : Prim_Unary<"round", Float, "return s.math<mlir::math::RoundEvenOp>(x);">; // ties to even
