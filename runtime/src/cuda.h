@@ -98,6 +98,7 @@ typedef struct ptc_cuda_driver {
   FUNCTION(preference_destroy, cublasLtMatmulPreferenceDestroy, (void *))                                              \
   FUNCTION(propose, cublasLtMatmulAlgoGetHeuristic,                                                                    \
            (void *, void *, void *, void *, void *, void *, void *, int, void *, int *))                               \
+  FUNCTION(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute, (const void *, int, void *, size_t, size_t *))         \
   FUNCTION(multiply, cublasLtMatmul,                                                                                   \
            (void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *,      \
             void *, void *, void *, const void *, void *, size_t, void *))

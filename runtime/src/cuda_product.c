@@ -1,12 +1,12 @@
 /* Matrix products by cuBLASLt, in the place of kernels for which a tuning found it faster (ptc_rt_product).
  *
  * The library is opened by name when a model is created, as the driver is, and only for a model that has such kernels.
- * A context describes its products to it when it is first used: the algorithm is the first that the library proposes for
- * the device, which is the same each time. Where the library is absent, refuses a product or fails at one, the kernel's
+ * A context describes its products to it when it is first used: the algorithm is the first of those that the library
+ * proposes for the device whose sums do not meet in 16 bits, which is the same each time. Where the library is absent, refuses a product or fails at one, the kernel's
  * own code does the work, and a caller who asked for a log reads why.
  *
  * Matrices are the library's, whose lines are columns: what it multiplies is result' = rhs' lhs', so that `n` is its
- * first dim. Sums are in f32, by f32 arithmetic where operands are f32, and parts of a sum meet in f32.
+ * first dim. Sums are in f32, by f32 arithmetic where operands are f32.
  */
 #include "cuda.h"
 
@@ -26,6 +26,7 @@ enum {
   REDUCTION_SCHEMES = 3,
   ALIGNMENT_OF_A = 5,
   ALIGNMENT_OF_D = 8,
+  REDUCTION_SCHEME = 3,    /* cublasLtMatmulAlgoConfigAttributes_t */
   SUM_IN_COMPUTE_TYPE = 2, /* cublasLtReductionScheme_t */
   EPILOGUE_NONE = 1,       /* cublasLtEpilogue_t; the others together are both */
   EPILOGUE_RELU = 2,
@@ -136,11 +137,20 @@ static bool describe_operation(const ptc_cublaslt *library, ptc_cuda_product *pr
          (!bias || library->operation_set(product->operation, BIAS_POINTER, &aligned, sizeof(aligned)) == 0);
 }
 
+/* Proposals do not keep to the preference. */
+static bool sums_in_f32(const ptc_cublaslt *library, const proposal *of) {
+  uint32_t scheme = 0;
+  size_t written = 0;
+  return library->algorithm_get(of->algorithm, REDUCTION_SCHEME, &scheme, sizeof(scheme), &written) == 0 &&
+         (scheme & ~(uint32_t)SUM_IN_COMPUTE_TYPE) == 0;
+}
+
 static bool choose(const ptc_cublaslt *library, ptc_cuda_product *product, const ptc_rt_product *of) {
   uint64_t most = of->workspace;
   uint32_t schemes = SUM_IN_COMPUTE_TYPE, alignment = ALIGNMENT;
+  enum { MOST = 16 };
+  proposal proposals[MOST];
   void *preference = 0;
-  proposal best = {.state = 1};
   int found = 0;
   if (library->preference_create(&preference) != 0)
     return false;
@@ -149,13 +159,17 @@ static bool choose(const ptc_cublaslt *library, ptc_cuda_product *product, const
   for (int matrix = ALIGNMENT_OF_A; done && matrix <= ALIGNMENT_OF_D; matrix++)
     done = library->preference_set(preference, matrix, &alignment, sizeof(alignment)) == 0;
   done = done && library->propose(library->handle, product->operation, product->rhs, product->lhs, product->result,
-                                  product->result, preference, 1, &best, &found) == 0;
+                                  product->result, preference, MOST, proposals, &found) == 0;
   library->preference_destroy(preference);
-  if (!done || found < 1 || best.state != 0 || best.workspace > most)
-    return false;
-  memcpy(product->algorithm, best.algorithm, sizeof(best.algorithm));
-  product->workspace_bytes = best.workspace;
-  return true;
+  for (int i = 0; done && i < found; i++) {
+    const proposal *each = &proposals[i];
+    if (each->state != 0 || each->workspace > most || !sums_in_f32(library, each))
+      continue;
+    memcpy(product->algorithm, each->algorithm, sizeof(each->algorithm));
+    product->workspace_bytes = each->workspace;
+    return true;
+  }
+  return false;
 }
 
 static bool describe(const ptc_cublaslt *library, ptc_cuda_product *product, const ptc_rt_product *of) {

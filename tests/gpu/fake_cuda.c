@@ -6,7 +6,8 @@
  *   FAKE_CUDA_FAIL        a function that fails with error 999
  *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
  *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
- *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's
+ *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's; work
+ *                         of another library takes as long as a block
  * Compiled with OLD it lacks what drivers before 12.0 lack.
  */
 #include <stdarg.h>
@@ -270,8 +271,10 @@ static struct work *captured;
 static int captures;
 
 static void do_works(const struct work *works) {
-  for (; works; works = works->next)
+  for (; works; works = works->next) {
     works->function(works->argument);
+    pass(1);
+  }
 }
 void fake_enqueue(void *stream, void (*function)(void *), const void *argument, size_t bytes) {
   struct work *work = malloc(sizeof(*work)), **end = &captured;

@@ -27,7 +27,7 @@ FORMS = {
              lambda x, w, b: np.maximum(x.T @ w.T + b, 0)),
     "batched": ([node("Transpose", "k", "t", perm=[0, 1, 3, 2]), node("MatMul", "q", "t", "y")], H, {"q": [2, 3, 16, 32], "k": [2, 3, 24, 32]},
                 [2, 3, 16, 24], {}, lambda q, k: q @ k.transpose(0, 1, 3, 2)),
-    "shared": ([node("MatMul", "x", "w", "p"), node("Relu", "p", "y")], F, {"x": [2, 3, 16, 32], "w": [1, 3, 32, 24]}, [2, 3, 16, 24], {},
+    "shared": ([node("MatMul", "x", "w", "p"), node("Relu", "p", "y")], F, {"x": [2, 3, 16, 32], "w": [1, 1, 32, 24]}, [2, 3, 16, 24], {},
                lambda x, w: np.maximum(x @ w, 0)),
 }
 # What the library has no words for.
@@ -110,7 +110,7 @@ class Products:
         self.library = "library"
         self.compile_tuned("relu")
         self.python(RUNS)
-        self.assertEqual(self.lines("^propose"), ["propose 32x24 pitch 32 type 2 batch 1 every 0 turned, 16x32 pitch 16 type 2 batch 1 every 0 turned, "
+        self.assertEqual(self.lines("^propose"), ["propose 24x32 pitch 24 type 2 batch 1 every 0, 16x32 pitch 16 type 2 batch 1 every 0 turned, "
                                                   "24x16 pitch 24 type 2 batch 1 every 0, epilogue 6"])
         self.compile_tuned("batched")
         self.python(RUNS)

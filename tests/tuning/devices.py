@@ -52,7 +52,7 @@ class Search(Case):
         self.assertEqual((self.folder / "a" / "relu.so").read_bytes(), (self.folder / "b" / "relu.so").read_bytes())
 
     def test_library_that_is_faster_there(self):
-        """Products of the library take no time on the driver's clock; where it is not, nothing is said of it."""
+        """Products of the library take a block's time on the driver's clock; where it is absent it is no alternative."""
         self.model = self.save("product", parse("product (float[64, 64] x) => (float[64, 64] y) { y = MatMul(x, w) }", w=normal(64, 64)))
         flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
         for library in (False, True):
