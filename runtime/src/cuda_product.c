@@ -137,7 +137,7 @@ static bool describe_operation(const ptc_cublaslt *library, ptc_cuda_product *pr
          (!bias || library->operation_set(product->operation, BIAS_POINTER, &aligned, sizeof(aligned)) == 0);
 }
 
-/* Proposals do not keep to the preference. */
+/* A preference is no promise. */
 static bool sums_in_f32(const ptc_cublaslt *library, const proposal *of) {
   uint32_t scheme = 0;
   size_t written = 0;

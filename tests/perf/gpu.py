@@ -1,15 +1,13 @@
 """Libraries for a CUDA device beside PyTorch on the same device, in turns.
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
-    python tests/perf/gpu.py cublaslt [--shapes ...] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
     python tests/perf/gpu.py calls [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
-torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. cublaslt: the same, and the library whose kernels a
-tuning file leaves to cuBLASLt. convolutions: those of ResNet-50 at batch 1,
+torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. convolutions: those of ResNet-50 at batch 1,
 SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
 torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
 rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
@@ -109,14 +107,13 @@ def error(found, exact):
     return ((found.double() - exact).norm() / exact.norm()).item()
 
 
-class Product:
-    """M x N x K of a --shapes: COUNT products of one B in a model, its inputs, and the same by torch."""
+def products(arguments):
+    import onnx
+    from onnx import helper
 
-    def __init__(self, arguments, text):
-        import onnx
-        from onnx import helper
-
-        kind, onnx_kind = TYPES[arguments.dtype], {"f32": 1, "f16": 10, "bf16": 16}[arguments.dtype]
+    kind, onnx_kind = TYPES[arguments.dtype], {"f32": 1, "f16": 10, "bf16": 16}[arguments.dtype]
+    print("| M x N x K | ptc | torch | torch / ptc | error | torch's |\n|---|---|---|---|---|---|")
+    for text in arguments.shapes.split(","):
         sizes, _, form = text.partition(":")
         m, n, k = map(int, sizes.split("x"))
         b_shape = (k, n) if form == "nn" else (n, k)
@@ -126,43 +123,19 @@ class Product:
         value = lambda name, shape: helper.make_tensor_value_info(name, onnx_kind, shape)
         graph = helper.make_graph(nodes, "g", [value("b", b_shape)] + [value(f"a{i}", (m, k)) for i in range(COUNT)],
                                   [value(f"y{i}", (m, n)) for i in range(COUNT)])
-        self.model = arguments.folder / f"{text.replace(':', '_')}.onnx"
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), self.model)
+        model = arguments.folder / "product.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
         torch.manual_seed(0)
         a = [torch.randn(m, k, device="cuda").to(kind) for _ in range(COUNT)]
         b = torch.randn(b_shape, device="cuda").to(kind)
+        library = DeviceRun(compile_model(arguments, model.rename(arguments.folder / f"{text.replace(':', '_')}.onnx")), [b, *a])
         right = b if form == "nn" else b.t()
-        self.inputs = [b, *a]
-        self.results = [torch.empty(m, n, dtype=kind, device="cuda") for _ in range(COUNT)]
-        self.peer = record(lambda: [torch.matmul(x, right, out=y) for x, y in zip(a, self.results)])
-        self.exact = a[0].double() @ right.double()
-
-
-def products(arguments):
-    print("| M x N x K | ptc | torch | torch / ptc | error | torch's |\n|---|---|---|---|---|---|")
-    for text in arguments.shapes.split(","):
-        product = Product(arguments, text)
-        library = DeviceRun(compile_model(arguments, product.model), product.inputs)
-        times = in_turns({"ptc": library, "torch": product.peer})
+        results = [torch.empty(m, n, dtype=kind, device="cuda") for _ in range(COUNT)]
+        peer = record(lambda: [torch.matmul(x, right, out=y) for x, y in zip(a, results)])
+        times = in_turns({"ptc": library, "torch": peer})
+        exact = a[0].double() @ right.double()
         mine, theirs = times["ptc"] / COUNT, times["torch"] / COUNT
-        print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], product.exact):.1e} | "
-              f"{error(product.results[0], product.exact):.1e} |", flush=True)
-
-
-def cublaslt(arguments):
-    print("| M x N x K | ptc | by cuBLASLt | torch | ptc / by cuBLASLt | error | by cuBLASLt |\n|---|---|---|---|---|---|---|")
-    for text in arguments.shapes.split(","):
-        product = Product(arguments, text)
-        path = Path(compile_model(arguments, product.model))
-        own = DeviceRun(path, product.inputs)
-        kernels = [{"kernel": row["name"], "numbers": {"cublaslt": 1}, "ns": 0, "planned_ns": 0} for row in json.loads(path.with_suffix(".json").read_text())["kernels"]]
-        tuning = {"format": 1, "compiler": "", "model": "", "level": arguments.gpu, "processor": "", "threads": 1, "kernels": kernels}
-        path.with_suffix(".tune.json").write_text(json.dumps(tuning))
-        other = product.model.rename(product.model.with_name("by-" + product.model.name))
-        library = DeviceRun(compile_model(arguments, other, f"--tune-file={path.with_suffix('.tune.json')}"), product.inputs)
-        times = {name: time / COUNT for name, time in in_turns({"own": own, "library": library, "torch": product.peer}).items()}
-        print(f"| {text} | {times['own']:.1f} | {times['library']:.1f} | {times['torch']:.1f} | {times['own'] / times['library']:.2f} | "
-              f"{error(own.outputs[0], product.exact):.1e} | {error(library.outputs[0], product.exact):.1e} |", flush=True)
+        print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], exact):.1e} | {error(results[0], exact):.1e} |", flush=True)
 
 
 class Layer:
@@ -401,7 +374,7 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "cublaslt", "convolutions", "rows", "models", "calls"))
+    parser.add_argument("what", choices=("products", "convolutions", "rows", "models", "calls"))
     parser.add_argument("names", nargs="*", help="of models or rows")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
@@ -415,7 +388,7 @@ def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        {"products": products, "cublaslt": cublaslt, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
+        {"products": products, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
