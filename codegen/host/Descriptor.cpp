@@ -199,9 +199,9 @@ public:
 
   Constant *product(const codegen::LibraryProduct &product) {
     return c.record({c.i32(int64_t(product.type)), c.i32(int64_t(product.resultType)), c.i32(product.bias.has_value()),
-                     c.i32(product.hasRelu), c.i64(product.batch), c.i64(product.m), c.i64(product.n),
-                     c.i64(product.k), c.i64(product.workspace), matrix(product.lhs), matrix(product.rhs),
-                     matrix(product.result), matrix(product.bias.value_or(codegen::LibraryProduct::Matrix()))},
+                     c.i32(product.hasRelu), c.i64(product.batch), c.i64(product.m), c.i64(product.n), c.i64(product.k),
+                     c.i64(product.workspace), matrix(product.lhs), matrix(product.rhs), matrix(product.result),
+                     matrix(product.bias.value_or(codegen::LibraryProduct::Matrix()))},
                     sizeof(ptc_rt_product));
   }
 

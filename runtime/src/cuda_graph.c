@@ -7,8 +7,8 @@
  * pointers that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is
  * launched.
  *
- * What a library launches for a product is captured, as a graph of its own that is one node; when its pointers change, it
- * is captured again. Its kernels neither wait nor let others begin early: edges to and from it are full ones.
+ * What a library launches for a product is captured, as a graph of its own that is one node; when its pointers change,
+ * it is captured again. Its kernels neither wait nor let others begin early: edges to and from it are full ones.
  *
  * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
  */
@@ -119,8 +119,7 @@ static const ptc_cuda_node *last_of(const ptc_cuda_graph *graph) {
  * launch, are hidden. A chain of such waits is complete, since every kernel of the graph has one. Most begin when all
  * blocks in front of them have ended, since they would gather on the multiprocessors that are free; one whose blocks
  * have a multiprocessor each, when those have begun. */
-static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node,
-                     const ptc_cuda_launch *launch) {
+static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node, const ptc_cuda_launch *launch) {
   enum { PROGRAMMATIC = 1, BEGUN = 2 }; /* the first is both a port and a type */
   enum { HALF_OF_SHARED = 114 << 10 };  /* of a multiprocessor's memory, where there is the most */
   bool is_alone = launch->shared_bytes > HALF_OF_SHARED;
@@ -208,11 +207,11 @@ static bool record_product(const ptc_rt_call_state *call, ptc_cuda_graph *graph,
     return false;
   ptc_cuda_node *node = &graph->nodes[graph->node_count];
   const ptc_cuda_node *before = last_of(graph);
-  *node = (ptc_cuda_node){
-      .kernel = kernel, .first = graph->parameter_count, .count = PTC_CUDA_PLACES, .is_product = true};
-  bool done = capture(call, product, &captured) == 0 &&
-              driver->graph_add_child(&node->node, graph->graph, before ? &before->node : 0, before ? 1 : 0,
-                                      captured) == 0;
+  *node =
+      (ptc_cuda_node){.kernel = kernel, .first = graph->parameter_count, .count = PTC_CUDA_PLACES, .is_product = true};
+  bool done =
+      capture(call, product, &captured) == 0 &&
+      driver->graph_add_child(&node->node, graph->graph, before ? &before->node : 0, before ? 1 : 0, captured) == 0;
   if (captured) /* the node has a copy */
     driver->graph_destroy(captured);
   if (!done)

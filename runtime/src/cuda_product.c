@@ -2,8 +2,8 @@
  *
  * The library is opened by name when a model is created, as the driver is, and only for a model that has such kernels.
  * A context describes its products to it when it is first used: the algorithm is the first of those that the library
- * proposes for the device whose sums do not meet in 16 bits, which is the same each time. Where the library is absent, refuses a product or fails at one, the kernel's
- * own code does the work, and a caller who asked for a log reads why.
+ * proposes for the device whose sums do not meet in 16 bits, which is the same each time. Where the library is absent,
+ * refuses a product or fails at one, the kernel's own code does the work, and a caller who asked for a log reads why.
  *
  * Matrices are the library's, whose lines are columns: what it multiplies is result' = rhs' lhs', so that `n` is its
  * first dim. Sums are in f32, by f32 arithmetic where operands are f32.

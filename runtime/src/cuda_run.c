@@ -501,10 +501,10 @@ static int put_on_stream(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_
   if (device->has_profiler)
     ptc_cuda_push_range(of->nodes ? of->nodes : call->model->descriptor->kernel_names[of->kernel]);
   ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, launch->grid[0]) : 0;
-  int code = product ? ptc_cuda_multiply(&device->cublaslt, product, call->stream)
-                     : device->driver.launch(launch->function, launch->grid[0], 1, 1, launch->block[0],
-                                             launch->block[1], 1, launch->shared_bytes, call->stream,
-                                             launch->parameters, 0);
+  int code = product
+                 ? ptc_cuda_multiply(&device->cublaslt, product, call->stream)
+                 : device->driver.launch(launch->function, launch->grid[0], 1, 1, launch->block[0], launch->block[1], 1,
+                                         launch->shared_bytes, call->stream, launch->parameters, 0);
   if (span)
     ptc_cuda_end_span(call, span);
   if (device->has_profiler)

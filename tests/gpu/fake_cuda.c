@@ -261,7 +261,8 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   return say("function %s attribute %d is %d", (const char *)function, attribute, value), 0;
 }
 
-/* Work of other libraries on a stream (fake_cublaslt.c): done at once, or by the graph that the stream is captured to. */
+/* Work of other libraries on a stream (fake_cublaslt.c): done at once, or by the graph that the stream is captured to.
+ */
 struct work {
   void (*function)(void *);
   void *argument;

@@ -104,8 +104,8 @@ typedef struct ptc_rt_tensor_map {
 
 /* A matrix product that cuBLASLt may compute in the place of the kernel's code, where it is found and takes it:
  * result(b, m, n) = sum over k of lhs(b, m, k) * rhs(b, k, n), which is added up in f32; plus bias(n), if there is one;
- * then ReLU, if asked for. A matrix's lines lie along k (of lhs and rhs, if along_k), else along m of lhs and along n of
- * the others; elements of a line are neighbours. */
+ * then ReLU, if asked for. A matrix's lines lie along k (of lhs and rhs, if along_k), else along m of lhs and along n
+ * of the others; elements of a line are neighbours. */
 enum { PTC_RT_F32, PTC_RT_F16, PTC_RT_BF16 };
 typedef struct ptc_rt_matrix {
   uint32_t buffer, along_k;
