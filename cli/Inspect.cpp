@@ -72,7 +72,10 @@ static void printKernels(raw_ostream &os, const std::string &program, ArrayRef<c
     os << "  " << left_justify(kernel.getString("kind").value_or(""), 22)
        << format("%4lld %10.3f %9.3f %9.3f  ", static_cast<long long>(times), atHint(kernel, "flops") * 1e-6,
                  atHint(kernel, "bytes_read") * 1e-6, atHint(kernel, "bytes_written") * 1e-6)
-       << kernel.getString("name").value_or("") << "  " << join(nodes, ", ") << '\n';
+       << kernel.getString("name").value_or("") << "  ";
+    if (std::optional<StringRef> library = kernel.getString("library"))
+      os << "(or " << *library << ")  ";
+    os << join(nodes, ", ") << '\n';
   }
   os << format("in all: %lld launches in %lld parallel loops, ", static_cast<long long>(launches),
                static_cast<long long>(launches - joined));

@@ -123,7 +123,7 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
     return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
                                     " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
   warnIfWeightless(session, path);
-  return ModelLibrary(path.str(), table);
+  return ModelLibrary(session, path.str(), table);
 }
 
 Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
@@ -189,6 +189,8 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
   given.weights_path = options.weightsPath.empty() ? nullptr : options.weightsPath.c_str();
   given.custom_op_folder = options.customOpFolder.empty() ? nullptr : options.customOpFolder.c_str();
   given.profile = options.profile;
+  given.log_state = const_cast<Session *>(library.session);
+  given.log = [](void *state, int32_t, const char *message) { static_cast<Session *>(state)->log(message); };
   if (options.tap) {
     instance.tap = std::make_unique<std::function<void(const ptc_tap &)>>(options.tap);
     given.tap_state = instance.tap.get();

@@ -33,7 +33,10 @@ public:
   llvm::Expected<unsigned> findFunction(llvm::StringRef name) const;
 
 private:
-  ModelLibrary(std::string file, const ptc_model_table *entry) : file(std::move(file)), entry(entry) {}
+  friend class ModelInstance;
+  ModelLibrary(const Session &session, std::string file, const ptc_model_table *entry)
+      : session(&session), file(std::move(file)), entry(entry) {}
+  const Session *session;
   std::string file;
   const ptc_model_table *entry;
 };

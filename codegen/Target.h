@@ -33,6 +33,23 @@ struct TensorMap {
   llvm::SmallVector<int64_t> lower, upper, steps; // of an image: one an axis
 };
 
+/// A matrix product that a library of the device's maker may compute in the place of the kernel's code: ptc_rt_product.
+struct LibraryProduct {
+  enum class Type { F32, F16, BF16 };
+  struct Matrix {
+    unsigned buffer = 0; // of the kernel's
+    bool isAlongK = false;
+    int64_t offset = 0, pitch = 0, batchStride = 0; // offset: bytes
+  };
+  Type type = Type::F32, resultType = Type::F32;
+  bool hasRelu = false;
+  bool roundsOnce = false; // the kernel's own code rounds the sum before the bias, too
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  int64_t workspace = 0; // bytes, of the launch's scratch
+  Matrix lhs, rhs, result;
+  std::optional<Matrix> bias;
+};
+
 /// How a kernel of a device is launched, one block for each of its iterations: ptc_rt_device_kernel.
 struct DeviceLaunch {
   unsigned threads = 0, rows = 0; // of a block
@@ -43,6 +60,7 @@ struct DeviceLaunch {
   unsigned together = 1;    // of these, those that share a multiprocessor
   unsigned cluster = 1;     // so many blocks work together; all `blocks` are launched then
   std::vector<TensorMap> maps;
+  std::optional<LibraryProduct> product;
 };
 
 /// One kernel for one level.

@@ -111,8 +111,11 @@ static artifact::KernelEntry describeKernel(const CompiledTarget &part, loop::Ke
   artifact::KernelEntry entry{.name = kernel.getSymName().str(), .kind = kindOf(kernel)};
   entry.products = productsOf(kernel, set.target.getInfo().runsOnDevice);
   entry.onHost = kernel.getOnHost().value_or("").str();
-  for (const codegen::KernelCode &code : ArrayRef(set.codes).slice(row * levels, levels))
+  for (const codegen::KernelCode &code : ArrayRef(set.codes).slice(row * levels, levels)) {
     entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
+    if (code.launch && code.launch->product)
+      entry.library = "cublaslt";
+  }
   if (const std::optional<codegen::DeviceLaunch> &launch = set.codes[row * levels].launch) {
     entry.block[0] = launch->threads;
     entry.block[1] = launch->rows;

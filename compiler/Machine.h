@@ -28,6 +28,8 @@ std::vector<Finding> examineMachine();
 /// The name of the first CUDA device, or an ExitError that says what is missing: exitNoDevice. Asks a child process, as
 /// examineMachine does.
 llvm::Expected<std::string> nameCudaDevice();
+/// Whether the loader finds a cuBLASLt that libraries use.
+bool hasCublasLt();
 
 /// The part of it that is devices and their tools, and the runtime of OpenMP.
 std::vector<Finding> examineOptionalParts();

@@ -76,6 +76,15 @@ static std::string pathOf(void *library) {
   return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
 }
 
+bool hasCublasLt() {
+  return askChild([]() -> std::string {
+           for (const char *name : {"libcublasLt.so.13", "libcublasLt.so.12"})
+             if (dlopen(name, RTLD_LAZY | RTLD_LOCAL))
+               return name;
+           return "";
+         }).value_or("") != "";
+}
+
 static Finding openMp() {
   std::optional<std::string> path = askChild([]() -> std::string {
     void *library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_LOCAL);

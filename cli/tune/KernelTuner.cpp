@@ -84,6 +84,7 @@ private:
   Error compileQuietly(const Numbers &numbers, StringRef library);
   Expected<TimedLibrary> load(StringRef library, bool timesWhole = false);
   Error openPlanned();
+  void dropLibraries();
   Expected<Comparison> compareWith(const Numbers &numbers, double seconds);
   Expected<Comparison> compareAnew(const Numbers &numbers, double seconds, bool timesWhole = false);
   Error search(TunerResult &result);
@@ -208,6 +209,16 @@ Error KernelTuner::openPlanned() {
   compileSeconds = elapsed() - begin;
   planned.emplace(std::move(*loaded));
   return Error::success();
+}
+
+/// Alternatives that this machine cannot time, since what computes them is not here.
+void KernelTuner::dropLibraries() {
+  constexpr StringLiteral library = "cublaslt";
+  auto asks = [&](const TunedNumbers &numbers) { return numbers.count(library.str()) != 0; };
+  if (hasCublasLt())
+    return;
+  for (auto &kernel : alternatives)
+    llvm::erase_if(kernel.getValue(), asks);
 }
 
 //===----------------------------------------------------------------------===//
@@ -463,6 +474,7 @@ Expected<TunerResult> KernelTuner::run() {
     if (!listed)
       return listed.takeError();
     alternatives = std::move(*listed);
+    dropLibraries();
   }
   Expected<Comparison> same = compare(*planned, *planned, leastMeasuring);
   if (!same)

@@ -24,6 +24,7 @@
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuTuning.h"
+#include "codegen/gpu/LibraryProduct.h"
 #include "codegen/gpu/WgmmaPlan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -117,7 +118,7 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   launch.maps = {operands->lhs.map, operands->rhs.map};
 }
 
-static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, bool contracts) {
   GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
   codegen::DeviceLaunch launch{.threads = unsigned(config.threads),
                                .rows = unsigned(config.rows),
@@ -129,6 +130,7 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
                                .sharedBytes = sharedBytesOf(kernel)};
   if (hasWarpgroups(level))
     setWarpgroups(kernel, launch);
+  launch.product = getLibraryProduct(kernel, level, contracts);
   return launch;
 }
 
@@ -179,6 +181,25 @@ static void describeMap(raw_ostream &os, const codegen::TensorMap &map) {
   list("steps", map.steps);
 }
 
+static void describeProduct(raw_ostream &os, const codegen::LibraryProduct &product) {
+  static constexpr StringRef types[] = {"f32", "f16", "bf16"};
+  auto describe = [&](StringRef name, const codegen::LibraryProduct::Matrix &matrix) {
+    os << ", " << name << " parameter " << matrix.buffer << " offset " << matrix.offset << " pitch " << matrix.pitch;
+    if (matrix.isAlongK)
+      os << " along k";
+    if (product.batch > 1)
+      os << " every " << matrix.batchStride;
+  };
+  os << "//   or by cuBLASLt: " << product.batch << " x " << product.m << " x " << product.n << " x " << product.k
+     << " of " << types[size_t(product.type)] << " to " << types[size_t(product.resultType)];
+  describe("lhs", product.lhs);
+  describe("rhs", product.rhs);
+  describe("result", product.result);
+  if (product.bias)
+    os << ", bias parameter " << product.bias->buffer << " offset " << product.bias->offset;
+  os << (product.hasRelu ? ", relu\n" : "\n");
+}
+
 // How the entry is launched, as comments.
 static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLaunch &launch) {
   std::string text;
@@ -212,6 +233,8 @@ static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLa
     describeMap(os, map);
     os << '\n';
   }
+  if (launch.product)
+    describeProduct(os, *launch.product);
   if (launch.sharedBytes)
     os << "//   shared " << launch.sharedBytes << " bytes\n";
   return text;
@@ -290,7 +313,7 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   object::TargetLevel level = getLevelOf(kernel, levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
-  codegen::DeviceLaunch launch = getLaunch(kernel, levelName);
+  codegen::DeviceLaunch launch = getLaunch(kernel, levelName, options.contracts);
   auto module = makeModule(kernel, levelName, launch, context, options);
   if (!module)
     return module.takeError();

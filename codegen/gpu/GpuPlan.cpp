@@ -24,6 +24,7 @@
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/LibraryProduct.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/RowBuffers.h"
@@ -318,7 +319,7 @@ Expr gpu::countBlocks(Operation *node, const GpuConfig &config) {
   return countParts(node, config).ceilDiv(config.threads);
 }
 
-void gpu::planKernel(loop::KernelOp kernel) {
+static void planCode(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();
   if (!contractions.empty() && planContraction(kernel, *contractions.begin()))
@@ -349,4 +350,9 @@ void gpu::planKernel(loop::KernelOp kernel) {
   kernel.setGrainAttr(Expr::constant(context, 1));
   kernel.setScratchAttr(placeLocalBuffers(kernel, config).scratchBytes * parts);
   kernel.setConfigAttr(config.toAttribute(context));
+}
+
+void gpu::planKernel(loop::KernelOp kernel) {
+  planCode(kernel);
+  planLibraryProduct(kernel);
 }

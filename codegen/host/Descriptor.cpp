@@ -191,6 +191,20 @@ public:
     return c.record(values, sizeof(ptc_rt_tensor_map));
   }
 
+  Constant *matrix(const codegen::LibraryProduct::Matrix &matrix) {
+    return c.record({c.i32(matrix.buffer), c.i32(matrix.isAlongK), c.i64(matrix.offset), c.i64(matrix.pitch),
+                     c.i64(matrix.batchStride)},
+                    sizeof(ptc_rt_matrix));
+  }
+
+  Constant *product(const codegen::LibraryProduct &product) {
+    return c.record({c.i32(int64_t(product.type)), c.i32(int64_t(product.resultType)), c.i32(product.bias.has_value()),
+                     c.i32(product.hasRelu), c.i64(product.batch), c.i64(product.m), c.i64(product.n), c.i64(product.k),
+                     c.i64(product.workspace), matrix(product.lhs), matrix(product.rhs), matrix(product.result),
+                     matrix(product.bias.value_or(codegen::LibraryProduct::Matrix()))},
+                    sizeof(ptc_rt_product));
+  }
+
   Constant *deviceKernel(const codegen::DeviceLaunch &launch) {
     assert(launch.maps.size() <= PTC_RT_CUDA_MAPS && "more maps than a launch has room for");
     Constant *maps = launch.maps.empty()
@@ -199,7 +213,8 @@ public:
     return c.record({c.i32(launch.threads), c.i32(launch.rows), c.i32(launch.buffers), c.i32(launch.symbols),
                      c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
                      c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
-                     c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps},
+                     c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps,
+                     launch.product ? c.global(product(*launch.product), "product") : c.null()},
                     sizeof(ptc_rt_device_kernel));
   }
 

@@ -121,6 +121,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
     object["joined_launches"] = kernel.joinedLaunches;
   if (!kernel.products.empty())
     object["products"] = kernel.products;
+  if (!kernel.library.empty())
+    object["library"] = kernel.library;
   if (!kernel.onHost.empty())
     object["on_host"] = text(kernel.onHost);
   if (!kernel.target.empty())

@@ -36,6 +36,7 @@ struct KernelEntry {
   std::vector<CodeEntry> code;
   std::optional<Amount> grid; // blocks of the first launch, where kernels run on a device
   int64_t block[2] = {};      // threads, rows of one
+  std::string library;        // of a device: what computes it in the place of its code, where it is; empty: nothing
   std::string onHost;         // of a device: why its launches run on the host; empty: they do not
 };
 

@@ -214,6 +214,7 @@ static void close_model(ptc_model *model) {
   ptc_cuda_model *own = model->device_model;
   const ptc_cuda_driver *driver = &own->driver;
   if (own->context && driver->context_push(own->context) == 0) {
+    ptc_cuda_close_products(&own->cublaslt);
     unload(model, own);
     if (own->weights)
       driver->release(own->weights);
@@ -247,6 +248,8 @@ static ptc_status open_parts(ptc_model *model, const ptc_options *options, char 
     status = place(own, &own->weights, model->weights + weights->begin, weights->end - weights->begin, error);
   if (status == PTC_OK)
     status = place(own, &own->constants, code->constants, code->constant_bytes, error);
+  if (status == PTC_OK)
+    ptc_cuda_open_products(model, &own->cublaslt);
   own->driver.context_pop(&(void *){0});
   return status;
 }

@@ -44,6 +44,10 @@ typedef uint64_t ptc_cuda_address;
            (void **, void *, void *const *, size_t, const struct ptc_cuda_launch *))                                   \
   FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                      \
   FUNCTION(graph_set_kernel, cuGraphExecKernelNodeSetParams, (void *, void *, const struct ptc_cuda_launch *))         \
+  FUNCTION(graph_add_child, cuGraphAddChildGraphNode, (void **, void *, void *const *, size_t, void *))                \
+  FUNCTION(graph_set_child, cuGraphExecChildGraphNodeSetParams, (void *, void *, void *))                              \
+  FUNCTION(capture_begin, cuStreamBeginCapture_v2, (void *, int))                                                      \
+  FUNCTION(capture_end, cuStreamEndCapture, (void *, void **))                                                         \
   FUNCTION(graph_launch, cuGraphLaunch, (void *, void *))                                                              \
   FUNCTION(graph_exec_destroy, cuGraphExecDestroy, (void *))                                                           \
   FUNCTION(graph_destroy, cuGraphDestroy, (void *))                                                                    \
@@ -79,6 +83,42 @@ typedef struct ptc_cuda_driver {
   int (*graph_add_edges)(void *graph, void *const *from, void *const *to, const ptc_cuda_edge *edges, size_t count);
 } ptc_cuda_driver;
 
+/* cuBLASLt, for products that a tuning chose it for (cuda_product.c); all functions return 0 or an error. */
+#define PTC_CUBLASLT_FUNCTIONS(FUNCTION)                                                                               \
+  FUNCTION(create, cublasLtCreate, (void **))                                                                          \
+  FUNCTION(destroy, cublasLtDestroy, (void *))                                                                         \
+  FUNCTION(operation_create, cublasLtMatmulDescCreate, (void **, int, int))                                            \
+  FUNCTION(operation_set, cublasLtMatmulDescSetAttribute, (void *, int, const void *, size_t))                         \
+  FUNCTION(operation_destroy, cublasLtMatmulDescDestroy, (void *))                                                     \
+  FUNCTION(matrix_create, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t))                     \
+  FUNCTION(matrix_set, cublasLtMatrixLayoutSetAttribute, (void *, int, const void *, size_t))                          \
+  FUNCTION(matrix_destroy, cublasLtMatrixLayoutDestroy, (void *))                                                      \
+  FUNCTION(preference_create, cublasLtMatmulPreferenceCreate, (void **))                                               \
+  FUNCTION(preference_set, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t))                  \
+  FUNCTION(preference_destroy, cublasLtMatmulPreferenceDestroy, (void *))                                              \
+  FUNCTION(propose, cublasLtMatmulAlgoGetHeuristic,                                                                    \
+           (void *, void *, void *, void *, void *, void *, void *, int, void *, int *))                               \
+  FUNCTION(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute, (const void *, int, void *, size_t, size_t *))         \
+  FUNCTION(multiply, cublasLtMatmul,                                                                                   \
+           (void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *,      \
+            void *, void *, void *, const void *, void *, size_t, void *))
+
+typedef struct ptc_cublaslt {
+  void *library, *handle; /* handle NULL: it is not in use */
+#define PTC_CUBLASLT_MEMBER(member, name, parameters) int(*member) parameters;
+  PTC_CUBLASLT_FUNCTIONS(PTC_CUBLASLT_MEMBER)
+#undef PTC_CUBLASLT_MEMBER
+} ptc_cublaslt;
+
+/* A kernel's product as a context describes it to the library. */
+enum { PTC_CUDA_PLACES = 5 }; /* lhs, rhs, result, bias (0: none), scratch */
+typedef struct ptc_cuda_product {
+  void *operation, *lhs, *rhs, *result; /* operation NULL: the kernel's own code runs */
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  uint64_t places[PTC_CUDA_PLACES]; /* of the launch under way */
+} ptc_cuda_product;
+
 /* CUtensorMap */
 typedef struct ptc_cuda_map {
   _Alignas(64) uint64_t words[16];
@@ -92,6 +132,7 @@ typedef struct ptc_cuda_model {
   void **modules;   /* by kernel */
   void **functions; /* by kernel */
   ptc_cuda_address weights, constants;
+  ptc_cublaslt cublaslt;
   bool has_profiler; /* that wants ranges (cuda_nvtx.c) */
 } ptc_cuda_model;
 
@@ -112,6 +153,7 @@ typedef struct ptc_cuda_span {
 typedef struct ptc_cuda_node {
   void *node;
   uint32_t kernel, grid, first, count; /* parameters: where they begin among the graph's, and how many */
+  bool is_product;                     /* a graph of the library's launches; parameters: its places */
 } ptc_cuda_node;
 
 typedef enum ptc_cuda_graph_state {
@@ -160,6 +202,7 @@ typedef struct ptc_cuda_ctx {
   ptc_cuda_graph *graph;                 /* of the run under way; NULL: its launches go to the stream */
   uint32_t oldest_graph;                 /* the place that is taken when all are */
   uint32_t launch_count, argument_count; /* that there is room for */
+  ptc_cuda_product *products;            /* by kernel */
   uint32_t span_count, span_capacity;
   ptc_cuda_span *spans;
   void *origin; /* event at the beginning of the run */
@@ -182,11 +225,26 @@ bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, 
  * from these. Returns the driver's error. */
 int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,
                        bool *done);
+/* The same of a product, which was computed already if the graph records. */
+int ptc_cuda_graph_add_product(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_product *product);
 /* The host needs a value of the device now. */
 void ptc_cuda_graph_give_up(ptc_rt_call_state *call);
 /* Behind the program; a replayed graph is launched. */
 int ptc_cuda_graph_end(ptc_rt_call_state *call, bool failed);
 void ptc_cuda_graph_close(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);
+
+/* cuda_product.c */
+void ptc_cuda_open_products(const ptc_model *model, ptc_cublaslt *library);
+void ptc_cuda_close_products(ptc_cublaslt *library);
+void ptc_cuda_describe_products(const ptc_model *model, ptc_cuda_product *products);
+void ptc_cuda_drop_products(const ptc_model *model, ptc_cuda_product *products);
+/* Where the matrices of the next launch lie. */
+void ptc_cuda_place_product(ptc_cuda_product *product, const ptc_rt_product *of, void *const *buffers,
+                            ptc_cuda_address scratch);
+/* Puts the product on the stream; returns the library's error. */
+int ptc_cuda_multiply(const ptc_cublaslt *library, ptc_cuda_product *product, void *stream);
+/* The kernel's own code runs from now on. */
+void ptc_cuda_refuse_product(const ptc_model *model, ptc_cuda_product *product);
 
 /* cuda_run.c, cuda_profile.c */
 ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes);

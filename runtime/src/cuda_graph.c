@@ -7,12 +7,17 @@
  * pointers that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is
  * launched.
  *
+ * What a library launches for a product is captured, as a graph of its own that is one node; when its pointers change,
+ * it is captured again. Its kernels neither wait nor let others begin early: edges to and from it are full ones.
+ *
  * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
  */
 #include "cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { UNKNOWN = 999 }; /* the driver's error of that name */
 
 static const ptc_cuda_model *device_of(const ptc_rt_call_state *call) { return call->model->device_model; }
 
@@ -105,20 +110,25 @@ static bool reserve(ptc_cuda_graph *graph, uint32_t parameters) {
   return true;
 }
 
-/* Behind `before`. Kernels that wait themselves begin while it still runs: what precedes their first access, and the
+/* What the next node comes behind; NULL: it is the first. */
+static const ptc_cuda_node *last_of(const ptc_cuda_graph *graph) {
+  return graph->node_count ? &graph->nodes[graph->node_count - 1] : 0;
+}
+
+/* Kernels that wait themselves begin while it still runs: what precedes their first access, and the
  * launch, are hidden. A chain of such waits is complete, since every kernel of the graph has one. Most begin when all
  * blocks in front of them have ended, since they would gather on the multiprocessors that are free; one whose blocks
  * have a multiprocessor each, when those have begun. */
-static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node, void *const *before,
-                     const ptc_cuda_launch *launch) {
+static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void **node, const ptc_cuda_launch *launch) {
   enum { PROGRAMMATIC = 1, BEGUN = 2 }; /* the first is both a port and a type */
   enum { HALF_OF_SHARED = 114 << 10 };  /* of a multiprocessor's memory, where there is the most */
   bool is_alone = launch->shared_bytes > HALF_OF_SHARED;
   const ptc_cuda_edge edge = {.from_port = is_alone ? BEGUN : PROGRAMMATIC, .type = PROGRAMMATIC};
-  bool early = before && graph->starts_early;
-  if (driver->graph_add_kernel(node, graph->graph, early ? 0 : before, before && !early ? 1 : 0, launch) != 0)
+  const ptc_cuda_node *before = last_of(graph);
+  bool early = before && !before->is_product && graph->starts_early;
+  if (driver->graph_add_kernel(node, graph->graph, before ? &before->node : 0, before && !early ? 1 : 0, launch) != 0)
     return false;
-  return !early || driver->graph_add_edges(graph->graph, before, node, &edge, 1) == 0;
+  return !early || driver->graph_add_edges(graph->graph, &before->node, node, &edge, 1) == 0;
 }
 
 static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
@@ -127,8 +137,7 @@ static bool record(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_
     return false;
   ptc_cuda_node *node = &graph->nodes[graph->node_count];
   *node = (ptc_cuda_node){.kernel = kernel, .grid = launch->grid[0], .first = graph->parameter_count, .count = count};
-  void *const *before = graph->node_count ? &graph->nodes[graph->node_count - 1].node : 0;
-  if (!add_node(driver, graph, &node->node, before, launch))
+  if (!add_node(driver, graph, &node->node, launch))
     return false;
   for (uint32_t i = 0; i < count; i++)
     memcpy(&graph->parameters[graph->parameter_count++], launch->parameters[i], sizeof(uint64_t));
@@ -152,9 +161,8 @@ bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, 
 
 static int replay(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
                   uint32_t count) {
-  enum { UNKNOWN = 999 };
   ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
-  if (!node || node->kernel != kernel || node->count != count)
+  if (!node || node->kernel != kernel || node->count != count || node->is_product)
     return UNKNOWN; /* programs are functions of their dims */
   if (is_same(graph, node, launch, count))
     return 0;
@@ -175,6 +183,75 @@ int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_
     ptc_cuda_graph_give_up(call);
   return 0;
 }
+
+/* ---- products ---- */
+
+/* On the context's own stream, to which nothing else comes meanwhile. */
+static int capture(const ptc_rt_call_state *call, ptc_cuda_product *product, void **graph) {
+  enum { RELAXED = 2 }; /* other threads may do what they like */
+  const ptc_cuda_model *device = device_of(call);
+  const ptc_cuda_ctx *own = call->ctx->device_ctx;
+  int code = device->driver.capture_begin(own->stream, RELAXED);
+  if (code != 0)
+    return code;
+  int failed = ptc_cuda_multiply(&device->cublaslt, product, own->stream);
+  code = device->driver.capture_end(own->stream, graph);
+  return code != 0 ? code : failed ? UNKNOWN : 0;
+}
+
+static bool record_product(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel,
+                           ptc_cuda_product *product) {
+  const ptc_cuda_driver *driver = &device_of(call)->driver;
+  void *captured = 0;
+  if (!reserve(graph, PTC_CUDA_PLACES))
+    return false;
+  ptc_cuda_node *node = &graph->nodes[graph->node_count];
+  const ptc_cuda_node *before = last_of(graph);
+  *node =
+      (ptc_cuda_node){.kernel = kernel, .first = graph->parameter_count, .count = PTC_CUDA_PLACES, .is_product = true};
+  bool done =
+      capture(call, product, &captured) == 0 &&
+      driver->graph_add_child(&node->node, graph->graph, before ? &before->node : 0, before ? 1 : 0, captured) == 0;
+  if (captured) /* the node has a copy */
+    driver->graph_destroy(captured);
+  if (!done)
+    return false;
+  memcpy(&graph->parameters[node->first], product->places, sizeof(product->places));
+  graph->parameter_count += PTC_CUDA_PLACES;
+  graph->node_count++;
+  return true;
+}
+
+static int replay_product(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel,
+                          ptc_cuda_product *product) {
+  const ptc_cuda_driver *driver = &device_of(call)->driver;
+  const ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
+  void *captured = 0;
+  if (!node || node->kernel != kernel || !node->is_product)
+    return UNKNOWN;
+  uint64_t *places = &graph->parameters[node->first];
+  if (memcmp(places, product->places, sizeof(product->places)) == 0)
+    return 0;
+  int code = capture(call, product, &captured);
+  if (code == 0)
+    code = driver->graph_set_child(graph->exec, node->node, captured);
+  if (captured)
+    driver->graph_destroy(captured);
+  if (code == 0)
+    memcpy(places, product->places, sizeof(product->places));
+  return code;
+}
+
+int ptc_cuda_graph_add_product(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_product *product) {
+  ptc_cuda_ctx *own = call->ctx->device_ctx;
+  if (own->graph->state == PTC_CUDA_GRAPH_REPLAYS)
+    return replay_product(call, own->graph, kernel, product);
+  if (!record_product(call, own->graph, kernel, product))
+    ptc_cuda_graph_give_up(call);
+  return 0;
+}
+
+/* ---- the end ---- */
 
 int ptc_cuda_graph_end(ptc_rt_call_state *call, bool failed) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;

@@ -6,7 +6,8 @@
  *   FAKE_CUDA_FAIL        a function that fails with error 999
  *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
  *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
- *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's
+ *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's; work
+ *                         of another library takes as long as a block
  * Compiled with OLD it lacks what drivers before 12.0 lack.
  */
 #include <stdarg.h>
@@ -260,7 +261,36 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   return say("function %s attribute %d is %d", (const char *)function, attribute, value), 0;
 }
 
-/* Graphs: nodes hold the first two parameters, which a launch of the graph shows (and copies, see above). */
+/* Work of other libraries on a stream (fake_cublaslt.c): done at once, or by the graph that the stream is captured to.
+ */
+struct work {
+  void (*function)(void *);
+  void *argument;
+  struct work *next;
+};
+static struct work *captured;
+static int captures;
+
+static void do_works(const struct work *works) {
+  for (; works; works = works->next) {
+    works->function(works->argument);
+    pass(1);
+  }
+}
+void fake_enqueue(void *stream, void (*function)(void *), const void *argument, size_t bytes) {
+  struct work *work = malloc(sizeof(*work)), **end = &captured;
+  *work = (struct work){function, memcpy(malloc(bytes), argument, bytes), 0};
+  (void)stream;
+  if (!captures) {
+    do_works(work);
+    return;
+  }
+  while (*end)
+    end = &(*end)->next;
+  *end = work;
+}
+
+/* Graphs: nodes hold the first two parameters, which a launch of the graph shows (and copies, see above), or works. */
 struct params {
   void *function;
   unsigned grid[3], block[3], shared;
@@ -270,22 +300,25 @@ static struct {
   const char *name;
   unsigned grid;
   address values[2];
+  struct work *works;
 } nodes[4096];
 static int node_count, graph_count;
 struct graph {
   int first, end; /* of its nodes */
+  struct work *works;
 };
 
 static void hold(int node, const struct params *params) {
   nodes[node].name = params->function;
   nodes[node].grid = params->grid[0];
+  nodes[node].works = 0;
   for (int i = 0; i < 2; i++)
     nodes[node].values[i] = *((address *const *)params->parameters)[i];
 }
 int cuGraphCreate(void **graph, unsigned flags) {
   TRY;
   struct graph *made = malloc(sizeof(*made));
-  made->first = made->end = node_count;
+  *made = (struct graph){.first = node_count, .end = node_count};
   return *graph = made, graph_count++, (void)flags, say("graph"), 0;
 }
 int cuGraphAddKernelNode(void **node, void *graph, void *const *before, size_t count, const struct params *params) {
@@ -316,13 +349,44 @@ int cuGraphExecKernelNodeSetParams(void *exec, void *node, const struct params *
   hold((int)(uintptr_t)node - 1, params);
   return (void)exec, say("change node %d", (int)(uintptr_t)node), 0;
 }
+int cuStreamBeginCapture_v2(void *stream, int mode) {
+  TRY;
+  if (captures++ || !stream || mode != 2)
+    return 1;
+  return captured = 0, 0;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  TRY;
+  if (!captures-- || !stream)
+    return 1;
+  int code = cuGraphCreate(graph, 0);
+  ((struct graph *)*graph)->works = captured;
+  return code;
+}
+int cuGraphAddChildGraphNode(void **node, void *graph, void *const *before, size_t count, void *child) {
+  TRY;
+  struct graph *own = graph;
+  if (node_count == 4096 || own->end != node_count || (count && *before != (void *)(uintptr_t)node_count))
+    return 1;
+  nodes[node_count++].works = ((struct graph *)child)->works;
+  own->end = node_count;
+  *node = (void *)(uintptr_t)node_count;
+  return say("child %d behind %d", node_count, (int)count), 0;
+}
+int cuGraphExecChildGraphNodeSetParams(void *exec, void *node, void *child) {
+  TRY;
+  nodes[(uintptr_t)node - 1].works = ((struct graph *)child)->works;
+  return (void)exec, say("change child %d", (int)(uintptr_t)node), 0;
+}
 int cuGraphLaunch(void *exec, void *stream) {
   TRY;
   int from, to, bytes;
   say("replay on %llu", (unsigned long long)(uintptr_t)stream);
   const struct graph *own = exec;
   for (int i = own->first; i < own->end; i++)
-    if (getenv("FAKE_CUDA_COPY") && sscanf(getenv("FAKE_CUDA_COPY"), "%d,%d,%d", &from, &to, &bytes) == 3)
+    if (nodes[i].works)
+      do_works(nodes[i].works);
+    else if (getenv("FAKE_CUDA_COPY") && sscanf(getenv("FAKE_CUDA_COPY"), "%d,%d,%d", &from, &to, &bytes) == 3)
       memcpy((void *)nodes[i].values[to], (void *)nodes[i].values[from], (size_t)bytes);
   for (int i = own->first; i < own->end; i++)
     pass(nodes[i].grid);

@@ -22,6 +22,7 @@ import unittests  # noqa: E402
 import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
+from products import Products  # noqa: E402
 
 ARGUMENTS = None  # of the command line
 HERE = Path(__file__).resolve().parent
@@ -44,13 +45,16 @@ def model(path, nodes, inputs, outputs, weights=()):
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
 
 
-class Cuda(unittest.TestCase):
+class Cuda(Products, unittest.TestCase):
+    library = "broken"  # of the folders that make_libraries makes, where cuBLASLt is looked for
+
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory(prefix="ptc-gpu-")
         cls.folder = Path(cls.temporary.name)
         cls.program = ARGUMENTS.build / "bin" / "ptc"
         cls.compile_driver(cls.folder / "libcuda.so.1")
+        cls.make_libraries()
         f = TensorProto.FLOAT
         model(cls.folder / "relu.onnx", [helper.make_node("Relu", ["x"], ["y"], name="relu")], [("x", f, ["n", 8])], [("y", f, ["n", 8])])
         w = np.arange(4096, dtype=np.float32).reshape(64, 64)
@@ -88,7 +92,7 @@ class Cuda(unittest.TestCase):
         self.log.unlink(missing_ok=True)
         known = {name: value for name, value in os.environ.items() if not name.startswith("FAKE_CUDA")}
         extra = {f"FAKE_CUDA_{name}": str(value) for name, value in variables.items()}
-        folders = str(self.folder) if driver else str(self.folder / "none")
+        folders = f"{self.folder / self.library}:{self.folder}" if driver else str(self.folder / "none")
         return known | extra | {"FAKE_CUDA_LOG": str(self.log), "LD_LIBRARY_PATH": folders, "PYTHONPATH": str(PYTHON)}
 
     def ptc(self, *words, driver=True, **variables):

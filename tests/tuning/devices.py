@@ -23,9 +23,14 @@ class Search(Case):
     def setUp(self):
         super().setUp()
         self.model = self.save("relu", parse("relu (float[4096, 8] x) => (float[4096, 8] y) { y = Relu(x) }"))
-        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
         (self.folder / "driver").mkdir()
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self.folder / "driver" / "libcuda.so.1", ROOT / "tests" / "gpu" / "fake_cuda.c"], check=True)
+        self.compile_fake("fake_cuda.c", "libcuda.so.1")
+
+    def compile_fake(self, source, library):
+        compiler = next(c for c in ("/usr/lib/llvm-22/bin/clang", "clang", "cc") if subprocess.run(["which", c], capture_output=True).returncode == 0)
+        path = self.folder / "driver" / library
+        path.unlink(missing_ok=True)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", path, ROOT / "tests" / "gpu" / source], check=True)
 
     def run_there(self, *arguments, code=0, **variables):
         """On a machine that has a device."""
@@ -45,6 +50,22 @@ class Search(Case):
         for where, run in (("a", self.run_there), ("b", self.run_ptc)):
             run("compile", self.model, *flags, "--tune-file=relu.tune.json", "-o", f"{where}/relu.so")
         self.assertEqual((self.folder / "a" / "relu.so").read_bytes(), (self.folder / "b" / "relu.so").read_bytes())
+
+    def test_library_that_is_faster_there(self):
+        """Products of the library take a block's time on the driver's clock; where it is absent it is no alternative."""
+        self.model = self.save("product", parse("product (float[256, 8] x) => (float[256, 256] y) { y = MatMul(x, w) }", w=normal(8, 256)))
+        flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
+        for library in (False, True):
+            for version in ("12", "13"):
+                (self.folder / "driver" / f"libcublasLt.so.{version}").write_text("no library")
+            if library:
+                self.compile_fake("fake_cublaslt.c", "libcublasLt.so.13")
+            self.run_there("tune", self.model, *flags, "--budget=4", "-o", "product.tune.json", FAKE_CUDA_BLOCK_NS="1000000")
+            [row] = json.loads((self.folder / "product.tune.json").read_text())["kernels"]
+            self.assertEqual("cublaslt" in row["numbers"], library, row)
+        for where, run in (("a", self.run_there), ("b", self.run_ptc)):
+            run("compile", self.model, *flags, "--tune-file=product.tune.json", "-o", f"{where}/product.so")
+        self.assertEqual((self.folder / "a" / "product.so").read_bytes(), (self.folder / "b" / "product.so").read_bytes())
 
     def test_max_autotune_measures_and_records_graphs(self):
         flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
@@ -129,6 +150,23 @@ class Kernels(Case):
         model = parse("points (float[37, 24] x) => (float[37, 24] y) { y = Sigmoid(x) }")
         alternatives = [{"lanes": lanes, "block_threads": threads} for lanes in (1, 2, 4) for threads in (64, 128, 1024)]
         self.check_all(model, {"x": normal(37, 24)}, alternatives + self.extremes("lanes", "block_threads"), 7)
+
+    def test_library_products(self):
+        """In the kernel's text: how a library would compute it, where the file says so for this level."""
+        model = parse("product (float16[33, 48] x) => (float16[33, 40] y) { p = MatMul(x, w)  q = Add(p, b)  y = Relu(q) }",
+                      w=normal(48, 40).astype(np.float16), b=normal(40).astype(np.float16))
+        self.assertNotIn("cuBLASLt", self.compile_ptx(model, {}))
+        planned = self.compile_ptx(model, {"cublaslt": 0})
+        self.assertNotIn("cuBLASLt", planned)
+        ptx = self.compile_ptx(model, {"cublaslt": 1})
+        self.assertIn("or by cuBLASLt: 1 x 33 x 40 x 48 of f16 to f16, lhs parameter 0 offset 0 pitch 48 along k, rhs parameter 1", ptx)
+        self.assertRegex(ptx, r"bias parameter 2 offset 0, relu\n")
+        self.assertEqual(ptx.count("mma.sync"), planned.count("mma.sync"))
+        wide = parse("wide (float[33, 48] x, float[48, 40] w) => (float[33, 40] y) { y = MatMul(x, w) }")
+        self.check_all(wide, {"x": normal(33, 48), "w": normal(48, 40)}, [{"cublaslt": 1}], 1)
+        bf16 = parse("product (bfloat16[33, 48] x, bfloat16[48, 40] w) => (bfloat16[33, 40] y) { y = MatMul(x, w) }")
+        self.compile_ptx(bf16, {})
+        self.assertIn("of bf16 to bf16", self.compile_ptx(bf16, {"cublaslt": 1}))
 
     def test_warpgroups(self):
         """Numbers choose between both families, and among the tiles of one."""

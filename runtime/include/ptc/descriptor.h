@@ -12,7 +12,7 @@
 #include "abi.h"
 #include "custom_op.h"
 
-#define PTC_RT_VERSION 5
+#define PTC_RT_VERSION 6
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
@@ -102,6 +102,24 @@ typedef struct ptc_rt_tensor_map {
   int64_t lower[PTC_RT_CUDA_MAP_AXES], upper[PTC_RT_CUDA_MAP_AXES], steps[PTC_RT_CUDA_MAP_AXES];
 } ptc_rt_tensor_map;
 
+/* A matrix product that cuBLASLt may compute in the place of the kernel's code, where it is found and takes it:
+ * result(b, m, n) = sum over k of lhs(b, m, k) * rhs(b, k, n), which is added up in f32; plus bias(n), if there is one;
+ * then ReLU, if asked for. A matrix's lines lie along k (of lhs and rhs, if along_k), else along m of lhs and along n
+ * of the others; elements of a line are neighbours. */
+enum { PTC_RT_F32, PTC_RT_F16, PTC_RT_BF16 };
+typedef struct ptc_rt_matrix {
+  uint32_t buffer, along_k;
+  uint64_t offset;              /* bytes, a multiple of 16 */
+  uint64_t pitch, batch_stride; /* elements from line to line, from matrix to matrix */
+} ptc_rt_matrix;
+typedef struct ptc_rt_product {
+  uint32_t type, result_type; /* of lhs and rhs; of result and bias */
+  uint32_t has_bias, has_relu;
+  uint64_t batch, m, n, k;
+  uint64_t workspace; /* bytes, of the launch's scratch */
+  ptc_rt_matrix lhs, rhs, result, bias;
+} ptc_rt_product;
+
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration; where `blocks` is
  * not 0, so many instead, but no more than `together` for each multiprocessor of the device: they share the work.
  * Parameters: the buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that
@@ -116,6 +134,7 @@ typedef struct ptc_rt_device_kernel {
   uint32_t shared_bytes;
   uint32_t blocks, together;
   const ptc_rt_tensor_map *maps; /* map_count, at most PTC_RT_CUDA_MAPS */
+  const ptc_rt_product *product; /* NULL: the kernel's code alone computes it */
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
