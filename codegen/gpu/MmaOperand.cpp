@@ -12,13 +12,30 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
+// Beside packed numbers lhs lies along k, whatever that takes.
+static MmaSource sourceOf(const MmaBlock &block, bool isRhs) {
+  MmaSource source = analyzeSource(block.op, block.dims, isRhs, block.tile.kind);
+  if (block.tile.rhsBits && !source.isAlongK) {
+    source.isAlongK = true;
+    if (source.copy == MmaSource::Copy::Vectors)
+      source.copy = block.tile.elementBytes() == 4 ? MmaSource::Copy::Words : MmaSource::Copy::Values;
+  }
+  return source;
+}
+
+static MmaRows::Reader readerOf(const MmaBlock &block, const MmaSource &source) {
+  if (block.tile.rhsBits)
+    return MmaRows::Reader::Strips;
+  bool areWords = !source.isAlongK && block.tile.kind == MmaKind::SplitF32;
+  return areWords ? MmaRows::Reader::Words : MmaRows::Reader::Matrices;
+}
+
 MmaOperand::MmaOperand(MmaBlock &block, bool isRhs, Value number, int64_t offset)
     : block(block), e(block.e), isRhs(isRhs), region(isRhs ? block.op.getRhs() : block.op.getLhs()),
-      source(analyzeSource(block.op, block.dims, isRhs, block.tile.kind)), size(isRhs ? block.tile.n : block.tile.m),
+      source(sourceOf(block, isRhs)), size(isRhs ? block.tile.n : block.tile.m),
       rows{.rowBytes = source.isAlongK ? MmaTile::depthBytes : size * block.tile.elementBytes(),
            .elementBytes = block.tile.elementBytes(),
-           .reader = !source.isAlongK && block.tile.kind == MmaKind::SplitF32 ? MmaRows::Reader::Words
-                                                                              : MmaRows::Reader::Matrices},
+           .reader = readerOf(block, source)},
       firstDim(isRhs ? block.dims.firstN : block.dims.firstM), offset(offset),
       warpFirst(isRhs ? block.warpColumn : block.warpRow) {
   ArrayRef<Expr> extents = isRhs ? block.dims.n() : block.dims.m();
@@ -201,4 +218,26 @@ MmaFragments MmaOperand::readWords(Value stage, int64_t part) const {
       }
   }
   return fragments;
+}
+
+std::array<MmaFragments, 2> MmaOperand::readStrips(Value stage, int64_t half) const {
+  OpBuilder &b = e.builder;
+  Value group = e.invariants.floorDiv(block.lane, e.constant(4), true);
+  Value strip = e.invariants.mul(e.invariants.mod(block.lane, e.constant(4), true), e.constant(block.tile.k() / 4));
+  Value k = e.invariants.add(strip, e.constant(half * block.tile.vector()));
+  std::array<MmaFragments, 2> parts;
+  for (int64_t at = 0; at < block.tile.warpM(); at += 16) {
+    Value chunks[2];
+    for (int64_t below : {0, 1}) {
+      Value free = e.invariants.add(e.invariants.add(warpFirst, group), e.constant(at + 8 * below));
+      chunks[below] = LLVM::LoadOp::create(b, e.loc, VectorType::get({4}, b.getI32Type()), addressOf(stage, free, k), 16);
+    }
+    for (int64_t part : {0, 1}) {
+      SmallVector<Value> &registers = parts[size_t(part)].emplace_back();
+      for (int64_t number : {2 * part, 2 * part + 1})
+        for (Value chunk : chunks)
+          registers.push_back(LLVM::ExtractElementOp::create(b, e.loc, chunk, e.constant(number)));
+    }
+  }
+  return parts;
 }
