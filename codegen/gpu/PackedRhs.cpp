@@ -208,7 +208,8 @@ bool PackedMatcher::sortOps(Operation *number) {
     rhs.factor = first ? product.getRhs() : product.getLhs();
     llvm::erase(rhs.varying, product.getOperation());
   }
-  rhs.element = beforeRounding(rhs.element);
+  if (rhs.element.getDefiningOp() != rhs.real)
+    rhs.element = beforeRounding(rhs.element);
   auto difference = rhs.element.getDefiningOp<arith::SubFOp>();
   rhs.isInteger = rhs.element.getDefiningOp() == rhs.real ||
                   (difference && difference.getLhs().getDefiningOp() == rhs.real && isSmallInteger(difference.getRhs()));

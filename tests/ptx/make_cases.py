@@ -263,8 +263,8 @@ CASES = {
         "(float[1, 1024] x, int8[1024, 400] fixed, float[400] fixed_scales) => (float[1, 400] y)"
         "{ w = DequantizeLinear <axis = 1> (fixed, fixed_scales) y = MatMul (x, w) }", {}),
     "packed-half-bytes-narrow": (
-        "(float16[2, 2048] x, uint8[200, 64, 16] fixed, float16[12800] fixed_scales, uint8[6400] fixed_zeros) => (float16[2, 200] y)"
-        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 200, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) }", {}),
+        "(float16[2, 2048] x, uint8[300, 64, 16] fixed, float16[19200] fixed_scales, uint8[9600] fixed_zeros) => (float16[2, 300] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 300, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) }", {}),
     # More rows: tensor cores, whose warps convert the weights that they multiply.
     "packed-rows": (
         "(float[70, 2048] x, uint8[200, 64, 16] fixed, float[12800] fixed_scales) => (float[70, 200] y)"
@@ -276,8 +276,8 @@ CASES = {
         "(float16[300, 2048] x, uint8[1096, 64, 16] fixed, float16[70144] fixed_scales) => (float16[300, 1096] y)"
         "{ y = com.microsoft.MatMulNBits <K = 2048, N = 1096, bits = 4, block_size = 32> (x, fixed, fixed_scales) }", {}),
     "packed-rows-half-zeros": (
-        "(float16[n, 2080] x, uint8[201, 65, 16] fixed, float16[13065] fixed_scales, uint8[6633] fixed_zeros, float16[201] b) => (float16[n, 201] y)"
-        "{ p = com.microsoft.MatMulNBits <K = 2080, N = 201, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) y = Add (p, b) }", {"n": 45}),
+        "(float16[n, 2080] x, uint8[301, 65, 16] fixed, float16[19565] fixed_scales, uint8[9933] fixed_zeros, float16[301] b) => (float16[n, 301] y)"
+        "{ p = com.microsoft.MatMulNBits <K = 2080, N = 301, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) y = Add (p, b) }", {"n": 45}),
     "packed-rows-half-bytes": (
         "(float16[20, 1024] x, uint8[1200, 32, 32] fixed, float16[38400] fixed_scales) => (float16[20, 1200] y)"
         "{ y = com.microsoft.MatMulNBits <K = 1024, N = 1200, bits = 8, block_size = 32> (x, fixed, fixed_scales) }", {}),
@@ -288,8 +288,8 @@ CASES = {
         "(float[n, 1024] x, int8[1024, 400] fixed, float[400] fixed_scales) => (float[n, 400] y)"
         "{ w = DequantizeLinear <axis = 1> (fixed, fixed_scales) y = MatMul (x, w) }", {"n": 33}),
     "packed-rows-transposed": ( # lhs lies along its rows
-        "(float16[1024, 150] x, uint8[200, 32, 16] fixed, float16[6400] fixed_scales) => (float16[150, 200] y)"
-        "{ t = Transpose <perm = [1, 0]> (x) y = com.microsoft.MatMulNBits <K = 1024, N = 200, bits = 4, block_size = 32> (t, fixed, fixed_scales) }", {}),
+        "(float16[1024, 150] x, uint8[600, 32, 16] fixed, float16[19200] fixed_scales) => (float16[150, 600] y)"
+        "{ t = Transpose <perm = [1, 0]> (x) y = com.microsoft.MatMulNBits <K = 1024, N = 600, bits = 4, block_size = 32> (t, fixed, fixed_scales) }", {}),
     "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
         "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
         "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),
