@@ -9,6 +9,8 @@
 // and of rhs 2 to 16 bytes of the column. No number is moved from thread to thread.
 //
 //   16-bit floats   numbers times factors, rounded to the operands' type as the region says
+//   f16             the same two at a time, where numbers are small integers and factors f16: a number in the mantissa
+//                   of 2^10 is worth 2^place, from where one exact multiply-add gets it
 //   f32             as three products of tf32; or, where numbers are small integers and a tile's depth has one factor,
 //                   as two: the integers are tf32 numbers, and the factor is the sums'
 //
@@ -18,6 +20,7 @@
 #include "codegen/gpu/MmaPacked.h"
 #include "codegen/gpu/GpuInstructions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -58,6 +61,8 @@ MmaPackedRhs::MmaPackedRhs(MmaBlock &block, const MmaOperand &columns, int64_t o
   together = areVectors ? most : PackedRhs::wordBytes;
   isScaledLate = block.tile.kind == MmaKind::SplitF32 && rhs.isInteger && rhs.factor && !rhs.roundedTo() &&
                  countAlike(block.dims, rhs) % block.tile.k() == 0;
+  isPaired = block.tile.kind == MmaKind::F16 && rhs.isInteger &&
+             (!rhs.factor || beforeWidening(rhs.factor).getType().isF16());
   inFour = e.invariants.mod(block.lane, e.constant(4), true);
   auto need = [&](Value value) {
     Operation *from = value.getDefiningOp();
@@ -171,6 +176,48 @@ SmallVector<Value> MmaPackedRhs::readStrip(Value stage, int64_t group) const {
   return strip;
 }
 
+/// Two neighbours of a strip as f16.
+Value MmaPackedRhs::convertPair(const Values &strip, int64_t number, const BodyEmitter &body) const {
+  constexpr int64_t wordBits = 32;
+  constexpr uint32_t exponents = 0x64646464; // of 2^10, whose mantissa has the number
+  OpBuilder &b = e.builder;
+  Type half = b.getF16Type();
+  auto type = VectorType::get({2}, half);
+  auto i32 = [&](uint32_t value) { return e.invariants.constant(b.getI32IntegerAttr(int32_t(value))); };
+  auto constants = [&](double first, double second) -> Value {
+    auto number = [&](double value) { return Attribute(b.getFloatAttr(half, value)); };
+    return arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(type, {number(first), number(second)}));
+  };
+  auto both = [&](Value value) -> Value {
+    Value narrow = arith::TruncFOp::create(b, e.loc, half, value), pair = LLVM::PoisonOp::create(b, e.loc, type);
+    for (int64_t i : {0, 1})
+      pair = LLVM::InsertElementOp::create(b, e.loc, pair, narrow, e.constant(i));
+    return pair;
+  };
+  Value word = strip[size_t(number * rhs.bits / wordBits)];
+  int64_t subtracted = rhs.subtracted;
+  if (rhs.isSigned) { // from -128 on
+    word = arith::XOrIOp::create(b, e.loc, word, i32(0x80808080));
+    subtracted += 128;
+  }
+  int64_t first = number * rhs.bits % wordBits, second = first + rhs.bits, bytes[] = {first / 8, second / 8};
+  int64_t places[] = {first % 8, second % 8};
+  uint32_t mask = (1u << rhs.bits) - 1;
+  Value bits = createBytes(e, word, i32(exponents), bytes[0] | 4 << 4 | bytes[1] << 8 | 4 << 12);
+  if (rhs.bits < 8)
+    bits = arith::AndIOp::create(b, e.loc, bits, i32(0xff00ff00 | mask << places[0] | mask << (16 + places[1])));
+  auto worth = [&](int64_t i) { return std::ldexp(1.0, int(-places[i])); };
+  auto offset = [&](int64_t i) { return -(1024 * worth(i) + double(subtracted)); };
+  Value offsets = constants(offset(0), offset(1));
+  if (rhs.zero)
+    offsets = arith::SubFOp::create(b, e.loc, offsets, both(body.lookup(rhs.zero)));
+  Value numbers = math::FmaOp::create(b, e.loc, LLVM::BitcastOp::create(b, e.loc, type, bits).getResult(),
+                                      constants(worth(0), worth(1)), offsets);
+  if (rhs.factor)
+    numbers = arith::MulFOp::create(b, e.loc, numbers, both(body.lookup(rhs.factor)));
+  return LLVM::BitcastOp::create(b, e.loc, b.getI32Type(), numbers);
+}
+
 /// The numbers of a part of the step, as the tensor cores take them; behind the end of k zeros.
 MmaFragments MmaPackedRhs::convert(ArrayRef<Values> strips, Value step, int64_t part, ValueRange requested) const {
   constexpr int64_t wordBits = 32, parts = 4;
@@ -190,19 +237,21 @@ MmaFragments MmaPackedRhs::convert(ArrayRef<Values> strips, Value step, int64_t 
         body.emitOp(each);
     body.bind(shared, requested.slice(group * requestedOfGroup(), shared.size()));
     Values numbers;
-    for (int64_t i = 0; i < stripNumbers() / parts; ++i) {
-      int64_t bit = (part * stripNumbers() / parts + i) * rhs.bits;
+    SmallVector<Value> &registers = fragments.emplace_back();
+    int64_t count = stripNumbers() / parts;
+    for (int64_t i = 0; isPaired && i < count; i += 2)
+      registers.push_back(convertPair(strip, part * count + i, body));
+    for (int64_t i = 0; !isPaired && i < count; ++i) {
+      int64_t bit = (part * count + i) * rhs.bits;
       Value real = createReal(e, rhs, strip[size_t(bit / wordBits)], bit % wordBits);
       numbers.push_back(createElement(e, rhs, body, real, /*isFinal=*/!isScaledLate));
     }
-    SmallVector<Value> &registers = fragments.emplace_back();
-    for (size_t i = 0; i < numbers.size(); i += isNarrow ? 2 : 1) {
-      Value bits = isNarrow ? createPair(e, block.tile.kind, numbers[i], numbers[i + 1])
-                            : arith::BitcastOp::create(b, e.loc, b.getI32Type(), numbers[i]).getResult();
+    for (size_t i = 0; i < numbers.size(); i += isNarrow ? 2 : 1)
+      registers.push_back(isNarrow ? createPair(e, block.tile.kind, numbers[i], numbers[i + 1])
+                                   : arith::BitcastOp::create(b, e.loc, b.getI32Type(), numbers[i]).getResult());
+    for (Value &bits : registers)
       if (exists)
         bits = arith::SelectOp::create(b, e.loc, exists, bits, e.invariants.constant(b.getI32IntegerAttr(0)));
-      registers.push_back(bits);
-    }
   }
   return fragments;
 }

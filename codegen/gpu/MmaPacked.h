@@ -31,6 +31,7 @@ private:
   codegen::BodyEmitter bodyAt(mlir::Value column, mlir::Value step, mlir::Value k) const;
   mlir::Value columnOf(int64_t group) const; // of the tile: the thread's of eight
   Values readStrip(mlir::Value stage, int64_t group) const;
+  mlir::Value convertPair(const Values &strip, int64_t number, const codegen::BodyEmitter &body) const;
   MmaFragments convert(llvm::ArrayRef<Values> strips, mlir::Value step, int64_t part, mlir::ValueRange requested) const;
   bool isWhole() const { return block.isWholeK; }
   int64_t groups() const { return block.tile.warpN() / 8; }
@@ -43,6 +44,7 @@ private:
   PackedRhs rhs;
   int64_t offset, together; // bytes of a copy
   bool isScaledLate;        // sums are multiplied by the factor, not numbers
+  bool isPaired;            // all arithmetic is in f16
   Values shared;            // of the region: what numbers need
   mlir::Value inFour;       // the thread's number among four
 };

@@ -208,7 +208,7 @@ static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   double products = double(tile.m * tile.n * tile.k()) / rate;
   double fromL2 = double(tile.stageBytes()) / 48;
   double fragments = double(tile.warpsM * tile.warpsN * (tile.warpM() + (tile.rhsBits ? 0 : tile.warpN())));
-  double conversions = tile.rhsBits ? double(tile.warpsM * tile.n * tile.k()) / 128 * 5 : 0;
+  double conversions = tile.rhsBits ? double(tile.warpsM * tile.n * tile.k()) / 128 * (isSplit ? 4 : 3) : 0;
   double step = std::max(products, fromL2) + fragments * (isSplit ? 1.25 : 0.5) + conversions;
   double steps = double(llvm::divideCeil(llvm::divideCeil(work.k, tile.k()), splits));
   double blocks = double(llvm::divideCeil(countTiles(work, tile) * splits, multiprocessors));

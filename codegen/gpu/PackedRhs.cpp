@@ -51,15 +51,10 @@ static Operation *asWide(Operation *op) {
   return nullptr;
 }
 
-static Value withoutWidening(Value value) {
-  while (auto widened = value.getDefiningOp<arith::ExtFOp>())
-    value = widened.getIn();
-  return value;
-}
 
 // A byte's value, or a part's.
 static bool isSmallInteger(Value value) {
-  Operation *op = withoutWidening(beforeRounding(value)).getDefiningOp();
+  Operation *op = beforeWidening(beforeRounding(value)).getDefiningOp();
   return isa_and_nonnull<arith::UIToFPOp, arith::SIToFPOp>(op) && op->getOperand(0).getType().isInteger(8);
 }
 
@@ -137,7 +132,7 @@ bool PackedMatcher::matchReal(Operation *number) {
   auto difference = dyn_cast_or_null<arith::SubFOp>(onlyUser(real->getResult(0)));
   FloatAttr zero;
   if (difference && difference.getLhs() == real->getResult(0) &&
-      matchPattern(withoutWidening(difference.getRhs()), m_Constant(&zero))) {
+      matchPattern(beforeWidening(difference.getRhs()), m_Constant(&zero))) {
     double value = zero.getValueAsDouble();
     Operation *wide = asWide(difference);
     if (wide && value == std::trunc(value) && std::abs(value) <= mostSubtracted) {
@@ -211,8 +206,9 @@ bool PackedMatcher::sortOps(Operation *number) {
   if (rhs.element.getDefiningOp() != rhs.real)
     rhs.element = beforeRounding(rhs.element);
   auto difference = rhs.element.getDefiningOp<arith::SubFOp>();
-  rhs.isInteger = rhs.element.getDefiningOp() == rhs.real ||
-                  (difference && difference.getLhs().getDefiningOp() == rhs.real && isSmallInteger(difference.getRhs()));
+  if (difference && difference.getLhs().getDefiningOp() == rhs.real && isSmallInteger(difference.getRhs()))
+    rhs.zero = difference.getRhs();
+  rhs.isInteger = rhs.zero || rhs.element.getDefiningOp() == rhs.real;
   return isVarying(rhs.element);
 }
 
@@ -231,6 +227,12 @@ std::optional<PackedRhs> PackedMatcher::run() {
 }
 
 std::optional<PackedRhs> gpu::matchPackedRhs(loop::ContractionOp op) { return PackedMatcher(op).run(); }
+
+Value gpu::beforeWidening(Value value) {
+  while (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  return value;
+}
 
 Type PackedRhs::roundedTo() const {
   arith::TruncFOp op = rounding;

@@ -21,7 +21,8 @@ struct PackedRhs {
   int64_t subtracted = 0;                       // a small integer
   mlir::Value element, factor;                  // factor: the same for a word; null: 1
   mlir::arith::TruncFOp rounding;               // null: none
-  bool isInteger = false;                       // `element` is, and small
+  bool isInteger = false;                       // `element` is real - zero, a small integer
+  mlir::Value zero;                             // null: 0
   llvm::SmallVector<mlir::Operation *> shared;  // done once a word
   llvm::SmallVector<mlir::Operation *> varying; // behind `real`, up to `element`
 
@@ -32,6 +33,9 @@ struct PackedRhs {
 };
 
 std::optional<PackedRhs> matchPackedRhs(loop::ContractionOp op);
+
+/// The float that was widened.
+mlir::Value beforeWidening(mlir::Value value);
 
 /// The number that begins at the bit `place` of a word (i32), less what is subtracted from it: an f32.
 mlir::Value createReal(GpuEmitter &e, const PackedRhs &rhs, mlir::Value word, int64_t place);
