@@ -15,7 +15,7 @@
 // its own; their sums are added in order at the end. The order of all sums follows from shapes alone.
 //
 // What tensor cores multiply, and what is streamed for a few rows, is planned elsewhere (MmaPlan, StreamedProduct,
-// PackedProduct).
+// PackedProduct): what comes here are f64 and wider integers.
 //
 // Which threads read which elements follows from memory: neighbours take neighbours along k or along the free dim,
 // whichever is contiguous.

@@ -89,17 +89,11 @@ static std::optional<bool> findSign(Region &region) {
   return isa<arith::ExtSIOp>(widening);
 }
 
-// Tensor cores multiply bytes that lie along k, and only what can be copied is worth bringing there.
 static std::optional<MmaKind> findByteKind(loop::ContractionOp op) {
   std::optional<bool> lhs = findSign(op.getLhs()), rhs = findSign(op.getRhs());
   if (!lhs || !rhs)
     return std::nullopt;
-  MmaKind kind = *lhs ? (*rhs ? MmaKind::S8S8 : MmaKind::S8U8) : (*rhs ? MmaKind::U8S8 : MmaKind::U8U8);
-  ContractionDims dims(op);
-  for (bool isRhs : {false, true})
-    if (analyzeSource(op, dims, isRhs, kind).copy == MmaSource::Copy::Values)
-      return std::nullopt;
-  return kind;
+  return *lhs ? (*rhs ? MmaKind::S8S8 : MmaKind::S8U8) : (*rhs ? MmaKind::U8S8 : MmaKind::U8U8);
 }
 
 std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
@@ -172,18 +166,20 @@ MmaSource gpu::analyzeSource(loop::ContractionOp op, const ContractionDims &dims
   int64_t elementBytes = getElementBytes(kind), lanes = MmaTile::vectorBytes / elementBytes;
   bool isBytes = multipliesBytes(kind);
   MmaSource source;
-  source.isAlongK = readsAlongK(region, free.empty() ? -1 : free.back(), dims.lastK());
+  source.isReadAlongK = readsAlongK(region, free.empty() ? -1 : free.back(), dims.lastK());
+  source.isAlongK = source.isReadAlongK || isBytes;
   bool isCopied = matchLoad(region, source) && loop::getElementBytes(source.load.getType()) == elementBytes &&
                   isa<FloatType>(source.load.getType()) != isBytes;
   if (!isCopied)
-    return {.isAlongK = source.isAlongK};
+    return {.isAlongK = source.isAlongK, .isReadAlongK = source.isReadAlongK};
   bool alongK = isVectorAlong(dims, k, source, lanes);
   if (alongK || (!isBytes && isVectorAlong(dims, free, source, lanes))) {
     source.copy = MmaSource::Copy::Vectors;
     source.isAlongK = alongK;
   } else if (elementBytes == 4 || (isBytes && isVectorAlong(dims, k, source, 4))) {
     source.copy = MmaSource::Copy::Words;
-    source.isAlongK |= isBytes;
+  } else if (isBytes && !source.mask && isVectorAlong(dims, free, source, 4)) {
+    source.copy = MmaSource::Copy::Turned;
   }
   return source;
 }

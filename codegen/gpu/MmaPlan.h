@@ -52,10 +52,12 @@ struct MmaSource {
   enum class Copy {
     Vectors, // 16 bytes at a time, asynchronously
     Words,   // 4 bytes at a time, asynchronously
-    Values,  // computed by the threads
+    Turned,  // 4 bytes along the free dims of each of four k, which threads turn
+    Values,  // computed by the threads; of bytes four along k
   };
   Copy copy = Copy::Values;
-  bool isAlongK = true; // a tile's rows run along k; else along the free dims
+  bool isAlongK = true;    // a tile's rows run along k, those of bytes always; else along the free dims
+  bool isReadAlongK = true; // neighbouring threads read neighbours along k
   loop::LoadOp load;    // of what is copied
   loop::MaskedOp mask;  // `padding` where it fails; null: none
   int64_t padding = 0;  // of floats always 0

@@ -12,6 +12,7 @@ using namespace ptc::gpu;
 //   Words        chunk ^ 2 * (row % 4): eight neighbours are two chunks of each of four rows
 //   PairedWords  chunk ^ 2 * (row / 2 % 4)
 //   Strips       chunk ^ row % 2: eight neighbours have every other chunk of two rows
+//   Turned...    chunk ^ (row ^ row / 4) % 8: neither eight neighbouring rows meet nor every fourth of 32
 Value MmaRows::offsetOf(GpuEmitter &e, Value row, Value column) const {
   int64_t chunks = rowBytes / MmaTile::vectorBytes, vector = MmaTile::vectorBytes / elementBytes;
   auto mod = [&](Value value, int64_t by) { return e.invariants.mod(value, e.constant(by), true); };
@@ -22,6 +23,8 @@ Value MmaRows::offsetOf(GpuEmitter &e, Value row, Value column) const {
     turn = mod(divide(row, std::max<int64_t>(8 / chunks, 1)), std::min<int64_t>(8, chunks));
   else if (reader == Reader::Strips)
     turn = mod(row, 2);
+  else if (reader == Reader::TurnedMatrices)
+    turn = mod(e.invariants.get<arith::XOrIOp>(row, divide(row, 4)), 8);
   else
     turn = mod(scale(mod(reader == Reader::Words ? row : divide(row, 2), 4), 2), chunks);
   Value chunk = e.invariants.get<arith::XOrIOp>(divide(column, vector), turn);
@@ -46,7 +49,9 @@ MmaFragments gpu::createMatrixFragments(GpuEmitter &e, const MmaRows &rows, MmaS
   Value ofFree = half(side.isRhs ? 16 : 8, 8), ofK = half(side.isRhs ? 8 : 16, side.isAlongK ? vector : 8);
   (side.isAlongK ? ofFree : ofK) = e.invariants.add(side.isAlongK ? ofFree : ofK, inner);
   Value row = e.invariants.add(free, ofFree), address;
-  if (side.isAlongK) // the turn repeats every eight rows
+  if (rows.reader == MmaRows::Reader::TurnedMatrices)
+    address = rows.addressOf(e, base, e.invariants.add(row, e.constant(more)), e.invariants.add(ofK, e.constant(k)), 0);
+  else if (side.isAlongK) // the turn repeats every eight rows
     address = rows.addressOf(e, base, row, e.invariants.add(ofK, e.constant(k)), more * rows.rowBytes);
   else
     address = rows.addressOf(e, base, ofK, e.invariants.add(row, e.constant(more)), k * rows.rowBytes);

@@ -17,8 +17,9 @@ using MmaFragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 
 struct MmaRows {
   /// What reads them: matrices (eight rows, one chunk of each); single f32, four rows t by eight neighbours; or of the
-  /// rows 2t or 2t + 1; or quarters of rows of 128 bytes, chunk by chunk.
-  enum class Reader { Matrices, Words, PairedWords, Strips };
+  /// rows 2t or 2t + 1; or quarters of rows of 128 bytes, chunk by chunk. TurnedMatrices: rows of 128 bytes of which
+  /// writers have words of every fourth row.
+  enum class Reader { Matrices, Words, PairedWords, Strips, TurnedMatrices };
   int64_t rowBytes, elementBytes;
   Reader reader;
 

@@ -218,6 +218,14 @@ CASES = {
     "bytes-matmul-large": (
         "(uint8[600, 1040] x, int8[1040, 1096] fixed) => (int8[600, 1096] y)"
         + between("w = DequantizeLinear (fixed, s, v) p = MatMul (a, w)", zero=128, y="int8"), {}),
+    "bytes-matmul-turned": ( # neither lies along k
+        "(int8[272, 72] x, uint8[272, 96] b) => (int32[72, 96] y) { t = Transpose <perm = [1, 0]> (x) y = MatMulInteger (t, b) }", {}),
+    "bytes-matmul-values": ( # of attention: k is the number of keys
+        "(int8[2, 3, 50, len] x, int8[2, 3, len, 64] v) => (int32[2, 3, 50, 64] y) { y = MatMulInteger (x, v) }", {"len": 141}),
+    "bytes-matmul-large-turned": (
+        "(uint8[600, 1000] x, uint8[1000, 516] b) => (int32[600, 516] y) { y = MatMulInteger (x, b) }", {}),
+    "bytes-matmul-odd": ( # single bytes
+        "(int8[70, 133] x, uint8[133, 90] b) => (int32[70, 90] y) { y = MatMulInteger (x, b) }", {}),
     "bytes-conv": (
         "(uint8[2, 14, 15, 64] x, int8[80, 3, 3, 64] fixed) => (int32[2, 14, 15, 80] y)"
         + channels_last("z = Constant <value = uint8 {117}> () c = ConvInteger <pads = [1, 1, 1, 1]> (xi, wi, z)").replace("(w)", "(fixed)"), {}),
