@@ -100,16 +100,13 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
     return true;
   }
   ContractionTile tile = chooseTile(op, dims);
-  GpuConfig config{.threads = tile.threads()};
-  NamedAttrList attributes(config.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "tiles"));
-  attributes.set("tile", tile.toAttribute(context));
   Expr blocks = product(context, dims.batch()) * product(context, dims.m()).ceilDiv(tile.m) *
                 product(context, dims.n()).ceilDiv(tile.n);
-  kernel.setIterationsAttr(blocks);
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  setPlan(kernel, {.layout = "tiles",
+                   .name = "tile",
+                   .tile = tile.toAttribute(context),
+                   .threads = tile.threads(),
+                   .blocks = blocks});
   return true;
 }
 

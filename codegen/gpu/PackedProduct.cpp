@@ -83,15 +83,12 @@ bool gpu::planPacked(loop::KernelOp kernel, loop::ContractionOp op) {
   if (!tile)
     return false;
   MLIRContext *context = kernel.getContext();
-  NamedAttrList attributes(GpuConfig{.threads = tile->threads}.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "packed"));
-  attributes.set("packed", tile->toAttribute(context));
-  if (readsWeights(kernel, op))
-    attributes.set("weights", UnitAttr::get(context));
-  kernel.setIterationsAttr(product(context, ContractionDims(op).n()).ceilDiv(tile->columns));
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  setPlan(kernel, {.layout = "packed",
+                   .name = "packed",
+                   .tile = tile->toAttribute(context),
+                   .threads = tile->threads,
+                   .blocks = product(context, ContractionDims(op).n()).ceilDiv(tile->columns),
+                   .weights = readsWeights(kernel, op)});
   return true;
 }
 
