@@ -62,8 +62,8 @@ GpuConfig planHorizontal(mlir::Operation *node);
 /// Those blocks.
 Expr countBlocks(mlir::Operation *node, const GpuConfig &config);
 
-/// The plan of a template without scratch: `layout`, whose own numbers are `tile` under `name`; `weights`: a part that it
-/// may read early is one in every launch.
+/// The plan of a template without scratch: `layout`, whose own numbers are `tile` under `name`; `weights`: a part that
+/// it may read early is one in every launch.
 struct TemplatePlan {
   llvm::StringRef layout, name;
   mlir::Attribute tile;

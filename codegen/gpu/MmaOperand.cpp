@@ -195,8 +195,8 @@ void MmaOperand::store(ValueRange values, Value stage) const {
 // Bytes that do not lie along k
 //===----------------------------------------------------------------------===//
 
-/// Where the thread's word `number` is. Eight threads have neighbours along the free dims, four have them along k: reads
-/// are sectors, and writes meet in no bank. Where single bytes are read, neighbours are those in memory.
+/// Where the thread's word `number` is. Eight threads have neighbours along the free dims, four have them along k:
+/// reads are sectors, and writes meet in no bank. Where single bytes are read, neighbours are those in memory.
 MmaOperand::Place MmaOperand::placeOfWord(int64_t number) const {
   constexpr int64_t wordBytes = 4, words = MmaTile::depthBytes / wordBytes;
   int64_t wide = isTurned() ? wordBytes : 1, across = size / wide;
@@ -324,7 +324,8 @@ std::array<MmaFragments, 2> MmaOperand::readStrips(Value stage, int64_t half) co
     Value chunks[2];
     for (int64_t below : {0, 1}) {
       Value free = e.invariants.add(e.invariants.add(warpFirst, group), e.constant(at + 8 * below));
-      chunks[below] = LLVM::LoadOp::create(b, e.loc, VectorType::get({4}, b.getI32Type()), addressOf(stage, free, k), 16);
+      chunks[below] =
+          LLVM::LoadOp::create(b, e.loc, VectorType::get({4}, b.getI32Type()), addressOf(stage, free, k), 16);
     }
     for (int64_t part : {0, 1}) {
       SmallVector<Value> &registers = parts[size_t(part)].emplace_back();

@@ -42,7 +42,8 @@ public:
 
   /// The warp's fragments at the step `part` of the tile's four: of each 16 rows four registers, of each 8 columns two.
   MmaFragments readFragments(mlir::Value stage, int64_t part) const;
-  /// Lhs beside packed numbers: the same of the parts 2 * `half` and the next, whose k are the thread's own (MmaPacked.h).
+  /// Lhs beside packed numbers: the same of the parts 2 * `half` and the next, whose k are the thread's own
+  /// (MmaPacked.h).
   std::array<MmaFragments, 2> readStrips(mlir::Value stage, int64_t half) const;
 
 private:

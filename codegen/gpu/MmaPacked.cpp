@@ -61,8 +61,8 @@ MmaPackedRhs::MmaPackedRhs(MmaBlock &block, const MmaOperand &columns, int64_t o
   together = areVectors ? most : PackedRhs::wordBytes;
   isScaledLate = block.tile.kind == MmaKind::SplitF32 && rhs.isInteger && rhs.factor && !rhs.roundedTo() &&
                  countAlike(block.dims, rhs) % block.tile.k() == 0;
-  isPaired = block.tile.kind == MmaKind::F16 && rhs.isInteger &&
-             (!rhs.factor || beforeWidening(rhs.factor).getType().isF16());
+  isPaired =
+      block.tile.kind == MmaKind::F16 && rhs.isInteger && (!rhs.factor || beforeWidening(rhs.factor).getType().isF16());
   inFour = e.invariants.mod(block.lane, e.constant(4), true);
   auto need = [&](Value value) {
     Operation *from = value.getDefiningOp();

@@ -224,13 +224,8 @@ static SmallVector<MmaCandidate> listTiles(const Work &work, MmaKind kind, int64
   const double measured = kind == MmaKind::SplitF32 ? 1.7 : 1.25;
   SmallVector<MmaCandidate> found;
   for (auto [m, n, warpsM, warpsN] : rhsBits ? packedShapes : shapes) {
-    MmaTile tile{.m = m,
-                 .n = n,
-                 .warpsM = warpsM,
-                 .warpsN = warpsN,
-                 .stages = fewestStages,
-                 .kind = kind,
-                 .rhsBits = rhsBits};
+    MmaTile tile{
+        .m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = fewestStages, .kind = kind, .rhsBits = rhsBits};
     while (tile.stages < mostStages && (tile.stages + 1) * tile.stageBytes() <= sharedLimit / 2)
       ++tile.stages;
     int64_t steps = llvm::divideCeil(work.k, tile.k());

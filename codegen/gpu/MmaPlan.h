@@ -56,11 +56,11 @@ struct MmaSource {
     Values,  // computed by the threads; of bytes four along k
   };
   Copy copy = Copy::Values;
-  bool isAlongK = true;    // a tile's rows run along k, those of bytes always; else along the free dims
+  bool isAlongK = true;     // a tile's rows run along k, those of bytes always; else along the free dims
   bool isReadAlongK = true; // neighbouring threads read neighbours along k
-  loop::LoadOp load;    // of what is copied
-  loop::MaskedOp mask;  // `padding` where it fails; null: none
-  int64_t padding = 0;  // of floats always 0
+  loop::LoadOp load;        // of what is copied
+  loop::MaskedOp mask;      // `padding` where it fails; null: none
+  int64_t padding = 0;      // of floats always 0
 
   /// Elements that are copied at a time.
   int64_t together(int64_t elementBytes) const {

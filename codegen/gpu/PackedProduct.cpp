@@ -8,8 +8,8 @@
 // Weights lie along k, a column behind the other. A block has some columns and all of k; a thread takes the word of
 // each of its columns at one place of k, so that a warp reads whole lines, and what it reads of lhs serves all of them.
 //
-// PackedRhs says how a number becomes an f32. Scales are the same for a word; its sum is multiplied by them, unless what
-// they make is rounded.
+// PackedRhs says how a number becomes an f32. Scales are the same for a word; its sum is multiplied by them, unless
+// what they make is rounded.
 //
 // Weights are asked for before the launch in front has ended, since nothing writes to them. Sums are added up across a
 // warp by exchanges and across warps through shared memory: the order follows from the shape alone.
@@ -121,7 +121,7 @@ private:
   EmissionPoint numberAt(const EmissionPoint &point, int64_t byte, int64_t part);
   Words request(Value turn);
   int64_t numbers() const { return PackedRhs::wordBytes * rhs.parts(); } // of a word
-  bool hasFactor() const { return rhs.factor && !rhs.roundedTo(); } // which sums are multiplied by
+  bool hasFactor() const { return rhs.factor && !rhs.roundedTo(); }      // which sums are multiplied by
   bool findLhsVectors() const;
   Values loadLhs(const EmissionPoint &at);
   Values computeLhs(const EmissionPoint &at);
@@ -278,7 +278,7 @@ PackedEmitter::Values PackedEmitter::multiply(Words &all, Values sums) {
       Value &sum = sums[size_t(m * tile.columns) + column];
       Value more = own[size_t(m)];
       sum = hasFactor() ? math::FmaOp::create(b, e.loc, more, word.body.lookup(rhs.factor), sum).getResult()
-                       : arith::AddFOp::create(b, e.loc, sum, more).getResult();
+                        : arith::AddFOp::create(b, e.loc, sum, more).getResult();
     }
   }
   return sums;

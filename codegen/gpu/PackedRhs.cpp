@@ -51,7 +51,6 @@ static Operation *asWide(Operation *op) {
   return nullptr;
 }
 
-
 // A byte's value, or a part's.
 static bool isSmallInteger(Value value) {
   Operation *op = beforeWidening(beforeRounding(value)).getDefiningOp();
