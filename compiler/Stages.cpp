@@ -48,10 +48,11 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   if (options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>(createJoinProducts()); // what is written as primitives shows each weight
   LowerPrimToLoopOptions lowering;
-  // A target whose products read packed weights has these, too. Others convert as they stream them for a few rows.
+  // A target whose products read packed weights has these, too. Others convert as they stream them for a few rows, and
+  // word by word for more.
   constexpr int64_t fewRows = 4;
   lowering.recurrences = target.weightPanel > 0;
-  lowering.mostConvertedRows = target.weightPanel > 0 ? 0 : fewRows;
+  lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());             // producers write straight into concats and outputs
   passes.addPass(createAssignLayouts());           // after that: who reads a buffer is final

@@ -1,6 +1,7 @@
 //===- ConflictParts.cpp - what of a greedy choice's test is computed when -===//
 #include "codegen/common/ConflictParts.h"
 #include "codegen/common/KernelEmitter.h"
+#include "ir/loop/ContractionDims.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -15,22 +16,6 @@ enum Dependence : unsigned { OnCandidate = 1, OnChosen = 2, OnBoth = 3 };
 
 using Values = SmallVector<Value>;
 } // namespace
-
-static bool usesDim(Operation *op, StringRef dim) {
-  WalkResult found = op->walk([&](Operation *inner) {
-    for (NamedAttribute entry : inner->getAttrDictionary()) {
-      auto uses = [&](Attribute attribute) {
-        auto expr = dyn_cast<ExprAttr>(attribute);
-        return expr && Expr(expr).uses(dim);
-      };
-      auto list = dyn_cast<ArrayAttr>(entry.getValue());
-      if (uses(entry.getValue()) || (list && llvm::any_of(list, uses)))
-        return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return found.wasInterrupted();
-}
 
 // Values that the op or its regions use and do not define.
 static SetVector<Value> usedBy(Operation *op) {
@@ -61,7 +46,7 @@ ConflictParts::ConflictParts(loop::GreedyOp op) {
       break;
     }
     SetVector<Value> used = usedBy(&inner);
-    unsigned on = usesDim(&inner, dim) ? OnCandidate : 0;
+    unsigned on = loop::usesDim(&inner, dim) ? OnCandidate : 0;
     for (Value value : used)
       on |= dependences.lookup(value);
     for (Value result : inner.getResults())

@@ -15,7 +15,7 @@
 // its own; their sums are added in order at the end. The order of all sums follows from shapes alone.
 //
 // What tensor cores multiply, and what is streamed for a few rows, is planned elsewhere (MmaPlan, StreamedProduct,
-// PackedProduct).
+// PackedProduct): what comes here are f64 and wider integers.
 //
 // Which threads read which elements follows from memory: neighbours take neighbours along k or along the free dim,
 // whichever is contiguous.
@@ -100,16 +100,13 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
     return true;
   }
   ContractionTile tile = chooseTile(op, dims);
-  GpuConfig config{.threads = tile.threads()};
-  NamedAttrList attributes(config.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "tiles"));
-  attributes.set("tile", tile.toAttribute(context));
   Expr blocks = product(context, dims.batch()) * product(context, dims.m()).ceilDiv(tile.m) *
                 product(context, dims.n()).ceilDiv(tile.n);
-  kernel.setIterationsAttr(blocks);
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  setPlan(kernel, {.layout = "tiles",
+                   .name = "tile",
+                   .tile = tile.toAttribute(context),
+                   .threads = tile.threads(),
+                   .blocks = blocks});
   return true;
 }
 

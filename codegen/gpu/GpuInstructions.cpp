@@ -82,6 +82,10 @@ Value gpu::createPair(GpuEmitter &e, MmaKind kind, Value first, Value second) {
   return LLVM::BitcastOp::create(e.builder, e.loc, e.builder.getI32Type(), pair);
 }
 
+Value gpu::createBytes(GpuEmitter &e, Value low, Value high, int64_t choice) {
+  return call(e, "llvm.nvvm.prmt", e.builder.getI32Type(), {low, high, word(e, choice)});
+}
+
 void gpu::createCopyAsync(GpuEmitter &e, Value target, Value source, int64_t bytes, Value exists) {
   Value count = exists ? e.invariants.select(exists, word(e, bytes), word(e, 0)) : word(e, bytes);
   callVoid(e, bytes == 16 ? "llvm.nvvm.cp.async.cg.shared.global.16.s" : "llvm.nvvm.cp.async.ca.shared.global.4.s",

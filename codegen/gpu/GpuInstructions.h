@@ -23,6 +23,9 @@ mlir::Value createPowerOfTwo(GpuEmitter &e, mlir::Value x);
 /// Two f32, rounded to 16 bits, as one i32; `first` is its lower half.
 mlir::Value createPair(GpuEmitter &e, MmaKind kind, mlir::Value first, mlir::Value second);
 
+/// Four bytes of the eight that `low` and `high` are: the digits of `choice` say which, the lowest first.
+mlir::Value createBytes(GpuEmitter &e, mlir::Value low, mlir::Value high, int64_t choice);
+
 /// Copies 16 or 4 bytes from global to shared memory; zeros where `exists` (null: always) does not hold.
 void createCopyAsync(GpuEmitter &e, mlir::Value target, mlir::Value source, int64_t bytes, mlir::Value exists);
 /// Ends a group of copies.

@@ -319,6 +319,19 @@ Expr gpu::countBlocks(Operation *node, const GpuConfig &config) {
   return countParts(node, config).ceilDiv(config.threads);
 }
 
+void gpu::setPlan(loop::KernelOp kernel, const TemplatePlan &plan) {
+  MLIRContext *context = kernel.getContext();
+  NamedAttrList attributes(GpuConfig{.threads = plan.threads}.toAttribute(context));
+  attributes.set("layout", StringAttr::get(context, plan.layout));
+  attributes.set(plan.name, plan.tile);
+  if (plan.weights)
+    attributes.set("weights", UnitAttr::get(context));
+  kernel.setIterationsAttr(plan.blocks);
+  kernel.setGrainAttr(Expr::constant(context, 1));
+  kernel.setScratchAttr(Expr::constant(context, 0));
+  kernel.setConfigAttr(attributes.getDictionary(context));
+}
+
 static void planCode(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   auto contractions = kernel.getBlock().getOps<loop::ContractionOp>();

@@ -62,6 +62,17 @@ GpuConfig planHorizontal(mlir::Operation *node);
 /// Those blocks.
 Expr countBlocks(mlir::Operation *node, const GpuConfig &config);
 
+/// The plan of a template without scratch: `layout`, whose own numbers are `tile` under `name`; `weights`: a part that
+/// it may read early is one in every launch.
+struct TemplatePlan {
+  llvm::StringRef layout, name;
+  mlir::Attribute tile;
+  int64_t threads;
+  Expr blocks;
+  bool weights = false;
+};
+void setPlan(loop::KernelOp kernel, const TemplatePlan &plan);
+
 /// Sets `iterations`, `grain`, `scratch` (bytes in all) and `config`.
 void planKernel(loop::KernelOp kernel);
 

@@ -11,7 +11,8 @@
 // result is as exact as a sum of f32 products; where it is no number, the dot product is done again in f32, since the
 // parts of an infinity are no numbers (see the epilogue).
 //
-// 8-bit integers are multiplied exactly, signed or not; their sums are i32.
+// 8-bit integers are multiplied exactly, signed or not; their sums are i32. Weights of few bits beside floats are
+// converted by those who multiply them (MmaPacked).
 //
 // Where tiles are few, `splits` blocks share the k of one: each leaves its sums in the launch's scratch, and the last
 // to arrive at the tile's counter adds them up in the order of the splits. So results do not depend on timing.
@@ -20,6 +21,7 @@
 #include "codegen/gpu/GpuInstructions.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/MmaEpilogue.h"
+#include "codegen/gpu/MmaPacked.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -41,7 +43,9 @@ private:
   Value nextStage(Value bytes);
   void fill(Value step, Value stage);
   SmallVector<Value> runSteps(Value begin, Value end);
-  SmallVector<Value> multiply(Value stage, ValueRange sums);
+  bool isAsync(const MmaOperand &operand) const { return operand.isAsync() || (packed && &operand == &*rhs); }
+  void copy(const MmaOperand &operand, Value step, Value stage);
+  SmallVector<Value> multiply(Value step, Value stage, ValueRange requested, ValueRange sums);
   Value partAddress(Value split, size_t quad);
   SmallVector<Value> meet(ValueRange sums);
   size_t sumCount() const { return size_t(tile.warpM() * tile.warpN() / warpSize); }
@@ -54,6 +58,7 @@ private:
   Expr splitsExpr;
   Value splits, split, tileNumber, shared;
   std::optional<MmaOperand> lhs, rhs;
+  std::optional<MmaPackedRhs> packed; // in place of rhs, which knows the columns
 };
 
 } // namespace
@@ -102,6 +107,8 @@ void MmaEmitter::findPlace() {
   block.isWholeInner = dims.k().size() <= 1 || (inner && *inner % tile.k() == 0);
   lhs.emplace(block, /*isRhs=*/false, place[1], 0);
   rhs.emplace(block, /*isRhs=*/true, place[2], tile.m * MmaTile::depthBytes);
+  if (tile.rhsBits)
+    packed.emplace(block, *rhs, tile.m * MmaTile::depthBytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,11 +121,18 @@ Value MmaEmitter::nextStage(Value bytes) {
   return e.invariants.select(isEnd, e.constant(0), next);
 }
 
+void MmaEmitter::copy(const MmaOperand &operand, Value step, Value stage) {
+  if (packed && &operand == &*rhs)
+    packed->copy(step, stage);
+  else
+    operand.copy(step, stage);
+}
+
 /// Begins the copies of a step, and does what is not asynchronous.
 void MmaEmitter::fill(Value step, Value stage) {
   for (const MmaOperand *operand : {&*lhs, &*rhs}) {
-    if (operand->isAsync())
-      operand->copy(step, stage);
+    if (isAsync(*operand))
+      copy(*operand, step, stage);
     else
       operand->store(operand->compute(step), stage);
   }
@@ -138,6 +152,8 @@ SmallVector<Value> MmaEmitter::runSteps(Value begin, Value end) {
   SmallVector<Value> carried(count, zero());
   carried.push_back(e.constant(0));
   carried.push_back(e.constant((tile.stages - 1) * tile.stageBytes()));
+  if (packed)
+    llvm::append_range(carried, packed->request(begin));
   carried = e.createLoop(begin, end, 1, carried, [&](Value step, ValueRange in) {
     createCopyWait(e, tile.stages - 2);
     e.createBlockBarrier();
@@ -145,23 +161,27 @@ SmallVector<Value> MmaEmitter::runSteps(Value begin, Value end) {
     Value from = stageAt(in[count]), to = stageAt(in[count + 1]);
     e.createIf(isLater, {}, [&] {
       for (const MmaOperand *operand : {&*lhs, &*rhs})
-        if (operand->isAsync())
-          operand->copy(later, to);
+        if (isAsync(*operand))
+          copy(*operand, later, to);
       return SmallVector<Value>();
     });
     createCopyCommit(e);
     // Computed elements are asked for before the products and stored behind them.
-    Value computed = e.invariants.min(later, e.invariants.sub(end, e.constant(1)));
+    Value last = e.invariants.sub(end, e.constant(1)), computed = e.invariants.min(later, last);
     SmallVector<Value> values[2];
     for (auto [operand, held] : {std::pair(&*lhs, &values[0]), std::pair(&*rhs, &values[1])})
-      if (!operand->isAsync())
+      if (!isAsync(*operand))
         *held = operand->compute(computed);
-    SmallVector<Value> out = multiply(from, in.take_front(count));
+    SmallVector<Value> requested;
+    if (packed)
+      requested = packed->request(e.invariants.min(e.invariants.add(step, e.constant(1)), last));
+    SmallVector<Value> out = multiply(step, from, in.drop_front(count + 2), in.take_front(count));
     for (auto [operand, held] : {std::pair(&*lhs, &values[0]), std::pair(&*rhs, &values[1])})
-      if (!operand->isAsync())
+      if (!isAsync(*operand))
         operand->store(*held, to);
     out.push_back(nextStage(in[count]));
     out.push_back(nextStage(in[count + 1]));
+    llvm::append_range(out, requested);
     return out;
   });
   createCopyWait(e, 0);
@@ -170,9 +190,11 @@ SmallVector<Value> MmaEmitter::runSteps(Value begin, Value end) {
   return carried;
 }
 
-SmallVector<Value> MmaEmitter::multiply(Value stage, ValueRange sums) {
+SmallVector<Value> MmaEmitter::multiply(Value step, Value stage, ValueRange requested, ValueRange sums) {
   constexpr int64_t parts = 4; // of 32 bytes
   SmallVector<Value> next(sums);
+  if (packed)
+    return packed->multiply(*lhs, step, stage, requested, std::move(next));
   for (int64_t part = 0; part < parts; ++part)
     next =
         createProducts(e, tile.kind, lhs->readFragments(stage, part), rhs->readFragments(stage, part), std::move(next));

@@ -12,13 +12,32 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
 
+// Beside packed numbers lhs lies along k, whatever that takes.
+static MmaSource sourceOf(const MmaBlock &block, bool isRhs) {
+  MmaSource source = analyzeSource(block.op, block.dims, isRhs, block.tile.kind);
+  if (block.tile.rhsBits && !source.isAlongK) {
+    source.isAlongK = true;
+    if (source.copy == MmaSource::Copy::Vectors)
+      source.copy = block.tile.elementBytes() == 4 ? MmaSource::Copy::Words : MmaSource::Copy::Values;
+  }
+  return source;
+}
+
+static MmaRows::Reader readerOf(const MmaBlock &block, const MmaSource &source) {
+  if (block.tile.rhsBits)
+    return MmaRows::Reader::Strips;
+  if (block.tile.elementBytes() == 1 && source.copy > MmaSource::Copy::Words)
+    return MmaRows::Reader::TurnedMatrices;
+  bool areWords = !source.isAlongK && block.tile.kind == MmaKind::SplitF32;
+  return areWords ? MmaRows::Reader::Words : MmaRows::Reader::Matrices;
+}
+
 MmaOperand::MmaOperand(MmaBlock &block, bool isRhs, Value number, int64_t offset)
     : block(block), e(block.e), isRhs(isRhs), region(isRhs ? block.op.getRhs() : block.op.getLhs()),
-      source(analyzeSource(block.op, block.dims, isRhs, block.tile.kind)), size(isRhs ? block.tile.n : block.tile.m),
+      source(sourceOf(block, isRhs)), size(isRhs ? block.tile.n : block.tile.m),
       rows{.rowBytes = source.isAlongK ? MmaTile::depthBytes : size * block.tile.elementBytes(),
            .elementBytes = block.tile.elementBytes(),
-           .reader = !source.isAlongK && block.tile.kind == MmaKind::SplitF32 ? MmaRows::Reader::Words
-                                                                              : MmaRows::Reader::Matrices},
+           .reader = readerOf(block, source)},
       firstDim(isRhs ? block.dims.firstN : block.dims.firstM), offset(offset),
       warpFirst(isRhs ? block.warpColumn : block.warpRow) {
   ArrayRef<Expr> extents = isRhs ? block.dims.n() : block.dims.m();
@@ -150,6 +169,8 @@ Value MmaOperand::convert(Value value) const {
 
 SmallVector<Value> MmaOperand::compute(Value step) const {
   SmallVector<Value> values;
+  if (isBytes())
+    return computeWords(step);
   Type type = cast<loop::YieldOp>(region.front().getTerminator()).getValue().getType();
   Value zero = e.invariants.constant(cast<TypedAttr>(e.builder.getZeroAttr(type)));
   for (int64_t number = 0; number < perThread(); ++number) {
@@ -165,9 +186,99 @@ SmallVector<Value> MmaOperand::compute(Value step) const {
 
 void MmaOperand::store(ValueRange values, Value stage) const {
   for (auto [number, value] : llvm::enumerate(values)) {
-    Place place = placeOf(int64_t(number), 1);
+    Place place = isBytes() ? placeOfWord(int64_t(number)) : placeOf(int64_t(number), 1);
     e.createStore(value, addressOf(stage, place.free, place.k));
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes that do not lie along k
+//===----------------------------------------------------------------------===//
+
+/// Where the thread's word `number` is. Eight threads have neighbours along the free dims, four have them along k:
+/// reads are sectors, and writes meet in no bank. Where single bytes are read, neighbours are those in memory.
+MmaOperand::Place MmaOperand::placeOfWord(int64_t number) const {
+  constexpr int64_t wordBytes = 4, words = MmaTile::depthBytes / wordBytes;
+  int64_t wide = isTurned() ? wordBytes : 1, across = size / wide;
+  Value index = e.invariants.add(block.thread, e.constant(number / wide * block.tile.threads()));
+  auto take = [&](int64_t count) {
+    Value digit = e.invariants.mod(index, e.constant(count), true);
+    index = e.invariants.floorDiv(index, e.constant(count), true);
+    return digit;
+  };
+  auto scale = [&](Value value, int64_t by) { return e.invariants.mul(value, e.constant(by)); };
+  if (!isTurned() && source.isReadAlongK) {
+    Value k = scale(take(words), wordBytes);
+    return {index, k};
+  }
+  int64_t near = isTurned() ? std::min<int64_t>(across, 8) : across, deep = isTurned() ? 4 : words;
+  Value free = take(near), k = take(deep);
+  free = e.invariants.add(free, scale(take(across / near), near));
+  k = e.invariants.add(k, scale(index, deep));
+  return {e.invariants.add(scale(free, wide), e.constant(number % wide)), scale(k, wordBytes)};
+}
+
+/// What does not exist repeats the last; `exists`: whether its k does (null: for certain).
+EmissionPoint MmaOperand::pointOfByte(const Place &place, Value step, Value *exists) const {
+  EmissionPoint at = pointAt(place, step, 1);
+  *exists = existsAt(place, step);
+  if (*exists) {
+    Value depth = e.invariants.add(e.invariants.mul(step, e.constant(block.tile.k())), place.k);
+    depth = e.invariants.min(depth, e.invariants.sub(block.kCount, e.constant(1)));
+    llvm::copy(e.createDigits(depth, block.kSizes), at.dims.begin() + block.dims.firstK);
+  }
+  return at;
+}
+
+/// Four neighbours along the free dims of each of four k, turned: four along k of each of four neighbours.
+SmallVector<Value> MmaOperand::loadWords(const Place &place, Value step) const {
+  OpBuilder &b = e.builder;
+  loop::LoadOp load = source.load;
+  Value zero = e.invariants.constant(b.getI32IntegerAttr(0)), last = e.invariants.sub(count, e.constant(4));
+  SmallVector<Value> rows;
+  for (int64_t deeper = 0; deeper < 4; ++deeper) {
+    Value exists;
+    EmissionPoint at = pointOfByte({place.free, e.invariants.add(place.k, e.constant(deeper))}, step, &exists);
+    setFree(at, e.invariants.min(e.invariants.add(first, place.free), last));
+    Value index = e.emitExpr(Expr(cast<ExprAttr>(load.getIndices()[0])), at);
+    Value address = e.getAddress(e.getPointer(load.getBuffer()), load.getType(), index);
+    Value word = LLVM::LoadOp::create(b, e.loc, b.getI32Type(), address, 4);
+    rows.push_back(exists ? arith::SelectOp::create(b, e.loc, exists, word, zero).getResult() : word);
+  }
+  SmallVector<Value> words;
+  for (int64_t pair : {0x5140, 0x7362}) { // of two rows: bytes 0 and 1, or 2 and 3, of both
+    Value low = createBytes(e, rows[0], rows[1], pair), high = createBytes(e, rows[2], rows[3], pair);
+    for (int64_t halves : {0x5410, 0x7632})
+      words.push_back(createBytes(e, low, high, halves));
+  }
+  return words;
+}
+
+/// Four bytes along k, as the region says.
+Value MmaOperand::computeWord(const Place &place, Value step) const {
+  OpBuilder &b = e.builder;
+  Value word, zero = e.invariants.constant(b.getI32IntegerAttr(0));
+  for (int64_t byte = 0; byte < 4; ++byte) {
+    Value exists;
+    EmissionPoint at = pointOfByte({place.free, e.invariants.add(place.k, e.constant(byte))}, step, &exists);
+    Value value = e.emitRegion(region, at);
+    if (exists)
+      value = arith::SelectOp::create(b, e.loc, exists, value, zero);
+    int64_t digit = 4 * byte, kept = 0x3210 & ~(0xf << digit);
+    word = word ? createBytes(e, word, value, kept | 4 << digit) : value;
+  }
+  return word;
+}
+
+SmallVector<Value> MmaOperand::computeWords(Value step) const {
+  SmallVector<Value> words;
+  for (int64_t number = 0; number < wordsPerThread(); number += isTurned() ? 4 : 1) {
+    if (isTurned())
+      llvm::append_range(words, loadWords(placeOfWord(number), step));
+    else
+      words.push_back(computeWord(placeOfWord(number), step));
+  }
+  return words;
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,4 +312,27 @@ MmaFragments MmaOperand::readWords(Value stage, int64_t part) const {
       }
   }
   return fragments;
+}
+
+std::array<MmaFragments, 2> MmaOperand::readStrips(Value stage, int64_t half) const {
+  OpBuilder &b = e.builder;
+  Value group = e.invariants.floorDiv(block.lane, e.constant(4), true);
+  Value strip = e.invariants.mul(e.invariants.mod(block.lane, e.constant(4), true), e.constant(block.tile.k() / 4));
+  Value k = e.invariants.add(strip, e.constant(half * block.tile.vector()));
+  std::array<MmaFragments, 2> parts;
+  for (int64_t at = 0; at < block.tile.warpM(); at += 16) {
+    Value chunks[2];
+    for (int64_t below : {0, 1}) {
+      Value free = e.invariants.add(e.invariants.add(warpFirst, group), e.constant(at + 8 * below));
+      chunks[below] =
+          LLVM::LoadOp::create(b, e.loc, VectorType::get({4}, b.getI32Type()), addressOf(stage, free, k), 16);
+    }
+    for (int64_t part : {0, 1}) {
+      SmallVector<Value> &registers = parts[size_t(part)].emplace_back();
+      for (int64_t number : {2 * part, 2 * part + 1})
+        for (Value chunk : chunks)
+          registers.push_back(LLVM::ExtractElementOp::create(b, e.loc, chunk, e.constant(number)));
+    }
+  }
+  return parts;
 }

@@ -33,7 +33,7 @@ public:
   void setFree(EmissionPoint &point, mlir::Value position) const;
   void setDepth(EmissionPoint &point, mlir::Value step, mlir::Value k) const;
 
-  bool isAsync() const { return source.copy != MmaSource::Copy::Values; }
+  bool isAsync() const { return source.copy <= MmaSource::Copy::Words; }
   /// Asynchronous: begins to copy the tile of a step of k to a stage (a pointer).
   void copy(mlir::Value step, mlir::Value stage) const;
   /// Else: this thread's elements of the tile, and their way to the stage.
@@ -42,6 +42,9 @@ public:
 
   /// The warp's fragments at the step `part` of the tile's four: of each 16 rows four registers, of each 8 columns two.
   MmaFragments readFragments(mlir::Value stage, int64_t part) const;
+  /// Lhs beside packed numbers: the same of the parts 2 * `half` and the next, whose k are the thread's own
+  /// (MmaPacked.h).
+  std::array<MmaFragments, 2> readStrips(mlir::Value stage, int64_t half) const;
 
 private:
   struct Place {
@@ -59,6 +62,15 @@ private:
   mlir::Value addressOf(mlir::Value stage, mlir::Value free, mlir::Value k, int64_t more = 0) const;
   int64_t together() const { return source.together(block.tile.elementBytes()); }
   int64_t perThread() const { return size * block.tile.k() / (together() * block.tile.threads()); }
+  /// Bytes come four along k, which are a word; turned ones, of four neighbours along the free dims at a time.
+  bool isBytes() const { return block.tile.elementBytes() == 1; }
+  bool isTurned() const { return source.copy == MmaSource::Copy::Turned; }
+  int64_t wordsPerThread() const { return size * block.tile.k() / (4 * block.tile.threads()); }
+  Place placeOfWord(int64_t number) const;
+  EmissionPoint pointOfByte(const Place &place, mlir::Value step, mlir::Value *exists) const;
+  llvm::SmallVector<mlir::Value> loadWords(const Place &place, mlir::Value step) const;
+  mlir::Value computeWord(const Place &place, mlir::Value step) const;
+  llvm::SmallVector<mlir::Value> computeWords(mlir::Value step) const;
   void fill(mlir::Value address, int64_t bytes) const;
   mlir::Value convert(mlir::Value value) const;
   MmaFragments readWords(mlir::Value stage, int64_t part) const;

@@ -4,6 +4,7 @@
 //
 //   step       the larger of products on the tensor cores and bytes of both operands from L2; and what warps do to get
 //              fragments out of shared memory (and to divide them), which larger parts for a warp make less of
+//              of packed weights also the conversion of their numbers
 //   block      steps, plus what a block pays once: the first loads, the epilogue
 //   launch     the blocks of the busiest multiprocessor, plus the sum over splits
 //
@@ -15,9 +16,10 @@
 #include "codegen/gpu/MmaPlan.h"
 #include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTuning.h"
-#include "codegen/gpu/LaneAnalysis.h"
+#include "codegen/gpu/MmaPacked.h"
 #include "codegen/gpu/WeightOperands.h"
 #include "codegen/gpu/WgmmaPlan.h"
+#include "ir/loop/ContractionDims.h"
 #include "runtime/include/ptc/descriptor.h"
 
 using namespace mlir;
@@ -30,12 +32,12 @@ static constexpr int64_t mostSymbolicSplits = 8;
 static constexpr int64_t fewestStages = 3, mostStages = 5;
 
 DenseI64ArrayAttr MmaTile::toAttribute(MLIRContext *context) const {
-  return DenseI64ArrayAttr::get(context, {m, n, warpsM, warpsN, stages, int64_t(kind)});
+  return DenseI64ArrayAttr::get(context, {m, n, warpsM, warpsN, stages, int64_t(kind), rhsBits});
 }
 
 MmaTile MmaTile::fromAttribute(DictionaryAttr config) {
   ArrayRef<int64_t> values = config.getAs<DenseI64ArrayAttr>("mma").asArrayRef();
-  return {values[0], values[1], values[2], values[3], values[4], MmaKind(values[5])};
+  return {values[0], values[1], values[2], values[3], values[4], MmaKind(values[5]), values[6]};
 }
 
 Expr gpu::getMmaSplits(loop::KernelOp kernel) { return Expr(kernel.getConfigAttr().getAs<ExprAttr>("splits")); }
@@ -87,17 +89,11 @@ static std::optional<bool> findSign(Region &region) {
   return isa<arith::ExtSIOp>(widening);
 }
 
-// Tensor cores multiply bytes that lie along k, and only what can be copied is worth bringing there.
 static std::optional<MmaKind> findByteKind(loop::ContractionOp op) {
   std::optional<bool> lhs = findSign(op.getLhs()), rhs = findSign(op.getRhs());
   if (!lhs || !rhs)
     return std::nullopt;
-  MmaKind kind = *lhs ? (*rhs ? MmaKind::S8S8 : MmaKind::S8U8) : (*rhs ? MmaKind::U8S8 : MmaKind::U8U8);
-  ContractionDims dims(op);
-  for (bool isRhs : {false, true})
-    if (analyzeSource(op, dims, isRhs, kind).copy == MmaSource::Copy::Values)
-      return std::nullopt;
-  return kind;
+  return *lhs ? (*rhs ? MmaKind::S8S8 : MmaKind::S8U8) : (*rhs ? MmaKind::U8S8 : MmaKind::U8U8);
 }
 
 std::optional<MmaKind> gpu::findMmaKind(loop::ContractionOp op) {
@@ -128,39 +124,62 @@ bool gpu::matchLoad(Region &region, MmaSource &source) {
   return source.load && source.load.getIndexOperands().empty();
 }
 
-// The elements of a chunk along the dim lie side by side in memory, are aligned and exist together.
-static bool isVectorAlong(loop::ContractionOp op, const ContractionDims &dims, int64_t dim, const MmaSource &source,
-                          int64_t lanes) {
-  std::optional<int64_t> extent = dim >= 0 ? dims.domain[size_t(dim)].asConstant() : std::nullopt;
-  if (!extent || *extent % lanes != 0)
-    return false;
-  std::string name = "d" + std::to_string(dim);
-  loop::MaskedOp mask = source.mask;
-  if (mask && llvm::any_of(mask.getConditions(), [&](Attribute each) { return Expr(cast<ExprAttr>(each)).uses(name); }))
-    return false;
+bool gpu::isVectorAlong(const ContractionDims &dims, ArrayRef<int64_t> along, const MmaSource &source, int64_t lanes) {
   loop::LoadOp load = source.load;
-  return LaneAnalysis(op, dim).isVector(Expr(cast<ExprAttr>(load.getIndices()[0])), {}, lanes);
+  Expr index(cast<ExprAttr>(load.getIndices()[0]));
+  SymbolRanges ranges;
+  for (auto [dim, extent] : llvm::enumerate(dims.domain)) {
+    ExprRange &range = ranges["d" + std::to_string(dim)];
+    range.min = 0;
+    if (std::optional<int64_t> known = extent.asConstant())
+      range.max = std::max<int64_t>(*known - 1, 0);
+  }
+  int64_t together = 1; // along the dims so far
+  for (int64_t dim : llvm::reverse(along)) {
+    std::string name = "d" + std::to_string(dim);
+    std::optional<int64_t> extent = dims.domain[size_t(dim)].asConstant();
+    if (extent && *extent == 1)
+      continue;
+    Expr stride = loop::strideOf(index, dim);
+    auto uses = [&](Attribute each) { return Expr(cast<ExprAttr>(each)).uses(name); };
+    loop::MaskedOp mask = source.mask;
+    if (!extent || !stride || !stride.isConstant(together) || (mask && llvm::any_of(mask.getConditions(), uses)))
+      return false;
+    int64_t left = lanes / together;
+    if (*extent % left == 0) {
+      ranges[name].divisor = left;
+      return index.range(ranges).divisor % lanes == 0;
+    }
+    if (left % *extent != 0)
+      return false;
+    ranges[name].max = 0;
+    together *= *extent;
+  }
+  return false;
 }
 
 MmaSource gpu::analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind) {
   Region &region = isRhs ? op.getRhs() : op.getLhs();
   int64_t from = isRhs ? dims.firstN : dims.firstM, to = isRhs ? dims.firstK : dims.firstN;
-  int64_t lastFree = to > from ? to - 1 : -1, lastK = dims.lastK() >= dims.firstK ? dims.lastK() : -1;
+  SmallVector<int64_t> free = llvm::to_vector(llvm::seq(from, to));
+  SmallVector<int64_t> k = llvm::to_vector(llvm::seq(dims.firstK, dims.lastK() + 1));
   int64_t elementBytes = getElementBytes(kind), lanes = MmaTile::vectorBytes / elementBytes;
   bool isBytes = multipliesBytes(kind);
   MmaSource source;
-  source.isAlongK = readsAlongK(region, lastFree, dims.lastK());
+  source.isReadAlongK = readsAlongK(region, free.empty() ? -1 : free.back(), dims.lastK());
+  source.isAlongK = source.isReadAlongK || isBytes;
   bool isCopied = matchLoad(region, source) && loop::getElementBytes(source.load.getType()) == elementBytes &&
                   isa<FloatType>(source.load.getType()) != isBytes;
   if (!isCopied)
-    return {.isAlongK = source.isAlongK};
-  bool alongK = isVectorAlong(op, dims, lastK, source, lanes);
-  if (alongK || (!isBytes && isVectorAlong(op, dims, lastFree, source, lanes))) {
+    return {.isAlongK = source.isAlongK, .isReadAlongK = source.isReadAlongK};
+  bool alongK = isVectorAlong(dims, k, source, lanes);
+  if (alongK || (!isBytes && isVectorAlong(dims, free, source, lanes))) {
     source.copy = MmaSource::Copy::Vectors;
     source.isAlongK = alongK;
-  } else if (elementBytes == 4 || (isBytes && isVectorAlong(op, dims, lastK, source, 4))) {
+  } else if (elementBytes == 4 || (isBytes && isVectorAlong(dims, k, source, 4))) {
     source.copy = MmaSource::Copy::Words;
-    source.isAlongK |= isBytes;
+  } else if (isBytes && !source.mask && isVectorAlong(dims, free, source, 4)) {
+    source.copy = MmaSource::Copy::Turned;
   }
   return source;
 }
@@ -184,8 +203,9 @@ static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   double rate = isSplit ? 512 / 2.3 : multipliesBytes(tile.kind) ? 2520 : 1260; // a cycle
   double products = double(tile.m * tile.n * tile.k()) / rate;
   double fromL2 = double(tile.stageBytes()) / 48;
-  double fragments = double(tile.warpsM * tile.warpsN * (tile.warpM() + tile.warpN()));
-  double step = std::max(products, fromL2) + fragments * (isSplit ? 1.25 : 0.5);
+  double fragments = double(tile.warpsM * tile.warpsN * (tile.warpM() + (tile.rhsBits ? 0 : tile.warpN())));
+  double conversions = tile.rhsBits ? double(tile.warpsM * tile.n * tile.k()) / 128 * (isSplit ? 4 : 3) : 0;
+  double step = std::max(products, fromL2) + fragments * (isSplit ? 1.25 : 0.5) + conversions;
   double steps = double(llvm::divideCeil(llvm::divideCeil(work.k, tile.k()), splits));
   double blocks = double(llvm::divideCeil(countTiles(work, tile) * splits, multiprocessors));
   double once = 2000 + double(tile.m * tile.n) / double(tile.threads()) * 8;
@@ -193,15 +213,19 @@ static double estimate(const Work &work, const MmaTile &tile, int64_t splits) {
   return blocks * (steps * step + once / 2) + steps * 100 + once + sum;
 }
 
-static SmallVector<MmaCandidate> listTiles(const Work &work, MmaKind kind) {
+static SmallVector<MmaCandidate> listTiles(const Work &work, MmaKind kind, int64_t rhsBits) {
   // Of equal ones the first: wide tiles were faster.
   static constexpr int64_t shapes[][4] = {{128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
                                           {32, 64, 2, 2},   {64, 32, 2, 2},  {32, 32, 2, 2},  {16, 64, 1, 4}};
+  // Each row of warps converts all numbers.
+  static constexpr int64_t packedShapes[][4] = {{128, 128, 2, 4}, {128, 128, 1, 8}, {64, 128, 1, 4}, {64, 64, 1, 4},
+                                                {32, 128, 1, 4},  {32, 64, 1, 4},   {16, 128, 1, 4}, {16, 64, 1, 4}};
   // Measured times of a network's layers were longer than the estimate by so much, those of warpgroups were not.
   const double measured = kind == MmaKind::SplitF32 ? 1.7 : 1.25;
   SmallVector<MmaCandidate> found;
-  for (auto [m, n, warpsM, warpsN] : shapes) {
-    MmaTile tile{.m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = fewestStages, .kind = kind};
+  for (auto [m, n, warpsM, warpsN] : rhsBits ? packedShapes : shapes) {
+    MmaTile tile{
+        .m = m, .n = n, .warpsM = warpsM, .warpsN = warpsN, .stages = fewestStages, .kind = kind, .rhsBits = rhsBits};
     while (tile.stages < mostStages && (tile.stages + 1) * tile.stageBytes() <= sharedLimit / 2)
       ++tile.stages;
     int64_t steps = llvm::divideCeil(work.k, tile.k());
@@ -241,9 +265,10 @@ static int64_t countOf(MLIRContext *context, ArrayRef<Expr> extents, int64_t ifS
 SmallVector<MmaCandidate> gpu::listMmaTiles(loop::ContractionOp op, MmaKind kind) {
   MLIRContext *context = op.getContext();
   ContractionDims dims(op);
+  std::optional<PackedRhs> packed = matchMmaPacked(op, kind);
   return listTiles({countOf(context, dims.batch(), 1), countOf(context, dims.m(), symbolicRows),
                     countOf(context, dims.n(), symbolicRows), countOf(context, dims.k(), symbolicRows)},
-                   kind);
+                   kind, packed ? packed->bits : 0);
 }
 
 static Expr chooseSplits(MLIRContext *context, const ContractionDims &dims, const MmaCandidate &choice, Expr tiles) {

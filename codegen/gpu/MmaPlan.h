@@ -26,13 +26,15 @@ mlir::Type getSumType(mlir::MLIRContext *context, MmaKind kind);
 struct MmaTile {
   int64_t m, n, warpsM, warpsN, stages;
   MmaKind kind;
+  int64_t rhsBits = 0; // of numbers that are copied as they are (MmaPacked.h); 0: elements of the kind
 
   int64_t elementBytes() const { return getElementBytes(kind); }
   int64_t k() const { return depthBytes / elementBytes(); }
   int64_t warpM() const { return m / warpsM; }
   int64_t warpN() const { return n / warpsN; }
   int64_t threads() const { return warpsM * warpsN * warpSize; }
-  int64_t stageBytes() const { return (m + n) * depthBytes; }
+  int64_t rhsDepthBytes() const { return rhsBits ? k() * rhsBits / 8 : depthBytes; }
+  int64_t stageBytes() const { return m * depthBytes + n * rhsDepthBytes(); }
   /// Sums on their way to the epilogue lie in rows of `sumPitch`, 4 bytes each.
   int64_t sumPitch() const { return n + 8; }
   int64_t sharedBytes() const { return std::max(stages * stageBytes(), m * sumPitch() * 4); }
@@ -50,13 +52,15 @@ struct MmaSource {
   enum class Copy {
     Vectors, // 16 bytes at a time, asynchronously
     Words,   // 4 bytes at a time, asynchronously
-    Values,  // computed by the threads
+    Turned,  // 4 bytes along the free dims of each of four k, which threads turn
+    Values,  // computed by the threads; of bytes four along k
   };
   Copy copy = Copy::Values;
-  bool isAlongK = true; // a tile's rows run along k; else along the free dims
-  loop::LoadOp load;    // of what is copied
-  loop::MaskedOp mask;  // `padding` where it fails; null: none
-  int64_t padding = 0;  // of floats always 0
+  bool isAlongK = true;     // a tile's rows run along k, those of bytes always; else along the free dims
+  bool isReadAlongK = true; // neighbouring threads read neighbours along k
+  loop::LoadOp load;        // of what is copied
+  loop::MaskedOp mask;      // `padding` where it fails; null: none
+  int64_t padding = 0;      // of floats always 0
 
   /// Elements that are copied at a time.
   int64_t together(int64_t elementBytes) const {
@@ -66,6 +70,9 @@ struct MmaSource {
 /// Fills load, mask and padding if the region is a load, a constant where a mask fails.
 bool matchLoad(mlir::Region &region, MmaSource &source);
 MmaSource analyzeSource(loop::ContractionOp op, const ContractionDims &dims, bool isRhs, MmaKind kind);
+/// Whether `lanes` elements that follow each other in the dims of the list (the last changes first) lie side by side in
+/// memory, are aligned and exist together.
+bool isVectorAlong(const ContractionDims &dims, llvm::ArrayRef<int64_t> along, const MmaSource &source, int64_t lanes);
 
 /// What the region yields, before it is widened.
 mlir::Value getNarrowValue(mlir::Region &region);

@@ -2,6 +2,7 @@
 #include "codegen/gpu/MmaShared.h"
 #include "codegen/gpu/GpuInstructions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -10,6 +11,8 @@ using namespace ptc::gpu;
 //   Matrices     chunk ^ row % 8: eight rows lie in eight groups of banks
 //   Words        chunk ^ 2 * (row % 4): eight neighbours are two chunks of each of four rows
 //   PairedWords  chunk ^ 2 * (row / 2 % 4)
+//   Strips       chunk ^ row % 2: eight neighbours have every other chunk of two rows
+//   Turned...    chunk ^ (row ^ row / 4) % 8: neither eight neighbouring rows meet nor every fourth of 32
 Value MmaRows::offsetOf(GpuEmitter &e, Value row, Value column) const {
   int64_t chunks = rowBytes / MmaTile::vectorBytes, vector = MmaTile::vectorBytes / elementBytes;
   auto mod = [&](Value value, int64_t by) { return e.invariants.mod(value, e.constant(by), true); };
@@ -18,6 +21,10 @@ Value MmaRows::offsetOf(GpuEmitter &e, Value row, Value column) const {
   Value turn;
   if (reader == Reader::Matrices)
     turn = mod(divide(row, std::max<int64_t>(8 / chunks, 1)), std::min<int64_t>(8, chunks));
+  else if (reader == Reader::Strips)
+    turn = mod(row, 2);
+  else if (reader == Reader::TurnedMatrices)
+    turn = mod(e.invariants.get<arith::XOrIOp>(row, divide(row, 4)), 8);
   else
     turn = mod(scale(mod(reader == Reader::Words ? row : divide(row, 2), 4), 2), chunks);
   Value chunk = e.invariants.get<arith::XOrIOp>(divide(column, vector), turn);
@@ -42,7 +49,9 @@ MmaFragments gpu::createMatrixFragments(GpuEmitter &e, const MmaRows &rows, MmaS
   Value ofFree = half(side.isRhs ? 16 : 8, 8), ofK = half(side.isRhs ? 8 : 16, side.isAlongK ? vector : 8);
   (side.isAlongK ? ofFree : ofK) = e.invariants.add(side.isAlongK ? ofFree : ofK, inner);
   Value row = e.invariants.add(free, ofFree), address;
-  if (side.isAlongK) // the turn repeats every eight rows
+  if (rows.reader == MmaRows::Reader::TurnedMatrices)
+    address = rows.addressOf(e, base, e.invariants.add(row, e.constant(more)), e.invariants.add(ofK, e.constant(k)), 0);
+  else if (side.isAlongK) // the turn repeats every eight rows
     address = rows.addressOf(e, base, row, e.invariants.add(ofK, e.constant(k)), more * rows.rowBytes);
   else
     address = rows.addressOf(e, base, ofK, e.invariants.add(row, e.constant(more)), k * rows.rowBytes);
@@ -98,5 +107,18 @@ SmallVector<Value> gpu::createProducts(GpuEmitter &e, MmaKind kind, const MmaFra
   own = accumulate(e, kind, aHigh, bHigh, std::move(own));
   for (auto [sum, more] : llvm::zip_equal(sums, own))
     sum = arith::AddFOp::create(e.builder, e.loc, sum, more);
+  return sums;
+}
+
+SmallVector<Value> gpu::createScaledProducts(GpuEmitter &e, const MmaFragments &a, const MmaFragments &b,
+                                             ValueRange factors, SmallVector<Value> sums) {
+  auto [high, low] = divide(e, a);
+  SmallVector<Value> own(sums.size(), e.invariants.constant(e.builder.getF32FloatAttr(0)));
+  own = accumulate(e, MmaKind::SplitF32, low, b, std::move(own));
+  own = accumulate(e, MmaKind::SplitF32, high, b, std::move(own));
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    size_t column = i / 4 % b.size() * 2 + i % 2;
+    sum = math::FmaOp::create(e.builder, e.loc, own[i], factors[column], sum);
+  }
   return sums;
 }

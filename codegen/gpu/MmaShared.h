@@ -17,8 +17,9 @@ using MmaFragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 
 struct MmaRows {
   /// What reads them: matrices (eight rows, one chunk of each); single f32, four rows t by eight neighbours; or of the
-  /// rows 2t or 2t + 1.
-  enum class Reader { Matrices, Words, PairedWords };
+  /// rows 2t or 2t + 1; or quarters of rows of 128 bytes, chunk by chunk. TurnedMatrices: rows of 128 bytes of which
+  /// writers have words of every fourth row.
+  enum class Reader { Matrices, Words, PairedWords, Strips, TurnedMatrices };
   int64_t rowBytes, elementBytes;
   Reader reader;
 
@@ -43,6 +44,10 @@ MmaFragments createMatrixFragments(GpuEmitter &e, const MmaRows &rows, MmaSide s
 /// there (the small ones first), and the rest in ordinary arithmetic.
 llvm::SmallVector<mlir::Value> createProducts(GpuEmitter &e, MmaKind kind, const MmaFragments &a, const MmaFragments &b,
                                               llvm::SmallVector<mlir::Value> sums);
+/// The same of f32, sums + a * b * factors: b has tf32 numbers, so that two products do; `factors` are those of a
+/// thread's columns.
+llvm::SmallVector<mlir::Value> createScaledProducts(GpuEmitter &e, const MmaFragments &a, const MmaFragments &b,
+                                                    mlir::ValueRange factors, llvm::SmallVector<mlir::Value> sums);
 
 } // namespace ptc::gpu
 

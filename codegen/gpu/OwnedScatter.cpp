@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/DeviceShape.h"
+#include "ir/loop/ContractionDims.h"
 #include "ir/loop/ToldDims.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -59,24 +60,6 @@ struct Analysis {
 
 } // namespace
 
-static bool usesDim(Operation *root, StringRef dim) {
-  auto uses = [&](Attribute attr) {
-    if (auto expr = dyn_cast<ExprAttr>(attr))
-      return Expr(expr).uses(dim);
-    auto list = dyn_cast<ArrayAttr>(attr);
-    return list && llvm::any_of(list, [&](Attribute each) {
-             return isa<ExprAttr>(each) && Expr(cast<ExprAttr>(each)).uses(dim);
-           });
-  };
-  return root
-      ->walk([&](Operation *op) {
-        return llvm::any_of(op->getAttrs(), [&](NamedAttribute entry) { return uses(entry.getValue()); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 // The ops of the body that the values need, in order.
 static SmallVector<Operation *> opsBehind(Block &body, ValueRange values) {
   llvm::DenseSet<Operation *> needed;
@@ -111,7 +94,7 @@ Analysis::Analysis(loop::ScatterOp op) {
   indexOps = opsBehind(op.getBody().front(), store.getIndexOperands());
   for (unsigned dim : toldDims)
     for (Operation *each : indexOps)
-      isUniform &= !usesDim(each, ("d" + Twine(dim)).str());
+      isUniform &= !loop::usesDim(each, ("d" + Twine(dim)).str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,13 +140,11 @@ bool gpu::planOwnedScatter(loop::KernelOp kernel, loop::ScatterOp op) {
   bool isThread = tile.owner == ScatterTile::Owner::Thread;
   int64_t blocks = isThread ? llvm::divideCeil(analysis.toldPoints, ScatterTile::threads)
                             : llvm::divideCeil(analysis.toldPoints, tile.chunk) * tile.parts;
-  NamedAttrList attributes(GpuConfig{.threads = ScatterTile::threads}.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "owners"));
-  attributes.set("scatter", tile.toAttribute(context));
-  kernel.setIterationsAttr(Expr::constant(context, blocks));
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  setPlan(kernel, {.layout = "owners",
+                   .name = "scatter",
+                   .tile = tile.toAttribute(context),
+                   .threads = ScatterTile::threads,
+                   .blocks = Expr::constant(context, blocks)});
   return true;
 }
 

@@ -8,12 +8,8 @@
 // Weights lie along k, a column behind the other. A block has some columns and all of k; a thread takes the word of
 // each of its columns at one place of k, so that a warp reads whole lines, and what it reads of lhs serves all of them.
 //
-// A number becomes an f32 without a shift: behind the exponent of 2^23 a bit of the mantissa is worth 2^place, so that
-//
-//   float(q) - z  =  (2^23 | q << s) * 2^-s - (2^(23 - s) + z)
-//
-// is one operation on bits and one exact multiply-add. Places from 2^23 on are taken from the word's upper half. Scales
-// are the same for a word; its sum is multiplied by them.
+// PackedRhs says how a number becomes an f32. Scales are the same for a word; its sum is multiplied by them, unless
+// what they make is rounded.
 //
 // Weights are asked for before the launch in front has ended, since nothing writes to them. Sums are added up across a
 // warp by exchanges and across warps through shared memory: the order follows from the shape alone.
@@ -87,15 +83,12 @@ bool gpu::planPacked(loop::KernelOp kernel, loop::ContractionOp op) {
   if (!tile)
     return false;
   MLIRContext *context = kernel.getContext();
-  NamedAttrList attributes(GpuConfig{.threads = tile->threads}.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "packed"));
-  attributes.set("packed", tile->toAttribute(context));
-  if (readsWeights(kernel, op))
-    attributes.set("weights", UnitAttr::get(context));
-  kernel.setIterationsAttr(product(context, ContractionDims(op).n()).ceilDiv(tile->columns));
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  setPlan(kernel, {.layout = "packed",
+                   .name = "packed",
+                   .tile = tile->toAttribute(context),
+                   .threads = tile->threads,
+                   .blocks = product(context, ContractionDims(op).n()).ceilDiv(tile->columns),
+                   .weights = readsWeights(kernel, op)});
   return true;
 }
 
@@ -124,15 +117,14 @@ private:
     std::vector<Word> columns;
   };
 
-  Value i32(uint32_t value) { return e.invariants.constant(b.getI32IntegerAttr(int32_t(value))); }
   Value f32(double value) { return e.invariants.constant(b.getF32FloatAttr(float(value))); }
   EmissionPoint numberAt(const EmissionPoint &point, int64_t byte, int64_t part);
   Words request(Value turn);
   int64_t numbers() const { return PackedRhs::wordBytes * rhs.parts(); } // of a word
+  bool hasFactor() const { return rhs.factor && !rhs.roundedTo(); }      // which sums are multiplied by
   bool findLhsVectors() const;
   Values loadLhs(const EmissionPoint &at);
   Values computeLhs(const EmissionPoint &at);
-  Value toReal(const Word &word, int64_t place);
   Values multiply(Words &words, Values sums);
   Values addUpWarp(Values sums);
   void finish(ValueRange sums);
@@ -202,27 +194,6 @@ PackedEmitter::Words PackedEmitter::request(Value turn) {
     word.body.emitOps(rhs.shared);
   }
   return all;
-}
-
-/// The number that begins at the bit `place` of the word, less what is subtracted from it.
-Value PackedEmitter::toReal(const Word &word, int64_t place) {
-  constexpr int64_t mantissa = 23, half = 16;
-  Value bits = word.bits;
-  int64_t subtracted = rhs.subtracted;
-  if (rhs.isSigned) { // from -128 on
-    bits = arith::XOrIOp::create(b, e.loc, bits, i32(0x80808080));
-    subtracted += 128;
-  }
-  if (place + rhs.bits > mantissa) {
-    bits = arith::ShRUIOp::create(b, e.loc, bits, i32(half));
-    place -= half;
-  }
-  uint32_t mask = ((1u << rhs.bits) - 1) << place, exponent = uint32_t(127 + mantissa) << mantissa;
-  bits = arith::AndIOp::create(b, e.loc, bits, i32(mask));
-  bits = arith::OrIOp::create(b, e.loc, bits, i32(exponent));
-  Value real = arith::BitcastOp::create(b, e.loc, b.getF32Type(), bits);
-  Value offset = f32(-(std::ldexp(1.0, int(mantissa - place)) + double(subtracted)));
-  return math::FmaOp::create(b, e.loc, real, f32(std::ldexp(1.0, int(-place))), offset);
 }
 
 /// Lhs is a load whose elements lie as the numbers of a word do, and where 16 bytes may be read at once.
@@ -298,18 +269,16 @@ PackedEmitter::Values PackedEmitter::multiply(Words &all, Values sums) {
   for (auto [column, word] : llvm::enumerate(all.columns)) {
     Values own(size_t(tile.rows), zero);
     for (int64_t number = 0; number < numbers(); ++number) {
-      codegen::BodyEmitter body = word.body;
-      body.bind(rhs.real->getResult(0), toReal(word, number * rhs.bits));
-      body.emitOps(rhs.varying);
-      Value element = body.lookup(rhs.element);
+      Value real = createReal(e, rhs, word.bits, number * rhs.bits);
+      Value element = createElement(e, rhs, word.body, real, /*isFinal=*/!hasFactor());
       for (int64_t m = 0; m < tile.rows; ++m)
         own[size_t(m)] = math::FmaOp::create(b, e.loc, left[size_t(m)][size_t(number)], element, own[size_t(m)]);
     }
     for (int64_t m = 0; m < tile.rows; ++m) {
       Value &sum = sums[size_t(m * tile.columns) + column];
       Value more = own[size_t(m)];
-      sum = rhs.factor ? math::FmaOp::create(b, e.loc, more, word.body.lookup(rhs.factor), sum).getResult()
-                       : arith::AddFOp::create(b, e.loc, sum, more).getResult();
+      sum = hasFactor() ? math::FmaOp::create(b, e.loc, more, word.body.lookup(rhs.factor), sum).getResult()
+                        : arith::AddFOp::create(b, e.loc, sum, more).getResult();
     }
   }
   return sums;

@@ -1,6 +1,17 @@
 //===- PackedRhs.cpp - a rhs that converts numbers of few bits ------------===//
+//
+// A number becomes an f32 without a shift: behind the exponent of 2^23 a bit of the mantissa is worth 2^place, so that
+//
+//   float(q) - z  =  (2^23 | q << s) * 2^-s - (2^(23 - s) + z)
+//
+// is one operation on bits and one exact multiply-add. Places from 2^23 on are taken from the word's upper half.
+//
+// Of a model in 16 bits every operation is rounded, but for a flag that says that it may stay wide.
+//
+//===----------------------------------------------------------------------===//
 #include "codegen/gpu/PackedRhs.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -8,6 +19,43 @@ using namespace ptc;
 using namespace ptc::gpu;
 
 static Operation *onlyUser(Value value) { return value.hasOneUse() ? *value.user_begin() : nullptr; }
+
+static bool mayStayWide(arith::TruncFOp op) {
+  std::optional<arith::FastMathFlags> flags = op.getFastmath();
+  return flags && arith::bitEnumContainsAny(*flags, arith::FastMathFlags::contract);
+}
+
+// The value before roundings that need not be.
+static Value beforeRounding(Value value) {
+  while (true) {
+    auto widened = value.getDefiningOp<arith::ExtFOp>();
+    auto narrowed = widened ? widened.getIn().getDefiningOp<arith::TruncFOp>() : arith::TruncFOp();
+    if (!narrowed || !mayStayWide(narrowed) || narrowed.getIn().getType() != value.getType())
+      return value;
+    value = narrowed.getIn();
+  }
+}
+
+// The op that has the small integer `op` as an f32, if no one else reads it before.
+static Operation *asWide(Operation *op) {
+  while (op) {
+    Operation *user = onlyUser(op->getResult(0));
+    auto narrowed = dyn_cast_or_null<arith::TruncFOp>(user);
+    bool isWide = op->getResult(0).getType().isF32();
+    if (isWide && !(narrowed && mayStayWide(narrowed)))
+      return op;
+    if (!isWide && !isa_and_nonnull<arith::ExtFOp>(user))
+      return nullptr;
+    op = user;
+  }
+  return nullptr;
+}
+
+// A byte's value, or a part's.
+static bool isSmallInteger(Value value) {
+  Operation *op = beforeWidening(beforeRounding(value)).getDefiningOp();
+  return isa_and_nonnull<arith::UIToFPOp, arith::SIToFPOp>(op) && op->getOperand(0).getType().isInteger(8);
+}
 
 namespace {
 
@@ -71,18 +119,23 @@ Operation *PackedMatcher::matchNumber() {
 }
 
 bool PackedMatcher::matchReal(Operation *number) {
-  Operation *real = onlyUser(number->getResult(0));
-  if (!isa_and_nonnull<arith::UIToFPOp, arith::SIToFPOp>(real) || !real->getResult(0).getType().isF32())
+  Operation *conversion = onlyUser(number->getResult(0));
+  if (!isa_and_nonnull<arith::UIToFPOp, arith::SIToFPOp>(conversion))
     return false;
-  rhs.isSigned = rhs.bits == 8 && isa<arith::SIToFPOp>(real);
+  Operation *real = asWide(conversion);
+  if (!real)
+    return false;
+  rhs.isSigned = rhs.bits == 8 && isa<arith::SIToFPOp>(conversion);
   rhs.real = real;
   constexpr double mostSubtracted = 256; // exact beside 2^23
   auto difference = dyn_cast_or_null<arith::SubFOp>(onlyUser(real->getResult(0)));
   FloatAttr zero;
-  if (difference && difference.getLhs() == real->getResult(0) && matchPattern(difference.getRhs(), m_Constant(&zero))) {
+  if (difference && difference.getLhs() == real->getResult(0) &&
+      matchPattern(beforeWidening(difference.getRhs()), m_Constant(&zero))) {
     double value = zero.getValueAsDouble();
-    if (value == std::trunc(value) && std::abs(value) <= mostSubtracted) {
-      rhs.real = difference;
+    Operation *wide = asWide(difference);
+    if (wide && value == std::trunc(value) && std::abs(value) <= mostSubtracted) {
+      rhs.real = wide;
       rhs.subtracted = int64_t(value);
     }
   }
@@ -130,6 +183,14 @@ bool PackedMatcher::sortOps(Operation *number) {
       varying.insert(&inner);
     (varies ? rhs.varying : rhs.shared).push_back(&inner);
   }
+  if (auto widened = yielded.getDefiningOp<arith::ExtFOp>())
+    rhs.rounding = widened.getIn().getDefiningOp<arith::TruncFOp>();
+  if (rhs.rounding) {
+    yielded = rhs.rounding.getIn();
+    llvm::erase_if(rhs.varying, [&](Operation *op) {
+      return op == rhs.rounding || (isa<arith::ExtFOp>(op) && op->getOperand(0) == rhs.rounding.getResult());
+    });
+  }
   rhs.element = yielded;
   auto product = yielded.getDefiningOp<arith::MulFOp>();
   auto isVarying = [&](Value value) {
@@ -141,6 +202,12 @@ bool PackedMatcher::sortOps(Operation *number) {
     rhs.factor = first ? product.getRhs() : product.getLhs();
     llvm::erase(rhs.varying, product.getOperation());
   }
+  if (rhs.element.getDefiningOp() != rhs.real)
+    rhs.element = beforeRounding(rhs.element);
+  auto difference = rhs.element.getDefiningOp<arith::SubFOp>();
+  if (difference && difference.getLhs().getDefiningOp() == rhs.real && isSmallInteger(difference.getRhs()))
+    rhs.zero = difference.getRhs();
+  rhs.isInteger = rhs.zero || rhs.element.getDefiningOp() == rhs.real;
   return isVarying(rhs.element);
 }
 
@@ -159,3 +226,50 @@ std::optional<PackedRhs> PackedMatcher::run() {
 }
 
 std::optional<PackedRhs> gpu::matchPackedRhs(loop::ContractionOp op) { return PackedMatcher(op).run(); }
+
+Value gpu::beforeWidening(Value value) {
+  while (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  return value;
+}
+
+Type PackedRhs::roundedTo() const {
+  arith::TruncFOp op = rounding;
+  return op && !mayStayWide(op) ? op.getType() : Type();
+}
+
+Value gpu::createReal(GpuEmitter &e, const PackedRhs &rhs, Value bits, int64_t place) {
+  constexpr int64_t mantissa = 23, half = 16;
+  OpBuilder &b = e.builder;
+  auto i32 = [&](uint32_t value) { return e.invariants.constant(b.getI32IntegerAttr(int32_t(value))); };
+  auto f32 = [&](double value) { return e.invariants.constant(b.getF32FloatAttr(float(value))); };
+  int64_t subtracted = rhs.subtracted;
+  if (rhs.isSigned) { // from -128 on
+    bits = arith::XOrIOp::create(b, e.loc, bits, i32(0x80808080));
+    subtracted += 128;
+  }
+  if (place + rhs.bits > mantissa) {
+    bits = arith::ShRUIOp::create(b, e.loc, bits, i32(half));
+    place -= half;
+  }
+  uint32_t mask = ((1u << rhs.bits) - 1) << place, exponent = uint32_t(127 + mantissa) << mantissa;
+  bits = arith::AndIOp::create(b, e.loc, bits, i32(mask));
+  bits = arith::OrIOp::create(b, e.loc, bits, i32(exponent));
+  Value real = arith::BitcastOp::create(b, e.loc, b.getF32Type(), bits);
+  Value offset = f32(-(std::ldexp(1.0, int(mantissa - place)) + double(subtracted)));
+  return math::FmaOp::create(b, e.loc, real, f32(std::ldexp(1.0, int(-place))), offset);
+}
+
+Value gpu::createElement(GpuEmitter &e, const PackedRhs &rhs, codegen::BodyEmitter body, Value real, bool isFinal) {
+  OpBuilder &b = e.builder;
+  body.bind(rhs.real->getResult(0), real);
+  body.emitOps(rhs.varying);
+  Value element = body.lookup(rhs.element);
+  if (isFinal && rhs.factor)
+    element = arith::MulFOp::create(b, e.loc, element, body.lookup(rhs.factor));
+  if (Type narrow = rhs.roundedTo(); isFinal && narrow) {
+    element = arith::TruncFOp::create(b, e.loc, narrow, element);
+    element = arith::ExtFOp::create(b, e.loc, b.getF32Type(), element);
+  }
+  return element;
+}

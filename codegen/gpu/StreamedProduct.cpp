@@ -78,16 +78,14 @@ bool gpu::planStreamed(loop::KernelOp kernel, loop::ContractionOp op) {
   if (!tile || loop::getTuned(op, tuned::streamed) == 0)
     return false;
   MLIRContext *context = kernel.getContext();
-  NamedAttrList attributes(GpuConfig{.threads = tile->threads}.toAttribute(context));
-  attributes.set("layout", StringAttr::get(context, "streamed"));
-  attributes.set("streamed", tile->toAttribute(context));
   auto load = getNarrowValue(op.getRhs()).getDefiningOp<loop::LoadOp>();
-  if (auto argument = dyn_cast<BlockArgument>(load.getBuffer()); argument && isWeight(kernel, argument.getArgNumber()))
-    attributes.set("weights", UnitAttr::get(context));
-  kernel.setIterationsAttr(ContractionDims(op).n()[0].ceilDiv(tile->columns()));
-  kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(Expr::constant(context, 0));
-  kernel.setConfigAttr(attributes.getDictionary(context));
+  auto argument = dyn_cast<BlockArgument>(load.getBuffer());
+  setPlan(kernel, {.layout = "streamed",
+                   .name = "streamed",
+                   .tile = tile->toAttribute(context),
+                   .threads = tile->threads,
+                   .blocks = ContractionDims(op).n()[0].ceilDiv(tile->columns()),
+                   .weights = argument && isWeight(kernel, argument.getArgNumber())});
   return true;
 }
 

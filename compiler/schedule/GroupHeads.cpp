@@ -30,12 +30,6 @@ static std::optional<int64_t> findDivisor(Region &region, StringRef dim) {
   return divisor;
 }
 
-static bool usesDim(Region &region, StringRef dim) {
-  bool uses = false;
-  walkExprs(region, [&](Expr expr) { uses |= expr.uses(dim); });
-  return uses;
-}
-
 void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
   SmallVector<Expr> domain = getDomain(op);
   unsigned batch = unsigned(op.getBatch()), head = batch - 1, query = batch;
@@ -44,7 +38,10 @@ void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
   MLIRContext *context = op.getContext();
   std::string name = ("d" + Twine(head)).str();
   int64_t heads = domain[head].getValue();
-  bool isShared = !usesDim(op.getK(), name) && !usesDim(op.getV(), name);
+  auto uses = [&](Region &region) {
+    return llvm::any_of(region.front(), [&](Operation &inner) { return usesDim(&inner, name); });
+  };
+  bool isShared = !uses(op.getK()) && !uses(op.getV());
   int64_t group = isShared ? heads : findDivisor(op.getK(), name).value_or(1);
   if (group <= 1 || heads % group != 0)
     return;

@@ -32,6 +32,15 @@ void loop::walkExprs(Region &region, llvm::function_ref<void(Expr)> visit) {
   });
 }
 
+bool loop::usesDim(Operation *root, StringRef dim) {
+  bool uses = false;
+  root->walk([&](Operation *op) {
+    for (NamedAttribute entry : op->getAttrs())
+      visitExprs(entry.getValue(), [&](Expr expr) { uses |= expr.uses(dim); });
+  });
+  return uses;
+}
+
 bool loop::mergesIn(Region &region, int64_t outer, Expr innerExtent) {
   bool merges = true;
   std::string first = dimName(outer), second = dimName(outer + 1);

@@ -23,6 +23,8 @@ struct DimCounts {
 
 /// All expressions in attributes of the ops inside the region.
 void walkExprs(mlir::Region &region, llvm::function_ref<void(Expr)> visit);
+/// Whether one of the op's, or of an op inside of it, uses the dim.
+bool usesDim(mlir::Operation *root, llvm::StringRef dim);
 /// Coefficient of a dim if it is free of other dims; null if the expression is not affine in it.
 Expr strideOf(Expr index, int64_t dim);
 /// `sum + outer*stride*inner + inner*stride` -> can the dims outer, outer + 1 be one in every expression of the region?

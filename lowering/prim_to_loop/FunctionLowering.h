@@ -53,9 +53,9 @@ struct Tensor {
 
 /// What the target makes code of.
 struct TargetTraits {
-  bool recurrences = true;       // loop.recurrence
-  bool convertsWeights = true;   // products whose rhs converts a weight of few bits
-  int64_t mostConvertedRows = 0; // of a lhs, for that; 0: any number
+  bool recurrences = true;      // loop.recurrence
+  bool convertsWeights = true;  // products whose rhs converts a weight of few bits
+  int64_t mostStreamedRows = 0; // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 
 class FunctionLowering {

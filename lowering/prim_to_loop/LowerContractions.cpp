@@ -55,14 +55,6 @@ bool isOfFewBits(Value value) {
   return hasWeight;
 }
 
-/// Whether rhs is converted where the product reads it, and not beforehand.
-bool convertsOnRead(const TargetTraits &target, prim::MatmulOp op) {
-  if (!target.convertsWeights || !isOfFewBits(op.getRhs()))
-    return false;
-  auto rows = product(op.getContext(), ArrayRef(prim::getDims(op.getLhs())).drop_back()).asConstant();
-  return target.mostConvertedRows == 0 || (rows && *rows <= target.mostConvertedRows);
-}
-
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
 /// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
 /// which are returned: regions widen what they yield.
@@ -136,12 +128,56 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
 // Matmul
 //===----------------------------------------------------------------------===//
 
+/// Whether of all that rhs reads one load alone, of bytes, changes within words: groups of neighbours along k that
+/// whoever unpacks numbers takes at a time.
+bool readsWords(FunctionLowering &lowering, const Contraction &c, Location loc) {
+  constexpr int64_t together = 16; // 2 bits of a word, and a thread's part of a step of tensor cores
+  std::optional<int64_t> depth = c.k.back().asConstant();
+  if (!depth || *depth % together != 0)
+    return false;
+  OpBuilder::InsertionGuard guard(lowering.builder);
+  MLIRContext *context = lowering.builder.getContext();
+  auto node = PointwiseOp::create(lowering.builder, loc, prim::getExprArray(context, c.domain()));
+  Body body = lowering.beginBody(node.getBody(), c.domain(), loc);
+  c.rhs(body);
+  unsigned k = c.domain().size() - 1;
+  std::string name = ("d" + Twine(k)).str(), within = ("d" + Twine(k + 1)).str();
+  body.ranges[name] = {.min = 0, .max = *depth / together - 1};
+  body.ranges[within] = {.min = 0, .max = together - 1};
+  auto changes = [&](Expr expr) {
+    Expr place = Expr::dim(context, k) * together + Expr::dim(context, k + 1);
+    auto placed = [&](StringRef symbol) { return symbol == name ? place : Expr(); };
+    return expr.substitute(placed).simplify(body.ranges).uses(within);
+  };
+  unsigned words = 0, others = 0;
+  node->walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      if (llvm::any_of(prim::getExprs(load.getIndices()), changes))
+        ++(load.getType().isInteger(8) ? words : others);
+    }
+    // The place of a number in its byte.
+    auto index = dyn_cast<IndexOp>(op);
+    others += index && changes(index.getExpr()) && index.getExpr().getKind() != ExprKind::Mod;
+    others += isa<MaskedOp>(op);
+  });
+  node.erase();
+  return words == 1 && others == 0;
+}
+
+/// Whether rhs is converted where the product reads it, and not beforehand.
+bool convertsOnRead(FunctionLowering &lowering, prim::MatmulOp op, const Contraction &c) {
+  const TargetTraits &target = lowering.target;
+  if (!target.convertsWeights || !isOfFewBits(op.getRhs()))
+    return false;
+  auto rows = product(op.getContext(), ArrayRef(prim::getDims(op.getLhs())).drop_back()).asConstant();
+  bool isAny = target.mostStreamedRows == 0 || (rows && *rows <= target.mostStreamedRows);
+  return isAny || readsWords(lowering, c, op.getLoc());
+}
+
 // Batch dims of the lhs become m dims where the rhs has none: one large product.
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
   Value a = prepareOperand(lowering, op.getLhs(), loc), b = op.getRhs();
-  if (!convertsOnRead(lowering.target, op))
-    b = prepareOperand(lowering, b, loc);
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
   Contraction c;
@@ -164,6 +200,8 @@ void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
     at.append({k, n});
     return rhs(body, {at, {}});
   };
+  if (!convertsOnRead(lowering, op, c))
+    rhs = lowering.get(prepareOperand(lowering, b, loc)).element;
   c.resultIndex = [&] { return lowering.dims(0, rows + 1); };
   lowering.set(op.getResult(), emitContraction(lowering, c, loc));
 }

@@ -6,7 +6,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">,
                  Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">,
-                 Option<"mostConvertedRows", "most-converted-rows", "int64_t", "0", "only products of known rows, and no more (0: all)">];
+                 Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }
 
 def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {

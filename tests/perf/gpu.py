@@ -4,13 +4,15 @@
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
+    python tests/perf/gpu.py bits [--shapes 1x4096x4096,128x4096x4096] [--dtype f16] [--before OTHER_PTC] [--gpu sm_90a]
     python tests/perf/gpu.py calls [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
 torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. convolutions: those of ResNet-50 at batch 1,
 SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
 torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
-rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
+bits: COPIES products M x N x K (MatMulNBits), each with weights of 4 bits of its own, beside another ptc and torch: weights
+dequantised in each run; torch.matmul of what was dequantised before; torch._weight_int4pack_mm in bf16. GB/s are of weights and scales. rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
 and torch.compile. models: those of models/export.py at batch 1,
 --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. Errors are
@@ -45,6 +47,7 @@ COUNT, COPIES = 20, 10
 ROUNDS, RUNS = 15, 10
 PRODUCTS = ("8192x8192x8192,4096x4096x4096,4096x4096x4096:nn,2048x2048x2048,2048x3072x768,1024x1024x1024,197x768x768,"
             "197x3072x768,197x768x3072,128x768x3072,64x4096x4096,16x4096x4096,8x4096x4096,4x4096x4096,1x4096x4096,1x4096x4096:nn")
+BITS = "1x4096x4096,4x4096x4096,16x4096x4096,128x4096x4096,512x4096x11008,2048x4096x4096"
 LAYERS = ("224x3:64k7s2,56x64:64k1,56x64:64k3,56x64:256k1r,56x64:256k1n,56x256:64k1,56x256:128k1,56x128:128k3s2,28x128:512k1r,"
           "56x256:512k1s2n,28x512:128k1,28x128:128k3,28x512:256k1,28x256:256k3s2,14x256:1024k1r,28x512:1024k1s2n,14x1024:256k1,"
           "14x256:256k3,14x1024:512k1,14x512:512k3s2,7x512:2048k1r,14x1024:2048k1s2n,7x2048:512k1,7x512:512k3")
@@ -136,6 +139,66 @@ def products(arguments):
         exact = a[0].double() @ right.double()
         mine, theirs = times["ptc"] / COUNT, times["torch"] / COUNT
         print(f"| {text} | {mine:.1f} | {theirs:.1f} | {theirs / mine:.2f} | {error(library.outputs[0], exact):.1e} | {error(results[0], exact):.1e} |", flush=True)
+
+
+class FewBits:
+    """COPIES products M x N x K with weights of 4 bits, each its own, in blocks of 32 along k."""
+
+    def __init__(self, text, dtype, folder):
+        import numpy
+        import onnx
+        from onnx import helper, numpy_helper
+        self.text, self.kind, self.folder = text, TYPES[dtype], folder
+        self.m, self.n, self.k = m, n, k = tuple(map(int, text.split("x")))
+        random, kind = numpy.random.default_rng(0), {"f32": "float32", "f16": "float16"}[dtype]
+        self.weights = [(random.integers(0, 256, (n, k // 32, 16), dtype=numpy.uint8), (random.random((n, k // 32)) / k).astype(kind)) for _ in range(COPIES)]
+        value = lambda name, width: helper.make_tensor_value_info(name, {"f32": 1, "f16": 10}[dtype], (m, width))
+        nodes = [helper.make_node("MatMulNBits", [f"x{i}", f"w{i}", f"s{i}"], [f"y{i}"], domain="com.microsoft", N=n, K=k, bits=4, block_size=32) for i in range(COPIES)]
+        graph = helper.make_graph(nodes, "g", [value(f"x{i}", k) for i in range(COPIES)], [value(f"y{i}", n) for i in range(COPIES)],
+                                  [numpy_helper.from_array(a, f"{name}{i}") for i, pair in enumerate(self.weights) for name, a in zip("ws", pair)])
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), folder / f"{text}.onnx")
+
+    def compile(self, arguments, ptc_path):
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        (folder / "model.onnx").symlink_to(self.folder / f"{self.text}.onnx")
+        return compile_model(argparse.Namespace(ptc=ptc_path, gpu=arguments.gpu), folder / "model.onnx")
+
+    def numbers(self, q):
+        return torch.stack([q & 15, q >> 4], -1).view(self.n, self.k // 32, 32)
+
+    def dequantise(self, q, s, to):
+        return ((self.numbers(q).to(to) - 8) * s.to(to)[..., None]).view(self.n, self.k)
+
+    def peers(self, x, w):
+        """What torch offers."""
+        wide = [self.dequantise(q, s, self.kind) for q, s in w]
+        yield "dequantised", lambda: [a @ self.dequantise(q, s, self.kind).t() for a, (q, s) in zip(x, w)]
+        yield "matmul", lambda: [a @ b.t() for a, b in zip(x, wide)]
+        narrow, halves = [a.bfloat16() for a in x], [self.numbers(q).view(self.n, self.k) for q, _ in w]
+        packed = [torch._convert_weight_to_int4pack((h[:, ::2] << 4 | h[:, 1::2]).contiguous(), 8) for h in halves]
+        scales = [torch.stack([s.bfloat16().t(), torch.zeros_like(s.t()).bfloat16()], -1).contiguous() for _, s in w]
+        yield "int4pack", lambda: [torch._weight_int4pack_mm(a, p, 32, s) for a, p, s in zip(narrow, packed, scales)]
+
+
+def bits(arguments):
+    programs = {"ptc": arguments.ptc, **({"before": arguments.before} if arguments.before else {})}
+    shapes = [FewBits(text, arguments.dtype, arguments.folder) for text in arguments.shapes.split(",")]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        libraries = {(shape, name): pool.submit(shape.compile, arguments, path) for shape in shapes for name, path in programs.items()}
+    print(f"| M x N x K, {arguments.dtype} | ptc | before | dequantised | matmul | int4pack, bf16 | GB/s | error | torch's |\n|---|---|---|---|---|---|---|---|---|")
+    for shape in shapes:
+        x = [torch.randn(shape.m, shape.k, device="cuda").to(shape.kind) for _ in range(COPIES)]
+        w = [(torch.from_numpy(q).cuda(), torch.from_numpy(s).cuda()) for q, s in shape.weights]
+        runs = {name: DeviceRun(libraries[shape, name].result(), x) for name in programs}
+        results = {}
+        for name, work in shape.peers(x, w):
+            runs[name] = record(lambda name=name, work=work: results.__setitem__(name, work()))
+        times = {name: us / COPIES for name, us in in_turns(runs).items()}
+        exact = x[0].double() @ shape.dequantise(*w[0], torch.float64).t()
+        columns = " | ".join(f"{times.get(name, math.nan):.1f}" for name in ("ptc", "before", "dequantised", "matmul", "int4pack"))
+        rate = sum(a.nbytes for a in shape.weights[0]) / times["ptc"] * 1e-3
+        print(f"| {shape.text} | {columns} | {rate:.0f} | {error(runs['ptc'].outputs[0], exact):.1e} | {error(results['dequantised'][0], exact):.1e} |", flush=True)
 
 
 class Layer:
@@ -374,21 +437,23 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "convolutions", "rows", "models", "calls"))
+    parser.add_argument("what", choices=("products", "bits", "convolutions", "rows", "models", "calls"))
     parser.add_argument("names", nargs="*", help="of models or rows")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
-    parser.add_argument("--shapes", default=PRODUCTS, help="of products")
+    parser.add_argument("--shapes", help="of products, bits")
+    parser.add_argument("--before", help="bits: another ptc")
     parser.add_argument("--layers", default=LAYERS, help="of convolutions")
     arguments = parser.parse_args()
+    arguments.shapes = arguments.shapes or {"products": PRODUCTS, "bits": BITS}.get(arguments.what)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        {"products": products, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
+        {"products": products, "bits": bits, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

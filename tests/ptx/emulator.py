@@ -412,8 +412,15 @@ class Launch:
 
     #--- Arithmetic ------------------------------------------------------------------------------------------------
 
+    def pairs(self, i, at, function):
+        """Of two f16 each."""
+        values = [np.ascontiguousarray(self.read(o, "b32", at)).view(np.float16) for o in i.operands[1:]]
+        self.write(i.operands[0], np.ascontiguousarray(function(*values)).view(np.uint32), at)
+
     def binary(self, i, at, function):
         type_ = i.parts[-1]
+        if type_ == "f16x2":
+            return self.pairs(i, at, function)
         a, b = (self.read(o, type_, at) for o in i.operands[1:3])
         self.write(i.operands[0], function(a, b), at)
 
@@ -452,6 +459,8 @@ class Launch:
 
     def do_fma(self, i, at):
         type_ = i.parts[-1]
+        if type_ == "f16x2":
+            return self.pairs(i, at, lambda a, b, c: (a.astype(np.float64) * b + c).astype(np.float16))
         wide = np.longdouble if type_ == "f64" else np.float64  # one rounding, but for rare ties
         a, b, c = (self.read(o, type_, at).astype(wide) for o in i.operands[1:4])
         result = (a * b + c).astype(VIEW[type_])

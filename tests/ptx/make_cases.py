@@ -218,6 +218,14 @@ CASES = {
     "bytes-matmul-large": (
         "(uint8[600, 1040] x, int8[1040, 1096] fixed) => (int8[600, 1096] y)"
         + between("w = DequantizeLinear (fixed, s, v) p = MatMul (a, w)", zero=128, y="int8"), {}),
+    "bytes-matmul-turned": ( # neither lies along k
+        "(int8[272, 72] x, uint8[272, 96] b) => (int32[72, 96] y) { t = Transpose <perm = [1, 0]> (x) y = MatMulInteger (t, b) }", {}),
+    "bytes-matmul-values": ( # of attention: k is the number of keys
+        "(int8[2, 3, 50, len] x, int8[2, 3, len, 64] v) => (int32[2, 3, 50, 64] y) { y = MatMulInteger (x, v) }", {"len": 141}),
+    "bytes-matmul-large-turned": (
+        "(uint8[600, 1000] x, uint8[1000, 516] b) => (int32[600, 516] y) { y = MatMulInteger (x, b) }", {}),
+    "bytes-matmul-odd": ( # single bytes
+        "(int8[70, 133] x, uint8[133, 90] b) => (int32[70, 90] y) { y = MatMulInteger (x, b) }", {}),
     "bytes-conv": (
         "(uint8[2, 14, 15, 64] x, int8[80, 3, 3, 64] fixed) => (int32[2, 14, 15, 80] y)"
         + channels_last("z = Constant <value = uint8 {117}> () c = ConvInteger <pads = [1, 1, 1, 1]> (xi, wi, z)").replace("(w)", "(fixed)"), {}),
@@ -262,6 +270,34 @@ CASES = {
     "packed-bytes-columns": (
         "(float[1, 1024] x, int8[1024, 400] fixed, float[400] fixed_scales) => (float[1, 400] y)"
         "{ w = DequantizeLinear <axis = 1> (fixed, fixed_scales) y = MatMul (x, w) }", {}),
+    "packed-half-bytes-narrow": (
+        "(float16[2, 2048] x, uint8[300, 64, 16] fixed, float16[19200] fixed_scales, uint8[9600] fixed_zeros) => (float16[2, 300] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 300, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) }", {}),
+    # More rows: tensor cores, whose warps convert the weights that they multiply.
+    "packed-rows": (
+        "(float[70, 2048] x, uint8[200, 64, 16] fixed, float[12800] fixed_scales) => (float[70, 200] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 200, bits = 4, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-rows-zeros": ( # a last step that is not whole, blocks smaller than a step
+        "(float[37, 1616] x, uint8[201, 101, 8] fixed, float[20301] fixed_scales, uint8[10251] fixed_zeros) => (float[37, 201] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 1616, N = 201, bits = 4, block_size = 16> (x, fixed, fixed_scales, fixed_zeros) }", {}),
+    "packed-rows-half": (
+        "(float16[300, 2048] x, uint8[1096, 64, 16] fixed, float16[70144] fixed_scales) => (float16[300, 1096] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 2048, N = 1096, bits = 4, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-rows-half-zeros": (
+        "(float16[n, 2080] x, uint8[301, 65, 16] fixed, float16[19565] fixed_scales, uint8[9933] fixed_zeros, float16[301] b) => (float16[n, 301] y)"
+        "{ p = com.microsoft.MatMulNBits <K = 2080, N = 301, bits = 4, block_size = 32> (x, fixed, fixed_scales, fixed_zeros) y = Add (p, b) }", {"n": 45}),
+    "packed-rows-half-bytes": (
+        "(float16[20, 1024] x, uint8[1200, 32, 32] fixed, float16[38400] fixed_scales) => (float16[20, 1200] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 1024, N = 1200, bits = 8, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-rows-bytes": (
+        "(float[6, 1024] x, uint8[400, 32, 32] fixed, float[12800] fixed_scales) => (float[6, 400] y)"
+        "{ y = com.microsoft.MatMulNBits <K = 1024, N = 400, bits = 8, block_size = 32> (x, fixed, fixed_scales) }", {}),
+    "packed-rows-columns": (
+        "(float[n, 1024] x, int8[1024, 400] fixed, float[400] fixed_scales) => (float[n, 400] y)"
+        "{ w = DequantizeLinear <axis = 1> (fixed, fixed_scales) y = MatMul (x, w) }", {"n": 33}),
+    "packed-rows-transposed": ( # lhs lies along its rows
+        "(float16[1024, 150] x, uint8[600, 32, 16] fixed, float16[19200] fixed_scales) => (float16[150, 600] y)"
+        "{ t = Transpose <perm = [1, 0]> (x) y = com.microsoft.MatMulNBits <K = 1024, N = 600, bits = 4, block_size = 32> (t, fixed, fixed_scales) }", {}),
     "concat-side-by-side": ( # two kernels' parts of two buffers, in one launch
         "(float[12, 20, 64] a, float[12, 1, 64] b, float[12, 20, 64] c, float[12, 1, 64] d) => (float[12, 21, 64] x, float[12, 21, 64] y)"
         "{ x = Concat <axis = 1> (a, b) y = Concat <axis = 1> (c, d) }", {}),

@@ -560,17 +560,18 @@ def linear_scales(d):
 
 def _unpacked(packed, bits, count):
     """The last dim of bytes as `count` numbers, the low bits first."""
-    if bits == 8:
-        return packed[..., :count]
-    return np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)[..., :count]
+    parts = [packed >> at & (1 << bits) - 1 for at in range(0, 8, bits)]
+    return np.stack(parts, -1).reshape(*packed.shape[:-1], -1)[..., :count]
 
 
 @row("MatMulNBits", MS)
 def mat_mul_bits(d):
-    kind, bits, block = _kind(d, HALVES), d.choice([4, 4, 8]), d.choice([16, 32])
-    columns, width = d.integer(1, 9), d.choice([1, 7, 16, 33, 40, 64])
+    kind, bits, block = _kind(d, HALVES), d.choice([2, 4, 4, 8]), d.choice([16, 32])
+    columns, width, most = d.integer(1, 9), d.choice([1, 7, 16, 33, 40, 64]), 6
+    if d.often(0.3):  # enough weights for code of their own, that is not folded: few rows, and many
+        columns, width, most = d.choice([520, 1029]), block * d.choice([32, 35, 66]), d.choice([3, 40])
     blocks = -(-width // block)
-    x = d.values(kind, [*d.shape(1, 2, most=6, zero=0), width], "tame")
+    x = d.values(kind, [*d.shape(1, 2, most=most, zero=0), width], "tame")
     packed = d.values(np.uint8, [columns, blocks, block * bits // 8])
     scales = d.values(kind, [columns, blocks], "tame")
     zeros = d.values(np.uint8, [columns, -(-blocks * bits // 8)]) if d.often(0.5) else None
