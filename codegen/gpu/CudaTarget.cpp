@@ -117,7 +117,7 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   launch.maps = {operands->lhs.map, operands->rhs.map};
 }
 
-static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, StringRef entry) {
   GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
   codegen::DeviceLaunch launch{.threads = unsigned(config.threads),
                                .rows = unsigned(config.rows),
@@ -126,7 +126,8 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level) {
                                .checksIndices = checksIndices(kernel),
                                .hasScratch = needsScratch(kernel),
                                .hasCounters = needsCounters(kernel),
-                               .sharedBytes = sharedBytesOf(kernel)};
+                               .sharedBytes = sharedBytesOf(kernel),
+                               .entry = (entry.empty() ? kernel.getSymName() : entry).str()};
   if (hasWarpgroups(level))
     setWarpgroups(kernel, launch);
   return launch;
@@ -146,7 +147,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
   types.append(size_t(checksIndices(kernel)) + size_t(needsScratch(kernel)) + size_t(needsCounters(kernel)), pointer);
   types.append(launch.maps.size(), LLVM::LLVMPointerType::get(context)); // by value: makeModule
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
-  auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type, LLVM::Linkage::External, false,
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, launch.entry, type, LLVM::Linkage::External, false,
                                            LLVM::CConv::PTX_Kernel);
   for (auto [index, parameter] : llvm::enumerate(types))
     if (parameter == pointer)
@@ -279,9 +280,9 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
-  setAttributes(*result->getFunction(kernel.getSymName()), launch);
+  setAttributes(*result->getFunction(launch.entry), launch);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
-  codegen::roundSharedProducts(*result->getFunction(kernel.getSymName()));
+  codegen::roundSharedProducts(*result->getFunction(launch.entry));
   return result;
 }
 
@@ -290,7 +291,7 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   object::TargetLevel level = getLevelOf(kernel, levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
-  codegen::DeviceLaunch launch = getLaunch(kernel, levelName);
+  codegen::DeviceLaunch launch = getLaunch(kernel, levelName, options.entry);
   auto module = makeModule(kernel, levelName, launch, context, options);
   if (!module)
     return module.takeError();

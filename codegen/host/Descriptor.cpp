@@ -199,7 +199,7 @@ public:
     return c.record({c.i32(launch.threads), c.i32(launch.rows), c.i32(launch.buffers), c.i32(launch.symbols),
                      c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
                      c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
-                     c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps},
+                     c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps, c.string(launch.entry)},
                     sizeof(ptc_rt_device_kernel));
   }
 

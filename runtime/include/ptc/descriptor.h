@@ -116,6 +116,7 @@ typedef struct ptc_rt_device_kernel {
   uint32_t shared_bytes;
   uint32_t blocks, together;
   const ptc_rt_tensor_map *maps; /* map_count, at most PTC_RT_CUDA_MAPS */
+  const char *entry;             /* its name in the code */
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
