@@ -59,6 +59,7 @@ struct DeviceLaunch {
   unsigned blocks = 0;      // at most, whatever the kernel's iterations are; 0: as many as those
   unsigned together = 1;    // of these, those that share a multiprocessor
   unsigned cluster = 1;     // so many blocks work together; all `blocks` are launched then
+  std::string entry;        // by which the driver finds it in the code
   std::vector<TensorMap> maps;
   std::optional<LibraryProduct> product;
 };
@@ -81,6 +82,8 @@ struct CodeOptions {
   bool wantsText = false;  // LLVM and assembly text beside the object
   bool wantsObject = true; // a library is made
   std::string assembler;   // of targets whose assembler is not part of ptc: its path; empty: none
+  std::string entry; // of targets whose kernels run on a device: what the driver and profilers call it; empty: as the
+                     // kernel
   std::string
       listing; // the file, without folder, that locations of the kernel's ops are in, for debug info; empty: none
 };

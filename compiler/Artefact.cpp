@@ -345,8 +345,12 @@ static std::vector<host::Level> levelsOf(const KernelSet &set) {
 
 Error Artefact::generateKernels(CompiledTarget &part) {
   part.inputs.functions = functionsOf(part.module);
-  for (loop::KernelOp kernel : host::launchedKernels(part.inputs))
-    (part.onHost && kernel.getOnHost() ? *part.onHost : part).kernels.push_back(kernel);
+  for (auto [kernel, entry] : llvm::zip_equal(host::launchedKernels(part.inputs), host::entryNames(part.inputs))) {
+    KernelSet &set = part.onHost && kernel.getOnHost() ? *part.onHost : part;
+    set.kernels.push_back(kernel);
+    if (set.target.getInfo().runsOnDevice)
+      set.entries.push_back(entry);
+  }
   if (Error error = planKernels(part))
     return error;
   if (compilation.options.debugInfo)
@@ -370,6 +374,7 @@ Error Artefact::compileSet(KernelSet &set) {
   const CompileOptions &asked = compilation.options;
   KernelRequest request{
       .target = set.target, .kernels = set.kernels, .levels = set.levels, .isTraced = !asked.timeTrace.empty()};
+  request.entries = set.entries;
   request.options.optLevel = asked.optLevel;
   request.options.contracts = asked.fp != "strict";
   request.options.listing = asked.debugInfo ? listingName() : "";

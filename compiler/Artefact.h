@@ -34,6 +34,7 @@ struct KernelSet {
   std::string assembler = {};                     // of a device's kernels; empty: none
   bool isBeside = false;                          // what a device leaves to the host: nobody has tuned it
   llvm::SmallVector<loop::KernelOp> kernels = {}; // in the order of first launch
+  std::vector<std::string> entries = {};          // of a device: what its code calls them
   std::vector<codegen::KernelCode> codes = {};    // kernels x levels
 };
 

@@ -37,8 +37,10 @@ Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &r
         loop::KernelOp kernel = request.kernels[i / levels];
         TimeTraceScope scope("kernel",
                              [&] { return (kernel.getSymName() + " for " + request.levels[i % levels].name).str(); });
-        slots[i].emplace(request.target.generateKernel(request.kernels[i / levels], request.levels[i % levels].name,
-                                                       request.options));
+        codegen::CodeOptions options = request.options;
+        if (!request.entries.empty())
+          options.entry = request.entries[i / levels];
+        slots[i].emplace(request.target.generateKernel(kernel, request.levels[i % levels].name, options));
       });
       if (!survived)
         slots[i].emplace(createStringError(inconvertibleErrorCode(), "the code generator crashed"));

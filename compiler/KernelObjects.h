@@ -18,7 +18,8 @@ struct KernelRequest {
   llvm::ArrayRef<loop::KernelOp> kernels; // planned
   llvm::ArrayRef<codegen::Level> levels;
   codegen::CodeOptions options;
-  bool isTraced = false; // the caller has begun a time trace
+  llvm::ArrayRef<std::string> entries = {}; // each kernel's, in the place of that of the options; empty: none has one
+  bool isTraced = false;                    // the caller has begun a time trace
   std::function<void(size_t done, size_t total)> progress;
 };
 

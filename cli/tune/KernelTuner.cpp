@@ -495,6 +495,8 @@ Expected<TunerResult> KernelTuner::run() {
 static Expected<std::string> nameProcessor(const codegen::Target &target, StringRef model) {
   if (!target.getInfo().runsOnDevice)
     return sys::getHostCPUName().str();
+  if (std::error_code failed = sys::fs::access(model, sys::fs::AccessMode::Exist)) // nor is it the device's fault then
+    return exitError(exitFile, "cannot read '" + model + "': " + failed.message());
   Expected<std::string> device = nameCudaDevice();
   if (device)
     return device;

@@ -118,7 +118,7 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   launch.maps = {operands->lhs.map, operands->rhs.map};
 }
 
-static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, bool contracts) {
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, const KernelOptions &options) {
   GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
   codegen::DeviceLaunch launch{.threads = unsigned(config.threads),
                                .rows = unsigned(config.rows),
@@ -127,10 +127,11 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, b
                                .checksIndices = checksIndices(kernel),
                                .hasScratch = needsScratch(kernel),
                                .hasCounters = needsCounters(kernel),
-                               .sharedBytes = sharedBytesOf(kernel)};
+                               .sharedBytes = sharedBytesOf(kernel),
+                               .entry = (options.entry.empty() ? kernel.getSymName() : StringRef(options.entry)).str()};
   if (hasWarpgroups(level))
     setWarpgroups(kernel, launch);
-  launch.product = getLibraryProduct(kernel, level, contracts);
+  launch.product = getLibraryProduct(kernel, level, options.contracts);
   return launch;
 }
 
@@ -148,7 +149,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
   types.append(size_t(checksIndices(kernel)) + size_t(needsScratch(kernel)) + size_t(needsCounters(kernel)), pointer);
   types.append(launch.maps.size(), LLVM::LLVMPointerType::get(context)); // by value: makeModule
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
-  auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type, LLVM::Linkage::External, false,
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, launch.entry, type, LLVM::Linkage::External, false,
                                            LLVM::CConv::PTX_Kernel);
   for (auto [index, parameter] : llvm::enumerate(types))
     if (parameter == pointer)
@@ -302,9 +303,9 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
-  setAttributes(*result->getFunction(kernel.getSymName()), launch);
+  setAttributes(*result->getFunction(launch.entry), launch);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
-  codegen::roundSharedProducts(*result->getFunction(kernel.getSymName()));
+  codegen::roundSharedProducts(*result->getFunction(launch.entry));
   return result;
 }
 
@@ -313,7 +314,7 @@ llvm::Expected<codegen::KernelCode> CudaTarget::generateKernel(loop::KernelOp ke
   object::TargetLevel level = getLevelOf(kernel, levelName);
   llvm::LLVMContext context; // of its own: contexts are not shared between threads
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = levelName.str()};
-  codegen::DeviceLaunch launch = getLaunch(kernel, levelName, options.contracts);
+  codegen::DeviceLaunch launch = getLaunch(kernel, levelName, options);
   auto module = makeModule(kernel, levelName, launch, context, options);
   if (!module)
     return module.takeError();

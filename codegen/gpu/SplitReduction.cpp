@@ -30,6 +30,7 @@ using namespace ptc::gpu;
 using codegen::BodyParts;
 
 static constexpr int64_t fullDevice = 4 * multiprocessors; // blocks; no more counters than these are used
+static constexpr int64_t mostShared = fullDevice / 2;      // rows; of more each is a block's own
 static constexpr int64_t fewestPoints = 4096;              // of a block that shares a row
 static constexpr int64_t longRow = 2 * fewestPoints;
 static constexpr int64_t fewestLines = 32;      // of columns
@@ -107,7 +108,7 @@ static std::optional<SplitTile> chooseTile(loop::ReductionOp op, const Sizes &si
   std::optional<int64_t> results = sizes.results.asConstant(), points = sizes.points.asConstant();
   bool isRow = sizes.kept == 0 || LaneAnalysis(op, sizes.rank - 1).anyContiguous();
   if (isRow) {
-    if ((points && *points < longRow) || (results && *results > fullDevice / 2))
+    if ((points && *points < longRow) || (results && *results > mostShared))
       return std::nullopt;
     int64_t lanes = chooseLanes(op, sizes.rank - 1, slots);
     return SplitTile{.across = 1, .lanes = lanes, .together = lanes == 1 ? 8 : 4, .isRow = true};
@@ -469,7 +470,7 @@ void SplitEmitter::emit() {
   Expr results = product(op.getContext(), ArrayRef(domain).take_front(size_t(kept)));
   if (!tile.isRow || results.isConstant())
     return emitShared();
-  Value areMany = less(e.constant(fullDevice / 2), e.emitExpr(results, {}));
+  Value areMany = less(e.constant(mostShared), e.emitExpr(results, {}));
   auto choice = scf::IfOp::create(b, e.loc, TypeRange(), areMany, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());

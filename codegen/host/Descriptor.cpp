@@ -214,7 +214,7 @@ public:
                      c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
                      c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
                      c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps,
-                     launch.product ? c.global(product(*launch.product), "product") : c.null()},
+                     launch.product ? c.global(product(*launch.product), "product") : c.null(), c.string(launch.entry)},
                     sizeof(ptc_rt_device_kernel));
   }
 

@@ -87,6 +87,10 @@ loop::KernelOp kernelOf(loop::LaunchOp launch);
 /// Names of the user's nodes behind a launch, at most so many characters.
 std::string nodesOf(mlir::Location location);
 
+/// What the code of a device calls each kernel, in the order of launchedKernels: the kernel's name, then the user's
+/// nodes of its first launch, and how many launches more there are. It has letters, digits and underscores alone.
+std::vector<std::string> entryNames(const HostInputs &inputs);
+
 /// A function that launches call: a kernel's or, with names, that of one launch of it.
 struct KernelEntry {
   loop::KernelOp kernel;

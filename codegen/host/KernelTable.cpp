@@ -9,6 +9,7 @@
 
 #include "ir/Diagnostics.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,8 +18,8 @@ using namespace llvm;
 
 namespace ptc::host {
 
-std::string nodesOf(mlir::Location location) {
-  constexpr size_t most = 200;
+/// The user's nodes behind a location, each once; of one without a name its output.
+static std::vector<std::string> namesOf(mlir::Location location) {
   SmallSetVector<StringRef, 8> names;
   location->walk([&](mlir::Location part) {
     if (std::optional<NodeLocation> node = describeLocation(part))
@@ -27,11 +28,16 @@ std::string nodesOf(mlir::Location location) {
       names.insert(name.getName().getValue());
     return mlir::WalkResult::advance();
   });
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+std::string nodesOf(mlir::Location location) {
+  constexpr size_t most = 200;
   std::string text;
-  for (StringRef name : names) {
+  for (const std::string &name : namesOf(location)) {
     if (!text.empty() && text.size() + name.size() > most)
       return text + ", ...";
-    text += (text.empty() ? "" : ", ") + name.str();
+    text += (text.empty() ? "" : ", ") + name;
   }
   return text;
 }
@@ -44,6 +50,49 @@ static std::string symbolText(StringRef nodes) {
     if (c == '@' || static_cast<unsigned char>(c) < ' ' || c == 0x7f)
       c = '_';
   return text.front() == '.' || text.front() == '$' ? "_" + text : text;
+}
+
+/// `layer_0_fc1_MatMul_Add` of layer.0/fc1/MatMul and layer.0/fc1/Add: what a node's path has in common with that of
+/// the node in front of it is not repeated.
+static std::string entryText(mlir::Location location) {
+  constexpr size_t most = 80;
+  SmallVector<StringRef> before, path;
+  std::string text;
+  for (const std::string &node : namesOf(location)) {
+    path.clear();
+    StringRef(node).split(path, '/', -1, /*KeepEmpty=*/false);
+    size_t common = 0;
+    while (common + 1 < std::min(path.size(), before.size()) && path[common] == before[common])
+      ++common;
+    for (StringRef part : ArrayRef(path).drop_front(common))
+      for (char c : ("_" + part).str())
+        if (isAlnum(c) || (!text.empty() && text.back() != '_'))
+          text += isAlnum(c) ? c : '_';
+    before = path;
+  }
+  text.resize(std::min(text.size(), most));
+  return StringRef(text).rtrim('_').str();
+}
+
+std::vector<std::string> entryNames(const HostInputs &inputs) {
+  MapVector<mlir::Operation *, std::pair<std::string, unsigned>> launches;
+  for (const HostFunction &function : inputs.functions)
+    for (loop::ProgramOp program : function.variants)
+      program->walk([&](loop::LaunchOp launch) {
+        if (loop::KernelOp kernel = kernelOf(launch))
+          if (auto [at, isNew] = launches.try_emplace(kernel, entryText(launch.getLoc()), 0); !isNew)
+            ++at->second.second;
+      });
+  std::vector<std::string> names;
+  for (auto &[op, first] : launches) {
+    std::string name = mlir::cast<loop::KernelOp>(op).getSymName().str();
+    if (!first.first.empty())
+      name += "__" + first.first;
+    if (first.second > 0)
+      name += "_and_" + std::to_string(first.second) + "_more";
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 std::string KernelEntry::symbol(StringRef level) const {

@@ -77,6 +77,7 @@ private:
   double getBoundaryCost(const Interval &interval) const;
   void outline(const Interval &interval);
   void explainRest(const Interval &best) const;
+  void explainFree();
   Value getImageOf(Value value, IRMapping &images);
   static bool isOfBatch(Operation *op, unsigned operand);
   Type getTypeOfImage(Value value) const;
@@ -409,6 +410,20 @@ void BatchSplitter::outline(const Interval &interval) {
     op->erase();
 }
 
+/// A batch of one is nothing to split; of an unknown one the first op tells it.
+void BatchSplitter::explainFree() {
+  if (!remarks)
+    return;
+  for (Operation &op : function.getBody().front())
+    for (Value value : op.getOperands())
+      if (isa<BlockArgument>(value) && isa<RankedTensorType>(value.getType()) && getRank(value) >= 3 &&
+          !getDims(value)[0].asConstant()) {
+        op.emitRemark("runs on all images at once, like what follows: how many there are, ")
+            << getDims(value)[0].str() << ", is not known, and image by image pays for some numbers alone";
+        return;
+      }
+}
+
 void BatchSplitter::run() {
   if (!llvm::hasSingleElement(function.getBody()))
     return;
@@ -420,7 +435,7 @@ void BatchSplitter::run() {
     batch = batch == 0 && first && *first > 1 ? *first : batch;
   }
   if (batch == 0)
-    return;
+    return explainFree();
   while (true) { // each loop takes ops away that a later one could hold
     ops.clear();
     for (Operation &op : function.getBody().front().without_terminator()) {

@@ -128,7 +128,7 @@ static ptc_status load(const ptc_model *model, ptc_cuda_model *own, const ptc_rt
     }
     int code = own->driver.module_load(&own->modules[i], level->images[i].bytes);
     if (code == 0)
-      code = own->driver.module_function(&own->functions[i], own->modules[i], descriptor->kernel_names[i]);
+      code = own->driver.module_function(&own->functions[i], own->modules[i], kernel->entry);
     if (code == 0 && kernel->shared_bytes > 0)
       code = own->driver.function_set(own->functions[i], FUNCTION_MOST_SHARED, (int)kernel->shared_bytes);
     if (code == 0)

@@ -4,6 +4,7 @@
     python tests/conformance/run.py --filter '^node/test_softmax' -v    some, with what went wrong
     python tests/conformance/run.py --dynamic                           with free dims; how many pass so is reported
     python tests/conformance/run.py --update                            writes expected.txt anew
+    python tests/conformance/run.py --device=cuda --gpu=sm_90a --suite node --sanitizer=racecheck     under compute-sanitizer
 
 expected.txt lists the tests that do not pass. A listed test that passes is an error, as is an unlisted one that does not,
 or one that was refused and now fails. Every outcome lies in BUILD/tests/conformance/results.txt.
@@ -26,12 +27,14 @@ import contrib  # noqa: E402
 import devices  # noqa: E402
 import execute  # noqa: E402
 import models  # noqa: E402
+import sanitizer  # noqa: E402
 import suite  # noqa: E402
 from execute import FAILED, PASS, UNSUPPORTED  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LIST = HERE / "expected.txt"
 CUDA_LIST = HERE / "expected-cuda.txt"
+WATCHED = 40  # cases of a process under compute-sanitizer
 HEADER = "# Tests that do not pass yet: name, word, cause. Written by run.py --update; it may only get shorter.\n"
 
 
@@ -47,18 +50,32 @@ def write_list(path, rows):
     path.write_text(HEADER + "".join(lines))
 
 
-def run_cases(cases, program, jobs, verbose, usable, dynamic):
-    results = []
+def outcomes(cases, args, usable):
+    if args.in_process:
+        yield from (execute.check(case, args.ptc, usable, args.dynamic) for case in cases)
+        return
     context = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
         # Light models take longest: they go first.
         ordered = sorted(cases, key=lambda case: case.suite != "light")
-        for future in [pool.submit(execute.check, case, program, usable, dynamic) for case in ordered]:
-            case, outcome = future.result()
-            results.append((case, outcome))
-            if verbose:
-                print(f"{len(results)}/{len(cases)} {outcome.word:12}{case.name} {outcome.cause} {outcome.seconds:.2f} s {outcome.text.strip()}", flush=True)
+        for future in [pool.submit(execute.check, case, args.ptc, usable, args.dynamic) for case in ordered]:
+            yield future.result()
+
+
+def run_cases(cases, args, usable):
+    results = []
+    for case, outcome in outcomes(cases, args, usable):
+        results.append((case, outcome))
+        if args.verbose:
+            print(f"{len(results)}/{len(cases)} {outcome.word:12}{case.name} {outcome.cause} {outcome.seconds:.2f} s {outcome.text.strip()}", flush=True)
     return sorted(results, key=lambda pair: pair[0].name)
+
+
+def worker(args):
+    """The flags with which this script runs some of the cases only."""
+    suites = [f"--suite={name}" for name in args.suites]
+    same = [f"--build={args.build}", f"--ptc={args.ptc}", f"--device={args.device}", f"--gpu={args.gpu}", *suites, *["--dynamic"] * args.dynamic]
+    return lambda names: [*same, f"--filter=^({'|'.join(map(re.escape, names))})$"]
 
 
 def deviations(results, listed):
@@ -98,10 +115,13 @@ def official(args):
              if case.suite in args.suites and (not args.filter or re.search(args.filter, case.name))]
     if not cases:
         return 0, 0
-    results = run_cases(cases, args.ptc, args.jobs, args.verbose, (args.flags,) if args.flags else execute.level_flags(), args.dynamic)
+    if args.sanitizer:
+        return sanitizer.check(args, sanitizer.deal([case.name for case in cases], WATCHED), worker(args))
+    results = run_cases(cases, args, (args.flags,) if args.flags else execute.level_flags())
     path = LIST if args.device == "cpu" else CUDA_LIST
-    log = args.build / "tests" / "conformance" / "results.txt"
-    log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
+    if not args.in_process:
+        log = args.build / "tests" / "conformance" / "results.txt"
+        log.write_text("".join(f"{case.name} {out.word} {out.cause} {out.text.strip()!r}\n" for case, out in results))
     listed = read_list(path)
     if args.update:
         names = {case.name for case in cases}
@@ -122,6 +142,7 @@ def main():
     parser.add_argument("--suite", action="append", dest="suites", choices=[*suite.SUITES, "contrib", "real"])
     parser.add_argument("--update", action="store_true", help="rewrite expected.txt")
     devices.add_arguments(parser)
+    sanitizer.add_arguments(parser)
     parser.add_argument("--models", action="store_true", help="also the models that PyTorch exports (tests/run.sh --models installs it)")
     parser.add_argument("--quick", action="store_true", help="real models: one compile, for this machine's CPU level alone")
     parser.add_argument("--report", type=Path, metavar="FILE", help="real models at several sizes: write each into FILE's table")
@@ -129,6 +150,8 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case, with its reason")
     args = parser.parse_args()
+    if args.sanitizer and args.device != "cuda":
+        parser.error("--sanitizer is for --device=cuda")
     args.flags = devices.target_flags(args)
     if args.device == "emulated":
         execute.on_device = execute.isolated  # no context that takes time to make

@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import test_sanitizer  # noqa: E402
 import unittests  # noqa: E402
 
 import jsonschema  # noqa: E402
@@ -602,4 +603,6 @@ print(json.dumps(1))
 
 if __name__ == "__main__":
     ARGUMENTS = unittests.parse(__doc__)
-    sys.exit(unittests.run(ARGUMENTS, lambda loader: loader.loadTestsFromTestCase(Cuda)))
+    test_sanitizer.BUILD = ARGUMENTS.build
+    classes = (Cuda, test_sanitizer.Sanitizer)
+    sys.exit(unittests.run(ARGUMENTS, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes))))

@@ -49,12 +49,10 @@ class Module:
     def __init__(self, text):
         self.entries = {}
         text = re.sub(r"//[^\n]*", "", text)
+        launched = re.findall(r"\.extern \.shared \.align 128 \.b8 (\w+)\[\];", text)
         for match in re.finditer(r"\.entry (\w+)\((.*?)\)(.*?)\n\{(.*?)\n\}", text, re.S):
-            self.entries[match[1]] = Code(*match.groups())
-        for name in re.findall(r"\.extern \.shared \.align 128 \.b8 (\w+)\[\];", text):
-            for code in self.entries.values():
-                if name.startswith(code.name + "_"):
-                    code.launched = name
+            code = self.entries[match[1]] = Code(*match.groups())
+            code.launched = next((name for name in launched if re.search(rf"\b{name}\b", match[4])), None)
 
 
 class Code:

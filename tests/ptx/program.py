@@ -69,8 +69,8 @@ class Map:
 class Entry:
     """One kernel, as its comments describe it."""
 
-    def __init__(self, device, module, name, text, symbols):
-        self.function = device.find(module, name)
+    def __init__(self, device, module, text, code, symbols):
+        self.function = device.find(module, code.partition("(")[0])
         grid = re.search(r"grid (.*), block (\d+) x (\d+) threads", text)
         self.grid, self.block = grid[1], (int(grid[2]), int(grid[3]), 1)
         self.symbols = symbols
@@ -96,7 +96,7 @@ class Program:
         for text in ptx.split("// kernel ")[1:]:
             name, comment = text.split("\n", 1)
             names = re.findall(r'"(\w+)"', symbols[name])
-            self.entries[name] = Entry(device, module, name, comment.split(".entry")[0], names)
+            self.entries[name] = Entry(device, module, *comment.split(".entry ")[:2], names)
         self.errors = device.upload(np.zeros(4, np.uint32))
 
     def bind(self, inputs):

@@ -2,6 +2,7 @@
 
     python tests/ptx/run.py [--filter REGEX] [-v]        the suite
     python tests/ptx/run.py --device DIR [--time]        on this machine's GPU: DIR as make_cases.py wrote it
+    python tests/ptx/run.py --device DIR --sanitizer TOOL   the same under compute-sanitizer
     python tests/ptx/run.py --emulate DIR                the same cases in the emulation
 
 Models that have kernels without code for the target yet are counted, and left out.
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+WATCHED = 6  # cases of a process under compute-sanitizer
 RANDOM = "bernoulli|training_dropout"  # what they draw is every runtime's own
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads: the workers fork
@@ -25,6 +27,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts 
 import numpy as np  # noqa: E402
 
 import program  # noqa: E402
+import sanitizer  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "conformance"))
@@ -42,11 +45,13 @@ def check_outputs(found, expected):
     return ""
 
 
+def cases_in(folder, pattern):
+    return [case for case in sorted(folder.iterdir()) if re.search(pattern, case.name)]
+
+
 def check_folders(device, folder, pattern, time):
     failed = passed = 0
-    for case in sorted(folder.iterdir()):
-        if not re.search(pattern, case.name):
-            continue
+    for case in cases_in(folder, pattern):
 
         def watch(name, size, launch):
             elapsed = device.measure(launch)
@@ -161,14 +166,20 @@ def main():
     parser.add_argument("--filter", metavar="REGEX", default="")
     parser.add_argument("--device", metavar="DIR", type=Path)
     parser.add_argument("--emulate", metavar="DIR", type=Path)
+    sanitizer.add_arguments(parser)
     parser.add_argument("--time", action="store_true", help="measure every launch on the device")
     parser.add_argument("--models", action="store_true", help="no more models here; every suite takes this")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
-    if args.device:
+    if args.sanitizer and not args.device:
+        parser.error("--sanitizer is for --device")
+    if args.sanitizer:
+        parts = sanitizer.deal([case.name for case in cases_in(args.device, args.filter)], WATCHED)
+        passed, failed = sanitizer.check(args, parts, lambda names: [f"--device={args.device}", f"--filter=^({'|'.join(map(re.escape, names))})$"])
+    elif args.device:
         from driver import Driver
-        passed, failed = check_folders(Driver(), args.device, args.filter, args.time)
+        passed, failed = check_folders(Driver(fills=not args.in_process), args.device, args.filter, args.time)
     elif args.emulate:
         from emulator import Emulator
         passed, failed = check_folders(Emulator(), args.emulate, args.filter, False)

@@ -4,6 +4,7 @@
     python tests/sweep/run.py --cases 20000          all
     python tests/sweep/run.py --filter '^Resize$'    some operators
     python tests/sweep/run.py --device=emulated      on a GPU that is emulated; =cuda: on this machine's
+    python tests/sweep/run.py --device=cuda --gpu=sm_90a --sanitizer=memcheck     under compute-sanitizer
     python tests/sweep/run.py --case 1234            one, with its model and arrays in BUILD/tests/sweep/case-1234
 """
 
@@ -41,6 +42,7 @@ import text  # noqa: E402, F401
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "ptx"))
 import devices  # noqa: E402
+import sanitizer  # noqa: E402
 
 SEED, ALL, BLOCK = 1, 20000, 50
 NEWEST = onnx.defs.onnx_opset_version()
@@ -91,6 +93,24 @@ def check_block(numbers, seed, only, program, flags):
     return [(case.number, case.domain, case.operator, case.opset, case.type, found[case.number]) for case in cases]
 
 
+def all_results(args, blocks):
+    """Those of each block as they come; in this process a run's death is this process's."""
+    if args.in_process:
+        batch.run_apart = batch.in_process
+        yield from (check_block(block, args.seed, args.filter, args.ptc, args.flags) for block in blocks)
+        return
+    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        for done in [pool.submit(check_block, block, args.seed, args.filter, args.ptc, args.flags) for block in blocks]:
+            yield done.result()
+
+
+def worker(args):
+    """The flags with which this script runs a part of a block."""
+    filters = [f"--filter={args.filter}"] if args.filter else []
+    same = [f"--build={args.build}", f"--ptc={args.ptc}", f"--device={args.device}", f"--gpu={args.gpu}", f"--seed={args.seed}", *filters]
+    return lambda numbers: [*same, f"--first={numbers[0]}", f"--cases={len(numbers)}", "--flags", *args.more_flags]
+
+
 def report(results, verbose, shown):
     """A line for each failure, for a few of each operator."""
     for number, domain, operator, opset, kind, outcome in results:
@@ -130,32 +150,37 @@ def main():
     parser.add_argument("--case", type=int, metavar="NUMBER", help="one case, with its files")
     parser.add_argument("--flags", nargs="*", default=[], help="more flags of ptc compile")
     devices.add_arguments(parser)
+    sanitizer.add_arguments(parser)
     parser.add_argument("--models", action="store_true", help="accepted, without effect")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("-v", "--verbose", action="store_true", help="also what is refused and what no oracle computes")
     args = parser.parse_args()
     args.build = args.build.resolve()
     args.ptc = (args.ptc or args.build / "bin" / "ptc").resolve()
-    args.flags += devices.target_flags(args)
+    if args.sanitizer and args.device != "cuda":
+        parser.error("--sanitizer is for --device=cuda")
+    args.more_flags, args.flags = args.flags, [*args.flags, *devices.target_flags(args)]
     if args.case is not None:
         return show(draw_case(args.seed, args.case, args.filter), args)
     first = args.first if args.first is not None else args.turn * args.cases % ALL
     print(f"seed {args.seed}, cases {first} to {first + args.cases - 1}", flush=True)
     numbers = range(first, first + args.cases)
     blocks = [[n for n in numbers if n // BLOCK == b] for b in range(numbers[0] // BLOCK, numbers[-1] // BLOCK + 1)]
-    results = []
-    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-        waiting = [pool.submit(check_block, block, args.seed, args.filter, args.ptc, args.flags) for block in blocks]
-        shown = collections.Counter()
-        for done in waiting:
-            results += done.result()
-            report(done.result(), args.verbose, shown)
+    if args.sanitizer:
+        passed, failed = sanitizer.check(args, blocks, worker(args))
+        print(f"{passed} passed, {failed} failed")
+        return 1 if failed else 0
+    results, shown = [], collections.Counter()
+    for done in all_results(args, blocks):
+        results += done
+        report(done, args.verbose, shown)
     words = collections.Counter(outcome.word for *_, outcome in results)
     more = {key: count for key, count in shown.items() if count > SHOWN}
     print("".join(f"{operator}: {count} {word} in all\n" for (operator, word), count in more.items()), end="")
-    log = args.build / "tests" / "sweep"
-    log.mkdir(parents=True, exist_ok=True)
-    (log / "results.json").write_text(json.dumps([[*row[:5], row[5].__dict__] for row in results]))
+    if not args.in_process:
+        log = args.build / "tests" / "sweep"
+        log.mkdir(parents=True, exist_ok=True)
+        (log / "results.json").write_text(json.dumps([[*row[:5], row[5].__dict__] for row in results]))
     print(f"{sum(outcome.is_open for *_, outcome in results)} with open dims")
     failed = words["wrong"] + words["crash"] + words["status"]
     print(f"{words['pass']} passed, {failed} failed, {words['refused'] + words['unjudged']} skipped")

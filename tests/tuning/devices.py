@@ -82,6 +82,8 @@ class Search(Case):
             self.assertIn("kernels of --target=cuda are timed on a device, and there is none here", text)
             self.assertIn("--tune-file=FILE", text)
         self.assertFalse((self.folder / "relu.tune.json").exists())
+        text = self.run_there("tune", "none.onnx", "--target=cuda", code=6, FAKE_CUDA_DEVICES="0")
+        self.assertIn("cannot read 'none.onnx': No such file", text)
 
     def test_level_that_the_device_does_not_run(self):
         text = self.run_there("tune", self.model, "--target=cuda", "--gpu=sm_80", "--ptxas=none", code=5, FAKE_CUDA_CAPABILITY="75")

@@ -135,6 +135,7 @@ typedef struct ptc_rt_device_kernel {
   uint32_t blocks, together;
   const ptc_rt_tensor_map *maps; /* map_count, at most PTC_RT_CUDA_MAPS */
   const ptc_rt_product *product; /* NULL: the kernel's code alone computes it */
+  const char *entry;             /* its name in the code */
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
