@@ -23,8 +23,7 @@ static Value isBelow(GpuEmitter &e, Value a, Value b) {
   return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::slt, a, b);
 }
 
-static SmallVector<Value> createWhile(GpuEmitter &e, ValueRange start,
-                                      llvm::function_ref<Value(ValueRange)> condition,
+static SmallVector<Value> createWhile(GpuEmitter &e, ValueRange start, llvm::function_ref<Value(ValueRange)> condition,
                                       llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   OpBuilder &b = e.builder;
   SmallVector<Location> locations(start.size(), e.loc);
@@ -44,18 +43,22 @@ Value gpu::createSearch(GpuEmitter &e, Value low, Value high, llvm::function_ref
       [&](ValueRange range) {
         Value middle = e.invariants.floorDiv(e.invariants.add(range[0], range[1]), e.constant(2), true);
         Value holds = isBefore(middle);
-        auto select = [&](Value a, Value b) { return arith::SelectOp::create(e.builder, e.loc, holds, a, b).getResult(); };
+        auto select = [&](Value a, Value b) {
+          return arith::SelectOp::create(e.builder, e.loc, holds, a, b).getResult();
+        };
         return SmallVector<Value>{select(e.invariants.add(middle, e.constant(1)), range[0]), select(range[1], middle)};
       })[0];
 }
 
-Value gpu::createWarpSearch(GpuEmitter &e, Value lane, Value low, Value high, llvm::function_ref<Value(Value)> isBefore) {
+Value gpu::createWarpSearch(GpuEmitter &e, Value lane, Value low, Value high,
+                            llvm::function_ref<Value(Value)> isBefore) {
   auto &in = e.invariants;
   Value start[] = {low, high}, one = e.constant(1);
   return createWhile(
       e, start, [&](ValueRange range) { return isBelow(e, range[0], range[1]); },
       [&](ValueRange range) {
-        Value step = in.floorDiv(in.add(in.sub(range[1], range[0]), e.constant(warpSize - 1)), e.constant(warpSize), true);
+        Value step =
+            in.floorDiv(in.add(in.sub(range[1], range[0]), e.constant(warpSize - 1)), e.constant(warpSize), true);
         Value number = in.add(range[0], in.mul(lane, step));
         Value holds = isBefore(in.min(number, in.sub(range[1], one)));
         Value bits = e.createBallot(in.logicalAnd(holds, isBelow(e, number, range[1])));
@@ -184,19 +187,20 @@ Items BlockMerge::sort(Items items) {
     return all;
   };
   Value one = e.constant(1);
-  flat = e.createLoop(e.constant(0), e.constant(llvm::Log2_64(uint64_t(threads))), 1, flat, [&](Value round, ValueRange carried) {
-    putAll(unflatten(carried));
-    auto shift = [&](Value value) { return arith::ShLIOp::create(b, e.loc, value, round).getResult(); };
-    Value width = shift(e.constant(perThread)), both = e.invariants.add(width, width);
-    Value number = e.invariants.mul(thread, e.constant(perThread));
-    Value from = arith::AndIOp::create(b, e.loc, number, e.invariants.sub(both, one));
-    Value begin = e.invariants.sub(number, from), middle = e.invariants.add(begin, width);
-    Items merged = mergeRuns(begin, middle, e.invariants.add(middle, width), from);
-    e.createBlockBarrier();
-    SmallVector<Value> next;
-    for (const SortItem &item : merged)
-      llvm::append_range(next, item);
-    return next;
-  });
+  flat = e.createLoop(
+      e.constant(0), e.constant(llvm::Log2_64(uint64_t(threads))), 1, flat, [&](Value round, ValueRange carried) {
+        putAll(unflatten(carried));
+        auto shift = [&](Value value) { return arith::ShLIOp::create(b, e.loc, value, round).getResult(); };
+        Value width = shift(e.constant(perThread)), both = e.invariants.add(width, width);
+        Value number = e.invariants.mul(thread, e.constant(perThread));
+        Value from = arith::AndIOp::create(b, e.loc, number, e.invariants.sub(both, one));
+        Value begin = e.invariants.sub(number, from), middle = e.invariants.add(begin, width);
+        Items merged = mergeRuns(begin, middle, e.invariants.add(middle, width), from);
+        e.createBlockBarrier();
+        SmallVector<Value> next;
+        for (const SortItem &item : merged)
+          llvm::append_range(next, item);
+        return next;
+      });
   return unflatten(flat);
 }

@@ -12,8 +12,8 @@
 // equal keys: so the sort is stable, and no two items are equal. Keys of up to 32 bits are one word together with their
 // index. The last phase reads values by their indices: of a key, neither zeros' signs nor NaNs' bits are left.
 //
-// Refused: radix sort. It takes fewer phases for long rows of short keys, but as many for keys of 64 bits, has none that
-// become short for top-k, and counts, prefixes and places in each.
+// Refused: radix sort. It takes fewer phases for long rows of short keys, but as many for keys of 64 bits, has none
+// that become short for top-k, and counts, prefixes and places in each.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MergeSort.h"
@@ -37,9 +37,7 @@ static constexpr int64_t fewestItems = 64;                 // of a row
 // Plan
 //===----------------------------------------------------------------------===//
 
-static Type keyType(loop::SortOp op) {
-  return cast<loop::YieldOp>(op.getKey().front().back()).getValue().getType();
-}
+static Type keyType(loop::SortOp op) { return cast<loop::YieldOp>(op.getKey().front().back()).getValue().getType(); }
 
 // A key and its index in one word.
 static int64_t wordsOf(loop::SortOp op) { return keyType(op).getIntOrFloatBitWidth() <= 32 ? 1 : 2; }
@@ -47,7 +45,8 @@ static int64_t wordsOf(loop::SortOp op) { return keyType(op).getIntOrFloatBitWid
 Expr RunMerger::getBytes(Expr rows, Expr length, int64_t words) { return rows * length * (2 * 8 * words); }
 
 static int64_t threadsFor(std::optional<int64_t> length) {
-  int64_t threads = int64_t(llvm::PowerOf2Ceil(uint64_t(llvm::divideCeil(length.value_or(1 << 30), BlockMerge::perThread))));
+  int64_t threads =
+      int64_t(llvm::PowerOf2Ceil(uint64_t(llvm::divideCeil(length.value_or(1 << 30), BlockMerge::perThread))));
   return std::clamp(threads, warpSize, mostThreads);
 }
 
@@ -66,8 +65,7 @@ bool gpu::planMergeSort(loop::KernelOp kernel, loop::SortOp op) {
   attributes.set("sort", UnitAttr::get(context));
   if (!isTile)
     attributes.set("counters", UnitAttr::get(context));
-  kernel.setIterationsAttr(isTile ? rows
-                                  : Expr::min(rows * domain.back().ceilDiv(tileSize), number(fullDevice)));
+  kernel.setIterationsAttr(isTile ? rows : Expr::min(rows * domain.back().ceilDiv(tileSize), number(fullDevice)));
   kernel.setGrainAttr(number(1));
   kernel.setScratchAttr(isTile ? number(0) : RunMerger::getBytes(rows, domain.back(), wordsOf(op)));
   kernel.setConfigAttr(attributes.getDictionary(context));
@@ -114,10 +112,9 @@ Value RunMerger::ticketsOf(Value phase) {
 }
 
 Value RunMerger::countTickets() {
-  return e.createLoop(e.constant(0), e.invariants.add(phases, e.constant(1)), 1, {e.constant(0)},
-                      [&](Value phase, ValueRange sum) {
-                        return SmallVector<Value>{e.invariants.add(sum[0], ticketsOf(phase))};
-                      })[0];
+  return e.createLoop(
+      e.constant(0), e.invariants.add(phases, e.constant(1)), 1, {e.constant(0)},
+      [&](Value phase, ValueRange sum) { return SmallVector<Value>{e.invariants.add(sum[0], ticketsOf(phase))}; })[0];
 }
 
 Value RunMerger::addressOf(Value buffer, Value row, Value position, int64_t word) {
@@ -210,11 +207,10 @@ void RunMerger::mergeTile(Value phase, Value number, Visit visit) {
   Value lane = in.mod(thread, e.constant(warpSize), true), warp = in.floorDiv(thread, e.constant(warpSize), true);
   Value isEnd = in.compare(arith::CmpIPredicate::eq, in.mod(warp, e.constant(2), true), e.constant(1));
   Value border = in.select(isEnd, end, from);
-  Value place = createWarpSearch(
-      e, lane, in.max(in.sub(border, lengthB), zero), in.min(border, lengthA), [&](Value i) {
-        Value j = in.sub(in.sub(border, e.constant(1)), i);
-        return BlockMerge::isLess(e, load(source, row, in.add(start, i)), load(source, row, in.add(second, j)));
-      });
+  Value place = createWarpSearch(e, lane, in.max(in.sub(border, lengthB), zero), in.min(border, lengthA), [&](Value i) {
+    Value j = in.sub(in.sub(border, e.constant(1)), i);
+    return BlockMerge::isLess(e, load(source, row, in.add(start, i)), load(source, row, in.add(second, j)));
+  });
   auto borderAddress = [&](Value of) { return e.getAddress(borders, b.getI64Type(), of); };
   Value isFirstLane = in.compare(arith::CmpIPredicate::eq, lane, zero);
   Value isAsked = in.logicalAnd(isFirstLane, in.compare(arith::CmpIPredicate::slt, warp, e.constant(2)));

@@ -20,8 +20,8 @@ public:
 
   /// How many tickets (TicketLoop.h) it takes.
   mlir::Value countTickets();
-  /// What ticket number `ticket` does, the first of which is number `first` of the launch. `read` gives an item of a row;
-  /// `visit` is called for those that are kept, in the last phase.
+  /// What ticket number `ticket` does, the first of which is number `first` of the launch. `read` gives an item of a
+  /// row; `visit` is called for those that are kept, in the last phase.
   void emit(class TicketLoop &tickets, mlir::Value first, mlir::Value ticket, ReadItem read, Visit visit);
   /// A row of one tile.
   void emitTile(mlir::Value row, ReadItem read, Visit visit);

@@ -1,8 +1,8 @@
 //===- TeamScan.cpp - scans whose dim threads and blocks share ------------===//
 //
 // A scan's line is taken in tiles: each thread has a few neighbouring points of one, and scans them by itself. What the
-// threads in front of it have comes from a scan over the lanes of a warp (log2 steps of exchanges; Hillis, Steele 1986),
-// and of the warps' sums through shared memory; what is in front of the tile is carried.
+// threads in front of it have comes from a scan over the lanes of a warp (log2 steps of exchanges; Hillis, Steele
+// 1986), and of the warps' sums through shared memory; what is in front of the tile is carried.
 //
 //   row      memory runs along the line: a thread has 16 bytes of neighbours; several such chunks of a tile are loaded
 //            before the first is scanned
@@ -10,9 +10,9 @@
 //
 // Where lines are too few for the device, blocks share each, in contiguous parts (TicketLoop.cpp): first all parts are
 // summed up, then each is scanned, from the sum of those in front of it. So a line is read twice, mostly from L2 the
-// second time. Reading once (Merrill, Garland 2016: sums are passed on as soon as they are there) would let timing decide
-// in which order floats are added up. Here shapes alone do, and errors grow with the logarithm of a part's length, not
-// with the line's.
+// second time. Reading once (Merrill, Garland 2016: sums are passed on as soon as they are there) would let timing
+// decide in which order floats are added up. Here shapes alone do, and errors grow with the logarithm of a part's
+// length, not with the line's.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/TeamScan.h"
@@ -54,11 +54,12 @@ bool gpu::mayShareLine(loop::ScanOp op) {
   int64_t slots = 0;
   bool isFree = true;
   for (Operation &inner : op.getBody().front()) {
-    bool depends = inner.walk([&](Operation *each) {
-                          return llvm::any_of(each->getOperands(), [&](Value v) { return running.contains(v); })
-                                     ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-                        })
+    bool depends = inner
+                       .walk([&](Operation *each) {
+                         return llvm::any_of(each->getOperands(), [&](Value v) { return running.contains(v); })
+                                    ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+                       })
                        .wasInterrupted();
     if (isa<loop::RunningOp>(inner)) {
       isFree &= !depends;
@@ -206,9 +207,8 @@ LineScan::LineScan(GpuEmitter &e, loop::ScanOp op, const ScanTile &tile, const T
 Value LineScan::getLength() { return e.emitExpr(loop::getDomain(op).back(), point); }
 
 Values LineScan::identities() {
-  return llvm::map_to_vector(parts.reductions, [&](Operation *running) {
-    return e.invariants.constant(codegen::identityOf(running));
-  });
+  return llvm::map_to_vector(parts.reductions,
+                             [&](Operation *running) { return e.invariants.constant(codegen::identityOf(running)); });
 }
 
 void LineScan::merge(Values &into, ArrayRef<Value> other) {
@@ -248,9 +248,8 @@ SmallVector<Values> LineScan::elementsOf(Chunk &chunk) {
   for (auto [step, isThere] : llvm::zip_equal(chunk.steps, chunk.exist))
     for (size_t i = 0; i < step.size(); ++i) {
       size_t place = op.getReverse() ? step.size() - 1 - i : i;
-      Values own = llvm::map_to_vector(parts.reductions, [&](Operation *running) {
-        return step.getBody(place).lookup(running->getOperand(0));
-      });
+      Values own = llvm::map_to_vector(
+          parts.reductions, [&](Operation *running) { return step.getBody(place).lookup(running->getOperand(0)); });
       elements.push_back(select(isThere, own, identities()));
     }
   return elements;
@@ -293,8 +292,7 @@ SmallVector<Values> LineScan::joinRow(ArrayRef<Values> inclusive, Values &total)
   e.createBarrier();
   Values all, none = identities();
   for (auto [index, value] : llvm::enumerate(none))
-    all.push_back(
-        e.createLoad(value.getType(), 1, slotOf(index, e.invariants.min(lane, e.constant(slots - 1)))));
+    all.push_back(e.createLoad(value.getType(), 1, slotOf(index, e.invariants.min(lane, e.constant(slots - 1)))));
   if (slots < warpSize)
     all = select(e.invariants.compare(arith::CmpIPredicate::slt, lane, e.constant(slots)), all, none);
   all = scanWarp(all);
@@ -331,8 +329,7 @@ SmallVector<Values> LineScan::joinColumns(ArrayRef<Values> inclusive, Values &to
 
 /// Of each chunk's values of the threads: what is in front of this one's.
 SmallVector<Values> LineScan::joinChunks(ArrayRef<Values> own, Values &total) {
-  SmallVector<Values> inclusive =
-      llvm::map_to_vector(own, [&](const Values &values) { return scanWarp(values); });
+  SmallVector<Values> inclusive = llvm::map_to_vector(own, [&](const Values &values) { return scanWarp(values); });
   SmallVector<Values> before = tile.isRow ? joinRow(inclusive, total) : joinColumns(inclusive, total);
   Value hasFront = e.invariants.compare(arith::CmpIPredicate::sge, lane, e.constant(tile.across));
   for (auto [values, all] : llvm::zip_equal(before, inclusive)) {
@@ -512,15 +509,14 @@ void SplitScan::scanPart(Value number) {
   Value group = e.invariants.floorDiv(number, splits, true), first = e.invariants.mul(group, splits);
   Value split = e.invariants.sub(number, first);
   LineScan line = lineOf(group);
-  Values carry = e.createLoop(line.y, split, ScanTile::threads / tile.across, line.identities(),
-                              [&](Value part, ValueRange carried) {
-                                Values next(carried), own;
-                                for (auto [index, value] : llvm::enumerate(carried))
-                                  own.push_back(e.createLoad(value.getType(), 1,
-                                                             partAddress(line, e.invariants.add(first, part), index)));
-                                line.merge(next, own);
-                                return next;
-                              });
+  Values carry = e.createLoop(
+      line.y, split, ScanTile::threads / tile.across, line.identities(), [&](Value part, ValueRange carried) {
+        Values next(carried), own;
+        for (auto [index, value] : llvm::enumerate(carried))
+          own.push_back(e.createLoad(value.getType(), 1, partAddress(line, e.invariants.add(first, part), index)));
+        line.merge(next, own);
+        return next;
+      });
   auto [begin, end] = partOf(line, split);
   line.scan(begin, end, line.join(carry).second);
 }

@@ -4,6 +4,7 @@
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
+    python tests/perf/gpu.py lines [--before PTC] [--gpu sm_90a]
     python tests/perf/gpu.py calls [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of COUNT products of one B and as many A, against
@@ -14,7 +15,9 @@ rows: what memory binds, over 64 Mi elements, against a copy of as many by the d
 and torch.compile. models: those of models/export.py at batch 1,
 --mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. Errors are
-||out - f64|| / ||f64||. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
+||out - f64|| / ||f64||. lines: running sums and sorts
+along few long lines, of f32, beside torch's in a graph (sorts that it refuses to record: without), and one run of the compiler
+before. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
 
@@ -277,6 +280,65 @@ def record(work):
     return graph.replay
 
 
+def line_cases():
+    """Name: the graph's text, a function of its input for torch, dims of the input, and flags."""
+    def scan(axis, shape, text=None, flags=()):
+        dims = text or ", ".join(map(str, shape))
+        graph = f"(float[{dims}] x) => (float[{dims}] y) {{ z = Constant <value = int64 {{{axis}}}> () y = CumSum (x, z) }}"
+        return graph, lambda x: torch.cumsum(x, axis), shape, flags
+
+    def top(rows, length, kept):
+        graph = (f"(float[{rows}, {length}] x) => (float[{rows}, {kept}] y, int64[{rows}, {kept}] i)"
+                 f" {{ k = Constant <value = int64[1] {{{kept}}}> () y, i = TopK (x, k) }}")
+        if kept == length:
+            return graph, lambda x: torch.sort(x, dim=1, descending=True, stable=True), (rows, length), ()
+        return graph, lambda x: torch.topk(x, kept, dim=1), (rows, length), ()
+
+    return {
+        "sum along 1 x 16 Mi": scan(1, (1, 1 << 24)), "sum along 4 x 1 Mi": scan(1, (4, 1 << 20)),
+        "sum along 1 x 131072": scan(1, (1, 1 << 17)), "sum along 1024 x 4096": scan(1, (1024, 4096)),
+        "sum along 65536 x 256": scan(1, (1 << 16, 256)), "sum along lines of 8 of 1 Mi": scan(0, (1 << 20, 8)),
+        "sum along n x len, 4 x 1 Mi": scan(1, (4, 1 << 20), "n, len"),
+        "sort 1 x 1 Mi": top(1, 1 << 20, 1 << 20), "sort 1 x 8 Mi": top(1, 1 << 23, 1 << 23), "sort 4096 x 1000": top(4096, 1000, 1000),
+        "first 50 of 1 x 131072": top(1, 1 << 17, 50), "first 100 of 1 x 1 Mi": top(1, 1 << 20, 100),
+        "first 50 of 64 x 32768": top(64, 1 << 15, 50),
+    }
+
+
+def lines(arguments):
+    import onnx.parser
+
+    print("| f32 | ptc, us | before | torch | torch / ptc | error | torch's |\n|---|---|---|---|---|---|---|")
+    for number, (name, (graph, function, shape, flags)) in enumerate(line_cases().items()):
+        if arguments.names and not any(word in name for word in arguments.names):
+            continue
+        torch.manual_seed(0)
+        x = torch.randn(shape, device="cuda")
+        model = arguments.folder / f"line{number}.onnx"
+        text = re.sub(r"(?<=\)) (y(, i)? = )", r"\n\1", graph)
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> m {text}'), model)
+        library = DeviceRun(compile_model(arguments, model, *flags), [x])
+        try:
+            peer = record(lambda: function(x))
+        except RuntimeError:
+            peer = lambda: function(x)
+        times, before = in_turns({"ptc": library, "torch": peer}), "-"
+        if arguments.before:
+            older = argparse.Namespace(**{**vars(arguments), "ptc": arguments.before})
+            run = DeviceRun(compile_model(older, model.rename(arguments.folder / f"before{number}.onnx"), *flags), [x])
+            run()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            before = f"{(time.perf_counter() - start) * 1e6:,.0f}"
+        exact, found, theirs = function(x.double()), library.outputs[0], function(x)
+        if not torch.is_tensor(exact):
+            exact, theirs = exact[0], theirs[0]
+        print(f"| {name} | {times['ptc']:.1f} | {before} | {times['torch']:.1f} | {times['torch'] / times['ptc']:.2f} | "
+              f"{error(found, exact):.1e} | {error(theirs, exact):.1e} |", flush=True)
+
+
 def models(arguments):
     import export
 
@@ -374,21 +436,22 @@ def first(result):
 
 def main():
     parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("products", "convolutions", "rows", "models", "calls"))
-    parser.add_argument("names", nargs="*", help="of models or rows")
+    parser.add_argument("what", choices=("products", "convolutions", "rows", "models", "lines", "calls"))
+    parser.add_argument("names", nargs="*", help="of models, rows or lines")
     parser.add_argument("--ptc", default=str(ROOT / "build" / "bin" / "ptc"))
     parser.add_argument("--gpu", default="sm_90a")
     parser.add_argument("--dtype", choices=TYPES, default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
     parser.add_argument("--shapes", default=PRODUCTS, help="of products")
+    parser.add_argument("--before", help="lines: another ptc")
     parser.add_argument("--layers", default=LAYERS, help="of convolutions")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)
-        {"products": products, "convolutions": convolutions, "rows": rows, "models": models, "calls": calls}[arguments.what](arguments)
+        {"products": products, "convolutions": convolutions, "rows": rows, "models": models, "lines": lines, "calls": calls}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
