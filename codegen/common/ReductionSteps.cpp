@@ -21,7 +21,7 @@ BodyParts codegen::splitBody(Block &block) {
     WalkResult result = op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         if (Operation *def = operand.getDefiningOp())
-          if (dependent.contains(def) || isa<loop::ReduceOp, loop::ArgReduceOp>(def))
+          if (dependent.contains(def) || isa<loop::ReduceOp, loop::ArgReduceOp, loop::RunningOp>(def))
             return WalkResult::interrupt();
       return WalkResult::advance();
     });
@@ -29,7 +29,7 @@ BodyParts codegen::splitBody(Block &block) {
   };
   BodyParts parts;
   for (Operation &op : block) {
-    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
+    if (isa<loop::ReduceOp, loop::ArgReduceOp, loop::RunningOp>(op))
       parts.reductions.push_back(&op);
     else if (dependsOnReduction(&op))
       dependent.insert(&op);
@@ -43,7 +43,7 @@ BodyParts codegen::splitBody(Block &block) {
     });
   };
   for (Operation &op : llvm::reverse(block)) {
-    bool isReduction = isa<loop::ReduceOp, loop::ArgReduceOp>(op);
+    bool isReduction = isa<loop::ReduceOp, loop::ArgReduceOp, loop::RunningOp>(op);
     bool isRoot = isa<loop::StoreOp>(op) || op.getNumResults() == 0;
     if (isReduction) {
       need(&op, before);
@@ -62,7 +62,7 @@ BodyParts codegen::splitBody(Block &block) {
     }
   }
   for (Operation &op : block) {
-    if (isa<loop::ReduceOp, loop::ArgReduceOp>(op))
+    if (isa<loop::ReduceOp, loop::ArgReduceOp, loop::RunningOp>(op))
       continue;
     if (before.contains(&op))
       parts.before.push_back(&op);
@@ -76,6 +76,8 @@ BodyParts codegen::splitBody(Block &block) {
 TypedAttr codegen::identityOf(Operation *reduction) {
   if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
     return getIdentity(reduce.getKind(), reduce.getType(), reduce.getIsUnsigned());
+  if (auto running = dyn_cast<loop::RunningOp>(reduction))
+    return getIdentity(running.getKind(), running.getType(), running.getIsUnsigned());
   auto arg = cast<loop::ArgReduceOp>(reduction);
   auto kind = arg.getKind() == prim::ArgKind::Max ? prim::ReduceKind::Max : prim::ReduceKind::Min;
   return getIdentity(kind, arg.getValue().getType(), arg.getIsUnsigned());
@@ -105,6 +107,8 @@ Value codegen::isBetter(KernelEmitter &e, loop::ArgReduceOp arg, Value a, Value 
 SmallVector<Value> codegen::mergeSlots(KernelEmitter &e, Operation *reduction, ArrayRef<Value> a, ArrayRef<Value> b) {
   if (auto reduce = dyn_cast<loop::ReduceOp>(reduction))
     return {emitCombine(e, reduce.getKind(), a[0], b[0], reduce.getIsUnsigned(), reduce.getNoNan())};
+  if (auto running = dyn_cast<loop::RunningOp>(reduction))
+    return {emitCombine(e, running.getKind(), a[0], b[0], running.getIsUnsigned())};
   // b wins if it is better, or as good at an earlier (later) position.
   auto arg = cast<loop::ArgReduceOp>(reduction);
   Value better = isBetter(e, arg, a[0], b[0], false), worse = isBetter(e, arg, b[0], a[0], false);

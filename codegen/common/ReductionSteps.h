@@ -5,6 +5,7 @@
 //
 // A loop.reduce carries one value, its accumulator; a loop.arg_reduce two, the best value and its index. These are its
 // slots; wherever several reductions are carried together their slots follow each other in the order of the body.
+// Running values of a scan (loop.running) are taken apart in the same way, if none of them needs another one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_COMMON_REDUCTIONSTEPS_H
@@ -16,7 +17,7 @@ namespace ptc::codegen {
 
 /// The parts of a reduction's body.
 struct BodyParts {
-  llvm::SmallVector<mlir::Operation *> reductions;    // loop.reduce, loop.arg_reduce
+  llvm::SmallVector<mlir::Operation *> reductions;    // loop.reduce, loop.arg_reduce, loop.running
   llvm::SmallVector<mlir::Operation *> before, after; // in order
 };
 

@@ -160,7 +160,7 @@ SmallVector<Value> QueryEmitter::step(Value first, ValueRange state, Value first
     for (int64_t next = 0; next < keysTogether; ++next) {
       Value place = e.invariants.add(from, e.constant(next)), key = e.invariants.add(first, place);
       Value isThere = e.invariants.compare(arith::CmpIPredicate::slt, key, keys);
-      taken.push_back(e.createBroadcast(weight, place));
+      taken.push_back(e.createShuffleFrom(weight, place)[0]);
       EmissionPoint at = point;
       at.dims[size_t(jDim)] = e.invariants.min(key, last);
       Value lastColumn = e.invariants.sub(width, e.constant(1));

@@ -2,11 +2,13 @@
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/MergeSort.h"
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/StreamedProduct.h"
+#include "codegen/gpu/TeamScan.h"
 #include "ir/loop/Horizontal.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -147,6 +149,10 @@ void GpuEmitter::emit() {
     return emitMmaAttention(*this, cast<loop::AttentionOp>(nodes.front()));
   if (kernel.getConfigAttr().contains("reduction"))
     return emitSplitReduction(*this, cast<loop::ReductionOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("scan"))
+    return emitSplitScan(*this, cast<loop::ScanOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("sort"))
+    return emitMergeSort(*this, cast<loop::SortOp>(nodes.front()));
   if (kernel.getConfigAttr().contains("scatter"))
     return emitOwnedScatter(*this, cast<loop::ScatterOp>(nodes.front()));
   if (loop::isHorizontal(kernel))

@@ -45,12 +45,12 @@ public:
   void createBarrier();
   /// The same for all threads of the block.
   void createBlockBarrier();
-  /// The f32 value that lane `lane` (i64) of the warp has, in all of them.
-  mlir::Value createBroadcast(mlir::Value value, mlir::Value lane);
   /// Which of the warp's lanes the condition (i1) holds in: bit by bit, an i32.
   mlir::Value createBallot(mlir::Value condition);
   /// The values of the lane whose number differs in the bit `distance`.
   llvm::SmallVector<mlir::Value> createShuffle(mlir::ValueRange values, int64_t distance);
+  /// The values that lane `lane` (i64, each lane's own) of the warp has.
+  llvm::SmallVector<mlir::Value> createShuffleFrom(mlir::ValueRange values, mlir::Value lane);
   /// `body` where `condition` holds, `carried` unchanged elsewhere.
   llvm::SmallVector<mlir::Value> createIf(mlir::Value condition, mlir::ValueRange carried,
                                           llvm::function_ref<llvm::SmallVector<mlir::Value>()> body);
@@ -113,6 +113,7 @@ private:
                                           mlir::ValueRange carried, PointBody body);
   /// All threads of the row together run `body` for each point of the dims from `from` on but the last.
   void forRows(const EmissionPoint &point, int64_t from, llvm::function_ref<void(const EmissionPoint &)> body);
+  std::pair<Team, Team> warpsOfRow();
   void emitReduction(loop::ReductionOp op, const EmissionPoint &point);
   void reduce(loop::ReductionOp op, const codegen::BodyParts &parts, const Team &team, const EmissionPoint &point);
   void emitScatter(loop::ScatterOp op, const EmissionPoint &point);

@@ -3,9 +3,9 @@
 // A node is emitted at one point of the spread dims, for the threads of a row; in the layout `points` a row is one
 // thread, and every loop over a team becomes a plain loop.
 //
-// A reduction has three ways, by what is left of its kept dims and by how memory runs:
+// A reduction, and a scan, has three ways, by what is left of its kept dims and by how memory runs:
 //
-//   no kept dim left       all threads of the row reduce it
+//   no kept dim left       all threads of the row share it
 //   reduced dim contiguous one warp for each point of the kept dims
 //   otherwise              one thread for each point: neighbours read neighbours
 //
@@ -13,6 +13,7 @@
 #include "codegen/common/ScanLoop.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/TeamScan.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -234,24 +235,41 @@ void NodeEmitter::reduce(loop::ReductionOp op, const BodyParts &parts, const Tea
   });
 }
 
+// The row's warps as a team, and the thread's warp.
+std::pair<Team, Team> NodeEmitter::warpsOfRow() {
+  Value width = e.constant(warpSize);
+  return {{e.invariants.floorDiv(e.row.rank, width, true), e.row.size / warpSize},
+          {e.invariants.mod(e.row.rank, width, true), warpSize}};
+}
+
 void NodeEmitter::emitReduction(loop::ReductionOp op, const EmissionPoint &point) {
   BodyParts parts = codegen::splitBody(op.getBody().front());
   int64_t rank = int64_t(domain.size()), kept = rank - int64_t(op.getReduced());
   if (kept == spread)
     return reduce(op, parts, e.row, point);
   Team outer = e.row, inner{e.constant(0), 1};
-  if (e.row.size > 1 && kept < rank && LaneAnalysis(node, rank - 1).anyContiguous()) {
-    outer = {e.invariants.floorDiv(e.row.rank, e.constant(warpSize), true), e.row.size / warpSize};
-    inner = {e.invariants.mod(e.row.rank, e.constant(warpSize), true), warpSize};
-  }
+  if (e.row.size > 1 && kept < rank && LaneAnalysis(node, rank - 1).anyContiguous())
+    std::tie(outer, inner) = warpsOfRow();
   forPoints(outer, point, spread, kept, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
     reduce(op, parts, inner, at);
     return SmallVector<Value>();
   });
 }
 
+// As reductions; a thread for each point where memory does not run along the scanned dim.
 void NodeEmitter::emitScan(loop::ScanOp op, const EmissionPoint &point) {
   int64_t last = int64_t(domain.size()) - 1;
+  bool isShared = e.row.size > 1 && mayShareLine(op);
+  if (isShared && last == spread)
+    return emitTeamScan(e, op, e.row, point);
+  if (isShared && LaneAnalysis(node, last).anyContiguous()) {
+    auto [warps, warp] = warpsOfRow();
+    forPoints(warps, point, spread, last, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
+      emitTeamScan(e, op, warp, at);
+      return SmallVector<Value>();
+    });
+    return;
+  }
   forPoints(e.row, point, spread, last, 1, {}, [&](const EmissionPoint &at, int64_t, ValueRange) {
     codegen::emitScanLoop(e, op, at);
     return SmallVector<Value>();

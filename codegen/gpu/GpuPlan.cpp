@@ -6,8 +6,8 @@
 //            bytes); what is left of a node's domain are loops of the thread. A pointwise node spreads its whole
 //            domain, a reduction its kept dims: good if neighbours along a kept dim lie side by side in memory.
 //   rows     the threads of a row share each node: they stride over a pointwise node's own dims, and a reduction is
-//            combined through shuffles and shared memory. Good for softmax, layer normalisation and sums along the
-//            innermost dim. A row of one warp needs no barrier, and a block holds several.
+//            combined through shuffles and shared memory. Good for softmax, layer normalisation, sums and running sums
+//            along the innermost dim. A row of one warp needs no barrier, and a block holds several.
 //
 // Buffers of the kernel's own are a thread's (points; one value a row, which all its threads compute), or the registers
 // of those that use them (RowBuffers.cpp), or lie in shared memory; a row whose size is not known, or too large for
@@ -25,10 +25,12 @@
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
 #include "codegen/gpu/LibraryProduct.h"
+#include "codegen/gpu/MergeSort.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/RowBuffers.h"
 #include "codegen/gpu/SplitReduction.h"
+#include "codegen/gpu/TeamScan.h"
 #include "ir/loop/Horizontal.h"
 
 using namespace mlir;
@@ -280,14 +282,13 @@ static GpuConfig choose(loop::KernelOp kernel) {
       return planPoints(node, std::min(free, isa<loop::ScatterOp>(node) ? independentDims(node) : keptDims(node)), 1);
     if (isa<loop::ScatterOp>(node))
       return planPoints(node, independentDims(node));
-    if (isa<loop::ScanOp>(node))
-      return planPoints(node, rank - 1);
-    if (!isa<loop::ReductionOp>(node))
+    if (!isa<loop::ReductionOp, loop::ScanOp>(node))
       return planPoints(node, rank);
-    int64_t kept = keptDims(node);
-    std::optional<int64_t> reduced = countFrom(node, size_t(kept));
-    bool isLong = (!reduced || *reduced >= 2 * warpSize) && LaneAnalysis(node, rank - 1).anyContiguous();
-    return isLong ? planRows(nodes, kept) : planPoints(node, kept);
+    auto scan = dyn_cast<loop::ScanOp>(node);
+    int64_t kept = scan ? rank - 1 : keptDims(node);
+    std::optional<int64_t> own = countFrom(node, size_t(kept));
+    bool isLong = (!own || *own >= 2 * warpSize) && LaneAnalysis(node, rank - 1).anyContiguous();
+    return isLong && (!scan || mayShareLine(scan)) ? planRows(nodes, kept) : planPoints(node, kept);
   }
   bool isSerial = fitsThread(kernel) && llvm::all_of(nodes, [&](Operation *each) {
                     std::optional<int64_t> own = countFrom(each, size_t(shared));
@@ -343,6 +344,12 @@ static void planCode(loop::KernelOp kernel) {
     return;
   auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (reduction && !hasLocals(kernel) && !isUneven(reduction) && planSplitReduction(kernel, reduction))
+    return;
+  auto scan = nodes.size() == 1 ? dyn_cast<loop::ScanOp>(nodes.front()) : loop::ScanOp();
+  if (scan && !hasLocals(kernel) && !isUneven(scan) && planSplitScan(kernel, scan))
+    return;
+  auto sort = nodes.size() == 1 ? dyn_cast<loop::SortOp>(nodes.front()) : loop::SortOp();
+  if (sort && !hasLocals(kernel) && !isUneven(sort) && planMergeSort(kernel, sort))
     return;
   auto scatter = nodes.size() == 1 ? dyn_cast<loop::ScatterOp>(nodes.front()) : loop::ScatterOp();
   if (scatter && !hasLocals(kernel) && !isUneven(scatter) && planOwnedScatter(kernel, scatter))

@@ -46,17 +46,6 @@ void GpuEmitter::createBlockBarrier() {
   LLVM::CallIntrinsicOp::create(builder, loc, intrinsic, ValueRange(barrier));
 }
 
-Value GpuEmitter::createBroadcast(Value value, Value lane) {
-  Type i32 = builder.getI32Type();
-  auto number = [&](int32_t of) { return invariants.constant(builder.getI32IntegerAttr(of)); };
-  Value word = arith::BitcastOp::create(builder, loc, i32, value);
-  Value from = arith::TruncIOp::create(builder, loc, i32, lane);
-  Value operands[] = {number(-1), word, from, number(warpSize - 1)};
-  auto intrinsic = builder.getStringAttr("llvm.nvvm.shfl.sync.idx.i32");
-  word = LLVM::CallIntrinsicOp::create(builder, loc, i32, intrinsic, operands).getResult(0);
-  return arith::BitcastOp::create(builder, loc, value.getType(), word);
-}
-
 Value GpuEmitter::createBallot(Value condition) {
   auto intrinsic = builder.getStringAttr("llvm.nvvm.vote.ballot.sync");
   Value operands[] = {invariants.constant(builder.getI32IntegerAttr(-1)), condition};
@@ -136,15 +125,15 @@ SmallVector<Value> GpuEmitter::createDigits(Value number, ArrayRef<Value> sizes)
 // Reductions
 //===----------------------------------------------------------------------===//
 
-// 32 bits of a value that is no wider.
-static Value shuffleWord(GpuEmitter &e, Value word, int64_t distance) {
+// 32 bits of a value that is no wider: `kind` and `lane` of the exchange.
+static Value shuffleWord(GpuEmitter &e, Value word, StringRef kind, Value lane) {
   auto number = [&](int32_t value) { return e.invariants.constant(e.builder.getI32IntegerAttr(value)); };
-  auto intrinsic = e.builder.getStringAttr("llvm.nvvm.shfl.sync.bfly.i32");
-  Value operands[] = {number(-1), word, number(int32_t(distance)), number(warpSize - 1)};
+  auto intrinsic = e.builder.getStringAttr("llvm.nvvm.shfl.sync." + kind + ".i32");
+  Value operands[] = {number(-1), word, lane, number(warpSize - 1)};
   return LLVM::CallIntrinsicOp::create(e.builder, e.loc, e.builder.getI32Type(), intrinsic, operands).getResult(0);
 }
 
-static Value shuffle(GpuEmitter &e, Value value, int64_t distance) {
+static Value shuffle(GpuEmitter &e, Value value, StringRef kind, Value lane) {
   OpBuilder &b = e.builder;
   Type type = value.getType(), i32 = b.getI32Type();
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -154,19 +143,25 @@ static Value shuffle(GpuEmitter &e, Value value, int64_t distance) {
     Value shift = e.invariants.constant(b.getI64IntegerAttr(32));
     Value low = arith::TruncIOp::create(b, e.loc, i32, word);
     Value high = arith::TruncIOp::create(b, e.loc, i32, arith::ShRUIOp::create(b, e.loc, word, shift).getResult());
-    low = arith::ExtUIOp::create(b, e.loc, integer, shuffleWord(e, low, distance));
-    high = arith::ExtUIOp::create(b, e.loc, integer, shuffleWord(e, high, distance));
+    low = arith::ExtUIOp::create(b, e.loc, integer, shuffleWord(e, low, kind, lane));
+    high = arith::ExtUIOp::create(b, e.loc, integer, shuffleWord(e, high, kind, lane));
     word = arith::OrIOp::create(b, e.loc, arith::ShLIOp::create(b, e.loc, high, shift).getResult(), low);
   } else {
     word = bits == 32 ? word : arith::ExtUIOp::create(b, e.loc, i32, word).getResult();
-    word = shuffleWord(e, word, distance);
+    word = shuffleWord(e, word, kind, lane);
     word = bits == 32 ? word : arith::TruncIOp::create(b, e.loc, integer, word).getResult();
   }
   return type == integer ? word : arith::BitcastOp::create(b, e.loc, type, word).getResult();
 }
 
 SmallVector<Value> GpuEmitter::createShuffle(ValueRange values, int64_t distance) {
-  return llvm::map_to_vector(values, [&](Value value) { return shuffle(*this, value, distance); });
+  Value lane = invariants.constant(builder.getI32IntegerAttr(int32_t(distance)));
+  return llvm::map_to_vector(values, [&](Value value) { return shuffle(*this, value, "bfly", lane); });
+}
+
+SmallVector<Value> GpuEmitter::createShuffleFrom(ValueRange values, Value lane) {
+  Value from = invariants.get<arith::TruncIOp>(builder.getI32Type(), lane);
+  return llvm::map_to_vector(values, [&](Value value) { return shuffle(*this, value, "idx", from); });
 }
 
 // a + b is b + a; where there is no instruction for the larger one, that of +0 and -0 is the second.

@@ -4,7 +4,8 @@ All threads of a launch run in lockstep, each with a program counter of its own.
 counter execute one instruction, so that branches mostly meet again where the code does; threads that come to a shuffle or
 a barrier wait for the rest of their warp. What hardware leaves undefined is an error here: such an instruction that part
 of a warp never reaches, an access outside of every buffer or not aligned, a register read before it is written. To find
-missing barriers, a random half of the warps of a block runs ahead of the others up to each barrier.
+missing barriers, a random half of the warps of a block runs ahead of the others up to each barrier. Threads that sleep, since they
+wait for other blocks, do so until nobody else can go on.
 
 Registers hold bits; instructions view them as their types. Only what ptc's code generator emits is known: an unknown
 instruction is an error that names it.
@@ -128,6 +129,7 @@ class Launch:
         self.counter = np.zeros(self.count, np.int64)
         self.exited = np.zeros(self.count, bool)
         self.waiting = np.zeros(self.count, bool)
+        self.asleep = np.zeros(self.count, bool)  # until nobody else can go on
         self.early = np.zeros(self.count, bool)  # at an instruction of a whole warp, without the rest of it
         self.drawLeaders()
 
@@ -179,7 +181,10 @@ class Launch:
     def run(self):
         steps = 0
         while True:
-            able = ~self.exited & ~self.waiting & ~self.early
+            able = ~self.exited & ~self.waiting & ~self.early & ~self.asleep
+            if not able.any() and self.asleep.any():
+                self.asleep[:] = False
+                continue
             if not able.any():
                 if self.exited.all():
                     return
@@ -348,6 +353,9 @@ class Launch:
 
     def do_fence(self, i, at):
         pass
+
+    def do_nanosleep(self, i, at):
+        self.asleep[at] = True
 
     def do_atom(self, i, at):
         memory, address = self.place(i, i.operands[1], 4, at)

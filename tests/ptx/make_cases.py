@@ -388,6 +388,43 @@ CASES = {
     "scatter-line": (
         "(double[35] x, int64[99] i, double[99] u) => (double[35] y)"
         "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", {}),
+    "scan-row": ("(float[1, 30001] x) => (float[1, 30001] y) { z = Constant <value = int64 {1}> () y = CumSum (x, z) }", {}),
+    "scan-rows-split": ( # four points at a time, backwards
+        "(float[3, 40000] x) => (float[3, 40000] y)"
+        "{ z = Constant <value = int64 {1}> () y = CumSum <exclusive = 1, reverse = 1> (x, z) }", {}),
+    "scan-rows": ("(float[5, 3000] x) => (float[5, 3000] y) { z = Constant <value = int64 {1}> () y = CumSum <reverse = 1> (x, z) }", {}),
+    "scan-rows-many": ("(float[1200, 100] x) => (float[1200, 100] y) { z = Constant <value = int64 {1}> () y = CumSum (x, z) }", {}),
+    "scan-columns": ("(float[5003, 12] x) => (float[5003, 12] y) { z = Constant <value = int64 {0}> () y = CumSum (x, z) }", {}),
+    "scan-middle": (
+        "(double[3, 700, 70] x) => (double[3, 700, 70] y)"
+        "{ z = Constant <value = int64 {1}> () y = CumSum <exclusive = 1, reverse = 1> (x, z) }", {}),
+    "scan-integers": ("(int64[2, 17000] x) => (int64[2, 17000] y) { z = Constant <value = int64 {1}> () y = CumSum (x, z) }", {}),
+    "scan-symbolic": (
+        "(float[n, len] x) => (float[n, len] y, float[n, len] v) { z = Constant <value = int64 {1}> () w = Constant <value = int64 {0}> ()"
+        " y = CumSum (x, z) v = CumSum <reverse = 1> (x, w) }", {"n": 3, "len": 9001}),
+    "scan-symbolic-many": ( # more rows than blocks share
+        "(float[n, len] x) => (float[n, len] y) { z = Constant <value = int64 {1}> () y = CumSum (x, z) }", {"n": 600, "len": 70}),
+    "scan-fused": ( # a row's threads share the running sum between their other nodes
+        "(float[4, 3000] x) => (float[4, 3000] y)"
+        "{ z = Constant <value = int64 {1}> () s = Softmax <axis = 1> (x) c = CumSum (s, z) h = Constant <value = float {0.5}> ()"
+        " l = Less (c, h) y = Where (l, s, h) }", {}),
+    "sort-tile": ("(float[7, 1000] x) => (float[7, 1000] y, int64[7, 1000] i)"
+        "{ k = Constant <value = int64[1] {1000}> () y, i = TopK (x, k) }", {}),
+    "sort-row": ("(float[1, 9001] x) => (float[1, 9001] y, int64[1, 9001] i)"
+        "{ k = Constant <value = int64[1] {9001}> () y, i = TopK <largest = 0> (x, k) }", {}),
+    "sort-equal": ( # 60 different keys of 64 bits
+        "(int64[2, 5000] x) => (int64[2, 5000] y, int64[2, 5000] i)"
+        "{ k = Constant <value = int64[1] {5000}> () y, i = TopK (x, k) }", {}),
+    "sort-first": ("(float[2, 20000] x) => (float[2, 50] y, int64[2, 50] i)"
+        "{ k = Constant <value = int64[1] {50}> () y, i = TopK (x, k) }", {}),
+    "sort-first-many": ("(double[3, 7000] x) => (double[3, 3000] y, int64[3, 3000] i)"
+        "{ k = Constant <value = int64[1] {3000}> () y, i = TopK <largest = 0> (x, k) }", {}),
+    "sort-axis": ("(float16[6000, 3] x) => (float16[40, 3] y, int64[40, 3] i)"
+        "{ k = Constant <value = int64[1] {40}> () y, i = TopK <axis = 0> (x, k) }", {}),
+    "sort-symbolic": ("(float[n, len] x) => (float[n, 9] y, int64[n, 9] i)"
+        "{ k = Constant <value = int64[1] {9}> () y, i = TopK (x, k) }", {"n": 3, "len": 5001}),
+    "sort-symbolic-short": ("(float[n, len] x) => (float[n, 9] y, int64[n, 9] i)"
+        "{ k = Constant <value = int64[1] {9}> () y, i = TopK (x, k) }", {"n": 5, "len": 40}),
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 
