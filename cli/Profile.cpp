@@ -180,7 +180,7 @@ static Expected<json::Value> readManifest(StringRef library) {
 namespace {
 /// What the manifest says of a kernel's first launch, where it says so.
 struct KernelWork {
-  std::optional<double> flops, read, written;
+  std::optional<double> flops, read, written, steps, stepRead;
   double weights = 0;
   StringRef products;
   bool isBeside = false; // on the host, where the device's peaks say nothing
@@ -197,6 +197,8 @@ static KernelWork workOf(const json::Object &kernel, const SymbolDims &symbols, 
   return {amountOf("flops"),
           amountOf("bytes_read"),
           amountOf("bytes_written"),
+          amountOf("steps"),
+          amountOf("step_bytes_read"),
           double(kernel.getInteger("weight_bytes_read").value_or(0)),
           kernel.getString("products").value_or("fma"),
           kernel.getString("on_host").has_value()};
@@ -209,6 +211,8 @@ static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks 
     return std::nullopt;
   double weights = std::min(work.weights, *work.read), rest = *work.read - weights + *work.written;
   double memory = weights / peaks.bandwidthOf(allWeights) + rest / peaks.bandwidthOf(rest);
+  if (work.steps && work.stepRead) // each step waits for the one before it, and reads from where its bytes fit
+    memory = std::max(memory, *work.steps * *work.stepRead / peaks.bandwidthOf(*work.stepRead));
   return std::max(*work.flops / operations, memory);
 }
 

@@ -135,6 +135,11 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
   entry.flops = amountOf(atLaunch(exprOf(kernel.getFlops()), kernel, launch), hints);
   entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
   entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
+  if (auto inStep = kernel->getAttrOfType<ExprAttr>(loop::stepBytesReadAttr)) {
+    Expr steps = (*kernel.getBlock().getOps<loop::RecurrenceOp>().begin()).getSteps();
+    entry.steps = amountOf(atLaunch(steps, kernel, launch), hints);
+    entry.stepBytesRead = amountOf(atLaunch(inStep, kernel, launch), hints);
+  }
   if (part.inputs.device && !kernel.getOnHost()) {
     size_t row = size_t(llvm::find(part.kernels, kernel) - part.kernels.begin());
     unsigned blocks = part.codes[row * part.levels.size()].launch->blocks; // of the first level, as the block is

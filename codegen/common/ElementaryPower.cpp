@@ -3,7 +3,7 @@
 // pow(x, y) = exp(y log |x|). The error of the exponent is multiplied by up to 128 (f32) or 1024 (f64), so the
 // logarithm is a pair of words, and so is its product with y. Signs and C99's special cases (F.9.4.4) come after: x^0 =
 // 1^y = 1, NaN for a negative base with a fractional exponent, the sign of odd powers of negatives. A constant exponent
-// among 0, 1, 2, 3, -1, 1/2, -1/2 becomes products, a quotient or a square root.
+// among 0, 1, 2, 3, -1 becomes products or a quotient, one of 1/4, 1/2, 3/4 with either sign square roots.
 //
 // fpowi takes the same way: the integer exponent is split into two floats, which hold it exactly.
 // ipowi squares and multiplies while a lane has exponent bits left; x^-n is 1/x^n truncated, and 0 for x = 0.
@@ -42,6 +42,38 @@ static Num powerOfMagnitude(Num a, Pair y) {
   return expOfPair(z.hi, lo, {});
 }
 
+/// What `root` lacks of the square root of x, times its double.
+static Num missingSquare(Num x, Num root) {
+  Pair square = twoProduct(root, root);
+  return (x - square.hi) - square.lo;
+}
+
+/// x^y, y among 1/4 and 3/4 with either sign, to 0.51 ulp: two roots, and what each lacks. With s = sqrt(x),
+/// q = sqrt(s) and h = 1 / (2 q):
+///   sqrt(x) = s + l, l = (x - s^2) 2 h^2;   x^(1/4) = q + (s - q^2 + l) h
+static Num quarterPower(Num x, double y) {
+  Emitter &e = *x.e;
+  // x - s^2 has bits far below x, and s^2 may be above it.
+  int up = int(e.pick(96, 900)), down = -8;
+  double inf = std::numeric_limits<double>::infinity();
+  Mask tiny = x < std::ldexp(1.0, down - up);
+  Num a = x * select(tiny, std::ldexp(1.0, up), std::ldexp(1.0, down), e);
+  Num s = sqrt(a), q = sqrt(s), h = 0.5 / q;
+  Pair half{s, missingSquare(a, s) * (h * h * 2.0)};
+  Pair power{q, (missingSquare(s, q) + half.lo) * h};
+  if (std::fabs(y) == 0.75)
+    power = multiply(half, power);
+  Num r = power.hi + power.lo;
+  if (y < 0) {
+    Num inverse = 1.0 / power.hi;
+    Pair one = twoProduct(power.hi, inverse);
+    r = fma(inverse, ((1.0 - one.hi) - one.lo) - power.lo * inverse, inverse);
+  }
+  r = r * select(tiny, std::ldexp(1.0, int(-y * up)), std::ldexp(1.0, int(-y * down)), e);
+  Num end = abs(x); // 0 and infinity of either sign
+  return select((end == 0.0) | (end == inf), y > 0 ? end : 1.0 / end, r);
+}
+
 /// y if the exponent is a constant with a short form; null value if not.
 static Num constantPower(Num x, double y) {
   Emitter &e = *x.e;
@@ -55,6 +87,8 @@ static Num constantPower(Num x, double y) {
     return x * x;
   if (y == 3)
     return x * x * x;
+  if (std::fabs(y) == 0.25 || std::fabs(y) == 0.75)
+    return quarterPower(x, y);
   if (std::fabs(y) != 0.5)
     return {};
   // pow(-0, 1/2) = +0 and pow(-infinity, 1/2) = +infinity.

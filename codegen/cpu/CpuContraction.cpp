@@ -415,7 +415,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot);
-  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups);
+  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns);
 }
 
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)

@@ -56,8 +56,8 @@ struct ContractionForm {
 
   LhsForm lhs = LhsForm::InPlace;
   RhsForm rhs = RhsForm::Panels;
-  loop::LoadOp lhsLoad;     // InPlace, Redirected
-  loop::MaskedOp lhsMask;   // Redirected
+  loop::LoadOp lhsLoad;     // InPlace, Redirected; PackedRows: if A is one, masked or not
+  loop::MaskedOp lhsMask;   // the mask around it
   mlir::TypedAttr lhsOther; // Redirected: what is read where the mask fails
   loop::PanelsOp lhsPanels, rhsPanels;
   mlir::Value rhsBuffer;                          // of rhsPanels
@@ -105,8 +105,9 @@ loop::ReductionOp replaceByReduction(loop::ContractionOp op);
 /// The extents that a tile is chosen for; -1: not known.
 struct TiledExtents {
   TiledExtents(int64_t m, int64_t n, int64_t k)
-      : m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k) {}
-  int64_t m, panels, k;
+      : m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k),
+        lastColumns(n > 0 ? n - (panels - 1) * panelWidth : panelWidth) {}
+  int64_t m, panels, k, lastColumns;
 };
 /// Tiles for the contraction's products, the one estimated to be the fastest first.
 llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);

@@ -69,6 +69,8 @@ struct ContractionEmission {
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
   /// The loops over k of such a tile of so many rows, of which some are one; empty where there is nothing to gain.
   llvm::SmallVector<KLoop> joinInsideLoops(int64_t height);
+  /// Whether `liesInside` can tell: for each condition it is known at which end of each dim it is smallest.
+  bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
@@ -92,6 +94,11 @@ struct ContractionEmission {
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
   void packLhsRows(const ContractionTask &task);
+  /// Whether rows whose window meets no border can be copied run by run, in whole vectors.
+  bool copiesRuns();
+  /// The runs of the row, if its window meets no border, which the value tells.
+  mlir::Value copyRuns(const ContractionTask &task, mlir::Value row, mlir::Value target,
+                       llvm::function_ref<mlir::Value(int64_t)> strideIn);
   void packLhsColumns(const ContractionTask &task);
   void packRhs(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void packRhsConverted(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);

@@ -395,9 +395,9 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
   } else if (!readInPlace(form)) {
     form.kLoops.clear();
-    form.lhsLoad = {};
-    form.lhsMask = {};
     packLhs(form);
+    if (form.lhs != LhsForm::PackedRows)
+      form.lhsLoad = {};
   }
   groupTerms(form);
   return form;

@@ -33,6 +33,15 @@ static bool isConstantOrUnused(Expr expr, int64_t dim) {
   return step && step.isConstant();
 }
 
+bool ContractionEmission::areConditionsSolvable() {
+  for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>())
+    for (int64_t dim = 0; dim < int64_t(f.domain.size()); ++dim)
+      if (dim == f.firstN() - 1 || dim >= f.firstK())
+        if (!isConstantOrUnused(condition, dim) || !f.domain[dim].isConstant())
+          return false;
+  return true;
+}
+
 SmallVector<KLoop> ContractionEmission::joinInsideLoops(int64_t height) {
   if (f.lhs != LhsForm::Redirected || f.group != 1 || f.mDims == 0)
     return {};
@@ -42,11 +51,8 @@ SmallVector<KLoop> ContractionEmission::joinInsideLoops(int64_t height) {
   if (!isLong(f.domain[line]) || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel || !stride ||
       !stride.isConstant())
     return {};
-  for (Attribute condition : f.lhsMask.getConditions())
-    for (int64_t dim = 0; dim < int64_t(f.domain.size()); ++dim)
-      if (dim == line || dim >= f.firstK())
-        if (!isConstantOrUnused(Expr(cast<ExprAttr>(condition)), dim) || !f.domain[dim].isConstant())
-          return {};
+  if (!areConditionsSolvable())
+    return {};
   // From the inside out; what is split stays the outermost loop.
   SmallVector<KLoop> joined(f.kLoops);
   size_t outermost = f.isSplitK() ? 1 : 0;
@@ -66,8 +72,7 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
   setDims(first, f.firstM(), f.mDims, row);
   Value last = i.add(first.dims[line], i.constant(height - 1));
   Value inside = i.compare(arith::CmpIPredicate::slt, last, value(f.domain[line]));
-  for (Attribute attribute : f.lhsMask.getConditions()) {
-    Expr condition = cast<ExprAttr>(attribute);
+  for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>()) {
     EmissionPoint smallest = first;
     auto falls = [&](int64_t dim) {
       std::string name = "d" + std::to_string(dim);

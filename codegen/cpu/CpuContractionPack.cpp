@@ -3,7 +3,8 @@
 // Where an operand cannot be read by the register tile as it lies, the task evaluates its region into scratch, with
 // vectors along the dim in which memory is contiguous:
 //
-//   A along k   rows, [row][k]                  padded convolutions' masks are decided once for each row and outer k
+//   A along k   rows, [row][k]                  padded convolutions' masks are decided once for each row and outer k;
+//                                               a row whose window meets no border is copied run by run
 //   A along m   columns, [k][row]               the tile then broadcasts from neighbouring addresses
 //   B along n   panels, [panel][k][16]
 //   B along k   panels, through a transposition in registers
@@ -80,6 +81,62 @@ void ContractionEmission::packLhs(const ContractionTask &task) {
   f.lhs == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
 }
 
+static constexpr int64_t mostRuns = 32; // of a row, whose code stands there for each
+
+bool ContractionEmission::copiesRuns() {
+  if (!f.lhsLoad || f.mDims == 0 || f.lhsVectorDim < 0 || (f.group > 1 && !f.isDot()) || !areConditionsSolvable())
+    return false;
+  Expr index = cast<ExprAttr>(f.lhsLoad.getIndices()[0]);
+  int64_t runs = 1;
+  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim) {
+    auto extent = f.domain[dim].asConstant();
+    Expr stride = loop::strideOf(index, dim);
+    if (!extent || !stride || !stride.isConstant() || stride.getValue() < 0)
+      return false;
+    runs *= dim == f.lhsVectorDim ? 1 : *extent;
+  }
+  return runs <= mostRuns && loop::strideOf(index, f.lhsVectorDim).isConstant(1);
+}
+
+Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Value target,
+                                    llvm::function_ref<Value(int64_t)> strideIn) {
+  Expr index = cast<ExprAttr>(f.lhsLoad.getIndices()[0]);
+  int64_t length = f.domain[f.lhsVectorDim].getValue();
+  int64_t width = std::min<int64_t>(lanes, int64_t(llvm::PowerOf2Ceil(uint64_t(length))));
+  int64_t covered = int64_t(llvm::alignTo(uint64_t(length), uint64_t(width)));
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), f.lhsVectorDim);
+  EmissionPoint point = taskPoint(task);
+  setDims(point, f.firstM(), f.mDims, row);
+  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
+    point.dims[dim] = i.constant(0);
+  Value first = e.emitExpr(index, point);
+  int64_t lastRun = 0;
+  for (int64_t dim : outer)
+    lastRun += loop::strideOf(index, dim).getValue() * (f.domain[dim].getValue() - 1);
+  // The vectors of the last run may not reach beyond the buffer, which the whole window lies in.
+  Value end = i.add(first, i.constant(lastRun + covered));
+  Value size = value(cast<loop::BufferType>(f.lhsLoad.getBuffer().getType()).getElementCount());
+  Value fits = i.compare(arith::CmpIPredicate::sle, end, size);
+  Value isInside = i.logicalAnd(liesInside(task, 1, row), fits);
+  emitIf(isInside, [&] {
+    Value source = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, first);
+    auto copy = [&](auto &&self, ArrayRef<int64_t> dims, int64_t from, Value to) -> void {
+      if (!dims.empty()) {
+        int64_t stride = loop::strideOf(index, dims.front()).getValue();
+        for (int64_t at = 0; at < f.domain[dims.front()].getValue(); ++at)
+          self(self, dims.drop_front(), from + at * stride, i.add(to, i.mul(i.constant(at), strideIn(dims.front()))));
+        return;
+      }
+      for (int64_t at = 0; at < length; at += width) {
+        Value run = e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.constant(from + at)));
+        e.createStore(run, e.getAddress(target, f.lhsElement, i.add(to, i.constant(at))));
+      }
+    };
+    copy(copy, outer, 0, i.constant(0));
+  });
+  return isInside;
+}
+
 void ContractionEmission::packLhsRows(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
   int64_t endK = int64_t(f.domain.size());
@@ -95,9 +152,7 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
       stride = stride * f.domain[d];
     return value(stride);
   };
-  loop(i.constant(0), task.rows, 1, [&](Value local) {
-    setDims(point, f.firstM(), f.mDims, i.add(task.firstRow, local));
-    Value row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
+  auto packRow = [&](Value row) {
     forEachK(outer, {}, {}, point, [&] {
       Value offset = i.constant(0);
       for (int64_t d : outer)
@@ -113,6 +168,15 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
                       e.createStore(element, e.getAddress(run, f.lhsElement, position));
                     });
     });
+  };
+  loop(i.constant(0), task.rows, 1, [&](Value local) {
+    Value number = i.add(task.firstRow, local), row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
+    setDims(point, f.firstM(), f.mDims, number);
+    if (!copiesRuns())
+      return packRow(row);
+    Value isCopied = copyRuns(task, number, row, strideIn);
+    emitIf(i.compare(arith::CmpIPredicate::eq, isCopied, i.constant(e.builder.getBoolAttr(false))),
+           [&] { packRow(row); });
   });
 }
 

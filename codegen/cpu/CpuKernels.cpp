@@ -12,6 +12,7 @@
 #include "codegen/common/LowerToLLVM.h"
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
+#include "codegen/common/ReductionSteps.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuTemplates.h"
@@ -79,6 +80,7 @@ private:
   void placeLocals(int64_t lanes);
   void emitNodes(const Points &points);
   void emitRows(Value begin, Value end);
+  void emitTiledRows(Value begin, Value end);
   void emitLanes(Value begin, Value end);
   void emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
                     llvm::function_ref<void(ArrayRef<Value> digits)> body);
@@ -170,6 +172,37 @@ void LoopKernel::emitRows(Value begin, Value end) {
   });
 }
 
+// Each iteration is one point of the shared dims but one, which is tiled, or a block of that.
+void LoopKernel::emitTiledRows(Value begin, Value end) {
+  placeLocals(1);
+  SmallVector<Value> sizes;
+  for (auto [dim, extent] : llvm::enumerate(extents))
+    if (int64_t(dim) != config.tiled)
+      sizes.push_back(e.emitExpr(extent, {}));
+  if (config.tileBlock)
+    sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
+  emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
+    EmissionPoint point;
+    point.dims.resize(size_t(shared));
+    for (int64_t dim = 0, digit = 0; dim < shared; ++dim)
+      if (dim != config.tiled)
+        point.dims[size_t(dim)] = digits[size_t(digit++)];
+    emitTiles(e, nodes.front(), config, point, shared, config.tileBlock ? digits.back() : Value());
+  });
+}
+
+static constexpr int64_t longSum = 64;     // terms beside which what follows the sum is little
+static constexpr int64_t vectorsOfSum = 9; // that hide the latency of adding
+
+/// Sums whose vectors would wait for their own last addition take more of them at a time.
+static int64_t chooseSumsPerStep(loop::ReductionOp op) {
+  codegen::BodyParts parts = codegen::splitBody(op.getBody().front());
+  std::optional<int64_t> terms =
+      product(op.getContext(), ArrayRef(loop::getDomain(op)).take_back(op.getReduced())).asConstant();
+  bool isLong = terms && *terms >= longSum && parts.reductions.size() == 1 && parts.before.size() <= 8;
+  return isLong ? vectorsOfSum : 1;
+}
+
 // Lanes along one shared dim; each iteration is a block of it.
 void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t dim = config.sharedVector;
@@ -179,8 +212,13 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   placeLocals(lanes);
   bool isTiled = config.tiled >= 0;
   int64_t perStep = nodes.size() == 1 && !hasLocals && !isTiled ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
+  if (window && !isTiled)
+    perStep = std::max(perStep, chooseSumsPerStep(window));
   Value tileBlock; // the number of the block of the tiled dim, if that is cut
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
+    if (from == to)
+      return;
     emitVectorLoop(
         e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {}, [&](const Points &points, ValueRange) {
           isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
@@ -201,6 +239,19 @@ void LoopKernel::emitLanes(Value begin, Value end) {
     sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
   std::optional<int64_t> known = in.asConstant(extent);
   bool isWhole = known && *known <= config.block;
+  // Vectors whose windows all lie inside ask nothing about the border.
+  Interior inside;
+  int64_t first = 0, last = 0;
+  if (window && isWhole && !isTiled) {
+    inside = findInterior(e, window, dim);
+    auto from = in.asConstant(inside.from), to = in.asConstant(inside.to);
+    if (from && to && !inside.conditions.empty()) {
+      first = int64_t(llvm::alignTo(uint64_t(*from), uint64_t(lanes)));
+      last = *to / lanes * lanes;
+      if (last <= first)
+        first = last = 0;
+    }
+  }
   if (!isWhole)
     sizes.push_back(in.floorDiv(in.add(extent, e.constant(config.block - 1)), block, true));
   emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
@@ -208,16 +259,23 @@ void LoopKernel::emitLanes(Value begin, Value end) {
       if (other != dim && other != config.tiled)
         point.dims[size_t(other)] = digits[size_t(digit++)];
     tileBlock = isTiled && config.tileBlock ? digits[others] : Value();
-    if (isWhole)
-      return range(point, e.constant(0), extent);
-    Value from = in.mul(digits.back(), block);
-    range(point, from, in.min(in.add(from, block), extent));
+    if (!isWhole) {
+      Value from = in.mul(digits.back(), block);
+      return range(point, from, in.min(in.add(from, block), extent));
+    }
+    EmissionPoint inner = point;
+    inner.assumed = &inside.conditions;
+    range(point, e.constant(0), e.constant(first));
+    range(inner, e.constant(first), e.constant(last));
+    range(point, e.constant(last), extent);
   });
 }
 
 void LoopKernel::emit(Value begin, Value end) {
   if (config.sharedVector >= 0)
     emitLanes(begin, end);
+  else if (config.tiled >= 0)
+    emitTiledRows(begin, end);
   else
     emitRows(begin, end);
 }

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/common/ReductionSteps.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -197,7 +198,7 @@ static int64_t chooseBlock(Expr extent, double costPerElement, bool hasOthers) {
   int64_t wanted = int64_t(threadCost / 2 / std::max(costPerElement, 1.0));
   int64_t block = std::clamp<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(wanted, 1)))),
                                       blockElements, hasOthers ? 4096 : blockElements);
-  if (known && hasOthers && *known <= block)
+  if (known && hasOthers && *known <= std::max(block, 2 * blockElements)) // rather than a half and less
     return std::max<int64_t>(*known, 1);
   return block;
 }
@@ -222,8 +223,30 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
   return Expr::max(Expr::constant(context, 1), grain);
 }
 
-// A lone windowed reduction with lanes along a kept dim runs along a second one in tiles. All kept dims are shared
-// then. Where the others are few, the tiled dim is cut as well.
+static constexpr int64_t longestVectors = 256; // elements of a reduced dim: float sums are not blocked in tiles
+static constexpr size_t longestElement = 8;    // operations for an element, which stand there once for each output
+
+/// Lanes along the reduced dim, if vectors of all levels fill it: of a tile's outputs each has one.
+static bool allowsTiles(loop::ReductionOp op, const Choice &inside, ArrayRef<Expr> domain, int64_t kept) {
+  int64_t dim = inside.config.nodeVectors.front();
+  std::optional<int64_t> extent = dim >= kept ? domain[size_t(dim)].asConstant() : std::nullopt;
+  bool isShort = codegen::splitBody(op.getBody().front()).before.size() <= longestElement;
+  return isShort && extent && *extent > 0 && *extent % 4 == 0 && *extent <= longestVectors;
+}
+
+/// Lanes along the dim would be loaded one by one.
+static bool gathersAlong(loop::ReductionOp op, int64_t dim) {
+  std::string name = "d" + std::to_string(dim);
+  WalkResult result = op.walk([&](loop::LoadOp load) {
+    Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf(name);
+    bool isVector = !index.uses(name) || (step && (step.isConstant(1) || step.isConstant(-1)));
+    return isVector ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return result.wasInterrupted();
+}
+
+// A lone windowed reduction with lanes along a kept dim runs along a second one in tiles; one with lanes along a
+// reduced dim along any. All kept dims are shared then. Where the others are few, the tiled dim is cut as well.
 static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
   auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (!reduction)
@@ -234,10 +257,15 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
   for (int64_t dim = kept - 1; dim >= 0; --dim)
     if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && (!best || choice->cost < best->cost))
       best = choice;
-  if (!best || best->cost >= chooseInside(nodes, kept).cost)
+  Choice inside = chooseInside(nodes, kept);
+  bool isCheaper = !best || best->cost >= inside.cost;
+  if (allowsTiles(reduction, inside, domain, kept) && (isCheaper || gathersAlong(reduction, best->config.sharedVector)))
+    best = inside;
+  else if (isCheaper)
     return std::nullopt;
   LoopConfig &config = best->config;
-  config.tiled = findTiledDim(reduction, kept, config.sharedVector);
+  int64_t lanesDim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors.front();
+  config.tiled = findTiledDim(reduction, kept, lanesDim);
   if (config.tiled < 0)
     return std::nullopt;
   double others = 1;

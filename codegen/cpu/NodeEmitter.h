@@ -54,10 +54,17 @@ llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPo
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
                                               PointBody body);
 
-/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim: all of the
-/// dim, or its block of that number.
+/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim if lanes do
+/// not run along a reduced one: all of the dim, or its block of that number.
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
                int64_t shared, mlir::Value block);
+
+/// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
+struct Interior {
+  mlir::Value from, to;
+  llvm::DenseSet<mlir::Attribute> conditions;
+};
+Interior findInterior(KernelEmitter &e, loop::ReductionOp op, int64_t dim);
 
 /// Work space of a sort.
 Expr getSortBytes(loop::SortOp op);
@@ -67,6 +74,8 @@ bool hasMasks(mlir::Operation *op, const CpuLevel &level);
 
 /// Lanes for the dim: no more than a constant extent needs.
 int64_t chooseLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
+/// The most that divide the constant extent.
+int64_t chooseWholeLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
 
 } // namespace ptc::cpu
 

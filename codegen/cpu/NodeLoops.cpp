@@ -56,6 +56,11 @@ int64_t cpu::chooseLanes(KernelEmitter &e, Operation *op, Expr extent) {
   return lanes;
 }
 
+int64_t cpu::chooseWholeLanes(KernelEmitter &e, Operation *op, Expr extent) {
+  int64_t whole = extent.getValue();
+  return std::min<int64_t>(e.chooseLanes(op), whole & -whole);
+}
+
 int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
   int64_t operations = 0, reductions = 0, heavy = 0;
   node->walk([&](Operation *op) {

@@ -8,6 +8,8 @@
 //   lanes along a reduced dim   lane l takes elements l, l + lanes, ...; several chains of vectors; at the end the
 //                               chains and then the lanes are combined pairwise, in an order that only the extent and
 //                               the number of lanes decide
+//   tiles of those              as many neighbouring outputs as lanes, one vector each (NodeTiles.cpp): they share what
+//                               does not depend on the output, and their lanes are combined into one vector of outputs
 //
 // Long float sums are blocked: every 64 steps the partial sums are added to outer ones, so that the error grows with
 // the logarithm of the length in steps and not with the length.
@@ -56,7 +58,10 @@ private:
   SmallVector<Value> innerLoop(const Points &points, int64_t dim, ValueRange carried);
   SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
   void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
+  SmallVector<Value> wholeVectors(const Points &points, ValueRange carried);
   SmallVector<Value> horizontal(Operation *reduction, SmallVector<Value> slots);
+  Value joinLanes(Operation *reduction, SmallVector<Value> sums);
+  bool emitJoined(const Points &points, ValueRange sums);
   bool isBlocked() const;
 
   KernelEmitter &e;
@@ -147,6 +152,65 @@ static Value half(KernelEmitter &e, Value vector, bool upper) {
   for (int64_t lane = 0; lane < lanes / 2; ++lane)
     order.push_back(int32_t(lane + (upper ? lanes / 2 : 0)));
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order);
+}
+
+/// As many vectors as each has lanes become the one vector of what their lanes combine to, in log2 rounds: each halves
+/// the lanes of an output and doubles the outputs of a vector. The order is that of `horizontal`.
+Value ReductionEmitter::joinLanes(Operation *reduction, SmallVector<Value> sums) {
+  for (size_t lanes = sums.size(), width = lanes; sums.size() > 1; width /= 2) {
+    SmallVector<int32_t> low, high;
+    for (size_t first = 0; first < lanes; first += width)
+      for (size_t of : {size_t(0), lanes})
+        for (size_t lane = 0; lane < width / 2; ++lane) {
+          low.push_back(int32_t(of + first + lane));
+          high.push_back(int32_t(of + first + width / 2 + lane));
+        }
+    SmallVector<Value> joined;
+    for (size_t i = 0, half = sums.size() / 2; i < half; ++i) {
+      Value a = LLVM::ShuffleVectorOp::create(e.builder, e.loc, sums[i], sums[i + half], low);
+      Value b = LLVM::ShuffleVectorOp::create(e.builder, e.loc, sums[i], sums[i + half], high);
+      joined.push_back(mergeSlots(e, reduction, a, b)[0]);
+    }
+    sums = std::move(joined);
+  }
+  return sums.front();
+}
+
+/// The dim along which the points follow each other one by one; -1: none.
+static int64_t neighbourDim(KernelEmitter &e, const Points &points) {
+  auto placeOf = [&](const EmissionPoint &point, size_t dim) -> std::optional<int64_t> {
+    int64_t offset = dim < point.offsets.size() ? point.offsets[dim] : 0;
+    if (point.dims[dim] == points.front().dims[dim])
+      return offset;
+    auto first = e.invariants.asConstant(points.front().dims[dim]), own = e.invariants.asConstant(point.dims[dim]);
+    return first && own ? std::optional(*own - *first + offset) : std::nullopt;
+  };
+  for (size_t dim = 0; dim < points.front().dims.size(); ++dim)
+    if (points.front().dims[dim] && llvm::all_of(llvm::enumerate(points), [&](auto point) {
+          return placeOf(point.value(), dim) == int64_t(point.index());
+        }))
+      return int64_t(dim);
+  return -1;
+}
+
+/// What depends on the reductions, once for a vector of outputs. False where the points are none.
+bool ReductionEmitter::emitJoined(const Points &points, ValueRange sums) {
+  int64_t lanes = isVector(sums.front()) ? cast<VectorType>(sums.front().getType()).getNumElements() : 1;
+  int64_t dim = lanes > 1 && int64_t(points.size()) == lanes ? neighbourDim(e, points) : -1;
+  if (dim < 0)
+    return false;
+  EmissionPoint point = points.front();
+  point.vectorDim = dim;
+  point.lanes = lanes;
+  BodyEmitter body(e, point);
+  for (auto [slot, reduction] : llvm::enumerate(parts.reductions)) {
+    SmallVector<Value> own;
+    for (size_t at = slot; at < sums.size(); at += parts.reductions.size())
+      own.push_back(sums[at]);
+    body.bind(reduction->getResult(0), joinLanes(reduction, own));
+  }
+  body.emitOps(parts.after);
+  return true;
 }
 
 SmallVector<Value> ReductionEmitter::horizontal(Operation *reduction, SmallVector<Value> slots) {
@@ -268,10 +332,28 @@ bool ReductionEmitter::isSharedBy(const Points &points, Expr condition, int64_t 
   });
 }
 
+/// Vectors along a reduced dim that they fill, one of each point a step.
+SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRange carried) {
+  Expr extent = domain[size_t(vectorDim)];
+  int64_t lanes = chooseWholeLanes(e, op, extent);
+  auto at = [&](Value iv, ValueRange values) {
+    Points inside = points;
+    for (EmissionPoint &point : inside) {
+      point.dims[size_t(vectorDim)] = iv;
+      point.vectorDim = vectorDim;
+      point.lanes = lanes;
+    }
+    return step(inside, values);
+  };
+  if (extent.isConstant(lanes))
+    return at(e.constant(0), carried);
+  return e.createLoop(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
+}
+
 /// Loops over what the window's ranges are; short ones are unrolled.
 SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   if (dims.empty())
-    return step(points, carried);
+    return vectorDim >= 0 ? wholeVectors(points, carried) : step(points, carried);
   int64_t budget = points.size() > 4 ? unrolledTile / int64_t(points.size()) : unrolledWindow;
   int64_t iterations = 1;
   for (int64_t dim : dims) {
@@ -335,11 +417,13 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
 
 void ReductionEmitter::emit(const Points &points) {
   int64_t rank = int64_t(domain.size());
-  bool hasReducedLanes = vectorDim >= firstReduced();
+  bool hasReducedLanes = vectorDim >= firstReduced(), isTile = hasReducedLanes && points.front().assumed;
   int64_t innermost = hasReducedLanes ? vectorDim : rank - 1;
-  int64_t lanes = hasReducedLanes ? cpu::chooseLanes(e, op, domain[size_t(vectorDim)]) : points.front().lanes;
-  int64_t chains = 1;
-  if (hasReducedLanes) {
+  int64_t lanes = points.front().lanes, chains = 1;
+  if (isTile) {
+    lanes = chooseWholeLanes(e, op, domain[size_t(vectorDim)]);
+  } else if (hasReducedLanes) {
+    lanes = cpu::chooseLanes(e, op, domain[size_t(vectorDim)]);
     chains = choosePointsPerStep(op, e.level);
     if (auto known = domain[size_t(vectorDim)].asConstant())
       chains = std::clamp<int64_t>(*known / lanes, 1, chains);
@@ -353,7 +437,11 @@ void ReductionEmitter::emit(const Points &points) {
   std::optional<int64_t> inner = op.getReduced() ? domain[size_t(innermost)].asConstant() : std::nullopt;
   if (op.getReduced() == 0) {
     results = step(points, results);
-  } else if (!hasReducedLanes && inner && *inner <= unrolledWindow) {
+  } else if (isTile) {
+    results = emitWindow(outer, points, results);
+    if (emitJoined(points, results))
+      return;
+  } else if (!hasReducedLanes && inner && *inner <= (points.front().assumed ? unblockedSteps : unrolledWindow)) {
     outer.push_back(innermost);
     results = emitWindow(outer, points, results);
   } else {

@@ -14,6 +14,9 @@
 // A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround
 // the interior. The sum of an output is taken in the same order in all of them.
 //
+// A convolution with few outputs is such a sum, too, with lanes along its channels: one output's multiply-adds would
+// wait for each other.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
@@ -28,17 +31,17 @@ static constexpr int64_t mostConstantTiles = 3; // their code is unrolled
 namespace {
 class TileEmission {
 public:
-  TileEmission(KernelEmitter &e, loop::ReductionOp op, int64_t dim, const EmissionPoint &point, int64_t shared)
-      : e(e), op(op), domain(loop::getDomain(op)), dim(dim), shared(shared), point(point) {
+  TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, const EmissionPoint &point,
+               int64_t shared)
+      : e(e), op(op), domain(loop::getDomain(op)), dim(config.tiled), shared(shared),
+        reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), point(point) {
     this->point.dims.resize(domain.size());
-    e.setDomain(domain);
-    findInterior();
+    inside = findInterior(e, op, dim);
   }
   void emitKnown(int64_t extent);
   void emitRange(Value from, Value to);
 
 private:
-  void findInterior();
   int64_t chooseWidth();
   void emitAt(Value position, int64_t count, bool isInside);
   void singles(Value from, Value to, bool isInside);
@@ -47,19 +50,20 @@ private:
   KernelEmitter &e;
   loop::ReductionOp op;
   SmallVector<Expr> domain;
-  int64_t dim, shared;
+  int64_t dim, shared, reducedLanes; // the last: a reduced dim that carries lanes, -1
   EmissionPoint point;
-  Value innerFrom, innerTo; // where all windows lie inside, with regard to `interior`
-  llvm::DenseSet<Attribute> interior, nothing;
+  Interior inside;
+  llvm::DenseSet<Attribute> nothing;
 };
 } // namespace
 
-void TileEmission::findInterior() {
+Interior cpu::findInterior(KernelEmitter &e, loop::ReductionOp op, int64_t dim) {
   InvariantBuilder &in = e.invariants;
+  SmallVector<Expr> domain = loop::getDomain(op);
+  e.setDomain(domain);
   int64_t firstReduced = int64_t(domain.size()) - int64_t(op.getReduced());
   std::string name = "d" + std::to_string(dim);
-  innerFrom = e.constant(0);
-  innerTo = e.emitExpr(domain[size_t(dim)], {});
+  Interior inside{e.constant(0), e.emitExpr(domain[size_t(dim)], {}), {}};
   op.walk([&](loop::MaskedOp mask) {
     for (Expr condition : prim::getExprs(mask.getConditions())) {
       if (!condition.uses(name))
@@ -68,16 +72,19 @@ void TileEmission::findInterior() {
       if (!bounds)
         continue;
       if (bounds->lower)
-        innerFrom = in.max(innerFrom, e.emitExpr(bounds->lower, {}));
+        inside.from = in.max(inside.from, e.emitExpr(bounds->lower, {}));
       if (bounds->upper)
-        innerTo = in.min(innerTo, e.emitExpr(bounds->upper, {}));
-      interior.insert(condition);
+        inside.to = in.min(inside.to, e.emitExpr(bounds->upper, {}));
+      inside.conditions.insert(condition);
     }
   });
+  return inside;
 }
 
 /// Accumulators in at most half of the registers; fewer where the code after the window is long.
 int64_t TileEmission::chooseWidth() {
+  if (reducedLanes >= 0) // lanes of the outputs become lanes along the dim
+    return std::max<int64_t>(chooseWholeLanes(e, op, domain[size_t(reducedLanes)]), 2);
   int64_t reductions = 0, operations = 0, heavy = 0;
   op.walk([&](Operation *inner) {
     reductions += isa<loop::ReduceOp>(inner);
@@ -99,10 +106,10 @@ void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
     at.dims[size_t(dim)] = known ? e.constant(*known + i) : position;
     at.offsets.assign(domain.size(), 0);
     at.offsets[size_t(dim)] = known ? 0 : i;
-    at.assumed = isInside ? &interior : &nothing;
+    at.assumed = isInside ? &inside.conditions : &nothing;
     points.push_back(at);
   }
-  NodeEmitter(e, op).emit(points, shared, -1);
+  NodeEmitter(e, op).emit(points, shared, reducedLanes);
 }
 
 void TileEmission::singles(Value from, Value to, bool isInside) {
@@ -121,8 +128,10 @@ void TileEmission::tiles(Value from, Value to, int64_t width) {
 
 void TileEmission::emitKnown(int64_t extent) {
   int64_t width = chooseWidth();
+  if (reducedLanes >= 0 && extent % width)
+    return emitRange(e.constant(0), e.constant(extent));
   int64_t count = llvm::divideCeil(extent, width), part = extent / count, larger = extent % count;
-  auto from = e.invariants.asConstant(innerFrom), to = e.invariants.asConstant(innerTo);
+  auto from = e.invariants.asConstant(inside.from), to = e.invariants.asConstant(inside.to);
   auto startOf = [&](int64_t tile) { return tile * part + std::min(tile, larger); };
   auto isInside = [&](int64_t tile) { return from && to && startOf(tile) >= *from && startOf(tile + 1) <= *to; };
   int64_t outside = llvm::count_if(llvm::seq<int64_t>(0, count), [&](int64_t tile) { return !isInside(tile); });
@@ -145,7 +154,7 @@ void TileEmission::emitKnown(int64_t extent) {
 void TileEmission::emitRange(Value from, Value to) {
   InvariantBuilder &in = e.invariants;
   int64_t width = chooseWidth();
-  Value first = in.min(in.max(from, innerFrom), to), last = in.max(in.min(to, innerTo), first);
+  Value first = in.min(in.max(from, inside.from), to), last = in.max(in.min(to, inside.to), first);
   Value whole = in.mul(in.floorDiv(in.sub(last, first), e.constant(width), true), e.constant(width));
   Value middle = in.add(first, whole);
   singles(from, first, false);
@@ -157,7 +166,7 @@ void TileEmission::emitRange(Value from, Value to) {
 void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point,
                     int64_t shared, Value block) {
   auto op = cast<loop::ReductionOp>(node);
-  TileEmission emission(e, op, config.tiled, point, shared);
+  TileEmission emission(e, op, config, point, shared);
   Value extent = e.emitExpr(loop::getDomain(op)[size_t(config.tiled)], {});
   if (block) {
     InvariantBuilder &in = e.invariants;

@@ -219,8 +219,10 @@ TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int
 }
 
 SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                                      bool splitsGroups) {
+                                      bool splitsGroups, int64_t lastColumns) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
+  if (panels == 1) // no more than the columns fill
+    vectors = llvm::divideCeil(lastColumns * vectors, panelWidth);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
   int64_t room = roomOf(level) - splitsGroups;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k

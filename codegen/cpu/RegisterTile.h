@@ -45,10 +45,11 @@ struct TileSplit {
 };
 
 /// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
+/// Of a lone panel `lastColumns` are wanted.
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
 /// of few bits): each vector of B takes two registers, and what splits them one more.
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
-                                       int64_t k, bool splitsGroups = false);
+                                       int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth);
 /// The first of them.
 inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
                             bool splitsGroups = false) {

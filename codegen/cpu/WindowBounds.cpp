@@ -116,8 +116,8 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim
   SmallVector<Expr> domain = loop::getDomain(op);
   int64_t rank = int64_t(domain.size()), firstReduced = rank - int64_t(op.getReduced());
   int64_t window = 1, operations = 0;
-  for (Expr extent : ArrayRef(domain).drop_front(firstReduced)) {
-    auto known = extent.asConstant();
+  for (int64_t dim = firstReduced; dim < rank; ++dim) {
+    auto known = dim == lanesDim ? std::optional<int64_t>(1) : domain[size_t(dim)].asConstant();
     window *= std::clamp<int64_t>(known.value_or(largestWindow + 1), 1, largestWindow + 1);
   }
   op.walk([&](Operation *) { ++operations; });

@@ -24,8 +24,8 @@ std::optional<DimBounds> solveFor(Expr condition, int64_t dim);
 std::optional<DimBounds> solveForAllWindows(Expr condition, int64_t dim, llvm::ArrayRef<Expr> domain,
                                             int64_t firstReduced);
 
-/// The kept dim that a kernel of one windowed reduction can be tiled along, -1: none. Lanes run along `lanesDim`; both
-/// are among the first `shared` dims.
+/// The kept dim that a kernel of one windowed reduction can be tiled along, -1: none. Lanes run along `lanesDim`, of
+/// the first `shared` dims as the tiled one, or of the reduced ones.
 int64_t findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim);
 
 } // namespace ptc::cpu

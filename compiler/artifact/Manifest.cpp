@@ -117,6 +117,10 @@ json::Value kernelOf(const KernelEntry &kernel) {
                       {"weight_bytes_read", kernel.weightBytesRead}};
   if (kernel.executions != int64_t(kernel.launches.size()))
     object["executions"] = kernel.executions;
+  if (kernel.steps) {
+    object["step_bytes_read"] = amountOf(*kernel.stepBytesRead);
+    object["steps"] = amountOf(*kernel.steps);
+  }
   if (kernel.joinedLaunches)
     object["joined_launches"] = kernel.joinedLaunches;
   if (!kernel.products.empty())

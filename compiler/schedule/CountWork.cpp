@@ -4,7 +4,8 @@
 // read and write, as expressions of its symbols. An operation of a body counts once for each point of the domain
 // that it runs on; a product's multiply-add counts as two. Of a buffer an access touches as many elements as the
 // dims have points that its index uses, all accesses together at most the whole buffer: what a kernel
-// reads again is expected in a cache. Buffers inside a kernel do not count.
+// reads again is expected in a cache. Buffers inside a kernel do not count. Of a recurrence it is also told what one
+// step reads: the next one reads most of it again, since it waits for this one's results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,11 +44,14 @@ public:
     kernel.setFlopsAttr(ExprAttr(flops.simplify(ranges)));
     kernel.setBytesReadAttr(ExprAttr(sum(read).simplify(ranges)));
     kernel.setBytesWrittenAttr(ExprAttr(sum(written).simplify(ranges)));
+    if (!readInStep.empty())
+      kernel->setAttr(stepBytesReadAttr, ExprAttr(sum(readInStep).simplify(ranges)));
   }
 
 private:
   void countRecurrence(RecurrenceOp recurrence) {
     steps = recurrence.getSteps();
+    isInSteps = true;
     recurrence.getBody().walk([&](Operation *op) {
       if (isNode(op))
         countNode(op);
@@ -88,7 +92,7 @@ private:
       if (isa<LoadOp, StoreOp>(op))
         countAccess(op, getDomain(node));
       else if (auto panels = dyn_cast<PanelsOp>(op))
-        add(read, panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount());
+        addRead(panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount(), false);
       else if (isFloatingPoint(op))
         flops = flops + pointsOf(op, node, domain);
     });
@@ -111,9 +115,18 @@ private:
     for (auto [dim, extent] : llvm::enumerate(domain))
       if (isIndirect || index.uses("d" + std::to_string(dim)))
         touched = touched * extent;
-    if (index.uses(RecurrenceOp::stepSymbol))
-      touched = touched * steps;
-    add(isa<LoadOp>(op) ? read : written, buffer, touched);
+    bool isOfStep = index.uses(RecurrenceOp::stepSymbol);
+    if (isa<LoadOp>(op))
+      addRead(buffer, touched, isOfStep);
+    else
+      add(written, buffer, isOfStep ? touched * steps : touched);
+  }
+
+  /// Elements that one step reads; `isOfStep`: each step others.
+  void addRead(Value buffer, Expr elements, bool isOfStep) {
+    add(read, buffer, isOfStep ? elements * steps : elements);
+    if (isInSteps)
+      add(readInStep, buffer, elements);
   }
 
   void add(llvm::MapVector<Value, Expr> &amounts, Value buffer, Expr elements) {
@@ -138,8 +151,9 @@ private:
   KernelOp kernel;
   MLIRContext *context;
   Expr flops;
-  Expr steps;                                 // how often a node runs
-  llvm::MapVector<Value, Expr> read, written; // elements
+  Expr steps; // how often a node runs
+  bool isInSteps = false;
+  llvm::MapVector<Value, Expr> read, written, readInStep; // elements
 };
 
 struct CountWork : ptc::impl::CountWorkBase<CountWork> {

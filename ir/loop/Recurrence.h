@@ -18,6 +18,9 @@ inline constexpr llvm::StringLiteral phaseAttr = "phase";
 /// Null if all iterations may.
 Expr getPhase(KernelOp kernel);
 
+/// Of a kernel that is a recurrence: the bytes that one step reads, its weights again each time.
+inline constexpr llvm::StringLiteral stepBytesReadAttr = "step_bytes_read";
+
 } // namespace ptc::loop
 
 #endif // PTC_IR_LOOP_RECURRENCE_H

@@ -11,6 +11,10 @@ disturbed run shows in both directions, since peaks are measured in it, too. One
 `lost` names the kernels whose time above their bound is the largest part of the model's: nodes, part of the time, share of the bound.
 Below the table stand the models over --long milliseconds whose share is below --bar.
 
+--compared names the page of compare.py. A second table then tells of the models that torch.compile runs how many times as long it takes as ptc, and as code
+that reaches the bound of every kernel: no 32-bit code is further ahead of it, but by algorithms with fewer operations (a share above 1 counts as 1).
+--shares takes the shares from an earlier report instead of measuring, and prints this table alone.
+
 --prefix runs before each measurement: on a busy machine real-time priority and a core of its own. `--samples` and `--report` are as of
 compare.py: rows of a file are taken as measured, and the table goes into a file.
 """
@@ -100,6 +104,30 @@ def report(rows, arguments, file):
     print(f"\nOf {len(long)} models over {arguments.long:g} ms, below {arguments.bar:.0%}: {names}.", file=file)
 
 
+def read_table(page):
+    """The rows of a page's first table, by the names of its columns."""
+    lines = [text.strip("| ").split(" | ") for text in page.read_text().splitlines() if text.startswith("| ")]
+    return [dict(zip(lines[0], cells)) for cells in lines[1:] if len(cells) == len(lines[0])]
+
+
+def ceilings(shares, compared):
+    """By model that torch.compile runs at one thread and batch 1: its time / ptc's, and / that of code at the bound. `shares`: of the bounds, by model."""
+    for row in read_table(compared):
+        if row.get("threads") == row.get("batch") == "1" and row["torch.compile"] != "-" and row["model"] in shares:
+            ratio = float(row["torch.compile"]) / float(row["ptc ms"])
+            yield row["model"], ratio, ratio / min(shares[row["model"]], 1)
+
+
+def report_ceilings(shares, compared, file):
+    found = list(ceilings(shares, compared))
+    if not found:
+        return
+    print("\n| model | torch.compile / ptc | torch.compile / a library at its bound |\n|---|---|---|", file=file)
+    for model, ratio, most in found:
+        print(f"| {model} | {ratio:.2f} | {most:.2f} |", file=file)
+    print(f"| geometric mean | {results.geometric([row[1] for row in found]):.2f} | {results.geometric([row[2] for row in found]):.2f} |", file=file)
+
+
 def write(rows, arguments):
     """The page: when, where, by which commands, and the table."""
     commands = sorted({row["command"] for row in rows})
@@ -110,6 +138,8 @@ def write(rows, arguments):
         print(*(f"    {command}" for command in commands), sep="\n", file=file)
         print("\nWhat the columns mean: [roofline.py](roofline.py).\n", file=file)
         report(rows, arguments, file)
+        if arguments.compared:
+            report_ceilings({row["model"]: row["share"] for row in rows if "failed" not in row}, arguments.compared, file)
 
 
 def main():
@@ -127,7 +157,12 @@ def main():
     parser.add_argument("--prefix", default="", metavar="COMMAND", help="words before each measurement: 'chrt -f 50 taskset -c 0'")
     parser.add_argument("--samples", type=Path, metavar="FILE", help="take the rows that are in it as measured, and add new ones")
     parser.add_argument("--report", type=Path, metavar="FILE.md", help="write the table there")
+    parser.add_argument("--compared", type=Path, metavar="FILE.md", help="the page of compare.py: a second table, what is left beside torch.compile")
+    parser.add_argument("--shares", type=Path, metavar="FILE.md", help="print that table alone, with the shares of this page of an earlier --report")
     arguments = parser.parse_args()
+    if arguments.shares:
+        shares = {row["model"]: float(row["share"].rstrip("%")) / 100 for row in read_table(arguments.shares) if row["share"] != "-"}
+        return report_ceilings(shares, arguments.compared, sys.stdout)
     rows = [row for row in results.read(arguments.samples) if "failed" not in row] if arguments.samples else []
     for row in measure_all(arguments, {row["model"] for row in rows}):
         rows.append(row)

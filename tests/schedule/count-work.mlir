@@ -42,3 +42,33 @@ loop.kernel @center(%x: !loop.buffer<[64] x f32, <[0]>>, %y: !loop.buffer<[64] x
     loop.store %2, %y [16*d0 + d1] : <[64] x f32, <[0]>>
   }
 }
+
+// Each step reads the weights and the state again, and a line of its own.
+// CHECK-LABEL: loop.kernel @steps
+// CHECK-SAME:    bytes_read = #prim.expr<64*s0 + 1088>
+// CHECK-SAME:    step_bytes_read = #prim.expr<4*min(16, 16*s0) + 1088>
+loop.kernel @steps(%x: !loop.buffer<[16*s0] x f32, <[0]>>, %r: !loop.buffer<[256] x f32, <[0]>>, %first: !loop.buffer<[16] x f32, <[0]>>, %spare: !loop.buffer<[16] x f32, <[0]>>, %last: !loop.buffer<[16] x f32, <[0]>>)
+    attributes {arguments_written = array<i64: 3, 4>, parallel = 0 : i64, symbols = ["s0"]} {
+  loop.recurrence s0 from %first : !loop.buffer<[16] x f32, <[0]>> by %spare : !loop.buffer<[16] x f32, <[0]>>
+      to %last : !loop.buffer<[16] x f32, <[0]>> {
+  ^bb0(%now: !loop.buffer<[16] x f32, <[0]>>, %next: !loop.buffer<[16] x f32, <[0]>>):
+    loop.fused parallel 1 {
+      loop.reduction [16, 16] reduced 1 {
+        %0 = loop.load %now [d1] : <[16] x f32, <[0]>>
+        %1 = loop.load %r [16*d1 + d0] : <[256] x f32, <[0]>>
+        %2 = arith.mulf %0, %1 : f32
+        %3 = loop.reduce sum %2 : f32
+        %4 = loop.load %x [16*t$ + d0] : <[16*s0] x f32, <[0]>>
+        %5 = arith.addf %3, %4 : f32
+        loop.store %5, %next [d0] : <[16] x f32, <[0]>>
+      }
+    }
+  } otherwise {
+    loop.fused parallel 1 {
+      loop.pointwise [16] {
+        %0 = loop.load %first [d0] : <[16] x f32, <[0]>>
+        loop.store %0, %last [d0] : <[16] x f32, <[0]>>
+      }
+    }
+  }
+}

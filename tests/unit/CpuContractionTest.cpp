@@ -232,6 +232,20 @@ TEST_CASE("convolutions of images with few channels, in either layout", "[contra
                       .pad = 3,
                       .isInputChannelsFirst = first,
                       .hasRelu = true});
+  // Rows are copied in whole vectors, the last ones end with the image.
+  for (int64_t pad : {0, 1})
+    for (int64_t kernel : {3, 5})
+      checkConvolution({.images = 2,
+                        .height = 17,
+                        .width = 21,
+                        .in = 3,
+                        .out = 32,
+                        .kernelHeight = kernel,
+                        .kernelWidth = kernel,
+                        .stride = 2,
+                        .pad = pad,
+                        .isInputChannelsFirst = true,
+                        .hasRelu = true});
   checkConvolution({.height = 17,
                     .width = 18,
                     .in = 5,
@@ -249,6 +263,22 @@ TEST_CASE("convolutions of images with few channels, in either layout", "[contra
                     .kernelHeight = 1,
                     .kernelWidth = 1,
                     .isChannelsFirst = true});
+}
+
+TEST_CASE("convolutions with few outputs", "[contraction]") {
+  for (int64_t out : {1, 4, 8})
+    for (int64_t in : {8, 12, 32})
+      for (int64_t stride : {1, 2})
+        checkConvolution({.images = 2,
+                          .height = 9,
+                          .width = 37,
+                          .in = in,
+                          .out = out,
+                          .kernelHeight = 3,
+                          .kernelWidth = 5,
+                          .stride = stride,
+                          .pad = 2,
+                          .hasRelu = true});
 }
 
 TEST_CASE("convolutions whose sums are so long that they run in blocks, in either layout", "[contraction]") {

@@ -1,4 +1,6 @@
-"""What `ptc bench --per-kernel --json` says of the machine's peaks is consistent: python check_bounds.py FILE"""
+"""What `ptc bench --per-kernel --json` says of the machine's peaks is consistent: python check_bounds.py FILE [MANIFEST]
+
+With the manifest of a library that has a recurrence of 20 steps of 64 units: all steps' bytes count."""
 
 import json
 import math
@@ -23,3 +25,12 @@ for kernel in kernels:
     assert kernel["bound_share"] >= fastest * (1 - 1e-9), kernel
 together = sum(kernel["bound_share"] * kernel["time_us"] for kernel in kernels) / sum(kernel["time_us"] for kernel in kernels)
 assert math.isclose(together, row["bound_share"], rel_tol=1e-9), (together, row["bound_share"])
+
+if len(sys.argv) > 2:
+    works = {work["name"]: work for work in json.load(open(sys.argv[2]))["kernels"] if "steps" in work}
+    (recurrence,) = [kernel for kernel in kernels if kernel["kernel"] in works]
+    work = works[recurrence["kernel"]]
+    bytes_of_step = work["step_bytes_read"]["at_hint"]
+    assert work["steps"]["at_hint"] == 20 and 4 * 64 * 64 * 4 < bytes_of_step < work["bytes_read"]["at_hint"], work
+    least = 20 * bytes_of_step / (caches[0]["gbytes_per_second"] * 1e9)
+    assert recurrence["bound_share"] * recurrence["time_us"] * 1e-6 >= least * (1 - 1e-9), (recurrence, least)

@@ -5,6 +5,7 @@
     axpy.onnx     x [4], a [4] -> y = x * a + x
     unknown.onnx  two operators that nobody has, three nodes
     wide.onnx     [batch, 512] -> one product with a weight of 2 MB
+    lstm.onnx     [20, 1, 16] -> 20 steps of 64 units
     mlp.npz       inputs of mlp.onnx, and `expected`, its outputs by numpy
 """
 import sys
@@ -54,6 +55,9 @@ save("unknown", [helper.make_node("Foo", ["x"], ["a"], name="first", domain="min
                  helper.make_node("Bar", ["a"], ["b"], name="second", domain="mine"),
                  helper.make_node("Foo", ["b"], ["y"], name="third", domain="mine")],
      [value("x", [4])], [value("y", [4])], domains=["mine"])
+
+weights = [numpy_helper.from_array(rng.standard_normal((1, 256, n), np.float32), name) for n, name in [(16, "w"), (64, "r")]]
+save("lstm", [helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="cell", hidden_size=64)], [value("x", [20, 1, 16])], [value("y", [20, 1, 1, 64])], weights)
 
 (folder / "text.onnx").write_text("this is not a model\n")
 (folder / "empty.onnx").write_bytes(b"")
