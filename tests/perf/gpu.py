@@ -1,6 +1,7 @@
 """Libraries for a CUDA device beside PyTorch on the same device, in turns.
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py cublaslt [--shapes 64x4096x4096] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py reductions [softmax 'sum of 4' ...] [--dtype f32] [--gpu sm_90a]
@@ -12,7 +13,8 @@
     python tests/perf/gpu.py calls [--gpu sm_90a]
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of products of one B and as many A, against
-torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. convolutions: those of ResNet-50 at batch 1,
+torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. cublaslt: the same, and
+the library whose kernels a tuning file leaves to cuBLASLt. convolutions: those of ResNet-50 at batch 1,
 SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
 torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
 rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
@@ -37,7 +39,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # A mode is the function of its name, which takes the arguments; this is the module that has it.
-MODES = {"products": "gpu_products", "convolutions": "gpu_convolutions", "rows": "gpu_rows", "reductions": "gpu_reductions",
+MODES = {"products": "gpu_products", "cublaslt": "gpu_products", "convolutions": "gpu_convolutions", "rows": "gpu_rows", "reductions": "gpu_reductions",
          "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "models": "gpu_models", "tuned": "gpu_models", "calls": "gpu_calls"}
 
 
@@ -52,7 +54,7 @@ def main():
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
     parser.add_argument("--budget", default="28", help="of tuned: seconds")
-    parser.add_argument("--shapes", help="of products and bits")
+    parser.add_argument("--shapes", help="of products, cublaslt and bits")
     parser.add_argument("--layers", help="of convolutions")
     arguments = parser.parse_args()
 
