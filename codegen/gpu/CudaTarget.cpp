@@ -118,7 +118,7 @@ static void setWarpgroups(loop::KernelOp kernel, codegen::DeviceLaunch &launch) 
   launch.maps = {operands->lhs.map, operands->rhs.map};
 }
 
-static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, const KernelOptions &options) {
+static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, const codegen::CodeOptions &options) {
   GpuConfig config = GpuConfig::fromAttribute(kernel.getConfigAttr());
   codegen::DeviceLaunch launch{.threads = unsigned(config.threads),
                                .rows = unsigned(config.rows),
