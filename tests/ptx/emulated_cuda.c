@@ -96,6 +96,10 @@ int cuGraphCreate(void **graph, unsigned flags) { return (void)graph, (void)flag
 int cuGraphAddKernelNode(void) { return 801; }
 int cuGraphInstantiateWithFlags(void) { return 801; }
 int cuGraphExecKernelNodeSetParams(void) { return 801; }
+int cuGraphAddChildGraphNode(void) { return 801; }
+int cuGraphExecChildGraphNodeSetParams(void) { return 801; }
+int cuStreamBeginCapture_v2(void) { return 801; }
+int cuStreamEndCapture(void) { return 801; }
 int cuGraphLaunch(void) { return 801; }
 int cuGraphExecDestroy(void) { return 801; }
 int cuGraphDestroy(void) { return 801; }
