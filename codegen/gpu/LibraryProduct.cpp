@@ -4,8 +4,8 @@
 // is a call of cuBLASLt as well. Whether that is faster, measuring tells (`cublaslt` of GpuTuning.h); the kernel has
 // its own code in any case, for machines where the library is absent or refuses.
 //
-//   operands   loads through indices that are linear in the dims; rows, columns, k and batch are one axis each, of which
-//              one of the first three has neighbours in memory; all extents known
+//   operands   loads through indices that are linear in the dims; rows, columns, k and batch are one axis each; one
+//              of the first three has neighbours in memory; all extents known
 //   sums       in f32: of f16 and bf16 as in the kernel's own code, of f32 by f32 arithmetic (never TF32)
 //   rounding   where the kernel's code rounds a sum to 16 bits, adds a bias and rounds again, the library rounds once:
 //              `contract` of --fp allows that, `strict` does not

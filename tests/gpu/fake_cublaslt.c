@@ -3,27 +3,14 @@
  *   FAKE_CUDA_LIBRARY_FAILS  a function that fails: cublasLtCreate, cublasLtMatmulAlgoGetHeuristic, cublasLtMatmul
  * What a real one would refuse or read wrongly, it refuses.
  */
+#include "fake_log.h"
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { INVALID = 7, WORKSPACE = 4096, MARK = 0x5eed };
-
-static void say(const char *format, ...) {
-  const char *path = getenv("FAKE_CUDA_LOG");
-  FILE *file = path ? fopen(path, "a") : 0;
-  va_list values;
-  if (!file)
-    return;
-  va_start(values, format);
-  vfprintf(file, format, values);
-  va_end(values);
-  fputc('\n', file);
-  fclose(file);
-}
 
 #define TRY                                                                                                            \
   if (getenv("FAKE_CUDA_LIBRARY_FAILS") && strcmp(getenv("FAKE_CUDA_LIBRARY_FAILS"), __func__) == 0)                   \

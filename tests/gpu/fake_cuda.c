@@ -10,7 +10,7 @@
  *                         of another library takes as long as a block
  * Compiled with OLD it lacks what drivers before 12.0 lack.
  */
-#include <stdarg.h>
+#include "fake_log.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,19 +18,6 @@
 #include <time.h>
 
 typedef uint64_t address;
-
-static void say(const char *format, ...) {
-  const char *path = getenv("FAKE_CUDA_LOG");
-  FILE *file = path ? fopen(path, "a") : 0;
-  va_list values;
-  if (!file)
-    return;
-  va_start(values, format);
-  vfprintf(file, format, values);
-  va_end(values);
-  fputc('\n', file);
-  fclose(file);
-}
 
 static int number(const char *name, int otherwise) {
   const char *text = getenv(name);
