@@ -25,7 +25,7 @@ sums and sorts along few long lines. models: those of models/export.py at batch 
 side and measured one by one, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. tuned: `ptc tune`
 of a model on this device, then the library as planned and that with its file, four pairs of them. Errors are
-||out - f64|| / ||f64||. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
+||out - f64|| / ||f64||, of models the mean over eight inputs. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
 --against PTC: another compiler's library (the one before, say) takes turns with ptc's and has a column of its own.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """

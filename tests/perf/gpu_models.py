@@ -13,24 +13,34 @@ from pathlib import Path
 
 import onnx
 import torch
-from gpu_device import TYPES, Table, compile_both, compile_model, error, in_turns, load
+from gpu_device import TYPES, DeviceRun, Table, compile_both, compile_model, error, in_turns, load
 
 import export
 
 MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert_base", "convnext_tiny", "gpt2_decode", "segformer_b0", "detr_r50")
 # Sizes as users have them where the examples are small: what dims of a size become.
 SIZES = {"bert_base": {16: 128}, "minilm_l6": {16: 128}, "segformer_b0": {128: 512, 160: 512}, "detr_r50": {256: 800, 320: 1066}, "gpt2_decode": {20: 127}}
+SAMPLES = 8  # of inputs, whose errors are averaged: one error of a model is a matter of luck
 PAIRS = 4  # of libraries that take turns
 
 
 @dataclass
 class Model:
-    """One of export.MODELS, exported at batch 1: its file, the module and its inputs on the device, the first result in f64."""
+    """One of export.MODELS, exported at batch 1: its file, the module on the device, and samples of its inputs there."""
 
     path: Path
     module: torch.nn.Module
+    samples: list
+
+    @property
+    def inputs(self):
+        return self.samples[0].inputs
+
+
+@dataclass
+class Sample:
     inputs: tuple
-    exact: torch.Tensor
+    exact: torch.Tensor  # the first result in f64
 
 
 def prepare(arguments, name):
@@ -39,13 +49,29 @@ def prepare(arguments, name):
     module.eval()
     export._randomize_normalisations(module)
     kind = TYPES["f32" if arguments.autocast else arguments.dtype]
-    inputs = [resized(value[:1], SIZES.get(name, {})).cuda() for value in inputs]
-    cast = lambda to: tuple(value.to(to) if value.is_floating_point() else value for value in inputs)
-    module = module.cuda()
-    exact = first(copy.deepcopy(module).double()(*cast(torch.float64)))
-    module, inputs, path = module.to(kind), cast(kind), arguments.folder / f"{name}.onnx"
-    export_model(module, inputs, path, list(axes), outputs)
-    return Model(path, module, inputs, exact)
+    inputs = [resized(value[:1], SIZES.get(name, {})) for value in inputs]
+    drawn = [inputs] + [[value.flatten()[torch.randperm(value.numel())].view_as(value) for value in inputs] for _ in range(SAMPLES - 1)]
+    cast = lambda values, to: tuple(value.cuda().to(to) if value.is_floating_point() else value.cuda() for value in values)
+    wide = copy.deepcopy(module).double().cuda()
+    samples = [Sample(cast(values, kind), first(wide(*cast(values, torch.float64)))) for values in drawn]
+    module, path = module.to(kind).cuda(), arguments.folder / f"{name}.onnx"
+    export_model(module, samples[0].inputs, path, list(axes), outputs)
+    return Model(path, module, samples)
+
+
+def errors(model, run):
+    """Mean error of the first result, of a function of the inputs."""
+    return f"{statistics.mean(error(first(run(sample.inputs)), sample.exact) for sample in model.samples):.2e}"
+
+
+def errors_of_library(model, path):
+    def run(inputs):
+        library = DeviceRun(path, inputs)
+        library()
+        torch.cuda.synchronize()
+        return library.outputs
+
+    return errors(model, run)
 
 
 def resized(value, sizes):
@@ -99,14 +125,14 @@ def _heard(pipe):
 def _model(arguments, name, pipe):
     torch.set_num_threads(1)  # those of several processes would wait for each other
     model = prepare(arguments, name)
-    libraries = load(compile_both(arguments, model.path, *flags_of(arguments)), model.inputs)
+    paths = compile_both(arguments, model.path, *flags_of(arguments))
     _tell(name, "exported and compiled by ptc")
-    programs = {**libraries, "eager": lambda: model.module(*model.inputs)}
+    programs = {**load(paths, model.inputs), "eager": lambda: model.module(*model.inputs)}
     if not arguments.eager:
         compiled = torch.compile(model.module, mode="reduce-overhead")
         programs["compile"] = lambda: compiled(*model.inputs)
     with torch.autocast("cuda", TYPES.get(arguments.autocast), enabled=bool(arguments.autocast)):
-        theirs = first(model.module(*model.inputs))
+        theirs = errors(model, lambda inputs: model.module(*inputs))
         for run in [run for run in programs.values() for _ in range(3)]:  # what is compiled or recorded at first
             run()
         torch.cuda.synchronize()
@@ -120,7 +146,7 @@ def _model(arguments, name, pipe):
     ratio = f"{times['compile'] / times['ptc']:.2f}" if "compile" in times else "-"
     times = {who: f"{time:.0f}" for who, time in times.items()}
     cells = (what(arguments, name), launches, kernels, times["ptc"], times["eager"], times.get("compile", "-"), ratio,
-             f"{error(libraries['ptc'].outputs[0], model.exact):.1e}", f"{error(theirs, model.exact):.1e}")
+             errors_of_library(model, paths["ptc"]), theirs)
     pipe.send((cells, times.get("before", "-")))
 
 
