@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/BodyEmitter.h"
+#include "ir/loop/UnsignedStores.h"
 #include "ir/prim/Elements.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -167,7 +168,7 @@ void BodyEmitter::emitStore(loop::StoreOp op) {
     Value old = load(access, elementType);
     if (access.lanes > 1)
       value = e.splat(value, access.lanes);
-    value = emitCombine(e, *kind, old, value);
+    value = emitCombine(e, *kind, old, value, loop::isUnsigned(op));
   }
   store(value, access);
 }

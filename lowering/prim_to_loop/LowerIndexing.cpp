@@ -1,5 +1,6 @@
 //===- LowerIndexing.cpp - gathers as indirect indices, scatters ----------===//
 
+#include "ir/loop/UnsignedStores.h"
 #include "lowering/passes/Patterns.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -147,6 +148,8 @@ void emitScatter(FunctionLowering &lowering, Value xValue, Value updatesValue, V
   auto store = StoreOp::create(b, loc, update, buffer, ArrayRef<Expr>(target.at), ValueRange(target.operands));
   if (auto combine = getCombine(kind, b.getContext()))
     store.setCombineAttr(combine);
+  if (elementType.isUnsignedInteger() && store.getCombine())
+    store->setAttr(unsignedAttr, b.getUnitAttr());
   lowering.set(result, lowering.readOf(buffer, elementType));
 }
 

@@ -335,6 +335,11 @@ def _reduced(d, kind):
     return d.choice(options)
 
 
+def _range(kind, reduction):
+    """Sums stay small; of integers the largest may be any."""
+    return "wild" if reduction == "none" or is_integer(kind) and reduction in ("max", "min") else "small"
+
+
 def _scattered(out, index, updates, reduction):
     at = tuple(int(i) for i in index)
     function = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "max": np.maximum, "min": np.minimum}
@@ -345,14 +350,14 @@ def _scattered(out, index, updates, reduction):
 def scatter_elements(d):
     kind = d.type("T")
     reduction = _reduced(d, kind) if d.operator == "ScatterElements" else "none"
-    x = d.values(kind, d.shape(1, 3, most=300, zero=0), "small" if reduction != "none" else "wild")
+    x = d.values(kind, d.shape(1, 3, most=300, zero=0), _range(kind, reduction))
     axis = d.axis(x.ndim)
     shape = [d.integer(1, size) for size in x.shape]
     indices = d.indices(_index_type(d), shape, x.shape[axis], d.opset >= 11)
     if reduction == "none":  # each element at most once: the order is not specified
         order = np.argsort(d.rng.random([x.shape[axis] if a == axis % x.ndim else s for a, s in enumerate(shape)]), axis)
         indices = np.take(order, np.arange(shape[axis]), axis).astype(indices.dtype)
-    updates = d.values(kind, shape, "small" if reduction != "none" else "wild")
+    updates = d.values(kind, shape, _range(kind, reduction))
 
     def oracle(v, i, u):
         out = v.copy()
@@ -375,13 +380,13 @@ def _scatter_rule(kind, reduction):
 def scatter_nd(d):
     kind = d.type("T")
     reduction = _reduced(d, kind)
-    x = d.values(kind, d.shape(1, 3, most=300, zero=0), "small" if reduction != "none" else "wild")
+    x = d.values(kind, d.shape(1, 3, most=300, zero=0), _range(kind, reduction))
     indices = _nd_indices(d, x, 0)
     if reduction == "none":
         flat = indices.reshape(-1, indices.shape[-1])
         unique = np.unique(np.where(flat < 0, flat + np.array(x.shape[: flat.shape[1]]), flat), axis=0)
         indices = d.rng.permutation(unique).astype(np.int64)
-    updates = d.values(kind, list(indices.shape[:-1]) + list(x.shape[indices.shape[-1]:]), "small" if reduction != "none" else "wild")
+    updates = d.values(kind, list(indices.shape[:-1]) + list(x.shape[indices.shape[-1]:]), _range(kind, reduction))
 
     def oracle(v, i, u):
         out = v.copy()

@@ -1,6 +1,7 @@
 #include "tests/codegen/tool/KernelInterpreter.h"
 #include "ir/eval/Tensor.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/loop/UnsignedStores.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -371,7 +372,7 @@ void Interpreter::runOp(Operation *op, Environment &env) {
     int64_t index = evaluate(Expr(cast<ExprAttr>(store.getIndices()[0])), env, store.getIndexOperands());
     Scalar value = env.lookup(store.getValue());
     if (auto kind = store.getCombine())
-      value = combine(*kind, memory->get(index), value, store.getValue().getType(), false);
+      value = combine(*kind, memory->get(index), value, store.getValue().getType(), loop::isUnsigned(store));
     memory->set(index, value);
   } else if (auto index = dyn_cast<loop::IndexOp>(op)) {
     env[index.getResult()] = {0, evaluate(index.getExpr(), env, index.getOperands())};
