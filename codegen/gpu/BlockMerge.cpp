@@ -23,8 +23,8 @@ static Value isBelow(GpuEmitter &e, Value a, Value b) {
   return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::slt, a, b);
 }
 
-static SmallVector<Value> createWhile(GpuEmitter &e, ValueRange start, llvm::function_ref<Value(ValueRange)> condition,
-                                      llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+SmallVector<Value> gpu::createWhile(GpuEmitter &e, ValueRange start, llvm::function_ref<Value(ValueRange)> condition,
+                                    llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   OpBuilder &b = e.builder;
   SmallVector<Location> locations(start.size(), e.loc);
   auto loop = scf::WhileOp::create(b, e.loc, start.getTypes(), start);

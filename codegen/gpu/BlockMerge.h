@@ -41,6 +41,10 @@ private:
   mlir::Value thread, memory;
 };
 
+/// `body` gets and returns what is carried while `condition` holds of that.
+llvm::SmallVector<mlir::Value> createWhile(GpuEmitter &e, mlir::ValueRange start,
+                                           llvm::function_ref<mlir::Value(mlir::ValueRange)> condition,
+                                           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
 /// The first number of [low, high) that `isBefore` does not hold of, which holds of all in front of it.
 mlir::Value createSearch(GpuEmitter &e, mlir::Value low, mlir::Value high,
                          llvm::function_ref<mlir::Value(mlir::Value)> isBefore);

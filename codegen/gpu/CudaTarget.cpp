@@ -258,10 +258,12 @@ static llvm::Error makeImage(StringRef text, StringRef levelName, StringRef asse
 
 // What MLIR has no words for: maps are passed by value, and the function does not change them; and what all threads of
 // a warp do together stays so.
-static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch &launch) {
+static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch &launch, loop::KernelOp kernel) {
   llvm::LLVMContext &context = function.getContext();
   std::string block = std::to_string(launch.threads) + "," + std::to_string(launch.rows) + ",1";
   function.addFnAttr("nvvm.reqntid", block);
+  if (auto resident = kernel.getConfigAttr().getAs<IntegerAttr>("resident"); resident && launch.maps.empty())
+    function.addFnAttr("nvvm.minctasm", std::to_string(resident.getInt()));
   if (launch.maps.empty())
     return;
   function.addFnAttr("nvvm.minctasm", std::to_string(launch.together));
@@ -303,7 +305,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
-  setAttributes(*result->getFunction(launch.entry), launch);
+  setAttributes(*result->getFunction(launch.entry), launch, kernel);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
   codegen::roundSharedProducts(*result->getFunction(launch.entry));
   return result;

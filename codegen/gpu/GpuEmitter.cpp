@@ -1,11 +1,13 @@
 //===- GpuEmitter.cpp - one kernel as the code of one thread --------------===//
 #include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/AtomicScatter.h"
 #include "codegen/gpu/GpuBarriers.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/MergeSort.h"
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/SortedScatter.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/StreamedProduct.h"
 #include "codegen/gpu/TeamScan.h"
@@ -153,6 +155,12 @@ void GpuEmitter::emit() {
     return emitSplitScan(*this, cast<loop::ScanOp>(nodes.front()));
   if (kernel.getConfigAttr().contains("sort"))
     return emitMergeSort(*this, cast<loop::SortOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("atomic"))
+    return emitAtomicScatter(*this, cast<loop::ScatterOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("last"))
+    return emitLastScatter(*this, cast<loop::ScatterOp>(nodes.front()));
+  if (kernel.getConfigAttr().contains("sorted"))
+    return emitSortedScatter(*this, cast<loop::ScatterOp>(nodes.front()));
   if (kernel.getConfigAttr().contains("scatter"))
     return emitOwnedScatter(*this, cast<loop::ScatterOp>(nodes.front()));
   if (loop::isHorizontal(kernel))

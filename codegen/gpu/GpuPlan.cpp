@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuPlan.h"
 #include "codegen/common/ConflictParts.h"
+#include "codegen/gpu/AtomicScatter.h"
 #include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/GpuTuning.h"
@@ -29,6 +30,7 @@
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/RowBuffers.h"
+#include "codegen/gpu/SortedScatter.h"
 #include "codegen/gpu/SplitReduction.h"
 #include "codegen/gpu/TeamScan.h"
 #include "ir/loop/Horizontal.h"
@@ -352,7 +354,9 @@ static void planCode(loop::KernelOp kernel) {
   if (sort && !hasLocals(kernel) && !isUneven(sort) && planMergeSort(kernel, sort))
     return;
   auto scatter = nodes.size() == 1 ? dyn_cast<loop::ScatterOp>(nodes.front()) : loop::ScatterOp();
-  if (scatter && !hasLocals(kernel) && !isUneven(scatter) && planOwnedScatter(kernel, scatter))
+  if (scatter && !hasLocals(kernel) && !isUneven(scatter) &&
+      (planAtomicScatter(kernel, scatter) || planLastScatter(kernel, scatter) || planSortedScatter(kernel, scatter) ||
+       planOwnedScatter(kernel, scatter)))
     return;
   bool isSideBySide = loop::isHorizontal(kernel);
   GpuConfig config = isSideBySide ? GpuConfig{.threads = blockThreads} : choose(kernel);

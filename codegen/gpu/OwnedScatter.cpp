@@ -15,19 +15,16 @@
 // Cost: every block reads all indices of its told points, mostly from L2: 1/256 of an access for each thread and
 // update, where a thread alone would have all of them. What remains is the latency of the updates that meet.
 //
-// Refused: atomic operations (order of floats), sorting the indices (several launches, and memory for all of them).
+// Of many updates all indices are too many: SortedScatter.cpp, and AtomicScatter.cpp where order is nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/OwnedScatter.h"
 #include "codegen/gpu/DeviceShape.h"
-#include "ir/loop/ContractionDims.h"
-#include "ir/loop/ToldDims.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::gpu;
-using codegen::BodyEmitter;
 
 static constexpr int64_t fullDevice = 4 * multiprocessors; // blocks
 static constexpr int64_t manyTold = 1 << 15;               // a thread each occupies the device
@@ -45,101 +42,41 @@ ScatterTile ScatterTile::fromAttribute(DictionaryAttr config) {
   return {Owner(values[0]), values[1], values[2], values[3] != 0};
 }
 
-namespace {
-
-/// What plan and code need to know of the node.
-struct Analysis {
-  explicit Analysis(loop::ScatterOp op);
-  loop::StoreOp store;
-  loop::ToldDims told;
-  SmallVector<unsigned> toldDims, updateDims; // places grow with the last told dim
-  SmallVector<Operation *> indexOps;          // what the store's indices need
-  int64_t toldPoints = 1;
-  bool isUniform = true;
-};
-
-} // namespace
-
-// The ops of the body that the values need, in order.
-static SmallVector<Operation *> opsBehind(Block &body, ValueRange values) {
-  llvm::DenseSet<Operation *> needed;
-  for (Value value : values)
-    needed.insert(value.getDefiningOp());
-  SmallVector<Operation *> ops;
-  for (Operation &op : llvm::reverse(body)) {
-    if (!needed.contains(&op))
-      continue;
-    ops.push_back(&op);
-    op.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &body)
-          needed.insert(def);
-    });
-  }
-  std::reverse(ops.begin(), ops.end());
-  return ops;
-}
-
-Analysis::Analysis(loop::ScatterOp op) {
-  SmallVector<Expr> domain = loop::getDomain(op);
-  store = *op.getBody().getOps<loop::StoreOp>().begin();
-  told = loop::findToldDims(op, store).value_or(loop::ToldDims());
-  for (loop::ToldDims::Dim dim : llvm::reverse(told.dims)) {
-    toldDims.push_back(dim.number);
-    toldPoints *= domain[dim.number].getValue();
-  }
-  for (unsigned dim = 0; dim < domain.size(); ++dim)
-    if (!llvm::is_contained(toldDims, dim))
-      updateDims.push_back(dim);
-  indexOps = opsBehind(op.getBody().front(), store.getIndexOperands());
-  for (unsigned dim : toldDims)
-    for (Operation *each : indexOps)
-      isUniform &= !loop::usesDim(each, ("d" + Twine(dim)).str());
-}
-
 //===----------------------------------------------------------------------===//
 // Plan
 //===----------------------------------------------------------------------===//
 
-// One store at the end of everything, and nothing of what it writes is read elsewhere.
-static bool suits(loop::ScatterOp op) {
-  int64_t stores = 0;
-  Value target;
-  op.getBody().walk([&](loop::StoreOp store) {
-    ++stores;
-    target = store.getBuffer();
-  });
-  bool readsTarget = op.getBody()
-                         .walk([&](loop::LoadOp load) {
-                           return load.getBuffer() == target ? WalkResult::interrupt() : WalkResult::advance();
-                         })
-                         .wasInterrupted();
-  return stores == 1 && !op.getBody().getOps<loop::StoreOp>().empty() && !readsTarget && op.getIndependent() == 0;
-}
-
-static ScatterTile chooseTile(const Analysis &analysis, std::optional<int64_t> updates) {
-  int64_t points = analysis.toldPoints;
+static ScatterTile chooseTile(const ScatterPlaces &places, std::optional<int64_t> updates) {
+  int64_t points = places.toldPoints;
   if (points >= manyTold || (updates && *updates <= fewUpdates))
-    return {ScatterTile::Owner::Thread, 1, 1, analysis.isUniform};
-  int64_t chunk = analysis.isUniform ? std::min(points, mostTogether) : 1;
+    return {ScatterTile::Owner::Thread, 1, 1, places.isUniform};
+  int64_t chunk = places.isUniform ? std::min(points, mostTogether) : 1;
   int64_t parts = std::max<int64_t>(fullDevice / llvm::divideCeil(points, chunk), 1);
   if (updates)
     parts = std::clamp<int64_t>(*updates / fewestUpdatesOfPart, 1, parts);
-  return {ScatterTile::Owner::Warps, chunk, int64_t(llvm::bit_floor(uint64_t(parts))), analysis.isUniform};
+  return {ScatterTile::Owner::Warps, chunk, int64_t(llvm::bit_floor(uint64_t(parts))), places.isUniform};
+}
+
+double gpu::estimateOwned(const ScatterPlaces &places, int64_t updates) {
+  constexpr double batch = 2500, update = 700; // each
+  ScatterTile tile = chooseTile(places, updates);
+  if (tile.owner == ScatterTile::Owner::Thread)
+    return update * double(updates);
+  int64_t blocks = llvm::divideCeil(places.toldPoints, tile.chunk) * tile.parts;
+  int64_t batches = llvm::divideCeil(updates, updatesOfThread * ScatterTile::threads);
+  double ofBlock = batch * double(batches) + update * double(updates) / double(tile.parts * ScatterTile::warps);
+  return ofBlock * double(llvm::divideCeil(blocks, fullDevice));
 }
 
 bool gpu::planOwnedScatter(loop::KernelOp kernel, loop::ScatterOp op) {
-  if (!suits(op))
+  if (!hasPlaces(op))
     return false;
   MLIRContext *context = kernel.getContext();
-  Analysis analysis(op);
-  SmallVector<Expr> domain = loop::getDomain(op), updates;
-  for (unsigned dim : analysis.updateDims)
-    updates.push_back(domain[dim]);
-  ScatterTile tile = chooseTile(analysis, product(context, updates).asConstant());
+  ScatterPlaces places(op);
+  ScatterTile tile = chooseTile(places, places.countUpdates().asConstant());
   bool isThread = tile.owner == ScatterTile::Owner::Thread;
-  int64_t blocks = isThread ? llvm::divideCeil(analysis.toldPoints, ScatterTile::threads)
-                            : llvm::divideCeil(analysis.toldPoints, tile.chunk) * tile.parts;
+  int64_t blocks = isThread ? llvm::divideCeil(places.toldPoints, ScatterTile::threads)
+                            : llvm::divideCeil(places.toldPoints, tile.chunk) * tile.parts;
   setPlan(kernel, {.layout = "owners",
                    .name = "scatter",
                    .tile = tile.toAttribute(context),
@@ -164,8 +101,6 @@ private:
   Value isEqual(Value a, Value b) { return e.invariants.compare(arith::CmpIPredicate::eq, a, b); }
   Value isLess(Value a, Value b) { return e.invariants.compare(arith::CmpIPredicate::slt, a, b); }
   Value word(int32_t value) { return e.invariants.constant(b.getI32IntegerAttr(value)); }
-  EmissionPoint pointAt(Value toldPoint, Value update);
-  void apply(const EmissionPoint &point);
   void emitThread();
   void emitBlock();
   Value quotientOf(Value update);
@@ -177,11 +112,9 @@ private:
 
   GpuEmitter &e;
   OpBuilder &b;
-  loop::ScatterOp op;
   const ScatterTile tile;
-  const Analysis analysis;
-  SmallVector<Expr> domain;
-  Values toldSizes, updateSizes;
+  const ScatterPlaces places;
+  PlaceEmitter emitter;
   Value thread, lane, warp, updates; // updates: their number
   Value firstTold, part, masks;      // of the block
 };
@@ -189,45 +122,19 @@ private:
 } // namespace
 
 ScatterEmitter::ScatterEmitter(GpuEmitter &e, loop::ScatterOp op)
-    : e(e), b(e.builder), op(op), tile(ScatterTile::fromAttribute(e.kernel.getConfigAttr())), analysis(op),
-      domain(loop::getDomain(op)) {
-  e.setDomain(domain);
-  thread = e.getRegister("tid.x");
+    : e(e), b(e.builder), tile(ScatterTile::fromAttribute(e.kernel.getConfigAttr())), places(op), emitter(e, places),
+      thread(e.getRegister("tid.x")), updates(emitter.updates) {
   lane = e.invariants.mod(thread, e.constant(warpSize), true);
   warp = e.invariants.floorDiv(thread, e.constant(warpSize), true);
-  for (unsigned dim : analysis.toldDims)
-    toldSizes.push_back(e.emitExpr(domain[dim], {}));
-  updates = e.constant(1);
-  for (unsigned dim : analysis.updateDims) {
-    updateSizes.push_back(e.emitExpr(domain[dim], {}));
-    updates = e.invariants.mul(updates, updateSizes.back());
-  }
-}
-
-EmissionPoint ScatterEmitter::pointAt(Value toldPoint, Value update) {
-  EmissionPoint point;
-  point.dims.resize(domain.size());
-  for (auto [dim, digit] : llvm::zip_equal(analysis.toldDims, e.createDigits(toldPoint, toldSizes)))
-    point.dims[dim] = digit;
-  for (auto [dim, digit] : llvm::zip_equal(analysis.updateDims, e.createDigits(update, updateSizes)))
-    point.dims[dim] = digit;
-  return point;
-}
-
-void ScatterEmitter::apply(const EmissionPoint &point) {
-  SmallVector<Operation *> ops;
-  for (Operation &inner : op.getBody().front())
-    ops.push_back(&inner);
-  BodyEmitter(e, point).emitOps(ops);
 }
 
 /// A thread for each told point.
 void ScatterEmitter::emitThread() {
   Value block = e.invariants.mul(e.getRegister("ctaid.x"), e.constant(ScatterTile::threads));
   Value number = e.invariants.add(block, thread);
-  e.createIf(isLess(number, e.constant(analysis.toldPoints)), {}, [&] {
+  e.createIf(isLess(number, e.constant(places.toldPoints)), {}, [&] {
     e.createLoop(e.constant(0), updates, 1, {}, [&](Value update, ValueRange) {
-      apply(pointAt(number, update));
+      emitter.apply(emitter.pointAt(number, update));
       return Values();
     });
     return Values();
@@ -236,16 +143,7 @@ void ScatterEmitter::emitThread() {
 
 /// What an update's place is but for what its told dims say: the lower bits (i32), which do to deal out.
 Value ScatterEmitter::quotientOf(Value update) {
-  EmissionPoint point = pointAt(firstTold, update);
-  BodyEmitter body(e, point);
-  body.emitOps(analysis.indexOps);
-  loop::StoreOp store = analysis.store;
-  Values indices = llvm::map_to_vector(store.getIndexOperands(), [&](Value index) { return body.lookup(index); });
-  for (unsigned dim : analysis.toldDims)
-    point.dims[dim] = e.constant(0);
-  Value place = e.emitExpr(Expr(cast<ExprAttr>(store.getIndices()[0])), point, indices);
-  Value quotient = e.invariants.floorDiv(place, e.constant(analysis.told.reach), true);
-  return arith::TruncIOp::create(b, e.loc, b.getI32Type(), quotient);
+  return arith::TruncIOp::create(b, e.loc, b.getI32Type(), emitter.quotientOf(firstTold, update));
 }
 
 /// Bits of the updates in group `group` of 32 that are the warp's.
@@ -296,16 +194,16 @@ void ScatterEmitter::forBits(Value bits, llvm::function_ref<void(Value bit)> bod
 }
 
 void ScatterEmitter::takeUpdate(Value update) {
-  if (!tile.isUniform || analysis.toldPoints == 1) {
+  if (!tile.isUniform || places.toldPoints == 1) {
     e.createIf(isEqual(lane, e.constant(0)), {}, [&] {
-      apply(pointAt(firstTold, update));
+      emitter.apply(emitter.pointAt(firstTold, update));
       return Values();
     });
     return;
   }
-  Value left = e.invariants.sub(e.constant(analysis.toldPoints), firstTold);
+  Value left = e.invariants.sub(e.constant(places.toldPoints), firstTold);
   e.createLoop(lane, e.invariants.min(e.constant(tile.chunk), left), warpSize, {}, [&](Value column, ValueRange) {
-    apply(pointAt(e.invariants.add(firstTold, column), update));
+    emitter.apply(emitter.pointAt(e.invariants.add(firstTold, column), update));
     return Values();
   });
 }
@@ -343,4 +241,7 @@ void ScatterEmitter::emit() {
     emitBlock();
 }
 
-void gpu::emitOwnedScatter(GpuEmitter &e, loop::ScatterOp op) { ScatterEmitter(e, op).emit(); }
+void gpu::emitOwnedScatter(GpuEmitter &e, loop::ScatterOp op) {
+  e.setDomain(loop::getDomain(op));
+  ScatterEmitter(e, op).emit();
+}

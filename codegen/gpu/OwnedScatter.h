@@ -2,7 +2,7 @@
 #ifndef PTC_CODEGEN_GPU_OWNEDSCATTER_H
 #define PTC_CODEGEN_GPU_OWNEDSCATTER_H
 
-#include "codegen/gpu/GpuEmitter.h"
+#include "codegen/gpu/ScatterPlaces.h"
 
 namespace ptc::gpu {
 
@@ -22,6 +22,8 @@ struct ScatterTile {
 /// Plans a kernel of one scatter, all of whose points may meet, in this way, if it has one store: its attributes are
 /// set. The kernel has no buffers of its own.
 bool planOwnedScatter(loop::KernelOp kernel, loop::ScatterOp op);
+/// Nanoseconds that it takes, about.
+double estimateOwned(const ScatterPlaces &places, int64_t updates);
 void emitOwnedScatter(GpuEmitter &e, loop::ScatterOp op);
 
 } // namespace ptc::gpu

@@ -8,6 +8,7 @@
     python tests/perf/gpu.py attention ['12 x 197' ...] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py bits [--shapes 1x4096x4096,128x4096x4096] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py lines ['sort 1' ...] [--dtype f32] [--gpu sm_90a]
+    python tests/perf/gpu.py scatters ['rows of 64' ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
     python tests/perf/gpu.py tuned [vit_b_16 ...] [--budget 28] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py calls [--gpu sm_90a]
@@ -18,7 +19,7 @@ the library whose kernels a tuning file leaves to cuBLASLt. convolutions: those 
 SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
 torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
 rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
-and torch.compile. reductions, attention: a node on data of its own, in copies of which a graph is, beside the fastest that torch has, also
+and torch.compile. reductions, scatters, attention: a node on data of its own, in copies of which a graph is, beside the fastest that torch has, also
 in a graph. bits: products M x N x K (MatMulNBits), each with weights of 4 bits of its own, beside weights dequantised in each run,
 torch.matmul of what was dequantised before, and torch._weight_int4pack_mm in bf16; GB/s are of weights and scales. lines: running
 sums and sorts along few long lines. models: those of models/export.py at batch 1, --mode=reduce-overhead, made ready side by
@@ -40,7 +41,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # A mode is the function of its name, which takes the arguments; this is the module that has it.
 MODES = {"products": "gpu_products", "cublaslt": "gpu_products", "convolutions": "gpu_convolutions", "rows": "gpu_rows", "reductions": "gpu_reductions",
-         "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "models": "gpu_models", "tuned": "gpu_models", "calls": "gpu_calls"}
+         "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "scatters": "gpu_scatters",
+         "models": "gpu_models", "tuned": "gpu_models", "calls": "gpu_calls"}
 
 
 def main():

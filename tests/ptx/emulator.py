@@ -358,12 +358,20 @@ class Launch:
         self.asleep[at] = True
 
     def do_atom(self, i, at):
-        memory, address = self.place(i, i.operands[1], 4, at)
-        values, before = self.read(i.operands[2], "u32", at), np.zeros(len(at), np.uint32)
-        for lane, (where, value) in enumerate(zip(address, values)):
-            word = memory[where:where + 4].view(np.uint32)
-            before[lane] = word[0]
-            word[0] += value
+        type_, operation = i.parts[-1], i.parts[-2]
+        width, dtype = WIDTH[type_], dtype_of(type_)
+        memory, address = self.place(i, i.operands[1], width, at)
+        operands = [self.read(operand, type_, at) for operand in i.operands[2:]]
+        before = np.zeros(len(at), dtype)
+        order = self.random.permutation(len(at))  # which nothing promises
+        for lane in order:
+            word = memory[address[lane]:address[lane] + width].view(dtype)
+            before[lane], value = word[0], operands[0][lane]
+            if operation == "cas":
+                word[0] = operands[1][lane] if word[0] == value else word[0]
+            else:
+                word[0] = {"add": lambda: word[0] + value, "max": lambda: max(word[0], value), "min": lambda: min(word[0], value),
+                           "or": lambda: word[0] | value}[operation]()
         self.write(i.operands[0], before, at)
 
     #--- Tensor cores ----------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ def between(product, x="uint8", zero=120, y="uint8"):
 
 
 # name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers of 64 bits are indices, and
-# those whose names begin with `fixed` become constants.
+# those
+# called `far` reach far; those whose names begin with `fixed` become constants.
 CASES = {
     "softmax-1024": ("(float[512, 1024] x) => (float[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
     "softmax-64": ("(float[2048, 64] x) => (float[2048, 64] y) { y = Softmax <axis = -1> (x) }", {}),
@@ -388,6 +389,37 @@ CASES = {
     "scatter-line": (
         "(double[35] x, int64[99] i, double[99] u) => (double[35] y)"
         "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", {}),
+    "scatter-sorted": ( # one digit; sums of a place in order
+        "(float[60] x, int64[9000] i, float[9000] u) => (float[60] y)"
+        "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", {}),
+    "scatter-sorted-far": ( # three digits of known bits, then of unknown many
+        "(double[100000] x, int64[30000] far, double[30000] u, double[m] v, int64[n] far2, double[n] w) => (double[100000] y, double[m] z)"
+        "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, far, u) z = ScatterElements <axis = 0, reduction = \"mul\"> (v, far2, w) }",
+        {"m": 70000, "n": 4100}),
+    "scatter-sorted-rows": ( # lanes along rows, whose last ones have nothing
+        "(float[40, 70] x, int64[n, 1] i, float[n, 70] u) => (float[40, 70] y)"
+        "{ y = ScatterND <reduction = \"add\"> (x, i, u) }", {"n": 2100}),
+    "scatter-sorted-rows-wide": ( # teams share a row
+        "(double[31, 200] x, int64[n, 1] i, double[n, 200] u) => (double[31, 200] y)"
+        "{ y = ScatterND <reduction = \"add\"> (x, i, u) }", {"n": 70}),
+    "scatter-sorted-rows-narrow": (
+        "(float[50, 3] x, int64[n, 1] i, float[n, 3] u) => (float[50, 3] y)"
+        "{ y = ScatterND <reduction = \"mul\"> (x, i, u) }", {"n": 3000}),
+    "scatter-sorted-columns": ( # of indices of their own
+        "(float[64, 5] x, int64[n, 5] i, float[n, 5] u) => (float[64, 5] y)"
+        "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", {"n": 900}),
+    "scatter-sorted-bytes": (
+        "(uint8[60] x, int64[n] i, uint8[n] u) => (uint8[60] y, uint8[60] z)"
+        "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) z = ScatterElements <axis = 0, reduction = \"max\"> (x, i, u) }", {"n": 3000}),
+    "scatter-any-order": (
+        "(int32[40] x, int64[n] i, int32[n] u, float[40] v, float[n] w, float16[40] a, float16[n] b, double[40] c, double[n] d)"
+        " => (int32[40] y, int32[40] z, float[40] p, float16[40] q, double[40] r)"
+        "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) z = ScatterElements <axis = 0, reduction = \"min\"> (x, i, u)"
+        " p = ScatterElements <axis = 0, reduction = \"max\"> (v, i, w) q = ScatterElements <axis = 0, reduction = \"min\"> (a, i, b)"
+        " r = ScatterElements <axis = 0, reduction = \"max\"> (c, i, d) }", {"n": 500}),
+    "scatter-last": (
+        "(float[60] x, int64[5000] i, float[5000] u, bool[60, 40] v, int64[n, 40] j, bool[n, 40] w) => (float[60] y, bool[60, 40] z)"
+        "{ y = ScatterElements <axis = 0> (x, i, u) z = ScatterElements <axis = 0> (v, j, w) }", {"n": 130}),
     "scan-row": ("(float[1, 30001] x) => (float[1, 30001] y) { z = Constant <value = int64 {1}> () y = CumSum (x, z) }", {}),
     "scan-rows-split": ( # four points at a time, backwards
         "(float[3, 40000] x) => (float[3, 40000] y)"
@@ -428,7 +460,7 @@ CASES = {
     "gather": ("(float[100, 64] x, int64[30] i) => (float[30, 64] y) { y = Gather <axis = 0> (x, i) }", {}),
 }
 
-TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 7: np.int64, 10: np.float16, 11: np.float64}
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
 
 
 def make_inputs(model, values, random):
@@ -438,7 +470,10 @@ def make_inputs(model, values, random):
         shape = [dim.dim_value or values[dim.dim_param] for dim in tensor.shape.dim]
         dtype = TYPES[tensor.elem_type]
         if dtype == np.int64:
-            inputs[value.name] = random.integers(-30, 30, shape)
+            most = 50000 if value.name.startswith("far") else 30
+            inputs[value.name] = random.integers(-most, most, shape)
+        elif dtype == bool:
+            inputs[value.name] = random.random(shape) < 0.5
         elif np.issubdtype(dtype, np.integer):
             limits = np.iinfo(dtype)
             inputs[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
