@@ -46,9 +46,10 @@ void TicketLoop::createWait(Value ticket) {
     auto loop = scf::WhileOp::create(b, e.loc, TypeRange(), ValueRange());
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&loop.getBefore());
+    // The fence is behind the loop: each would empty the cache of those who work.
     Value now = LLVM::LoadOp::create(b, e.loc, i32, addressOf(done), /*alignment=*/4, /*isVolatile=*/false,
                                      /*isNonTemporal=*/false, /*isInvariant=*/false, /*isInvariantGroup=*/false,
-                                     LLVM::AtomicOrdering::acquire, "device");
+                                     LLVM::AtomicOrdering::monotonic, "device");
     now = arith::ExtUIOp::create(b, e.loc, i64, now);
     Value isEarly = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::slt, now, ticket);
     scf::ConditionOp::create(b, e.loc, isEarly, ValueRange());
