@@ -12,13 +12,14 @@
 // equal keys: so the sort is stable, and no two items are equal. Keys of up to 32 bits are one word together with their
 // index. The last phase reads values by their indices: of a key, neither zeros' signs nor NaNs' bits are left.
 //
-// Refused: radix sort. It takes fewer phases for long rows of short keys, but as many for keys of 64 bits, has none
-// that become short for top-k, and counts, prefixes and places in each.
+// Long rows of short keys, most of which is kept, take fewer phases if they are sorted by digits (DigitSort.cpp), which
+// counts, sums and places in each; for top-k none of those become short.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/MergeSort.h"
 #include "codegen/common/SortKeys.h"
 #include "codegen/gpu/DeviceShape.h"
+#include "codegen/gpu/DigitSort.h"
 #include "codegen/gpu/TicketLoop.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -50,6 +51,19 @@ static int64_t threadsFor(std::optional<int64_t> length) {
   return std::clamp(threads, warpSize, mostThreads);
 }
 
+// By digits: so many passes, each of which is two or three phases, and two copies of the row.
+static int64_t passesOf(loop::SortOp op) {
+  return llvm::divideCeil(keyType(op).getIntOrFloatBitWidth(), DigitSorter::mostDigitBits);
+}
+
+static bool suitsDigits(loop::SortOp op) {
+  std::optional<int64_t> length = loop::getDomain(op).back().asConstant(), kept = Expr(op.getKept()).asConstant();
+  if (!length || !kept || *kept < *length / 2 || *length >= int64_t(1) << 32 || wordsOf(op) != 1)
+    return false;
+  int64_t tiles = llvm::divideCeil(*length, mostThreads * BlockMerge::perThread);
+  return 2 * passesOf(op) < int64_t(llvm::Log2_64_Ceil(uint64_t(tiles)));
+}
+
 bool gpu::planMergeSort(loop::KernelOp kernel, loop::SortOp op) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Expr> domain = loop::getDomain(op);
@@ -68,6 +82,11 @@ bool gpu::planMergeSort(loop::KernelOp kernel, loop::SortOp op) {
   kernel.setIterationsAttr(isTile ? rows : Expr::min(rows * domain.back().ceilDiv(tileSize), number(fullDevice)));
   kernel.setGrainAttr(number(1));
   kernel.setScratchAttr(isTile ? number(0) : RunMerger::getBytes(rows, domain.back(), wordsOf(op)));
+  if (suitsDigits(op)) {
+    attributes.set("digits", UnitAttr::get(context));
+    DigitSorter::limitRegisters(attributes, context);
+    kernel.setScratchAttr(DigitSorter::getBytes(rows, domain.back(), DigitSorter::mostDigitBits));
+  }
   kernel.setConfigAttr(attributes.getDictionary(context));
   return true;
 }
@@ -285,12 +304,24 @@ static Value packKey(GpuEmitter &e, loop::SortOp op, Value key, Value index) {
   return arith::OrIOp::create(e.builder, e.loc, word, index);
 }
 
+// The key as a number from 0 on of its type's bits, above the index.
+static Value packDigits(GpuEmitter &e, loop::SortOp op, Value key, Value index) {
+  Type type = keyType(op);
+  bool isUnsigned = (op.getIsUnsigned() || type.isInteger(1)) && !isa<FloatType>(type);
+  int64_t numbers = int64_t(1) << type.getIntOrFloatBitWidth();
+  int64_t least = !isUnsigned ? -numbers / 2 : op.getDescending() ? -numbers : 0;
+  key = e.invariants.sub(key, e.constant(least));
+  Value word = arith::ShLIOp::create(e.builder, e.loc, key, e.constant(32));
+  return arith::OrIOp::create(e.builder, e.loc, word, index);
+}
+
 void gpu::emitMergeSort(GpuEmitter &e, loop::SortOp op) {
   OpBuilder &b = e.builder;
   SmallVector<Expr> domain = loop::getDomain(op);
   e.setDomain(domain);
   e.row = {e.getRegister("tid.x"), e.config.threads};
   const int64_t words = wordsOf(op);
+  const bool byDigits = e.kernel.getConfigAttr().contains("digits");
   SmallVector<Value> sizes;
   Value rows = e.constant(1);
   for (Expr extent : ArrayRef(domain).drop_back()) {
@@ -307,6 +338,8 @@ void gpu::emitMergeSort(GpuEmitter &e, loop::SortOp op) {
   auto read = [&](Value row, Value position) {
     Value value = e.emitRegion(op.getKey(), pointAt(row, position));
     Value key = codegen::orderedKey(e, value, op.getIsUnsigned(), op.getDescending());
+    if (byDigits)
+      return SortItem{packDigits(e, op, key, position)};
     return words == 1 ? SortItem{packKey(e, op, key, position)} : SortItem{key, position};
   };
   auto visit = [&](Value row, Value rank, const SortItem &item) {
@@ -316,12 +349,28 @@ void gpu::emitMergeSort(GpuEmitter &e, loop::SortOp op) {
     Value value = e.emitRegion(op.getKey(), pointAt(row, index));
     e.emitRegion(op.getBody(), pointAt(row, rank), {value, index});
   };
+  Value blocks = e.emitExpr(Expr(e.kernel.getIterationsAttr()), {});
+  if (byDigits) {
+    DigitSorter sorter(e, DigitSorter::mostDigitBits, e.scratch, rows, length, e.constant(32),
+                       e.constant(passesOf(op)));
+    TicketLoop tickets(e);
+    tickets.emit(sorter.countTickets(), blocks, [&](Value ticket) {
+      sorter.emit(
+          tickets, ticket, [&](Value row, Value position) { return read(row, position)[0]; },
+          [&](Value row, Value rank, Value word) {
+            e.createIf(e.invariants.compare(arith::CmpIPredicate::slt, rank, kept), {}, [&] {
+              visit(row, rank, {word});
+              return SmallVector<Value>();
+            });
+          });
+    });
+    return;
+  }
   BlockMerge tile(e, e.config.threads, words);
   RunMerger merger(e, tile, words, e.scratch, rows, length, kept);
   if (!e.counters)
     return merger.emitTile(e.getRegister("ctaid.x"), read, visit);
   TicketLoop tickets(e);
-  Value blocks = e.emitExpr(Expr(e.kernel.getIterationsAttr()), {});
   tickets.emit(merger.countTickets(), blocks,
                [&](Value ticket) { merger.emit(tickets, e.constant(0), ticket, read, visit); });
 }

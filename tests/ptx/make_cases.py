@@ -447,6 +447,11 @@ CASES = {
     "sort-equal": ( # 60 different keys of 64 bits
         "(int64[2, 5000] x) => (int64[2, 5000] y, int64[2, 5000] i)"
         "{ k = Constant <value = int64[1] {5000}> () y, i = TopK (x, k) }", {}),
+    "sort-digits": ("(float[1, 270000] x) => (float[1, 270000] y, int64[1, 270000] i)"
+        "{ k = Constant <value = int64[1] {270000}> () y, i = TopK (x, k) }", {}),
+    "sort-digits-bytes": ( # one digit; most are kept
+        "(int8[2, 9000] x, uint8[3, 7000] v) => (int8[2, 9000] y, int64[2, 9000] i, uint8[3, 5000] z, int64[3, 5000] j)"
+        "{ k = Constant <value = int64[1] {9000}> () l = Constant <value = int64[1] {5000}> () y, i = TopK <largest = 0> (x, k) z, j = TopK (v, l) }", {}),
     "sort-first": ("(float[2, 20000] x) => (float[2, 50] y, int64[2, 50] i)"
         "{ k = Constant <value = int64[1] {50}> () y, i = TopK (x, k) }", {}),
     "sort-first-many": ("(double[3, 7000] x) => (double[3, 3000] y, int64[3, 3000] i)"
