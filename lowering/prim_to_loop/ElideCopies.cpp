@@ -11,8 +11,8 @@
 // producer write a result's own memory.
 //
 // Legal because a buffer's element is written before it is read and never again
-// with another value (scatter buffers are excluded: they are written twice), and
-// C's part is written by this copy alone. C must exist where B is first used, so
+// with another value, and C's part is written by this copy alone. What scatters write is written twice: C must be a
+// result of the program then, as B is, which nothing else writes. C must exist where B is first used, so
 // the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind). A recurrence
 // takes its last states' buffers whole, so C must be B's like there.
 //
@@ -160,6 +160,12 @@ bool isRewritten(PartOp part) {
   return false;
 }
 
+/// Whether C is the whole memory of a result.
+bool isWholeResult(const Copy &copy) {
+  auto argument = dyn_cast<BlockArgument>(copy.to);
+  return argument && isa<ProgramOp>(argument.getOwner()->getParentOp()) && copy.isWhole();
+}
+
 /// A result that may share an argument's memory must not be written early.
 bool isAliasedResult(Value buffer) {
   auto argument = dyn_cast<BlockArgument>(buffer);
@@ -199,7 +205,7 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
   // Within one block only: a branch may not write what the other one also writes
   // before its own copy has run, and users in other blocks see both buffers.
   Block *block = copy->from->getBlock();
-  if (node->getBlock() != block || !isWrittenOnce(from))
+  if (node->getBlock() != block || (!isWrittenOnce(from) && !isWholeResult(*copy)))
     return false;
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()))
