@@ -94,6 +94,10 @@ static Range rangeOf(Value value, unsigned depth = 4) {
         double least = std::max(constantOf(op->getOperand(0)).value_or(0), constantOf(op->getOperand(1)).value_or(0));
         return grows ? Range{least, a.most + b.most, true} : Range{};
       })
+      .Case([&](arith::MulFOp) {
+        Range a = of(0), b = of(1);
+        return Range{a.least * b.least, a.most * b.most, a.isPositive && b.isPositive};
+      })
       .Case([&](arith::SelectOp) {
         Range a = of(1), b = of(2);
         return Range{std::min(a.least, b.least), std::max(a.most, b.most), a.isPositive && b.isPositive};
