@@ -77,6 +77,8 @@ void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
 
 void BodyEmitter::emitOp(Operation *op) {
   if (auto load = dyn_cast<loop::LoadOp>(op)) {
+    if (Value held = e.getHeld(load.getBuffer()))
+      return bind(load.getResult(), held);
     Access access = resolve(load.getBuffer(), load.getIndices(), load.getIndexOperands(), load.getType(), false);
     return bind(load.getResult(), this->load(access, load.getType()));
   }
@@ -162,6 +164,7 @@ void BodyEmitter::store(Value value, const Access &access) {
 
 void BodyEmitter::emitStore(loop::StoreOp op) {
   Value value = lookup(op.getValue());
+  e.setHeld(op.getBuffer(), value);
   Type elementType = op.getValue().getType();
   Access access = resolve(op.getBuffer(), op.getIndices(), op.getIndexOperands(), elementType, true);
   if (std::optional<prim::ReduceKind> kind = op.getCombine()) {

@@ -182,6 +182,36 @@ inline constexpr double kErfTailF32[] = {
     0.00048874534,   0.000367725443, -0.000297062477, 5.39897555e-05, 2.44648872e-05, -9.11160987e-06,
 };
 
+// erf(x) = x P(x^2), |x| <= 1/2.
+// F32: degree 3, error 2^-22.6.
+inline constexpr double kErfShortF32[] = {
+    1.12837899,
+    -0.376107335,
+    0.112456292,
+    -0.0243893117,
+};
+
+// tanh(x) = x + x^3 P(x^2), |x| <= 1/4.
+// F32: degree 1, error 2^-21.0.
+inline constexpr double kTanhShortF32[] = {
+    -0.333245724,
+    0.128764316,
+};
+
+// log2(erfc(x)) = P(x), absolute, or relative to 2^-17 / erfc(x), 0 <= x <= 4.3.
+// F32: degree 7, error 2^-18.1.
+inline constexpr double kLog2ErfcShortF32[] = {
+    3.49158449e-06, -1.62807095,    -0.917177141,   -0.152113661,
+    0.0335489027,   -0.00503350282, 0.000439172407, -1.59206138e-05,
+};
+
+// log2(erfc(x)) = P(x), absolute, 0 <= x <= 9.5.
+// F32: degree 9, error 2^-14.0.
+inline constexpr double kLog2ErfcLongF32[] = {
+    -3.45080662e-05, -1.62764978,    -0.917829633,   -0.152330607,   0.0345061831,
+    -0.00572326081,  0.000659361714, -4.9432052e-05, 2.15428599e-06, -4.12412007e-08,
+};
+
 // (1 + 2x) exp(x^2) erfc(x) = 1 + P((x-2)/(x+2)), 0 <= x <= 10.1.
 // F32: degree 9, error 2^-25.1.
 inline constexpr double kErfcNear2F32[] = {

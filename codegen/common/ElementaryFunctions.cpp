@@ -1,6 +1,7 @@
 //===- ElementaryFunctions.cpp - dispatch of the table --------------------===//
 #include "codegen/common/ElementaryFunctions.h"
 #include "codegen/common/ElementaryFamilies.h"
+#include "codegen/common/ElementaryNarrow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -129,6 +130,7 @@ Value expandElementary(ImplicitLocOpBuilder &b, Operation *op, ValueRange operan
 }
 
 void expandElementaryFunctions(Operation *root, const ElementaryOptions &options) {
+  expandNarrowFunctions(root, options);
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     if (isElementary(op) && !isKept(op, options))

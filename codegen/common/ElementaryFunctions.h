@@ -14,6 +14,13 @@
 
 namespace ptc::codegen {
 
+/// What functions whose values are rounded to 16 bits are made of (ElementaryNarrow.h).
+enum class Approximations {
+  None,   ///< nothing of their own: they are computed as others are
+  Nvidia, ///< ex2.approx, rcp.approx and div.full, of scalars
+  Exact,  ///< the same forms, with 2^x, 1/x and quotients as this target has them: for tests
+};
+
 struct ElementaryOptions {
   /// The target has a fused multiply-add. Without it products and sums are separate and errors grow by up to 1 ulp.
   bool hasFma = true;
@@ -23,6 +30,7 @@ struct ElementaryOptions {
   bool orderSignedZeros = false;
   /// The target has instructions for maximumf and minimumf of f32.
   bool hasExtrema = false;
+  Approximations approximations = Approximations::None;
 };
 
 /// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.

@@ -35,6 +35,17 @@ void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+Value KernelEmitter::getHeld(Value buffer) const {
+  Value value = held.lookup(buffer);
+  bool isVisible = value && value.getParentRegion()->isAncestor(builder.getInsertionBlock()->getParent());
+  return isVisible ? value : Value();
+}
+
+void KernelEmitter::setHeld(Value buffer, Value value) {
+  if (auto it = held.find(buffer); it != held.end())
+    it->second = value;
+}
+
 Value KernelEmitter::createStackSlot(int64_t bytes, int64_t alignment) {
   OpBuilder::InsertionGuard guard(builder);
   Value count = constant(bytes);

@@ -64,6 +64,12 @@ public:
   /// i*lanes + l.
   void setPerLane(mlir::Value buffer) { perLane.insert(buffer); }
   bool isPerLane(mlir::Value buffer) const { return perLane.contains(buffer); }
+  /// Says that a local buffer of one element is written by straight code alone, which all that reads it follows. So a
+  /// load takes the stored value itself, wherever that is visible: conversions that may be left out between them are.
+  void hold(mlir::Value buffer) { held.insert({buffer, {}}); }
+  /// The value last stored to a buffer that is held; null for others, and where the value is not visible.
+  mlir::Value getHeld(mlir::Value buffer) const;
+  void setHeld(mlir::Value buffer, mlir::Value value);
   /// Memory of the function's frame; small and of static size.
   mlir::Value createStackSlot(int64_t bytes, int64_t alignment = 64);
   /// Work space of an op that needs some (a sort).
@@ -126,7 +132,7 @@ private:
   Expr bindConstants(Expr expr, const EmissionPoint &point) const;
   mlir::Value emitTree(Expr expr, llvm::function_ref<mlir::Value(llvm::StringRef)> leaf, mlir::Type type);
   bool fitsInt32(Expr expr) const;
-  llvm::DenseMap<mlir::Value, mlir::Value> pointers;
+  llvm::DenseMap<mlir::Value, mlir::Value> pointers, held;
   llvm::DenseMap<mlir::Operation *, mlir::Value> localMemory;
   llvm::DenseSet<mlir::Value> perLane;
   llvm::StringMap<mlir::Value> symbolValues;

@@ -141,6 +141,15 @@ def table():
     center, radius = mpf("2.46875"), mpf("1.46875")
     yield ("ErfTail", "erf(x) = 1 + P(x - 2.46875)", "1 <= x <= 3.9375",
            (lambda u: -mp.erfc(u + center), lambda u: mpf(1), -radius, radius), 12, None)
+    # For values that are rounded to 16 bits: f16 has fewer digits below 2^-14, bf16 has all down to 2^-126.
+    log2Erfc = lambda a: mp.log(mp.erfc(a), 2)
+    yield ("ErfShort", "erf(x) = x P(x^2)", "|x| <= 1/2",
+           (near0(ofSquare(lambda x: mp.erf(x) / x), lambda z: k - k * z / 3), ofSquare(lambda x: x / mp.erf(x) if x > TINY else 1 / k),
+            0, mpf(".25")), 3, None)
+    yield ("TanhShort", "tanh(x) = x + x^3 P(x^2)", "|x| <= 1/4", odd(mp.tanh, 1, -mpf(1) / 3, mpf(2) / 15, ".25"), 1, None)
+    yield ("Log2ErfcShort", "log2(erfc(x)) = P(x), absolute, or relative to 2^-17 / erfc(x)", "0 <= x <= 4.3",
+           (log2Erfc, lambda a: min(mpf(1), mp.erfc(a) * 2**17), 0, mpf("4.3")), 7, None)
+    yield ("Log2ErfcLong", "log2(erfc(x)) = P(x), absolute", "0 <= x <= 9.5", (log2Erfc, lambda a: mpf(1), 0, mpf("9.5")), 9, None)
     for name, pole, hi, d32, d64 in (("ErfcNear2", 2, "10.1", 9, None), ("ErfcNear4", 4, "27.4", None, 22)):
         x = lambda q, pole=pole: pole * (1 + q) / (1 - q)
         g = lambda q, x=x: (1 + 2 * x(q)) * mp.exp(x(q)**2) * mp.erfc(x(q)) - 1

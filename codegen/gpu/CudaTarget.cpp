@@ -160,7 +160,7 @@ static OwningOpRef<ModuleOp> buildModule(loop::KernelOp kernel, const codegen::D
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   if (!contracts)
     codegen::forbidContraction(function);
-  codegen::expandElementaryFunctions(function, codegen::ElementaryOptions{.hasExtrema = true});
+  codegen::expandElementaryFunctions(function, {.hasExtrema = true, .approximations = codegen::Approximations::Nvidia});
   codegen::expandNarrowFloatConversions(function);
   return module;
 }

@@ -87,6 +87,8 @@ void GpuEmitter::placeLocals() {
     }
     if (local.place == LocalBuffer::Place::Thread) {
       setPointer(buffer, createStackSlot(*type.getElementCount().asConstant() * type.getElementBytes(), 16));
+      if (isRowValue(local.buffer, config))
+        hold(buffer);
       continue;
     }
     bool isShared = local.place == LocalBuffer::Place::Shared;

@@ -1,6 +1,7 @@
 //===- Activation.cpp - activation functions and softmax ------------------===//
 #include "lowering/decomp/Activations.h"
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Unrounded.h"
 #include <cmath>
 
 using namespace ptc::prim;
@@ -90,15 +91,22 @@ Values shrink(NodeContext &n) {
   return {n.convertLike(moved, given)};
 }
 
+/// f(x), in f32 where x is narrower: numbers like sqrt(1/2) are not rounded to its type.
+static Value inWide(NodeContext &n, Value x, llvm::function_ref<Value(Value)> f) {
+  return isNarrow(n, x) ? unrounded(n, f(unrounded(n, x, n.f32())), n.elementType(x)) : f(x);
+}
+
 /// x / 2 * (1 + erf(x / sqrt(2)))
-static Value geluByErf(NodeContext &n, Value x) {
-  return n.mul(n.mul(x, 0.5), n.add(n.erf(n.mul(x, std::sqrt(0.5))), 1.0));
+static Value geluByErf(NodeContext &n, Value given) {
+  return inWide(n, given, [&](Value x) { return n.mul(n.mul(x, 0.5), n.add(n.erf(n.mul(x, std::sqrt(0.5))), 1.0)); });
 }
 /// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-static Value geluByTanh(NodeContext &n, Value x) {
-  Value cube = n.mul(n.mul(x, x), x);
-  Value inner = n.tanh(n.mul(n.add(x, n.mul(cube, 0.044715)), std::sqrt(2 / M_PI)));
-  return n.mul(n.mul(x, 0.5), n.add(inner, 1.0));
+static Value geluByTanh(NodeContext &n, Value given) {
+  return inWide(n, given, [&](Value x) {
+    Value cube = n.mul(n.mul(x, x), x);
+    Value inner = n.tanh(n.mul(n.add(x, n.mul(cube, 0.044715)), std::sqrt(2 / M_PI)));
+    return n.mul(n.mul(x, 0.5), n.add(inner, 1.0));
+  });
 }
 Values gelu(NodeContext &n) {
   Value x = n.input(0);

@@ -1,6 +1,6 @@
 //===- Normalization.cpp - batch, layer, group, instance, local -----------===//
-#include "ir/prim/Elements.h"
 #include "lowering/decomp/OnnxOps.h"
+#include "lowering/decomp/Unrounded.h"
 
 using namespace ptc::prim;
 
@@ -16,16 +16,6 @@ static Value perChannel(NodeContext &n, Value vector, Value x) {
 
 static Value variance(NodeContext &n, Value centered, llvm::ArrayRef<int64_t> axes) {
   return n.mean(n.mul(centered, centered), axes, /*keepDims=*/true);
-}
-
-static bool isNarrow(NodeContext &n, Value x) { return n.isFloat(x) && n.elementType(x).getIntOrFloatBitWidth() < 32; }
-
-/// x converted between a narrow float and f32, which it may be all the time.
-static Value unrounded(NodeContext &n, Value x, Type to) {
-  Value converted = n.convert(x, to);
-  if (auto op = converted.getDefiningOp<ConvertOp>(); op && converted != x)
-    op->setDiscardableAttr(unroundedAttr, n.getBuilder().getUnitAttr());
-  return converted;
 }
 
 static bool isSource(Value x) { return x.getDefiningOp<ConstantOp>() || x.getDefiningOp<WeightOp>(); }
@@ -111,7 +101,8 @@ Values instanceNormalization(NodeContext &n) {
   return {n.reshape(y, n.dims(n.input(0)))};
 }
 
-/// stash_type: the statistics of narrow floats are computed in f32.
+/// stash_type: the statistics of narrow floats are computed in f32. What is made of them need not be rounded before it
+/// is scaled.
 static Value stashed(NodeContext &n, Value x) {
   return isNarrow(n, x) && n.integer("stash_type", 1) == 1 ? n.convert(x, n.f32()) : x;
 }
@@ -128,7 +119,7 @@ Values layerNormalization(NodeContext &n) {
   Value mean = n.mean(wide, axes, true);
   Value centered = n.sub(wide, mean);
   Value invStdDev = n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5)));
-  Value y = n.mul(n.convertLike(n.mul(centered, invStdDev), x), n.input(1));
+  Value y = n.mul(unrounded(n, n.mul(centered, invStdDev), n.elementType(x)), n.input(1));
   if (n.hasInput(2))
     y = n.add(y, n.input(2));
   bool isStashed = n.integer("stash_type", 1) == 1; // the type of the statistics
@@ -143,7 +134,7 @@ Values rmsNormalization(NodeContext &n) {
     return {};
   Value wide = stashed(n, x);
   Value scale = n.rsqrt(n.add(variance(n, wide, axesFrom(*axis, n.rank(x))), n.real("epsilon", 1e-5)));
-  Value y = n.convertLike(n.mul(wide, scale), x), factor = n.input(1);
+  Value y = unrounded(n, n.mul(wide, scale), n.elementType(x)), factor = n.input(1);
   Type mine = n.elementType(y), other = n.elementType(factor);
   if (mine != other) { // the wider of both; the result has x's, as ONNX's inference and reference have it
     unsigned width = mine.getIntOrFloatBitWidth(), otherWidth = other.getIntOrFloatBitWidth();
@@ -168,7 +159,7 @@ Values groupNormalization(NodeContext &n) {
   Ints axes = axesFrom(2, grouped.size());
   Value centered = n.sub(wide, n.mean(wide, axes, true));
   Value normal = n.mul(centered, n.rsqrt(n.add(variance(n, centered, axes), n.real("epsilon", 1e-5))));
-  normal = n.convertLike(n.reshape(normal, n.dims(x)), x);
+  normal = unrounded(n, n.reshape(normal, n.dims(x)), n.elementType(x));
   if (n.opset() < 21) {
     auto spread = [&](Value v) { // [groups] -> [channels]
       return n.reshape(n.broadcast(v, 0, {n.expr(groups), channels.floorDiv(groups)}), channels);

@@ -1,4 +1,5 @@
 #include "tests/numerics/FunctionCompiler.h"
+#include "codegen/common/NarrowFloats.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -110,6 +111,7 @@ static Translated translate(const Signature &signature, const codegen::Elementar
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
   func::FuncOp function = buildLoop(*module, signature, build);
   codegen::expandElementaryFunctions(function, options);
+  codegen::expandBf16Conversions(function);
   Translated result;
   function.walk([&](Operation *op) { result.opCount += !isa<arith::ConstantOp>(op); });
   lower(*module);

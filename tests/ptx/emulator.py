@@ -508,7 +508,7 @@ class Launch:
         self.unary(i, at, np.sqrt)
 
     def do_ex2(self, i, at):
-        smallest = np.finfo(np.float32).tiny
+        smallest = np.finfo(np.float32).tiny if "ftz" in i.parts else 0
         self.unary(i, at, lambda a: np.where(np.exp2(a) < smallest, np.float32(0), np.exp2(a)))
 
     def do_rcp(self, i, at):

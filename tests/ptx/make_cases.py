@@ -53,6 +53,11 @@ CASES = {
         "{ y = LayerNormalization <axis = -1> (x, s, b) }", {}),
     "gelu-bias": ("(float[256, 3072] x, float[3072] b) => (float[256, 3072] y) { s = Add (x, b) y = Gelu (s) }", {}),
     "gelu-tail": ("(float[n] x) => (float[n] y) { y = Gelu (x) }", {"n": 1000003}),
+    "gelu-f16": ("(float16[256, 3072] x, float16[3072] b) => (float16[256, 3072] y) { s = Add (x, b) y = Gelu (s) }", {}),
+    "softmax-f16": ("(float16[512, 1024] x) => (float16[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
+    "elementary-f16": (
+        "(float16[1000, 33] x) => (float16[1000, 33] a, float16[1000, 33] b, float16[1000, 33] c, float16[1000, 33] d, float16[1000, 33] e)"
+        "{ a = Exp (x) b = Tanh (x) c = Sigmoid (x) d = Erf (x) e = Div (x, c) }", {}),
     "elementary": (
         "(float[1000, 33] x, float[1000, 33] positive) => (float[1000, 33] a, float[1000, 33] b, float[1000, 33] c,"
         " float[1000, 33] d, float[1000, 33] e, float[1000, 33] f)"
