@@ -169,8 +169,8 @@ static Finding gpuDriver() {
   bool hasModule = sys::fs::exists("/proc/driver/nvidia/version");
   if (hasModule)
     return {"GPU driver", State::Absent, found + "; NVIDIA's kernel module is loaded",
-            "CUDA_VISIBLE_DEVICES may hide devices; a container has those that it was started with; else: a driver of the "
-            "kernel module's version"};
+            "CUDA_VISIBLE_DEVICES may hide devices; a container has those that it was started with; else: a driver of "
+            "the kernel module's version"};
   return {"GPU driver", State::Absent, found + "; no kernel module of NVIDIA's",
           "code of --target=cuda can be made here, but needs a machine with NVIDIA's driver to run"};
 }
