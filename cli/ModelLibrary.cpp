@@ -31,6 +31,7 @@ int exitCodeOf(ptc_status status) {
     return exitUsage;
   case PTC_CPU_UNSUPPORTED:
   case PTC_DEVICE_ERROR:
+  case PTC_UNSUPPORTED:
     return exitTarget;
   case PTC_WEIGHTS_UNAVAILABLE:
     return exitFile;
@@ -105,7 +106,7 @@ static void warnIfWeightless(Session &session, StringRef path) {
   session.diagnostics.report(std::move(absent));
 }
 
-Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
+Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path, StringRef name) {
   // A name without a slash would be looked for in the system's folders.
   std::string file = path.contains('/') ? path.str() : "./" + path.str();
   if (!sys::fs::exists(file))
@@ -123,7 +124,7 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path) {
     return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
                                     " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
   warnIfWeightless(session, path);
-  return ModelLibrary(session, path.str(), table);
+  return ModelLibrary(session, path.str(), (name.empty() ? path : name).str(), table);
 }
 
 Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
@@ -149,15 +150,32 @@ ModelInstance::~ModelInstance() {
   entry->destroy(model);
 }
 
+static bool isLevelOfGpu(StringRef name) {
+  return any_of(supportedTargets(), [&](const SupportedTarget &target) {
+    return target.levelFlag == "--gpu" && any_of(target.levels, [&](const auto &level) { return level.name == name; });
+  });
+}
+
 static std::string remedyOf(ptc_status status, const ptc_model_table &table, const InstanceOptions &options) {
   if (status == PTC_WEIGHTS_UNAVAILABLE)
     return "`ptc compile --weights=file` has written it beside the library: keep the two together, or say where it is "
            "with --weights FILE";
+  if (status == PTC_NO_DEVICE && options.device.find(':') != std::string::npos)
+    return "`ptc doctor` shows which there are";
+  if (status == PTC_NO_DEVICE)
+    return "`ptc doctor` shows what is here; `ptc compile --target=cpu,cuda` makes a library that runs without a GPU, "
+           "too";
+  if (status == PTC_UNSUPPORTED)
+    return "`ptc compile --target=cpu,cuda` makes a library for both";
   std::string levels;
-  for (uint32_t i = 0; i < table.level_count; ++i)
+  bool hasGpu = false;
+  for (uint32_t i = 0; i < table.level_count; ++i) {
     levels += (i ? ", " : "") + std::string(table.levels[i]);
+    hasGpu |= isLevelOfGpu(table.levels[i]);
+  }
   if (status == PTC_CPU_UNSUPPORTED || (status == PTC_INVALID_ARGUMENT && !options.cpuLevel.empty()))
-    return "the library has code for " + levels + "; `ptc compile --cpu=LEVEL,...` makes one with other levels";
+    return "the library has code for " + levels + "; `ptc compile " + (hasGpu ? "--gpu" : "--cpu") +
+           "=LEVEL,...` makes one with other levels";
   return "";
 }
 
@@ -199,19 +217,15 @@ Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const
     };
   }
   if (ptc_status status = instance.entry->create(&given, &instance.model))
-    return exitError(exitCodeOf(status), "'" + library.path() + "' cannot be used: " + error.c_str(),
+    return exitError(exitCodeOf(status), "'" + library.name() + "' cannot be used: " + error.c_str(),
                      remedyOf(status, library.table(), options));
   if (ptc_status status = instance.entry->ctx_create(instance.model, &instance.context))
-    return exitError(exitCodeOf(status), "'" + library.path() + "': no context: out of memory");
+    return exitError(exitCodeOf(status), "'" + library.name() + "': no context: out of memory");
   return instance;
 }
 
 std::optional<int> ModelInstance::getDevice() const {
-  StringRef chosen = entry->cpu_level(model);
-  for (const SupportedTarget &target : supportedTargets())
-    if (target.levelFlag == "--gpu" && any_of(target.levels, [&](const auto &level) { return level.name == chosen; }))
-      return ordinal;
-  return std::nullopt;
+  return isLevelOfGpu(entry->cpu_level(model)) ? std::optional(ordinal) : std::nullopt;
 }
 
 Error ModelInstance::failed(ptc_status status, StringRef what) const {

@@ -25,19 +25,21 @@ struct InstanceOptions {
 /// A loaded library. Stays loaded as long as the process: its threads may still be about to end.
 class ModelLibrary {
 public:
-  /// Checks the file before any of its code runs; one that was changed since ptc wrote it is a warning.
-  static llvm::Expected<ModelLibrary> open(Session &session, llvm::StringRef path);
+  /// Checks the file before any of its code runs; one that was changed since ptc wrote it is a warning. `name`: what
+  /// the user has called it, if that is not its path.
+  static llvm::Expected<ModelLibrary> open(Session &session, llvm::StringRef path, llvm::StringRef name = "");
   const ptc_model_table &table() const { return *entry; }
   llvm::StringRef path() const { return file; }
+  llvm::StringRef name() const { return shown; }
   /// The function of this name, the first if it is empty.
   llvm::Expected<unsigned> findFunction(llvm::StringRef name) const;
 
 private:
   friend class ModelInstance;
-  ModelLibrary(const Session &session, std::string file, const ptc_model_table *entry)
-      : session(&session), file(std::move(file)), entry(entry) {}
+  ModelLibrary(const Session &session, std::string file, std::string shown, const ptc_model_table *entry)
+      : session(&session), file(std::move(file)), shown(std::move(shown)), entry(entry) {}
   const Session *session;
-  std::string file;
+  std::string file, shown;
   const ptc_model_table *entry;
 };
 

@@ -146,7 +146,7 @@ static Error verifyNodes(Session &session, const VerifyOptions &options, const M
 }
 
 static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
-  Expected<ModelLibrary> library = ModelLibrary::open(session, path);
+  Expected<ModelLibrary> library = ModelLibrary::open(session, path, options.compile.model);
   if (!library)
     return library.takeError();
   const ptc_function &function = library->table().functions[0];

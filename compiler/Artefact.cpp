@@ -1,5 +1,6 @@
 #include "compiler/Artefact.h"
 #include "codegen/gpu/Assembler.h"
+#include "codegen/gpu/CudaLevels.h"
 #include "codegen/object/EmitObject.h"
 #include "compiler/KernelBenchmark.h"
 #include "compiler/SaveTemps.h"
@@ -13,6 +14,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace llvm;
@@ -176,11 +178,30 @@ Error Artefact::checkTargetOptions(CompiledTarget &part) {
   if (const codegen::Target *host = compilation.findHost(part.target))
     if (Error error = chooseLevels(part.onHost.emplace(KernelSet{.target = *host, .isBeside = true})))
       return error;
-  const std::string &asked = compilation.options.assembler;
-  if (info.runsOnDevice && asked != "none")
-    part.assembler = asked == "auto" ? gpu::findAssembler() : asked;
-  if (!part.assembler.empty() && !sys::fs::can_execute(part.assembler))
-    return exitError(exitUsage, "--ptxas=" + asked + " is no program", "the path of ptxas, auto or none");
+  return info.runsOnDevice ? findAssembler(part) : Error::success();
+}
+
+Error Artefact::findAssembler(CompiledTarget &part) {
+  StringRef asked = compilation.options.assembler;
+  if (asked == "none")
+    return Error::success();
+  if (asked == "auto") {
+    part.assembler = gpu::findAssembler();
+  } else {
+    ErrorOr<std::string> path = sys::findProgramByName(asked);
+    if (!path || !sys::fs::can_execute(*path))
+      return exitError(exitUsage, "--ptxas=" + asked + " is no program", "ptxas or its path, auto or none");
+    part.assembler = *path;
+  }
+  auto isMachineCode = [](const codegen::Level &level) { return !gpu::isText(level.name); };
+  auto machineCode = llvm::find_if(part.levels, isMachineCode);
+  if (!part.assembler.empty() || machineCode == part.levels.end() || plan.lastPhase() != Phase::Link)
+    return Error::success();
+  DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = compilation.options.model};
+  record.message = "there is no ptxas here: code for " + machineCode->name +
+                   " is PTX, which the driver compiles when a model is created";
+  record.helps.push_back("`ptc doctor` says where ptxas is looked for; --ptxas=none if PTX is meant");
+  compilation.hooks.diagnostics.report(std::move(record));
   return Error::success();
 }
 
@@ -370,6 +391,17 @@ Error Artefact::generateKernels(CompiledTarget &part) {
   return Error::success();
 }
 
+/// What it says, and whether it lies outside of ptc: in an assembler that does not fit, say.
+static std::pair<std::string, bool> describeFailure(Error error) {
+  bool isOutside = false;
+  std::string what;
+  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
+    isOutside = info.convertToErrorCode() != inconvertibleErrorCode();
+    what = info.message();
+  });
+  return {what, isOutside};
+}
+
 Error Artefact::compileSet(KernelSet &set) {
   const CompileOptions &asked = compilation.options;
   KernelRequest request{
@@ -386,9 +418,14 @@ Error Artefact::compileSet(KernelSet &set) {
   size_t failed = 0;
   Expected<std::vector<codegen::KernelCode>> compiled = compileKernels(request, compilation.pool, failed);
   if (!compiled) {
+    auto [what, isOutside] = describeFailure(compiled.takeError());
+    if (isOutside)
+      return exitError(exitTarget, what,
+                       "--ptxas=PATH names another assembler; with --ptxas=none there is none, and the "
+                       "driver compiles PTX when a model is created");
     std::string text;
     raw_string_ostream(text) << set.kernels[failed] << '\n';
-    return compilation.internalError(Phase::Codegen, toString(compiled.takeError()), text);
+    return compilation.internalError(Phase::Codegen, what, text);
   }
   set.codes = std::move(*compiled);
   return Error::success();

@@ -74,6 +74,7 @@ public:
 
 private:
   llvm::Error checkTargetOptions(CompiledTarget &part);
+  llvm::Error findAssembler(CompiledTarget &part);
   llvm::Error chooseLevels(KernelSet &set);
   llvm::Error addSpecialLevels(KernelSet &set);
   llvm::Error checkMode();

@@ -23,6 +23,16 @@ struct TraceThread {
 };
 } // namespace
 
+static Error addToFront(const Twine &where, Error error) {
+  std::error_code code = inconvertibleErrorCode();
+  std::string what;
+  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
+    code = info.convertToErrorCode();
+    what = info.message();
+  });
+  return createStringError(code, where + what);
+}
+
 Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &request, ThreadPoolInterface &pool,
                                                           size_t &failed) {
   size_t levels = request.levels.size(), total = request.kernels.size() * levels;
@@ -57,9 +67,8 @@ Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &r
     } else if (!error) {
       failed = i / levels;
       loop::KernelOp kernel = request.kernels[failed];
-      error = createStringError(inconvertibleErrorCode(), "kernel " + kernel.getSymName() + " for " +
-                                                              request.levels[i % levels].name + ": " +
-                                                              toString(slots[i]->takeError()));
+      error = addToFront("kernel " + kernel.getSymName() + " for " + request.levels[i % levels].name + ": ",
+                         slots[i]->takeError());
     } else {
       consumeError(slots[i]->takeError());
     }

@@ -5,6 +5,7 @@
 // happens in a child process, which has ten seconds and sends what it saw through a pipe. A child that dies has said
 // something too.
 #include "codegen/gpu/Assembler.h"
+#include "codegen/gpu/CudaLevels.h"
 #include "compiler/CudaDriver.h"
 #include "compiler/DiagnosticRendering.h"
 #include "compiler/Machine.h"
@@ -105,8 +106,9 @@ static std::string describeDevice(const CudaDriver &cuda, int ordinal) {
       cuda.attribute(&minor, int(CudaAttribute::Minor), device) ||
       cuda.attribute(&processors, int(CudaAttribute::Multiprocessors), device) || cuda.memory(&bytes, device))
     return formatv("\n{0}: does not answer", ordinal);
-  return formatv("\n{0}: {1}, sm_{2}{3}, {4} multiprocessors, {5:f1} GB", ordinal, static_cast<const char *>(name),
-                 major, minor, processors, double(bytes) / 1e9);
+  return formatv("\n{0}: {1}, {2} multiprocessors, {3:f1} GB, compute capability {4}.{5}: --gpu={6}", ordinal,
+                 static_cast<const char *>(name), processors, double(bytes) / 1e9, major, minor,
+                 gpu::getLevelFor(uint64_t(10 * major + minor)));
 }
 
 /// "ok " and what `describe` says of a driver with so many devices, or what is wrong; empty without a driver.
@@ -118,11 +120,12 @@ static std::string askDriver(function_ref<std::string(void *library, const CudaD
   std::string path = pathOf(library);
   if (!cuda.isWhole())
     return path + " lacks functions of a CUDA driver";
-  if (int status = cuda.init(0))
-    return formatv("{0} is here, but cuInit fails with error {1}", path, status);
-  int count = 0;
-  if (cuda.count(&count) || count == 0)
+  int status = cuda.init(0), count = 0;
+  constexpr int noDevice = 100; // CUDA_ERROR_NO_DEVICE
+  if (status == noDevice || (status == 0 && (cuda.count(&count) || count == 0)))
     return path + " is here, but shows no device";
+  if (status)
+    return formatv("{0} is here, but cuInit fails with error {1}", path, status);
   return "ok " + describe(library, cuda, count);
 }
 
@@ -166,15 +169,17 @@ static Finding gpuDriver() {
   bool hasModule = sys::fs::exists("/proc/driver/nvidia/version");
   if (hasModule)
     return {"GPU driver", State::Absent, found + "; NVIDIA's kernel module is loaded",
-            "in a container: start it with the GPU's devices and the driver's libraries; else: a driver of the kernel "
-            "module's version"};
+            "CUDA_VISIBLE_DEVICES may hide devices; a container has those that it was started with; else: a driver of "
+            "the kernel module's version"};
   return {"GPU driver", State::Absent, found + "; no kernel module of NVIDIA's",
           "code of --target=cuda can be made here, but needs a machine with NVIDIA's driver to run"};
 }
 
 static Finding ptxas() {
-  if (std::string path = gpu::findAssembler(); !path.empty())
-    return {"ptxas", State::Ok, path, ""};
+  if (std::string path = gpu::findAssembler(); !path.empty()) {
+    std::string version = gpu::getToolkitVersion(path);
+    return {"ptxas", State::Ok, path + (version.empty() ? ", of unknown version" : ", of CUDA " + version), ""};
+  }
   return {"ptxas", State::Absent, "not on PATH, nor in " + join(gpu::getToolkitFolders(), ", "),
           "ptc needs none: the driver compiles PTX when it is loaded; ptxas of the CUDA toolkit does it beforehand"};
 }

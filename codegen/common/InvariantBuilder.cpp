@@ -34,7 +34,7 @@ void InvariantBuilder::place(Operation *op) {
       depth = d;
     }
   }
-  if (!innermost)
+  if (!innermost || !entry->getParent()->isAncestor(innermost.getParentRegion()))
     entry->push_front(op);
   else if (Operation *def = innermost.getDefiningOp())
     def->getBlock()->getOperations().insertAfter(def->getIterator(), op);

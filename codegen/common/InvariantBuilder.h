@@ -4,8 +4,8 @@
 // builder puts each one directly behind the definition of its innermost operand, that is, in the outermost loop where
 // it can be computed, and creates none twice. Emitters may therefore ask for `row * stride` at every access.
 //
-// Invariant: an op that was inserted behind the later of its operands dominates every place where both are visible, so
-// that a hit in the table is always usable.
+// Invariant: an op that was inserted behind the later of its operands, or at the beginning of a scope that has them all
+// from outside, dominates every place of the scope where both are visible, so that a hit in the table is always usable.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_COMMON_INVARIANTBUILDER_H
@@ -14,12 +14,15 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
+#include <utility>
 
 namespace ptc::codegen {
 
 class InvariantBuilder {
+  using Table = llvm::DenseMap<unsigned, llvm::SmallVector<mlir::Operation *, 1>>; // by hash
+
 public:
-  /// `entry`: the block that holds what depends on nothing.
+  /// `entry`: the block that holds what depends on nothing, and in front of which nothing is put.
   InvariantBuilder(mlir::Block *entry, mlir::Location loc) : entry(entry), loc(loc) {}
 
   mlir::Value constant(int64_t value);
@@ -49,6 +52,25 @@ public:
   }
   mlir::Value insert(mlir::Operation *detached);
 
+  /// While it lives, what would be put in front of `block` is put at its beginning: a branch that others do not take
+  /// keeps its divisions to itself.
+  class Scope {
+  public:
+    Scope(InvariantBuilder &builder, mlir::Block *block)
+        : builder(builder), outer(std::exchange(builder.entry, block)), known(builder.table) {}
+    ~Scope() {
+      builder.entry = outer;
+      builder.table = std::move(known);
+    }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    InvariantBuilder &builder;
+    mlir::Block *outer;
+    Table known; // what is computed in the block is not known behind it
+  };
+
   /// Number of regions around the value's definition.
   static unsigned depthOf(mlir::Value value);
 
@@ -60,7 +82,7 @@ private:
 
   mlir::Block *entry;
   mlir::Location loc;
-  llvm::DenseMap<unsigned, llvm::SmallVector<mlir::Operation *, 1>> table; // by hash
+  Table table;
 };
 
 } // namespace ptc::codegen

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/Assembler.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -69,6 +71,49 @@ static Error writeFile(StringRef path, StringRef text) {
   return errorCodeToError(code ? code : os.error());
 }
 
+/// Whether it is the program that does not fit, and not the text: it does not run, is no ptxas, or is too old for the
+/// architecture or the version of the text.
+static bool isUnfit(StringRef words, StringRef reason) {
+  return !reason.empty() || !words.contains("ptxas") || words.contains("is not defined for option 'gpu-name'") ||
+         words.contains("Unsupported .version");
+}
+
+/// "ptxas fatal   : Value 'sm_100' is not defined for option 'gpu-name'" without what stands before every such line.
+static StringRef withoutPrefix(StringRef words) {
+  return words.trim().starts_with("ptxas") && words.contains(" : ") ? words.split(" : ").second.trim() : words.trim();
+}
+
+namespace {
+/// A run of the assembler.
+struct Run {
+  int status = 0;
+  std::string said, reason; // why it did not run
+};
+} // namespace
+
+static Run run(StringRef assembler, ArrayRef<StringRef> arguments, StringRef report) {
+  SmallVector<StringRef> words = {assembler};
+  append_range(words, arguments);
+  std::optional<StringRef> streams[] = {StringRef(), report, report};
+  Run result;
+  result.status = sys::ExecuteAndWait(assembler, words, /*Env=*/std::nullopt, streams, /*SecondsToWait=*/600,
+                                      /*MemoryLimit=*/0, &result.reason);
+  if (auto said = MemoryBuffer::getFile(report, /*IsText=*/true))
+    result.said = (*said)->getBuffer().str();
+  return result;
+}
+
+// "Cuda compilation tools, release 13.0, V13.0.88"
+std::string gpu::getToolkitVersion(StringRef assembler) {
+  SmallString<128> report;
+  if (sys::fs::createTemporaryFile("ptc-ptxas", "txt", report))
+    return "";
+  auto removed = scope_exit([&] { sys::fs::remove(report); });
+  Run asked = run(assembler, {"--version"}, report);
+  StringRef version = StringRef(asked.said).split("release ").second.take_until([](char c) { return c == ','; });
+  return asked.status == 0 && !version.empty() && isDigit(version.front()) ? version.str() : "";
+}
+
 Expected<gpu::Assembled> gpu::assemble(StringRef assembler, StringRef text, StringRef architecture,
                                        ptc::object::CodeFacts &facts) {
   SmallString<128> folder;
@@ -76,19 +121,19 @@ Expected<gpu::Assembled> gpu::assemble(StringRef assembler, StringRef text, Stri
     return errorCodeToError(code);
   auto removed = scope_exit([&] { sys::fs::remove_directories(folder); });
   std::string input = (folder + "/kernel.ptx").str(), output = (folder + "/kernel.cubin").str(),
-              report = (folder + "/report").str(), reason;
+              report = (folder + "/report").str();
   if (Error error = writeFile(input, text))
     return std::move(error);
   std::string arch = ("-arch=" + architecture).str();
-  StringRef arguments[] = {assembler, arch, "-O3", "-v", input, "-o", output};
-  std::optional<StringRef> streams[] = {StringRef(), StringRef(report), StringRef(report)};
-  int status = sys::ExecuteAndWait(assembler, arguments, /*Env=*/std::nullopt, streams, /*SecondsToWait=*/600,
-                                   /*MemoryLimit=*/0, &reason);
-  auto said = MemoryBuffer::getFile(report, /*IsText=*/true);
-  StringRef words = said ? (*said)->getBuffer() : StringRef();
-  if (status != 0)
-    return createStringError(inconvertibleErrorCode(),
-                             assembler + " fails for " + architecture + ": " + (reason.empty() ? words : reason));
+  Run assembled = run(assembler, {arch, "-O3", "-v", input, "-o", output}, report);
+  StringRef words = assembled.said, reason = assembled.reason;
+  if (assembled.status != 0)
+    return createStringError(isUnfit(words, reason) ? std::make_error_code(std::errc::not_supported)
+                                                    : inconvertibleErrorCode(),
+                             assembler + " fails for " + architecture + ": " +
+                                 (!reason.empty() ? reason
+                                  : words.empty() ? "it says nothing"
+                                                  : withoutPrefix(words)));
   auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!cubin)
     return createStringError(cubin.getError(), "cannot read what " + assembler + " has written");

@@ -15,6 +15,8 @@ namespace ptc::gpu {
 llvm::ArrayRef<llvm::StringRef> getToolkitFolders();
 /// The path of ptxas; empty: there is none.
 std::string findAssembler();
+/// "13.0" of its toolkit; empty if it does not say so.
+std::string getToolkitVersion(llvm::StringRef assembler);
 
 /// Machine code of PTX text for one architecture (a cubin), and what the assembler says of it: registers, spills, stack
 /// and bytes of code. Runs the program `assembler`; the error has its sentence.

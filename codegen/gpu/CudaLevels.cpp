@@ -4,7 +4,7 @@
 
 using namespace ptc;
 
-// Ampere is the floor: templates to come rely on asynchronous copies. A device takes the last that it runs.
+// Ampere is the floor: templates rely on asynchronous copies. A device takes the last that it runs.
 static constexpr llvm::StringRef architectures[] = {"ptx",    "sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90",
                                                     "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"};
 static constexpr llvm::StringRef floorOfText = "sm_80";
@@ -21,6 +21,17 @@ uint64_t gpu::getFeatures(llvm::StringRef level) {
   assert(!failed && "architectures are numbers");
   (void)failed;
   return capability | exact;
+}
+
+llvm::StringRef gpu::getLevelFor(uint64_t capability) {
+  llvm::StringRef best = architectures[0];
+  for (llvm::StringRef level : getArchitectures().drop_front()) {
+    uint64_t needed = getFeatures(level) & PTC_RT_CUDA_CAPABILITY;
+    bool isExact = getFeatures(level) & PTC_RT_CUDA_EXACT;
+    if (capability == needed || (!isExact && capability / 10 == needed / 10 && capability > needed))
+      best = level;
+  }
+  return best;
 }
 
 bool gpu::startsEarly(llvm::StringRef level) { return (getFeatures(level) & PTC_RT_CUDA_CAPABILITY) >= 90; }

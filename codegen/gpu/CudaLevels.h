@@ -20,6 +20,9 @@ inline bool hasWarpgroups(llvm::StringRef level) { return level == "sm_90a"; }
 bool startsEarly(llvm::StringRef level);
 /// PTC_RT_CUDA_... bits.
 uint64_t getFeatures(llvm::StringRef level);
+/// The best level for a device of this compute capability (90: 9.0), whose machine code it runs; "ptx" if there is
+/// none.
+llvm::StringRef getLevelFor(uint64_t capability);
 
 /// What codegen/object is told about the architecture. The PTX version is the oldest that knows it.
 object::TargetLevel getTargetLevel(llvm::StringRef level);

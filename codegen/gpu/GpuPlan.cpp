@@ -41,12 +41,11 @@ using namespace ptc::gpu;
 
 static constexpr int64_t blockThreads = 256;
 static constexpr int64_t maxBlockThreads = 1024;
-static constexpr int64_t threadBytes = 512; // of a thread's own buffers: they should become registers
-static constexpr int64_t sharedBytes = 40
-                                       << 10;   // of a block, of the 48 KB that need no opting in; reductions need some
-static constexpr int64_t elementsOfThread = 32; // of a row: what fits in registers
-static constexpr int64_t mostRows = 8;          // of a block, one a warp
-static constexpr int64_t serialPoints = 16;     // of a node's own domain that one thread takes in a loop
+static constexpr int64_t threadBytes = 512;      // of a thread's own buffers: they should become registers
+static constexpr int64_t sharedBytes = 40 << 10; // of a block: of 48 KB without opting in; reductions need some
+static constexpr int64_t elementsOfThread = 32;  // of a row: what fits in registers
+static constexpr int64_t mostRows = 8;           // of a block, one a warp
+static constexpr int64_t serialPoints = 16;      // of a node's own domain that one thread takes in a loop
 
 DictionaryAttr GpuConfig::toAttribute(MLIRContext *context) const {
   Builder b(context);

@@ -473,13 +473,13 @@ void SplitEmitter::emit() {
   Value areMany = less(e.constant(mostShared), e.emitExpr(results, {}));
   auto choice = scf::IfOp::create(b, e.loc, TypeRange(), areMany, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  emitAlone();
-  b.setInsertionPointToStart(choice.elseBlock());
-  // Numbers of the branch's own, or divisions by them would stand in front of both.
-  for (StringRef name : e.kernel.getSymbols().getAsValueRange<StringAttr>())
-    e.setSymbol(name, arith::MaxSIOp::create(b, e.loc, e.symbolValue(name), e.constant(0)));
-  emitShared();
+  auto emitBranch = [&](Block *block, auto emitCode) {
+    codegen::InvariantBuilder::Scope divisions(e.invariants, block); // of the branch's own
+    b.setInsertionPointToStart(block);
+    emitCode();
+  };
+  emitBranch(choice.thenBlock(), [&] { emitAlone(); });
+  emitBranch(choice.elseBlock(), [&] { emitShared(); });
 }
 
 void SplitEmitter::emitShared() {

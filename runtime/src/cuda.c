@@ -161,7 +161,9 @@ static ptc_status load_best(ptc_model *model, ptc_cuda_model *own, const char *a
   }
   if (fits)
     return status;
-  char name[128] = "";
+  char name[128] = "", levels[256] = "";
+  for (uint32_t i = 0, used = 0; i < descriptor->level_count && used < sizeof(levels); i++)
+    used += (uint32_t)snprintf(levels + used, sizeof(levels) - used, "%s%s", i ? ", " : "", descriptor->levels[i].name);
   own->driver.device_name(name, sizeof(name) - 1, own->device);
   if (!known)
     SAY(error, "the model was not compiled for level '%s'", asked);
@@ -169,8 +171,8 @@ static ptc_status load_best(ptc_model *model, ptc_cuda_model *own, const char *a
     SAY(error, "code of level '%s' does not run on device %s, whose compute capability is %d.%d", asked, name,
         capability / 10, capability % 10);
   else
-    SAY(error, "the model was not compiled for device %s, whose compute capability is %d.%d; its lowest level is %s",
-        name, capability / 10, capability % 10, descriptor->levels[0].name);
+    SAY(error, "the model was not compiled for device %s, whose compute capability is %d.%d: it has code for %s", name,
+        capability / 10, capability % 10, levels);
   return known ? PTC_DEVICE_ERROR : PTC_INVALID_ARGUMENT;
 }
 

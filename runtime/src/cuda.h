@@ -19,6 +19,7 @@ typedef uint64_t ptc_cuda_address;
   FUNCTION(context_release, cuDevicePrimaryCtxRelease_v2, (int))                                                       \
   FUNCTION(context_push, cuCtxPushCurrent_v2, (void *))                                                                \
   FUNCTION(context_pop, cuCtxPopCurrent_v2, (void **))                                                                 \
+  FUNCTION(context_wait, cuCtxSynchronize, (void))                                                                     \
   FUNCTION(module_load, cuModuleLoadData, (void **, const void *))                                                     \
   FUNCTION(module_unload, cuModuleUnload, (void *))                                                                    \
   FUNCTION(module_function, cuModuleGetFunction, (void **, void *, const char *))                                      \
@@ -32,6 +33,7 @@ typedef uint64_t ptc_cuda_address;
   FUNCTION(pointer_attribute, cuPointerGetAttribute, (void *, int, ptc_cuda_address))                                  \
   FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                                         \
   FUNCTION(stream_wait, cuStreamSynchronize, (void *))                                                                 \
+  FUNCTION(stream_captures, cuStreamIsCapturing, (void *, int *))                                                      \
   FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                                               \
   FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                                           \
   FUNCTION(event_record, cuEventRecord, (void *, void *))                                                              \
@@ -183,6 +185,7 @@ enum { PTC_CUDA_GRAPHS = 8 };
 
 typedef struct ptc_cuda_ctx {
   void *stream;
+  void *under_way;        /* the stream of a run that returned before its end; NULL: none did */
   ptc_cuda_block memory;  /* arena, then scratch */
   ptc_cuda_block staging; /* arguments that the caller has elsewhere */
   ptc_cuda_block faults;  /* a word for each launch of the largest program */

@@ -51,10 +51,8 @@ static bool has_counters(const ptc_model *model) {
   return false;
 }
 
-/* What a context keeps, made at its first use: a context that never runs needs no device. */
-static ptc_status open_ctx(ptc_ctx *ctx) {
-  if (ctx->device_ctx)
-    return PTC_OK;
+/* Room for what a context keeps on the host. */
+static ptc_status allocate_ctx(ptc_ctx *ctx) {
   const ptc_rt_descriptor *descriptor = ctx->model->descriptor;
   uint32_t launches = 0, arguments = 0;
   for (uint32_t i = 0; i < descriptor->function_count; i++) {
@@ -87,20 +85,36 @@ static ptc_status open_ctx(ptc_ctx *ctx) {
   own->host_block_bytes = (size_t *)(own->host_blocks + ctx->block_count);
   own->host_faults = (uint32_t *)(own->host_block_bytes + ctx->block_count);
   ctx->device_ctx = own;
+  return PTC_OK;
+}
+
+static ptc_status fill_ctx(ptc_ctx *ctx) {
+  ptc_cuda_ctx *own = ctx->device_ctx;
   const ptc_cuda_driver *driver = &model_of(ctx->model)->driver;
+  size_t faults = 4 * (size_t)own->launch_count + 4;
   int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
   if (code != 0)
     return ptc_cuda_fail(driver, code, "make a stream", ctx->error);
   ptc_cuda_describe_products(ctx->model, own->products);
   if (!has_counters(ctx->model))
-    return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
+    return grow(driver, &own->faults, faults, ctx->error);
   ptc_status status = grow(driver, &own->counters, 4 * PTC_RT_CUDA_COUNTERS, ctx->error);
   if (status != PTC_OK)
     return status;
   if ((code = driver->fill(own->counters.base, 0, own->counters.bytes, own->stream)) ||
       (code = driver->stream_wait(own->stream))) /* runs may be on other streams */
     return ptc_cuda_fail(driver, code, "clear memory", ctx->error);
-  return grow(driver, &own->faults, 4 * (size_t)launches + 4, ctx->error);
+  return grow(driver, &own->faults, faults, ctx->error);
+}
+
+/* What a context keeps, made at its first use: a context that never runs needs no device. Whole, or not at all. */
+static ptc_status open_ctx(ptc_ctx *ctx) {
+  if (ctx->device_ctx)
+    return PTC_OK;
+  ptc_status status = allocate_ctx(ctx);
+  if (status == PTC_OK && (status = fill_ctx(ctx)) != PTC_OK)
+    ptc_cuda_ctx_close(ctx);
+  return status;
 }
 
 void ptc_cuda_ctx_close(ptc_ctx *ctx) {
@@ -110,6 +124,8 @@ void ptc_cuda_ctx_close(ptc_ctx *ctx) {
   const ptc_cuda_model *device = model_of(ctx->model);
   const ptc_cuda_driver *driver = &device->driver;
   if (driver->context_push(device->context) == 0) {
+    if (own->under_way)
+      driver->context_wait();
     ptc_cuda_block *blocks[] = {&own->memory, &own->staging, &own->faults, &own->scratch, &own->counters};
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
       if (blocks[i]->base)
@@ -171,7 +187,7 @@ static size_t measure(ptc_ctx *ctx, const ptc_rt_function *function, const ptc_r
 static bool is_on_device(const ptc_cuda_driver *driver, int64_t place, const void *pointer) {
   unsigned type = 0;
   if (place != 0)
-    return place == PTC_CUDA;
+    return ptc_rt_is_of_cuda(place);
   return driver->pointer_attribute(&type, POINTER_MEMORY_TYPE, (ptc_cuda_address)(uintptr_t)pointer) == 0 &&
          type == MEMORY_DEVICE;
 }
@@ -365,6 +381,16 @@ static ptc_status run_program(transfer *t, ptc_cuda_address base) {
   return fault == 0 ? PTC_OK : ptc_rt_translate_fault(call, fault);
 }
 
+/* Memory of the context may be in use by a run that was left under way on another stream, which may be gone by now. Of
+ * launches that the caller captures into a graph of its own, only it knows when they run. */
+static int wait_for_others(const transfer *t) {
+  int captures = 0;
+  if (!t->own->under_way || t->own->under_way == t->stream)
+    return 0;
+  int code = t->driver->stream_captures(t->stream, &captures);
+  return code != 0 || captures ? code : t->driver->context_wait();
+}
+
 /* The device's context is current. */
 static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t bytes, void *stream) {
   ptc_ctx *ctx = call->ctx;
@@ -385,14 +411,17 @@ static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t byte
   if (count)
     memcpy(own->placed, ctx->arguments, count * sizeof(void *));
   size_t staging = measure(ctx, call->function, call);
+  int code = wait_for_others(&t);
+  if (code != 0)
+    return ptc_cuda_fail(driver, code, "finish a run before this one", ctx->error);
+  own->under_way = 0;
   if (!workspace)
     status = grow(driver, &own->memory, bytes, ctx->error);
   if (status == PTC_OK)
     status = grow(driver, &own->staging, staging, ctx->error);
   bool checked = checks_indices(call), profiled = call->model->profile != 0;
-  int code = status == PTC_OK && checked
-                 ? driver->fill(own->faults.base, 0, 4 * (size_t)call->variant->launch_count, t.stream)
-                 : 0;
+  if (status == PTC_OK && checked)
+    code = driver->fill(own->faults.base, 0, 4 * (size_t)call->variant->launch_count, t.stream);
   if (code != 0)
     status = ptc_cuda_fail(driver, code, "clear memory", ctx->error);
   if (status == PTC_OK)
@@ -402,10 +431,12 @@ static ptc_status run_here(ptc_rt_call_state *call, char *workspace, size_t byte
     ptc_cuda_begin_spans(call);
   if (status == PTC_OK)
     status = run_program(&t, workspace ? (uintptr_t)workspace : own->memory.base);
+  bool waits = !stream || checked || t.from_host || t.finds || profiled;
   if (status == PTC_OK)
-    status = finish(&t, ctx->arguments, checked, !stream || checked || t.from_host || t.finds || profiled);
+    status = finish(&t, ctx->arguments, checked, waits);
   else
     status = explain(&t, checked, status);
+  own->under_way = waits ? 0 : t.stream;
   if (profiled)
     ptc_cuda_record_spans(call, begin);
   return status;

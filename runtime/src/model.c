@@ -95,6 +95,7 @@ static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_opti
   model->profile = options->profile;
   model->tap = options->tap;
   model->tap_state = options->tap_state;
+  model->ordinal = options->device;
   model->threads = options->threads ? options->threads : ptc_rt_cpu_count();
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;
@@ -108,8 +109,11 @@ static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_opti
   if (status == PTC_OK && device && (status = device->open(model, options)) != PTC_OK)
     ptc_rt_weights_close(model);
   const ptc_rt_custom_code *custom = descriptor->custom_code;
-  if (status == PTC_OK && custom && (status = custom->runtime->open(model, options)) != PTC_OK)
+  if (status == PTC_OK && custom && (status = custom->runtime->open(model, options)) != PTC_OK) {
+    if (device)
+      device->close(model);
     ptc_rt_weights_close(model);
+  }
   if (status != PTC_OK) {
     free(model);
     return status;

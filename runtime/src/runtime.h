@@ -32,6 +32,7 @@ struct ptc_model {
   void (*tap)(void *state, const ptc_tap *tap);
   void *tap_state;
   void *device_model; /* what the device's part of the runtime keeps, of models for one */
+  int32_t ordinal;    /* of the device */
   void *custom_ops;   /* what custom.c keeps */
 };
 
@@ -220,6 +221,9 @@ bool ptc_rt_enter(ptc_ctx *ctx);
 void ptc_rt_leave(ptc_ctx *ctx);
 void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment);
 void ptc_rt_release(const ptc_model *model, void *block, size_t bytes);
+
+/* Types of a tensor's device whose memory CUDA's devices reach. */
+static inline bool ptc_rt_is_of_cuda(int64_t type) { return type == PTC_CUDA || type == PTC_CUDA_MANAGED; }
 
 static inline const ptc_rt_device *ptc_rt_device_of(const ptc_model *model) {
   const ptc_rt_device_code *code = model->descriptor->device_code;

@@ -135,8 +135,13 @@ static ptc_status check_tensor(const ptc_model *model, const char *kind, const p
   }
   bool may_be_there = ptc_rt_device_of(model) && !ptc_rt_has_handles(value->dtype);
   if (tensor->device.type != PTC_CPU && tensor->device.type != PTC_CUDA_HOST &&
-      !(tensor->device.type == PTC_CUDA && may_be_there)) {
+      !(ptc_rt_is_of_cuda(tensor->device.type) && may_be_there)) {
     SAY(error, "%s '%s' is not in the memory of the CPU%s", kind, value->name, may_be_there ? " or of the device" : "");
+    return PTC_UNSUPPORTED;
+  }
+  if (tensor->device.type == PTC_CUDA && tensor->device.id != model->ordinal) {
+    SAY(error, "%s '%s' is in the memory of device %" PRId32 ", and the model runs on device %" PRId32, kind,
+        value->name, tensor->device.id, model->ordinal);
     return PTC_UNSUPPORTED;
   }
   if (!ptc_rt_is_dense(tensor)) {

@@ -5,6 +5,7 @@
  *   FAKE_CUDA_MULTIPROCESSORS  of all of them (132)
  *   FAKE_CUDA_FAIL        a function that fails with error 999
  *   FAKE_CUDA_COPY        A,B,N: a launch copies N bytes from its parameter A to its parameter B
+ *   FAKE_CUDA_FILL        the bytes of new memory (165)
  *   FAKE_CUDA_SET         A: a launch writes 1 into the word that its parameter A points to
  *   FAKE_CUDA_BLOCK_NS    what a launch takes for each of its blocks, on the clock of events and on the caller's; work
  *                         of another library takes as long as a block
@@ -79,6 +80,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
 int cuDevicePrimaryCtxRelease_v2(int device) { return say("release %d, depth %d", device, depth), 0; }
 int cuCtxPushCurrent_v2(void *context) { return depth++, context == blocks ? 0 : 201; }
 int cuCtxPopCurrent_v2(void **context) { return *context = blocks, depth-- > 0 ? 0 : 201; }
+int cuCtxSynchronize(void) { return say("wait for all"), 0; }
 
 /* A module is its text; a function the entry of that name in it. */
 int cuModuleLoadData(void **module, const void *image) {
@@ -105,7 +107,7 @@ int cuMemAlloc_v2(address *pointer, size_t bytes) {
   void *memory = 0;
   if (bytes == 0 || block_count == 4096 || posix_memalign(&memory, 4096, bytes))
     return 1;
-  memset(memory, 0xa5, bytes);
+  memset(memory, number("FAKE_CUDA_FILL", 0xa5), bytes);
   blocks[block_count].base = *pointer = (uintptr_t)memory;
   blocks[block_count].bytes = bytes;
   say("allocate m%d %zu", block_count++, bytes);
@@ -150,13 +152,15 @@ int cuPointerGetAttribute(void *value, int attribute, address pointer) {
 
 int cuStreamCreate(void **stream, unsigned flags) {
   TRY;
-  *stream = (void *)(uintptr_t)7;
+  static uintptr_t next = 7;
+  *stream = (void *)next++;
   return (void)flags, 0;
 }
 int cuStreamSynchronize(void *stream) {
   TRY;
   return say("wait %llu", (unsigned long long)(uintptr_t)stream), 0;
 }
+int cuStreamIsCapturing(void *stream, int *captures) { return *captures = stream == (void *)1000, 0; }
 int cuStreamDestroy_v2(void *stream) { return (void)stream, 0; }
 
 /* The device's time; it stands still unless launches take some. */

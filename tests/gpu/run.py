@@ -22,6 +22,7 @@ import unittests  # noqa: E402
 
 import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
+from callers import Callers  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
 from products import Products  # noqa: E402
 
@@ -46,7 +47,7 @@ def model(path, nodes, inputs, outputs, weights=()):
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
 
 
-class Cuda(Products, unittest.TestCase):
+class Cuda(Products, Callers, unittest.TestCase):
     library = "broken"  # of the folders that make_libraries makes, where cuBLASLt is looked for
 
     @classmethod
@@ -124,7 +125,20 @@ class Cuda(Products, unittest.TestCase):
     def test_device_too_old(self):
         done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", CAPABILITY=75)
         self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertIn("device Fake 0, whose compute capability is 7.5; its lowest level is ptx", done.stderr)
+        self.assertIn("device Fake 0, whose compute capability is 7.5: it has code for ptx", done.stderr)
+
+    def test_doctor(self):
+        for variables, found in (({}, "Fake 0, 132 multiprocessors, 1.1 GB, compute capability 9.0: --gpu=sm_90a"), ({"CAPABILITY": 86}, "8.6: --gpu=sm_86"),
+                                 ({"CAPABILITY": 110}, "11.0: --gpu=ptx"), ({"DEVICES": 0}, "is here, but shows no device")):
+            done = self.ptc("doctor", **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(found, done.stdout)
+
+    def test_verify_names_the_model(self):
+        done = self.ptc("verify", self.folder / "relu.onnx", "--target=cuda", DEVICES=0)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("relu.onnx' cannot be used: the model needs a CUDA device", done.stderr)
+        self.assertIn("help: `ptc doctor` shows what is here", done.stderr)
 
     def test_driver_fails(self):
         for function, words in {"cuInit": "start", "cuModuleLoadData": "load kernel", "cuLaunchKernel": "launch a kernel",
@@ -345,8 +359,8 @@ def run(stem, w=None, **how):
         for library, device, variables, code, sentence in (
                 ("both", "cuda", {"driver": False}, 77, "there is no driver here"), ("both", "cuda", {"DEVICES": 0}, 77, "the driver shows none"),
                 ("both", "cuda:3", {}, 77, "there is no CUDA device 3"), ("both", "cuda", {"CAPABILITY": 75}, 5, "compute capability is 7.5"),
-                ("one-cpu", "cuda", {}, 7, "the model was not compiled for CUDA devices"),
-                ("one-cuda", "cpu", {}, 7, "the model was compiled for a device, not for this processor"), ("both", "tpu", {}, 2, "--device cpu, cuda or cuda:N")):
+                ("one-cpu", "cuda", {}, 5, "the model was not compiled for CUDA devices"),
+                ("one-cuda", "cpu", {}, 5, "the model was compiled for a device, not for this processor"), ("both", "tpu", {}, 2, "--device cpu, cuda or cuda:N")):
             done = self.ptc("run", self.folder / f"{library}.so", "-i", "x=ones", "--device", device, **variables)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(sentence, done.stderr)

@@ -37,6 +37,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) { return (void)device, 0; }
 int cuDevicePrimaryCtxReset_v2(int device) { return (void)device, 0; }
 int cuCtxPushCurrent_v2(void *context) { return (void)context, 0; }
 int cuCtxPopCurrent_v2(void **context) { return *context = &emulator, 0; }
+int cuCtxSynchronize(void) { return 0; }
 
 int cuModuleLoadData(void **module, const void *image) {
   address loaded = emulator.load(image);
@@ -77,6 +78,7 @@ int cuPointerGetAttribute(void *value, int attribute, address pointer) {
 
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = &emulator, (void)flags, 0; }
 int cuStreamSynchronize(void *stream) { return (void)stream, 0; }
+int cuStreamIsCapturing(void *stream, int *captures) { return (void)stream, *captures = 0, 0; }
 int cuStreamDestroy_v2(void *stream) { return (void)stream, 0; }
 int cuEventCreate(void **event, unsigned flags) { return *event = &emulator, (void)flags, 0; }
 int cuEventRecord(void *event, void *stream) { return (void)event, (void)stream, 0; }

@@ -55,7 +55,7 @@ class DlpackTest(ModelTest):
             self.double()(Tensor(np.zeros((2, 3))))
 
     def test_other_devices_are_refused(self):
-        with self.assertRaisesRegex(TypeError, "input 'x' is in the memory of CUDA, number 1; ptc runs on the CPU"):
+        with self.assertRaisesRegex(TypeError, "input 'x' is in the memory of CUDA, number 1; the model runs on the CPU"):
             self.double()(Tensor(np.zeros((2, 3), np.float32), device=(2, 1)))
 
     def test_outputs_export(self):
@@ -75,6 +75,45 @@ class DlpackTest(ModelTest):
         del part
         gc.collect()
         self.assertIsNone(gone())
+
+    def test_outputs_of_the_caller(self):
+        double, array = self.double(), np.arange(6, dtype=np.float32).reshape(2, 3)
+        for target in (np.zeros((2, 3), np.float32), Tensor(np.zeros((2, 3), np.float32))):
+            results = double.run({"x": Tensor(array)}, {"y": target})
+            self.assertIs(results["y"], target)
+            np.testing.assert_array_equal(getattr(target, "array", target), 2 * array)
+        np.testing.assert_array_equal(double.run({"x": array})["y"], 2 * array)
+
+    def test_outputs_that_do_not_fit_are_refused(self):
+        double, array, right = self.double(), np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+        frozen = right.copy()
+        frozen.flags.writeable = False
+        for target in (right.astype(np.float64), right.T.copy().T, frozen):
+            with self.assertRaisesRegex(TypeError, "output 'y' must be a dense writable array of float32"):
+                double.run({"x": array}, {"y": target})
+        with self.assertRaisesRegex(ptc.Error, "output 'y' dim 0 is 3, not 2"):
+            double.run({"x": array}, {"y": np.zeros((3, 3), np.float32)})
+        with self.assertRaisesRegex(TypeError, "'main' has no output 'z'; it has y"):
+            double.run({"x": array}, {"z": right})
+        with self.assertRaisesRegex(TypeError, "a stream is of a model on a GPU"):
+            double.run({"x": array}, stream=7)
+
+    def test_outputs_that_the_run_makes_are_its_own(self):
+        proto = model([helper.make_node("NonZero", ["x"], ["i"])], [value("x", ["n"])], [value("i", [1, "k"], TensorProto.INT64)])
+        find = ptc.load(self.compile(proto))
+        self.assertEqual(find.run({"x": np.float32([0, 2])})["i"].tolist(), [[1]])
+        with self.assertRaisesRegex(TypeError, "output 'i' .int64. is made by the run"):
+            find.run({"x": np.float32([0, 2])}, {"i": np.zeros((1, 1), np.int64)})
+
+    def test_state_is_updated_in_place_where_that_is_asked_for(self):
+        proto = model([helper.make_node("Add", ["x", "s"], ["t"])], [value("x", [3]), value("s", [3])], [value("t", [3])])
+        add, x, state = ptc.load(self.compile(proto, "--alias", "s=t")), np.ones(3, np.float32), np.ones(3, np.float32)
+        self.assertIs(add.run({"x": x, "s": state}, {"t": state})["t"], state)
+        np.testing.assert_array_equal(state, [2, 2, 2])
+        np.testing.assert_array_equal(add.run({"x": x, "s": state})["t"], [3, 3, 3])
+        np.testing.assert_array_equal(state, [2, 2, 2])
+        with self.assertRaisesRegex(TypeError, "output 't' shares the buffer of an input"):
+            add.run({"x": x, "s": state}, {"t": x})
 
     def test_aliases_are_copied(self):
         proto = model([helper.make_node("Add", ["x", "s"], ["t"])], [value("x", [3]), value("s", [3])], [value("t", [3])])

@@ -88,7 +88,7 @@ typedef struct ptc_dtype {
   uint16_t lanes; /* 1 */
 } ptc_dtype;
 
-enum { PTC_CPU = 1, PTC_CUDA = 2, PTC_CUDA_HOST = 3 };
+enum { PTC_CPU = 1, PTC_CUDA = 2, PTC_CUDA_HOST = 3, PTC_CUDA_MANAGED = 13 };
 
 typedef struct ptc_device {
   int32_t type;
@@ -334,10 +334,11 @@ typedef struct ptc_model_table {
    * workspace_size bytes, or NULL for the context's own memory. stream: NULL for CPUs.
    *
    * A model for a CUDA device takes tensors in host memory (copied in and out) and in the device's; what the run
-   * allocates is host memory. stream: a CUstream of the device's primary context, or NULL for one of the context's own.
-   * With NULL, or with a tensor in host memory, results are there when run returns; else they are there when the stream
-   * has come so far, unless the model checks indices or finds sizes, for which run waits. A workspace is the device's
-   * memory. */
+   * allocates is host memory. stream: a CUstream of the device's primary context, (void *)1 for its legacy default
+   * stream, or NULL for one of the context's own, which waits for no other. With NULL, or with a tensor in host memory,
+   * results are there when run returns; else they are there when the stream has come so far, unless the model checks
+   * indices or finds sizes, for which run waits. A later run of the context may be on another stream: it waits for
+   * this one. A workspace is the device's memory. */
   ptc_status (*run)(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, ptc_tensor *outputs, void *workspace,
                     void *stream);
 

@@ -6,9 +6,13 @@
     logits = model(x=numpy.zeros((1, 3, 224, 224), numpy.float32))["logits"]
 
 It needs numpy and the library, nothing of the compiler; `compile` alone calls the program ptc. Inputs are arrays, or any
-tensors on the CPU that speak DLPack (torch, jax, ...), whose memory is read in place. Outputs are numpy arrays, which speak
-it too: torch.from_dlpack(logits). Calls may come from several threads at once; each uses a context of its own. Inputs are never
-changed: the array of an alias pair is copied, and the output is the updated copy.
+tensors that speak DLPack (torch, jax, ...), on the CPU or on the model's GPU, whose memory is read in place. Outputs are numpy
+arrays, which speak it too: torch.from_dlpack(logits). Calls may come from several threads at once; each uses a context of its
+own. Inputs are never changed: the array of an alias pair is copied, and the output is the updated copy.
+
+`run` writes outputs where the caller wants them, in tensors on a GPU say, on a stream of the caller's:
+
+    model.run({"x": x}, {"logits": logits}, stream=torch.cuda.current_stream())
 """
 
 import ctypes
@@ -140,7 +144,7 @@ def _memory(value, array, copy):
 
 def _array(value, given):
     """The input as an array: itself, a view of another library's tensor, or made of numbers."""
-    if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__"):
+    if _dlpack.is_tensor(given):
         return _dlpack.to_array(given, f"input '{value.name}'")
     return np.asarray(given)
 
@@ -157,6 +161,20 @@ def _input(value, array):
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return _values.Buffer(value._type, array.shape, _memory(value, array, copy=value.alias is not None))
+
+
+def _stream_number(stream):
+    """What the driver knows a stream by: a number, torch's Stream, or an object with `__cuda_stream__`."""
+    if stream is None:
+        return None
+    if hasattr(stream, "__cuda_stream__"):
+        _, stream = stream.__cuda_stream__()
+    return int(getattr(stream, "cuda_stream", stream)) or _dlpack.DEFAULT_STREAM
+
+
+def _stream_of(buffers):
+    """What a run goes to whose caller names no stream; None: one of the library's own, for which run waits."""
+    return _dlpack.DEFAULT_STREAM if any(isinstance(buffer, _dlpack.DeviceBuffer) for buffer in buffers) else None
 
 
 def _tensors(buffers):
@@ -178,7 +196,34 @@ class Function:
         values = lambda all: ", ".join(f"{v.name}: {v.dtype}{list(v.shape)}" for v in all)
         return f"{self.name}({values(self.inputs)}) -> ({values(self.outputs)})"
 
-    def _arguments(self, args, kwargs):
+    def _device_buffer(self, kind, value, given, stream):
+        if self._model.device == "cpu":
+            _dlpack.to_array(given, f"{kind} '{value.name}'")  # refuses it
+        return _dlpack.DeviceBuffer(given, _dlpack.DEFAULT_STREAM if stream is None else stream)
+
+    def _in_place(self, kind, value, given, stream):
+        """The buffer of memory of the caller's that the run writes."""
+        code, bits = value._type
+        if _dlpack.is_on_device(given):
+            return self._device_buffer(kind, value, given, stream)
+        array = _array(value, given)
+        writable = array.flags.writeable or _dlpack.is_tensor(given)
+        if not _dtypes.accepts(code, bits, array.dtype) or not array.flags.c_contiguous or not writable:
+            raise TypeError(f"{kind} '{value.name}' must be a dense writable array of {value.dtype}")
+        return _values.Buffer(value._type, array.shape, array)
+
+    def _input(self, value, given, stream, updates):
+        if updates:
+            return self._in_place("input", value, given, stream)
+        if not _dlpack.is_on_device(given):
+            return _input(value, given)
+        if value.alias is not None:
+            raise TypeError(f"input '{value.name}' and output '{self.outputs[value.alias].name}' share one buffer, which is updated: run() with the "
+                            "tensor in both places does that")
+        return self._device_buffer("input", value, given, stream)
+
+    def _arguments(self, args, kwargs, stream=None, updated=()):
+        """Buffers of all inputs. `updated`: inputs that the run may change."""
         groups = _values.grouped(self.inputs)
         if len(args) > len(groups):
             raise TypeError(f"'{self.name}' takes {len(groups)} inputs, {len(args)} were given")
@@ -199,7 +244,7 @@ class Function:
         missing = [value.name for value in self.inputs if value.name not in given]
         if missing:
             raise TypeError(f"'{self.name}' misses {', '.join(missing)}")
-        return [_input(value, given[value.name]) for value in self.inputs]
+        return [self._input(value, given[value.name], stream, value.name in updated) for value in self.inputs]
 
     def _check(self, ctx, status):
         if status != _abi.OK:
@@ -229,6 +274,13 @@ class Function:
         size = [max(extent, 0) for extent in shape]  # a negative one fails a guard of the run, which says why
         return _values.Buffer(value._type, shape, np.empty(size, _dtypes.numpy_type(code, bits)))
 
+    def _target(self, value, given, inputs, stream):
+        """The buffer of an output that the caller has memory for."""
+        code, bits = value._type
+        if value._found or code in (_dtypes.STRING, _dtypes.SEQUENCE) or (bits < 8 and code != _dtypes.BOOL):
+            raise TypeError(f"output '{value.name}' ({value.dtype}) is made by the run: leave it out of the outputs")
+        return self._in_place("output", value, given, stream) if value.alias is None else inputs[value.alias]
+
     def _result(self, value, buffer, tensor):
         code, bits = value._type
         if code == _dtypes.SEQUENCE:
@@ -252,15 +304,37 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
-        inputs = self._arguments(args, kwargs)
+        return self._run(self._arguments(args, kwargs), {}, None)
+
+    def run(self, inputs: dict[str, Any], outputs: dict[str, Any] | None = None, stream: Any = None) -> dict[str, Any]:
+        """Runs the function into `outputs`, arrays or DLPack's tensors by name, dense and of the shapes of output_shapes; those
+        that are not there are new arrays, and the result has all. An input and an output that share a buffer (--alias) are
+        updated in place if both are given as the same tensor.
+
+        stream: of a model on a GPU, what its work is put on: torch's Stream, any object with `__cuda_stream__`, or the
+        driver's number of one. With tensors on the device alone the results are there when the stream has come so far,
+        and the tensors must live until then. Default: CUDA's legacy default stream if some tensor is on the device."""
+        given, number = dict(outputs or {}), _stream_number(stream)
+        if number is not None and self._model.device == "cpu":
+            raise TypeError("a stream is of a model on a GPU; this one is on the CPU")
+        if unknown := given.keys() - {value.name for value in self.outputs}:
+            raise TypeError(f"'{self.name}' has no output '{min(unknown)}'; it has {', '.join(v.name for v in self.outputs)}")
+        pairs = [(self.inputs[v.alias].name, v.name) for v in self.outputs if v.alias is not None and v.name in given]
+        if torn := [output for input, output in pairs if inputs.get(input) is not given[output]]:
+            raise TypeError(f"output '{torn[0]}' shares the buffer of an input: it must be given as the same tensor")
+        return self._run(self._arguments((), dict(inputs), number, [input for input, _ in pairs]), given, number)
+
+    def _run(self, inputs, given, stream):
         tensors = _tensors(inputs)
         with self._model._context() as ctx:
             shapes = self._output_shapes(ctx, tensors)
-            outputs = [self._output(value, shape, inputs) for value, shape in zip(self.outputs, shapes)]
+            outputs = [self._target(value, given[value.name], inputs, stream) if value.name in given else self._output(value, shape, inputs)
+                       for value, shape in zip(self.outputs, shapes)]
             out = _tensors(outputs)
-            self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, None))
+            self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, stream or _stream_of(inputs + outputs)))
             # While the context is ours: strings and sequences lie in it.
-            results = {value.name: self._result(value, *pair) for value, *pair in zip(self.outputs, outputs, out)}
+            results = {value.name: given[value.name] if value.name in given else self._result(value, *pair)
+                       for value, *pair in zip(self.outputs, outputs, out)}
             return _values.maps_out(self.outputs, results)
 
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
@@ -269,6 +343,7 @@ class Function:
         sequences are new values in it. Alias pairs go on from their last state."""
         inputs = self._arguments(args, kwargs)
         tensors = _tensors(inputs)
+        stream = _stream_of(inputs)
         context = self._model._context()
         ctx = context.__enter__()
         self._check(ctx, self._model._table.warmup(ctx, self._index, tensors))
@@ -283,7 +358,7 @@ class Function:
 
         def run(_keep=(inputs, outputs, context)):
             self._model._open()  # a closed model has freed the context
-            self._check(ctx, table.run(ctx, index, tensors, out, None, None))
+            self._check(ctx, table.run(ctx, index, tensors, out, None, stream))
             for value, *pair in late:
                 results[value.name] = self._result(value, *pair)
             return _values.maps_out(self.outputs, results)
@@ -349,7 +424,8 @@ class Model:
         error = ctypes.create_string_buffer(1024)
         options = _abi.Options(struct_size=ctypes.sizeof(_abi.Options), error_size=len(error), threads=threads)
         options.error = ctypes.cast(error, ctypes.c_char_p)
-        options.device_type, options.device = _device(device)
+        options.device_type, self._ordinal = _device(device)
+        options.device = self._ordinal
         options.cpu_level = cpu_level.encode() if cpu_level else None
         options.weights_path = os.fsencode(weights) if weights else None
         options.custom_op_folder = os.fsencode(custom_op_folder) if custom_op_folder else None
@@ -392,6 +468,15 @@ class Model:
     def workspace_size(self, *args: Any, **kwargs: Any) -> int:
         """The first function's workspace_size."""
         return self._main.workspace_size(*args, **kwargs)
+
+    def run(self, inputs: dict[str, Any], outputs: dict[str, Any] | None = None, stream: Any = None) -> dict[str, Any]:
+        """The first function's run."""
+        return self._main.run(inputs, outputs, stream)
+
+    @property
+    def device(self) -> str:
+        """What the model runs on: "cpu", or "cuda:0"."""
+        return f"cuda:{self._ordinal}" if self.cpu_level.startswith(("ptx", "sm_")) else "cpu"
 
     @property
     def cpu_level(self) -> str:

@@ -1,0 +1,27 @@
+/* Of NVIDIA's cuda.h what the program in runtime/docs/c-abi.md uses, for machines without the toolkit. */
+#ifndef CUDA_VERSION
+#define CUDA_VERSION 13000
+#include <stddef.h>
+
+typedef int CUresult, CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef unsigned long long CUdeviceptr;
+enum { CU_STREAM_NON_BLOCKING = 1 };
+
+#define cuCtxPushCurrent cuCtxPushCurrent_v2
+#define cuMemAlloc cuMemAlloc_v2
+#define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
+#define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
+
+CUresult cuInit(unsigned flags);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuCtxPushCurrent(CUcontext context);
+CUresult cuStreamCreate(CUstream *stream, unsigned flags);
+CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes);
+CUresult cuMemcpyHtoDAsync(CUdeviceptr target, const void *source, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync(void *target, CUdeviceptr source, size_t bytes, CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream);
+
+#endif
