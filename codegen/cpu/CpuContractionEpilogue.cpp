@@ -97,11 +97,12 @@ static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first,
 
 /// The lanes of a tile's vector that lie inside of n; null: all of them.
 static Value maskOfVector(ContractionEmission &c, const ColumnClass &columns, const TileVector &vector, Value first) {
-  int64_t lastPanel = (columns.panels - 1) * panelWidth;
-  bool mayEnd = columns.isMasked && (!c.i.asConstant(c.n) || vector.column >= lastPanel);
-  if (columns.lastColumns < panelWidth)
-    mayEnd = vector.column + vector.lanes > lastPanel + columns.lastColumns;
-  return mayEnd ? c.e.laneMask(c.i.sub(c.n, first), vector.lanes) : Value();
+  if (!columns.isMasked)
+    return {};
+  if (!c.i.asConstant(c.n))
+    return c.e.laneMask(c.i.sub(c.n, first), vector.lanes);
+  int64_t inside = (columns.panels - 1) * panelWidth + columns.lastColumns - vector.column;
+  return inside < vector.lanes ? c.e.laneMask(c.i.constant(inside), vector.lanes) : Value();
 }
 
 SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task, const RowClass &rows,

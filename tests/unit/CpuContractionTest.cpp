@@ -126,6 +126,9 @@ TEST_CASE("a product by a packed weight is right for any extents", "[contraction
                          {29, 48, 16},
                          {31, 144, 20},
                          {61, 129, 33},
+                         {8, 196, 40},
+                         {20, 200, 33},
+                         {7, 333, 12},
                          {197, 72, 48},
                          {1, 300, 257}})
     checkMatmul({.m = m, .n = n, .k = k, .hasBias = true});

@@ -1,0 +1,44 @@
+// Which tiles a product is cut into: columns that end within a panel.
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=ALL,V3
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=ALL,V4
+
+// 12.25 panels: the last tile alone has masks, a vector for each of its rows, and they are known.
+// V3-LABEL: define {{.*}} @ragged
+// V3-COUNT-5:  call void @llvm.masked.store.v8f32{{.*}} <i1 true, i1 true, i1 true, i1 true, i1 false
+// V3-NOT:      call void @llvm.masked
+// V3:          ret i32
+// V4-LABEL: define {{.*}} @ragged
+// V4-COUNT-5:  call void @llvm.masked.store.v8f32{{.*}} <i1 true, i1 true, i1 true, i1 true, i1 false
+// V4-NOT:      call void @llvm.masked
+// V4:          ret i32
+loop.kernel @ragged(%a: !loop.buffer<[5*32] x f32>, %w: !loop.buffer<[13*32*16] x f32>, %y: !loop.buffer<[5*196] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [5, 196, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[5*32] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[13*32*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*196 + d1] : !loop.buffer<[5*196] x f32>
+  }
+}
+
+// Half a panel is a vector of 256 bits: no mask at all.
+// ALL-LABEL: define {{.*}} @half
+// ALL-NOT:     call void @llvm.masked
+// ALL:         ret i32
+loop.kernel @half(%a: !loop.buffer<[5*32] x f32>, %w: !loop.buffer<[13*32*16] x f32>, %y: !loop.buffer<[5*200] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [5, 200, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[5*32] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[13*32*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*200 + d1] : !loop.buffer<[5*200] x f32>
+  }
+}
