@@ -1,4 +1,4 @@
-// Which tiles a product is cut into: columns that end within a panel.
+// Which tiles a product is cut into: columns that end within a panel, few rows.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=ALL,V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=ALL,V4
 
@@ -40,5 +40,24 @@ loop.kernel @half(%a: !loop.buffer<[5*32] x f32>, %w: !loop.buffer<[13*32*16] x 
   } epilogue {
   ^bb0(%acc: f32):
     loop.store %acc, %y[d0*200 + d1] : !loop.buffer<[5*200] x f32>
+  }
+}
+
+// 8 rows of 16 registers: 4 x 2, whose columns of B wait in the first-level cache, not 2 x 4.
+// V3-LABEL: define {{.*}} @few_rows
+// V3-COUNT-2:  load <8 x float>
+// V3-NOT:      load <8 x float>
+// V3-COUNT-8:  llvm.fma.v8f32
+loop.kernel @few_rows(%a: !loop.buffer<[8*256] x f32>, %w: !loop.buffer<[256*64] x f32>, %y: !loop.buffer<[8*64] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [8, 64, 256] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*256 + d2] : !loop.buffer<[8*256] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[256*64] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*64 + d1] : !loop.buffer<[8*64] x f32>
   }
 }
