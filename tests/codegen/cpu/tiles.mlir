@@ -1,4 +1,5 @@
-// Which tiles a product is cut into: columns that end within a panel, few rows.
+// Which tiles a product is cut into: columns that end within a panel, few rows, rows that crowd the first-level cache.
+// RUN: ptc-kernel %s | FileCheck %s --check-prefix=PLAN
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=ALL,V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=ALL,V4
 
@@ -59,5 +60,38 @@ loop.kernel @few_rows(%a: !loop.buffer<[8*256] x f32>, %w: !loop.buffer<[256*64]
   } epilogue {
   ^bb0(%acc: f32):
     loop.store %acc, %y[d0*64 + d1] : !loop.buffer<[8*64] x f32>
+  }
+}
+
+// Runs of 128 bytes, 12800 apart, fall into 16 of the 64 sets: rows are copied. At 12928 they are read in place.
+// PLAN-LABEL: loop.kernel @crowded
+// PLAN-SAME: lhs = "packed_rows"
+loop.kernel @crowded(%a: !loop.buffer<[8*20*3200] x f32>, %w: !loop.buffer<[640*64] x f32>, %y: !loop.buffer<[8*8*64] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [8, 8, 64, 20, 32] batch 0 m 2 n 1 k 2 lhs {
+    %0 = loop.load %a[d1*64000 + d0*32 + d3*3200 + d4] : !loop.buffer<[8*20*3200] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[640*64] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[(d0*8 + d1)*64 + d2] : !loop.buffer<[8*8*64] x f32>
+  }
+}
+
+// PLAN-LABEL: loop.kernel @spread
+// PLAN-SAME: lhs = "in_place"
+loop.kernel @spread(%a: !loop.buffer<[8*20*3232] x f32>, %w: !loop.buffer<[640*64] x f32>, %y: !loop.buffer<[8*8*64] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [8, 8, 64, 20, 32] batch 0 m 2 n 1 k 2 lhs {
+    %0 = loop.load %a[d1*64640 + d0*32 + d3*3232 + d4] : !loop.buffer<[8*20*3232] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[640*64] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[(d0*8 + d1)*64 + d2] : !loop.buffer<[8*8*64] x f32>
   }
 }
