@@ -3,7 +3,8 @@
 // The epilogue runs on the accumulators while they are in registers if it is short: every vector of the tile then has a
 // copy of its code. A long one (an activation of dozens of operations) would make the code of a kernel dozens of times
 // as long; it runs in a loop over a tile that was stored to a few kilobytes of scratch. The detour costs a store and a
-// load for each vector, against k multiply-adds.
+// load for each vector, against k multiply-adds. Its operations wait for each other: where vectors are shorter than a
+// panel two go side by side.
 //
 // What is added to integer sums first and does not depend on the row (zero points times sums of a weight's columns, a
 // bias) costs nothing: the sums start there. Sums of floats would be rounded in another order.
@@ -168,7 +169,7 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   auto emitAt = [&](Value at, int64_t step, Value mask) {
     EmissionPoint here = point;
     if (isVector) {
-      here.lanes = lanes;
+      here.lanes = step;
       here.vectorDim = f.firstK() - 1;
     }
     here.mask = mask;
@@ -178,8 +179,12 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   };
   if (!isVector)
     return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
-  Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
-  loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
+  auto wholesOf = [&](int64_t width) { return i.mul(i.floorDiv(columns, i.constant(width), true), i.constant(width)); };
+  int64_t wide = std::min(2 * lanes, panelWidth);
+  Value pairs = wholesOf(wide), whole = wholesOf(lanes);
+  loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
+  if (wide > lanes)
+    loop(pairs, whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
   loop(whole, columns, lanes, [&](Value at) { emitAt(at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
 }
 
