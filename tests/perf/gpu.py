@@ -21,11 +21,11 @@ rows: what memory binds, over 64 Mi elements, against a copy of as many by the d
 and torch.compile. reductions, attention: a node on data of its own, in copies of which a graph is, beside the fastest that torch has, also
 in a graph. bits: products M x N x K (MatMulNBits), each with weights of 4 bits of its own, beside weights dequantised in each run,
 torch.matmul of what was dequantised before, and torch._weight_int4pack_mm in bf16; GB/s are of weights and scales. lines: running
-sums and sorts along few long lines. models: those of models/export.py at batch 1, --mode=reduce-overhead, made ready side by
-side and measured one by one, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
+sums and sorts along few long lines. models: those of models/export.py at batch 1,
+--mode=reduce-overhead, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. tuned: `ptc tune`
 of a model on this device, then the library as planned and that with its file, four pairs of them. Errors are
-||out - f64|| / ||f64||, of models the mean over eight inputs. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
+||out - f64|| / ||f64||. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
 --against PTC: another compiler's library (the one before, say) takes turns with ptc's and has a column of its own.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
@@ -60,6 +60,7 @@ def main():
 
     import torch  # not before: --help needs none
 
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
         arguments.folder = Path(folder)

@@ -16,7 +16,6 @@ from ptc import _abi  # noqa: E402
 
 CUDA = 2  # of DLPack and ptc_device
 ROUNDS, RUNS = 15, 10
-torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 ONNX_TYPES = {"f32": 1, "f16": 10, "bf16": 16}
 

@@ -2,45 +2,29 @@
 
 import copy
 import json
-import multiprocessing
-import os
 import statistics
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
 import torch
-from gpu_device import TYPES, DeviceRun, Table, compile_both, compile_model, error, in_turns, load
+from gpu_device import TYPES, Table, compile_both, compile_model, error, in_turns, load
 
 import export
 
-MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert_base", "convnext_tiny", "gpt2_decode", "segformer_b0", "detr_r50")
-# Sizes as users have them where the examples are small: what dims of a size become.
-SIZES = {"bert_base": {16: 128}, "minilm_l6": {16: 128}, "segformer_b0": {128: 512, 160: 512}, "detr_r50": {256: 800, 320: 1066}, "gpt2_decode": {20: 127}}
-SAMPLES = 8  # of inputs, whose errors are averaged: one error of a model is a matter of luck
+MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert_base", "convnext_tiny", "minilm_l6")
 PAIRS = 4  # of libraries that take turns
 
 
 @dataclass
 class Model:
-    """One of export.MODELS, exported at batch 1: its file, the module on the device, and samples of its inputs there."""
+    """One of export.MODELS, exported at batch 1: its file, the module and its inputs on the device, the first result in f64."""
 
     path: Path
     module: torch.nn.Module
-    samples: list
-
-    @property
-    def inputs(self):
-        return self.samples[0].inputs
-
-
-@dataclass
-class Sample:
     inputs: tuple
-    exact: torch.Tensor  # the first result in f64
+    exact: torch.Tensor
 
 
 def prepare(arguments, name):
@@ -49,37 +33,12 @@ def prepare(arguments, name):
     module.eval()
     export._randomize_normalisations(module)
     kind = TYPES["f32" if arguments.autocast else arguments.dtype]
-    inputs = [resized(value[:1], SIZES.get(name, {})) for value in inputs]
-    drawn = [inputs] + [[value.flatten()[torch.randperm(value.numel())].view_as(value) for value in inputs] for _ in range(SAMPLES - 1)]
-    cast = lambda values, to: tuple(value.cuda().to(to) if value.is_floating_point() else value.cuda() for value in values)
-    wide = copy.deepcopy(module).double().cuda()
-    samples = [Sample(cast(values, kind), first(wide(*cast(values, torch.float64)))) for values in drawn]
-    module, path = module.to(kind).cuda(), arguments.folder / f"{name}.onnx"
-    export_model(module, samples[0].inputs, path, list(axes), outputs)
-    return Model(path, module, samples)
-
-
-def errors(model, run):
-    """Mean error of the first result, of a function of the inputs."""
-    return f"{statistics.mean(error(first(run(sample.inputs)), sample.exact) for sample in model.samples):.2e}"
-
-
-def errors_of_library(model, path):
-    def run(inputs):
-        library = DeviceRun(path, inputs)
-        library()
-        torch.cuda.synchronize()
-        return library.outputs
-
-    return errors(model, run)
-
-
-def resized(value, sizes):
-    """The value, repeated or cut along its dims of these sizes."""
-    for dim, size in enumerate(value.shape):
-        if dim and size in sizes:
-            value = value.index_select(dim, torch.arange(sizes[size]) % size)
-    return value
+    cast = lambda value, to: value[:1].to(to) if value.is_floating_point() else value[:1]
+    exact = first(copy.deepcopy(module).double()(*(cast(value, torch.float64) for value in inputs)))
+    module, inputs = module.to(kind), tuple(cast(value, kind) for value in inputs)
+    path = arguments.folder / f"{name}.onnx"
+    export_model(module, inputs, path, list(axes), outputs)
+    return Model(path, module.cuda(), tuple(value.cuda() for value in inputs), exact)
 
 
 def what(arguments, name):
@@ -90,68 +49,26 @@ def flags_of(arguments):
     return [f"--autocast={arguments.autocast}"] if arguments.autocast else []
 
 
-def models(arguments):
-    """Every model has a process of its own, so that all are made ready side by side; then they are measured one by one."""
-    table = Table(arguments, "model", "launches", "torch's", "ptc", "torch eager", "torch.compile", "torch / ptc", "error", "torch's")
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "4")  # of each process
-    context, workers = multiprocessing.get_context("spawn"), []
-    for name in arguments.names or MODELS:
-        ours, theirs = context.Pipe()
-        workers.append((name, ours, context.Process(target=_model, args=(arguments, name, theirs))))
-        workers[-1][2].start()
-        theirs.close()
-    failed = {name for name, pipe, _ in workers if not _heard(pipe)}  # that it is ready
-    for name, pipe, process in workers:
-        if name not in failed:
-            pipe.send("measure")
-            row = _heard(pipe)
-            failed |= set() if row else {name}
-            if row:
-                table.row(*row[0], before=row[1])
-        process.join()
-    if failed:
-        raise SystemExit(f"not measured, for the reasons above: {' '.join(sorted(failed))}")
-
-
-def _heard(pipe):
-    """What a process says next; nothing if it has ended."""
-    try:
-        return pipe.recv()
-    except EOFError:
-        return None
-
-
 @torch.no_grad()
-def _model(arguments, name, pipe):
-    torch.set_num_threads(1)  # those of several processes would wait for each other
-    model = prepare(arguments, name)
-    paths = compile_both(arguments, model.path, *flags_of(arguments))
-    _tell(name, "exported and compiled by ptc")
-    programs = {**load(paths, model.inputs), "eager": lambda: model.module(*model.inputs)}
-    if not arguments.eager:
-        compiled = torch.compile(model.module, mode="reduce-overhead")
-        programs["compile"] = lambda: compiled(*model.inputs)
-    with torch.autocast("cuda", TYPES.get(arguments.autocast), enabled=bool(arguments.autocast)):
-        theirs = errors(model, lambda inputs: model.module(*inputs))
-        for run in [run for run in programs.values() for _ in range(3)]:  # what is compiled or recorded at first
-            run()
+def models(arguments):
+    table = Table(arguments, "model", "launches", "torch's", "ptc", "torch eager", "torch.compile", "error", "torch's")
+    under = lambda: torch.autocast("cuda", TYPES.get(arguments.autocast), enabled=bool(arguments.autocast))
+    for name in arguments.names or MODELS:
+        model = prepare(arguments, name)
+        libraries = load(compile_both(arguments, model.path, *flags_of(arguments)), model.inputs)
+        programs = {**libraries, "eager": lambda: model.module(*model.inputs)}
+        if not arguments.eager:
+            compiled = torch.compile(model.module, mode="reduce-overhead")
+            programs["compile"] = lambda: compiled(*model.inputs)
+        with under():
+            theirs = first(model.module(*model.inputs)).cpu()
+            times = in_turns(programs)
+            kernels = launches_of(programs.popitem()[1])
         torch.cuda.synchronize()
-        _tell(name, "ready")
-        pipe.send("ready")
-        pipe.recv()
-        times = in_turns(programs)
-        kernels = launches_of(programs.popitem()[1])
-    torch.cuda.synchronize()
-    launches = sum(kernel["launches"] for kernel in json.loads(model.path.with_suffix(".json").read_text())["kernels"])
-    ratio = f"{times['compile'] / times['ptc']:.2f}" if "compile" in times else "-"
-    times = {who: f"{time:.0f}" for who, time in times.items()}
-    cells = (what(arguments, name), launches, kernels, times["ptc"], times["eager"], times.get("compile", "-"), ratio,
-             errors_of_library(model, paths["ptc"]), theirs)
-    pipe.send((cells, times.get("before", "-")))
-
-
-def _tell(name, done):
-    print(f"{time.process_time():6.1f} s of processor: {name} {done}", file=sys.stderr, flush=True)
+        launches = sum(kernel["launches"] for kernel in json.loads(model.path.with_suffix(".json").read_text())["kernels"])
+        times = {who: f"{time:.0f}" for who, time in times.items()}
+        table.row(what(arguments, name), launches, kernels, times["ptc"], times["eager"], times.get("compile", "-"),
+                  f"{error(libraries['ptc'].outputs[0].cpu(), model.exact):.1e}", f"{error(theirs, model.exact):.1e}", before=times.get("before", "-"))
 
 
 @torch.no_grad()
@@ -177,13 +94,12 @@ def tuned(arguments):
 
 
 def export_model(model, inputs, path, names, outputs):
-    """By the older exporter, or by the newer one where that fails or, as of models in f16, writes a graph whose types differ.
-    Normalisations stay: folded, weights of 16 bits would be rounded once more than torch's own."""
+    """By the older exporter, or by the newer one where that fails. Normalisations stay: folded, weights of 16 bits would be
+    rounded once more than torch's own."""
     keeps = {"training": torch.onnx.TrainingMode.PRESERVE}
-    for newer, opset, more in ((False, 17, keeps), (True, 20, {"external_data": False})):
+    for newer, opset, more in ((False, 17, keeps), (True, 20, {})):
         try:
-            torch.onnx.export(model, inputs, path, dynamo=newer, input_names=names, output_names=outputs, opset_version=opset, **more)
-            return onnx.checker.check_model(path, full_check=True)
+            return torch.onnx.export(model, inputs, path, dynamo=newer, input_names=names, output_names=outputs, opset_version=opset, **more)
         except Exception:
             if newer:
                 raise
