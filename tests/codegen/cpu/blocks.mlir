@@ -23,17 +23,17 @@ loop.kernel @small_weight(%a: !loop.buffer<[192*32] x f32>, %w: !loop.buffer<[13
 // CHECK-LABEL: loop.kernel @large_weight
 // CHECK-SAME: m_blocks = #prim.expr<1>
 // CHECK-SAME: n_blocks = #prim.expr<8>
-loop.kernel @large_weight(%a: !loop.buffer<[64*512] x f32>, %w: !loop.buffer<[512*512] x f32>, %y: !loop.buffer<[64*512] x f32>)
+loop.kernel @large_weight(%a: !loop.buffer<[40*512] x f32>, %w: !loop.buffer<[512*512] x f32>, %y: !loop.buffer<[40*512] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
-  loop.contraction [64, 512, 512] batch 0 m 1 n 1 k 1 lhs {
-    %0 = loop.load %a[d0*512 + d2] : !loop.buffer<[64*512] x f32>
+  loop.contraction [40, 512, 512] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*512 + d2] : !loop.buffer<[40*512] x f32>
     loop.yield %0 : f32
   } rhs {
     %0 = loop.panels %w : !loop.buffer<[512*512] x f32> -> f32
     loop.yield %0 : f32
   } epilogue {
   ^bb0(%acc: f32):
-    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[64*512] x f32>
+    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[40*512] x f32>
   }
 }
 
