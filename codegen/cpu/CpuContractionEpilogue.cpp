@@ -164,6 +164,13 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
     }
 }
 
+/// Of which each is a chain of operations.
+static bool hasFunctions(Region &epilogue) {
+  auto isFunction = [](Operation *op) { return isa<math::MathDialect>(op->getDialect()); };
+  return epilogue.walk([&](Operation *op) { return isFunction(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
 void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
   bool isVector = hasVectorColumns(*this);
   auto emitAt = [&](Value at, int64_t step, Value mask) {
@@ -180,7 +187,7 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   if (!isVector)
     return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
   auto wholesOf = [&](int64_t width) { return i.mul(i.floorDiv(columns, i.constant(width), true), i.constant(width)); };
-  int64_t wide = std::min(2 * lanes, panelWidth);
+  int64_t wide = hasFunctions(f.op.getEpilogue()) ? std::min(2 * lanes, panelWidth) : lanes;
   Value pairs = wholesOf(wide), whole = wholesOf(lanes);
   loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
   if (wide > lanes)
