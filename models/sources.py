@@ -51,6 +51,11 @@ def _runs(row):
     return [*row.get("run", ()), *({name: at(spec, sizes) for name, spec in _inputs(row)} for sizes in row.get("sizes", ()))]
 
 
+def axes(row, dim):
+    """The inputs and axes that a row with sizes gives this name."""
+    return {(name, axis) for name, spec in _inputs(row) for axis, size in enumerate(spec.get("shape", ())) if size == dim}
+
+
 def fetch(row, build):
     """The path of the row's model file, made if it is not there yet."""
     return _export(row, Path(build)) if "export" in row else _download(row, Path(build) / "models")

@@ -194,6 +194,14 @@ Num polynomial(Num x, ArrayRef<double> c) {
   return p;
 }
 
+Num polynomialInHalves(Num x, ArrayRef<double> c) {
+  SmallVector<double> even, odd;
+  for (auto [power, coefficient] : llvm::enumerate(c))
+    (power % 2 ? odd : even).push_back(coefficient);
+  Num square = x * x;
+  return fma(polynomial(square, odd), x, polynomial(square, even));
+}
+
 Pair twoSum(Num a, Num b) {
   Num s = a + b, fromB = s - a;
   return {s, (a - (s - fromB)) + (b - fromB)};

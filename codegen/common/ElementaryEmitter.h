@@ -149,6 +149,8 @@ Num truncate(Num x, Emitter &narrow);
 
 /// Sum of c[k] x^k by Horner's rule.
 Num polynomial(Num x, llvm::ArrayRef<double> c);
+/// The same as x odd(x^2) + even(x^2): one product more, and half as many steps that wait for each other.
+Num polynomialInHalves(Num x, llvm::ArrayRef<double> c);
 
 // Exact sums and products (Knuth, Dekker, Veltkamp).
 Pair twoSum(Num a, Num b);

@@ -41,13 +41,16 @@ static Num subtractLn2(Num x, Num n, Num lo = {}) {
 /// Below the first bound results round to 0, above the second they are infinite, even when halved.
 static Num clampForExp(Num x) { return atMost(atLeast(x, x.e->pick(-104, -746)), x.e->pick(89.5, 711)); }
 
+ReducedExp reduceForExp(Num x, int bias) {
+  PowerOfTwo k = roundToPower(x, kLog2e, bias);
+  Num r = subtractLn2(x, k.n);
+  Num q = polynomial(r, x.e->pick(kExpF32, kExpF64));
+  return {fma(fma(q, r, 1.0), r, 1.0), k};
+}
+
 Num expScaled(Num x, int shift) {
-  Emitter &e = *x.e;
-  Num c = clampForExp(x);
-  PowerOfTwo k = roundToPower(c, kLog2e, 2 * e.bias + shift);
-  Num r = subtractLn2(c, k.n);
-  Num q = polynomial(r, e.pick(kExpF32, kExpF64));
-  return timesPower(fma(fma(q, r, 1.0), r, 1.0), k, shift);
+  ReducedExp reduced = reduceForExp(clampForExp(x), 2 * x.e->bias + shift);
+  return timesPower(reduced.mantissa, reduced.power, shift);
 }
 
 /// expm1(r) for |r| <= ln(2)/2.

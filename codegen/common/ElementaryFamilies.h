@@ -17,6 +17,16 @@ namespace ptc::codegen {
 
 /// exp(x) * 2^shift. NaN stays.
 Num expScaled(Num x, int shift);
+/// exp(x) = mantissa 2^n for an x that is bounded; the power holds n + bias.
+struct ReducedExp {
+  Num mantissa;
+  PowerOfTwo power;
+};
+ReducedExp reduceForExp(Num x, int bias);
+/// 1 / (1 + exp(-x)).
+Num emitSigmoid(Num x);
+/// Replaces that formula, as scalar bodies say it, in `root`.
+void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
 /// expm1(x) for -100 < x <= 0 or NaN.

@@ -131,6 +131,8 @@ Value expandElementary(ImplicitLocOpBuilder &b, Operation *op, ValueRange operan
 
 void expandElementaryFunctions(Operation *root, const ElementaryOptions &options) {
   expandNarrowFunctions(root, options);
+  if (options.joinsSigmoids)
+    joinSigmoids(root, options);
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     if (isElementary(op) && !isKept(op, options))

@@ -31,6 +31,8 @@ struct ElementaryOptions {
   /// The target has instructions for maximumf and minimumf of f32.
   bool hasExtrema = false;
   Approximations approximations = Approximations::None;
+  /// The formula of sigmoid becomes one function (ElementarySigmoid.cpp).
+  bool joinsSigmoids = false;
 };
 
 /// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.

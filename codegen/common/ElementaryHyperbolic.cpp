@@ -57,7 +57,7 @@ Num emitErf(Num x) {
   Emitter &e = *x.e;
   Num a = abs(x), z = a * a;
   Num small = fma(a, polynomial(z, e.pick(kErfSmallF32, kErfSmallF64)), a);
-  Num large = e.isF64 ? 1.0 - erfcBeyond1(a) : polynomial(atMost(a, 3.90625) - 2.46875, kErfTailF32) + 1.0;
+  Num large = e.isF64 ? 1.0 - erfcBeyond1(a) : polynomialInHalves(atMost(a, 3.90625) - 2.46875, kErfTailF32) + 1.0;
   return copysign(select(a < 1.0, small, large), x);
 }
 

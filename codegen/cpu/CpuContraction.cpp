@@ -32,7 +32,6 @@ using namespace ptc::cpu;
 static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
 static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
 static constexpr int64_t leastStreamed = 1 << 19; // bytes of a weight that does not wait in the second-level cache
-static constexpr int64_t widestSplit = 10;        // panels: more, and half a vector is not worth another tile's code
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -254,15 +253,12 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
   auto known = i.asConstant(n);
   int64_t width = split.width;
   if (!known) {
-    // Whole tiles, then single panels.
+    // Whole tiles of whole panels, then single panels, of which the last may end before n does.
+    Value whole = i.sub(i.min(task.endPanel, i.floorDiv(n, i.constant(panelWidth), true)), task.firstPanel);
+    Value full = i.floorDiv(i.max(whole, i.constant(0)), i.constant(width), true);
     Value count = i.sub(task.endPanel, task.firstPanel);
-    Value full = i.floorDiv(count, i.constant(width), true);
-    SmallVector<ColumnClass> classes{{width, 0, i.constant(0), full, true}};
-    if (width > 1)
-      classes.push_back({1, 0, i.mul(full, i.constant(width)), count, true});
-    return classes;
+    return {{width, 0, i.constant(0), full}, {1, 0, i.mul(full, i.constant(width)), count, true}};
   }
-  bool isRagged = *known % panelWidth != 0;
   int64_t all = llvm::divideCeil(*known, panelWidth);
   int64_t count = llvm::divideCeil(all, width), part = all / count, larger = all % count;
   SmallVector<ColumnClass> classes;
@@ -270,16 +266,11 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
     classes.push_back({part + 1, 0, task.firstColumnTile, i.min(task.endColumnTile, i.constant(larger))});
   Value firstPart = i.max(task.firstColumnTile, i.constant(larger));
   int64_t lastColumns = *known % panelWidth;
-  int64_t computed = 0;
-  if (isRagged)
-    for (const TileVector &vector : getTileVectors(part, lastColumns, lanes))
-      computed += vector.lanes;
-  bool savesVectors = isRagged && computed < part * panelWidth;
-  if (!savesVectors || all > widestSplit) {
-    classes.push_back({part, larger, firstPart, task.endColumnTile, isRagged});
+  if (!lastColumns) {
+    classes.push_back({part, larger, firstPart, task.endColumnTile});
     return classes;
   }
-  // The last tile is a class of its own, which leaves out the vectors that are all outside.
+  // The last tile is a class of its own: it alone has masks, and leaves out the vectors that are all outside.
   Value last = i.constant(count - 1);
   if (count - larger > 1)
     classes.push_back({part, larger, firstPart, i.min(task.endColumnTile, last)});

@@ -3,7 +3,8 @@
 // The epilogue runs on the accumulators while they are in registers if it is short: every vector of the tile then has a
 // copy of its code. A long one (an activation of dozens of operations) would make the code of a kernel dozens of times
 // as long; it runs in a loop over a tile that was stored to a few kilobytes of scratch. The detour costs a store and a
-// load for each vector, against k multiply-adds.
+// load for each vector, against k multiply-adds. Its operations wait for each other: where vectors are shorter than a
+// panel two go side by side.
 //
 // What is added to integer sums first and does not depend on the row (zero points times sums of a weight's columns, a
 // bias) costs nothing: the sums start there. Sums of floats would be rounded in another order.
@@ -97,11 +98,12 @@ static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first,
 
 /// The lanes of a tile's vector that lie inside of n; null: all of them.
 static Value maskOfVector(ContractionEmission &c, const ColumnClass &columns, const TileVector &vector, Value first) {
-  int64_t lastPanel = (columns.panels - 1) * panelWidth;
-  bool mayEnd = columns.isMasked && (!c.i.asConstant(c.n) || vector.column >= lastPanel);
-  if (columns.lastColumns < panelWidth)
-    mayEnd = vector.column + vector.lanes > lastPanel + columns.lastColumns;
-  return mayEnd ? c.e.laneMask(c.i.sub(c.n, first), vector.lanes) : Value();
+  if (!columns.isMasked)
+    return {};
+  if (!c.i.asConstant(c.n))
+    return c.e.laneMask(c.i.sub(c.n, first), vector.lanes);
+  int64_t inside = (columns.panels - 1) * panelWidth + columns.lastColumns - vector.column;
+  return inside < vector.lanes ? c.e.laneMask(c.i.constant(inside), vector.lanes) : Value();
 }
 
 SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task, const RowClass &rows,
@@ -162,12 +164,19 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
     }
 }
 
+/// Of which each is a chain of operations.
+static bool hasFunctions(Region &epilogue) {
+  auto isFunction = [](Operation *op) { return isa<math::MathDialect>(op->getDialect()); };
+  return epilogue.walk([&](Operation *op) { return isFunction(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
 void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
   bool isVector = hasVectorColumns(*this);
   auto emitAt = [&](Value at, int64_t step, Value mask) {
     EmissionPoint here = point;
     if (isVector) {
-      here.lanes = lanes;
+      here.lanes = step;
       here.vectorDim = f.firstK() - 1;
     }
     here.mask = mask;
@@ -177,8 +186,12 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   };
   if (!isVector)
     return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
-  Value whole = i.mul(i.floorDiv(columns, i.constant(lanes), true), i.constant(lanes));
-  loop(i.constant(0), whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
+  auto wholesOf = [&](int64_t width) { return i.mul(i.floorDiv(columns, i.constant(width), true), i.constant(width)); };
+  int64_t wide = hasFunctions(f.op.getEpilogue()) ? std::min(2 * lanes, panelWidth) : lanes;
+  Value pairs = wholesOf(wide), whole = wholesOf(lanes);
+  loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
+  if (wide > lanes)
+    loop(pairs, whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
   loop(whole, columns, lanes, [&](Value at) { emitAt(at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
 }
 

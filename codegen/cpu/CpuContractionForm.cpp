@@ -6,7 +6,9 @@
 //
 //   A  in place where a row is one address plus constant strides; padding (a mask on the row and on outer k dims) is
 //      still in place: for each (row, kh, kw) the address is that of the pixel or of a run of zeros.
-//   A  packed where elements are computed, masked along the innermost dim, or not contiguous in k.
+//   A  packed where elements are computed, masked along the innermost dim, or not contiguous in k, and where the runs
+//   of
+//      a few rows lie at such strides that they push each other out of the first-level cache.
 //   B  as stored where it is a packed weight; packed by the task otherwise.
 //
 //===----------------------------------------------------------------------===//
@@ -254,6 +256,69 @@ static bool readInPlace(ContractionForm &form) {
   return true;
 }
 
+static constexpr int64_t cacheSets = 64, cacheWays = 8, lineBytes = 64; // of a first-level cache
+static constexpr int64_t rowsOfTile = 6, mostRuns = 1 << 10;
+static constexpr int64_t columnsWorthCopies = 64;
+
+/// The cache lines that the first rows of an A in place touch; none where a stride is not known, or where they are
+/// many.
+static llvm::DenseSet<int64_t> linesOfTile(ContractionForm &form) {
+  struct Dim {
+    Expr extent, stride;
+  };
+  SmallVector<int64_t> starts;
+  auto addRun = [&](int64_t number, ArrayRef<Dim> dims, int64_t start) { // the later dims vary fastest
+    for (const auto &[extent, stride] : llvm::reverse(dims)) {
+      auto count = extent.asConstant(), step = stride ? stride.asConstant() : std::nullopt;
+      if (!count || !step || *step < 0)
+        return false;
+      start += number % *count * *step * form.lhsBytes();
+      number /= *count;
+    }
+    starts.push_back(start);
+    return true;
+  };
+  Expr index = onlyIndex(form.lhsLoad.getIndices());
+  SmallVector<Dim> rows, outer;
+  int64_t runs = 1;
+  for (int64_t dim = form.firstM(); dim < form.firstN(); ++dim)
+    rows.push_back({form.domain[dim], loop::strideOf(index, dim)});
+  for (const KLoop &loop : ArrayRef(form.kLoops).drop_back()) {
+    outer.push_back({loop.extent, loop.aStride});
+    runs *= std::min(loop.extent.asConstant().value_or(mostRuns), mostRuns);
+  }
+  for (int64_t number = 0; number < std::min(form.m.asConstant().value_or(0), rowsOfTile); ++number)
+    if (!addRun(number, rows, 0))
+      return {};
+  for (int64_t start : std::exchange(starts, {}))
+    for (int64_t number = 0; number < runs; ++number)
+      if (runs > mostRuns || !addRun(number, outer, start))
+        return {};
+  int64_t length = form.kLoops.back().extent.asConstant().value_or(0) * form.lhsBytes();
+  llvm::DenseSet<int64_t> lines;
+  for (int64_t start : starts)
+    for (int64_t line = start / lineBytes; line * lineBytes < start + length; ++line)
+      lines.insert(line);
+  return lines;
+}
+
+/// Whether so many of those lines share a set that each column tile fetches A from the second-level cache again, where
+/// rows one behind the other would have stayed.
+static bool crowdsFewSets(ContractionForm &form) {
+  if (form.lhs != LhsForm::InPlace || form.group > 1 || form.kLoops.size() < 2 || form.rhs != RhsForm::Panels ||
+      form.n.asConstant().value_or(0) < columnsWorthCopies)
+    return false;
+  std::array<int64_t, cacheSets> used{};
+  llvm::DenseSet<int64_t> lines = linesOfTile(form);
+  for (int64_t line : lines)
+    ++used[line % cacheSets];
+  int64_t all = int64_t(lines.size()), pushedOut = 0;
+  int64_t share = std::max<int64_t>(cacheWays, llvm::divideCeil(all, cacheSets));
+  for (int64_t count : used)
+    pushedOut += std::max<int64_t>(count - share, 0);
+  return pushedOut * 4 > all;
+}
+
 /// The dim in [first, end) along which every load of the region is contiguous or constant, the longest; -1: none.
 static int64_t contiguousDim(Region &region, const ContractionForm &form, int64_t first, int64_t end) {
   int64_t best = -1, bestLength = 1;
@@ -393,7 +458,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
-  } else if (!readInPlace(form)) {
+  } else if (!readInPlace(form) || crowdsFewSets(form)) {
     form.kLoops.clear();
     packLhs(form);
     if (form.lhs != LhsForm::PackedRows)

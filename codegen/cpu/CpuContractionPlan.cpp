@@ -2,7 +2,10 @@
 //
 // A task computes a block of rows x columns over all of k. What the sizes of blocks trade:
 //
-//   threads   16 or more tasks keep many threads busy; a task below some microseconds costs more than it brings
+//   threads   16 or more tasks keep many threads busy; a task below two microseconds costs more than it brings. Rows
+//   are
+//             cut before columns where a weight is small: convolutions that follow each other then leave a row with the
+//             thread that wrote it, and whatever is not cut moves all of its input between processors
 //   caches    a block's rows of A (all k, or one k block) are read again for each column tile: they should stay in half
 //             of a second-level cache; a column tile of B (k x 64) is read again for each row tile
 //   weights   the columns' part of B is streamed once for each block of rows: few row blocks where B is large
@@ -29,8 +32,9 @@ using namespace ptc::cpu;
 
 static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB second-level cache, a little less
 static constexpr int64_t wantedTasks = 16;       // per contraction
-static constexpr int64_t taskWork = 1 << 20;     // multiply-adds: some 5-15 microseconds
-static constexpr int64_t grainWork = 1 << 19;
+static constexpr int64_t taskWork = 1 << 18;     // multiply-adds: some 2-6 microseconds
+static constexpr int64_t grainWork = 1 << 18;
+static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
 
 namespace {
@@ -67,9 +71,9 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    bool canM = rows >= 96, canN = width >= 2 * narrowest;
+    bool canM = rows >= 48, canN = width >= 2 * narrowest;
     // B that the task packs is packed again for each block of rows.
-    bool preferN = packsB ? true : width * panelWidth * 2 >= rows;
+    bool preferN = packsB || (n * k * form.accumulatorBytes() > weightBytes && width * panelWidth * 2 >= rows);
     if (canN && (preferN || !canM))
       blocks.n = std::min(blocks.n * 2, panels / narrowest);
     else if (canM)

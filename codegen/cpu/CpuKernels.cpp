@@ -413,6 +413,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
   options.x86Scalef = level.vectorBits == 512;
+  options.joinsSigmoids = true;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too

@@ -9,8 +9,9 @@
 //
 // Choice of the tile. A register file of R vectors holds rows * width accumulators, width of B and one broadcast:
 // 28 + 2 + 1 of 32 never spills, more does. Among the sizes that fit, the cost of covering m x n is the sum over tiles
-// of max(multiply-adds / 2, loads / 2, latency bound) a k, plus what a tile costs once (entry, epilogue). Heights and
-// widths are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
+// of max(multiply-adds / 2, loads / 2, latency bound) a k, plus what a tile costs once (entry, epilogue) and a little
+// for columns of B that do not wait in the first-level cache: 8 rows take 4 x 2 vectors, not 2 x 4. Heights and widths
+// are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
 // The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills.
 // Columns that do not fill the last panel still cost their vector. Half of it is computed where that is enough: many
@@ -190,6 +191,12 @@ static constexpr int64_t manyRows = 840;
 static constexpr int64_t tallestOfUnknown = 8; // rows: there is code for each height up to it
 static constexpr int64_t fewRows = 4;          // that wait for memory, not for the multiply-add units
 
+/// Terms of B that stay in a first-level cache beside rows of A; what a vector of those costs that every row tile
+/// fetches again, in cycles that are not hidden behind multiply-adds: it decides between tiles that are equal
+/// otherwise.
+static constexpr int64_t firstLevelTerms = 6 << 10;
+static constexpr double fromSecondLevel = 0.01;
+
 /// Registers for accumulators, a row of B and what multiplies them: beside the B row, a broadcast and, without fused
 /// multiply-add, a product.
 static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (level.hasFma ? 2 : 3); }
@@ -241,8 +248,8 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
       height = 6;
     double cost = coverCost(panels, width, [&](int64_t w) {
       return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) {
-        double v = double(w * vectors);
-        return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4);
+        double v = double(w * vectors), again = w * panelWidth * k > firstLevelTerms ? fromSecondLevel * v : 0;
+        return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4) + again;
       });
     });
     // 6 x 64 has the best balance of cache traffic; others must be clearly better.

@@ -79,10 +79,10 @@ def _dims(value):
     return [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None for dim in value.type.tensor_type.shape.dim]
 
 
-def _batched(values, inputs, batch):
-    """The inputs with their first element as often as `batch` says; the batch is the dim of that name, or the first one of a
-    model of one input. None if it is fixed at another number."""
-    named = {(value.name, axis) for value in values for axis, dim in enumerate(_dims(value)) if dim == "batch"}
+def _batched(values, inputs, batch, named=()):
+    """The inputs with their first element as often as `batch` says; the batch is `named` (inputs and axes), the dim of that name,
+    or the first one of a model of one input. None if it is fixed at another number."""
+    named = set(named) or {(value.name, axis) for value in values for axis, dim in enumerate(_dims(value)) if dim == "batch"}
     if not named and len(values) == 1 and _dims(values[0]) and not isinstance(_dims(values[0])[0], int):
         named = {(values[0].name, 0)}
     if not named and batch != 1:
@@ -96,10 +96,10 @@ def _batched(values, inputs, batch):
     return made
 
 
-def _model(name, path, inputs, batch, flags=(), export=""):
+def _model(name, path, inputs, batch, flags=(), export="", named=()):
     """The model with all its dims pinned; None if it does not have that batch."""
     values = _values(path)
-    inputs = _batched(values, inputs, batch)
+    inputs = _batched(values, inputs, batch, named)
     if inputs is None:
         return None
     pins = [f"--shape={value.name}={'x'.join(map(str, inputs[value.name].shape))}" for value in values
@@ -110,7 +110,7 @@ def _model(name, path, inputs, batch, flags=(), export=""):
 
 def _row(name, row, build, batch):
     inputs = {key: sources.make_input(spec) for key, spec in row["run"][0].items()}
-    return _model(name, sources.fetch(row, build), inputs, batch, row.get("flags", ()), row.get("export", ""))
+    return _model(name, sources.fetch(row, build), inputs, batch, row.get("flags", ()), row.get("export", ""), sources.axes(row, "batch"))
 
 
 def rows_of_models(build, exported, batch=1, is_quantised=True):

@@ -126,6 +126,9 @@ TEST_CASE("a product by a packed weight is right for any extents", "[contraction
                          {29, 48, 16},
                          {31, 144, 20},
                          {61, 129, 33},
+                         {8, 196, 40},
+                         {20, 200, 33},
+                         {7, 333, 12},
                          {197, 72, 48},
                          {1, 300, 257}})
     checkMatmul({.m = m, .n = n, .k = k, .hasBias = true});
@@ -218,6 +221,15 @@ TEST_CASE("convolutions with strides, dilations, pads and groups", "[contraction
   checkConvolution(
       {.images = 2, .height = 8, .width = 8, .in = 20, .out = 40, .kernelHeight = 1, .kernelWidth = 1, .stride = 2});
   checkConvolution({.height = 7, .width = 7, .in = 512, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1});
+  // Runs that would crowd few sets of the first-level cache are copied.
+  checkConvolution({.images = 8,
+                    .height = 20,
+                    .width = 100,
+                    .in = 32,
+                    .out = 70,
+                    .kernelHeight = 20,
+                    .kernelWidth = 1,
+                    .stride = 100});
 }
 
 TEST_CASE("convolutions of images with few channels, in either layout", "[contraction]") {

@@ -1,0 +1,85 @@
+//===- ElementarySigmoid.cpp - 1 / (1 + exp(-x)) as one function ----------===//
+//
+// A scalar body says sigmoid as select(x < 0, e, 1) / (1 + e) with e = exp(-|x|), which never overflows, so that
+// results keep their digits down to the denormals. That is a third more operations than the function takes as one:
+//
+//   s / (s + s exp(-x))
+//
+// with s a power of 2 so small that s exp(-x) is finite wherever the result is not 0. The scaling by s costs nothing,
+// since 2^n has its exponent added anyway, and a product and a sum are rounded once. Where exp(-x) is lost beside 1 the
+// argument is clamped, and again where the result rounds to 0: so 2^n s stays normal.
+//
+// No dialect has an op for it, so the formula is recognised where elementary functions are expanded.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/ElementaryCoefficients.h"
+#include "codegen/common/ElementaryFamilies.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace ptc::codegen {
+
+Num emitSigmoid(Num x) {
+  Emitter &e = *x.e;
+  int shift = e.isF64 ? 54 : 24;
+  Num c = -atMost(atLeast(x, e.pick(-104, -746)), e.pick(70, 600));
+  ReducedExp reduced = reduceForExp(c, e.bias - shift);
+  Num scale = e.num(std::ldexp(1.0, -shift));
+  return scale / fma(reduced.mantissa, powerOfTwo(reduced.power), scale);
+}
+
+static bool isConstant(Value value, double expected) {
+  while (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  llvm::APFloat found(0.0);
+  return matchPattern(value, m_ConstantFloat(&found)) && found.isExactlyValue(expected);
+}
+
+/// The x of select(x < 0, e, 1) / (1 + e), e = exp(-|x|); null: it is something else.
+static Value argumentOfSigmoid(arith::DivFOp quotient) {
+  auto chosen = quotient.getLhs().getDefiningOp<arith::SelectOp>();
+  auto sum = quotient.getRhs().getDefiningOp<arith::AddFOp>();
+  auto isBelow = chosen ? chosen.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  if (!sum || !isBelow || isBelow.getPredicate() != arith::CmpFPredicate::OLT)
+    return {};
+  Value x = isBelow.getLhs(), power = chosen.getTrueValue();
+  auto exp = power.getDefiningOp<math::ExpOp>();
+  auto negated = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
+  auto magnitude = negated ? negated.getOperand().getDefiningOp<math::AbsFOp>() : math::AbsFOp();
+  bool isSigmoid = magnitude && magnitude.getOperand() == x && isConstant(isBelow.getRhs(), 0) &&
+                   isConstant(chosen.getFalseValue(), 1) && isConstant(sum.getLhs(), 1) && sum.getRhs() == power;
+  return isSigmoid ? x : Value();
+}
+
+/// The op and what it alone used.
+static void eraseUnused(Operation *op) {
+  if (!isOpTriviallyDead(op))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    if (Operation *defining = operand.getDefiningOp())
+      eraseUnused(defining);
+}
+
+void joinSigmoids(Operation *root, const ElementaryOptions &options) {
+  SmallVector<std::pair<arith::DivFOp, Value>> found;
+  root->walk([&](arith::DivFOp quotient) {
+    Type element = getElementTypeOrSelf(quotient.getType());
+    if (Value x = element.isF32() || element.isF64() ? argumentOfSigmoid(quotient) : Value())
+      found.emplace_back(quotient, x);
+  });
+  for (auto [quotient, x] : found) {
+    ImplicitLocOpBuilder b(quotient.getLoc(), quotient);
+    Emitter e(b, x.getType(), options);
+    quotient.replaceAllUsesWith(emitSigmoid(e.num(x)).v);
+    eraseUnused(quotient);
+  }
+}
+
+} // namespace ptc::codegen

@@ -1,0 +1,56 @@
+// Into how many blocks of rows and columns a product is cut: tasks for threads.
+// RUN: ptc-kernel %s | FileCheck %s
+
+// 1.2 million multiply-adds by a weight of 26 KB: rows are cut, so that threads keep theirs.
+// CHECK-LABEL: loop.kernel @small_weight
+// CHECK-SAME: m_blocks = #prim.expr<4>
+// CHECK-SAME: n_blocks = #prim.expr<1>
+loop.kernel @small_weight(%a: !loop.buffer<[192*32] x f32>, %w: !loop.buffer<[13*32*16] x f32>, %y: !loop.buffer<[192*200] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [192, 200, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[192*32] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[13*32*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*200 + d1] : !loop.buffer<[192*200] x f32>
+  }
+}
+
+// A weight of 1 MB: each thread reads its own columns of it.
+// CHECK-LABEL: loop.kernel @large_weight
+// CHECK-SAME: m_blocks = #prim.expr<1>
+// CHECK-SAME: n_blocks = #prim.expr<8>
+loop.kernel @large_weight(%a: !loop.buffer<[40*512] x f32>, %w: !loop.buffer<[512*512] x f32>, %y: !loop.buffer<[40*512] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [40, 512, 512] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*512 + d2] : !loop.buffer<[40*512] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[512*512] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[40*512] x f32>
+  }
+}
+
+// Too little to be worth a second thread.
+// CHECK-LABEL: loop.kernel @one_task
+// CHECK-SAME: m_blocks = #prim.expr<1>
+// CHECK-SAME: n_blocks = #prim.expr<1>
+loop.kernel @one_task(%a: !loop.buffer<[192*32] x f32>, %w: !loop.buffer<[32*32] x f32>, %y: !loop.buffer<[192*32] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [192, 32, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[192*32] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[32*32] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*32 + d1] : !loop.buffer<[192*32] x f32>
+  }
+}
