@@ -67,6 +67,14 @@ class Search(Case):
             run("compile", self.model, *flags, "--tune-file=product.tune.json", "-o", f"{where}/product.so")
         self.assertEqual((self.folder / "a" / "product.so").read_bytes(), (self.folder / "b" / "product.so").read_bytes())
 
+    def test_whole_runs_copy_nothing(self):
+        """Inputs and outputs stay on the device while whole runs are judged, each a graph."""
+        self.run_there("tune", self.model, "--target=cuda", "--gpu=sm_90", "--ptxas=none", "--budget=4", FAKE_CUDA_LOG=str(self.folder / "log"))
+        lines = (self.folder / "log").read_text().splitlines()
+        judged = lines[max(i for i, line in enumerate(lines) if line == "instantiate"):]
+        self.assertEqual([line for line in judged if line.startswith(("in ", "out "))], [])
+        self.assertTrue([line for line in judged if line.startswith("replay")])
+
     def test_max_autotune_measures_and_records_graphs(self):
         flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
         (self.folder / "fast.json").write_text(json.dumps(
