@@ -1,6 +1,6 @@
-// Functions of NVIDIA's driver that ptc itself calls: to say what a machine has and what its devices can do at most, and
-// to time models on tensors in a device's memory.
-// Libraries that ptc makes have a table of their own (runtime/src/cuda.h).
+// Functions of NVIDIA's driver that ptc itself calls: to say what a machine has and what its devices can do at most,
+// and to time models on tensors in a device's memory. Libraries that ptc makes have a table of their own
+// (runtime/src/cuda.h).
 #ifndef PTC_COMPILER_CUDADRIVER_H
 #define PTC_COMPILER_CUDADRIVER_H
 

@@ -211,12 +211,16 @@ Error KernelTuner::openPlanned() {
 
 /// Alternatives that this machine cannot time, since what computes them is not here.
 void KernelTuner::dropLibraries() {
-  constexpr StringLiteral library = "cublaslt";
-  auto asks = [&](const TunedNumbers &numbers) { return numbers.count(library.str()) != 0; };
-  if (hasCublasLt())
-    return;
-  for (auto &kernel : alternatives)
-    llvm::erase_if(kernel.getValue(), asks);
+  const std::pair<std::string, std::vector<const char *>> libraries[] = {
+      {"cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}}, {"cudnn", {"libcudnn.so.9"}}};
+  for (const auto &[library, names] : libraries) {
+    auto asks = [name = library](const TunedNumbers &numbers) { return numbers.count(name) != 0; };
+    bool isAsked = any_of(alternatives, [&](const auto &kernel) { return any_of(kernel.getValue(), asks); });
+    if (!isAsked || hasSharedLibrary(names))
+      continue;
+    for (auto &kernel : alternatives)
+      llvm::erase_if(kernel.getValue(), asks);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,7 @@ import unittests  # noqa: E402
 import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
+from convolutions import Convolutions  # noqa: E402
 from products import Products  # noqa: E402
 
 ARGUMENTS = None  # of the command line
@@ -46,8 +47,8 @@ def model(path, nodes, inputs, outputs, weights=()):
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
 
 
-class Cuda(Products, unittest.TestCase):
-    library = "broken"  # of the folders that make_libraries makes, where cuBLASLt is looked for
+class Cuda(Products, Convolutions, unittest.TestCase):
+    library = "broken"  # of the folders that make_libraries makes, where cuBLASLt and cuDNN are looked for
 
     @classmethod
     def setUpClass(cls):
