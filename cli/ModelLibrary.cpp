@@ -270,14 +270,20 @@ Error ModelInstance::warmUp(unsigned function, std::vector<Tensor> &inputs) {
   return Error::success();
 }
 
+Error ModelInstance::run(unsigned function, const ptc_tensor *inputs, ptc_tensor *outputs, void *stream) {
+  if (ptc_status status = entry->run(context, function, inputs, outputs, nullptr, stream))
+    return failed(status, "run");
+  return Error::success();
+}
+
 Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::vector<Tensor> &outputs) {
   const ptc_function &interface = entry->functions[function];
   std::vector<ptc_tensor> in = viewsOf(inputs), out = viewsOf(outputs);
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (interface.outputs[i].alias >= 0 || isFound(interface.outputs[i]))
       out[i].data = nullptr;
-  if (ptc_status status = entry->run(context, function, in.data(), out.data(), nullptr, nullptr))
-    return failed(status, "run");
+  if (Error error = run(function, in.data(), out.data(), nullptr))
+    return error;
   for (Tensor &output : outputs)
     output.collect();
   for (unsigned i = 0; i < interface.output_count; ++i)

@@ -62,6 +62,8 @@ public:
   llvm::Error warmUp(unsigned function, std::vector<Tensor> &inputs);
   /// Outputs that share an input's buffer are updated there, and copied to `outputs` afterwards.
   llvm::Error run(unsigned function, std::vector<Tensor> &inputs, std::vector<Tensor> &outputs);
+  /// A run on tensors of the caller, and on a stream of the caller's device: as ptc_model_table::run.
+  llvm::Error run(unsigned function, const ptc_tensor *inputs, ptc_tensor *outputs, void *stream);
 
 private:
   ModelInstance(const ptc_model_table *entry) : entry(entry) {}

@@ -23,15 +23,27 @@ Expected<TimedModel> TimedModel::prepare(const ModelLibrary &library, const Time
     return outputs.takeError();
   if (Error error = instance->warmUp(*function, *inputs))
     return std::move(error);
-  return TimedModel(std::move(*instance), *function, std::move(*inputs), std::move(*outputs));
+  TimedModel model(std::move(*instance), *function, std::move(*inputs), std::move(*outputs));
+  std::optional<int> device = model.instance.getDevice();
+  if (!options.staysOnDevice || !device || !DeviceArguments::canHold(model.getInterface()))
+    return model;
+  auto onDevice = DeviceArguments::create(*device, model.getInterface(), model.inputs, model.outputs);
+  if (!onDevice)
+    return onDevice.takeError();
+  model.onDevice = std::move(*onDevice);
+  return model;
 }
 
-Expected<double> TimedModel::wallTime() {
+Expected<double> TimedModel::wallTime(unsigned runs) {
   using Clock = std::chrono::steady_clock;
   auto start = Clock::now();
-  if (Error error = instance.run(function, inputs, outputs))
-    return std::move(error);
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  for (unsigned run = 0; run < runs; ++run)
+    if (Error error = onDevice ? onDevice->run(instance, function) : instance.run(function, inputs, outputs))
+      return std::move(error);
+  if (onDevice)
+    if (Error error = onDevice->wait())
+      return std::move(error);
+  return std::chrono::duration<double>(Clock::now() - start).count() / runs;
 }
 
 static double now(clockid_t clock) {

@@ -2,6 +2,7 @@
 #ifndef PTC_CLI_TIMEDMODEL_H
 #define PTC_CLI_TIMEDMODEL_H
 
+#include "cli/DeviceArguments.h"
 #include "cli/InputSpecs.h"
 
 namespace ptc {
@@ -11,6 +12,8 @@ struct TimedModelOptions {
   std::string function;            // empty: the first
   std::vector<std::string> inputs; // specs; random:0 for inputs without one
   SymbolDims dims;
+  bool staysOnDevice =
+      false; // of a model that runs on one: so do inputs and outputs, where they can (DeviceArguments.h)
 };
 
 class TimedModel {
@@ -18,8 +21,9 @@ public:
   /// Creates the model and runs its warm-up.
   static llvm::Expected<TimedModel> prepare(const ModelLibrary &library, const TimedModelOptions &options);
 
-  /// Seconds that one run takes on the wall clock.
-  llvm::Expected<double> wallTime();
+  /// Seconds that a run takes on the wall clock, of so many one behind the other. Where inputs and outputs stay on a
+  /// device, only the last is waited for.
+  llvm::Expected<double> wallTime(unsigned runs = 1);
   /// Seconds of processor time that `runs` runs take of the calling thread: all of their time if the model has one
   /// thread, and free of the times when the thread had no core.
   llvm::Expected<double> threadTime(unsigned runs);
@@ -34,6 +38,7 @@ private:
   ModelInstance instance;
   unsigned function;
   std::vector<Tensor> inputs, outputs;
+  std::unique_ptr<DeviceArguments> onDevice;
 };
 
 } // namespace ptc

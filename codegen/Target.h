@@ -33,21 +33,44 @@ struct TensorMap {
   llvm::SmallVector<int64_t> lower, upper, steps; // of an image: one an axis
 };
 
-/// A matrix product that a library of the device's maker may compute in the place of the kernel's code: ptc_rt_product.
+/// What a library of the device's maker may compute in the place of the kernel's code.
+enum class LibraryType { F32, F16, BF16 };
+
+/// A matrix product: ptc_rt_product.
 struct LibraryProduct {
-  enum class Type { F32, F16, BF16 };
   struct Matrix {
     unsigned buffer = 0; // of the kernel's
     bool isAlongK = false;
     int64_t offset = 0, pitch = 0, batchStride = 0; // offset: bytes
   };
-  Type type = Type::F32, resultType = Type::F32;
+  LibraryType type = LibraryType::F32, resultType = LibraryType::F32;
   bool hasRelu = false;
   bool roundsOnce = false; // the kernel's own code rounds the sum before the bias, too
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t workspace = 0; // bytes, of the launch's scratch
   Matrix lhs, rhs, result;
   std::optional<Matrix> bias;
+};
+
+/// A convolution: ptc_rt_convolution.
+struct LibraryConvolution {
+  struct Image {
+    unsigned buffer = 0;                         // of the kernel's
+    int64_t offset = 0;                          // bytes
+    llvm::SmallVector<int64_t> extents, strides; // in elements: images or columns, channels, axes
+  };
+  struct Bias {
+    unsigned buffer = 0;
+    int64_t offset = 0; // bytes
+  };
+  LibraryType type = LibraryType::F32, resultType = LibraryType::F32;
+  bool hasRelu = false;
+  bool roundsOnce = false; // the kernel's own code rounds in between, too, or adds in another order
+  llvm::SmallVector<int64_t, 3> steps, dilations, before, behind; // one an axis
+  int64_t workspace = 0;                                          // bytes, of the launch's scratch
+  Image input, weights, result;
+  std::optional<Bias> bias;
+  std::optional<Image> residual;
 };
 
 /// How a kernel of a device is launched, one block for each of its iterations: ptc_rt_device_kernel.
@@ -61,7 +84,11 @@ struct DeviceLaunch {
   unsigned cluster = 1;     // so many blocks work together; all `blocks` are launched then
   std::string entry;        // by which the driver finds it in the code
   std::vector<TensorMap> maps;
-  std::optional<LibraryProduct> product;
+  std::optional<LibraryProduct> product; // of which there is one at most
+  std::optional<LibraryConvolution> convolution;
+
+  /// Of the two, as tuning files and manifests name it; empty: neither.
+  llvm::StringRef getLibrary() const { return product ? "cublaslt" : convolution ? "cudnn" : ""; }
 };
 
 /// One kernel for one level.

@@ -1,5 +1,6 @@
-// Functions of NVIDIA's driver that ptc itself calls: to say what a machine has and what its devices can do at most.
-// Libraries that ptc makes have a table of their own (runtime/src/cuda.h).
+// Functions of NVIDIA's driver that ptc itself calls: to say what a machine has and what its devices can do at most,
+// and to time models on tensors in a device's memory. Libraries that ptc makes have a table of their own
+// (runtime/src/cuda.h).
 #ifndef PTC_COMPILER_CUDADRIVER_H
 #define PTC_COMPILER_CUDADRIVER_H
 
@@ -27,7 +28,10 @@ namespace ptc {
   FUNCTION(function, cuModuleGetFunction, (void **, void *, const char *))                                             \
   FUNCTION(allocate, cuMemAlloc_v2, (uint64_t *, size_t))                                                              \
   FUNCTION(free, cuMemFree_v2, (uint64_t))                                                                             \
+  FUNCTION(copyIn, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                                     \
   FUNCTION(fill, cuMemsetD8Async, (uint64_t, unsigned char, size_t, void *))                                           \
+  FUNCTION(streamCreate, cuStreamCreate, (void **, unsigned))                                                          \
+  FUNCTION(streamDestroy, cuStreamDestroy_v2, (void *))                                                                \
   FUNCTION(wait, cuStreamSynchronize, (void *))                                                                        \
   FUNCTION(eventCreate, cuEventCreate, (void **, unsigned))                                                            \
   FUNCTION(eventRecord, cuEventRecord, (void *, void *))                                                               \

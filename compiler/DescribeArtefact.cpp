@@ -113,8 +113,8 @@ static artifact::KernelEntry describeKernel(const CompiledTarget &part, loop::Ke
   entry.onHost = kernel.getOnHost().value_or("").str();
   for (const codegen::KernelCode &code : ArrayRef(set.codes).slice(row * levels, levels)) {
     entry.code.push_back({code.level, int64_t(code.codeBytes), code.facts});
-    if (code.launch && code.launch->product)
-      entry.library = "cublaslt";
+    if (code.launch && !code.launch->getLibrary().empty())
+      entry.library = code.launch->getLibrary().str();
   }
   if (const std::optional<codegen::DeviceLaunch> &launch = set.codes[row * levels].launch) {
     entry.block[0] = launch->threads;

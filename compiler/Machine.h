@@ -2,6 +2,7 @@
 #ifndef PTC_COMPILER_MACHINE_H
 #define PTC_COMPILER_MACHINE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -28,8 +29,8 @@ std::vector<Finding> examineMachine();
 /// The name of the first CUDA device, or an ExitError that says what is missing: exitNoDevice. Asks a child process, as
 /// examineMachine does.
 llvm::Expected<std::string> nameCudaDevice();
-/// Whether the loader finds a cuBLASLt that libraries use.
-bool hasCublasLt();
+/// Whether the loader finds one of these shared libraries.
+bool hasSharedLibrary(llvm::ArrayRef<const char *> names);
 
 /// The part of it that is devices and their tools, and the runtime of OpenMP.
 std::vector<Finding> examineOptionalParts();

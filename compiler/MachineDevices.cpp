@@ -77,9 +77,9 @@ static std::string pathOf(void *library) {
   return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
 }
 
-bool hasCublasLt() {
-  return askChild([]() -> std::string {
-           for (const char *name : {"libcublasLt.so.13", "libcublasLt.so.12"})
+bool hasSharedLibrary(ArrayRef<const char *> names) {
+  return askChild([&]() -> std::string {
+           for (const char *name : names)
              if (dlopen(name, RTLD_LAZY | RTLD_LOCAL))
                return name;
            return "";

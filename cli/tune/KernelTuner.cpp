@@ -7,7 +7,9 @@
 // once more before it is kept: the smallest of many noisy numbers is too small.
 //
 // On a device a launch's time is that between two events around it. A run with events is no run as in use, where
-// launches are a graph and begin before those in front have ended: whole runs are timed on copies without a profile.
+// launches are a graph and begin before those in front have ended: whole runs are timed on copies without a profile,
+// many one behind the other, so that neither the first launch's way nor the wait for the last counts. Inputs and
+// outputs stay in the device's memory: copies of them from and to the host may take longer than the model.
 #include "cli/tune/KernelTuner.h"
 #include "cli/Profile.h"
 #include "cli/TemporaryFolder.h"
@@ -20,6 +22,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/TargetParser/Host.h"
 #include <chrono>
+#include <cmath>
 
 using namespace llvm;
 
@@ -32,14 +35,15 @@ constexpr double leastMeasuring = 0.25; // seconds a library, if its runs are sh
 constexpr double mostMeasuring = 2;
 constexpr double leastGain = 0.003; // that the interval has to show
 constexpr unsigned fewestPairs = 6, mostPairs = 1000;
+constexpr double leastBurst = 3e-3; // seconds of runs one behind the other
+constexpr unsigned mostRuns = 200;  // of them
 
 double elapsed() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A library that tells what each kernel took.
+/// A library that tells what each kernel took, or only what a run takes, where telling more makes it slower.
 struct TimedLibrary {
-  std::unique_ptr<Profile> profile; // at an address that stays
+  std::unique_ptr<Profile> profile; // at an address that stays; null: unobserved
   TimedModel model;
-  std::optional<TimedModel> unobserved; // for whole runs, where those that are observed take longer
 };
 
 struct KernelRatio {
@@ -82,7 +86,7 @@ private:
   double left() const { return start + options.seconds - elapsed(); }
   Error compileAs(const Numbers &numbers, StringRef library, Diagnostics &diagnostics);
   Error compileQuietly(const Numbers &numbers, StringRef library);
-  Expected<TimedLibrary> load(StringRef library, bool timesWhole = false);
+  Expected<TimedLibrary> load(StringRef library, bool isObserved = true);
   Error openPlanned();
   void dropLibraries();
   Expected<Comparison> compareWith(const Numbers &numbers, double seconds);
@@ -139,21 +143,15 @@ Error KernelTuner::compileQuietly(const Numbers &numbers, StringRef library) {
   return Error::success();
 }
 
-Expected<TimedLibrary> KernelTuner::load(StringRef library, bool timesWhole) {
-  auto profile = std::make_unique<Profile>(size_t(1) << 16);
-  TimedModelOptions how{.instance = {.threads = options.threads, .profile = profile->get()}, .inputs = options.inputs};
+Expected<TimedLibrary> KernelTuner::load(StringRef library, bool isObserved) {
+  auto profile = isObserved ? std::make_unique<Profile>(size_t(1) << 16) : nullptr;
+  TimedModelOptions how{.instance = {.threads = options.threads, .profile = profile ? profile->get() : nullptr},
+                        .inputs = options.inputs};
+  how.staysOnDevice = info.runsOnDevice;
   Expected<TimedModel> model = prepareCopy(session, library, how);
   if (!model)
     return model.takeError();
-  TimedLibrary timed{std::move(profile), std::move(*model), std::nullopt};
-  if (!timesWhole || !info.runsOnDevice)
-    return timed;
-  how.instance.profile = nullptr;
-  Expected<TimedModel> unobserved = prepareCopy(session, library, how);
-  if (!unobserved)
-    return unobserved.takeError();
-  timed.unobserved.emplace(std::move(*unobserved));
-  return timed;
+  return TimedLibrary{std::move(profile), std::move(*model)};
 }
 
 /// The one level that the library has code for.
@@ -213,26 +211,32 @@ Error KernelTuner::openPlanned() {
 
 /// Alternatives that this machine cannot time, since what computes them is not here.
 void KernelTuner::dropLibraries() {
-  constexpr StringLiteral library = "cublaslt";
-  auto asks = [&](const TunedNumbers &numbers) { return numbers.count(library.str()) != 0; };
-  if (hasCublasLt())
-    return;
-  for (auto &kernel : alternatives)
-    llvm::erase_if(kernel.getValue(), asks);
+  const std::pair<std::string, std::vector<const char *>> libraries[] = {
+      {"cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}}, {"cudnn", {"libcudnn.so.9"}}};
+  for (const auto &[library, names] : libraries) {
+    auto asks = [name = library](const TunedNumbers &numbers) { return numbers.count(name) != 0; };
+    bool isAsked = any_of(alternatives, [&](const auto &kernel) { return any_of(kernel.getValue(), asks); });
+    if (!isAsked || hasSharedLibrary(names))
+      continue;
+    for (auto &kernel : alternatives)
+      llvm::erase_if(kernel.getValue(), asks);
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // Times
 //===----------------------------------------------------------------------===//
 
-static Expected<double> runOf(TimedLibrary &library, StringMap<double> &kernels) {
+static Expected<double> runOf(TimedLibrary &library, unsigned runs, StringMap<double> &kernels) {
+  if (!library.profile)
+    return library.model.wallTime(runs);
   library.profile->clear();
   Expected<double> seconds = library.model.wallTime();
   if (!seconds)
     return seconds.takeError();
   for (const KernelTime &time : timeKernels(library.profile->getSpans()))
     kernels[time.kernel] = time.seconds;
-  return library.unobserved ? library.unobserved->wallTime() : std::move(seconds);
+  return seconds;
 }
 
 static double median(std::vector<double> &values) {
@@ -248,20 +252,23 @@ static Expected<Comparison> compare(TimedLibrary &planned, TimedLibrary &other, 
   StringMap<Samples> kernels;
   std::vector<double> whole;
   constexpr unsigned warmUps = 2;
+  unsigned runs = 1; // of each in a pair
   double end = elapsed() + seconds;
   for (unsigned pair = 0; pair < warmUps + mostPairs && (pair < warmUps + fewestPairs || elapsed() < end); ++pair) {
     StringMap<double> times[2];
-    double runs[2];
+    double run[2];
     for (unsigned turn = 0; turn < 2; ++turn) {
       bool isOther = (turn + pair) % 2;
-      Expected<double> run = runOf(isOther ? other : planned, times[isOther]);
-      if (!run)
-        return run.takeError();
-      runs[isOther] = *run;
+      Expected<double> measured = runOf(isOther ? other : planned, runs, times[isOther]);
+      if (!measured)
+        return measured.takeError();
+      run[isOther] = *measured;
     }
-    if (pair < warmUps)
+    if (pair < warmUps) {
+      runs = unsigned(std::clamp(std::ceil(leastBurst / run[0]), 1.0, double(mostRuns)));
       continue;
-    whole.push_back(runs[1] / runs[0]);
+    }
+    whole.push_back(run[1] / run[0]);
     for (const auto &kernel : times[0]) {
       double seconds = times[1].lookup(kernel.getKey());
       if (!seconds || !kernel.getValue())
@@ -296,7 +303,8 @@ Expected<Comparison> KernelTuner::compareAnew(const Numbers &numbers, double sec
   std::optional<Comparison> worst;
   constexpr int copies = 2;
   for (int copy = 0; copy < copies; ++copy) {
-    Expected<TimedLibrary> first = load(plannedLibrary, timesWhole), second = load(otherLibrary, timesWhole);
+    bool isObserved = !timesWhole || !info.runsOnDevice;
+    Expected<TimedLibrary> first = load(plannedLibrary, isObserved), second = load(otherLibrary, isObserved);
     if (!first)
       return (consumeError(second ? Error::success() : second.takeError()), first.takeError());
     if (!second)

@@ -24,7 +24,7 @@
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/gpu/GpuEmitter.h"
 #include "codegen/gpu/GpuTuning.h"
-#include "codegen/gpu/LibraryProduct.h"
+#include "codegen/gpu/LibraryCall.h"
 #include "codegen/gpu/WgmmaPlan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -131,7 +131,7 @@ static codegen::DeviceLaunch getLaunch(loop::KernelOp kernel, StringRef level, c
                                .entry = (options.entry.empty() ? kernel.getSymName() : StringRef(options.entry)).str()};
   if (hasWarpgroups(level))
     setWarpgroups(kernel, launch);
-  launch.product = getLibraryProduct(kernel, level, options.contracts);
+  setLibraryCall(launch, kernel, level, options.contracts);
   return launch;
 }
 
@@ -182,25 +182,6 @@ static void describeMap(raw_ostream &os, const codegen::TensorMap &map) {
   list("steps", map.steps);
 }
 
-static void describeProduct(raw_ostream &os, const codegen::LibraryProduct &product) {
-  static constexpr StringRef types[] = {"f32", "f16", "bf16"};
-  auto describe = [&](StringRef name, const codegen::LibraryProduct::Matrix &matrix) {
-    os << ", " << name << " parameter " << matrix.buffer << " offset " << matrix.offset << " pitch " << matrix.pitch;
-    if (matrix.isAlongK)
-      os << " along k";
-    if (product.batch > 1)
-      os << " every " << matrix.batchStride;
-  };
-  os << "//   or by cuBLASLt: " << product.batch << " x " << product.m << " x " << product.n << " x " << product.k
-     << " of " << types[size_t(product.type)] << " to " << types[size_t(product.resultType)];
-  describe("lhs", product.lhs);
-  describe("rhs", product.rhs);
-  describe("result", product.result);
-  if (product.bias)
-    os << ", bias parameter " << product.bias->buffer << " offset " << product.bias->offset;
-  os << (product.hasRelu ? ", relu\n" : "\n");
-}
-
 // How the entry is launched, as comments.
 static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLaunch &launch) {
   std::string text;
@@ -234,8 +215,7 @@ static std::string describeLaunch(loop::KernelOp kernel, const codegen::DeviceLa
     describeMap(os, map);
     os << '\n';
   }
-  if (launch.product)
-    describeProduct(os, *launch.product);
+  describeLibraryCall(os, launch);
   if (launch.sharedBytes)
     os << "//   shared " << launch.sharedBytes << " bytes\n";
   return text;

@@ -24,6 +24,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/gpu/DeviceShape.h"
 #include "codegen/gpu/GpuTemplates.h"
+#include "codegen/gpu/LibraryCall.h"
 #include "codegen/gpu/MmaPlan.h"
 #include "codegen/gpu/PackedProduct.h"
 #include "codegen/gpu/StreamedProduct.h"
@@ -89,7 +90,8 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   if (planPacked(kernel, op))
     return true;
   std::optional<MmaKind> kind = findMmaKind(op);
-  if ((isBelow(dims.m()) || isBelow(dims.n())) && !(kind && isStreamed(op, dims))) {
+  // A library's kernel stays what the library is told of it.
+  if ((isBelow(dims.m()) || isBelow(dims.n())) && !(kind && isStreamed(op, dims)) && !isLeftToLibrary(kernel)) {
     cpu::replaceByReduction(op);
     return false;
   }

@@ -25,7 +25,7 @@
 #include "codegen/gpu/GpuTemplates.h"
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/LaneAnalysis.h"
-#include "codegen/gpu/LibraryProduct.h"
+#include "codegen/gpu/LibraryCall.h"
 #include "codegen/gpu/MergeSort.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/OwnedScatter.h"
@@ -377,5 +377,5 @@ static void planCode(loop::KernelOp kernel) {
 
 void gpu::planKernel(loop::KernelOp kernel) {
   planCode(kernel);
-  planLibraryProduct(kernel);
+  planLibraryCall(kernel);
 }

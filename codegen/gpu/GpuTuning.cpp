@@ -3,15 +3,15 @@
 // The planners' estimates are right within some tens of per cent, and what they hold for nearly as good is often
 // better: which blocks meet on a multiprocessor, what is in L2 when a kernel begins, how long a barrier of a cluster
 // takes. So the alternatives of a product are the next best by the estimate, of both families of templates; other
-// kernels have so few numbers that each is moved from where the plan has it. Before all stands cuBLASLt, where a kernel
-// is a product that it can compute.
+// kernels have so few numbers that each is moved from where the plan has it. Before all stands a library that can
+// compute the kernel (LibraryCall.h).
 //
 // What is proposed counts only if it makes another plan: each proposal is planned, on a copy of the kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/GpuTuning.h"
 #include "codegen/gpu/CudaLevels.h"
-#include "codegen/gpu/LibraryProduct.h"
+#include "codegen/gpu/LibraryCall.h"
 #include "codegen/gpu/MmaAttention.h"
 #include "codegen/gpu/StreamedProduct.h"
 #include "codegen/gpu/WgmmaPlan.h"
@@ -72,8 +72,9 @@ private:
       if (Attribute tile = config.get("wgmma")) {
         NamedAttrList own;
         own.set("wgmma", tile);
-        if (Attribute library = config.get(tuned::cublaslt))
-          own.set(tuned::cublaslt, library);
+        for (StringRef library : {tuned::cublaslt, tuned::cudnn})
+          if (Attribute chosen = config.get(library))
+            own.set(library, chosen);
         return own.getDictionary(builder.getContext());
       }
     } else {
@@ -163,8 +164,9 @@ SmallVector<DictionaryAttr> gpu::listAlternatives(loop::KernelOp kernel, StringR
   loop::KernelOp planned = found.getPlanned();
   DictionaryAttr config = planned.getConfigAttr();
   StringRef layout = config.getAs<StringAttr>("layout");
-  if (findLibraryProduct(planned))
-    found.add({{tuned::cublaslt, 1}});
+  for (loop::KernelOp each : {kernel, planned}) // a plan may make another op of it
+    if (StringRef library = findLibrary(each); !library.empty())
+      found.add({{library, 1}});
   if (layout == "mma")
     addProducts(found, *planned.getBlock().getOps<loop::ContractionOp>().begin(), level);
   else if (layout == "streamed")

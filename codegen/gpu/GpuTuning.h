@@ -19,9 +19,9 @@ using Name = llvm::StringLiteral;
 // estimate says; 0: there is none.
 inline constexpr Name warpgroups = "warpgroups", tileRows = "tile_rows", tileColumns = "tile_columns";
 inline constexpr Name splits = "splits", together = "together", stages = "stages";
-// 1: cuBLASLt computes the product where it is found, at the level that was measured (LibraryProduct.h); the other
-// numbers are of the kernel's own code.
-inline constexpr Name cublaslt = "cublaslt";
+// 1: cuBLASLt computes the product, or cuDNN the convolution, where it is found, at the level that was measured
+// (LibraryCall.h); the other numbers are of the kernel's own code.
+inline constexpr Name cublaslt = "cublaslt", cudnn = "cudnn";
 // Few rows times a matrix; `streamed` 0: like other products.
 inline constexpr Name streamed = "streamed", across = "across", streamThreads = "stream_threads";
 // Attention.

@@ -7,21 +7,18 @@
 // images, but with the same w for all of them. TMA copies that (im2col): a map says which pixels windows begin at, a
 // copy where it begins and how far into the window; zeros stand for what lies outside.
 //
-// What is known are indices, so that the image is found from them. The dims of m but those of k that are not c are
-// taken as axes, each with the dim of the window that moves along it: the one that a condition of the padding names
-// beside it, else that with the nearest step in memory. u = o * stride + w * dilation is a position along an axis; the
-// conditions say which ones exist, and without them all that occur do.
+// The image is found from indices: ImageAxes.cpp.
 //
 // Rhs has the same steps, so that the dims of its map are channels, those of the window, columns: where channels are no
 // multiple of a step, both operands are zero behind the last one.
 //
 // A product whose rows are no multiple of one another in memory (a 1x1 convolution with strides) is a window of one
-// place. A dim of the window that no axis has is refused, as are groups.
+// place. Groups are refused.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/gpu/ImageAxes.h"
 #include "codegen/gpu/WgmmaOperands.h"
 #include "runtime/include/ptc/descriptor.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -36,19 +33,6 @@ int64_t WgmmaWindow::places() const {
 
 namespace {
 
-/// One axis of the image.
-struct Positions {
-  int64_t rowDim, windowDim = -1;   // of the op
-  int64_t stride = 0, dilation = 0; // of u in them; 0: not known yet
-  std::optional<int64_t> first, last;
-
-  /// Takes what a condition says: it is not negative.
-  bool restrict(int64_t rowFactor, int64_t windowFactor, int64_t constant);
-  /// Steps in memory of the two dims; fills what is missing. False: they do not fit one axis.
-  bool complete(const Axis &row, const Axis &window);
-  int64_t unit = 0; // elements of memory from one position to the next
-};
-
 class WindowAnalysis {
 public:
   WindowAnalysis(loop::ContractionOp op, const WgmmaTile &tile) : dims(op), tile(tile), op(op) {}
@@ -56,9 +40,6 @@ public:
 
 private:
   bool findAxes();
-  bool readCondition(Expr condition);
-  bool pairWindowDims();
-  bool isWindowDim(int64_t dim) const { return dim >= dims.firstK && dim < dims.lastK() && lhs->axes[dim].extent > 1; }
   std::optional<WgmmaOperand> describeLhs(WgmmaWindow &window);
   std::optional<WgmmaOperand> describeRhs();
 
@@ -66,115 +47,21 @@ private:
   const WgmmaTile &tile;
   loop::ContractionOp op;
   std::optional<WgmmaLoad> lhs;
-  SmallVector<Positions> axes; // outermost first
+  SmallVector<ImageAxis> axes; // outermost first
   Axis images;
 };
 
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// The image
-//===----------------------------------------------------------------------===//
-
-bool Positions::restrict(int64_t rowFactor, int64_t windowFactor, int64_t constant) {
-  int64_t sign = rowFactor > 0 ? 1 : -1;
-  rowFactor *= sign;
-  windowFactor *= sign;
-  bool isNew = stride == 0;
-  if (windowFactor < 0 || (!isNew && (stride != rowFactor || dilation != windowFactor)))
-    return false;
-  stride = rowFactor;
-  dilation = windowFactor;
-  std::optional<int64_t> &bound = sign > 0 ? first : last;
-  int64_t found = sign > 0 ? -constant : constant;
-  bound = !bound ? found : sign > 0 ? std::max(*bound, found) : std::min(*bound, found);
-  return true;
-}
-
-bool Positions::complete(const Axis &row, const Axis &window) {
-  bool isKnown = stride != 0;
-  if (!isKnown) {
-    unit = windowDim < 0 ? row.stride : std::gcd(row.stride, window.stride);
-    stride = unit > 0 ? row.stride / unit : 0;
-    dilation = windowDim < 0 || unit == 0 ? 0 : window.stride / unit;
-  } else {
-    unit = row.stride / stride;
-  }
-  if (unit <= 0 || row.stride != unit * stride || (windowDim >= 0 && window.stride != unit * dilation))
-    return false;
-  if (!first)
-    first = 0;
-  if (!last)
-    last = stride * (row.extent - 1) + dilation * (window.extent - 1);
-  return *first <= *last;
-}
-
-/// A condition restricts one axis.
-bool WindowAnalysis::readCondition(Expr condition) {
-  int64_t constant = 0;
-  auto factors = readAxes(dims.domain, condition, constant);
-  if (!factors)
-    return false;
-  int64_t row = -1, window = -1;
-  for (auto [dim, factor] : llvm::enumerate(*factors)) {
-    if (factor.stride == 0 || factor.extent == 1)
-      continue;
-    int64_t number = int64_t(dim);
-    if (number >= dims.firstM && number < dims.firstN && row < 0)
-      row = number;
-    else if (isWindowDim(number) && window < 0)
-      window = number;
-    else
-      return false;
-  }
-  auto *axis = llvm::find_if(axes, [&](const Positions &each) { return each.rowDim == row; });
-  if (axis == axes.end() || (window >= 0 && axis->windowDim >= 0 && axis->windowDim != window))
-    return false;
-  if (window >= 0)
-    axis->windowDim = window;
-  return axis->restrict((*factors)[size_t(row)].stride, window < 0 ? 0 : (*factors)[size_t(window)].stride, constant);
-}
-
-/// Window dims that no condition names.
-bool WindowAnalysis::pairWindowDims() {
-  for (int64_t dim = dims.firstK; dim < dims.lastK(); ++dim) {
-    bool isTaken = llvm::any_of(axes, [&](const Positions &axis) { return axis.windowDim == dim; });
-    if (!isWindowDim(dim) || isTaken)
-      continue;
-    Positions *nearest = nullptr;
-    int64_t least = 0;
-    for (Positions &axis : axes) {
-      int64_t a = lhs->axes[size_t(axis.rowDim)].stride, b = lhs->axes[size_t(dim)].stride;
-      if (axis.windowDim >= 0 || axis.stride != 0 || a <= 0 || b <= 0 || std::max(a, b) % std::min(a, b) != 0)
-        continue;
-      int64_t distance = std::max(a, b) / std::min(a, b);
-      if (!nearest || distance < least) {
-        nearest = &axis;
-        least = distance;
-      }
-    }
-    if (!nearest)
-      return false;
-    nearest->windowDim = dim;
-  }
-  return true;
-}
-
 bool WindowAnalysis::findAxes() {
-  for (int64_t dim = dims.firstM; dim < dims.firstN; ++dim)
-    if (lhs->axes[size_t(dim)].extent > 1)
-      axes.push_back({.rowDim = dim});
-  if (!llvm::all_of(lhs->conditions, [&](Expr condition) { return readCondition(condition); }) || !pairWindowDims())
+  std::optional<SmallVector<ImageAxis>> found = findImageAxes(dims, *lhs);
+  if (!found)
     return false;
+  axes = std::move(*found);
   // The outermost dim of m, if no window moves along it, is one of images.
-  if (axes.size() > 1 && axes.front().windowDim < 0 && axes.front().stride == 0) {
+  if (axes.size() > 1 && axes.front().isPlain) {
     images = lhs->axes[size_t(axes.front().rowDim)];
     axes.erase(axes.begin());
-  }
-  for (Positions &axis : axes) {
-    Axis none;
-    if (!axis.complete(lhs->axes[size_t(axis.rowDim)], axis.windowDim < 0 ? none : lhs->axes[size_t(axis.windowDim)]))
-      return false;
   }
   return true;
 }
@@ -184,7 +71,7 @@ bool WindowAnalysis::findAxes() {
 //===----------------------------------------------------------------------===//
 
 // What fits the bits that a map and a copy have for it; of several axes each has a part.
-static bool fitsMap(const Positions &axis, int64_t lower, int64_t upper, int64_t farthest, size_t rank) {
+static bool fitsMap(const ImageAxis &axis, int64_t lower, int64_t upper, int64_t farthest, size_t rank) {
   constexpr int64_t mostStride = 8;
   int64_t bits = rank == 1 ? 16 : rank == 2 ? 8 : 5, corner = int64_t(1) << (bits - 1);
   auto isCorner = [&](int64_t value) { return value >= -corner && value < corner; };
@@ -202,9 +89,9 @@ std::optional<WgmmaOperand> WindowAnalysis::describeLhs(WgmmaWindow &window) {
   map = {.buffer = lhs->buffer, .elementBytes = unsigned(tile.elementBytes()), .box = {tile.k(), tile.m}};
   addDim(map, channels);
   int64_t offset = lhs->offset, around = 0;
-  for (const Positions &axis : llvm::reverse(axes)) {
-    int64_t extent = *axis.last - *axis.first + 1, pixels = lhs->axes[size_t(axis.rowDim)].extent;
-    int64_t lower = -*axis.first, upper = axis.stride * (pixels - 1) - *axis.last;
+  for (const ImageAxis &axis : llvm::reverse(axes)) {
+    int64_t extent = axis.last - axis.first + 1, pixels = lhs->axes[size_t(axis.rowDim)].extent;
+    int64_t lower = -axis.first, upper = axis.stride * (pixels - 1) - axis.last;
     int64_t sides = axis.windowDim < 0 ? 1 : lhs->axes[size_t(axis.windowDim)].extent;
     if (!isAligned(axis.unit, tile) || !fitsMap(axis, lower, upper, axis.dilation * (sides - 1), axes.size()))
       return std::nullopt;
@@ -213,7 +100,7 @@ std::optional<WgmmaOperand> WindowAnalysis::describeLhs(WgmmaWindow &window) {
     map.upper.push_back(upper);
     map.steps.push_back(axis.stride);
     window.axes.insert(window.axes.begin(), {pixels, axis.stride, lower});
-    offset += axis.unit * *axis.first;
+    offset += axis.unit * axis.first;
     around = std::max(around, axis.unit * extent);
   }
   window.images = images.extent;
@@ -249,7 +136,7 @@ std::optional<WgmmaOperand> WindowAnalysis::describeRhs() {
     return axis.stride > 0 && isAligned(axis.stride, tile);
   };
   for (int64_t dim = dims.lastK() - 1; dim >= dims.firstK; --dim)
-    if (isWindowDim(dim) && !add(rhs->axes[size_t(dim)], 1))
+    if (isWindowDim(dims, *lhs, dim) && !add(rhs->axes[size_t(dim)], 1))
       return std::nullopt;
   if (!add(*columns, tile.n))
     return std::nullopt;

@@ -177,17 +177,19 @@ public:
     return c.record({c.string(level.name), c.i64(level.features), c.null(), table}, sizeof(ptc_rt_level));
   }
 
+  /// `room` numbers, of which the last are `otherwise`.
+  void addList(SmallVectorImpl<Constant *> &values, ArrayRef<int64_t> list, size_t room, int64_t otherwise) {
+    for (size_t i = 0; i < room; ++i)
+      values.push_back(c.i64(i < list.size() ? list[i] : otherwise));
+  }
+
   Constant *tensorMap(const codegen::TensorMap &map) {
     SmallVector<Constant *> values{c.i32(map.buffer), c.i32(unsigned(map.extents.size())), c.i32(map.elementBytes),
                                    c.i32(unsigned(map.steps.size())), c.i64(map.offset)};
-    auto add = [&](ArrayRef<int64_t> list, size_t room) {
-      for (size_t dim = 0; dim < room; ++dim)
-        values.push_back(c.i64(dim < list.size() ? list[dim] : 0));
-    };
     for (ArrayRef<int64_t> list : {ArrayRef(map.extents), ArrayRef(map.strides), ArrayRef(map.box)})
-      add(list, PTC_RT_CUDA_MAP_RANK);
+      addList(values, list, PTC_RT_CUDA_MAP_RANK, 0);
     for (ArrayRef<int64_t> list : {ArrayRef(map.lower), ArrayRef(map.upper), ArrayRef(map.steps)})
-      add(list, PTC_RT_CUDA_MAP_AXES);
+      addList(values, list, PTC_RT_CUDA_MAP_AXES, 0);
     return c.record(values, sizeof(ptc_rt_tensor_map));
   }
 
@@ -205,6 +207,31 @@ public:
                     sizeof(ptc_rt_product));
   }
 
+  Constant *operand(const codegen::LibraryConvolution::Image &operand) {
+    SmallVector<Constant *> values{c.i32(operand.buffer), c.i32(0), c.i64(operand.offset)};
+    for (ArrayRef<int64_t> list : {ArrayRef(operand.extents), ArrayRef(operand.strides)})
+      addList(values, list, PTC_RT_OPERAND_RANK, 1);
+    return c.record(values, sizeof(ptc_rt_operand));
+  }
+
+  Constant *convolution(const codegen::LibraryConvolution &convolution) {
+    SmallVector<Constant *> values{c.i32(int64_t(convolution.type)),    c.i32(int64_t(convolution.resultType)),
+                                   c.i32(convolution.bias.has_value()), c.i32(convolution.residual.has_value()),
+                                   c.i32(convolution.hasRelu),          c.i32(unsigned(convolution.steps.size())),
+                                   c.i64(convolution.workspace)};
+    for (ArrayRef<int64_t> list : {ArrayRef(convolution.steps), ArrayRef(convolution.dilations)})
+      addList(values, list, PTC_RT_LIBRARY_AXES, 1);
+    for (ArrayRef<int64_t> list : {ArrayRef(convolution.before), ArrayRef(convolution.behind)})
+      addList(values, list, PTC_RT_LIBRARY_AXES, 0);
+    auto bias = convolution.bias.value_or(codegen::LibraryConvolution::Bias());
+    llvm::append_range(values,
+                       std::initializer_list<Constant *>{
+                           operand(convolution.input), operand(convolution.weights), operand(convolution.result),
+                           operand(convolution.residual.value_or(codegen::LibraryConvolution::Image())),
+                           matrix({.buffer = bias.buffer, .offset = bias.offset})});
+    return c.record(values, sizeof(ptc_rt_convolution));
+  }
+
   Constant *deviceKernel(const codegen::DeviceLaunch &launch) {
     assert(launch.maps.size() <= PTC_RT_CUDA_MAPS && "more maps than a launch has room for");
     Constant *maps = launch.maps.empty()
@@ -214,7 +241,9 @@ public:
                      c.i8(launch.checksIndices), c.i8(launch.hasScratch), c.i8(launch.hasCounters),
                      c.i8(int64_t(launch.maps.size())), c.i32(launch.sharedBytes), c.i32(launch.blocks),
                      c.i32(launch.cluster > 1 ? launch.blocks : launch.together), maps,
-                     launch.product ? c.global(product(*launch.product), "product") : c.null(), c.string(launch.entry)},
+                     launch.product ? c.global(product(*launch.product), "product") : c.null(),
+                     launch.convolution ? c.global(convolution(*launch.convolution), "convolution") : c.null(),
+                     c.string(launch.entry)},
                     sizeof(ptc_rt_device_kernel));
   }
 

@@ -10,7 +10,7 @@
 //
 // Such weights, and those of reductions (depthwise convolutions), are stored with
 // their dims in the order in which the node walks memory: beside channels that lie
-// innermost, a window's weights lie [window...][channel].
+// innermost, a window's weights lie [window...][channel], columns before those on a target without panels.
 //
 // Of a 3x3 convolution that Winograd's algorithm computes faster (ChooseWinograd.cpp)
 // it is the transformed weight that is stored, [(tile + 2)^2][n/16][channel][16].
@@ -461,6 +461,21 @@ void reorder(LoadOp load, ArrayRef<int64_t> places, bool mayShare, SmallVectorIm
   eraseIfUnused(source);
 }
 
+/// Of the rhs of a convolution without panels: columns, of all groups, come first where the last terms of a sum are
+/// innermost in memory. So the weights of a window beside channels that lie innermost are [column][window...][channel],
+/// which libraries read.
+SmallVector<int64_t> putColumnsFirst(LoadOp load, ArrayRef<int64_t> places) {
+  SmallVector<int64_t> result(places);
+  auto product = dyn_cast<ContractionOp>(load->getParentOp());
+  if (!product || load->getParentRegion() != &product.getRhs() || product.getK() < 2 ||
+      places.back() != *llvm::max_element(places))
+    return result;
+  unsigned firstColumn = product.getBatch() + product.getM(), firstTerm = firstColumn + product.getN();
+  for (auto [dim, place] : llvm::enumerate(result))
+    place = dim < product.getBatch() || (dim >= firstColumn && dim < firstTerm) ? 0 : place + 1;
+  return result;
+}
+
 /// In the order of the node's walk through memory; bytes of a rhs along k.
 void reorderWeights(Operation *node, const SymbolValues &hints, bool hasPanels, SmallVectorImpl<SharedForm> &shared) {
   SmallVector<int64_t> places = getMemoryPlaces(node, hints);
@@ -469,7 +484,7 @@ void reorderWeights(Operation *node, const SymbolValues &hints, bool hasPanels, 
     if (!hasPanels && isRhsOfBytes(load))
       reorder(load, alongK, /*mayShare=*/true, shared);
     else if (!places.empty())
-      reorder(load, places, /*mayShare=*/false, shared);
+      reorder(load, hasPanels ? places : putColumnsFirst(load, places), /*mayShare=*/false, shared);
   });
 }
 

@@ -216,7 +216,7 @@ static void close_model(ptc_model *model) {
   ptc_cuda_model *own = model->device_model;
   const ptc_cuda_driver *driver = &own->driver;
   if (own->context && driver->context_push(own->context) == 0) {
-    ptc_cuda_close_products(&own->cublaslt);
+    ptc_cuda_close_libraries(own);
     unload(model, own);
     if (own->weights)
       driver->release(own->weights);
@@ -251,7 +251,7 @@ static ptc_status open_parts(ptc_model *model, const ptc_options *options, char 
   if (status == PTC_OK)
     status = place(own, &own->constants, code->constants, code->constant_bytes, error);
   if (status == PTC_OK)
-    ptc_cuda_open_products(model, &own->cublaslt);
+    ptc_cuda_open_libraries(model, own);
   own->driver.context_pop(&(void *){0});
   return status;
 }

@@ -85,7 +85,13 @@ typedef struct ptc_cuda_driver {
   int (*graph_add_edges)(void *graph, void *const *from, void *const *to, const ptc_cuda_edge *edges, size_t count);
 } ptc_cuda_driver;
 
-/* cuBLASLt, for products that a tuning chose it for (cuda_product.c); all functions return 0 or an error. */
+/* Libraries of NVIDIA's, for kernels that a tuning chose them for (cuda_library.c); all functions return 0 or an error.
+ * A library's file finds its own, `opened` being the library: `complete` tells whether all are there. */
+#define PTC_CUDA_LIBRARY_FIND(member, symbol, parameters)                                                              \
+  *(void **)&library->member = dlsym(opened, #symbol);                                                                 \
+  complete &= library->member != 0;
+
+/* cuda_product.c */
 #define PTC_CUBLASLT_FUNCTIONS(FUNCTION)                                                                               \
   FUNCTION(create, cublasLtCreate, (void **))                                                                          \
   FUNCTION(destroy, cublasLtDestroy, (void *))                                                                         \
@@ -106,20 +112,66 @@ typedef struct ptc_cuda_driver {
             void *, void *, void *, const void *, void *, size_t, void *))
 
 typedef struct ptc_cublaslt {
-  void *library, *handle; /* handle NULL: it is not in use */
+  void *handle;
 #define PTC_CUBLASLT_MEMBER(member, name, parameters) int(*member) parameters;
   PTC_CUBLASLT_FUNCTIONS(PTC_CUBLASLT_MEMBER)
 #undef PTC_CUBLASLT_MEMBER
 } ptc_cublaslt;
 
-/* A kernel's product as a context describes it to the library. */
-enum { PTC_CUDA_PLACES = 5 }; /* lhs, rhs, result, bias (0: none), scratch */
 typedef struct ptc_cuda_product {
-  void *operation, *lhs, *rhs, *result; /* operation NULL: the kernel's own code runs */
+  void *operation, *lhs, *rhs, *result;
   uint64_t algorithm[8];
   size_t workspace_bytes;
-  uint64_t places[PTC_CUDA_PLACES]; /* of the launch under way */
 } ptc_cuda_product;
+
+/* cuda_convolution.c */
+#define PTC_CUDNN_FUNCTIONS(FUNCTION)                                                                                  \
+  FUNCTION(create, cudnnCreate, (void **))                                                                             \
+  FUNCTION(destroy, cudnnDestroy, (void *))                                                                            \
+  FUNCTION(set_stream, cudnnSetStream, (void *, void *))                                                               \
+  FUNCTION(object_create, cudnnBackendCreateDescriptor, (int, void **))                                                \
+  FUNCTION(object_destroy, cudnnBackendDestroyDescriptor, (void *))                                                    \
+  FUNCTION(object_set, cudnnBackendSetAttribute, (void *, int, int, int64_t, const void *))                            \
+  FUNCTION(object_get, cudnnBackendGetAttribute, (void *, int, int, int64_t, int64_t *, void *))                       \
+  FUNCTION(object_finish, cudnnBackendFinalize, (void *))                                                              \
+  FUNCTION(execute, cudnnBackendExecute, (void *, void *, void *))
+
+typedef struct ptc_cudnn {
+#define PTC_CUDNN_MEMBER(member, name, parameters) int(*member) parameters;
+  PTC_CUDNN_FUNCTIONS(PTC_CUDNN_MEMBER)
+#undef PTC_CUDNN_MEMBER
+} ptc_cudnn;
+
+enum { PTC_CUDNN_OBJECTS = 256 }; /* of a plan, those that were tried on the way included */
+typedef struct ptc_cuda_convolution {
+  void *handle, *plan;
+  bool adds_nothing; /* the graph has a residual that counts 0 times */
+  uint32_t object_count;
+  void **objects; /* room for all */
+} ptc_cuda_convolution;
+
+/* A kernel's work as a context describes it to a library. */
+enum { /* 0: none */
+       PTC_CUDA_LHS,
+       PTC_CUDA_RHS,
+       PTC_CUDA_RESULT,
+       PTC_CUDA_BIAS,
+       PTC_CUDA_RESIDUAL,
+       PTC_CUDA_SCRATCH,
+       PTC_CUDA_PLACES
+};
+typedef struct ptc_cuda_library ptc_cuda_library;
+typedef struct ptc_cuda_work {
+  const ptc_cuda_library *library; /* NULL: the kernel's own code runs */
+  bool has_run;
+  uint64_t places[PTC_CUDA_PLACES]; /* of the launch under way */
+  union {
+    ptc_cuda_product product;
+    ptc_cuda_convolution convolution;
+  } as;
+} ptc_cuda_work;
+
+enum { PTC_CUDA_LIBRARIES = 2, PTC_CUDA_LIBRARY_NAMES = 2 };
 
 /* CUtensorMap */
 typedef struct ptc_cuda_map {
@@ -134,7 +186,9 @@ typedef struct ptc_cuda_model {
   void **modules;   /* by kernel */
   void **functions; /* by kernel */
   ptc_cuda_address weights, constants;
+  void *libraries[PTC_CUDA_LIBRARIES]; /* open ones; NULL: not in use */
   ptc_cublaslt cublaslt;
+  ptc_cudnn cudnn;
   bool has_profiler; /* that wants ranges (cuda_nvtx.c) */
 } ptc_cuda_model;
 
@@ -155,7 +209,7 @@ typedef struct ptc_cuda_span {
 typedef struct ptc_cuda_node {
   void *node;
   uint32_t kernel, grid, first, count; /* parameters: where they begin among the graph's, and how many */
-  bool is_product;                     /* a graph of the library's launches; parameters: its places */
+  bool is_work;                        /* a graph of a library's launches; parameters: its places */
 } ptc_cuda_node;
 
 typedef enum ptc_cuda_graph_state {
@@ -205,7 +259,8 @@ typedef struct ptc_cuda_ctx {
   ptc_cuda_graph *graph;                 /* of the run under way; NULL: its launches go to the stream */
   uint32_t oldest_graph;                 /* the place that is taken when all are */
   uint32_t launch_count, argument_count; /* that there is room for */
-  ptc_cuda_product *products;            /* by kernel */
+  ptc_cuda_work *works;                  /* by kernel */
+  void *cudnn;                           /* its handle, once it is used */
   uint32_t span_count, span_capacity;
   ptc_cuda_span *spans;
   void *origin; /* event at the beginning of the run */
@@ -228,26 +283,51 @@ bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, 
  * from these. Returns the driver's error. */
 int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_launch *launch, uint32_t count,
                        bool *done);
-/* The same of a product, which was computed already if the graph records. */
-int ptc_cuda_graph_add_product(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_product *product);
+/* The same of a library's work, which was done already if the graph records. */
+int ptc_cuda_graph_add_work(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_work *work);
+/* The work as a graph of its own, which the caller destroys; NULL where there is none. */
+void *ptc_cuda_graph_of_work(const ptc_rt_call_state *call, ptc_cuda_work *work, void **graph);
 /* The host needs a value of the device now. */
 void ptc_cuda_graph_give_up(ptc_rt_call_state *call);
 /* Behind the program; a replayed graph is launched. */
 int ptc_cuda_graph_end(ptc_rt_call_state *call, bool failed);
 void ptc_cuda_graph_close(const ptc_cuda_driver *driver, ptc_cuda_ctx *own);
 
-/* cuda_product.c */
-void ptc_cuda_open_products(const ptc_model *model, ptc_cublaslt *library);
-void ptc_cuda_close_products(ptc_cublaslt *library);
-void ptc_cuda_describe_products(const ptc_model *model, ptc_cuda_product *products);
-void ptc_cuda_drop_products(const ptc_model *model, ptc_cuda_product *products);
-/* Where the matrices of the next launch lie. */
-void ptc_cuda_place_product(ptc_cuda_product *product, const ptc_rt_product *of, void *const *buffers,
-                            ptc_cuda_address scratch);
-/* Puts the product on the stream; returns the library's error. */
-int ptc_cuda_multiply(const ptc_cublaslt *library, ptc_cuda_product *product, void *stream);
+/* One of the libraries: cuda_product.c, cuda_convolution.c. */
+struct ptc_cuda_library {
+  const char *title, *refuses, *fails;       /* "cuBLASLt", "refuses a product", "fails at a product" */
+  const char *names[PTC_CUDA_LIBRARY_NAMES]; /* the newest first */
+  bool (*computes)(const ptc_rt_device_kernel *kernel);
+  /* Of a model: finds the library's functions. */
+  bool (*open)(ptc_cuda_model *device, void *opened);
+  void (*close)(ptc_cuda_model *device);
+  /* Of a context; `drop` also where describe was half done, `leave` when all work is dropped. */
+  bool (*describe)(const ptc_cuda_model *device, ptc_cuda_ctx *own, ptc_cuda_work *work,
+                   const ptc_rt_device_kernel *kernel);
+  void (*drop)(const ptc_cuda_model *device, ptc_cuda_work *work);
+  void (*leave)(const ptc_cuda_model *device, ptc_cuda_ctx *own);
+  /* Where tensors lie; puts the work on a stream and returns the library's error. */
+  void (*place)(ptc_cuda_work *work, const ptc_rt_device_kernel *kernel, void *const *buffers);
+  int (*run)(const ptc_cuda_model *device, ptc_cuda_work *work, void *stream);
+};
+extern const ptc_cuda_library ptc_cuda_cublaslt, ptc_cuda_cudnn;
+
+static inline uint64_t ptc_cuda_place(void *const *buffers, uint32_t buffer, uint64_t offset) {
+  return (uint64_t)(uintptr_t)buffers[buffer] + offset;
+}
+
+/* cuda_library.c */
+void ptc_cuda_open_libraries(const ptc_model *model, ptc_cuda_model *device);
+void ptc_cuda_close_libraries(ptc_cuda_model *device);
+void ptc_cuda_describe_works(const ptc_model *model, ptc_cuda_ctx *own);
+void ptc_cuda_drop_works(const ptc_model *model, ptc_cuda_ctx *own);
+/* Where the tensors of the next launch lie. */
+void ptc_cuda_place_work(ptc_cuda_work *work, const ptc_rt_device_kernel *kernel, void *const *buffers,
+                         ptc_cuda_address scratch);
+/* Puts the work on the stream; returns the library's error. */
+int ptc_cuda_do_work(const ptc_cuda_model *device, ptc_cuda_work *work, void *stream);
 /* The kernel's own code runs from now on. */
-void ptc_cuda_refuse_product(const ptc_model *model, ptc_cuda_product *product);
+void ptc_cuda_refuse_work(const ptc_model *model, ptc_cuda_work *work);
 
 /* cuda_run.c, cuda_profile.c */
 ptc_status ptc_cuda_reserve(ptc_ctx *ctx, const ptc_rt_function *function, const int64_t *symbols, size_t bytes);

@@ -7,7 +7,7 @@
  * pointers that the caller gave may differ, or memory that has grown; such nodes are changed. Then the graph is
  * launched.
  *
- * What a library launches for a product is captured, as a graph of its own that is one node; when its pointers change,
+ * What a library launches for a kernel is captured, as a graph of its own that is one node; when its pointers change,
  * it is captured again. Its kernels neither wait nor let others begin early: edges to and from it are full ones.
  *
  * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
@@ -125,7 +125,7 @@ static bool add_node(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, void 
   bool is_alone = launch->shared_bytes > HALF_OF_SHARED;
   const ptc_cuda_edge edge = {.from_port = is_alone ? BEGUN : PROGRAMMATIC, .type = PROGRAMMATIC};
   const ptc_cuda_node *before = last_of(graph);
-  bool early = before && !before->is_product && graph->starts_early;
+  bool early = before && !before->is_work && graph->starts_early;
   if (driver->graph_add_kernel(node, graph->graph, before ? &before->node : 0, before && !early ? 1 : 0, launch) != 0)
     return false;
   return !early || driver->graph_add_edges(graph->graph, &before->node, node, &edge, 1) == 0;
@@ -162,7 +162,7 @@ bool ptc_cuda_graph_has(const ptc_cuda_ctx *own, const ptc_cuda_launch *launch, 
 static int replay(const ptc_cuda_driver *driver, ptc_cuda_graph *graph, uint32_t kernel, const ptc_cuda_launch *launch,
                   uint32_t count) {
   ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
-  if (!node || node->kernel != kernel || node->count != count || node->is_product)
+  if (!node || node->kernel != kernel || node->count != count || node->is_work)
     return UNKNOWN; /* programs are functions of their dims */
   if (is_same(graph, node, launch, count))
     return 0;
@@ -184,69 +184,72 @@ int ptc_cuda_graph_add(ptc_rt_call_state *call, uint32_t kernel, const ptc_cuda_
   return 0;
 }
 
-/* ---- products ---- */
+/* ---- libraries' work ---- */
 
 /* On the context's own stream, to which nothing else comes meanwhile. */
-static int capture(const ptc_rt_call_state *call, ptc_cuda_product *product, void **graph) {
+static int capture(const ptc_rt_call_state *call, ptc_cuda_work *work, void **graph) {
   enum { RELAXED = 2 }; /* other threads may do what they like */
   const ptc_cuda_model *device = device_of(call);
   const ptc_cuda_ctx *own = call->ctx->device_ctx;
   int code = device->driver.capture_begin(own->stream, RELAXED);
   if (code != 0)
     return code;
-  int failed = ptc_cuda_multiply(&device->cublaslt, product, own->stream);
+  int failed = ptc_cuda_do_work(device, work, own->stream);
   code = device->driver.capture_end(own->stream, graph);
   return code != 0 ? code : failed ? UNKNOWN : 0;
 }
 
-static bool record_product(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel,
-                           ptc_cuda_product *product) {
+void *ptc_cuda_graph_of_work(const ptc_rt_call_state *call, ptc_cuda_work *work, void **graph) {
+  void *exec = 0;
+  bool done = work->has_run && capture(call, work, graph) == 0; /* what is loaded at first is no part of a graph */
+  return done && device_of(call)->driver.graph_instantiate(&exec, *graph, 0) == 0 ? exec : 0;
+}
+
+static bool record_work(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel, ptc_cuda_work *work) {
   const ptc_cuda_driver *driver = &device_of(call)->driver;
   void *captured = 0;
   if (!reserve(graph, PTC_CUDA_PLACES))
     return false;
   ptc_cuda_node *node = &graph->nodes[graph->node_count];
   const ptc_cuda_node *before = last_of(graph);
-  *node =
-      (ptc_cuda_node){.kernel = kernel, .first = graph->parameter_count, .count = PTC_CUDA_PLACES, .is_product = true};
+  *node = (ptc_cuda_node){.kernel = kernel, .first = graph->parameter_count, .count = PTC_CUDA_PLACES, .is_work = true};
   bool done =
-      capture(call, product, &captured) == 0 &&
+      capture(call, work, &captured) == 0 &&
       driver->graph_add_child(&node->node, graph->graph, before ? &before->node : 0, before ? 1 : 0, captured) == 0;
   if (captured) /* the node has a copy */
     driver->graph_destroy(captured);
   if (!done)
     return false;
-  memcpy(&graph->parameters[node->first], product->places, sizeof(product->places));
+  memcpy(&graph->parameters[node->first], work->places, sizeof(work->places));
   graph->parameter_count += PTC_CUDA_PLACES;
   graph->node_count++;
   return true;
 }
 
-static int replay_product(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel,
-                          ptc_cuda_product *product) {
+static int replay_work(const ptc_rt_call_state *call, ptc_cuda_graph *graph, uint32_t kernel, ptc_cuda_work *work) {
   const ptc_cuda_driver *driver = &device_of(call)->driver;
   const ptc_cuda_node *node = graph->next < graph->node_count ? &graph->nodes[graph->next++] : 0;
   void *captured = 0;
-  if (!node || node->kernel != kernel || !node->is_product)
+  if (!node || node->kernel != kernel || !node->is_work)
     return UNKNOWN;
   uint64_t *places = &graph->parameters[node->first];
-  if (memcmp(places, product->places, sizeof(product->places)) == 0)
+  if (memcmp(places, work->places, sizeof(work->places)) == 0)
     return 0;
-  int code = capture(call, product, &captured);
+  int code = capture(call, work, &captured);
   if (code == 0)
     code = driver->graph_set_child(graph->exec, node->node, captured);
   if (captured)
     driver->graph_destroy(captured);
   if (code == 0)
-    memcpy(places, product->places, sizeof(product->places));
+    memcpy(places, work->places, sizeof(work->places));
   return code;
 }
 
-int ptc_cuda_graph_add_product(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_product *product) {
+int ptc_cuda_graph_add_work(ptc_rt_call_state *call, uint32_t kernel, ptc_cuda_work *work) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   if (own->graph->state == PTC_CUDA_GRAPH_REPLAYS)
-    return replay_product(call, own->graph, kernel, product);
-  if (!record_product(call, own->graph, kernel, product))
+    return replay_work(call, own->graph, kernel, work);
+  if (!record_work(call, own->graph, kernel, work))
     ptc_cuda_graph_give_up(call);
   return 0;
 }

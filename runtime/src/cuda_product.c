@@ -1,9 +1,7 @@
-/* Matrix products by cuBLASLt, in the place of kernels for which a tuning found it faster (ptc_rt_product).
+/* Matrix products by cuBLASLt (cuda_library.c).
  *
- * The library is opened by name when a model is created, as the driver is, and only for a model that has such kernels.
- * A context describes its products to it when it is first used: the algorithm is the first of those that the library
- * proposes for the device whose sums do not meet in 16 bits, which is the same each time. Where the library is absent,
- * refuses a product or fails at one, the kernel's own code does the work, and a caller who asked for a log reads why.
+ * The algorithm is the first of those that the library proposes for the device whose sums do not meet in 16 bits, which
+ * is the same each time.
  *
  * Matrices are the library's, whose lines are columns: what it multiplies is result' = rhs' lhs', so that `n` is its
  * first dim. Sums are in f32, by f32 arithmetic where operands are f32.
@@ -11,7 +9,6 @@
 #include "cuda.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -45,69 +42,37 @@ typedef struct proposal {
 
 /* ---- the library ---- */
 
-static void say(const ptc_model *model, const char *what) {
-  char text[256];
-  if (!model->log)
-    return;
-  snprintf(text, sizeof(text), "cuBLASLt %s: kernels' own code computes what it was chosen for", what);
-  model->log(model->log_state, PTC_LOG_WARNING, text);
-}
+static bool computes(const ptc_rt_device_kernel *kernel) { return kernel->product != 0; }
 
-/* It stays in the process: it registers what runs at the process's end. */
-static bool open_library(ptc_cublaslt *library, const char *name, int flags) {
-  void *opened = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | flags);
-  if (!opened)
-    return false;
+static bool open(ptc_cuda_model *device, void *opened) {
+  ptc_cublaslt *library = &device->cublaslt;
   bool complete = true;
-#define PTC_CUBLASLT_FIND(member, symbol, parameters)                                                                  \
-  *(void **)&library->member = dlsym(opened, #symbol);                                                                 \
-  complete &= library->member != 0;
-  PTC_CUBLASLT_FUNCTIONS(PTC_CUBLASLT_FIND)
-#undef PTC_CUBLASLT_FIND
-  library->library = opened;
-  if (complete && library->create(&library->handle) == 0)
-    return true;
-  library->handle = 0;
-  dlclose(opened);
-  return false;
+  PTC_CUBLASLT_FUNCTIONS(PTC_CUDA_LIBRARY_FIND)
+  return complete && library->create(&library->handle) == 0;
 }
 
-static bool asks_for_library(const ptc_model *model) {
-  for (uint32_t i = 0; i < model->descriptor->kernel_count; i++)
-    if (ptc_cuda_kernel_of(model, i)->product)
-      return true;
-  return false;
+static void close(ptc_cuda_model *device) {
+  device->cublaslt.destroy(device->cublaslt.handle);
+  device->cublaslt = (ptc_cublaslt){0};
 }
 
-void ptc_cuda_open_products(const ptc_model *model, ptc_cublaslt *library) {
-  static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-  if (!asks_for_library(model))
-    return;
-  for (int round = 0; round < 2; round++) /* first one that the process has */
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-      if (open_library(library, names[i], round == 0 ? RTLD_NOLOAD : 0))
-        return;
-  say(model, "is not found, or does not start");
-}
-
-void ptc_cuda_close_products(ptc_cublaslt *library) {
-  if (!library->handle)
-    return;
-  library->destroy(library->handle);
-  dlclose(library->library);
-  library->handle = 0;
+/* What a context has of it is its products. */
+static void leave(const ptc_cuda_model *device, ptc_cuda_ctx *own) {
+  (void)device;
+  (void)own;
 }
 
 /* ---- the products of a context ---- */
 
-static void drop(const ptc_cublaslt *library, ptc_cuda_product *product) {
+static void drop(const ptc_cuda_model *device, ptc_cuda_work *work) {
+  const ptc_cublaslt *library = &device->cublaslt;
+  const ptc_cuda_product *product = &work->as.product;
   void *const matrices[] = {product->lhs, product->rhs, product->result};
   for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++)
     if (matrices[i])
       library->matrix_destroy(matrices[i]);
   if (product->operation)
     library->operation_destroy(product->operation);
-  *product = (ptc_cuda_product){0};
 }
 
 static int data_type(uint32_t type) {
@@ -172,7 +137,12 @@ static bool choose(const ptc_cublaslt *library, ptc_cuda_product *product, const
   return false;
 }
 
-static bool describe(const ptc_cublaslt *library, ptc_cuda_product *product, const ptc_rt_product *of) {
+static bool describe(const ptc_cuda_model *device, ptc_cuda_ctx *own, ptc_cuda_work *work,
+                     const ptc_rt_device_kernel *kernel) {
+  const ptc_cublaslt *library = &device->cublaslt;
+  const ptc_rt_product *of = kernel->product;
+  ptc_cuda_product *product = &work->as.product;
+  (void)own;
   const ptc_rt_matrix *lhs = &of->lhs, *rhs = &of->rhs;
   return describe_operation(library, product, of) &&
          describe_matrix(library, &product->rhs, of->type, rhs->along_k ? of->k : of->n, rhs->along_k ? of->n : of->k,
@@ -183,51 +153,44 @@ static bool describe(const ptc_cublaslt *library, ptc_cuda_product *product, con
          choose(library, product, of);
 }
 
-void ptc_cuda_describe_products(const ptc_model *model, ptc_cuda_product *products) {
-  const ptc_cuda_model *device = model->device_model;
-  for (uint32_t i = 0; i < model->descriptor->kernel_count && device->cublaslt.handle; i++) {
-    const ptc_rt_product *of = ptc_cuda_kernel_of(model, i)->product;
-    if (!of || describe(&device->cublaslt, &products[i], of))
-      continue;
-    drop(&device->cublaslt, &products[i]);
-    say(model, "refuses a product");
-  }
-}
-
-void ptc_cuda_drop_products(const ptc_model *model, ptc_cuda_product *products) {
-  const ptc_cuda_model *device = model->device_model;
-  for (uint32_t i = 0; i < model->descriptor->kernel_count && device->cublaslt.handle; i++)
-    drop(&device->cublaslt, &products[i]);
-}
-
 /* ---- a launch ---- */
 
-void ptc_cuda_place_product(ptc_cuda_product *product, const ptc_rt_product *of, void *const *buffers,
-                            ptc_cuda_address scratch) {
-  const ptc_rt_matrix *matrices[] = {&of->lhs, &of->rhs, &of->result, &of->bias};
-  for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++)
-    product->places[i] = (uint64_t)(uintptr_t)buffers[matrices[i]->buffer] + matrices[i]->offset;
-  product->places[3] = of->has_bias ? product->places[3] : 0;
-  product->places[4] = scratch;
+static void place(ptc_cuda_work *work, const ptc_rt_device_kernel *kernel, void *const *buffers) {
+  const ptc_rt_product *of = kernel->product;
+  uint64_t *places = work->places;
+  places[PTC_CUDA_LHS] = ptc_cuda_place(buffers, of->lhs.buffer, of->lhs.offset);
+  places[PTC_CUDA_RHS] = ptc_cuda_place(buffers, of->rhs.buffer, of->rhs.offset);
+  places[PTC_CUDA_RESULT] = ptc_cuda_place(buffers, of->result.buffer, of->result.offset);
+  places[PTC_CUDA_BIAS] = of->has_bias ? ptc_cuda_place(buffers, of->bias.buffer, of->bias.offset) : 0;
 }
 
-int ptc_cuda_multiply(const ptc_cublaslt *library, ptc_cuda_product *product, void *stream) {
+static int run(const ptc_cuda_model *device, ptc_cuda_work *work, void *stream) {
+  const ptc_cublaslt *library = &device->cublaslt;
+  const ptc_cuda_product *product = &work->as.product;
   const float one = 1, zero = 0;
   void *places[PTC_CUDA_PLACES];
   for (int i = 0; i < PTC_CUDA_PLACES; i++)
-    places[i] = (void *)(uintptr_t)product->places[i];
-  if (places[3]) {
-    int code = library->operation_set(product->operation, BIAS_POINTER, &places[3], sizeof(places[3]));
+    places[i] = (void *)(uintptr_t)work->places[i];
+  if (places[PTC_CUDA_BIAS]) {
+    int code = library->operation_set(product->operation, BIAS_POINTER, &places[PTC_CUDA_BIAS], sizeof(void *));
     if (code != 0)
       return code;
   }
-  return library->multiply(library->handle, product->operation, &one, places[1], product->rhs, places[0], product->lhs,
-                           &zero, places[2], product->result, places[2], product->result, product->algorithm, places[4],
-                           product->workspace_bytes, stream);
+  void *result = places[PTC_CUDA_RESULT];
+  return library->multiply(library->handle, product->operation, &one, places[PTC_CUDA_RHS], product->rhs,
+                           places[PTC_CUDA_LHS], product->lhs, &zero, result, product->result, result, product->result,
+                           product->algorithm, places[PTC_CUDA_SCRATCH], product->workspace_bytes, stream);
 }
 
-void ptc_cuda_refuse_product(const ptc_model *model, ptc_cuda_product *product) {
-  const ptc_cuda_model *device = model->device_model;
-  drop(&device->cublaslt, product);
-  say(model, "fails at a product");
-}
+const ptc_cuda_library ptc_cuda_cublaslt = {.title = "cuBLASLt",
+                                            .refuses = "refuses a product",
+                                            .fails = "fails at a product",
+                                            .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                            .computes = computes,
+                                            .open = open,
+                                            .close = close,
+                                            .describe = describe,
+                                            .drop = drop,
+                                            .leave = leave,
+                                            .place = place,
+                                            .run = run};

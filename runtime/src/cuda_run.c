@@ -64,8 +64,8 @@ static ptc_status allocate_ctx(ptc_ctx *ctx) {
   }
   size_t each = sizeof(ptc_cuda_address) + sizeof(size_t) + sizeof(ptc_cuda_block) + 2 * sizeof(void *);
   size_t each_block = sizeof(char *) + sizeof(size_t);
-  size_t products = descriptor->kernel_count * sizeof(ptc_cuda_product);
-  size_t bytes = sizeof(ptc_cuda_ctx) + products + arguments * each + ctx->block_count * each_block + launches * 4;
+  size_t works = descriptor->kernel_count * sizeof(ptc_cuda_work);
+  size_t bytes = sizeof(ptc_cuda_ctx) + works + arguments * each + ctx->block_count * each_block + launches * 4;
   ptc_cuda_ctx *own = ptc_rt_allocate(ctx->model, bytes, PTC_RT_LINE);
   if (!own) {
     SAY(ctx->error, "no memory: %zu bytes", bytes);
@@ -75,8 +75,8 @@ static ptc_status allocate_ctx(ptc_ctx *ctx) {
   own->bytes = bytes;
   own->launch_count = launches;
   own->argument_count = arguments;
-  own->products = (ptc_cuda_product *)(own + 1);
-  own->staged = (ptc_cuda_address *)(own->products + descriptor->kernel_count);
+  own->works = (ptc_cuda_work *)(own + 1);
+  own->staged = (ptc_cuda_address *)(own->works + descriptor->kernel_count);
   own->argument_bytes = (size_t *)(own->staged + arguments);
   own->found = (ptc_cuda_block *)(own->argument_bytes + arguments);
   own->placed = (void **)(own->found + arguments);
@@ -95,7 +95,7 @@ static ptc_status fill_ctx(ptc_ctx *ctx) {
   int code = driver->stream_create(&own->stream, STREAM_NON_BLOCKING);
   if (code != 0)
     return ptc_cuda_fail(driver, code, "make a stream", ctx->error);
-  ptc_cuda_describe_products(ctx->model, own->products);
+  ptc_cuda_describe_works(ctx->model, own);
   if (!has_counters(ctx->model))
     return grow(driver, &own->faults, faults, ctx->error);
   ptc_status status = grow(driver, &own->counters, 4 * PTC_RT_CUDA_COUNTERS, ctx->error);
@@ -139,7 +139,7 @@ void ptc_cuda_ctx_close(ptc_ctx *ctx) {
     memset(ctx->blocks, 0, ctx->block_count * sizeof(*ctx->blocks)); /* nothing of the host's */
     ptc_cuda_drop_spans(driver, own);
     ptc_cuda_graph_close(driver, own);
-    ptc_cuda_drop_products(ctx->model, own->products);
+    ptc_cuda_drop_works(ctx->model, own);
     if (own->stream)
       driver->stream_destroy(own->stream);
     driver->context_pop(&(void *){0});
@@ -524,42 +524,65 @@ static unsigned grid_of(const ptc_cuda_model *device, const ptc_rt_device_kernel
   return kernel->blocks < most ? kernel->blocks : most;
 }
 
-/* The kernel, or its product, with what observers want around it. */
-static int put_on_stream(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch,
-                         ptc_cuda_product *product) {
+/* A library in the place of a kernel, in a profile. What its call takes on the host, often more than the work takes on
+ * the device, must not lie between the events: so it is made beforehand, into a graph. */
+static int put_observed_work(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch,
+                             ptc_cuda_work *work) {
+  const ptc_cuda_model *device = model_of(call->model);
+  void *graph = 0, *exec = ptc_cuda_graph_of_work(call, work, &graph);
+  ptc_cuda_span *span = ptc_cuda_begin_span(call, site, launch->grid[0]);
+  int code = exec ? device->driver.graph_launch(exec, call->stream) : ptc_cuda_do_work(device, work, call->stream);
+  if (span)
+    ptc_cuda_end_span(call, span);
+  if (exec)
+    device->driver.graph_exec_destroy(exec);
+  if (graph)
+    device->driver.graph_destroy(graph);
+  return code;
+}
+
+static int put_observed_kernel(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch) {
+  ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, launch->grid[0]) : 0;
+  int code = model_of(call->model)
+                 ->driver.launch(launch->function, launch->grid[0], 1, 1, launch->block[0], launch->block[1], 1,
+                                 launch->shared_bytes, call->stream, launch->parameters, 0);
+  if (span)
+    ptc_cuda_end_span(call, span);
+  return code;
+}
+
+/* The kernel, or a library in its place, with what observers want around it. */
+static int put_on_stream(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch, ptc_cuda_work *work) {
   const ptc_cuda_model *device = model_of(call->model);
   const ptc_rt_launch_site *of = &call->variant->launches[site];
   if (device->has_profiler)
     ptc_cuda_push_range(of->nodes ? of->nodes : call->model->descriptor->kernel_names[of->kernel]);
-  ptc_cuda_span *span = call->model->profile ? ptc_cuda_begin_span(call, site, launch->grid[0]) : 0;
-  int code = product
-                 ? ptc_cuda_multiply(&device->cublaslt, product, call->stream)
-                 : device->driver.launch(launch->function, launch->grid[0], 1, 1, launch->block[0], launch->block[1], 1,
-                                         launch->shared_bytes, call->stream, launch->parameters, 0);
-  if (span)
-    ptc_cuda_end_span(call, span);
+  int code = !work                  ? put_observed_kernel(call, site, launch)
+             : call->model->profile ? put_observed_work(call, site, launch, work)
+                                    : ptc_cuda_do_work(device, work, call->stream);
   if (device->has_profiler)
     ptc_cuda_pop_range();
   return code;
 }
 
 /* Leaves the launch to a library, if that does it. */
-static bool put_product(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch, void *const *buffers,
-                        ptc_cuda_address scratch, int32_t *fault) {
+static bool put_work(ptc_rt_call_state *call, uint32_t site, const ptc_cuda_launch *launch, void *const *buffers,
+                     ptc_cuda_address scratch, int32_t *fault) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   uint32_t number = call->variant->launches[site].kernel;
-  ptc_cuda_product *product = &own->products[number];
-  if (!product->operation)
+  ptc_cuda_work *work = &own->works[number];
+  if (!work->library)
     return false;
-  ptc_cuda_place_product(product, ptc_cuda_kernel_of(call->model, number)->product, buffers, scratch);
+  ptc_cuda_place_work(work, ptc_cuda_kernel_of(call->model, number), buffers, scratch);
   bool replays = own->graph && own->graph->state == PTC_CUDA_GRAPH_REPLAYS;
-  if (!replays && put_on_stream(call, site, launch, product) != 0) {
+  if (!replays && put_on_stream(call, site, launch, work) != 0) {
     ptc_cuda_graph_close(&model_of(call->model)->driver, own); /* they have nodes of it */
     own->graph = 0;
-    ptc_cuda_refuse_product(call->model, product);
+    ptc_cuda_refuse_work(call->model, work);
     return false;
   }
-  int code = own->graph ? ptc_cuda_graph_add_product(call, number, product) : 0;
+  work->has_run = true;
+  int code = own->graph ? ptc_cuda_graph_add_work(call, number, work) : 0;
   *fault = code == 0 ? 0 : fail(call, code, "record a launch");
   return true;
 }
@@ -607,9 +630,9 @@ int32_t ptc_rt_cuda_launch(ptc_rt_call *visible, uint32_t site, void *const *buf
                                   .block = {kernel->threads, kernel->rows, 1},
                                   .shared_bytes = kernel->shared_bytes,
                                   .parameters = parameters};
-  int32_t fault_of_product = 0;
-  if (put_product(call, site, &launch, buffers, scratch, &fault_of_product))
-    return fault_of_product;
+  int32_t fault_of_work = 0;
+  if (put_work(call, site, &launch, buffers, scratch, &fault_of_work))
+    return fault_of_work;
   bool done = false;
   int code = 0;
   if (kernel->map_count > 0 && !ptc_cuda_graph_has(own, &launch, count) &&

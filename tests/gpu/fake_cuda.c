@@ -374,6 +374,7 @@ int cuGraphLaunch(void *exec, void *stream) {
   int from, to, bytes;
   say("replay on %llu", (unsigned long long)(uintptr_t)stream);
   const struct graph *own = exec;
+  do_works(own->works);
   for (int i = own->first; i < own->end; i++)
     if (nodes[i].works)
       do_works(nodes[i].works);
@@ -383,7 +384,7 @@ int cuGraphLaunch(void *exec, void *stream) {
     pass(nodes[i].grid);
   return 0;
 }
-int cuGraphExecDestroy(void *exec) { return (void)exec, 0; }
+int cuGraphExecDestroy(void *exec) { return (void)exec, 0; } /* the graph itself, which is destroyed later */
 int cuGraphDestroy(void *graph) {
   free(graph);
   say("graph ends");

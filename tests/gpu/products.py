@@ -50,8 +50,9 @@ class Products:
         for name in ("library", "broken"):
             (cls.folder / name).mkdir()
         cls.compile_driver(cls.folder / "library" / "libcublasLt.so.13", source="fake_cublaslt.c")
-        for version in (12, 13):  # so that one of the machine's is not found
-            (cls.folder / "broken" / f"libcublasLt.so.{version}").write_text("no library\n")
+        cls.compile_driver(cls.folder / "library" / "libcudnn.so.9", source="fake_cudnn.c")
+        for name in ("libcublasLt.so.12", "libcublasLt.so.13", "libcudnn.so.9"):  # so that one of the machine's is not found
+            (cls.folder / "broken" / name).write_text("no library\n")
 
     def compile_tuned(self, form, *flags, level="sm_90a"):
         """library.so, and inputs.npz; returns what y should be."""
@@ -105,6 +106,17 @@ class Products:
             self.compile_tuned(form, "--fp=strict")  # sums would be rounded once
             self.python(RUNS)
             self.assertFalse(self.lines("^multiply"))
+
+    def test_profile_has_no_call_of_the_library(self):
+        """Between the events lies a graph of what the library launches; what is loaded at first is in none."""
+        self.library = "library"
+        self.compile_tuned("plain")
+        done = self.ptc("bench", self.folder / "library.so", "--min-time=0.001", "--profile", self.folder / "trace.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(self.lines("^replay on 7"))
+        self.assertEqual(self.lines("^library has")[-1], "library has 0 objects")
+        spans = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        self.assertTrue([span for span in spans if "matmul" in json.dumps(span)], spans)
 
     def test_library_reads_matrices_where_they_lie(self):
         self.library = "library"

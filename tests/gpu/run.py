@@ -24,6 +24,7 @@ import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
 from callers import Callers  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
+from convolutions import Convolutions  # noqa: E402
 from products import Products  # noqa: E402
 
 ARGUMENTS = None  # of the command line
@@ -47,8 +48,8 @@ def model(path, nodes, inputs, outputs, weights=()):
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
 
 
-class Cuda(Products, Callers, unittest.TestCase):
-    library = "broken"  # of the folders that make_libraries makes, where cuBLASLt is looked for
+class Cuda(Products, Convolutions, Callers, unittest.TestCase):
+    library = "broken"  # of the folders that make_libraries makes, where cuBLASLt and cuDNN are looked for
 
     @classmethod
     def setUpClass(cls):

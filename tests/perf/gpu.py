@@ -2,7 +2,9 @@
 
     python tests/perf/gpu.py products [--shapes 4096x4096x4096,16x4096x4096:nn] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py cublaslt [--shapes 64x4096x4096] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py choices [--shapes 4000x4104x1000:nn] [--layers 28x512:256k1] [--budget 28] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py convolutions [--layers 56x64:64k3,28x128:512k1r] [--dtype f16] [--gpu sm_90a]
+    python tests/perf/gpu.py cudnn [--layers 28x128:128k3d2,14x1024:1024k3g32] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py rows [gelu softmax ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py reductions [softmax 'sum of 4' ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py attention ['12 x 197' ...] [--dtype f16] [--gpu sm_90a]
@@ -15,9 +17,11 @@
 
 products: M x N x K; B is stored as N x K, with `:nn` as K x N. A graph of products of one B and as many A, against
 torch.matmul (cuBLAS) in a graph of its own; a time is that of one product. cublaslt: the same, and
-the library whose kernels a tuning file leaves to cuBLASLt. convolutions: those of ResNet-50 at batch 1,
-SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
-torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias.
+the library whose kernels a tuning file leaves to cuBLASLt. choices: one product or convolution a model, `ptc tune` of it on
+this device, what that chose, the library as planned and that with its file. convolutions: those of ResNet-50 at batch 1,
+SIZExCHANNELS:OUTkKERNEL, then s2 (stride 2), dN (dilation), gN (groups), r (a residual, then ReLU) or n (no ReLU; else with), in the same way beside
+torch's on channels-last tensors (cuDNN's fused call; where it is slower, its plain one with what follows); all have a bias. cudnn: other ones
+as well, and the library whose kernels a tuning file leaves to cuDNN; its kernels are by torch's profiler.
 rows: what memory binds, over 64 Mi elements, against a copy of as many by the driver (100 %: the copy's bytes a second)
 and torch.compile. reductions, scatters, attention: a node on data of its own, in copies of which a graph is, beside the fastest that torch has, also
 in a graph. bits: products M x N x K (MatMulNBits), each with weights of 4 bits of its own, beside weights dequantised in each run,
@@ -40,8 +44,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # A mode is the function of its name, which takes the arguments; this is the module that has it.
-MODES = {"products": "gpu_products", "cublaslt": "gpu_products", "convolutions": "gpu_convolutions", "rows": "gpu_rows", "reductions": "gpu_reductions",
-         "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "scatters": "gpu_scatters",
+MODES = {"products": "gpu_products", "cublaslt": "gpu_products", "choices": "gpu_choices", "convolutions": "gpu_convolutions", "cudnn": "gpu_convolutions",
+         "rows": "gpu_rows", "reductions": "gpu_reductions", "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "scatters": "gpu_scatters",
          "models": "gpu_models", "tuned": "gpu_models", "calls": "gpu_calls"}
 
 
@@ -55,9 +59,9 @@ def main():
     parser.add_argument("--dtype", choices=("f32", "f16", "bf16"), default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
-    parser.add_argument("--budget", default="28", help="of tuned: seconds")
-    parser.add_argument("--shapes", help="of products, cublaslt and bits")
-    parser.add_argument("--layers", help="of convolutions")
+    parser.add_argument("--budget", default="28", help="of tuned and choices: seconds")
+    parser.add_argument("--shapes", help="of products, cublaslt, choices and bits")
+    parser.add_argument("--layers", help="of convolutions, cudnn and choices")
     arguments = parser.parse_args()
 
     import torch  # not before: --help needs none

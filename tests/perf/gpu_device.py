@@ -1,6 +1,7 @@
 """What the modes of gpu.py share: libraries on the device, turns, errors, tables."""
 
 import ctypes
+import json
 import statistics
 import subprocess
 import sys
@@ -63,6 +64,22 @@ def compile_both(arguments, model, *flags):
     return paths
 
 
+def by_library(arguments, library, model, path):
+    """The library at `path` with all of its kernels left to one of NVIDIA's, as a tuning file names it ("cublaslt")."""
+    manifest, file = Path(path).with_suffix(".json"), Path(path).with_suffix(f".{library}.tune.json")
+    kernels = [{"kernel": row["name"], "numbers": {library: 1}, "ns": 0, "planned_ns": 0} for row in json.loads(manifest.read_text())["kernels"]]
+    header = {"format": 1, "compiler": "", "model": "", "level": arguments.gpu, "processor": "", "threads": 1}
+    file.write_text(json.dumps(header | {"kernels": kernels}))
+    return compile_model(arguments, model, f"--tune-file={file}", name=f"{Path(model).stem}.{library}")
+
+
+def tune(arguments, model, *flags):
+    """What `ptc tune` writes of a model on this device: the file, its rows."""
+    file = Path(model).with_suffix(".tune.json")
+    subprocess.run([arguments.ptc, "tune", model, "-o", file, "-q", "--target=cuda", f"--gpu={arguments.gpu}", f"--budget={arguments.budget}", *flags], check=True)
+    return file, json.loads(file.read_text())["kernels"]
+
+
 def load(paths, inputs):
     return {name: DeviceRun(path, inputs) for name, path in paths.items()}
 
@@ -87,6 +104,15 @@ def in_turns(programs):
             torch.cuda.synchronize()
             times[name].append((time.perf_counter() - start) / RUNS * 1e6)
     return {name: statistics.median(all) for name, all in times.items()}
+
+
+def kernels_of(run):
+    """Names of the kernels of a run on the device; copies are none."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
+        torch.cuda.synchronize()
+    on_device = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    return [event.name for event in on_device if not event.name.startswith(("Memcpy", "Memset"))]
 
 
 def error(found, exact):

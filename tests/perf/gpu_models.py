@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import onnx
 import torch
-from gpu_device import TYPES, DeviceRun, Table, compile_both, compile_model, error, in_turns, load
+from gpu_device import TYPES, DeviceRun, Table, compile_both, compile_model, error, in_turns, kernels_of, load, tune
 
 import export
 
@@ -140,7 +139,7 @@ def _model(arguments, name, pipe):
         pipe.send("ready")
         pipe.recv()
         times = in_turns(programs)
-        kernels = launches_of(programs.popitem()[1])
+        kernels = len(kernels_of(programs.popitem()[1]))
     torch.cuda.synchronize()
     launches = sum(kernel["launches"] for kernel in json.loads(model.path.with_suffix(".json").read_text())["kernels"])
     ratio = f"{times['compile'] / times['ptc']:.2f}" if "compile" in times else "-"
@@ -160,10 +159,9 @@ def tuned(arguments):
     for name in arguments.names or MODELS:
         model = prepare(arguments, name)
         planned = compile_model(arguments, model.path, *flags_of(arguments), name=f"{name}.planned")
-        file, start = model.path.with_suffix(".tune.json"), time.perf_counter()
-        subprocess.run([arguments.ptc, "tune", model.path, "-o", file, "-q", "--target=cuda", f"--gpu={arguments.gpu}", f"--budget={arguments.budget}",
-                        *flags_of(arguments)], check=True)
-        took, kernels = time.perf_counter() - start, json.loads(file.read_text())["kernels"]
+        start = time.perf_counter()
+        file, kernels = tune(arguments, model.path, *flags_of(arguments))
+        took = time.perf_counter() - start
         paths = compile_both(arguments, model.path, f"--tune-file={file}", *flags_of(arguments))
         pairs = []  # where buffers lie changes a run by a per cent or two
         for _ in range(PAIRS):
@@ -187,15 +185,6 @@ def export_model(model, inputs, path, names, outputs):
         except Exception:
             if newer:
                 raise
-
-
-def launches_of(run):
-    """Kernels of a run on the device, copies not counted."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        run()
-        torch.cuda.synchronize()
-    on_device = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in on_device)
 
 
 def first(result):

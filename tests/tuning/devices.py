@@ -51,21 +51,38 @@ class Search(Case):
             run("compile", self.model, *flags, "--tune-file=relu.tune.json", "-o", f"{where}/relu.so")
         self.assertEqual((self.folder / "a" / "relu.so").read_bytes(), (self.folder / "b" / "relu.so").read_bytes())
 
-    def test_library_that_is_faster_there(self):
-        """Products of the library take a block's time on the driver's clock; where it is absent it is no alternative."""
-        self.model = self.save("product", parse("product (float[256, 8] x) => (float[256, 256] y) { y = MatMul(x, w) }", w=normal(8, 256)))
+    def test_product_that_a_library_does_faster(self):
+        model = parse("product (float[256, 8] x) => (float[256, 256] y) { y = MatMul(x, w) }", w=normal(8, 256))
+        self.check_library(self.save("product", model), "cublaslt", "libcublasLt.so.13")
+
+    def test_convolution_that_a_library_does_faster(self):
+        model = parse("convolution (float[1, 16, 16, 8] x) => (float[1, 14, 14, 64] y) {"
+                      " t = Transpose<perm=[0, 3, 1, 2]>(x)  c = Conv(t, w)  y = Transpose<perm=[0, 2, 3, 1]>(c) }", w=normal(64, 8, 3, 3))
+        self.check_library(self.save("convolution", model), "cudnn", "libcudnn.so.9", block_ns="5000000")
+
+    def check_library(self, model, number, file, block_ns="1000000"):
+        """What the library does takes a block's time on the driver's clock, which is longer than its work on the host; where it is absent it is no
+        alternative."""
         flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
-        for library in (False, True):
-            for version in ("12", "13"):
-                (self.folder / "driver" / f"libcublasLt.so.{version}").write_text("no library")
-            if library:
-                self.compile_fake("fake_cublaslt.c", "libcublasLt.so.13")
-            self.run_there("tune", self.model, *flags, "--budget=4", "-o", "product.tune.json", FAKE_CUDA_BLOCK_NS="1000000")
-            [row] = json.loads((self.folder / "product.tune.json").read_text())["kernels"]
-            self.assertEqual("cublaslt" in row["numbers"], library, row)
+        for is_here in (False, True):
+            for name in ("libcublasLt.so.12", "libcublasLt.so.13", "libcudnn.so.9"):
+                (self.folder / "driver" / name).write_text("no library")
+            if is_here:
+                self.compile_fake(f"fake_{number}.c", file)
+            self.run_there("tune", model, *flags, "--budget=4", "-o", "tune.json", FAKE_CUDA_BLOCK_NS=block_ns)
+            [row] = json.loads((self.folder / "tune.json").read_text())["kernels"]
+            self.assertEqual(number in row["numbers"], is_here, row)
         for where, run in (("a", self.run_there), ("b", self.run_ptc)):
-            run("compile", self.model, *flags, "--tune-file=product.tune.json", "-o", f"{where}/product.so")
-        self.assertEqual((self.folder / "a" / "product.so").read_bytes(), (self.folder / "b" / "product.so").read_bytes())
+            run("compile", model, *flags, "--tune-file=tune.json", "-o", f"{where}/model.so")
+        self.assertEqual((self.folder / "a" / "model.so").read_bytes(), (self.folder / "b" / "model.so").read_bytes())
+
+    def test_whole_runs_copy_nothing(self):
+        """Inputs and outputs stay on the device while whole runs are judged, each a graph."""
+        self.run_there("tune", self.model, "--target=cuda", "--gpu=sm_90", "--ptxas=none", "--budget=4", FAKE_CUDA_LOG=str(self.folder / "log"))
+        lines = (self.folder / "log").read_text().splitlines()
+        judged = lines[max(i for i, line in enumerate(lines) if line == "instantiate"):]
+        self.assertEqual([line for line in judged if line.startswith(("in ", "out "))], [])
+        self.assertTrue([line for line in judged if line.startswith("replay")])
 
     def test_max_autotune_measures_and_records_graphs(self):
         flags = ("--target=cuda", "--gpu=sm_90", "--ptxas=none")
@@ -169,6 +186,25 @@ class Kernels(Case):
         bf16 = parse("product (bfloat16[33, 48] x, bfloat16[48, 40] w) => (bfloat16[33, 40] y) { y = MatMul(x, w) }")
         self.compile_ptx(bf16, {})
         self.assertIn("of bf16 to bf16", self.compile_ptx(bf16, {"cublaslt": 1}))
+
+    def test_library_convolutions(self):
+        """The same of cuDNN. Where groups have few columns the kernel's own code is tensor cores' then, as if there were more."""
+        model = parse("convolution (float16[1, 9, 8, 16] x, float16[1, 5, 4, 24] r) => (float16[1, 5, 4, 24] y) {"
+                      " t = Transpose<perm=[0, 3, 1, 2]>(x)  u = Transpose<perm=[0, 3, 1, 2]>(r)  c = Conv<pads=[1, 1, 1, 1], strides=[2, 2]>(t, w, b)"
+                      " s = Add(c, u)  p = Relu(s)  y = Transpose<perm=[0, 2, 3, 1]>(p) }",
+                      w=normal(24, 16, 3, 3).astype(np.float16), b=normal(24).astype(np.float16))
+        planned = self.compile_ptx(model, {})
+        ptx = self.compile_ptx(model, {"cudnn": 1})
+        self.assertNotIn("cuDNN", planned)
+        self.assertIn("or by cuDNN: a convolution of f16 to f16, input parameter 0 offset 0 [1:1152, 16:1, 9:128, 8:16], weights parameter 1 offset 0 "
+                      "[24:144, 16:1, 3:48, 3:16], result parameter 4 offset 0 [1:480, 24:1, 5:96, 4:24], bias parameter 2 offset 0, residual parameter 3 "
+                      "offset 0 [1:480, 24:1, 5:96, 4:24], steps [2, 2], dilations [1, 1], before [1, 1], behind [1, 0], relu\n", ptx)
+        self.assertEqual(ptx.count("mma.sync"), planned.count("mma.sync"))
+        groups = parse("groups (float[1, 7, 6, 16] x) => (float[1, 7, 6, 16] y) { t = Transpose<perm=[0, 3, 1, 2]>(x)"
+                       " c = Conv<pads=[1, 1, 1, 1], group=4>(t, w)  y = Transpose<perm=[0, 2, 3, 1]>(c) }", w=normal(16, 4, 3, 3))
+        self.check_all(groups, {"x": normal(1, 7, 6, 16)}, [{"cudnn": 1}], 1)
+        self.compile_ptx(groups, {})
+        self.assertIn("weights parameter 1 offset 0 [16:36, 4:1, 3:12, 3:4]", self.compile_ptx(groups, {"cudnn": 1}))
 
     def test_warpgroups(self):
         """Numbers choose between both families, and among the tiles of one."""

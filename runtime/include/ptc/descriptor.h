@@ -120,6 +120,26 @@ typedef struct ptc_rt_product {
   ptc_rt_matrix lhs, rhs, result, bias;
 } ptc_rt_product;
 
+/* A convolution that cuDNN may compute there: result(i, g * o, p...) = sum over window w... and channels c of
+ * input(i, g * c, p * steps + w * dilations - before...) * weights(g * o, c, w...), where there is such an input, and
+ * 0 elsewhere; plus residual(i, g * o, p...) and bias(g * o), then ReLU, each if asked for. The groups g are as many as
+ * input has times the channels of weights. `behind`: positions behind the input that windows reach. */
+enum { PTC_RT_LIBRARY_AXES = 3, PTC_RT_OPERAND_RANK = 2 + PTC_RT_LIBRARY_AXES };
+typedef struct ptc_rt_operand {
+  uint32_t buffer, reserved;
+  uint64_t offset;                                                    /* bytes, a multiple of 16 */
+  int64_t extents[PTC_RT_OPERAND_RANK], strides[PTC_RT_OPERAND_RANK]; /* elements; images (columns), channels, axes */
+} ptc_rt_operand;
+typedef struct ptc_rt_convolution {
+  uint32_t type, result_type;                      /* of input and weights; of the others */
+  uint32_t has_bias, has_residual, has_relu, axes; /* axes: 2 or 3 */
+  uint64_t workspace;
+  int64_t steps[PTC_RT_LIBRARY_AXES], dilations[PTC_RT_LIBRARY_AXES];
+  int64_t before[PTC_RT_LIBRARY_AXES], behind[PTC_RT_LIBRARY_AXES];
+  ptc_rt_operand input, weights, result, residual;
+  ptc_rt_matrix bias; /* of one line */
+} ptc_rt_convolution;
+
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration; where `blocks` is
  * not 0, so many instead, but no more than `together` for each multiprocessor of the device: they share the work.
  * Parameters: the buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that
@@ -134,8 +154,9 @@ typedef struct ptc_rt_device_kernel {
   uint32_t shared_bytes;
   uint32_t blocks, together;
   const ptc_rt_tensor_map *maps; /* map_count, at most PTC_RT_CUDA_MAPS */
-  const ptc_rt_product *product; /* NULL: the kernel's code alone computes it */
-  const char *entry;             /* its name in the code */
+  const ptc_rt_product *product; /* what a library may compute instead; both NULL: nothing */
+  const ptc_rt_convolution *convolution;
+  const char *entry; /* its name in the code */
 } ptc_rt_device_kernel;
 
 /* Devices whose drivers the runtime knows. */
