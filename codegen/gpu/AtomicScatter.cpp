@@ -172,7 +172,8 @@ bool gpu::planLastScatter(loop::KernelOp kernel, loop::ScatterOp op) {
   ScatterPlaces places = placesOf(op);
   Expr updates = places.countUpdates();
   std::optional<int64_t> known = updates.asConstant();
-  if ((known && *known <= ScatterPlaces::fewUpdates) || places.countQuotients().isConstant(0))
+  std::optional<Expr> quotients = places.countQuotients();
+  if ((known && *known <= ScatterPlaces::fewUpdates) || !quotients)
     return false;
   Expr points = product(context, loop::getDomain(op));
   NamedAttrList attributes(GpuConfig{.threads = blockThreads}.toAttribute(context));
@@ -181,7 +182,7 @@ bool gpu::planLastScatter(loop::KernelOp kernel, loop::ScatterOp op) {
   attributes.set("counters", UnitAttr::get(context));
   kernel.setIterationsAttr(Expr::min(points.ceilDiv(ticketUpdates), Expr::constant(context, fullDevice)));
   kernel.setGrainAttr(Expr::constant(context, 1));
-  kernel.setScratchAttr(places.countQuotients() * 8);
+  kernel.setScratchAttr(*quotients * 8);
   kernel.setConfigAttr(attributes.getDictionary(context));
   return true;
 }

@@ -70,9 +70,11 @@ Expr ScatterPlaces::countUpdates() const {
   return product(loop::ScatterOp(op).getContext(), extents);
 }
 
-Expr ScatterPlaces::countQuotients() const {
-  auto type = cast<loop::BufferType>(loop::StoreOp(store).getBuffer().getType());
-  return type.getElementCount().ceilDiv(told.reach);
+std::optional<Expr> ScatterPlaces::countQuotients() const {
+  Expr elements = cast<loop::BufferType>(loop::StoreOp(store).getBuffer().getType()).getElementCount();
+  if (elements.isConstant(0)) // which is how the type says that it is not known
+    return std::nullopt;
+  return elements.ceilDiv(told.reach);
 }
 
 bool gpu::hasPlaces(loop::ScatterOp op) {

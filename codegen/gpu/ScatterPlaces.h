@@ -26,7 +26,8 @@ struct ScatterPlaces {
   bool isUniform = true; // indices are the same for all told points
 
   Expr countUpdates() const;
-  Expr countQuotients() const;
+  /// Nothing where the kernel does not know how large the target is: of its symbols none is of dims that no point has.
+  std::optional<Expr> countQuotients() const;
 };
 
 /// In the code of a scatter.

@@ -44,9 +44,10 @@ SortedTile SortedTile::fromAttribute(DictionaryAttr config) {
 // Plan
 //===----------------------------------------------------------------------===//
 
-static void chooseDigits(SortedTile &tile, std::optional<int64_t> quotients) {
+static void chooseDigits(SortedTile &tile, std::optional<Expr> count) {
   tile.digitBits = digitBitsOfUnknown;
   tile.passes = 0;
+  std::optional<int64_t> quotients = count ? count->asConstant() : std::nullopt;
   if (!quotients)
     return;
   int64_t bits = std::max<int64_t>(llvm::Log2_64_Ceil(uint64_t(std::max<int64_t>(*quotients, 1))), fewestDigitBits);
@@ -74,7 +75,7 @@ bool gpu::planSortedScatter(loop::KernelOp kernel, loop::ScatterOp op) {
   std::optional<int64_t> ownedUpdates = told.countUpdates().asConstant();
   if (ownedUpdates && estimateOwned(told, *ownedUpdates) <= estimateSorted(updates.asConstant().value_or(0)))
     return false;
-  chooseDigits(tile, places.countQuotients().asConstant());
+  chooseDigits(tile, places.countQuotients());
   chooseTeam(tile, places.toldPoints);
   int64_t chunks = llvm::divideCeil(places.toldPoints, tile.toldOfTeam());
   NamedAttrList attributes(GpuConfig{.threads = SortedTile::threads}.toAttribute(context));
@@ -152,7 +153,9 @@ SortedEmitter::SortedEmitter(GpuEmitter &e, loop::ScatterOp op)
   updateBits = bitsFor(e, emitter.updates);
   Value passes = e.constant(tile.passes), digitBits = e.constant(tile.digitBits);
   if (tile.passes == 0) {
-    Value bits = bitsFor(e, e.emitExpr(places.countQuotients(), {}));
+    // Of a target of unknown size places have all bits that updates leave.
+    std::optional<Expr> quotients = places.countQuotients();
+    Value bits = quotients ? bitsFor(e, e.emitExpr(*quotients, {})) : in.sub(e.constant(64), updateBits);
     passes = in.floorDiv(in.add(bits, e.constant(tile.digitBits - 1)), digitBits, true);
   }
   sorter.emplace(e, tile.digitBits, e.scratch, e.constant(1), emitter.updates, updateBits, passes);

@@ -237,7 +237,7 @@ private:
     return {};
   }
 
-  /// The size matters to reports only; it is 0 where it needs symbols that the kernel is not given.
+  /// The size is 0 where it needs symbols that the kernel is not given: it matters to reports, and to plans.
   BufferType renamed(Type type, ArrayRef<std::string> names, const SharedOffsets &offsets) {
     auto buffer = cast<BufferType>(type);
     MLIRContext *context = type.getContext();

@@ -29,9 +29,8 @@ def between(product, x="uint8", zero=120, y="uint8"):
             f" y = QuantizeLinear (p, t, o) }}")
 
 
-# name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers of 64 bits are indices, and
-# those
-# called `far` reach far; those whose names begin with `fixed` become constants.
+# name: graph in ONNX's text form, values of symbolic dims. Inputs called `positive` are positive, integers of 64 bits are indices, which
+# reach far if their names begin with `far`; those whose names begin with `fixed` become constants.
 CASES = {
     "softmax-1024": ("(float[512, 1024] x) => (float[512, 1024] y) { y = Softmax <axis = -1> (x) }", {}),
     "softmax-64": ("(float[2048, 64] x) => (float[2048, 64] y) { y = Softmax <axis = -1> (x) }", {}),
@@ -401,6 +400,9 @@ CASES = {
         "(double[100000] x, int64[30000] far, double[30000] u, double[m] v, int64[n] far2, double[n] w) => (double[100000] y, double[m] z)"
         "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, far, u) z = ScatterElements <axis = 0, reduction = \"mul\"> (v, far2, w) }",
         {"m": 70000, "n": 4100}),
+    "scatter-sorted-unknown": ( # the kernel is not told how many places there are
+        "(float[p, q] x, int64[a, n] i, float[a, n] u) => (float[p, q] y)"
+        "{ y = ScatterElements <axis = 1, reduction = \"add\"> (x, i, u) }", {"p": 3, "q": 60, "a": 2, "n": 900}),
     "scatter-sorted-rows": ( # lanes along rows, whose last ones have nothing
         "(float[40, 70] x, int64[n, 1] i, float[n, 70] u) => (float[40, 70] y)"
         "{ y = ScatterND <reduction = \"add\"> (x, i, u) }", {"n": 2100}),
@@ -452,8 +454,11 @@ CASES = {
     "sort-equal": ( # 60 different keys of 64 bits
         "(int64[2, 5000] x) => (int64[2, 5000] y, int64[2, 5000] i)"
         "{ k = Constant <value = int64[1] {5000}> () y, i = TopK (x, k) }", {}),
-    "sort-digits": ("(float[1, 270000] x) => (float[1, 270000] y, int64[1, 270000] i)"
-        "{ k = Constant <value = int64[1] {270000}> () y, i = TopK (x, k) }", {}),
+    "sort-digits": ("(float[1, 530000] x) => (float[1, 530000] y, int64[1, 530000] i)"
+        "{ k = Constant <value = int64[1] {530000}> () y, i = TopK (x, k) }", {}),
+    "sort-digits-f16": ( # two digits; tiles are summed
+        "(float16[1, 36000] x) => (float16[1, 36000] y, int64[1, 36000] i)"
+        "{ k = Constant <value = int64[1] {36000}> () y, i = TopK <largest = 0> (x, k) }", {}),
     "sort-digits-bytes": ( # one digit; most are kept
         "(int8[2, 9000] x, uint8[3, 7000] v) => (int8[2, 9000] y, int64[2, 9000] i, uint8[3, 5000] z, int64[3, 5000] j)"
         "{ k = Constant <value = int64[1] {9000}> () l = Constant <value = int64[1] {5000}> () y, i = TopK <largest = 0> (x, k) z, j = TopK (v, l) }", {}),
