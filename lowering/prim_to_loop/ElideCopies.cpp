@@ -14,7 +14,8 @@
 // with another value, and C's part is written by this copy alone. What scatters write is written twice: C must be a
 // result of the program then, as B is, which nothing else writes. C must exist where B is first used, so
 // the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind). A recurrence
-// takes its last states' buffers whole, so C must be B's like there.
+// takes its last states' buffers whole, so C must be B's like there. Where C is a scatter's, which changes it, all that
+// reads B must do so before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,6 +120,16 @@ bool isWrittenOnce(Value buffer) {
   return true;
 }
 
+/// Whether somebody may read B when `node` is done, which copies it.
+bool isReadBehind(Value from, PointwiseOp node) {
+  return llvm::any_of(from.getUsers(), [&](Operation *user) {
+    if (isa<StoreOp>(user) || user->getParentOp() == node)
+      return false;
+    Operation *outer = node->getBlock()->findAncestorOpInBlock(*user);
+    return isa<TapOp>(user) || !outer || !outer->isBeforeInBlock(node);
+  });
+}
+
 SmallVector<Expr> mapIndices(const Copy &copy, ArrayRef<Expr> at) {
   SmallVector<Expr> mapped;
   for (auto [from, sign, offset] : llvm::zip(copy.permutation, copy.signs, copy.offsets))
@@ -206,6 +217,8 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
   // before its own copy has run, and users in other blocks see both buffers.
   Block *block = copy->from->getBlock();
   if (node->getBlock() != block || (!isWrittenOnce(from) && !isWholeResult(*copy)))
+    return false;
+  if (!isWrittenOnce(copy->to) && isReadBehind(from, node))
     return false;
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()))

@@ -424,6 +424,10 @@ CASES = {
         "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) z = ScatterElements <axis = 0, reduction = \"min\"> (x, i, u)"
         " p = ScatterElements <axis = 0, reduction = \"max\"> (v, i, w) q = ScatterElements <axis = 0, reduction = \"min\"> (a, i, b)"
         " r = ScatterElements <axis = 0, reduction = \"max\"> (c, i, d) }", {"n": 500}),
+    "scatter-source": ( # is read by the updates, and again
+        "(float[60] x, int64[60] i, float[n] v, int64[n] j) => (float[60] z, float[n] t)"
+        "{ a = Neg (x) u = Abs (a) y = ScatterElements <axis = 0, reduction = \"add\"> (a, i, u) z = Add (a, y)"
+        " b = Neg (v) c = Abs (b) s = ScatterElements <axis = 0> (b, j, c) t = Add (b, s) }", {"n": 90}),
     "scatter-last": (
         "(float[60] x, int64[5000] i, float[5000] u, bool[60, 40] v, int64[n, 40] j, bool[n, 40] w) => (float[60] y, bool[60, 40] z)"
         "{ y = ScatterElements <axis = 0> (x, i, u) z = ScatterElements <axis = 0> (v, j, w) }", {"n": 130}),
