@@ -113,7 +113,7 @@ class Products:
         self.compile_tuned("plain")
         done = self.ptc("bench", self.folder / "library.so", "--min-time=0.001", "--profile", self.folder / "trace.json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(self.lines("^replay on 7"))
+        self.assertTrue(self.lines(r"^replay on \d+$"))
         self.assertEqual(self.lines("^library has")[-1], "library has 0 objects")
         spans = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
         self.assertTrue([span for span in spans if "matmul" in json.dumps(span)], spans)
