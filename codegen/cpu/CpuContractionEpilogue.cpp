@@ -44,13 +44,13 @@ bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t a
 }
 
 /// Whether lanes of a vector are neighbours along the last n dim wherever a vector starts at a multiple of `lanes`.
-static bool hasVectorColumns(const ContractionEmission &c) {
+static bool hasVectorColumns(const ContractionEmission &c, int64_t lanes) {
   if (c.f.nDims == 0)
     return false;
   if (c.isFlatN)
     return true;
   auto last = c.f.domain[c.f.firstK() - 1].asConstant();
-  return last && *last % c.lanes == 0;
+  return last && *last % lanes == 0;
 }
 
 /// The load, and the operation that adds it to the sums or subtracts it from them; null where there is none.
@@ -71,7 +71,7 @@ static std::pair<loop::LoadOp, Operation *> findBias(ContractionForm &f) {
 }
 
 void ContractionEmission::takeBias() {
-  if (!isa<IntegerType>(accumulator) || f.isSplitK() || !hasVectorColumns(*this))
+  if (!isa<IntegerType>(accumulator) || f.isSplitK() || !hasVectorColumns(*this, lanes))
     return;
   auto [load, user] = findBias(f);
   if (!load)
@@ -132,7 +132,7 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t width = int64_t(vectors.size());
   Value column = i.mul(panel, i.constant(panelWidth));
-  if (!hasVectorColumns(*this) || !isLightEpilogue(task, rows.height * width)) {
+  if (!hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width)) {
     for (int64_t r = 0; r < rows.height; ++r)
       for (int64_t c = 0; c < width; ++c) {
         Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(vectors[c].column));
@@ -172,7 +172,7 @@ static bool hasFunctions(Region &epilogue) {
 }
 
 void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
-  bool isVector = hasVectorColumns(*this);
+  bool isVector = hasVectorColumns(*this, lanes);
   auto emitAt = [&](Value at, int64_t step, Value mask) {
     EmissionPoint here = point;
     if (isVector) {
@@ -187,7 +187,8 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   if (!isVector)
     return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
   auto wholesOf = [&](int64_t width) { return i.mul(i.floorDiv(columns, i.constant(width), true), i.constant(width)); };
-  int64_t wide = hasFunctions(f.op.getEpilogue()) ? std::min(2 * lanes, panelWidth) : lanes;
+  int64_t pair = std::min(2 * lanes, panelWidth);
+  int64_t wide = hasVectorColumns(*this, pair) && hasFunctions(f.op.getEpilogue()) ? pair : lanes;
   Value pairs = wholesOf(wide), whole = wholesOf(lanes);
   loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
   if (wide > lanes)

@@ -7,8 +7,7 @@
 //   A  in place where a row is one address plus constant strides; padding (a mask on the row and on outer k dims) is
 //      still in place: for each (row, kh, kw) the address is that of the pixel or of a run of zeros.
 //   A  packed where elements are computed, masked along the innermost dim, or not contiguous in k, and where the runs
-//   of
-//      a few rows lie at such strides that they push each other out of the first-level cache.
+//      of a few rows lie at such strides that they push each other out of the first-level cache.
 //   B  as stored where it is a packed weight; packed by the task otherwise.
 //
 //===----------------------------------------------------------------------===//

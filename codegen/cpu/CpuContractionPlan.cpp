@@ -3,9 +3,8 @@
 // A task computes a block of rows x columns over all of k. What the sizes of blocks trade:
 //
 //   threads   16 or more tasks keep many threads busy; a task below two microseconds costs more than it brings. Rows
-//   are
-//             cut before columns where a weight is small: convolutions that follow each other then leave a row with the
-//             thread that wrote it, and whatever is not cut moves all of its input between processors
+//             are cut before columns where a weight is small: convolutions that follow each other then leave a row with
+//             the thread that wrote it, and whatever is not cut moves all of its input between processors
 //   caches    a block's rows of A (all k, or one k block) are read again for each column tile: they should stay in half
 //             of a second-level cache; a column tile of B (k x 64) is read again for each row tile
 //   weights   the columns' part of B is streamed once for each block of rows: few row blocks where B is large
