@@ -75,7 +75,6 @@ class DeviceBuffer:
     def __init__(self, given, stream):
         self.data, self._borrowed = given, _Borrowed(given, stream)
         self.tensor = self._borrowed.tensor
-        self.tensor.device.type = CUDA  # managed memory is the device's, too
         self.shape = self.tensor.shape
 
 
