@@ -7,6 +7,8 @@
 //   sums       in f32: of f16 and bf16 as in the kernel's own code, of f32 by f32 arithmetic (never TF32)
 //   rounding   where the kernel's code rounds a sum to 16 bits, adds a bias and rounds again, a library rounds once:
 //              `contract` of --fp allows that, `strict` does not
+//   ReLU       of NaN is NaN in the kernel's code, and may be 0 in a library's (cuDNN lets none pass unless asked to,
+//              cuBLASLt promises nothing): so `strict` leaves it to the kernel's
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/LibraryCall.h"
@@ -185,10 +187,12 @@ void gpu::setLibraryCall(codegen::DeviceLaunch &launch, loop::KernelOp kernel, S
     launch.product = findLibraryProduct(kernel);
   if (isChosen(tuned::cudnn))
     launch.convolution = findLibraryConvolution(kernel);
-  if (launch.product && launch.product->roundsOnce && !contracts)
-    launch.product.reset();
-  if (launch.convolution && launch.convolution->roundsOnce && !contracts)
-    launch.convolution.reset();
+  auto leaveInexact = [&](auto &call) {
+    if (call && !contracts && (call->roundsOnce || call->hasRelu))
+      call.reset();
+  };
+  leaveInexact(launch.product);
+  leaveInexact(launch.convolution);
 }
 
 static StringRef nameOf(LibraryType type) {

@@ -28,7 +28,7 @@ bool isLeftToLibrary(loop::KernelOp kernel);
 void planLibraryCall(loop::KernelOp kernel);
 
 /// What a library does in the place of the kernel's code at a level; `contracts`: a sum and what is added to it may be
-/// rounded once.
+/// rounded once, and NaN may be lost in a ReLU.
 void setLibraryCall(codegen::DeviceLaunch &launch, loop::KernelOp kernel, llvm::StringRef level, bool contracts);
 
 /// As a comment: "or by cuBLASLt: ...".

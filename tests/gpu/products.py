@@ -106,6 +106,10 @@ class Products:
             self.compile_tuned(form, "--fp=strict")  # sums would be rounded once
             self.python(RUNS)
             self.assertFalse(self.lines("^multiply"))
+        for form, calls in (("plain", 3), ("shared", 0)):  # NaN might be lost in the ReLU
+            self.compile_tuned(form, "--fp=strict")
+            self.python(RUNS)
+            self.assertEqual(len(self.lines("^multiply")), calls, form)
 
     def test_profile_has_no_call_of_the_library(self):
         """Between the events lies a graph of what the library launches; what is loaded at first is in none."""
