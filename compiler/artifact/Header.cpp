@@ -31,9 +31,8 @@ struct FunctionWriter {
     os << "/* Function '" << inComment(function.name) << "'.\n *\n";
     describeValues(os, function, " * ");
     os << " *\n * run checks the sizes; it cannot check the pointers. It touches no output if a check fails.\n"
-          " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL, or one of "
-          "a "
-          "GPU: run of\n"
+          " * workspace: at least _workspace_size bytes, or NULL for the context's own memory. stream: NULL, or "
+          "one of a GPU: run of\n"
           " * ptc_model_table says what is told of it, and of pointers to a GPU's memory.";
     if (llvm::any_of(function.outputs, [](const host::Value &value) { return value.isFound(); }))
       os << "\n *\n * Sizes of some outputs are known only when the model has run: output_shapes tells the most that "
