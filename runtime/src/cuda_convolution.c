@@ -8,8 +8,9 @@
  * of what the kernel has of it; what lies between is in f32 and nowhere in memory. The library lists engines that
  * compute the graph, the fastest by its estimate first. Taken is the first whose arithmetic is the kernel's: operands
  * as they are (no TF32), sums in f32, not by Winograd or Fourier, the same bits each time; and whose scratch fits.
- * Where it has none for a sum with a bias alone, it is asked for one with a residual that counts 0 times, which is
- * never read: the pattern that its fastest engines are made for.
+ * Where it has none for a sum with a bias alone, it is asked for one with a residual that counts 0 times, the pattern
+ * that its fastest engines are made for. That is the result's own memory, which engines do not read then: PyTorch's
+ * fused convolutions rest on the same.
  *
  * A handle is one thread's at a time, so that each context has its own. Objects are kept as long as the plan that was
  * made of them. Places of tensors come with a launch.
