@@ -36,6 +36,12 @@ llvm::StringRef gpu::getLevelFor(uint64_t capability) {
 
 bool gpu::startsEarly(llvm::StringRef level) { return (getFeatures(level) & PTC_RT_CUDA_CAPABILITY) >= 90; }
 
+int64_t gpu::getResidentThreads(llvm::StringRef level) {
+  uint64_t capability = getFeatures(level) & PTC_RT_CUDA_CAPABILITY;
+  bool isOfDataCentre = capability == 80 || (capability >= 90 && capability < 110);
+  return isOfDataCentre && !isText(level) ? 2048 : 1536;
+}
+
 object::TargetLevel gpu::getTargetLevel(llvm::StringRef level) {
   llvm::StringRef architecture = getArchitecture(level);
   return {.triple = "nvptx64-nvidia-cuda",

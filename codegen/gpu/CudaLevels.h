@@ -18,6 +18,8 @@ inline bool hasWarpgroups(llvm::StringRef level) { return level == "sm_90a"; }
 /// Its kernels may begin before the launch in front of them has ended: they wait for it themselves (the runtime asks
 /// the capability, cuda.h).
 bool startsEarly(llvm::StringRef level);
+/// Threads that a multiprocessor holds; of a text, on any device that runs it.
+int64_t getResidentThreads(llvm::StringRef level);
 /// PTC_RT_CUDA_... bits.
 uint64_t getFeatures(llvm::StringRef level);
 /// The best level for a device of this compute capability (90: 9.0), whose machine code it runs; "ptx" if there is

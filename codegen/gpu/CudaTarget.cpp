@@ -236,14 +236,17 @@ static llvm::Error makeImage(StringRef text, StringRef levelName, StringRef asse
   return llvm::Error::success();
 }
 
-// What MLIR has no words for: maps are passed by value, and the function does not change them; and what all threads of
-// a warp do together stays so.
-static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch &launch, loop::KernelOp kernel) {
+// What MLIR has no words for: threads of a block, and blocks that a multiprocessor should hold; maps are passed by
+// value, and the function does not change them; and what all threads of a warp do together stays so.
+static void setAttributes(llvm::Function &function, const codegen::DeviceLaunch &launch, loop::KernelOp kernel,
+                          StringRef levelName) {
   llvm::LLVMContext &context = function.getContext();
   std::string block = std::to_string(launch.threads) + "," + std::to_string(launch.rows) + ",1";
   function.addFnAttr("nvvm.reqntid", block);
-  if (auto resident = kernel.getConfigAttr().getAs<IntegerAttr>("resident"); resident && launch.maps.empty())
-    function.addFnAttr("nvvm.minctasm", std::to_string(resident.getInt()));
+  if (auto resident = kernel.getConfigAttr().getAs<IntegerAttr>("resident"); resident && launch.maps.empty()) {
+    int64_t held = getResidentThreads(levelName) / int64_t(launch.threads * launch.rows);
+    function.addFnAttr("nvvm.minctasm", std::to_string(std::min(resident.getInt(), held)));
+  }
   if (launch.maps.empty())
     return;
   function.addFnAttr("nvvm.minctasm", std::to_string(launch.together));
@@ -285,7 +288,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> makeModule(loop::KernelOp k
   if (!machine)
     return machine.takeError();
   object::prepareModule(*result, level, **machine);
-  setAttributes(*result->getFunction(launch.entry), launch, kernel);
+  setAttributes(*result->getFunction(launch.entry), launch, kernel, levelName);
   codegen::optimizeKernel(*result, **machine, options.optLevel);
   codegen::roundSharedProducts(*result->getFunction(launch.entry));
   return result;

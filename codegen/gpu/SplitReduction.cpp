@@ -33,11 +33,13 @@ static constexpr int64_t fullDevice = 4 * multiprocessors; // blocks; no more co
 static constexpr int64_t mostShared = fullDevice / 2;      // rows; of more each is a block's own
 static constexpr int64_t fewestPoints = 4096;              // of a block that shares a row
 static constexpr int64_t longRow = 2 * fewestPoints;
-static constexpr int64_t fewestLines = 32;      // of columns
-static constexpr int64_t linesOfThread = 16;    // at least, where blocks share columns
-static constexpr int64_t manyColumns = 1 << 15; // a thread each occupies the device
-static constexpr int64_t mostValues = 16;       // of a thread: lanes times slots
-static constexpr int64_t longBody = 48;         // ops, of which fewer steps are taken at once
+static constexpr int64_t fewestLines = 32;                               // of columns
+static constexpr int64_t linesOfThread = 16;                             // at least, where blocks share columns
+static constexpr int64_t manyColumns = 1 << 15;                          // a thread each occupies the device
+static constexpr int64_t mostValues = 16;                                // of a thread: lanes times slots
+static constexpr int64_t longBody = 48;                                  // ops, of which fewer steps are taken at once
+static constexpr int64_t shortBody = 16;                                 // ops, which need few registers
+static constexpr int64_t fullMultiprocessor = 2048 / SplitTile::threads; // blocks
 
 DenseI64ArrayAttr SplitTile::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {across, lanes, together, isRow});
@@ -138,6 +140,10 @@ bool gpu::planSplitReduction(loop::KernelOp kernel, loop::ReductionOp op) {
   attributes.set("layout", StringAttr::get(context, "split"));
   attributes.set("reduction", tile->toAttribute(context));
   attributes.set("splits", ExprAttr(splits));
+  // Where rows may be many and short, each a block's, it is the number of blocks that hides what one waits for; the
+  // code for rows that blocks share must not take the registers for that.
+  if (tile->isRow && !sizes.results.isConstant() && slots == 1 && ops <= shortBody)
+    attributes.set("resident", IntegerAttr::get(IntegerType::get(context, 64), fullMultiprocessor));
   Expr blocks = groups * splits, scratch = Expr::constant(context, 0);
   if (!splits.isConstant(1)) {
     attributes.set("counters", UnitAttr::get(context));
