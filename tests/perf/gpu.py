@@ -12,6 +12,7 @@
     python tests/perf/gpu.py lines ['sort 1' ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py scatters ['rows of 64' ...] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py models [resnet50 bert_base ...] [--dtype f16 | --autocast f16] [--gpu sm_90a]
+    python tests/perf/gpu.py errors [detr_r50 ...] [--draws 6] [--dtype f32] [--gpu sm_90a]
     python tests/perf/gpu.py tuned [vit_b_16 ...] [--budget 28] [--dtype f16] [--gpu sm_90a]
     python tests/perf/gpu.py calls [--gpu sm_90a]
 
@@ -30,7 +31,8 @@ sums and sorts along few long lines. models: those of models/export.py at batch 
 side and measured one by one, against eager and torch.compile(mode="reduce-overhead"); with --autocast models in f32, under
 torch.autocast there. Launches are of one run: ptc's of the manifest, those of torch's last column by its profiler. tuned: `ptc tune`
 of a model on this device, then the library as planned and that with its file, four pairs of them. Errors are
-||out - f64|| / ||f64||, of models the mean over eight inputs. calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
+||out - f64|| / ||f64||, of models the mean over eight inputs. errors: those, of models of several draws of weights, since that of one can be a
+matter of luck (geometric means). calls: what a run costs besides its kernel, of a model that has one, and what `create` does.
 --against PTC: another compiler's library (the one before, say) takes turns with ptc's and has a column of its own.
 Needs torch with CUDA, onnx, and what a model is made of (torchvision, transformers). TF32 is off.
 """
@@ -46,7 +48,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A mode is the function of its name, which takes the arguments; this is the module that has it.
 MODES = {"products": "gpu_products", "cublaslt": "gpu_products", "choices": "gpu_choices", "convolutions": "gpu_convolutions", "cudnn": "gpu_convolutions",
          "rows": "gpu_rows", "reductions": "gpu_reductions", "attention": "gpu_attention", "bits": "gpu_bits", "lines": "gpu_lines", "scatters": "gpu_scatters",
-         "models": "gpu_models", "tuned": "gpu_models", "calls": "gpu_calls"}
+         "models": "gpu_models", "tuned": "gpu_models", "errors": "gpu_errors", "calls": "gpu_calls"}
 
 
 def main():
@@ -59,6 +61,7 @@ def main():
     parser.add_argument("--dtype", choices=("f32", "f16", "bf16"), default="f16")
     parser.add_argument("--autocast", choices=("f16", "bf16"), help="of models")
     parser.add_argument("--eager", action="store_true", help="models: no torch.compile, which takes half a minute each")
+    parser.add_argument("--draws", type=int, default=6, help="of errors")
     parser.add_argument("--budget", default="28", help="of tuned and choices: seconds")
     parser.add_argument("--shapes", help="of products, cublaslt, choices and bits")
     parser.add_argument("--layers", help="of convolutions, cudnn and choices")

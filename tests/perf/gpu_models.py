@@ -42,8 +42,9 @@ class Sample:
     exact: torch.Tensor  # the first result in f64
 
 
-def prepare(arguments, name):
-    torch.manual_seed(0)
+def prepare(arguments, name, draw=0):
+    """`draw`: of weights and inputs."""
+    torch.manual_seed(draw)
     module, inputs, axes, outputs = export.MODELS[name]()
     module.eval()
     export._randomize_normalisations(module)
@@ -53,24 +54,24 @@ def prepare(arguments, name):
     cast = lambda values, to: tuple(value.cuda().to(to) if value.is_floating_point() else value.cuda() for value in values)
     wide = copy.deepcopy(module).double().cuda()
     samples = [Sample(cast(values, kind), first(wide(*cast(values, torch.float64)))) for values in drawn]
-    module, path = module.to(kind).cuda(), arguments.folder / f"{name}.onnx"
+    module, path = module.to(kind).cuda(), arguments.folder / f"{name}_{draw}.onnx"
     export_model(module, samples[0].inputs, path, list(axes), outputs)
     return Model(path, module, samples)
 
 
-def errors(model, run):
-    """Mean error of the first result, of a function of the inputs."""
-    return f"{statistics.mean(error(first(run(sample.inputs)), sample.exact) for sample in model.samples):.2e}"
+def mean_error(model, run):
+    """Of the first result of a function of the inputs."""
+    return statistics.mean(error(first(run(sample.inputs)), sample.exact) for sample in model.samples)
 
 
-def errors_of_library(model, path):
+def mean_error_of_library(model, path):
     def run(inputs):
         library = DeviceRun(path, inputs)
         library()
         torch.cuda.synchronize()
         return library.outputs
 
-    return errors(model, run)
+    return mean_error(model, run)
 
 
 def resized(value, sizes):
@@ -131,7 +132,7 @@ def _model(arguments, name, pipe):
         compiled = torch.compile(model.module, mode="reduce-overhead")
         programs["compile"] = lambda: compiled(*model.inputs)
     with torch.autocast("cuda", TYPES.get(arguments.autocast), enabled=bool(arguments.autocast)):
-        theirs = errors(model, lambda inputs: model.module(*inputs))
+        theirs = mean_error(model, lambda inputs: model.module(*inputs))
         for run in [run for run in programs.values() for _ in range(3)]:  # what is compiled or recorded at first
             run()
         torch.cuda.synchronize()
@@ -145,7 +146,7 @@ def _model(arguments, name, pipe):
     ratio = f"{times['compile'] / times['ptc']:.2f}" if "compile" in times else "-"
     times = {who: f"{time:.0f}" for who, time in times.items()}
     cells = (what(arguments, name), launches, kernels, times["ptc"], times["eager"], times.get("compile", "-"), ratio,
-             errors_of_library(model, paths["ptc"]), theirs)
+             f"{mean_error_of_library(model, paths['ptc']):.2e}", f"{theirs:.2e}")
     pipe.send((cells, times.get("before", "-")))
 
 
