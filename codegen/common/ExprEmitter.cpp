@@ -119,7 +119,19 @@ Value KernelEmitter::emitBound(Expr expr, const EmissionPoint &point, ValueRange
   };
   auto toWidth = [&](Value value) -> Value { return narrow ? invariants.get<arith::TruncIOp>(type, value) : value; };
   Value value = emitTree(expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
-  return narrow ? invariants.get<arith::ExtSIOp>(i64, value) : value;
+  if (narrow)
+    value = invariants.get<arith::ExtSIOp>(i64, value);
+  if (!expr.usesAny([](StringRef name) { return parseNumbered(name, 'd') || parseOperand(name); }))
+    if (int64_t most = expr.range(ranges).max; most != std::numeric_limits<int64_t>::max())
+      largest[value] = most;
+  return value;
+}
+
+std::optional<int64_t> KernelEmitter::getLargest(Value value) const {
+  if (auto constant = invariants.asConstant(value))
+    return constant;
+  auto it = largest.find(value);
+  return it == largest.end() ? std::nullopt : std::optional(it->second);
 }
 
 Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueRange operands) {

@@ -20,8 +20,14 @@ KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, Emission
   prologue = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
 }
 
+void KernelEmitter::setSymbol(StringRef name, Value value, const ExprRange &range) {
+  symbolValues[name] = value;
+  if (range != ExprRange())
+    symbolRanges[name] = ranges[name] = range;
+}
+
 void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
-  ranges.clear();
+  ranges = symbolRanges;
   for (auto [index, extent] : llvm::enumerate(domain)) {
     ExprRange range{.min = 0};
     ExprRange of = extent.range(ranges);

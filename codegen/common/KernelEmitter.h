@@ -89,9 +89,12 @@ public:
   //===--- Expressions ----------------------------------------------------===//
 
   mlir::Value symbolValue(llvm::StringRef name) const;
-  void setSymbol(llvm::StringRef name, mlir::Value value) { symbolValues[name] = value; }
+  /// `range`: what is known of it at all launches.
+  void setSymbol(llvm::StringRef name, mlir::Value value, const ExprRange &range = {});
   /// The i64 value at the point (lane 0 of the vector dim); `operands` are the scalar values of the access's operands
   mlir::Value emitExpr(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
+  /// The most that a constant, or what an expression over symbols alone became, can be; nothing where that is unknown.
+  std::optional<int64_t> getLargest(mlir::Value value) const;
   /// The value in every lane: a scalar if all lanes agree, else vector<lanes x i64>.
   mlir::Value emitLanes(Expr expr, const EmissionPoint &point, mlir::ValueRange operands = {});
   /// As emitLanes, but the vector's elements may be i32 where the ranges allow it.
@@ -136,7 +139,8 @@ private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> localMemory;
   llvm::DenseSet<mlir::Value> perLane;
   llvm::StringMap<mlir::Value> symbolValues;
-  SymbolRanges ranges;
+  llvm::DenseMap<mlir::Value, int64_t> largest; // of what depends on symbols alone
+  SymbolRanges symbolRanges, ranges;            // of symbols; of dims too
   mlir::Block *entry;
   mlir::Operation *prologue; // stack slots stand behind it: constants are always in front
   mlir::Value errorFlag, dummy;

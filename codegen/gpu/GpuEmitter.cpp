@@ -31,8 +31,9 @@ GpuEmitter::GpuEmitter(OpBuilder &builder, ModuleOp module, loop::KernelOp kerne
   size_t next = 0;
   for (BlockArgument buffer : kernel.getBlock().getArguments())
     setPointer(buffer, arguments[next++]);
-  for (StringRef name : kernel.getSymbols().getAsValueRange<StringAttr>())
-    setSymbol(name, arguments[next++]);
+  auto bounds = kernel.getConfigAttr().getAs<DenseI64ArrayAttr>("bounds");
+  for (auto [i, name] : llvm::enumerate(kernel.getSymbols().getAsValueRange<StringAttr>()))
+    setSymbol(name, arguments[next++], bounds ? ExprRange{bounds[2 * i], bounds[2 * i + 1]} : ExprRange());
   next += checksIndices(kernel);
   if (!Expr(kernel.getScratchAttr()).isConstant(0))
     scratch = arguments[next++];

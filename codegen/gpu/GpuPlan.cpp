@@ -375,7 +375,43 @@ static void planCode(loop::KernelOp kernel) {
   kernel.setConfigAttr(config.toAttribute(context));
 }
 
+/// Between which values each symbol is at all launches of the kernel; nothing for a kernel alone.
+static SmallVector<ExprRange> findSymbolRanges(loop::KernelOp kernel) {
+  SmallVector<ExprRange> all;
+  auto module = kernel->getParentOfType<ModuleOp>();
+  if (!module || kernel.getSymbols().empty())
+    return all;
+  for (auto program : module.getOps<loop::ProgramOp>()) {
+    SymbolRanges ranges = prim::getSymbolRanges(program.getSymbols());
+    program.walk([&](loop::LaunchOp launch) {
+      if (launch.getKernel() != kernel.getSymName())
+        return;
+      SmallVector<ExprRange> own;
+      for (Expr value : prim::getExprs(launch.getSymbols()))
+        own.push_back(value.range(ranges));
+      if (all.empty())
+        all = own;
+      for (auto [range, other] : llvm::zip_equal(all, own))
+        range = {std::min(range.min, other.min), std::max(range.max, other.max)};
+    });
+  }
+  return all;
+}
+
+// A kernel is shared between programs, so that it is no part of its content what each of them says of sizes.
+static void setBounds(loop::KernelOp kernel) {
+  SmallVector<int64_t> bounds;
+  for (const ExprRange &range : findSymbolRanges(kernel))
+    bounds.append({range.min, range.max});
+  if (bounds.empty())
+    return;
+  NamedAttrList config(kernel.getConfigAttr());
+  config.set("bounds", DenseI64ArrayAttr::get(kernel.getContext(), bounds));
+  kernel.setConfigAttr(config.getDictionary(kernel.getContext()));
+}
+
 void gpu::planKernel(loop::KernelOp kernel) {
   planCode(kernel);
   planLibraryCall(kernel);
+  setBounds(kernel);
 }

@@ -95,12 +95,12 @@ SmallVector<Value> GpuEmitter::createStrided(const Team &team, Value count, Valu
 }
 
 SmallVector<Value> GpuEmitter::createDigits(Value number, ArrayRef<Value> sizes) {
-  // Divisions of 32 bits where all sizes are known and small: those of 64 bits are long sequences.
+  // Divisions of 32 bits where all sizes are small: those of 64 bits are long sequences.
   int64_t total = 1;
   for (Value size : sizes) {
-    std::optional<int64_t> known = invariants.asConstant(size);
-    bool fits = known && *known < (int64_t(1) << 31) && total < (int64_t(1) << 31);
-    total = fits ? total * std::max<int64_t>(*known, 1) : std::numeric_limits<int64_t>::max();
+    std::optional<int64_t> most = getLargest(size);
+    bool fits = most && *most < (int64_t(1) << 31) && total < (int64_t(1) << 31);
+    total = fits ? total * std::max<int64_t>(*most, 1) : std::numeric_limits<int64_t>::max();
   }
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   bool narrow = total < (int64_t(1) << 31);
@@ -110,8 +110,10 @@ SmallVector<Value> GpuEmitter::createDigits(Value number, ArrayRef<Value> sizes)
   Value rest = narrow && sizes.size() > 1 ? invariants.get<arith::TruncIOp>(i32, number) : number;
   for (size_t digit = sizes.size(); digit-- > 1;) {
     Value size = invariants.max(sizes[digit], constant(1));
-    if (narrow)
-      size = invariants.constant(builder.getI32IntegerAttr(int32_t(*invariants.asConstant(size))));
+    if (auto known = narrow ? invariants.asConstant(size) : std::nullopt)
+      size = invariants.constant(builder.getI32IntegerAttr(int32_t(*known)));
+    else if (narrow)
+      size = invariants.get<arith::TruncIOp>(i32, size);
     Value above = invariants.floorDiv(rest, size, true);
     Value value = invariants.sub(rest, invariants.mul(above, size));
     digits[digit] = narrow ? invariants.get<arith::ExtUIOp>(i64, value) : value;

@@ -519,6 +519,14 @@ def fix(model, inputs):
         model.graph.node.insert(0, onnx.helper.make_node("Constant", [], [value.name], value=tensor))
 
 
+def cases():
+    """Those with symbols also with ranges for them, so that their indices are narrow."""
+    for name, (graph, values) in CASES.items():
+        yield name, graph, values, []
+        if values:
+            yield f"{name}-ranged", graph, values, [f"--dim={symbol}=1..{2 * value}" for symbol, value in values.items()]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=ROOT / "build", type=Path)
@@ -527,7 +535,7 @@ def main():
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     random = np.random.default_rng(7)
-    for name, (graph, values) in CASES.items():
+    for name, graph, values, flags in cases():
         if not re.search(options.filter, name):
             continue
         folder = options.folder / name
@@ -539,7 +547,7 @@ def main():
         inputs = make_inputs(model, values, random)
         fix(model, inputs)
         onnx.save(model, folder / "model.onnx")
-        compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu]
+        compile = [options.build / "bin" / "ptc", "compile", folder / "model.onnx", "--target=cuda", "--gpu=" + options.gpu, *flags]
         subprocess.run([*compile, "--emit=ptx,mlir:plan-memory", "-o", folder / "model.ptx"], check=True)
         np.savez(folder / "inputs.npz", **inputs)
         session = onnxruntime.InferenceSession(folder / "model.onnx", exactly(), providers=["CPUExecutionProvider"])

@@ -19,7 +19,7 @@ import onnx
 
 import compare
 import oracle
-from case import build, feeds, zero_flags
+from case import build, feeds, size_flags
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
 import ptc  # noqa: E402
@@ -43,7 +43,7 @@ def compile_cases(cases, program, folder, flags):
     """None, or the exit code and what ptc says."""
     path, arguments = folder / "sweep.onnx", folder / "flags.rsp"
     onnx.save(build(cases), path)
-    pinned = [flag for case in cases for flag in zero_flags(case)]
+    pinned = [flag for case in cases for flag in size_flags(case)]
     arguments.write_text("\n".join([*pinned, *flags]))
     command = [program, "compile", path, "-o", folder / "sweep.so", "--emit=so", "-q", "-j1", "--color=never", f"@{arguments}"]
     try:

@@ -113,8 +113,9 @@ def feeds(case):
     return {name: array for i, (name, array) in enumerate(zip(names, case.inputs)) if name and i not in case.constants}
 
 
-def zero_flags(case):
-    """Flags for inputs with a dim of 0, which a model cannot say: 0 means open there. An open one may be empty."""
+def size_flags(case):
+    """Flags for inputs with a dim of 0, which a model cannot say: 0 means open there. An open one may be empty; every other case has
+    ranges for its other symbols."""
     flags = []
     for i, name in enumerate(names_of(case, f"c{case.number}_")):
         shape = case.inputs[i].shape if name and i not in case.constants else ()
@@ -122,4 +123,5 @@ def zero_flags(case):
         if 0 in [size for axis, size in enumerate(shape) if axis not in open_there]:
             flags.append(f"--shape={name}={'x'.join('?' if axis in open_there else str(size) for axis, size in enumerate(shape))}")
         flags += [f"--dim={symbol}=0.." for axis, symbol in open_there.items() if shape[axis] == 0]
+        flags += [f"--dim={symbol}=1..{3 * shape[axis]}" for axis, symbol in open_there.items() if shape[axis] and case.number % 2]
     return list(dict.fromkeys(flags))

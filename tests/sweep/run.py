@@ -26,7 +26,7 @@ import onnx  # noqa: E402
 
 import batch  # noqa: E402
 import oracle  # noqa: E402
-from case import build, feeds, zero_flags  # noqa: E402
+from case import build, feeds, size_flags  # noqa: E402
 from draw import Draw  # noqa: E402
 from rows import ROWS, available  # noqa: E402
 
@@ -134,7 +134,7 @@ def show(case, args):
     for i, array in enumerate(case.inputs):
         print(f"input {i}: {'left out' if array is None else f'{array.dtype}{list(array.shape)} {array}'}")
     outcome = batch.check([case], args.ptc, args.flags)[case.number]
-    print(f"{outcome.word} {outcome.oracle} {outcome.text}\nworst error {outcome.ulp:.3g} ulp\n{folder}/model.onnx {' '.join(zero_flags(case))}")
+    print(f"{outcome.word} {outcome.oracle} {outcome.text}\nworst error {outcome.ulp:.3g} ulp\n{folder}/model.onnx {' '.join(size_flags(case))}")
     return 0 if outcome.word == "pass" else 1
 
 
