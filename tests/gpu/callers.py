@@ -111,15 +111,16 @@ print(json.dumps([refusal(call) for call in (
         self.compile_state()
         out = self.python(TENSORS + """
 model, s, x, other = ptc.load(sys.argv[1] + "/state.so"), Tensor(64), Tensor(64), Tensor(64, kind=13)
+other.array[:] = 3
 model.run({"s": s, "x": other}, {"t": s})
 torn = refusal(lambda: model.run({"s": s, "x": x}, {"t": other}))
-print(json.dumps(torn))
-""")
-        self.assertIn("output 't' shares the buffer of an input", out)
+print(json.dumps([torn, float(s.array[63])]))
+""", COPY="1,2,256")  # what a launch writes
+        self.assertIn("output 't' shares the buffer of an input", out[0])
+        self.assertEqual(out[1], 3)  # written there, too
         self.assertFalse(self.lines("^(in|out|within) "))
-        first, *_, last = (line.split(": ")[1].split() for line in self.lines("^launch"))
-        state = self.lines("^allocate .* 256$")[0].split()[1]
-        self.assertEqual([first[0], last[1]], [f"{state}+0", f"{state}+0"])  # read and written where it is
+        (launch,) = self.lines("^launch")
+        self.assertIn(f": {self.lines('^allocate .* 256$')[0].split()[1]}+0 ", launch)  # read where it is
 
     def test_a_run_on_another_stream_waits(self):
         self.python(TENSORS + """
