@@ -134,6 +134,17 @@ print(json.dumps(1))
         words = [line.split(" on ")[-1].split(":")[0] for line in self.lines("^(launch|wait for)")]
         self.assertEqual(words, ["98", "98", "wait for all", "99", "wait for all", "1", "1000", "wait for all", "7", "98", "wait for all"])
 
+    def test_a_run_that_is_captured_replays_no_graph(self):
+        self.compile("relu", "--mode=reduce-overhead", "-o", self.folder / "replayed.so")
+        self.python(TENSORS + """
+model, x, y = ptc.load(sys.argv[1] + "/replayed.so"), Tensor(2, 8), Tensor(2, 8)
+for stream in (1000, 98, 98, 1000):
+    model.run({"x": x}, {"y": y}, stream=stream)
+print(json.dumps(1))
+""")
+        words = [line.split(":")[0].split()[0] + line.split(" on ")[-1].split(":")[0] for line in self.lines("^(launch|replay)")]
+        self.assertEqual(words, ["launch1000", "launch98", "replay98", "launch1000"])
+
     def test_a_context_that_found_no_memory_finds_it_later(self):
         from run import model
 

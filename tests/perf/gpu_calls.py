@@ -5,9 +5,8 @@ import time
 
 import numpy as np
 import onnx
-import ptc
 import torch
-from gpu_device import DeviceRun, compile_model, each, record
+from gpu_device import DeviceRun, compile_model, each, ptc, record
 from onnx import helper, numpy_helper
 
 
