@@ -124,6 +124,10 @@ class Cuda(Products, Convolutions, Callers, unittest.TestCase):
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("the driver shows none", done.stderr)
 
+    def test_ptx_is_told(self):
+        done = self.ptc("run", self.folder / "relu.so", "-v", "-i", "x=ones", "--at", "n=2")
+        self.assertIn("level ptx is PTX, which the driver compiles now", done.stderr)
+
     def test_device_too_old(self):
         done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", CAPABILITY=75)
         self.assertEqual(done.returncode, 5, done.stderr)
@@ -135,6 +139,17 @@ class Cuda(Products, Convolutions, Callers, unittest.TestCase):
             done = self.ptc("doctor", **variables)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(found, done.stdout)
+
+    def test_architecture_of_this_machine(self):
+        for variables, levels in (({}, "sm_90a"), ({"CAPABILITY": 86}, "ptx sm_86"), ({"CAPABILITY": 110}, "ptx")):
+            flags = "native,ptx" if levels.startswith("ptx") else "native"
+            done = self.ptc("compile", self.folder / "relu.onnx", "--target=cuda", f"--gpu={flags}", "--ptxas=none", "-o", self.folder / "native.so", **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"levels: {levels}\n", self.ptc("inspect", self.folder / "native.so").stdout)
+        done = self.ptc("compile", self.folder / "relu.onnx", "--target=cuda", "--gpu=native", "-o", self.folder / "native.so", DEVICES=0)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("--gpu=native is for this machine's device, and there is none: ", done.stderr)
+        self.assertIn("help: name the architecture, --gpu=sm_90a;", done.stderr)
 
     def test_verify_names_the_model(self):
         done = self.ptc("verify", self.folder / "relu.onnx", "--target=cuda", DEVICES=0)
