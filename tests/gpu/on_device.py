@@ -244,10 +244,13 @@ class OnDevice(unittest.TestCase):
         file = self.folder / "chain.tune.json"
         subprocess.run([self.program, "tune", self.folder / "chain.onnx", "--target=cuda", f"--gpu={self.gpu}", "--dim=n=64", "--budget=4s", "-q", "-o", file],
                        check=True)
-        paths = [self.compile("chain", "--dim=n=64", f"--tune-file={file}", name=name) for name in ("tuned", "again")]
+        paths = []
+        for folder in ("one", "two"):
+            (self.folder / folder).mkdir()
+            paths.append(self.compile("chain", "--dim=n=64", f"--tune-file={file}", name=f"{folder}/tuned"))
         self.assertEqual(*(path.read_bytes() for path in paths))
         x = self.inputs(64)[0].cpu().numpy()
-        np.testing.assert_allclose(self.load("tuned")(x=x)["y"], self.chain(x), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(self.load("one/tuned")(x=x)["y"], self.chain(x), rtol=1e-4, atol=1e-4)
 
     # ---- leaks ----
 
