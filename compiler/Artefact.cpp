@@ -3,6 +3,7 @@
 #include "codegen/gpu/CudaLevels.h"
 #include "codegen/object/EmitObject.h"
 #include "compiler/KernelBenchmark.h"
+#include "compiler/Machine.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/artifact/RuntimeObject.h"
 #include "ir/prim/Variants.h"
@@ -57,6 +58,15 @@ static option::List levelsAsked(const CompileOptions &options, const TargetInfo 
   return asked;
 }
 
+/// Why there is no level of this machine's device.
+static Error adviseNative(const TargetInfo &info) {
+  Expected<std::string> level = findCudaLevel();
+  std::string reason = level ? "it does not answer" : toString(level.takeError());
+  return exitError(exitNoDevice, info.levelFlag + "=native is for this machine's device, and there is none: " + reason,
+                   "name the architecture, " + info.levelFlag +
+                       "=sm_90a; `ptc doctor` on the machine with the device says which");
+}
+
 /// What to name instead of an unknown level: for a library, those that this ptc has a runtime for.
 static std::string listLevels(const codegen::Target &target, bool isLinked) {
   std::vector<std::string> names;
@@ -86,6 +96,8 @@ Error Artefact::chooseLevels(KernelSet &set) {
   }
   for (StringRef name : names) {
     const StringRef *row = llvm::find(info.levels, name);
+    if (name == "native" && info.runsOnDevice)
+      return adviseNative(info);
     if (row == info.levels.end())
       return exitError(exitUsage, info.levelFlag + ": unknown level '" + name + "'", listLevels(target, isLinked));
     if (!llvm::is_contained(rows, row))

@@ -29,6 +29,8 @@ std::vector<Finding> examineMachine();
 /// The name of the first CUDA device, or an ExitError that says what is missing: exitNoDevice. Asks a child process, as
 /// examineMachine does.
 llvm::Expected<std::string> nameCudaDevice();
+/// The best level for it, likewise.
+llvm::Expected<std::string> findCudaLevel();
 /// Whether the loader finds one of these shared libraries.
 bool hasSharedLibrary(llvm::ArrayRef<const char *> names);
 

@@ -144,6 +144,13 @@ static std::string nameFirst(void *, const CudaDriver &cuda, int) {
   return cuda.get(&device, 0) || cuda.name(name, sizeof name, device) ? "" : name;
 }
 
+static std::string levelOfFirst(void *, const CudaDriver &cuda, int) {
+  int device = 0, major = 0, minor = 0;
+  bool fails = cuda.get(&device, 0) || cuda.attribute(&major, int(CudaAttribute::Major), device) ||
+               cuda.attribute(&minor, int(CudaAttribute::Minor), device);
+  return fails ? "" : gpu::getLevelFor(uint64_t(10 * major + minor)).str();
+}
+
 /// In a child: whether there is a driver with devices, and in `found` what describe says of them, or what is wrong.
 static bool findDriver(function_ref<std::string(void *, const CudaDriver &, int)> describe, std::string &found) {
   std::optional<std::string> text = askChild([&] { return askDriver(describe); });
@@ -155,12 +162,16 @@ static bool findDriver(function_ref<std::string(void *, const CudaDriver &, int)
   return isHere;
 }
 
-Expected<std::string> nameCudaDevice() {
+static Expected<std::string> askFirst(function_ref<std::string(void *, const CudaDriver &, int)> describe) {
   std::string found;
-  if (findDriver(nameFirst, found))
+  if (findDriver(describe, found))
     return found;
   return exitError(exitNoDevice, found);
 }
+
+Expected<std::string> nameCudaDevice() { return askFirst(nameFirst); }
+
+Expected<std::string> findCudaLevel() { return askFirst(levelOfFirst); }
 
 static Finding gpuDriver() {
   std::string found;

@@ -16,6 +16,7 @@
 #include "compiler/Artefact.h"
 #include "compiler/CustomOps.h"
 #include "compiler/KernelObjects.h"
+#include "compiler/Machine.h"
 #include "compiler/Registration.h"
 #include "compiler/SaveTemps.h"
 #include "compiler/Stages.h"
@@ -120,6 +121,22 @@ static ThreadPoolStrategy strategyOf(const CompileOptions &options) {
   return options.jobs ? hardware_concurrency(options.jobs) : hardware_concurrency();
 }
 
+/// This machine's level of the target. A device is asked for it where the word is used; one that is absent leaves the
+/// word, and is told of when levels are chosen (Artefact.cpp).
+static std::optional<std::string> findHostLevel(const codegen::Target &target, const CompileOptions &options) {
+  if (!target.getInfo().runsOnDevice) {
+    std::optional<StringRef> level = target.findHostLevel();
+    return level ? std::optional(level->str()) : std::nullopt;
+  }
+  if (!llvm::is_contained(options.gpu, "native"))
+    return std::nullopt;
+  Expected<std::string> level = findCudaLevel();
+  if (level)
+    return *level;
+  consumeError(level.takeError());
+  return std::nullopt;
+}
+
 /// What follows, the digest of the flags included, sees a level and not the word.
 static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTable all) {
   SmallVector<const codegen::Target *> targets;
@@ -129,13 +146,13 @@ static CompileOptions withHostLevels(CompileOptions options, codegen::TargetTabl
       targets.push_back(codegen::findTarget(all, target->getInfo().host));
   }
   for (const codegen::Target *target : targets) {
-    std::optional<StringRef> level = target ? target->findHostLevel() : std::nullopt;
+    std::optional<std::string> level = target ? findHostLevel(*target, options) : std::nullopt;
     if (!level)
       continue;
     visitOptions(options, [&](option::Role, StringRef, auto &field, StringRef flags, StringRef, StringRef) {
       if constexpr (std::is_same_v<std::decay_t<decltype(field)>, option::List>)
         if (flags == target->getInfo().levelFlag)
-          llvm::replace(field, std::string("native"), level->str());
+          llvm::replace(field, std::string("native"), *level);
     });
   }
   return options;

@@ -77,7 +77,9 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   passes.addPass(createOrderLaunches());  // launches alone: what kernels are is final
-  passes.addPass(createPlaceTaps());      // the order of launches is final
+  if (options.optLevel > 0)
+    passes.addPass(createUpdateInPlace()); // the order of launches is final; what is tapped is not, nor where it lies
+  passes.addPass(createPlaceTaps());       // the same
   if (options.optLevel > 0 && !runsOnDevice)
     passes.addPass(createJoinLaunches()); // nothing moves across a tap
   passes.addPass(createCountWork());      // before a target's planner rewrites kernels

@@ -39,7 +39,7 @@ static std::vector<std::string> tableWords(StringRef flag) {
   if (flag == "--emit")
     for (StringRef stage : printableStages())
       words.push_back("mlir:" + stage.str());
-  if (flag == "--cpu")
+  if (flag == "--cpu" || flag == "--gpu")
     words.push_back("native");
   return words;
 }

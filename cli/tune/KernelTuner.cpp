@@ -17,6 +17,7 @@
 #include "compiler/CustomOps.h"
 #include "compiler/Machine.h"
 #include "compiler/artifact/Outputs.h"
+#include "runtime/include/ptc/descriptor.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -211,8 +212,8 @@ Error KernelTuner::openPlanned() {
 
 /// Alternatives that this machine cannot time, since what computes them is not here.
 void KernelTuner::dropLibraries() {
-  const std::pair<std::string, std::vector<const char *>> libraries[] = {
-      {"cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}}, {"cudnn", {"libcudnn.so.9"}}};
+  const std::pair<std::string, std::vector<const char *>> libraries[] = {{"cublaslt", {PTC_RT_CUBLASLT_FILES}},
+                                                                         {"cudnn", {PTC_RT_CUDNN_FILES}}};
   for (const auto &[library, names] : libraries) {
     auto asks = [name = library](const TunedNumbers &numbers) { return numbers.count(name) != 0; };
     bool isAsked = any_of(alternatives, [&](const auto &kernel) { return any_of(kernel.getValue(), asks); });

@@ -35,6 +35,11 @@ def OrderLaunches : Pass<"ptc-order-launches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def UpdateInPlace : Pass<"ptc-update-in-place", "::mlir::ModuleOp"> {
+  let summary = "computes results that share an argument's memory there, where nothing reads that any more";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def PlaceTaps : Pass<"ptc-place-taps", "::mlir::ModuleOp"> {
   let summary = "moves each tap behind the launch that completes its value";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

@@ -218,6 +218,24 @@ Value PrimBuilder::wrapIndices(Value indices, Expr size) {
   return select(isNegative, wrapped, indices);
 }
 
+/// No index is in range of an empty axis, and a kernel's index is at least 0: so there must be none. `places` are dims
+/// of what indices name, elements at each of them.
+static bool hasPlaces(PrimBuilder &n, const Dims &places, int64_t axis, Expr size) {
+  Expr count = n.expr(1);
+  for (Expr dim : places)
+    count = n.shapes.isPositive(dim) ? count : count * dim;
+  if (n.shapes.isPositive(size) || n.shapes.assume(Expr::lt(Expr::min(count, n.expr(1)), size + 1)))
+    return true;
+  n.fail(DiagId::IndexOutOfRange, 0, axis, size);
+  return false;
+}
+
+/// The same of tuples of indices, for axes of `from` from `axis` on.
+static bool hasTuples(PrimBuilder &n, const Dims &places, const Dims &from, int64_t axis, int64_t length) {
+  return llvm::all_of(llvm::seq<int64_t>(axis, axis + length),
+                      [&](int64_t each) { return hasPlaces(n, places, each, from[each]); });
+}
+
 Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
   if (!hasAxis(x, axis) || !indices)
     return {};
@@ -245,6 +263,8 @@ Value PrimBuilder::gather(Value x, Value indices, int64_t axis) {
   Dims from = dims(x), to(from.begin(), from.begin() + axis);
   llvm::append_range(to, dims(indices));
   to.append(from.begin() + axis + 1, from.end());
+  if (!hasPlaces(*this, to, axis, size))
+    return {};
   return fold(GatherOp::create(builder, loc, resultType(to, elementType(x)), x, indices, axis));
 }
 
@@ -259,7 +279,7 @@ static bool reachesInto(PrimBuilder &n, Value x, Value indices, int64_t axis) {
       n.fail(DiagId::DimMismatch, "a size of the indices", n.dim(indices, d), "that of the data", n.dim(x, d));
       return false;
     }
-  return true;
+  return hasPlaces(n, n.dims(indices), axis, n.dim(x, axis));
 }
 
 /// What is written, an element for each place; null where there are more or fewer.
@@ -295,6 +315,8 @@ Value PrimBuilder::gatherNd(Value x, Value indices, int64_t batchDims) {
     return fail(DiagId::WrongRank, 0, from.size(), "the index tuples are longer");
   Dims to(index.begin(), index.end() - 1);
   to.append(from.begin() + batchDims + length, from.end());
+  if (!hasTuples(*this, to, from, batchDims, length))
+    return {};
   return fold(GatherNdOp::create(builder, loc, resultType(to, elementType(x)), x, indices, batchDims));
 }
 
@@ -324,6 +346,8 @@ Value PrimBuilder::scatterNd(Value x, Value indices, Value updates, ScatterKind 
     return fail(DiagId::WrongRank, 0, data.size(), "the index tuples are longer");
   Dims places(index.begin(), index.end() - 1);
   places.append(data.begin() + index.back().getValue(), data.end());
+  if (!hasTuples(*this, places, data, 0, index.back().getValue()))
+    return {};
   updates = updatesOf(*this, updates, places);
   if (!updates)
     return {};

@@ -108,6 +108,18 @@ static bool runs_on(const ptc_rt_descriptor *descriptor, const ptc_rt_level *lev
   return capability / 10 == needed / 10 && capability >= needed;
 }
 
+/* Which takes seconds, unless the driver's cache has it. */
+static void say_if_text(const ptc_model *model, const ptc_rt_level *level) {
+  const char *code = find_code(model->descriptor, level);
+  char text[192];
+  if (!model->log || !code || code[0] == '\x7f')
+    return;
+  snprintf(text, sizeof(text),
+           "level %s is PTX, which the driver compiles now: machine code for the device (--gpu) needs no time",
+           level->name);
+  model->log(model->log_state, PTC_LOG_INFO, text);
+}
+
 static void unload(const ptc_model *model, ptc_cuda_model *own) {
   for (uint32_t i = 0; i < model->descriptor->kernel_count; i++)
     if (own->modules[i])
@@ -156,6 +168,7 @@ static ptc_status load_best(ptc_model *model, ptc_cuda_model *own, const char *a
       continue;
     fits = true;
     model->level = i;
+    say_if_text(model, level);
     if ((status = load(model, own, level, error)) != PTC_DEVICE_ERROR)
       return status;
   }

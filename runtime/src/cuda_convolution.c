@@ -406,7 +406,7 @@ static int run(const ptc_cuda_model *device, ptc_cuda_work *work, void *stream) 
 const ptc_cuda_library ptc_cuda_cudnn = {.title = "cuDNN",
                                          .refuses = "refuses a convolution",
                                          .fails = "fails at a convolution",
-                                         .names = {"libcudnn.so.9"},
+                                         .names = {PTC_RT_CUDNN_FILES},
                                          .computes = computes,
                                          .open = open,
                                          .close = close,

@@ -10,7 +10,7 @@
  * What a library launches for a kernel is captured, as a graph of its own that is one node; when its pointers change,
  * it is captured again. Its kernels neither wait nor let others begin early: edges to and from it are full ones.
  *
- * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) uses none.
+ * A context keeps a few graphs, and the oldest makes way. A run that is observed (a profile) or captured uses none.
  */
 #include "cuda.h"
 
@@ -52,11 +52,18 @@ static bool starts_early(const ptc_model *model, const ptc_cuda_driver *driver) 
   return driver->graph_add_edges && capability >= PTC_CUDA_CAPABILITY_OF_EARLY_STARTS;
 }
 
+/* Launches that the caller captures become nodes of its graph; the driver lets no graph be launched there. */
+static bool is_captured(const ptc_rt_call_state *call, const ptc_cuda_ctx *own) {
+  int captures = 0;
+  return call->stream != own->stream && device_of(call)->driver.stream_captures(call->stream, &captures) == 0 &&
+         captures != 0;
+}
+
 void ptc_cuda_graph_begin(ptc_rt_call_state *call) {
   ptc_cuda_ctx *own = call->ctx->device_ctx;
   const ptc_cuda_driver *driver = &device_of(call)->driver;
   own->graph = 0;
-  if (!call->model->descriptor->device_code->records_graphs || call->model->profile)
+  if (!call->model->descriptor->device_code->records_graphs || call->model->profile || is_captured(call, own))
     return;
   uint32_t count = call->function->interface->symbol_count;
   ptc_cuda_graph *graph = find(call, own, count);

@@ -185,7 +185,7 @@ static int run(const ptc_cuda_model *device, ptc_cuda_work *work, void *stream) 
 const ptc_cuda_library ptc_cuda_cublaslt = {.title = "cuBLASLt",
                                             .refuses = "refuses a product",
                                             .fails = "fails at a product",
-                                            .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                            .names = {PTC_RT_CUBLASLT_FILES},
                                             .computes = computes,
                                             .open = open,
                                             .close = close,

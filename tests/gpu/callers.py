@@ -111,15 +111,16 @@ print(json.dumps([refusal(call) for call in (
         self.compile_state()
         out = self.python(TENSORS + """
 model, s, x, other = ptc.load(sys.argv[1] + "/state.so"), Tensor(64), Tensor(64), Tensor(64, kind=13)
+other.array[:] = 3
 model.run({"s": s, "x": other}, {"t": s})
 torn = refusal(lambda: model.run({"s": s, "x": x}, {"t": other}))
-print(json.dumps(torn))
-""")
-        self.assertIn("output 't' shares the buffer of an input", out)
+print(json.dumps([torn, float(s.array[63])]))
+""", COPY="1,2,256")  # what a launch writes
+        self.assertIn("output 't' shares the buffer of an input", out[0])
+        self.assertEqual(out[1], 3)  # written there, too
         self.assertFalse(self.lines("^(in|out|within) "))
-        first, *_, last = (line.split(": ")[1].split() for line in self.lines("^launch"))
-        state = self.lines("^allocate .* 256$")[0].split()[1]
-        self.assertEqual([first[0], last[1]], [f"{state}+0", f"{state}+0"])  # read and written where it is
+        (launch,) = self.lines("^launch")
+        self.assertIn(f": {self.lines('^allocate .* 256$')[0].split()[1]}+0 ", launch)  # read where it is
 
     def test_a_run_on_another_stream_waits(self):
         self.python(TENSORS + """
@@ -132,6 +133,17 @@ print(json.dumps(1))
 """)
         words = [line.split(" on ")[-1].split(":")[0] for line in self.lines("^(launch|wait for)")]
         self.assertEqual(words, ["98", "98", "wait for all", "99", "wait for all", "1", "1000", "wait for all", "7", "98", "wait for all"])
+
+    def test_a_run_that_is_captured_replays_no_graph(self):
+        self.compile("relu", "--mode=reduce-overhead", "-o", self.folder / "replayed.so")
+        self.python(TENSORS + """
+model, x, y = ptc.load(sys.argv[1] + "/replayed.so"), Tensor(2, 8), Tensor(2, 8)
+for stream in (1000, 98, 98, 1000):
+    model.run({"x": x}, {"y": y}, stream=stream)
+print(json.dumps(1))
+""")
+        words = [line.split(":")[0].split()[0] + line.split(" on ")[-1].split(":")[0] for line in self.lines("^(launch|replay)")]
+        self.assertEqual(words, ["launch1000", "launch98", "replay98", "launch1000"])
 
     def test_a_context_that_found_no_memory_finds_it_later(self):
         from run import model

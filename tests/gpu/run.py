@@ -2,6 +2,7 @@
 
     build/venv/bin/python tests/gpu/run.py             all
     build/venv/bin/python tests/gpu/run.py -k stream   some
+    python tests/gpu/run.py --device=cuda --gpu=sm_90a other ones, on a real device (on_device.py)
 
 fake_cuda.c is the driver; the library finds it as libcuda.so.1. What kernels compute is checked in tests/ptx, and on a
 device by tests/conformance/run.py --device=cuda.
@@ -20,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import test_sanitizer  # noqa: E402
 import unittests  # noqa: E402
 
-import jsonschema  # noqa: E402
 import numpy as np  # noqa: E402
 from callers import Callers  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper, save  # noqa: E402
 from convolutions import Convolutions  # noqa: E402
+from on_device import OnDevice  # noqa: E402
 from products import Products  # noqa: E402
 
 ARGUMENTS = None  # of the command line
@@ -123,6 +124,10 @@ class Cuda(Products, Convolutions, Callers, unittest.TestCase):
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("the driver shows none", done.stderr)
 
+    def test_ptx_is_told(self):
+        done = self.ptc("run", self.folder / "relu.so", "-v", "-i", "x=ones", "--at", "n=2")
+        self.assertIn("level ptx is PTX, which the driver compiles now", done.stderr)
+
     def test_device_too_old(self):
         done = self.ptc("run", self.folder / "relu.so", "-i", "x=ones", "--at", "n=2", CAPABILITY=75)
         self.assertEqual(done.returncode, 5, done.stderr)
@@ -134,6 +139,17 @@ class Cuda(Products, Convolutions, Callers, unittest.TestCase):
             done = self.ptc("doctor", **variables)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(found, done.stdout)
+
+    def test_architecture_of_this_machine(self):
+        for variables, levels in (({}, "sm_90a"), ({"CAPABILITY": 86}, "ptx sm_86"), ({"CAPABILITY": 110}, "ptx")):
+            flags = "native,ptx" if levels.startswith("ptx") else "native"
+            done = self.ptc("compile", self.folder / "relu.onnx", "--target=cuda", f"--gpu={flags}", "--ptxas=none", "-o", self.folder / "native.so", **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"levels: {levels}\n", self.ptc("inspect", self.folder / "native.so").stdout)
+        done = self.ptc("compile", self.folder / "relu.onnx", "--target=cuda", "--gpu=native", "-o", self.folder / "native.so", DEVICES=0)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("--gpu=native is for this machine's device, and there is none: ", done.stderr)
+        self.assertIn("help: name the architecture, --gpu=sm_90a;", done.stderr)
 
     def test_verify_names_the_model(self):
         done = self.ptc("verify", self.folder / "relu.onnx", "--target=cuda", DEVICES=0)
@@ -371,6 +387,8 @@ def run(stem, w=None, **how):
         manifests = {stem: json.loads((self.folder / f"{stem}.json").read_text()) for stem in ("both", "one-cpu", "one-cuda")}
         both = manifests["both"]
         schema = json.loads((HERE.parents[1] / "compiler" / "artifact" / "manifest.schema.json").read_text())
+        import jsonschema
+
         jsonschema.validate(both, schema)
         self.assertEqual(both["target"], "cpu,cuda")
         for target in ("cpu", "cuda"):
@@ -616,8 +634,15 @@ print(json.dumps(1))
         self.assertLessEqual(set(re.findall(r"Shared library: \[(.*?)\]", text)), {"libc.so.6", "libdl.so.2"})
 
 
+def add_flags(parser):
+    parser.add_argument("--device", choices=("fake", "cuda"), default="fake", help="cuda: the tests of on_device.py alone, on a real one")
+    parser.add_argument("--gpu", default="ptx", metavar="ARCH", help="what these compile for")
+
+
 if __name__ == "__main__":
-    ARGUMENTS = unittests.parse(__doc__)
+    sys.modules["run"] = sys.modules["__main__"]  # of which other files take model()
+    ARGUMENTS = unittests.parse(__doc__, add_flags)
     test_sanitizer.BUILD = ARGUMENTS.build
-    classes = (Cuda, test_sanitizer.Sanitizer)
+    OnDevice.program, OnDevice.gpu = ARGUMENTS.build / "bin" / "ptc", ARGUMENTS.gpu
+    classes = (OnDevice,) if ARGUMENTS.device == "cuda" else (Cuda, test_sanitizer.Sanitizer)
     sys.exit(unittests.run(ARGUMENTS, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes))))

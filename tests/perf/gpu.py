@@ -40,6 +40,7 @@ Needs torch with CUDA, onnx, and what a model is made of (torchvision, transform
 import argparse
 import importlib
 import inspect
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -67,6 +68,8 @@ def main():
     parser.add_argument("--layers", help="of convolutions, cudnn and choices")
     arguments = parser.parse_args()
 
+    if arguments.what == "calls":
+        os.environ["CUDA_CACHE_DISABLE"] = "1"
     import torch  # not before: --help needs none
 
     print(torch.cuda.get_device_name(), "torch", torch.__version__)

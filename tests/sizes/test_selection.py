@@ -72,6 +72,20 @@ class Selection(unittest.TestCase):
         for n in (1, 10, 100):
             model.check(self, x=sparse(n))
 
+    def test_indices_into_nothing(self):
+        # Kernels take element 0 for an index that is out of range: where there is none they do not run.
+        model = Compiled("""m (float[n] x, int64[m] i, float[m] u) => (float[m] g, float[n] s) { g = Gather(x, i) s = ScatterElements(x, i, u) }""",
+                         "--dim=n=0..", "--dim=m=0..")
+        for n, m in ((5, 3), (5, 0), (0, 0)):
+            model.check(self, x=sparse(n), i=np.zeros(m, np.int64), u=sparse(m))
+        with self.assertRaisesRegex(Exception, r"guard min\(1, m\) < n \+ 1 failed: m = 3, n = 0"):
+            model(x=sparse(0), i=np.zeros(3, np.int64), u=sparse(3))
+        found = Compiled("""m (float[n] x, int64[m] i) => (float[m] g)
+            { i2 = NonZero(x) f = Constant<value = int64[1] {-1}>() j = Reshape(i2, f) a = Gather(x, j) g = Gather(a, i) }""")
+        found.check(self, x=np.ones(4, np.float32), i=np.array([0, -1]))
+        with self.assertRaisesRegex(Exception, r"guard u0 >= 1 failed: u0 = 0"):
+            found(x=np.zeros(4, np.float32), i=np.array([0]))
+
 
 if __name__ == "__main__":
     unittest.main()

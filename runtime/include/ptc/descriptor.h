@@ -140,6 +140,10 @@ typedef struct ptc_rt_convolution {
   ptc_rt_matrix bias; /* of one line */
 } ptc_rt_convolution;
 
+/* Files of NVIDIA's libraries that may take a kernel's place, the newest first: of those whose interface is known. */
+#define PTC_RT_CUBLASLT_FILES "libcublasLt.so.13", "libcublasLt.so.12"
+#define PTC_RT_CUDNN_FILES "libcudnn.so.9"
+
 /* How a kernel is launched on a CUDA device: blocks of (threads, rows, 1), one a launch's iteration; where `blocks` is
  * not 0, so many instead, but no more than `together` for each multiprocessor of the device: they share the work.
  * Parameters: the buffers' addresses (multiples of 16), the symbols as int64, then the addresses of a 4-byte word that
