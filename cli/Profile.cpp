@@ -211,8 +211,8 @@ static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks 
     return std::nullopt;
   double weights = std::min(work.weights, *work.read), rest = *work.read - weights + *work.written;
   double memory = weights / peaks.bandwidthOf(allWeights) + rest / peaks.bandwidthOf(rest);
-  if (work.steps && work.stepRead) // each step waits for the one before it, and reads from where its bytes fit
-    memory = std::max(memory, *work.steps * *work.stepRead / peaks.bandwidthOf(*work.stepRead));
+  if (work.steps && work.stepRead) // each step waits for the one before it
+    memory = std::max(memory, *work.steps * peaks.secondsToReadAgain(*work.stepRead));
   return std::max(*work.flops / operations, memory);
 }
 

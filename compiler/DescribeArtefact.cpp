@@ -136,7 +136,7 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
   entry.bytesRead = amountOf(atLaunch(exprOf(kernel.getBytesRead()), kernel, launch), hints);
   entry.bytesWritten = amountOf(atLaunch(exprOf(kernel.getBytesWritten()), kernel, launch), hints);
   if (auto inStep = kernel->getAttrOfType<ExprAttr>(loop::stepBytesReadAttr)) {
-    Expr steps = (*kernel.getBlock().getOps<loop::RecurrenceOp>().begin()).getSteps();
+    auto steps = kernel->getAttrOfType<ExprAttr>(loop::stepsAttr);
     entry.steps = amountOf(atLaunch(steps, kernel, launch), hints);
     entry.stepBytesRead = amountOf(atLaunch(inStep, kernel, launch), hints);
   }

@@ -37,6 +37,16 @@ double MachinePeaks::bandwidthOf(double bytes) const {
   return 0;
 }
 
+double MachinePeaks::secondsToReadAgain(double bytes) const {
+  double seconds = 0, kept = 0;
+  for (const Bandwidth &level : bandwidths) {
+    double more = std::max(std::min(bytes, level.bytes) - kept, 0.0);
+    seconds += more / level.bytesPerSecond;
+    kept += more;
+  }
+  return seconds;
+}
+
 void MachinePeaks::merge(const MachinePeaks &other) {
   for (const auto &entry : other.operations)
     operations[entry.getKey()] = std::max(operations[entry.getKey()], entry.getValue());

@@ -25,6 +25,8 @@ struct MachinePeaks {
   double operationsOf(llvm::StringRef type) const;
   /// Of memory that holds so many bytes.
   double bandwidthOf(double bytes) const;
+  /// What each of many readings of the same bytes takes at least: a cache keeps of them as many as it holds.
+  double secondsToReadAgain(double bytes) const;
   /// The larger figure of each: what two measurements at different moments say together.
   void merge(const MachinePeaks &other);
 };

@@ -21,6 +21,7 @@
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -31,6 +32,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
 static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
+static constexpr int64_t leastTurned = 1 << 13;   // elements of a weight that does not wait in the first-level cache
 static constexpr int64_t leastStreamed = 1 << 19; // bytes of a weight that does not wait in the second-level cache
 
 //===----------------------------------------------------------------------===//
@@ -42,6 +44,10 @@ void ContractionEmission::loop(Value lower, Value upper, int64_t step, llvm::fun
     body(iv);
     return {};
   });
+}
+
+Value ContractionEmission::inTurn(Value lower, Value upper, Value at) {
+  return isBackwards ? i.select(isBackwards, i.sub(i.sub(i.add(lower, upper), i.constant(1)), at), at) : at;
 }
 
 void ContractionEmission::emitIf(Value condition, llvm::function_ref<void()> body) {
@@ -293,7 +299,10 @@ SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, 
   SmallVector<Value> distances;
   for (int64_t panel = 0; panel < count; ++panel) {
     Value ordinal = i.min(i.add(first, i.constant(panel)), i.constant(panels - 1));
-    distances.push_back(i.mul(i.add(ordinal, i.constant(panels)), panelBytes));
+    Value toNext = i.constant(panels);
+    if (isBackwards)
+      toNext = i.select(isBackwards, i.constant(-panels), toNext);
+    distances.push_back(i.mul(i.add(ordinal, toNext), panelBytes));
   }
   return distances;
 }
@@ -382,7 +391,8 @@ void ContractionEmission::finishTile(const ContractionTask &task, const RowClass
 
 void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {
   for (const ColumnClass &columns : columnClasses(task))
-    loop(columns.lower, columns.upper, 1, [&](Value tile) {
+    loop(columns.lower, columns.upper, 1, [&](Value at) {
+      Value tile = inTurn(columns.lower, columns.upper, at);
       Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
       if (!i.asConstant(n))
         panel = i.add(panel, task.firstPanel);
@@ -432,6 +442,9 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   sums = at(f.sumsAt);
   fill = at(f.fillAt);
   sumsPitch = value(f.sumsPitch);
+  if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)
+    isBackwards = i.compare(arith::CmpIPredicate::eq, i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol),
+                                                           i.constant(2), true), i.constant(1));
   auto isFlat = [&](int64_t first, int64_t count) {
     for (int64_t d = first; d + 1 < first + count; ++d)
       if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
@@ -504,8 +517,8 @@ void ContractionEmission::emit(Value begin, Value end) {
   bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
-  e.createLoop(begin, end, 1, held, [&](Value index, ValueRange carried) -> SmallVector<Value> {
-    ContractionTask task = decodeTask(index);
+  e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
+    ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
     if (packsA)

@@ -141,6 +141,8 @@ struct ContractionEmission {
   mlir::Value value(Expr expr) { return e.emitExpr(expr, {}); }
   mlir::Value scratchAt(Expr offset);
   void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  /// `at` of [lower, upper) where the weight is swept forwards, as far from the other end where it is backwards.
+  mlir::Value inTurn(mlir::Value lower, mlir::Value upper, mlir::Value at);
   void emitIf(mlir::Value condition, llvm::function_ref<void()> body);
   mlir::Value widened(mlir::Value value); // to the accumulator's type
   /// The lhs's region as it lies in memory.
@@ -158,7 +160,8 @@ struct ContractionEmission {
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
-  mlir::Region bias; // yields it; empty: there is none
+  mlir::Value isBackwards; // in every second step of a recurrence; null: in none
+  mlir::Region bias;       // yields it; empty: there is none
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

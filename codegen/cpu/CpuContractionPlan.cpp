@@ -2,16 +2,17 @@
 //
 // A task computes a block of rows x columns over all of k. What the sizes of blocks trade:
 //
-//   threads   16 or more tasks keep many threads busy; a task below two microseconds costs more than it brings. Rows
-//             are cut before columns where a weight is small: convolutions that follow each other then leave a row with
-//             the thread that wrote it, and whatever is not cut moves all of its input between processors
+//   threads   16 or more tasks keep many threads busy; a task below a microsecond costs more than it brings. Rows are
+//             cut before columns where a weight is small, and tasks are numbered by rows first: convolutions that
+//             follow each other then leave a row with the thread that wrote it, and whatever is not cut moves all of
+//             its input between processors
 //   caches    a block's rows of A (all k, or one k block) are read again for each column tile: they should stay in half
 //             of a second-level cache; a column tile of B (k x 64) is read again for each row tile
 //   weights   the columns' part of B is streamed once for each block of rows: few row blocks where B is large
 //
-// Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand or is
-// packed by the task, columns where A is. Blocks are counted in tiles whose size depends on the level; only the number
-// of blocks is planned here, each level spreads its tiles over them.
+// Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand, unless
+// it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on the
+// level; only the number of blocks is planned here, each level spreads its tiles over them.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -31,8 +32,10 @@ using namespace ptc::cpu;
 
 static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB second-level cache, a little less
 static constexpr int64_t wantedTasks = 16;       // per contraction
-static constexpr int64_t taskWork = 1 << 18;     // multiply-adds: some 2-6 microseconds
-static constexpr int64_t grainWork = 1 << 18;
+static constexpr int64_t taskWork = 1 << 16;     // multiply-adds: half of a microsecond to one and a half
+static constexpr int64_t grainWork = 1 << 16;
+static constexpr int64_t fewestCut = 48;         // rows of a task that are worth two
+static constexpr int64_t fewestOfSmall = 24;     // the same beside a small weight
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
 
@@ -51,12 +54,17 @@ static double bytesOfRow(const ContractionForm &form, int64_t k) {
   return form.kLoops.size() > 1 ? double(inner) * form.lhsBytes() * 2 : bytes;
 }
 
+static bool isSmallWeight(const ContractionForm &form, int64_t n, int64_t k) {
+  return n * k * form.accumulatorBytes() <= weightBytes;
+}
+
 static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int64_t n, int64_t k, int64_t batch) {
   int64_t panels = llvm::divideCeil(n, panelWidth);
   bool packsB = form.rhs != RhsForm::Panels;
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
   int64_t narrowest = m <= 8 ? 2 : packsB ? 8 : 4; // panels of a task
+  bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = std::min<int64_t>(k, 1536);
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
@@ -70,9 +78,9 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    bool canM = rows >= 48, canN = width >= 2 * narrowest;
+    bool canM = rows >= (isSmall ? fewestOfSmall : fewestCut), canN = width >= 2 * narrowest;
     // B that the task packs is packed again for each block of rows.
-    bool preferN = packsB || (n * k * form.accumulatorBytes() > weightBytes && width * panelWidth * 2 >= rows);
+    bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
     if (canN && (preferN || !canM))
       blocks.n = std::min(blocks.n * 2, panels / narrowest);
     else if (canM)
@@ -105,7 +113,7 @@ static void countBlocks(ContractionForm &form) {
     form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
   }
   bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
-  bool bIsLarger = m && n ? *n >= *m : true;
+  bool bIsLarger = (m && n ? *n >= *m : true) && !(n && k && isSmallWeight(form, *n, *k));
   form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
 }
 

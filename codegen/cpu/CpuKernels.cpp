@@ -212,6 +212,7 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   placeLocals(lanes);
   bool isTiled = config.tiled >= 0;
   int64_t perStep = nodes.size() == 1 && !hasLocals && !isTiled ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  bool inPairs = nodes.size() == 1 && !hasLocals && !isTiled && takesPairs(nodes.front(), e.level);
   auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (window && !isTiled)
     perStep = std::max(perStep, chooseSumsPerStep(window));
@@ -223,7 +224,8 @@ void LoopKernel::emitLanes(Value begin, Value end) {
         e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {}, [&](const Points &points, ValueRange) {
           isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
           return SmallVector<Value>();
-        });
+        },
+        inPairs);
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;

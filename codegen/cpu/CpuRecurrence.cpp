@@ -15,6 +15,10 @@
 //
 // A part of a stage is always the same range of its iterations, so results do not depend on the threads.
 //
+// Chains. A direction of a bidirectional LSTM knows nothing of the other in any step (loop::findChains).
+// A thread that runs alone runs one chain after the other, all steps of each: the second-level cache then holds the
+// weights of one, as many as fit, and products sweep them forwards and backwards in turn (CpuContraction.cpp).
+//
 // States. Now and next are pointers, which change roles with each step: the state of the last step is written to the
 // final buffer, the ones before it alternate between that and the spare one; the first step reads the initial buffer in
 // place.
@@ -179,6 +183,8 @@ private:
     Value iterations;
   };
   void copyFrame();
+  void emitPhases(int64_t phases);
+  void emitChain(ArrayRef<loop::FusedOp> chain);
   void emitStep(Value step, Value lower, Value upper, int64_t phases);
   void turnStates(Value step);
   void emitPhase(ArrayRef<Member> members, Value lower, Value upper);
@@ -186,7 +192,13 @@ private:
   Member memberOf(loop::FusedOp stage, size_t number) {
     return {names[number], e.emitExpr(exprOf(stage, iterationsAttr), {})};
   }
-  void emitIf(Value condition, llvm::function_ref<void()> body);
+  void emitIf(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = {});
+  void forEachStep(Value begin, Value end, llvm::function_ref<void(Value)> body) {
+    e.createLoop(begin, end, 1, {}, [&](Value step, ValueRange) -> SmallVector<Value> {
+      body(step);
+      return {};
+    });
+  }
   Value clamp(Value value, Value upper) { return in.min(in.max(value, e.constant(0)), upper); }
   Value slot(Value array, int64_t index) {
     return e.getAddress(array, e.builder.getI64Type(), e.constant(index)); // pointers and symbols are 8 bytes
@@ -211,11 +223,16 @@ private:
 
 } // namespace
 
-void RecurrenceEmission::emitIf(Value condition, llvm::function_ref<void()> body) {
-  auto branch = scf::IfOp::create(e.builder, e.loc, condition, /*withElseRegion=*/false);
+void RecurrenceEmission::emitIf(Value condition, llvm::function_ref<void()> body,
+                                llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(e.builder, e.loc, condition, /*withElseRegion=*/bool(otherwise));
   OpBuilder::InsertionGuard guard(e.builder);
   e.builder.setInsertionPointToStart(branch.thenBlock());
   body();
+  if (!otherwise)
+    return;
+  e.builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
 }
 
 void RecurrenceEmission::copyFrame() {
@@ -288,19 +305,42 @@ void RecurrenceEmission::emitStep(Value step, Value lower, Value upper, int64_t 
   }
 }
 
+void RecurrenceEmission::emitPhases(int64_t phases) {
+  Value size = e.constant(phases * parts);
+  Value begin = in.floorDiv(frame.begin, size, true);
+  Value end = in.min(in.floorDiv(in.add(frame.end, in.sub(size, e.constant(1))), size, true), steps);
+  forEachStep(begin, end, [&](Value step) {
+    Value first = in.mul(step, size);
+    emitStep(step, in.max(in.sub(frame.begin, first), e.constant(0)), in.min(in.sub(frame.end, first), size), phases);
+  });
+}
+
+// All steps of the chain.
+void RecurrenceEmission::emitChain(ArrayRef<loop::FusedOp> chain) {
+  forEachStep(e.constant(0), steps, [&](Value step) {
+    turnStates(step);
+    for (loop::FusedOp stage : chain) {
+      Member member = memberOf(stage, size_t(llvm::find(stages, stage) - stages.begin()));
+      call(member.name, e.constant(0), member.iterations);
+    }
+  });
+}
+
 void RecurrenceEmission::emit() {
-  int64_t phases = 0;
+  int64_t phases = 1;
   for (loop::FusedOp stage : stages)
     phases = std::max(phases, phaseOf(stage) + 1);
   copyFrame();
-  Value size = e.constant(std::max<int64_t>(phases, 1) * parts);
-  Value begin = in.floorDiv(frame.begin, size, true);
-  Value end = in.min(in.floorDiv(in.add(frame.end, in.sub(size, e.constant(1))), size, true), steps);
-  e.createLoop(begin, end, 1, {}, [&](Value step, ValueRange) -> SmallVector<Value> {
-    Value first = in.mul(step, size);
-    emitStep(step, in.max(in.sub(frame.begin, first), e.constant(0)), in.min(in.sub(frame.end, first), size), phases);
-    return {};
-  });
+  SmallVector<SmallVector<loop::FusedOp>> chains = loop::findChains(op);
+  if (chains.size() > 1) {
+    Value all = in.mul(steps, e.constant(phases * parts));
+    Value isAlone = in.logicalAnd(in.compare(arith::CmpIPredicate::eq, frame.begin, e.constant(0)),
+                                  in.compare(arith::CmpIPredicate::sge, frame.end, all));
+    emitIf(isAlone, [&] { llvm::for_each(chains, [&](ArrayRef<loop::FusedOp> chain) { emitChain(chain); }); },
+           [&] { emitPhases(phases); });
+  } else {
+    emitPhases(phases);
+  }
   SmallVector<loop::FusedOp> otherwise = stagesOf(op.getOtherwise());
   if (otherwise.empty())
     return;

@@ -52,7 +52,7 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
                           cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
-                          hasMasks(node, e.level), {}, body);
+                          hasMasks(node, e.level), {}, body, takesPairs(node, e.level));
   });
 }
 

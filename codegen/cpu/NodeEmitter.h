@@ -40,6 +40,9 @@ private:
 /// How many vectors of points one step of a loop takes: enough chains to hide latencies, few enough to stay in
 /// registers.
 int64_t choosePointsPerStep(mlir::Operation *node, const CpuLevel &level);
+/// Whether a step takes two vectors as one of twice the lanes: each operation of a function then stands beside that of
+/// the other vector, and their chains overlap.
+bool takesPairs(mlir::Operation *node, const CpuLevel &level);
 
 /// Loops over `dims` (outermost first) around `body`, values carried through. Loops of constant length that come to at
 /// most `unrolled` iterations together are unrolled.
@@ -47,12 +50,12 @@ llvm::SmallVector<mlir::Value> emitLoops(KernelEmitter &e, llvm::ArrayRef<Expr> 
                                          const Points &points, mlir::ValueRange carried, PointBody body,
                                          int64_t unrolled = 1);
 
-/// One loop over [lower, upper) of `dim` in vectors: `pointsPerStep` vectors at a time, then one, then what is left
-/// under a mask (`hasMasks`) or in smaller steps. `point` gives the other dims.
+/// One loop over [lower, upper) of `dim` in vectors: `pointsPerStep` vectors at a time (`inPairs`: two as one), then one,
+/// then what is left under a mask (`hasMasks`) or in smaller steps. `point` gives the other dims.
 llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPoint &point, int64_t dim,
                                               mlir::Value lower, mlir::Value upper, int64_t lanes,
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
-                                              PointBody body);
+                                              PointBody body, bool inPairs = false);
 
 /// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim if lanes do
 /// not run along a reduced one: all of the dim, or its block of that number.

@@ -61,13 +61,22 @@ int64_t cpu::chooseWholeLanes(KernelEmitter &e, Operation *op, Expr extent) {
   return std::min<int64_t>(e.chooseLanes(op), whole & -whole);
 }
 
+/// What takes dozens of instructions that wait for each other.
+static bool isFunction(Operation *op) {
+  return isa<math::MathDialect>(op->getDialect()) && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(op);
+}
+
+bool cpu::takesPairs(Operation *node, const CpuLevel &level) {
+  auto calls = [](Operation *op) { return isFunction(op) ? WalkResult::interrupt() : WalkResult::advance(); };
+  return level.vectorBits <= 256 && isa<loop::PointwiseOp>(node) && node->walk(calls).wasInterrupted();
+}
+
 int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
   int64_t operations = 0, reductions = 0, heavy = 0;
   node->walk([&](Operation *op) {
     ++operations;
     reductions += isa<loop::ReduceOp>(op);
-    heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) ||
-             (op->getName().getStringRef().starts_with("math.") && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(op));
+    heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) || isFunction(op);
   });
   if (heavy > 1 || operations > 40)
     return 1;
@@ -135,9 +144,15 @@ struct VectorLoop {
 
 SmallVector<Value> cpu::emitVectorLoop(KernelEmitter &e, const EmissionPoint &point, int64_t dim, Value lower,
                                        Value upper, int64_t lanes, int64_t pointsPerStep, bool hasMasks,
-                                       ValueRange carried, PointBody body) {
+                                       ValueRange carried, PointBody body, bool inPairs) {
   VectorLoop loop{e, point, dim, body};
   SmallVector<Value> values(carried);
+  Value at = lower;
+  if (inPairs) {
+    at = loop.wholeSteps(lower, upper, 2 * lanes);
+    values = loop.steps(lower, at, 2 * lanes, 1, values);
+    pointsPerStep = 1;
+  }
   // Six vectors are two steps of three, not one of four and two of one. Carried values belong to points: their number
   // is the caller's.
   if (auto length = e.invariants.asConstant(e.invariants.sub(upper, lower)); length && carried.empty()) {
@@ -145,7 +160,6 @@ SmallVector<Value> cpu::emitVectorLoop(KernelEmitter &e, const EmissionPoint &po
     if (vectors && vectors % steps == 0)
       pointsPerStep = vectors / steps;
   }
-  Value at = lower;
   if (pointsPerStep > 1) {
     Value next = loop.wholeSteps(at, upper, lanes * pointsPerStep);
     values = loop.steps(at, next, lanes, pointsPerStep, values);

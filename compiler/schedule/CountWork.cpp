@@ -5,7 +5,7 @@
 // that it runs on; a product's multiply-add counts as two. Of a buffer an access touches as many elements as the
 // dims have points that its index uses, all accesses together at most the whole buffer: what a kernel
 // reads again is expected in a cache. Buffers inside a kernel do not count. Of a recurrence it is also told what one
-// step reads: the next one reads most of it again, since it waits for this one's results.
+// step of a chain reads: the next one reads most of it again, since it waits for this one's results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,13 +44,16 @@ public:
     kernel.setFlopsAttr(ExprAttr(flops.simplify(ranges)));
     kernel.setBytesReadAttr(ExprAttr(sum(read).simplify(ranges)));
     kernel.setBytesWrittenAttr(ExprAttr(sum(written).simplify(ranges)));
-    if (!readInStep.empty())
-      kernel->setAttr(stepBytesReadAttr, ExprAttr(sum(readInStep).simplify(ranges)));
+    if (readInStep.empty())
+      return;
+    kernel->setAttr(stepBytesReadAttr, ExprAttr(sum(readInStep).floorDiv(chains).simplify(ranges)));
+    kernel->setAttr(stepsAttr, ExprAttr((steps * chains).simplify(ranges)));
   }
 
 private:
   void countRecurrence(RecurrenceOp recurrence) {
     steps = recurrence.getSteps();
+    chains = std::max<int64_t>(int64_t(findChains(recurrence).size()), 1);
     isInSteps = true;
     recurrence.getBody().walk([&](Operation *op) {
       if (isNode(op))
@@ -152,6 +155,7 @@ private:
   MLIRContext *context;
   Expr flops;
   Expr steps; // how often a node runs
+  int64_t chains = 1; // whose steps do not wait for each other's
   bool isInSteps = false;
   llvm::MapVector<Value, Expr> read, written, readInStep; // elements
 };

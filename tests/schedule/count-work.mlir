@@ -47,6 +47,7 @@ loop.kernel @center(%x: !loop.buffer<[64] x f32, <[0]>>, %y: !loop.buffer<[64] x
 // CHECK-LABEL: loop.kernel @steps
 // CHECK-SAME:    bytes_read = #prim.expr<64*s0 + 1088>
 // CHECK-SAME:    step_bytes_read = #prim.expr<4*min(16, 16*s0) + 1088>
+// CHECK-SAME:    steps = #prim.expr<s0>
 loop.kernel @steps(%x: !loop.buffer<[16*s0] x f32, <[0]>>, %r: !loop.buffer<[256] x f32, <[0]>>, %first: !loop.buffer<[16] x f32, <[0]>>, %spare: !loop.buffer<[16] x f32, <[0]>>, %last: !loop.buffer<[16] x f32, <[0]>>)
     attributes {arguments_written = array<i64: 3, 4>, parallel = 0 : i64, symbols = ["s0"]} {
   loop.recurrence s0 from %first : !loop.buffer<[16] x f32, <[0]>> by %spare : !loop.buffer<[16] x f32, <[0]>>
@@ -68,6 +69,34 @@ loop.kernel @steps(%x: !loop.buffer<[16*s0] x f32, <[0]>>, %r: !loop.buffer<[256
       loop.pointwise [16] {
         %0 = loop.load %first [d0] : <[16] x f32, <[0]>>
         loop.store %0, %last [d0] : <[16] x f32, <[0]>>
+      }
+    }
+  }
+}
+
+// Two chains: the mean of what a step of each reads, and the steps of both.
+// CHECK-LABEL: loop.kernel @chains
+// CHECK-SAME:    step_bytes_read = #prim.expr<96>
+// CHECK-SAME:    steps = #prim.expr<14>
+loop.kernel @chains(%x: !loop.buffer<[32] x f32>, %first: !loop.buffer<[16] x f32>, %a2: !loop.buffer<[16] x f32>, %b2: !loop.buffer<[16] x f32>, %a: !loop.buffer<[16] x f32>, %b: !loop.buffer<[16] x f32>)
+    attributes {arguments_written = array<i64: 2, 3, 4, 5>, parallel = 0 : i64, symbols = []} {
+  loop.recurrence 7 from %first, %first : !loop.buffer<[16] x f32>, !loop.buffer<[16] x f32>
+      by %a2, %b2 : !loop.buffer<[16] x f32>, !loop.buffer<[16] x f32> to %a, %b : !loop.buffer<[16] x f32>, !loop.buffer<[16] x f32> {
+  ^bb0(%anow: !loop.buffer<[16] x f32>, %anext: !loop.buffer<[16] x f32>, %bnow: !loop.buffer<[16] x f32>, %bnext: !loop.buffer<[16] x f32>):
+    loop.fused parallel 1 {
+      loop.pointwise [16] {
+        %0 = loop.load %anow [d0] : <[16] x f32>
+        %1 = loop.load %x [d0] : <[32] x f32>
+        %2 = arith.mulf %0, %1 : f32
+        loop.store %2, %anext [d0] : <[16] x f32>
+      }
+    }
+    loop.fused parallel 1 {
+      loop.pointwise [16] {
+        %0 = loop.load %bnow [d0] : <[16] x f32>
+        %1 = loop.load %bnow [15 - d0] : <[16] x f32>
+        %2 = arith.mulf %0, %1 : f32
+        loop.store %2, %bnext [d0] : <[16] x f32>
       }
     }
   }

@@ -3,7 +3,7 @@
 
 // 1.2 million multiply-adds by a weight of 26 KB: rows are cut, so that threads keep theirs.
 // CHECK-LABEL: loop.kernel @small_weight
-// CHECK-SAME: m_blocks = #prim.expr<4>
+// CHECK-SAME: m_blocks = #prim.expr<16>
 // CHECK-SAME: n_blocks = #prim.expr<1>
 loop.kernel @small_weight(%a: !loop.buffer<[192*32] x f32>, %w: !loop.buffer<[13*32*16] x f32>, %y: !loop.buffer<[192*200] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
@@ -41,16 +41,16 @@ loop.kernel @large_weight(%a: !loop.buffer<[40*512] x f32>, %w: !loop.buffer<[51
 // CHECK-LABEL: loop.kernel @one_task
 // CHECK-SAME: m_blocks = #prim.expr<1>
 // CHECK-SAME: n_blocks = #prim.expr<1>
-loop.kernel @one_task(%a: !loop.buffer<[192*32] x f32>, %w: !loop.buffer<[32*32] x f32>, %y: !loop.buffer<[192*32] x f32>)
+loop.kernel @one_task(%a: !loop.buffer<[96*32] x f32>, %w: !loop.buffer<[32*32] x f32>, %y: !loop.buffer<[96*32] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
-  loop.contraction [192, 32, 32] batch 0 m 1 n 1 k 1 lhs {
-    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[192*32] x f32>
+  loop.contraction [96, 32, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*32 + d2] : !loop.buffer<[96*32] x f32>
     loop.yield %0 : f32
   } rhs {
     %0 = loop.panels %w : !loop.buffer<[32*32] x f32> -> f32
     loop.yield %0 : f32
   } epilogue {
   ^bb0(%acc: f32):
-    loop.store %acc, %y[d0*32 + d1] : !loop.buffer<[192*32] x f32>
+    loop.store %acc, %y[d0*32 + d1] : !loop.buffer<[96*32] x f32>
   }
 }

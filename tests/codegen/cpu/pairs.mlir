@@ -1,5 +1,5 @@
 // Two vectors of a long epilogue side by side, where lines of the result hold whole pairs of them. Elsewhere a vector at a
-// time: the second of a pair would lie behind the end of its line.
+// time: the second of a pair would lie behind the end of its line. Functions of a pointwise node go in pairs, too.
 // RUN: ptc-kernel %s --level=x86-64-v2 --emit=llvm | FileCheck %s --check-prefix=V2
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefix=V3
 
@@ -110,5 +110,29 @@ loop.kernel @lines_of_24(%w: !loop.buffer<[2*20*16] x f32>, %x: !loop.buffer<[3*
     %2 = math.exp %1 : f32
     %3 = math.tanh %2 : f32
     loop.store %3, %y[d1*768 + d0*24 + d2] : !loop.buffer<[3*32*24] x f32>
+  }
+}
+
+// A pair and then a vector of 8 fill each line of 24.
+// V3-LABEL: define {{.*}} @functions
+// V3: store <16 x float>{{.*}}, align 4
+// V3: store <8 x float>{{.*}}, align 4
+loop.kernel @functions(%x: !loop.buffer<[24*30] x f32>, %y: !loop.buffer<[24*30] x f32>)
+    attributes {symbols = [], parallel = 1 : i64, arguments_written = array<i64: 1>} {
+  loop.pointwise [30, 24] {
+    %0 = loop.load %x[d0 + d1*30] : !loop.buffer<[24*30] x f32>
+    %1 = math.tanh %0 : f32
+    loop.store %1, %y[d0*24 + d1] : !loop.buffer<[24*30] x f32>
+  }
+}
+
+// V3-LABEL: define {{.*}} @no_functions
+// V3-NOT: store <16 x float>{{.*}}, align 4
+loop.kernel @no_functions(%x: !loop.buffer<[24*30] x f32>, %y: !loop.buffer<[24*30] x f32>)
+    attributes {symbols = [], parallel = 1 : i64, arguments_written = array<i64: 1>} {
+  loop.pointwise [30, 24] {
+    %0 = loop.load %x[d0*24 + d1] : !loop.buffer<[24*30] x f32>
+    %1 = arith.mulf %0, %0 : f32
+    loop.store %1, %y[d0*24 + d1] : !loop.buffer<[24*30] x f32>
   }
 }

@@ -66,7 +66,13 @@ loop.kernel @lstm(%xw: !loop.buffer<[t*b*96] x f32>, %r: !loop.buffer<[2304] x f
   }
 }
 
-// Two chains that know nothing of each other share a phase.
+// Two chains that know nothing of each other share a phase. One thread alone runs one after the other.
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefix=CHAINS
+// CHAINS-LABEL: define i32 @lstm
+// CHAINS-NOT: call i32 @lstm.stage0({{.*}}, i64 0, i64 %{{.*}}, ptr
+// CHAINS-LABEL: define i32 @two
+// CHAINS: call i32 @two.stage0({{.*}}, i64 0, i64 %[[ALL:.*]], ptr
+// CHAINS: call i32 @two.stage1({{.*}}, i64 0, i64 %[[ALL]], ptr
 // PLAN: loop.kernel @two
 // PLAN-SAME: iterations = #prim.expr<448>
 // PLAN: phase = 0 : i64
