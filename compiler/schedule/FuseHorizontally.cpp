@@ -11,6 +11,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/schedule/StateCopies.h"
 #include "ir/loop/Horizontal.h"
 #include "ir/loop/Places.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -108,6 +109,9 @@ private:
       return "it is not a single pointwise node";
     if (meetsHost(fused))
       return "the host reads or writes what it does";
+    if (std::optional<BufferCopy> copy = matchCopy(&fused.getBody().front().front());
+        copy && (isState(program, copy->from) || isState(program, copy->to)))
+      return "it copies state, which is nothing to do where that is updated in place";
     int64_t points = 1;
     for (Expr extent : getDomain(&fused.getBody().front().front())) {
       std::optional<int64_t> known = extent.evaluate(hints);

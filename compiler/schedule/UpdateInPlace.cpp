@@ -16,6 +16,7 @@
 
 #include "compiler/memory/InPlaceReuse.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/schedule/StateCopies.h"
 #include "ir/loop/Places.h"
 
 using namespace mlir;
@@ -27,15 +28,7 @@ namespace ptc {
 #include "compiler/schedule/Passes.h.inc"
 } // namespace ptc
 
-namespace {
-
-/// Two buffers, of which a launch copies one to the other as a whole.
-struct Copy {
-  Value from, to;
-};
-
-/// The arguments of a node that is such a copy: all elements, in order.
-std::optional<std::pair<BlockArgument, BlockArgument>> matchCopy(Operation *op) {
+std::optional<BufferCopy> loop::matchCopy(Operation *op) {
   auto node = dyn_cast<PointwiseOp>(op);
   if (!node || llvm::range_size(node.getBody().front()) != 2)
     return std::nullopt;
@@ -44,13 +37,24 @@ std::optional<std::pair<BlockArgument, BlockArgument>> matchCopy(Operation *op) 
   if (!load || !store || store.getValue() != load.getResult() || load.getIndices() != store.getIndices() ||
       !load.getIndexOperands().empty() || store.getCombine())
     return std::nullopt;
-  auto from = dyn_cast<BlockArgument>(load.getBuffer()), to = dyn_cast<BlockArgument>(store.getBuffer());
+  Value from = load.getBuffer(), to = store.getBuffer();
   SmallVector<Expr> domain = getDomain(node), indices = prim::getExprs(store.getIndices());
-  if (!from || !to || from.getType() != to.getType() || domain.size() != 1 || indices.size() != 1 ||
+  if (from.getType() != to.getType() || domain.size() != 1 || indices.size() != 1 ||
       indices[0] != Expr::dim(node.getContext(), 0) || domain[0] != cast<BufferType>(to.getType()).getElementCount())
     return std::nullopt;
-  return std::pair(from, to);
+  return BufferCopy{from, to};
 }
+
+bool loop::isState(ProgramOp program, Value buffer) {
+  Value root = getRoot(program, buffer);
+  ArrayRef<int64_t> pairs = program.getAliases();
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+    if (root == program.getInputArgs()[pairs[i]])
+      return true;
+  return false;
+}
+
+namespace {
 
 class StateUpdates {
 public:
@@ -59,10 +63,10 @@ public:
   void run() {
     SmallVector<LaunchOp> launches = llvm::to_vector(program.getBlock().getOps<LaunchOp>());
     for (LaunchOp launch : llvm::reverse(launches)) {
-      std::optional<SmallVector<Copy>> copies = findCopies(launch);
-      if (!copies || !llvm::all_of(*copies, [&](Copy copy) { return canElide(copy, launch); }))
+      std::optional<SmallVector<BufferCopy>> copies = findCopies(launch);
+      if (!copies || !llvm::all_of(*copies, [&](BufferCopy copy) { return canElide(copy, launch); }))
         continue;
-      for (Copy copy : *copies)
+      for (BufferCopy copy : *copies)
         if (auto buffer = copy.from.getDefiningOp<BufferOp>()) {
           copy.to.getDefiningOp()->moveBefore(&program.getBlock(), program.getBlock().begin());
           buffer.getResult().replaceAllUsesWith(copy.to);
@@ -83,19 +87,22 @@ private:
   }
 
   /// What a launch copies, if it does nothing else.
-  std::optional<SmallVector<Copy>> findCopies(LaunchOp launch) {
-    SmallVector<Copy> copies;
+  std::optional<SmallVector<BufferCopy>> findCopies(LaunchOp launch) {
+    SmallVector<BufferCopy> copies;
     for (Operation &op : kernels.lookup<KernelOp>(launch.getKernel()).getBlock()) {
-      auto copy = matchCopy(&op);
-      if (!copy)
+      std::optional<BufferCopy> copy = matchCopy(&op);
+      auto from = copy ? dyn_cast<BlockArgument>(copy->from) : BlockArgument();
+      auto to = copy ? dyn_cast<BlockArgument>(copy->to) : BlockArgument();
+      bool isTaken = llvm::any_of(
+          copies, [&](BufferCopy other) { return from && other.from == launch.getBuffers()[from.getArgNumber()]; });
+      if (!from || !to || isTaken) // one buffer is in one place
         return std::nullopt;
-      copies.push_back(
-          {launch.getBuffers()[copy->first.getArgNumber()], launch.getBuffers()[copy->second.getArgNumber()]});
+      copies.push_back({launch.getBuffers()[from.getArgNumber()], launch.getBuffers()[to.getArgNumber()]});
     }
     return copies;
   }
 
-  bool canElide(Copy copy, LaunchOp launch) {
+  bool canElide(BufferCopy copy, LaunchOp launch) {
     Value argument = getRoot(program, copy.to);
     if (argument == skipViews(copy.to) || copy.from.getType() != copy.to.getType() || // no result that shares memory
         !isSameOutside(cast<BlockArgument>(argument)))

@@ -68,3 +68,25 @@ loop.program @large(%a: !loop.buffer<[1000000] x f32, <[0]>> | %x: !loop.buffer<
     }
   }
 }
+
+// A copy of state stays alone: none is left where it is updated in place.
+// REMARK: remark: shares no kernel with the pointwise nodes before it: it copies state, which is nothing to do where that is updated in place
+// CHECK-LABEL: loop.program @state
+// CHECK-COUNT-2: loop.launch
+// CHECK-NOT:     loop.launch
+loop.program @state(%s: !loop.buffer<[12] x f32, <[0]>>, %a: !loop.buffer<[12] x f32, <[0]>> | %t: !loop.buffer<[12] x f32, <[0]>>, %x: !loop.buffer<[12] x f32, <[0]>>)
+    attributes {aliases = array<i64: 0, 0>, guards = [], input_names = ["s", "a"], input_types = [f32, f32], output_names = ["t", "x"],
+                output_types = [f32, f32], symbol_sources = {}, symbols = {}} {
+  loop.fused parallel 1 {
+    loop.pointwise [12] {
+      %0 = loop.load %a [d0] : <[12] x f32, <[0]>>
+      loop.store %0, %x [d0] : <[12] x f32, <[0]>>
+    }
+  }
+  loop.fused parallel 1 {
+    loop.pointwise [12] {
+      %0 = loop.load %s [d0] : <[12] x f32, <[0]>>
+      loop.store %0, %t [d0] : <[12] x f32, <[0]>>
+    }
+  }
+}
