@@ -443,8 +443,8 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   fill = at(f.fillAt);
   sumsPitch = value(f.sumsPitch);
   if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)
-    isBackwards = i.compare(arith::CmpIPredicate::eq, i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol),
-                                                           i.constant(2), true), i.constant(1));
+    isBackwards = i.compare(arith::CmpIPredicate::eq,
+                            i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
   auto isFlat = [&](int64_t first, int64_t count) {
     for (int64_t d = first; d + 1 < first + count; ++d)
       if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))

@@ -10,9 +10,9 @@
 //             of a second-level cache; a column tile of B (k x 64) is read again for each row tile
 //   weights   the columns' part of B is streamed once for each block of rows: few row blocks where B is large
 //
-// Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand, unless
-// it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on the
-// level; only the number of blocks is planned here, each level spreads its tiles over them.
+// Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
+// unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
+// the level; only the number of blocks is planned here, each level spreads its tiles over them.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -34,8 +34,8 @@ static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB s
 static constexpr int64_t wantedTasks = 16;       // per contraction
 static constexpr int64_t taskWork = 1 << 16;     // multiply-adds: half of a microsecond to one and a half
 static constexpr int64_t grainWork = 1 << 16;
-static constexpr int64_t fewestCut = 48;         // rows of a task that are worth two
-static constexpr int64_t fewestOfSmall = 24;     // the same beside a small weight
+static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
+static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
 

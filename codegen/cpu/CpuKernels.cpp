@@ -221,7 +221,8 @@ void LoopKernel::emitLanes(Value begin, Value end) {
     if (from == to)
       return;
     emitVectorLoop(
-        e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {}, [&](const Points &points, ValueRange) {
+        e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
+        [&](const Points &points, ValueRange) {
           isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
           return SmallVector<Value>();
         },

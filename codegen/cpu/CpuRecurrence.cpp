@@ -336,8 +336,9 @@ void RecurrenceEmission::emit() {
     Value all = in.mul(steps, e.constant(phases * parts));
     Value isAlone = in.logicalAnd(in.compare(arith::CmpIPredicate::eq, frame.begin, e.constant(0)),
                                   in.compare(arith::CmpIPredicate::sge, frame.end, all));
-    emitIf(isAlone, [&] { llvm::for_each(chains, [&](ArrayRef<loop::FusedOp> chain) { emitChain(chain); }); },
-           [&] { emitPhases(phases); });
+    emitIf(
+        isAlone, [&] { llvm::for_each(chains, [&](ArrayRef<loop::FusedOp> chain) { emitChain(chain); }); },
+        [&] { emitPhases(phases); });
   } else {
     emitPhases(phases);
   }

@@ -50,8 +50,8 @@ llvm::SmallVector<mlir::Value> emitLoops(KernelEmitter &e, llvm::ArrayRef<Expr> 
                                          const Points &points, mlir::ValueRange carried, PointBody body,
                                          int64_t unrolled = 1);
 
-/// One loop over [lower, upper) of `dim` in vectors: `pointsPerStep` vectors at a time (`inPairs`: two as one), then one,
-/// then what is left under a mask (`hasMasks`) or in smaller steps. `point` gives the other dims.
+/// One loop over [lower, upper) of `dim` in vectors: `pointsPerStep` vectors at a time (`inPairs`: two as one), then
+/// one, then what is left under a mask (`hasMasks`) or in smaller steps. `point` gives the other dims.
 llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPoint &point, int64_t dim,
                                               mlir::Value lower, mlir::Value upper, int64_t lanes,
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,

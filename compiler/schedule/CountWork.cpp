@@ -154,7 +154,7 @@ private:
   KernelOp kernel;
   MLIRContext *context;
   Expr flops;
-  Expr steps; // how often a node runs
+  Expr steps;         // how often a node runs
   int64_t chains = 1; // whose steps do not wait for each other's
   bool isInSteps = false;
   llvm::MapVector<Value, Expr> read, written, readInStep; // elements
