@@ -8,13 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def parse(description):
-    """The flags of every suite; `build` is absolute, `j` is the number of jobs of what a test starts."""
+def parse(description, add_arguments=None):
+    """The flags of every suite, and its own; `build` is absolute, `j` is the number of jobs of what a test starts."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("-k", default="", help="only tests with this in their names")
     parser.add_argument("-j", type=int, default=1, help="jobs of one build, where a test has any")
     parser.add_argument("--models", action="store_true", help="accepted, without effect")
+    if add_arguments:
+        add_arguments(parser)
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
     return arguments
@@ -41,9 +43,11 @@ def run_folder(folder, description):
     return run(arguments, lambda loader: loader.discover(str(folder)))
 
 
-def run_class(cases, description):
-    """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc."""
-    arguments = parse(description)
+def run_class(cases, description, devices=None):
+    """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc. With ptx/devices.py it has
+    `--device`, and `flags` are those of `ptc compile`."""
+    arguments = parse(description, devices and devices.add_arguments)
     cases.program = arguments.build / "bin" / "ptc"
+    cases.flags = devices.target_flags(arguments) if devices else []
     classes = [cases, *cases.__subclasses__()]
     return run(arguments, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)))
