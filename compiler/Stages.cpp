@@ -64,8 +64,10 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const codegen::Target &target) {
-  passes.addPass(createLinearizeAccesses()); // dependences and memory runs are told from linear positions
-  passes.addPass(createNormalizeNodes());    // equal iteration spaces look equal, which fusion compares
+  // Dependences and memory runs are told from linear positions.
+  constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
+  passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));
+  passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;

@@ -42,9 +42,11 @@ def run_folder(folder, description):
     return run(arguments, lambda loader: loader.discover(str(folder)))
 
 
-def run_class(cases, description):
-    """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc."""
-    arguments = parse(description)
+def run_class(cases, description, devices=None):
+    """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc. With ptx/devices.py it has
+    `--device`, and `flags` are those of `ptc compile`."""
+    arguments = parse(description, devices and devices.add_arguments)
     cases.program = arguments.build / "bin" / "ptc"
+    cases.flags = devices.target_flags(arguments) if devices else []
     classes = [cases, *cases.__subclasses__()]
     return run(arguments, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)))

@@ -68,13 +68,14 @@ static void eraseUnused(Operation *op) {
 }
 
 void joinSigmoids(Operation *root, const ElementaryOptions &options) {
-  SmallVector<std::pair<arith::DivFOp, Value>> found;
+  SmallVector<arith::DivFOp> found;
   root->walk([&](arith::DivFOp quotient) {
     Type element = getElementTypeOrSelf(quotient.getType());
-    if (Value x = element.isF32() || element.isF64() ? argumentOfSigmoid(quotient) : Value())
-      found.emplace_back(quotient, x);
+    if ((element.isF32() || element.isF64()) && argumentOfSigmoid(quotient))
+      found.push_back(quotient);
   });
-  for (auto [quotient, x] : found) {
+  for (arith::DivFOp quotient : found) {
+    Value x = argumentOfSigmoid(quotient); // perhaps another one's value, which is made by now
     ImplicitLocOpBuilder b(quotient.getLoc(), quotient);
     Emitter e(b, x.getType(), options);
     quotient.replaceAllUsesWith(emitSigmoid(e.num(x)).v);

@@ -5,6 +5,9 @@
 // done their work: what follows reasons about addresses, which are polynomials in
 // the dims wherever the graph is regular.
 //
+// A target may want aligned addresses of buffers. A part that may begin elsewhere, as the rows do that a loop stacks,
+// is no address then: its elements are reached from the whole's.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
@@ -59,7 +62,34 @@ void linearizeTap(TapOp tap, const SymbolRanges &symbols) {
   tap.setIndicesAttr(position);
 }
 
+bool isAligned(PartOp part, int64_t bytes, const SymbolRanges &symbols) {
+  ExprRange range = Expr(part.getOffset()).range(symbols);
+  bool isStart = range.isPoint() && range.min == 0;
+  return isStart || range.divisor * getElementBytes(cast<BufferType>(part.getType()).getElementType()) % bytes == 0;
+}
+
+/// Loads and stores of the part become ones of what it is a part of.
+void reachFromWhole(PartOp part, const SymbolRanges &symbols) {
+  auto moved = [&](ArrayAttr indices, Operation *access) {
+    Expr position = prim::getExprs(indices)[0] + Expr(part.getOffset());
+    return prim::getExprArray(part.getContext(), {position.simplify(getNodeRanges(getEnclosingNode(access), symbols))});
+  };
+  for (Operation *user : llvm::make_early_inc_range(part->getUsers())) {
+    if (auto load = dyn_cast<LoadOp>(user)) {
+      load.setIndicesAttr(moved(load.getIndices(), load));
+      load.getBufferMutable().assign(part.getBuffer());
+    } else if (auto store = dyn_cast<StoreOp>(user)) {
+      store.setIndicesAttr(moved(store.getIndices(), store));
+      store.getBufferMutable().assign(part.getBuffer());
+    }
+  }
+  if (part->use_empty())
+    part->erase();
+}
+
 struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
+  using LinearizeAccessesBase::LinearizeAccessesBase;
+
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>())
       linearizeProgram(program);
@@ -93,6 +123,11 @@ struct LinearizeAccesses : ptc::impl::LinearizeAccessesBase<LinearizeAccesses> {
         for (BlockArgument state : recurrence.getBody().getArguments())
           state.setType(getFlatType(cast<BufferType>(state.getType())));
     });
+    SmallVector<PartOp> parts;
+    program.walk([&](PartOp part) { parts.push_back(part); });
+    for (PartOp part : llvm::reverse(parts)) // a part of a part before what that is of
+      if (!isAligned(part, pointerAlignment, symbols))
+        reachFromWhole(part, symbols);
   }
 };
 

@@ -4,6 +4,8 @@ include "mlir/Pass/PassBase.td"
 def LinearizeAccesses : Pass<"ptc-linearize-accesses", "::mlir::ModuleOp"> {
   let summary = "turns logical indices into positions in memory, by the buffers' layouts";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"pointerAlignment", "pointer-alignment", "int64_t", "1",
+                        "bytes that the addresses of a kernel's buffers are multiples of">];
 }
 
 def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {

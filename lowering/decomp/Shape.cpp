@@ -494,6 +494,11 @@ Values pad(NodeContext &n) {
   std::optional<PadKind> kind = symbolizePadKind(mode);
   if (!kind)
     return {n.fail(DiagId::BadAttribute, "mode", "'" + mode + "'", "constant, edge, reflect or wrap is needed")};
+  for (auto [i, before, after, dim] : llvm::enumerate(low, high, n.dims(x))) {
+    bool hasSource = *kind == PadKind::Constant || n.shapes.isPositive(dim);
+    if (!hasSource && !n.shapes.assume(Expr::max(Expr::lt(n.expr(0), dim), Expr::lt(before + after, n.expr(1)))))
+      return {n.fail(DiagId::DimMismatch, "dim " + std::to_string(i), 0, "the least size that has a border", 1)};
+  }
   Value value = n.hasInput(2) ? n.reshape(n.input(2), {}) : n.scalarLike(n.real("value", 0.0), x);
   return {n.pad(x, value, low, high, *kind)};
 }

@@ -24,6 +24,7 @@
 //   s + a                             mask a
 //   masks that are j <= i throughout  causal, if hidden scores cannot matter
 //   select(r, 0, p) v                 select(r, 0, p v)
+//   p v without keys                  0, where there may be none; weights without a sum are NaN
 //
 //===----------------------------------------------------------------------===//
 #include "ir/prim/Elements.h"
@@ -78,6 +79,7 @@ private:
   bool peelSelect(SelectOp op, Scores &scores);
   bool peelReshape(ReshapeOp op, Scores &scores);
   Value reshapeBatch(OpBuilder &b, Value value);
+  bool mayLackKeys();
 
   MatmulOp last;
   DivOp quotient;
@@ -340,6 +342,23 @@ Value AttentionMatch::reshapeBatch(OpBuilder &b, Value value) {
   return type == value.getType() ? value : ReshapeOp::create(b, value.getLoc(), type, value).getResult();
 }
 
+bool AttentionMatch::mayLackKeys() {
+  auto symbols = last->getParentOfType<func::FuncOp>()->getAttrOfType<DictionaryAttr>(symbolsAttr);
+  return getDims(last.getLhs()).back().range(getSymbolRanges(symbols)).min < 1;
+}
+
+/// 0 where `rows`, which lie along `axes` of the result, are true.
+static Value zeroRows(OpBuilder &b, Location loc, Value rows, ArrayRef<int64_t> axes, Value result) {
+  auto type = cast<RankedTensorType>(result.getType());
+  auto bits = RankedTensorType::get(type.getShape(), b.getI1Type(), type.getEncoding());
+  rows = BroadcastOp::create(b, loc, bits, rows, axes);
+  Value none = ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), b.getZeroAttr(type.getElementType())));
+  none = BroadcastOp::create(b, loc, type, none, ArrayRef<int64_t>());
+  return SelectOp::create(b, loc, type, rows, none, result);
+}
+
 void AttentionMatch::rewrite() {
   OpBuilder b(last);
   Location loc = b.getFusedLoc({found.product.getLoc(), quotient.getLoc(), last.getLoc()});
@@ -369,15 +388,14 @@ void AttentionMatch::rewrite() {
     result.getDefiningOp()->setAttr(keepsTypeAttr, b.getUnitAttr());
   if (result.getType() != last.getResult().getType())
     result = ReshapeOp::create(b, loc, last.getResult().getType(), result);
-  if (zeroedRows) {
-    auto type = cast<RankedTensorType>(result.getType());
-    auto bits = RankedTensorType::get(type.getShape(), b.getI1Type(), type.getEncoding());
-    Value rows = BroadcastOp::create(b, loc, bits, zeroedRows.getX(), zeroedRows.getAxes());
-    Value none = ConstantOp::create(
-        b, loc,
-        DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), b.getZeroAttr(type.getElementType())));
-    none = BroadcastOp::create(b, loc, type, none, ArrayRef<int64_t>());
-    result = SelectOp::create(b, loc, type, rows, none, result);
+  if (zeroedRows)
+    result = zeroRows(b, loc, zeroedRows.getX(), zeroedRows.getAxes(), result);
+  if (mayLackKeys()) {
+    Expr isEmpty = Expr::lt(getDims(last.getLhs()).back(), Expr::constant(b.getContext(), 1));
+    auto number = RankedTensorType::get({}, b.getIntegerType(64, /*isSigned=*/true));
+    Value empty = ExprsOp::create(b, loc, number, getExprArray(b.getContext(), {isEmpty}));
+    empty = ConvertOp::create(b, loc, RankedTensorType::get({}, b.getI1Type()), empty);
+    result = zeroRows(b, loc, empty, {}, result);
   }
   last.getResult().replaceAllUsesWith(result);
 }

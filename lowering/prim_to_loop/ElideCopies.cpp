@@ -13,7 +13,8 @@
 // Legal because a buffer's element is written before it is read and never again
 // with another value, and C's part is written by this copy alone. What scatters write is written twice: C must be a
 // result of the program then, as B is, which nothing else writes. C must exist where B is first used, so
-// the op that makes C moves up in front of it; the sizes in C's dims must have values there (loop.bind). A recurrence
+// the op that makes C moves up in front of it, with the buffer that C is a part of; the sizes in C's dims must have
+// values there (loop.bind). A recurrence
 // takes its last states' buffers whole, so C must be B's like there. Where C is a scatter's, which changes it, all that
 // reads B must do so before.
 //
@@ -190,6 +191,19 @@ bool isAliasedResult(Value buffer) {
   return false;
 }
 
+/// The ops that make C, the last one first: its own, and that of the buffer that it is a part of.
+SmallVector<Operation *> getMakers(Value buffer) {
+  SmallVector<Operation *> makers;
+  while (Operation *maker = buffer.getDefiningOp()) {
+    makers.push_back(maker);
+    auto part = dyn_cast<PartOp>(maker);
+    if (!part)
+      break;
+    buffer = part.getBuffer();
+  }
+  return makers;
+}
+
 /// Whether all that says where C's elements lie has a value wherever B is used. A size that is learned between B's
 /// first use and the copy would be needed before it is known; it may even follow from B.
 bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
@@ -197,6 +211,11 @@ bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
     return true;
   SmallVector<Expr> exprs = cast<BufferType>(copy.to.getType()).getShape();
   exprs.append(copy.offsets.begin(), copy.offsets.end());
+  for (Operation *maker : getMakers(copy.to)) {
+    llvm::append_range(exprs, cast<BufferType>(maker->getResult(0).getType()).getShape());
+    if (auto part = dyn_cast<PartOp>(maker))
+      exprs.push_back(part.getOffset());
+  }
   Block *block = copy.from->getBlock();
   for (const BoundSymbol &symbol : symbols.getAll()) {
     if (symbol.binder->getBlock() != block || llvm::none_of(exprs, [&](Expr e) { return e.uses(symbol.name); }))
@@ -230,12 +249,12 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols) {
     for (Operation *user : from.getUsers())
       if (!isa<StoreOp>(user) && user->getParentOp() != node)
         return false; // read again, perhaps behind the loop
-  if (Operation *maker = copy->to.getDefiningOp()) {
-    if (maker->getBlock() != block)
-      return false;
-    if (copy->from->isBeforeInBlock(maker))
+  SmallVector<Operation *> makers = getMakers(copy->to);
+  if (!makers.empty() && makers.front()->getBlock() != block)
+    return false;
+  for (Operation *maker : llvm::reverse(makers))
+    if (maker->getBlock() == block && copy->from->isBeforeInBlock(maker))
       maker->moveBefore(copy->from);
-  }
   node.erase();
   for (Operation *user : llvm::make_early_inc_range(from.getUsers()))
     redirectAccess(user, *copy);

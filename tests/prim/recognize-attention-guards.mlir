@@ -46,3 +46,41 @@ func.func @weights(%q: tensor<1x2x5x4xf32>, %kt: tensor<1x2x4x3xf32>, %v: tensor
   %y = prim.matmul %g, %v : (tensor<1x2x5x3xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x5x4xf32>
   return %y : tensor<1x2x5x4xf32>
 }
+
+// -----
+
+// Without keys the product is 0, while weights without a sum are NaN.
+// CHECK-LABEL: func.func @perhaps_no_keys
+// CHECK:         %[[Y:.*]] = prim.attention
+// CHECK-NEXT:    %[[E:.*]] = prim.exprs [lt(n, 1)] : tensor<si64>
+// CHECK-NEXT:    %[[N:.*]] = prim.convert %[[E]] : tensor<si64> -> tensor<i1>
+// CHECK:         prim.select %{{.*}}, %{{.*}}, %[[Y]]
+// CHECK-LABEL: func.func @some_keys
+// CHECK:         prim.attention
+// CHECK-NEXT:    return
+func.func @perhaps_no_keys(%q: tensor<5x4xf32>, %kt: tensor<4x?xf32, #prim.dims<[4, n]>>, %v: tensor<?x4xf32, #prim.dims<[n, 4]>>) -> tensor<5x4xf32>
+    attributes {prim.symbols = {n = #prim.symbol<0, 100, divisor = 1, hint = 3>}} {
+  %s = prim.matmul %q, %kt : (tensor<5x4xf32>, tensor<4x?xf32, #prim.dims<[4, n]>>) -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %mx = prim.reduce max %s, [1] : tensor<5x?xf32, #prim.dims<[5, n]>> -> tensor<5xf32>
+  %mb = prim.broadcast %mx, [0] : tensor<5xf32> -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %d = prim.sub %s, %mb : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %e = prim.exp %d : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %t = prim.reduce sum %e, [1] : tensor<5x?xf32, #prim.dims<[5, n]>> -> tensor<5xf32>
+  %tb = prim.broadcast %t, [0] : tensor<5xf32> -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %p = prim.div %e, %tb : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %y = prim.matmul %p, %v : (tensor<5x?xf32, #prim.dims<[5, n]>>, tensor<?x4xf32, #prim.dims<[n, 4]>>) -> tensor<5x4xf32>
+  return %y : tensor<5x4xf32>
+}
+func.func @some_keys(%q: tensor<5x4xf32>, %kt: tensor<4x?xf32, #prim.dims<[4, n]>>, %v: tensor<?x4xf32, #prim.dims<[n, 4]>>) -> tensor<5x4xf32>
+    attributes {prim.symbols = {n = #prim.symbol<1, 100, divisor = 1, hint = 3>}} {
+  %s = prim.matmul %q, %kt : (tensor<5x4xf32>, tensor<4x?xf32, #prim.dims<[4, n]>>) -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %mx = prim.reduce max %s, [1] : tensor<5x?xf32, #prim.dims<[5, n]>> -> tensor<5xf32>
+  %mb = prim.broadcast %mx, [0] : tensor<5xf32> -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %d = prim.sub %s, %mb : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %e = prim.exp %d : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %t = prim.reduce sum %e, [1] : tensor<5x?xf32, #prim.dims<[5, n]>> -> tensor<5xf32>
+  %tb = prim.broadcast %t, [0] : tensor<5xf32> -> tensor<5x?xf32, #prim.dims<[5, n]>>
+  %p = prim.div %e, %tb : tensor<5x?xf32, #prim.dims<[5, n]>>
+  %y = prim.matmul %p, %v : (tensor<5x?xf32, #prim.dims<[5, n]>>, tensor<?x4xf32, #prim.dims<[n, 4]>>) -> tensor<5x4xf32>
+  return %y : tensor<5x4xf32>
+}

@@ -97,6 +97,49 @@ CASES = {
             y = Exp (row)
           }>
         }""", [feed(m=m, sizes=[2, 5], at=[at]) for m, at in ((2, 1), (5, 0), (1, -1), (0, 7))]),
+    "rows that begin anywhere in memory, read again in their round": (
+        """g (float[3, 21] x, float[21] h, int64 m) => (float[21] last, float[r, 21] rows, float[r, 3, 7] products, float[r, 21] sums) {
+          go = Constant <value = bool {1}> ()
+          axis = Constant <value_ints = [0]> ()
+          shape = Constant <value_ints = [3, 7]> ()
+          last, rows, products, sums = Loop (m, go, h) <body = b (int64 i, bool c, float[21] s)
+              => (bool d, float[21] t, float[21] row, float[3, 7] product, float[21] sum) {
+            d = Identity (c)
+            row = ReduceMax <keepdims = 0> (shifted, axis)
+            t = Tanh (row)
+            square = Reshape (t, shape)
+            transposed = Transpose (square)
+            weights = MatMul (square, transposed)
+            product = MatMul (weights, square)
+            sum = Add (s, h)
+          }>
+        }""".replace("row = ", "shifted = Add (x, s)\n            row = "),
+        [feed(x=(3, 21), h=(21,), m=m) for m in (0, 1, 4)]),
+    "a state that begins with a product": (
+        """g (float[6, 6] x, int64 m) => (float[6, 6] y) {
+          go = Constant <value = bool {1}> ()
+          product = MatMul (x, x)
+          y = Loop (m, go, product) <body = b (int64 i, bool c, float[6, 6] s) => (bool d, float[6, 6] t) {
+            d = Identity (c)
+            t = Tanh (s)
+          }>
+        }""", [feed(x=(6, 6), m=m) for m in (0, 1, 3)]),
+    "states and rows that begin with what a kernel makes": (
+        """g (float[6, 6] x, bool flag, int64 m) => (float[6, 6] p, float[6, 6] q, float[6, 6] r, float[n, 6, 6] rows) {
+          go = Constant <value = bool {1}> ()
+          product = MatMul (x, x)
+          best = Softmax (x)
+          branch = If (flag) <then_branch = t () => (float[6, 6] u) { u = Exp (x) },
+                              else_branch = e () => (float[6, 6] v) { v = MatMul (x, x) }>
+          p, q, r, rows = Loop (m, go, product, best, branch) <body = b (int64 i, bool c, float[6, 6] a, float[6, 6] s, float[6, 6] k)
+              => (bool d, float[6, 6] a2, float[6, 6] s2, float[6, 6] k2, float[6, 6] row) {
+            d = Identity (c)
+            a2 = Add (a, s)
+            s2 = Tanh (k)
+            k2 = Softmax (a)
+            row = Add (product, k2)
+          }>
+        }""", [feed(x=(6, 6), flag=flag, m=m) for flag, m in ((True, 0), (False, 1), (True, 3))]),
     "scan over time that is free": (
         """g (float[3] h, float[time, 3] x) => (float[3] y, float[time, 3] rows) {
           y, rows = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] t, float[3] r) {

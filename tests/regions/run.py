@@ -12,8 +12,9 @@ import onnx
 import onnxruntime
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python"), str(Path(__file__).resolve().parent)]
+sys.path[:0] = [*(str(ROOT / "tests" / name) for name in ("", "ptx", "conformance")), str(ROOT / "runtime" / "python"), str(Path(__file__).resolve().parent)]
 import cases  # noqa: E402
+import devices  # noqa: E402
 import ptc  # noqa: E402
 import unittests  # noqa: E402
 
@@ -31,7 +32,7 @@ class RegionsTest(unittest.TestCase):
     def compile(self, text):
         model = onnx.parser.parse_model(cases.HEADER + text)
         onnx.save(model, self.path)
-        command = [self.program, "compile", self.path, "-o", self.path.with_suffix(".so"), "-q"]
+        command = [self.program, "compile", self.path, "-o", self.path.with_suffix(".so"), "-q", *self.flags]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return model, ptc.load(self.path.with_suffix(".so"), threads=2)
@@ -70,4 +71,4 @@ for title, values in cases.IMPOSSIBLE.items():
 
 
 if __name__ == "__main__":
-    sys.exit(unittests.run_class(RegionsTest, __doc__))
+    sys.exit(unittests.run_class(RegionsTest, __doc__, devices))
