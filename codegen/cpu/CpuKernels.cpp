@@ -187,7 +187,8 @@ void LoopKernel::emitTiledRows(Value begin, Value end) {
     for (int64_t dim = 0, digit = 0; dim < shared; ++dim)
       if (dim != config.tiled)
         point.dims[size_t(dim)] = digits[size_t(digit++)];
-    emitTiles(e, nodes.front(), config, point, shared, config.tileBlock ? digits.back() : Value());
+    emitTiles(e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(),
+              [&](auto body) { body(point); });
   });
 }
 
@@ -219,11 +220,17 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
     if (from == to)
       return;
-    emitVectorLoop(
-        e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {}, [&](const Points &points, ValueRange) {
-          isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
-          return SmallVector<Value>();
-        });
+    auto vectors = [&](llvm::function_ref<void(const Points &)> body) {
+      emitVectorLoop(e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
+                     [&](const Points &points, ValueRange) {
+                       body(points);
+                       return SmallVector<Value>();
+                     });
+    };
+    if (!isTiled)
+      return vectors([&](const Points &points) { emitNodes(points); });
+    emitTiles(e, nodes.front(), config, shared, tileBlock,
+              [&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;
