@@ -42,16 +42,8 @@ bool ContractionEmission::areConditionsSolvable() {
   return true;
 }
 
-SmallVector<KLoop> ContractionEmission::joinInsideLoops(int64_t height) {
-  if (f.lhs != LhsForm::Redirected || f.group != 1 || f.mDims == 0)
-    return {};
-  int64_t line = f.firstN() - 1;
-  auto isLong = [&](Expr extent) { return extent.asConstant().value_or(0) >= tilesOfLine * height; };
-  Expr stride = loop::strideOf(indexOf(f.lhsLoad), line);
-  if (!isLong(f.domain[line]) || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel || !stride ||
-      !stride.isConstant())
-    return {};
-  if (!areConditionsSolvable())
+SmallVector<KLoop> ContractionEmission::joinLoops() {
+  if (f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
     return {};
   // From the inside out; what is split stays the outermost loop.
   SmallVector<KLoop> joined(f.kLoops);
@@ -64,6 +56,30 @@ SmallVector<KLoop> ContractionEmission::joinInsideLoops(int64_t height) {
     joined.pop_back();
   }
   return joined.size() < f.kLoops.size() ? joined : SmallVector<KLoop>();
+}
+
+SmallVector<KLoop> ContractionEmission::loopsInPlace() {
+  if (f.group != 1 || f.isSplitK() || f.lhsElement != accumulator || !copiesRuns())
+    return {};
+  SmallVector<KLoop> loops(f.kLoops);
+  for (KLoop &own : loops) {
+    if (own.dim < 0)
+      return {};
+    own.aStride = loop::strideOf(indexOf(f.lhsLoad), own.dim);
+  }
+  return loops;
+}
+
+SmallVector<KLoop> ContractionEmission::getInsideLoops() {
+  bool isPacked = f.lhs == LhsForm::PackedRows && f.lhsLoad;
+  if ((f.lhs != LhsForm::Redirected && !isPacked) || f.group != 1 || f.mDims == 0)
+    return {};
+  int64_t line = f.firstN() - 1;
+  Expr stride = loop::strideOf(indexOf(f.lhsLoad), line);
+  bool isLong = f.domain[line].asConstant().value_or(0) >= tilesOfLine * split.height;
+  if (!isLong || !stride || !stride.isConstant() || !areConditionsSolvable())
+    return {};
+  return isPacked ? loopsInPlace() : joinLoops();
 }
 
 Value ContractionEmission::liesInside(const ContractionTask &task, int64_t height, Value row) {
