@@ -11,8 +11,11 @@
 //
 //   for window row, window column: [addresses of all rows] for channel     ->     for window row: for column x channel
 //
-// Most tiles of an image that is large beside its window are such. The code exists twice, so it is done only where the
-// loops are short and the lines are long.
+// An image of few channels first is read in runs as short as the window, so rows are copied to scratch; a tile inside
+// reads them where they are, with the same loops, and only rows of the other tiles are copied.
+//
+// Most tiles of an image that is large beside its window are such. The loops over k exist twice, so it is done only
+// where they are short and the lines are long.
 //
 //===----------------------------------------------------------------------===//
 

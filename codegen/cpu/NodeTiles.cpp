@@ -11,8 +11,8 @@
 //   interior    a loop; all conditions on the tiled dim are known to hold
 //   single      one output at a time, whose loops over the window leave out what lies outside
 //
-// Lanes along another kept dim run inside of a tile: what follows each other in memory is read in turn, and a line of the
-// cache while it is there. The other way round each vector of channels takes a whole row of the image, whose lines
+// Lanes along another kept dim run inside of a tile: what follows each other in memory is read in turn, and a line of
+// the cache while it is there. The other way round each vector of channels takes a whole row of the image, whose lines
 // lie far apart, are as many as the first-level cache has not, and are halves.
 //
 // A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround
