@@ -204,6 +204,16 @@ static int64_t chooseSumsPerStep(loop::ReductionOp op) {
   return isLong ? vectorsOfSum : 1;
 }
 
+/// Whether a condition differs between lanes along the dim.
+static bool asksAlong(Operation *node, int64_t dim) {
+  WalkResult result = node->walk([&](loop::MaskedOp mask) {
+    bool differs = llvm::any_of(prim::getExprs(mask.getConditions()),
+                                [&](Expr condition) { return condition.uses("d" + std::to_string(dim)); });
+    return differs ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 // Lanes along one shared dim; each iteration is a block of it.
 void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t dim = config.sharedVector;
@@ -229,8 +239,10 @@ void LoopKernel::emitLanes(Value begin, Value end) {
     };
     if (!isTiled)
       return vectors([&](const Points &points) { emitNodes(points); });
-    emitTiles(e, nodes.front(), config, shared, tileBlock,
-              [&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
+    auto tiles = [&](PointLoop alongLanes) { emitTiles(e, nodes.front(), config, shared, tileBlock, alongLanes); };
+    if (asksAlong(nodes.front(), dim)) // masks of lanes are the same for all tiles
+      return vectors([&](const Points &points) { tiles([&](auto body) { body(points.front()); }); });
+    tiles([&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;
