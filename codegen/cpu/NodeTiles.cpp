@@ -13,7 +13,8 @@
 //
 // Lanes along another kept dim run inside of a tile: what follows each other in memory is read in turn, and a line of
 // the cache while it is there. The other way round each vector of channels takes a whole row of the image, whose lines
-// lie far apart, are as many as the first-level cache has not, and are halves.
+// lie far apart and are more than the first-level cache has. Where a window lies across the lanes (LRN), each vector of
+// them has its own masks, and runs over all tiles with those.
 //
 // A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround
 // the interior. The sum of an output is taken in the same order in all of them.
