@@ -6,6 +6,7 @@
 //   index without the vector dim    one scalar load, broadcast where a vector op needs it
 //   coefficient 1                   a vector load (masked where lanes are missing)
 //   coefficient -1                  a vector load and a reversal
+//   runs in turns (a shuffle)       a short vector load of each, merged (Interleaving.h)
 //   anything else                   a gather or scatter
 //
 //   condition                       becomes
@@ -17,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/BodyEmitter.h"
+#include "codegen/common/Interleaving.h"
 #include "ir/loop/UnsignedStores.h"
 #include "ir/prim/Elements.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -99,6 +101,20 @@ void BodyEmitter::emitOp(Operation *op) {
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value> BodyEmitter::resolveRuns(Value base, Expr index, ValueRange operands, Type elementType) {
+  std::optional<int64_t> count = findInterleaving(index, point.vectorDim);
+  Value first = point.dims[size_t(point.vectorDim)];
+  if (!count || point.lanes < 2 * *count || !isMultipleOf(first, *count))
+    return {};
+  SmallVector<Value> runs;
+  for (int64_t run = 0; run < *count; ++run) {
+    EmissionPoint at = point;
+    at.dims[size_t(point.vectorDim)] = e.invariants.add(first, e.constant(run));
+    runs.push_back(e.getAddress(base, elementType, e.emitExpr(index, at, operands)));
+  }
+  return runs;
+}
+
 BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, OperandRange operands, Type elementType,
                                          bool isStore) {
   assert(indices.size() == 1 && "indices inside kernels are linear");
@@ -136,6 +152,8 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
     Value offsets = e.invariants.iota(point.lanes, e.builder.getI64Type(), *step);
     access.address = e.getAddress(first, elementType, offsets);
   } else {
+    if (isUniformBut && !coefficient && !isStore)
+      access.runs = resolveRuns(base, index, at, elementType);
     access.address = e.getAddress(base, elementType, lanes);
   }
   return access;
@@ -150,6 +168,14 @@ static Value reverse(KernelEmitter &e, Value vector) {
 }
 
 Value BodyEmitter::load(const Access &access, Type elementType) {
+  if (int64_t count = int64_t(access.runs.size())) {
+    SmallVector<Value> parts;
+    for (auto [run, address] : llvm::enumerate(access.runs)) {
+      Value mask = access.mask ? createEachNth(e.builder, e.loc, access.mask, int64_t(run), count) : Value();
+      parts.push_back(e.createLoad(elementType, access.lanes / count, address, mask));
+    }
+    return createInterleaved(e.builder, e.loc, parts);
+  }
   Value value = e.createLoad(elementType, access.lanes, access.address, access.mask);
   return access.isReversed ? reverse(e, value) : value;
 }

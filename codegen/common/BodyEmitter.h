@@ -42,9 +42,13 @@ private:
     int64_t lanes = 1;   // 1: one element for all lanes
     bool isReversed = false;
     mlir::Value mask;
+    llvm::SmallVector<mlir::Value> runs; // addresses of as many runs, whose elements take turns in the lanes
   };
   Access resolve(mlir::Value buffer, mlir::ArrayAttr indices, mlir::OperandRange operands, mlir::Type elementType,
                  bool isStore);
+  /// Addresses of the runs that lanes with that index read in turns, if it is such an index.
+  llvm::SmallVector<mlir::Value> resolveRuns(mlir::Value base, Expr index, mlir::ValueRange operands,
+                                             mlir::Type elementType);
   mlir::Value load(const Access &access, mlir::Type elementType);
   void store(mlir::Value value, const Access &access);
   void emitStore(loop::StoreOp op);

@@ -326,7 +326,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
     bool isLone = isLoneRowTile(rows.height);
     Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(bElement)));
-    if (!isLone && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1))
+    bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
+    if (!isLone && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1))
       operands.prefetchDistances = nextPanels(task, rowTile, columns.panels, panelBytes);
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
@@ -352,26 +353,34 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
-  SmallVector<KLoop> joined;
+  auto products = [&](ValueRange init) { return emitRegisterTile(e, shape, operands, init); };
+  SmallVector<KLoop> insideLoops;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
   if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands
-    joined = joinInsideLoops(rows.height);
-  if (joined.empty())
-    return finishTile(task, rows, columns, row, panel, shape, operands);
-  Value inside = liesInside(task, rows.height, row);
-  emitIf(inside, [&] {
-    finishTile(task, rows, columns, row, panel, shape, insideOperands(task, operands, joined, rows.height, row));
+    insideLoops = getInsideLoops();
+  if (insideLoops.empty())
+    return finishTile(task, rows, columns, row, panel, products);
+  TileOperands inside = insideOperands(task, operands, insideLoops, rows.height, row);
+  Value isInside = liesInside(task, rows.height, row);
+  finishTile(task, rows, columns, row, panel, [&](ValueRange init) {
+    SmallVector<Type> types;
+    for (int64_t r = 0; r < rows.height; ++r)
+      for (const TileVector &vector : vectors)
+        types.push_back(VectorType::get(vector.lanes, accumulator));
+    auto choice = scf::IfOp::create(e.builder, e.loc, types, isInside, /*withElseRegion=*/true);
+    for (auto [block, own] : {std::pair(choice.thenBlock(), &inside), std::pair(choice.elseBlock(), &operands)}) {
+      OpBuilder::InsertionGuard guard(e.builder);
+      e.builder.setInsertionPointToStart(block);
+      scf::YieldOp::create(e.builder, e.loc, emitRegisterTile(e, shape, *own, init));
+    }
+    return SmallVector<Value>(choice.getResults());
   });
-  emitIf(i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false))),
-         [&] { finishTile(task, rows, columns, row, panel, shape, operands); });
 }
 
 void ContractionEmission::finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
-                                     Value row, Value panel, const TileShape &shape, const TileOperands &operands) {
-  if (!f.isSplitK()) {
-    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, initialSums(task, rows, columns, panel));
-    return emitEpilogueOnTile(task, rows, columns, row, panel, acc);
-  }
+                                     Value row, Value panel, TileProducts products) {
+  if (!f.isSplitK())
+    return emitEpilogueOnTile(task, rows, columns, row, panel, products(initialSums(task, rows, columns, panel)));
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   SmallVector<Value> slots, init;
   Value local = i.sub(row, task.firstRow);
@@ -384,8 +393,7 @@ void ContractionEmission::finishTile(const ContractionTask &task, const RowClass
       init.push_back(e.createLoad(accumulator, vector.lanes, slots.back()));
     }
   }
-  SmallVector<Value> acc = emitRegisterTile(e, shape, operands, init);
-  for (auto [sum, slot] : llvm::zip_equal(acc, slots))
+  for (auto [sum, slot] : llvm::zip_equal(products(init), slots))
     e.createStore(sum, slot);
 }
 

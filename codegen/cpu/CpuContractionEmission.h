@@ -67,16 +67,19 @@ struct ContractionEmission {
   bool meetsZeros() const;
 
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
-  /// The loops over k of such a tile of so many rows, of which some are one; empty where there is nothing to gain.
-  llvm::SmallVector<KLoop> joinInsideLoops(int64_t height);
+  /// The loops over k of such a tile, which reads A where it is; empty where there is nothing to gain.
+  llvm::SmallVector<KLoop> getInsideLoops();
+  llvm::SmallVector<KLoop> joinLoops();
+  llvm::SmallVector<KLoop> loopsInPlace();
   /// Whether `liesInside` can tell: for each condition it is known at which end of each dim it is smallest.
   bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
-  /// The products of a tile and what becomes of them.
+  /// The products of a tile, added to what is given, and what becomes of them.
+  using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
   void finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value row,
-                  mlir::Value panel, const TileShape &shape, const TileOperands &operands);
+                  mlir::Value panel, TileProducts products);
 
   // Conversion of B's elements.
   /// What the tile does with vectors that it loads from the weight's panels.
@@ -94,6 +97,8 @@ struct ContractionEmission {
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
   void packLhsRows(const ContractionTask &task);
+  /// The rows of tiles that do not read A where it is.
+  void forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(mlir::Value row)> body);
   /// Whether rows whose window meets no border can be copied run by run, in whole vectors.
   bool copiesRuns();
   /// The runs of the row, if its window meets no border, which the value tells.

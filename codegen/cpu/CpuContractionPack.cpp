@@ -137,6 +137,17 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
   return isInside;
 }
 
+void ContractionEmission::forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(Value)> body) {
+  if (getInsideLoops().empty())
+    return loop(task.firstRow, i.add(task.firstRow, task.rows), 1, body);
+  for (const RowClass &rows : rowClasses(task))
+    loop(rows.lower, rows.upper, 1, [&](Value tile) {
+      Value first = i.add(i.mul(tile, i.constant(rows.height)), rows.offset);
+      Value end = i.add(first, i.constant(rows.height));
+      loop(first, i.select(liesInside(task, rows.height, first), first, end), 1, body);
+    });
+}
+
 void ContractionEmission::packLhsRows(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
   int64_t endK = int64_t(f.domain.size());
@@ -169,8 +180,8 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
                     });
     });
   };
-  loop(i.constant(0), task.rows, 1, [&](Value local) {
-    Value number = i.add(task.firstRow, local), row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
+  forEachPackedRow(task, [&](Value number) {
+    Value local = i.sub(number, task.firstRow), row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
     setDims(point, f.firstM(), f.mDims, number);
     if (!copiesRuns())
       return packRow(row);

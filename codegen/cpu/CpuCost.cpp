@@ -2,10 +2,12 @@
 //
 // Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
 // one vector load, one that does not use the dim is a broadcast, any other is a gather of as many loads as there are
-// lanes. The estimate adds this up for one point of the domain, for sixteen lanes, and divides by the part of the
-// lanes that the dim's extent fills. Scalar code is one more candidate. Absolute values matter only for the grain.
+// lanes, but for runs that take turns (a channel shuffle), which are short vectors. The estimate adds this up for one
+// point of the domain, for sixteen lanes, and divides by the part of the lanes that the dim's extent fills. Scalar code
+// is one more candidate. Absolute values matter only for the grain.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/Interleaving.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -19,11 +21,12 @@ static constexpr int64_t unknownExtent = 1024;
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Interleaved, Strided, Indexed };
 
 /// Values of a body that differ between the lanes of a dim.
 struct LaneAnalysis {
-  std::string dim;
+  int64_t number; // -1: there is none
+  std::string dim = dimName(number);
   llvm::DenseSet<Value> varying;
 
   bool varies(Value value) const { return varying.contains(value); }
@@ -37,7 +40,7 @@ struct LaneAnalysis {
       return AccessKind::Uniform;
     Expr coefficient = index.coefficientOf(dim);
     if (!coefficient)
-      return AccessKind::Indexed;
+      return codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed;
     return coefficient.isConstant(1) || coefficient.isConstant(-1) ? AccessKind::Contiguous : AccessKind::Strided;
   }
 };
@@ -49,6 +52,8 @@ static double accessCost(AccessKind kind, bool isStore) {
     return 1 / lanes;
   case AccessKind::Contiguous:
     return 2 / lanes;
+  case AccessKind::Interleaved:
+    return isStore ? 3 : 6 / lanes;
   case AccessKind::Strided:
     return isStore ? 2.5 : 1.5;
   case AccessKind::Indexed:
@@ -115,7 +120,7 @@ static void visitAll(Region &region, LaneAnalysis &analysis, bool isVector, doub
 }
 
 double cpu::estimatePoint(Operation *node, int64_t dim) {
-  LaneAnalysis analysis{dim < 0 ? std::string("none") : dimName(dim), {}};
+  LaneAnalysis analysis{.number = dim};
   double cost = 0;
   for (Region &region : node->getRegions())
     visitAll(region, analysis, dim >= 0, cost);
@@ -156,7 +161,7 @@ bool cpu::canVectorize(Operation *node, int64_t dim) {
   if (dim != rank - 1)
     return false;
   // Points of the innermost dim do not meet where each store moves along it by itself.
-  LaneAnalysis analysis{dimName(dim), {}};
+  LaneAnalysis analysis{.number = dim};
   double ignored = 0;
   visitAll(scatter.getBody(), analysis, true, ignored);
   WalkResult result = node->walk([&](loop::StoreOp store) {

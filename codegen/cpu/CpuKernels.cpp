@@ -187,7 +187,8 @@ void LoopKernel::emitTiledRows(Value begin, Value end) {
     for (int64_t dim = 0, digit = 0; dim < shared; ++dim)
       if (dim != config.tiled)
         point.dims[size_t(dim)] = digits[size_t(digit++)];
-    emitTiles(e, nodes.front(), config, point, shared, config.tileBlock ? digits.back() : Value());
+    emitTiles(e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(),
+              [&](auto body) { body(point); });
   });
 }
 
@@ -203,6 +204,16 @@ static int64_t chooseSumsPerStep(loop::ReductionOp op) {
   return isLong ? vectorsOfSum : 1;
 }
 
+/// Whether a condition differs between lanes along the dim.
+static bool asksAlong(Operation *node, int64_t dim) {
+  WalkResult result = node->walk([&](loop::MaskedOp mask) {
+    bool differs = llvm::any_of(prim::getExprs(mask.getConditions()),
+                                [&](Expr condition) { return condition.uses("d" + std::to_string(dim)); });
+    return differs ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 // Lanes along one shared dim; each iteration is a block of it.
 void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t dim = config.sharedVector;
@@ -211,8 +222,9 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
   placeLocals(lanes);
   bool isTiled = config.tiled >= 0;
-  int64_t perStep = nodes.size() == 1 && !hasLocals && !isTiled ? choosePointsPerStep(nodes.front(), e.level) : 1;
-  bool inPairs = nodes.size() == 1 && !hasLocals && !isTiled && takesPairs(nodes.front(), e.level);
+  bool isOneNode = nodes.size() == 1 && !hasLocals && !isTiled;
+  int64_t perStep = isOneNode ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  bool inPairs = isOneNode && takesPairs(nodes.front(), e.level);
   auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (window && !isTiled)
     perStep = std::max(perStep, chooseSumsPerStep(window));
@@ -220,13 +232,21 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
     if (from == to)
       return;
-    emitVectorLoop(
-        e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
-        [&](const Points &points, ValueRange) {
-          isTiled ? emitTiles(e, nodes.front(), config, points.front(), shared, tileBlock) : emitNodes(points);
-          return SmallVector<Value>();
-        },
-        inPairs);
+    auto vectors = [&](llvm::function_ref<void(const Points &)> body) {
+      emitVectorLoop(
+          e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
+          [&](const Points &points, ValueRange) {
+            body(points);
+            return SmallVector<Value>();
+          },
+          inPairs);
+    };
+    if (!isTiled)
+      return vectors([&](const Points &points) { emitNodes(points); });
+    auto tiles = [&](PointLoop alongLanes) { emitTiles(e, nodes.front(), config, shared, tileBlock, alongLanes); };
+    if (asksAlong(nodes.front(), dim)) // masks of lanes are the same for all tiles
+      return vectors([&](const Points &points) { tiles([&](auto body) { body(points.front()); }); });
+    tiles([&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
   };
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;

@@ -57,10 +57,13 @@ llvm::SmallVector<mlir::Value> emitVectorLoop(KernelEmitter &e, const EmissionPo
                                               int64_t pointsPerStep, bool hasMasks, mlir::ValueRange carried,
                                               PointBody body, bool inPairs = false);
 
-/// A windowed reduction along dim `config.tiled` for the point, which is a vector along another shared dim if lanes do
-/// not run along a reduced one: all of the dim, or its block of that number.
-void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
-               int64_t shared, mlir::Value block);
+/// Emits something for each of the points that it loops over.
+using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const EmissionPoint &point)> body)>;
+
+/// A windowed reduction along dim `config.tiled`: all of the dim, or its block of that number. `alongLanes` loops over
+/// the points of a tile's place, vectors along another shared dim, or is one point where lanes run along a reduced dim.
+void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
+               PointLoop alongLanes);
 
 /// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
 struct Interior {

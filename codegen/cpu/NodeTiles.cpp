@@ -11,6 +11,11 @@
 //   interior    a loop; all conditions on the tiled dim are known to hold
 //   single      one output at a time, whose loops over the window leave out what lies outside
 //
+// Lanes along another kept dim run inside of a tile: what follows each other in memory is read in turn, and a line of
+// the cache while it is there. The other way round each vector of channels takes a whole row of the image, whose lines
+// lie far apart and are more than the first-level cache has. Where a window lies across the lanes (LRN), each vector of
+// them has its own masks, and runs over all tiles with those.
+//
 // A dim of known extent is cut into equal tiles, constant ones where they meet a border; else single outputs surround
 // the interior. The sum of an output is taken in the same order in all of them.
 //
@@ -31,11 +36,9 @@ static constexpr int64_t mostConstantTiles = 3; // their code is unrolled
 namespace {
 class TileEmission {
 public:
-  TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, const EmissionPoint &point,
-               int64_t shared)
+  TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, int64_t shared, PointLoop alongLanes)
       : e(e), op(op), domain(loop::getDomain(op)), dim(config.tiled), shared(shared),
-        reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), point(point) {
-    this->point.dims.resize(domain.size());
+        reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), alongLanes(alongLanes) {
     inside = findInterior(e, op, dim);
   }
   void emitKnown(int64_t extent);
@@ -51,7 +54,7 @@ private:
   loop::ReductionOp op;
   SmallVector<Expr> domain;
   int64_t dim, shared, reducedLanes; // the last: a reduced dim that carries lanes, -1
-  EmissionPoint point;
+  PointLoop alongLanes;
   Interior inside;
   llvm::DenseSet<Attribute> nothing;
 };
@@ -99,17 +102,18 @@ int64_t TileEmission::chooseWidth() {
 
 /// `count` outputs from `position` on.
 void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
-  Points points;
   auto known = e.invariants.asConstant(position);
-  for (int64_t i = 0; i < count; ++i) {
-    EmissionPoint at = point;
-    at.dims[size_t(dim)] = known ? e.constant(*known + i) : position;
-    at.offsets.assign(domain.size(), 0);
-    at.offsets[size_t(dim)] = known ? 0 : i;
-    at.assumed = isInside ? &inside.conditions : &nothing;
-    points.push_back(at);
-  }
-  NodeEmitter(e, op).emit(points, shared, reducedLanes);
+  alongLanes([&](const EmissionPoint &point) {
+    Points points(size_t(count), point);
+    for (auto [i, at] : llvm::enumerate(points)) {
+      at.dims.resize(domain.size());
+      at.dims[size_t(dim)] = known ? e.constant(*known + int64_t(i)) : position;
+      at.offsets.assign(domain.size(), 0);
+      at.offsets[size_t(dim)] = known ? 0 : int64_t(i);
+      at.assumed = isInside ? &inside.conditions : &nothing;
+    }
+    NodeEmitter(e, op).emit(points, shared, reducedLanes);
+  });
 }
 
 void TileEmission::singles(Value from, Value to, bool isInside) {
@@ -163,10 +167,10 @@ void TileEmission::emitRange(Value from, Value to) {
   singles(last, to, false);
 }
 
-void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point,
-                    int64_t shared, Value block) {
+void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, int64_t shared, Value block,
+                    PointLoop alongLanes) {
   auto op = cast<loop::ReductionOp>(node);
-  TileEmission emission(e, op, config, point, shared);
+  TileEmission emission(e, op, config, shared, alongLanes);
   Value extent = e.emitExpr(loop::getDomain(op)[size_t(config.tiled)], {});
   if (block) {
     InvariantBuilder &in = e.invariants;

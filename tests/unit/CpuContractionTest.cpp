@@ -258,6 +258,20 @@ TEST_CASE("convolutions of images with few channels, in either layout", "[contra
                         .pad = pad,
                         .isInputChannelsFirst = true,
                         .hasRelu = true});
+  // Lines are long beside a tile: most tiles read the image where it is.
+  for (int64_t stride : {1, 2})
+    for (int64_t out : {16, 200})
+      checkConvolution({.images = 2,
+                        .height = 9,
+                        .width = 99,
+                        .in = 3,
+                        .out = out,
+                        .kernelHeight = 3,
+                        .kernelWidth = 5,
+                        .stride = stride,
+                        .pad = 2,
+                        .isInputChannelsFirst = true,
+                        .hasRelu = true});
   checkConvolution({.height = 17,
                     .width = 18,
                     .in = 5,

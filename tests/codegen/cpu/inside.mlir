@@ -46,3 +46,27 @@ loop.kernel @short_lines(%x: !loop.buffer<[20*20*8] x f32>, %w: !loop.buffer<[15
     loop.store %acc, %y[(d0*20 + d1)*16 + d2] : !loop.buffer<[20*20*16] x f32>
   }
 }
+
+// Channels first: tiles of 14 and 13 rows, three steps unrolled, that read the image where it is, and as many that read
+// rows copied for tiles at a border.
+// CHECK-LABEL:     define {{.*}} @channels_first
+// CHECK-COUNT-162: call <16 x float> @llvm.fma
+// CHECK-NOT:       @llvm.fma
+// CHECK:           ret i32
+loop.kernel @channels_first(%x: !loop.buffer<[3*20*200] x f32>, %w: !loop.buffer<[27*16] x f32>, %y: !loop.buffer<[10*100*16] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [10, 100, 16, 3, 3, 3] batch 0 m 2 n 1 k 3 lhs {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [2*d0 + d3 - 1, 2*d1 + d4 - 1] else %zero {
+      %1 = loop.load %x[d5*4000 + (2*d0 + d3 - 1)*200 + 2*d1 + d4 - 1] : !loop.buffer<[3*20*200] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[27*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[(d0*100 + d1)*16 + d2] : !loop.buffer<[10*100*16] x f32>
+  }
+}

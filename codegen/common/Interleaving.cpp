@@ -1,0 +1,61 @@
+//===- Interleaving.cpp - indices that read several runs in turns ---------===//
+#include "codegen/common/Interleaving.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ptc;
+
+std::optional<int64_t> codegen::findInterleaving(Expr index, int64_t dim) {
+  std::string name = "d" + std::to_string(dim);
+  auto movesOneByOne = [&](int64_t k, int64_t r) { // along q, which takes the dim's name
+    Expr run = index.substitute(
+        [&](StringRef symbol) { return symbol == name ? Expr::symbol(index.getContext(), name) * k + r : Expr(); });
+    Expr step = run.uses(name) ? run.coefficientOf(name) : Expr();
+    return step && step.isConstant(1);
+  };
+  for (int64_t k : {2, 4})
+    if (llvm::all_of(llvm::seq<int64_t>(0, k), [&](int64_t r) { return movesOneByOne(k, r); }))
+      return k;
+  return std::nullopt;
+}
+
+bool codegen::isMultipleOf(Value value, int64_t power) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() && isMultipleOf(loop.getLowerBound(), power) &&
+           isMultipleOf(loop.getStep(), power);
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto number = dyn_cast<IntegerAttr>(constant.getValue());
+    return number && number.getInt() % power == 0;
+  }
+  auto isMultiple = [&](Value operand) { return isMultipleOf(operand, power); };
+  if (isa<arith::MulIOp>(op))
+    return llvm::any_of(op->getOperands(), isMultiple);
+  return isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op) &&
+         llvm::all_of(op->getOperands(), isMultiple);
+}
+
+Value codegen::createInterleaved(OpBuilder &builder, Location loc, ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  SmallVector<Value> even, odd;
+  for (auto [index, vector] : llvm::enumerate(vectors))
+    (index % 2 ? odd : even).push_back(vector);
+  Value a = createInterleaved(builder, loc, even), b = createInterleaved(builder, loc, odd);
+  int32_t lanes = int32_t(cast<VectorType>(a.getType()).getNumElements());
+  SmallVector<int32_t> order;
+  for (int32_t lane = 0; lane < lanes; ++lane)
+    order.append({lane, lane + lanes});
+  return LLVM::ShuffleVectorOp::create(builder, loc, a, b, order);
+}
+
+Value codegen::createEachNth(OpBuilder &builder, Location loc, Value vector, int64_t first, int64_t step) {
+  SmallVector<int32_t> order;
+  for (int64_t lane = first, lanes = cast<VectorType>(vector.getType()).getNumElements(); lane < lanes; lane += step)
+    order.push_back(int32_t(lane));
+  return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, order);
+}
