@@ -252,6 +252,18 @@ class OnDevice(unittest.TestCase):
         x = self.inputs(64)[0].cpu().numpy()
         np.testing.assert_allclose(self.load("one/tuned")(x=x)["y"], self.chain(x), rtol=1e-4, atol=1e-4)
 
+    def test_max_autotune(self):
+        """Measures where the file is not there, and makes the same bytes of the file that it wrote."""
+        file, flags = self.folder / "measured.json", ("--dim=n=64", "--mode=max-autotune")
+        paths = []
+        for folder in ("first", "second"):
+            (self.folder / folder).mkdir()
+            paths.append(self.compile("chain", *flags, f"--tune-file={file}", name=f"{folder}/measured"))
+            self.assertTrue(file.exists())
+        self.assertEqual(*(path.read_bytes() for path in paths))
+        x = self.inputs(64)[0].cpu().numpy()
+        np.testing.assert_allclose(self.load("first/measured")(x=x)["y"], self.chain(x), rtol=1e-4, atol=1e-4)
+
     # ---- leaks ----
 
     def test_the_program_of_the_docs_leaks_nothing(self):
