@@ -63,6 +63,8 @@ void linearizeTap(TapOp tap, const SymbolRanges &symbols) {
 }
 
 bool isAligned(PartOp part, int64_t bytes, const SymbolRanges &symbols) {
+  if (auto whole = part.getBuffer().getDefiningOp<PartOp>(); whole && !isAligned(whole, bytes, symbols))
+    return false;
   ExprRange range = Expr(part.getOffset()).range(symbols);
   bool isStart = range.isPoint() && range.min == 0;
   return isStart || range.divisor * getElementBytes(cast<BufferType>(part.getType()).getElementType()) % bytes == 0;

@@ -477,10 +477,26 @@ class Launch:
             return self.pairs(i, at, lambda a, b, c: (a.astype(np.float64) * b + c).astype(np.float16))
         wide = np.longdouble if type_ == "f64" else np.float64  # one rounding, but for rare ties
         a, b, c = (self.read(o, type_, at).astype(wide) for o in i.operands[1:4])
-        result = (a * b + c).astype(VIEW[type_])
+        result = (self.fused(a, b, c) if type_ == "f64" else a * b + c).astype(VIEW[type_])
         if "relu" in i.parts:
             result = np.maximum(result, 0)
         self.write(i.operands[0], result, at)
+
+    @staticmethod
+    def fused(a, b, c):
+        """a b + c of doubles, in floats of 64 bits, which do not hold the product: its upper part is not all of it."""
+        def halves(x):  # of 32 bits and of 21
+            upper = x * (2**32 + 1)
+            upper = upper - (upper - x)
+            return upper, x - upper
+
+        product = a * b
+        (a, a_rest), (b, b_rest) = halves(a), halves(b)
+        rest = a * b - product + a * b_rest + a_rest * b + a_rest * b_rest
+        total = product + c
+        part = total - product
+        rest += product - (total - part) + (c - part)  # what the sum lost
+        return np.where(np.isfinite(rest) & (rest != 0), total + rest, total)  # of zeros the sign is the sum's
 
     def do_div(self, i, at):
         if i.parts[-1] in VIEW:

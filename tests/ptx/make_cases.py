@@ -85,6 +85,9 @@ CASES = {
         "(float[n, len] x) => (float[n] y, float[len] z)"
         "{ y = ReduceL1 <axes = [1], keepdims = 0> (x) z = ReduceMin <axes = [0], keepdims = 0> (x) }", {"n": 1100, "len": 70}),
     "split-double": ("(double[2, 9, 3000] x) => (double[9] y) { y = ReduceMean <axes = [0, 2], keepdims = 0> (x) }", {}),
+    "remainder-double": ( # exact products, whatever the quotient
+        "(double[2000] x, double[2000] positive) => (double[2000] y)"
+        "{ far = Constant <value = double {1e30}> () large = Mul (x, far) y = Mod <fmod = 1> (large, positive) }", {}),
     "pool": (
         "(float[4, 8, 31, 33] x) => (float[4, 8, 16, 17] y)"
         "{ y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x) }", {}),

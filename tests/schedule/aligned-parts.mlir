@@ -32,3 +32,23 @@ loop.program @rows(%x: !loop.buffer<[21] x f32, <[0]>> | %y: !loop.buffer<[n, 21
     }
   }
 }
+
+// A part of a part begins where both do.
+// CHECK-LABEL: loop.program @rows_of_rows
+// CHECK:         %[[WHOLE:.*]] = loop.flatten {{.*}} -> <[21*n] x f32, <[0]>>
+// CHECK-NOT:     loop.part
+// CHECK:         loop.store {{.*}}, %[[WHOLE]] [d0 + 4*q + 21*r]
+loop.program @rows_of_rows(%x: !loop.buffer<[4] x f32, <[0]>> | %y: !loop.buffer<[n, 21] x f32, <[0, 1]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["x"], input_types = [f32], output_names = ["y"],
+                output_types = [f32], symbol_sources = {}, symbols = {n = #prim.symbol<0, 100, divisor = 1, hint = 4>}} {
+  loop.repeat "r" below n {
+    %row = loop.part %y from 21*r : <[n, 21] x f32, <[0, 1]>> -> <[21] x f32, <[0]>>
+    loop.repeat "q" below 5 {
+      %piece = loop.part %row from 4*q : <[21] x f32, <[0]>> -> <[4] x f32, <[0]>>
+      loop.pointwise [4] {
+        %0 = loop.load %x [d0] : <[4] x f32, <[0]>>
+        loop.store %0, %piece [d0] : <[4] x f32, <[0]>>
+      }
+    }
+  }
+}
