@@ -44,18 +44,18 @@ unsigned countDivisions(Expr expr) {
   return count;
 }
 
-/// The dims of `domain` as functions of an address written in other dims;
-/// nothing if `position` is no mixed-radix number of the dims, divisions remain or it never is that address.
-/// `ranges` are those of the dims that `address` is written in.
-std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
-                                        const SymbolValues &hints) {
-  struct Digit {
-    unsigned dim;
-    Expr step;
-    int64_t size;
-  };
+struct Digit {
+  unsigned dim;
+  Expr step;
+  int64_t size;
+};
+
+/// `position` as a mixed-radix number of the dims, its first digit first; `rest` is what depends on none of them.
+/// Nothing if it is no such number: then points may share a position.
+std::optional<SmallVector<Digit>> getDigits(Expr position, ArrayRef<Expr> domain, const SymbolRanges &ranges,
+                                            const SymbolValues &hints, Expr &rest) {
   SmallVector<Digit> digits;
-  Expr rest = position;
+  rest = position;
   for (unsigned dim = 0; dim < domain.size(); ++dim) {
     Expr remainder;
     Expr step = rest.coefficientOf(dimName(dim), &remainder);
@@ -66,16 +66,31 @@ std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Ex
   }
   if (rest.usesAny(isDimSymbol))
     return {};
-  llvm::stable_sort(digits, [](const Digit &a, const Digit &b) { return a.size > b.size; });
+  llvm::stable_sort(digits, [](const Digit &a, const Digit &b) { return std::abs(a.size) > std::abs(b.size); });
+  auto length = [](const Digit &digit) { return digit.size < 0 ? digit.step * -1 : digit.step; };
   for (unsigned i = 0; i + 1 < digits.size(); ++i) {
-    Expr covered = digits[i + 1].step * domain[digits[i + 1].dim];
-    auto isLess = knownLess(digits[i].step, covered, ranges);
+    Expr covered = length(digits[i + 1]) * domain[digits[i + 1].dim];
+    auto isLess = knownLess(length(digits[i]), covered, ranges);
     if (!isLess || *isLess)
       return {};
   }
+  return digits;
+}
+
+/// The dims of `domain` as functions of an address written in other dims;
+/// nothing if `position` is no mixed-radix number of the dims, divisions remain or it never is that address.
+/// `ranges` are those of the dims that `address` is written in.
+std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
+                                        const SymbolValues &hints) {
+  Expr rest;
+  std::optional<SmallVector<Digit>> digits = getDigits(position, domain, ranges, hints, rest);
+  if (!digits)
+    return {};
   SmallVector<Expr> dims(domain.size());
   Expr left = (address - rest).simplify(ranges);
-  for (const Digit &digit : digits) {
+  for (const Digit &digit : *digits) {
+    if (digit.size < 0 && &digit != &digits->back()) // what it leaves would count downwards
+      return {};
     dims[digit.dim] = left.floorDiv(digit.step).simplify(ranges);
     left = left.mod(digit.step).simplify(ranges);
   }
@@ -364,6 +379,10 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   if (product(node->getContext(), domain) != product(node->getContext(), getDomain(target)))
     return FusionPlan::no("the consumer would compute the value more than once");
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
+  // As many points do not tell: rows that are broadcast and others that are left out may come to the same number.
+  Expr rest;
+  if (!getDigits(getAddress(loads[0]), getDomain(target), ranges, context.hints, rest))
+    return FusionPlan::no("the consumer reads an element more than once");
   if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
