@@ -8,14 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def parse(description, add=lambda parser: None):
+def parse(description, add=None):
     """The flags of every suite, and what `add` adds; `build` is absolute, `j` is the number of jobs of what a test starts."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("-k", default="", help="only tests with this in their names")
     parser.add_argument("-j", type=int, default=1, help="jobs of one build, where a test has any")
     parser.add_argument("--models", action="store_true", help="accepted, without effect")
-    add(parser)
+    if add:
+        add(parser)
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
     return arguments
