@@ -14,9 +14,8 @@
 // with another value, and C's part is written by this copy alone. What scatters write is written twice: C must be a
 // result of the program then, as B is, which nothing else writes. C must exist where B is first used, so
 // the op that makes C moves up in front of it, with the buffer that C is a part of; the sizes in C's dims must have
-// values there (loop.bind). A recurrence
-// takes its last states' buffers whole, so C must be B's like there. Where C is a scatter's, which changes it, all that
-// reads B must do so before.
+// values there (loop.bind). A recurrence takes its last states' buffers whole, so C must be B's like there. Where C is
+// a scatter's, which changes it, all that reads B must do so before.
 //
 //===----------------------------------------------------------------------===//
 

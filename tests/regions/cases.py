@@ -105,6 +105,7 @@ CASES = {
           last, rows, products, sums = Loop (m, go, h) <body = b (int64 i, bool c, float[21] s)
               => (bool d, float[21] t, float[21] row, float[3, 7] product, float[21] sum) {
             d = Identity (c)
+            shifted = Add (x, s)
             row = ReduceMax <keepdims = 0> (shifted, axis)
             t = Tanh (row)
             square = Reshape (t, shape)
@@ -113,7 +114,7 @@ CASES = {
             product = MatMul (weights, square)
             sum = Add (s, h)
           }>
-        }""".replace("row = ", "shifted = Add (x, s)\n            row = "),
+        }""",
         [feed(x=(3, 21), h=(21,), m=m) for m in (0, 1, 4)]),
     "a state that begins with a product": (
         """g (float[6, 6] x, int64 m) => (float[6, 6] y) {
