@@ -23,18 +23,92 @@ Values conv(NodeContext &n) {
   return {addBias(n, n.convolution(x, w, *window, groups), n.optionalInput(2))};
 }
 
-/// Whether the strides of a transposed convolution divide its window, and all results lie where windows do.
+/// Results of a transposed convolution along one dim whose places leave the remainders [first, first + count) by the
+/// stride. They see `taps` elements of the window each.
+struct Phases {
+  int64_t first, count, taps;
+};
+
+/// A window of 5 and a stride of 3: the remainders 0 and 1 see two elements, 2 sees one. Those that see as many as the
+/// stride goes into the window are together, and end where it ends; of the others each is alone, every third element.
+static llvm::SmallVector<Phases> phasesOf(int64_t size, int64_t stride) {
+  int64_t rest = size % stride;
+  llvm::SmallVector<Phases> phases;
+  for (int64_t first = 0; first < rest; ++first)
+    phases.push_back({first, 1, size / stride + 1});
+  phases.push_back({rest, stride - rest, size / stride});
+  return phases;
+}
+
+constexpr int64_t mostGroups = 16; // of phases: convolutions for one
+
+/// Whether a transposed convolution has phases, each with elements of its window, and all results lie where windows do.
 static bool hasPhases(NodeContext &n, Value x, const PlacedWindow &window) {
   bool isStrided = false;
+  int64_t groups = 1;
   for (auto [i, size] : llvm::enumerate(window.size)) {
     int64_t stride = window.strides[i];
     Expr end = (n.dim(x, int64_t(i) + 2) - 1) * stride + size;
-    if (stride < 1 || size % stride != 0 || window.dilations[i] != 1 || n.shapes.range(window.low[i]).min < 0 ||
+    if (stride < 1 || size < stride || window.dilations[i] != 1 || n.shapes.range(window.low[i]).min < 0 ||
         n.shapes.range(n.shapes.simplify(end - window.low[i] - window.resultDims[i])).min < 0)
       return false;
     isStrided |= stride > 1;
+    groups *= size % stride + 1;
   }
-  return isStrided;
+  return isStrided && groups <= mostGroups;
+}
+
+/// The sums of some phases of each dim: [batch, phases..., out, places...].
+static Value convolveGroup(NodeContext &n, Value x, Value w, const PlacedWindow &window, llvm::ArrayRef<Phases> group) {
+  Expr in = n.dim(w, 0), out = n.dim(w, 1), columns = out;
+  PlacedWindow inner;
+  inner.strides = inner.dilations = Ints(group.size(), 1);
+  Dims firsts(2, n.expr(0)), seen{in, out}, split{in, out}, starts(2, n.expr(0)), picked{in, out}, phases{n.dim(x, 0)};
+  Ints apart(2, 1), steps(2, 1), order;
+  for (auto [i, phase] : llvm::enumerate(group)) {
+    int64_t stride = window.strides[i], most = llvm::divideCeil(window.size[i], stride);
+    int64_t period = phase.count == 1 ? 1 : stride;
+    firsts.push_back(n.expr(phase.first));
+    apart.push_back(phase.count == 1 ? stride : 1);
+    seen.push_back(n.expr(phase.taps * period));
+    llvm::append_range(split, Dims{n.expr(phase.taps), n.expr(period)});
+    llvm::append_range(starts, Dims{n.expr(phase.taps - 1), n.expr(0)});
+    llvm::append_range(picked, Dims{n.expr(phase.taps), n.expr(phase.count)});
+    steps.append({phase.taps > 1 ? -1 : 1, 1});
+    order.push_back(2 * int64_t(i) + 3);
+    phases.push_back(n.expr(phase.count));
+    columns = columns * phase.count;
+    inner.size.push_back(phase.taps);
+    inner.low.push_back(n.expr(phase.taps - 1));
+    inner.high.push_back(n.expr(most - 1));
+    inner.resultDims.push_back(n.shapes.simplify(n.dim(x, int64_t(i) + 2) + (most - 1)));
+  }
+  order.append({1, 0}); // [phases..., out, in, window...]
+  for (size_t i = 0; i < group.size(); ++i)
+    order.push_back(2 * int64_t(i) + 2);
+  Value turned = n.transpose(n.slice(n.reshape(n.slice(w, firsts, apart, seen), split), starts, steps, picked), order);
+  Dims weight{n.shapes.simplify(columns), in};
+  for (int64_t size : inner.size)
+    weight.push_back(n.expr(size));
+  Value sums = n.convolution(x, n.reshape(turned, weight), inner, 1);
+  phases.push_back(out);
+  llvm::append_range(phases, inner.resultDims);
+  return n.reshape(sums, phases);
+}
+
+/// All phases of the dims from group.size() on, for those of the dims before it that `group` has.
+static Value convolveGroups(NodeContext &n, Value x, Value w, const PlacedWindow &window,
+                            llvm::SmallVector<Phases> group) {
+  size_t dim = group.size();
+  if (dim == window.size.size())
+    return convolveGroup(n, x, w, window, group);
+  Values parts;
+  for (Phases phases : phasesOf(window.size[dim], window.strides[dim])) {
+    group.push_back(phases);
+    parts.push_back(convolveGroups(n, x, w, window, group));
+    group.pop_back();
+  }
+  return parts.size() == 1 ? parts.front() : n.concat(parts, int64_t(dim) + 1);
 }
 
 /// Such a convolution. Results whose places have the same remainder by the strides see the same elements of the window:
@@ -42,42 +116,21 @@ static bool hasPhases(NodeContext &n, Value x, const PlacedWindow &window) {
 ///
 ///   y[q] = sum over p, k with q = p * stride + k - low of x[p] * w[k] = sum over j of x[t - j] * w[j * stride + r]
 ///
-/// So it is a convolution over x with the columns (r, out), and what it computes is moved to its places. Summed as it
-/// is written, all but one of strides^dims products would be with zeros.
+/// So it is a convolution over x with the columns (r, out), and what it computes is moved to its places; several where
+/// remainders see different numbers of elements. Summed as it is written, all but one of strides^dims products would
+/// be with zeros.
 static Value convolvePhases(NodeContext &n, Value x, Value w, const PlacedWindow &window) {
   int64_t spatial = int64_t(window.size.size());
-  Expr out = n.dim(w, 1), columns = out;
-  PlacedWindow inner;
-  inner.strides = inner.dilations = Ints(size_t(spatial), 1);
-  Dims split{n.dim(w, 0), out}, starts(2, n.expr(0)), phases{n.dim(x, 0)}, whole{n.dim(x, 0), out};
-  Ints steps(2, 1), order, places{0, spatial + 1};
+  Expr out = n.dim(w, 1);
+  Dims whole{n.dim(x, 0), out};
+  Ints places{0, spatial + 1};
   for (int64_t i = 0; i < spatial; ++i) {
-    int64_t stride = window.strides[size_t(i)], size = window.size[size_t(i)] / stride;
-    Expr count = n.shapes.simplify(n.dim(x, i + 2) + (size - 1));
-    llvm::append_range(split, Dims{n.expr(size), n.expr(stride)});
-    llvm::append_range(starts, Dims{n.expr(size - 1), n.expr(0)});
-    steps.append({size > 1 ? -1 : 1, 1});
-    order.push_back(2 * i + 3);
-    phases.push_back(n.expr(stride));
-    columns = columns * stride;
-    inner.size.push_back(size);
-    inner.low.push_back(n.expr(size - 1));
-    inner.high.push_back(n.expr(size - 1));
-    inner.resultDims.push_back(count);
+    int64_t stride = window.strides[size_t(i)];
+    Expr count = n.dim(x, i + 2) + (llvm::divideCeil(window.size[size_t(i)], stride) - 1);
     whole.push_back(n.shapes.simplify(count * stride));
     places.append({spatial + 2 + i, i + 1});
   }
-  order.append({1, 0}); // [strides..., out, in, window...]
-  for (int64_t i = 0; i < spatial; ++i)
-    order.push_back(2 * i + 2);
-  Value turned = n.transpose(n.slice(n.reshape(w, split), starts, steps, split), order);
-  Dims weight{n.shapes.simplify(columns), n.dim(w, 0)};
-  for (int64_t size : inner.size)
-    weight.push_back(n.expr(size));
-  Value sums = n.convolution(x, n.reshape(turned, weight), inner, 1);
-  phases.push_back(out);
-  llvm::append_range(phases, inner.resultDims);
-  Value y = n.reshape(n.transpose(n.reshape(sums, phases), places), whole);
+  Value y = n.reshape(n.transpose(convolveGroups(n, x, w, window, {}), places), whole);
   Dims from(2, n.expr(0)), to{n.dim(x, 0), out};
   llvm::append_range(from, window.low);
   llvm::append_range(to, window.resultDims);

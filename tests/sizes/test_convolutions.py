@@ -1,5 +1,6 @@
 """Transposed convolutions by phases, windows that lose taps, long lines of few channels, and groups of channels against onnxruntime."""
 
+import json
 import unittest
 
 import numpy as np
@@ -19,13 +20,24 @@ class Convolutions(unittest.TestCase):
     def test_transposed(self):
         for window, strides, pads, extra in (((2, 2), (2, 2), "0, 0, 0, 0", "0, 0"), ((4, 4), (2, 2), "1, 1, 1, 1", "0, 0"),
                                              ((6, 3), (2, 3), "0, 1, 2, 1", "1, 0"), ((2, 4), (1, 2), "0, 0, 0, 0", "0, 1"),
-                                             ((3, 3), (2, 2), "1, 1, 1, 1", "1, 1")):
+                                             ((3, 3), (2, 2), "1, 1, 1, 1", "1, 1"), ((5, 7), (3, 4), "2, 0, 1, 3", "0, 2"),
+                                             ((5, 2), (2, 3), "0, 0, 0, 0", "0, 0"), ((9, 3), (1, 2), "4, 0, 4, 1", "0, 0")):
             text = self.TRANSPOSED.replace("P]", pads + "]").replace("O]", extra + "]")
             for name, number in zip(("K0", "K1", "S0", "S1"), window + strides):
                 text = text.replace(name, str(number))
             model = Compiled(text)
             for batch, height, width in ((1, 1, 1), (2, 5, 3), (1, 14, 7)):
                 model.check(self, x=floats(batch, 6, height, width), k=floats(6, 5, *window), bias=floats(5))
+
+    def test_products_of_phases(self):
+        """A window of 3 x 3 by strides of 2 sees 9 elements for 4 results: in four convolutions, and no zeros."""
+        weight = ", ".join(map(str, floats(6 * 16 * 9)))
+        model = Compiled(f"""m (float[1, 6, 8, 8] x) => (float[1, 16, 16, 16] y) <float[6, 16, 3, 3] k = {{ {weight} }}>
+            {{ y = ConvTranspose<strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1]>(x, k) }}""")
+        model.check(self, x=floats(1, 6, 8, 8))
+        kernels = json.loads(model.library.with_suffix(".json").read_text())["kernels"]
+        products = [kernel["flops"]["at_hint"] for kernel in kernels if kernel["kind"] == "contraction"]
+        self.assertEqual(sorted(products), [2 * 9 * 9 * 6 * 16 * taps for taps in (1, 2, 2, 4)])
 
     DILATED = """m (float[b, 8, 14, 9] x, float[8, 8, 3, 3] k) => (float[b, 8, oh, ow] y)
         { y = Conv<dilations=[D], pads=[P]>(x, k) }"""

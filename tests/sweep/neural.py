@@ -137,7 +137,7 @@ def conv_transpose(d):
     kind, spatial, group = d.type("T", FLOATS), d.integer(1, 2), d.choice([1, 1, 2])
     sizes = [d.integer(1, 6) for _ in range(spatial)]
     channels, filters = group * d.integer(1, 4), d.integer(1, 4)
-    kernel = [d.integer(1, 3) for _ in sizes]
+    kernel = [d.integer(1, 5) for _ in sizes]
     strides = [d.integer(1, 3) for _ in sizes]
     attributes = {"group": group, "strides": strides, "kernel_shape": kernel}
     if d.often(0.5):
