@@ -16,6 +16,7 @@
  */
 #include "fpmode.h"
 #include "runtime.h"
+#include "shares.h"
 
 #include <string.h>
 
@@ -42,18 +43,24 @@ static void run_alone(ptc_rt_task *task) {
   ptc_rt_run_piece(task, 0, 0);
 }
 
-typedef struct host_share {
+typedef struct host_loop {
   ptc_rt_task *tasks;
-  int64_t pieces, participants;
-} host_share;
+  uint32_t participants;
+  ptc_rt_share *shares;
+} host_loop;
 
 static void run_host_share(void *argument, size_t index) {
-  const host_share *share = argument;
-  int64_t participant = (int64_t)index, end = share->pieces * (participant + 1) / share->participants;
+  host_loop *loop = argument;
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
-  for (int64_t piece = share->pieces * participant / share->participants; piece < end; piece++)
-    ptc_rt_run_piece(share->tasks, piece, (uint32_t)index);
+  ptc_rt_run_shares(loop->shares, loop->participants, (uint32_t)index, 0, &loop->tasks, 0);
   ptc_rt_fpmode_restore(mode);
+}
+
+static void run_on_host(ptc_rt_task *tasks, int64_t pieces, const ptc_model *model, uint32_t participants) {
+  ptc_rt_share shares[participants];
+  ptc_rt_share_out(shares, participants, (uint64_t)pieces, 0);
+  host_loop loop = {tasks, participants, shares};
+  model->pool.parallel_for(model->pool.state, participants, run_host_share, &loop);
 }
 
 /* One parallel loop over the iterations of `count` tasks, cut into pieces. */
@@ -62,8 +69,7 @@ static void run_loop(ptc_rt_task *tasks, uint32_t count, const ptc_model *model,
   for (uint32_t i = 0; i < count; i++)
     pieces += tasks[i].pieces;
   if (model->pool.parallel_for) {
-    host_share share = {tasks, pieces, participants};
-    model->pool.parallel_for(model->pool.state, (size_t)participants, run_host_share, &share);
+    run_on_host(tasks, pieces, model, (uint32_t)participants);
   } else if (!model->descriptor->threading->parallel(tasks, pieces, (uint32_t)participants)) {
     for (uint32_t i = 0; i < count; i++)
       run_alone(&tasks[i]);

@@ -4,6 +4,7 @@
  */
 #include "fpmode.h"
 #include "runtime.h"
+#include "shares.h"
 
 __attribute__((weak, visibility("default"))) extern void GOMP_parallel(void (*body)(void *), void *argument,
                                                                        unsigned threads, unsigned flags);
@@ -12,17 +13,14 @@ __attribute__((weak, visibility("default"))) extern int omp_in_parallel(void);
 
 typedef struct team {
   ptc_rt_task *tasks;
-  long long pieces;
-  atomic_llong next;
+  uint32_t participants;
+  ptc_rt_share *shares;
 } team;
 
 static void openmp_work(void *argument) {
   team *t = argument;
-  uint32_t participant = (uint32_t)omp_get_thread_num();
   ptc_rt_fpmode mode = ptc_rt_fpmode_set_default();
-  long long piece;
-  while ((piece = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed)) < t->pieces)
-    ptc_rt_run_piece(t->tasks, piece, participant);
+  ptc_rt_run_shares(t->shares, t->participants, (uint32_t)omp_get_thread_num(), 0, &t->tasks, 0);
   ptc_rt_fpmode_restore(mode);
 }
 
@@ -39,7 +37,9 @@ static void openmp_prepare(uint32_t threads) {
 static bool openmp_parallel(ptc_rt_task *tasks, int64_t pieces, uint32_t participants) {
   if (!present() || omp_in_parallel())
     return false;
-  team t = {.tasks = tasks, .pieces = pieces};
+  ptc_rt_share shares[participants]; /* a smaller team works on the shares of those that are not there, too */
+  ptc_rt_share_out(shares, participants, (uint64_t)pieces, 0);
+  team t = {tasks, participants, shares};
   GOMP_parallel(openmp_work, &t, participants, 0);
   return true;
 }

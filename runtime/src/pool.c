@@ -7,15 +7,10 @@
  * One loop at a time. A launch takes the pool by a try-lock. If another call has it, the launch says so and its caller
  * runs the pieces itself: nobody waits for another call.
  *
- * A loop. The caller is participant 0, worker w is participant w + 1. Each participant owns a slot, one 64-bit word
- *
- *     epoch (32 bits) | next (16) | end (16)
- *
- * that holds the pieces [next, end) it has not started yet. A piece is claimed by compare-and-swap of next to next + 1,
- * first from the own slot, then from others'. The word carries the epoch, so a claim succeeds only within the loop it
- * was meant for. While any piece of a loop is unclaimed or running the caller stays in that loop; hence whoever has
- * claimed a piece may read the pool's task pointer, and a worker that wakes too late finds nothing to claim and touches
- * nothing. The caller never waits for a thread that has not started: it takes that thread's pieces.
+ * A loop. The caller is participant 0, worker w is participant w + 1, and each claims pieces (shares.h). While any
+ * piece of a loop is unclaimed or running the caller stays in that loop; hence whoever has claimed a piece may read the
+ * pool's task pointer, and a worker that wakes too late finds nothing to claim and touches nothing. The caller never
+ * waits for a thread that has not started: it takes that thread's pieces.
  *
  * Waiting. A worker that finds no new epoch spins for about SPINS pauses (tens of microseconds: the gaps between the
  * kernels of one inference) and then sleeps in a futex; a wake-up costs 15-20 microseconds. The caller waits for
@@ -26,6 +21,7 @@
 #define _GNU_SOURCE
 #include "fpmode.h"
 #include "runtime.h"
+#include "shares.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -35,51 +31,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, STACK = 1 << 20, LINE = 128 /* adjacent lines are fetched in pairs */ };
-
-typedef struct slot {
-  _Alignas(LINE) atomic_ullong pieces;
-} slot;
+enum { SPINS = 2000, STACK = 1 << 20 };
 
 static struct {
-  _Alignas(LINE) atomic_uint taken; /* the try-lock */
-  _Alignas(LINE) atomic_uint epoch; /* changes when a loop starts; workers sleep on it */
-  _Alignas(LINE) atomic_uint asleep;
-  _Alignas(LINE) atomic_uint completed; /* pieces of this loop that have returned */
-  _Alignas(LINE) ptc_rt_task *tasks;
+  _Alignas(PTC_RT_LINES) atomic_uint taken; /* the try-lock */
+  _Alignas(PTC_RT_LINES) atomic_uint epoch; /* changes when a loop starts; workers sleep on it */
+  _Alignas(PTC_RT_LINES) atomic_uint asleep;
+  _Alignas(PTC_RT_LINES) atomic_uint completed; /* pieces of this loop that have returned */
+  _Alignas(PTC_RT_LINES) ptc_rt_task *tasks;
   atomic_uint quit;
   atomic_uint workers; /* started; changed by the holder of `taken` only */
   uint32_t watching_forks;
   pthread_t threads[PTC_RT_MAX_THREADS];
-  slot slots[PTC_RT_MAX_THREADS];
+  ptc_rt_share shares[PTC_RT_MAX_THREADS];
 } pool;
 
 static long futex(atomic_uint *word, int operation, unsigned value) {
   return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, 0, 0, 0);
-}
-
-/* Claims the next piece of `owner` in `epoch`, or returns -1. */
-static int64_t claim(uint32_t owner, uint32_t epoch) {
-  atomic_ullong *pieces = &pool.slots[owner].pieces;
-  unsigned long long word = atomic_load_explicit(pieces, memory_order_acquire);
-  for (;;) {
-    uint32_t next = (uint32_t)(word >> 16) & 0xffff, end = (uint32_t)word & 0xffff;
-    if ((uint32_t)(word >> 32) != epoch || next >= end)
-      return -1;
-    if (atomic_compare_exchange_weak_explicit(pieces, &word, word + (1u << 16), memory_order_acq_rel,
-                                              memory_order_acquire))
-      return next;
-  }
-}
-
-static void work(uint32_t participant, uint32_t epoch, uint32_t participants) {
-  for (uint32_t distance = 0; distance < participants; distance++) {
-    uint32_t owner = (participant + distance) % participants;
-    for (int64_t piece; (piece = claim(owner, epoch)) >= 0;) {
-      ptc_rt_run_piece(pool.tasks, piece, participant);
-      atomic_fetch_add_explicit(&pool.completed, 1, memory_order_release);
-    }
-  }
 }
 
 static uint32_t next_epoch(uint32_t seen) {
@@ -106,8 +74,8 @@ static void *worker(void *argument) {
     if (atomic_load_explicit(&pool.quit, memory_order_relaxed))
       return 0;
     /* Not a participant of this loop (it has fewer), or too late for it: the scratch numbers are not ours to use. */
-    if ((uint32_t)(atomic_load_explicit(&pool.slots[participant].pieces, memory_order_acquire) >> 32) == seen)
-      work(participant, seen, pool.workers + 1);
+    if ((uint32_t)(atomic_load_explicit(&pool.shares[participant].pieces, memory_order_acquire) >> 32) == seen)
+      ptc_rt_run_shares(pool.shares, pool.workers + 1, participant, seen, &pool.tasks, &pool.completed);
   }
 }
 
@@ -185,14 +153,11 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
     epoch = 1;
   pool.tasks = tasks;
   atomic_store_explicit(&pool.completed, 0, memory_order_relaxed);
-  for (uint64_t p = 0; p < participants; p++) {
-    uint64_t begin = pieces * p / participants, end = pieces * (p + 1) / participants;
-    atomic_store_explicit(&pool.slots[p].pieces, (uint64_t)epoch << 32 | begin << 16 | end, memory_order_release);
-  }
+  ptc_rt_share_out(pool.shares, participants, pieces, epoch);
   atomic_store(&pool.epoch, epoch);
   if (atomic_load(&pool.asleep) != 0)
     futex(&pool.epoch, FUTEX_WAKE, 0x7fffffff);
-  work(0, epoch, participants);
+  ptc_rt_run_shares(pool.shares, participants, 0, epoch, &pool.tasks, &pool.completed);
   join_loop((uint32_t)pieces);
   give_back();
   return true;
