@@ -11,7 +11,8 @@
 //                 transposed on the way (a pooling keeps channels last); row-major
 //                 if they read none. What they fill is decided by who else
 //                 writes there (a scatter into zeros). Bytes that a product
-//                 reads in groups have these innermost
+//                 reads in groups have these innermost, images that a
+//                 convolution reads their channels
 //
 // Concat buffers follow the first producer; the others write into it with strides.
 //
@@ -84,6 +85,18 @@ private:
     return std::nullopt;
   }
 
+  /// The dim of an image that a convolution reads.
+  static std::optional<int64_t> getImageDim(Value buffer) {
+    for (Operation *user : buffer.getUsers()) {
+      auto load = dyn_cast<LoadOp>(user);
+      auto product = user->getParentOfType<ContractionOp>();
+      if (load && product && product.getLhs().isAncestor(load->getParentRegion()))
+        if (auto dim = getChannels(product, load))
+          return int64_t(*dim);
+    }
+    return std::nullopt;
+  }
+
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
     bool isFill = isa<PointwiseOp>(node) && getMemoryPlaces(node, hints).empty();
@@ -94,9 +107,14 @@ private:
         assignRowMajor(store.getBuffer());
       else if (!cast<BufferType>(store.getBuffer().getType()).getLayout()) {
         SmallVector<int64_t> order = getBufferOrder(prim::getExprs(store.getIndices()), places);
-        if (auto dim = isa<PointwiseOp>(node) ? getGroupedDim(store.getBuffer()) : std::nullopt) {
-          llvm::erase(order, *dim);
-          order.push_back(*dim);
+        std::optional<int64_t> innermost;
+        if (isa<PointwiseOp>(node))
+          innermost = getGroupedDim(store.getBuffer());
+        if (isa<PointwiseOp>(node) && !innermost)
+          innermost = getImageDim(store.getBuffer());
+        if (innermost) {
+          llvm::erase(order, *innermost);
+          order.push_back(*innermost);
         }
         setLayout(store.getBuffer(), LayoutAttr::get(program.getContext(), order));
       }

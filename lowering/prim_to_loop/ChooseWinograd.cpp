@@ -90,7 +90,7 @@ int64_t loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
   // One row or column of outputs is a dim that vanishes.
   if (domain[n - 2].isConstant(1) || domain[n - 1].isConstant(1))
     return 0;
-  if (!runsAlong<LoadOp>(node.getLhs(), channel) || !runsAlong<StoreOp>(node.getEpilogue(), n))
+  if (!runsAlong<LoadOp>(node.getLhs(), channel))
     return 0;
   double best = directCost(extents) / leastGain;
   int64_t choice = 0;

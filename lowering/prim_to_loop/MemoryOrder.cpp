@@ -90,3 +90,33 @@ SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64
   llvm::stable_sort(order, [&](int64_t a, int64_t b) { return position[a] < position[b]; });
   return order;
 }
+
+static constexpr int64_t fewestChannels = 16, fewestColumns = 16, fewestTaps = 4;
+
+/// How many points the dims [first, first + count) have; 0: not known.
+static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count) {
+  int64_t points = 1;
+  for (Expr extent : domain.slice(first, count))
+    points *= extent.asConstant().value_or(0);
+  return points;
+}
+
+std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
+  if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
+      countPoints(domain, columns, node.getN()) < fewestColumns ||
+      countPoints(domain, window, node.getK() - 1) < fewestTaps)
+    return std::nullopt;
+  std::string name = "d" + std::to_string(last);
+  std::optional<unsigned> found;
+  for (auto [dim, index] : llvm::enumerate(prim::getExprs(load.getIndices()))) {
+    if (!index.uses(name))
+      continue;
+    Expr step = index.coefficientOf(name);
+    if (found || !step || !step.isConstant(1))
+      return std::nullopt;
+    found = dim;
+  }
+  return found;
+}

@@ -16,6 +16,11 @@ llvm::SmallVector<int64_t> getMemoryPlaces(mlir::Operation *node, const SymbolVa
 /// node's domain. Of several dims in one index the innermost decides.
 llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::ArrayRef<int64_t> places);
 
+/// The dim of the buffer along which the load walks innermost, if the node is a convolution that adds up many of its
+/// elements for each pixel of a window: memory should run along it. Few channels (of pictures) and 1 x 1 convolutions
+/// have none.
+std::optional<unsigned> getChannels(ContractionOp node, LoadOp load);
+
 } // namespace ptc::loop
 
 #endif // PTC_LOWERING_PRIM_TO_LOOP_MEMORYORDER_H

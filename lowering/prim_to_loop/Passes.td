@@ -14,6 +14,11 @@ def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def CopyImages : Pass<"ptc-copy-images", "::mlir::ModuleOp"> {
+  let summary = "copies arguments that convolutions read, channels last";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "fixes the layout of every buffer: contractions write their n dim innermost, others follow what they read";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

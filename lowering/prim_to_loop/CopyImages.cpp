@@ -1,0 +1,77 @@
+//===- CopyImages.cpp - images of the caller's, channels last -------------===//
+//
+// Problem. An argument is row-major, so an image comes with its channels outermost. A convolution adds up channels for
+// each pixel of its window: it gathers them from as many places of memory, once for each element of the window, and
+// what reads channels in a row (tiles of several rows, Winograd's algorithm) is not for it.
+//
+// Idea. Such an image is copied once with its channels innermost, and all convolutions of that kind read the copy. The
+// copy moves each element once; what it saves is as many times the window's elements and columns.
+//
+//   copied   a load of an argument by a contraction whose sum runs over a window and, innermost, over one dim of the
+//            argument; with so many channels that a vector is full of them, and as many columns
+//   not      few channels, as of pictures (whole tiles of such are read in place, CpuContractionInside.cpp); 1 x 1
+//            convolutions, which are products whose other operand may be transposed
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/prim_to_loop/MemoryOrder.h"
+#include "lowering/prim_to_loop/Passes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_COPYIMAGES
+#include "lowering/prim_to_loop/Passes.h.inc"
+} // namespace ptc
+
+/// A copy of `image`, made before `node`, in which `channels` is the innermost dim.
+static Value copyImage(ContractionOp node, Value image, unsigned channels) {
+  OpBuilder b(node);
+  Location loc = node.getLoc();
+  auto type = cast<BufferType>(image.getType());
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+  llvm::erase(order, channels);
+  order.push_back(channels);
+  Value copy = BufferOp::create(
+      b, loc,
+      BufferType::get(b.getContext(), type.getShape(), type.getElementType(), LayoutAttr::get(b.getContext(), order)));
+  auto pointwise = PointwiseOp::create(b, loc, prim::getExprArray(b.getContext(), type.getShape()));
+  b.setInsertionPointToEnd(&pointwise.getBody().emplaceBlock());
+  SmallVector<Expr> at;
+  for (unsigned dim = 0; dim < type.getRank(); ++dim)
+    at.push_back(Expr::dim(b.getContext(), dim));
+  Value element = LoadOp::create(b, loc, image, ArrayRef<Expr>(at));
+  StoreOp::create(b, loc, element, copy, ArrayRef<Expr>(at));
+  return copy;
+}
+
+namespace {
+
+struct CopyImages : ptc::impl::CopyImagesBase<CopyImages> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      copyImages(program);
+  }
+
+  void copyImages(ProgramOp program) {
+    DenseMap<std::tuple<Block *, Value, unsigned>, Value> copies;
+    program.walk([&](ContractionOp node) {
+      node.getLhs().walk([&](LoadOp load) {
+        auto argument = dyn_cast<BlockArgument>(load.getBuffer());
+        if (!argument || argument.getOwner()->getParentOp() != program)
+          return;
+        std::optional<unsigned> channels = getChannels(node, load);
+        if (!channels || int64_t(*channels) + 1 == cast<BufferType>(argument.getType()).getRank())
+          return;
+        Value &copy = copies[{node->getBlock(), argument, *channels}];
+        if (!copy)
+          copy = copyImage(node, argument, *channels);
+        load.getBufferMutable().assign(copy);
+      });
+    });
+  }
+};
+
+} // namespace
