@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include <climits>
 #include <cmath>
 
 using namespace llvm;
@@ -234,22 +235,24 @@ Action declareQuantize(CLI::App &app) {
   app.add_option("--at", options->dims, "a symbol's value for made-up inputs: batch=8")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
-  app.add_option("--samples", options->mostSamples, "use the first N samples alone (default: all)")->type_name("N");
+  app.add_option("--samples", options->mostSamples, "use the first N samples alone (default: all)")
+      ->check(CLI::Range(1u, UINT_MAX).description(""))
+      ->type_name("N");
   app.add_option("--calibrate", options->settings.method,
                  "how the range of an activation is chosen from all that was seen of it. minmax (default): all of it; "
                  "entropy: what loses the least information; percentile: all but a few outliers")
       ->check(CLI::IsMember({"minmax", "entropy", "percentile"}))
-      ->type_name("METHOD:{minmax,entropy,percentile}");
+      ->type_name("METHOD");
   app.add_option("--percent", options->settings.percent,
                  "of the elements within the range, with --calibrate=percentile (default: 99.99)")
       ->type_name("P");
   app.add_option("--activations", options->activations, "uint8 (default): the range as it is; int8: symmetric around 0")
       ->check(CLI::IsMember({"uint8", "int8"}))
-      ->type_name("TYPE:{uint8,int8}");
+      ->type_name("TYPE");
   app.add_option("--weights", options->weights,
                  "channel (default): a scale for each output channel; tensor: one for all")
       ->check(CLI::IsMember({"channel", "tensor"}))
-      ->type_name("SCALES:{channel,tensor}");
+      ->type_name("SCALES");
   app.add_option("--keep", options->settings.keep,
                  "a node that stays in floats: its name, that of its value, or a pattern such as 'head/*'")
       ->allow_extra_args(false)

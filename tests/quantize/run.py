@@ -363,6 +363,7 @@ class Quantize(unittest.TestCase):
         self.assertEqual([skipped["reason"] for skipped in self.report["floats"]], ["--keep names it"])
         self.assertIn("n_h0", self.ptc("quantize", "model.onnx", "--data", "samples", "--keep=n_h1x", code=2))
         self.assertIn("nothing", self.ptc("quantize", "model.onnx", "--data", "samples", "--keep=all", code=4))
+        self.assertIn("Value 0 not in range", self.ptc("quantize", "model.onnx", "--data", "samples", "--samples=0", code=2))
 
     def test_report(self):
         """Errors are those that onnxruntime has between the two models."""
