@@ -1,0 +1,79 @@
+"""Writes models of one layer each into a folder, for compare.py: what is left where no network is around an operator.
+
+    build/venv/bin/python tests/perf/layers.py FOLDER
+    build/venv/bin/python tests/perf/compare.py --folder FOLDER --filter '^FOLDER/' --threads 1
+
+Their inputs are as a caller has them, channels first. `FOLDER/between` has convolutions and pools between two 1x1
+convolutions besides, where layouts are the compiler's own.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+RNG = np.random.default_rng(0)
+# name: operator, dims of x, dims of the weight, attributes
+LAYERS = {
+    "conv_3x3": ("Conv", (1, 64, 56, 56), (64, 64, 3, 3), {"pads": [1] * 4}),
+    "conv_3x3_s2": ("Conv", (1, 64, 56, 56), (128, 64, 3, 3), {"pads": [1] * 4, "strides": [2, 2]}),
+    "conv_3x3_dilated": ("Conv", (1, 64, 56, 56), (64, 64, 3, 3), {"pads": [2] * 4, "dilations": [2, 2]}),
+    "conv_3x3_groups": ("Conv", (1, 64, 56, 56), (64, 16, 3, 3), {"pads": [1] * 4, "group": 4}),
+    "conv_5x5": ("Conv", (1, 64, 56, 56), (64, 64, 5, 5), {"pads": [2] * 4}),
+    "conv_depthwise": ("Conv", (1, 128, 56, 56), (128, 1, 3, 3), {"pads": [1] * 4, "group": 128}),
+    "conv_depthwise_s2": ("Conv", (1, 128, 56, 56), (128, 1, 5, 5), {"pads": [2] * 4, "group": 128, "strides": [2, 2]}),
+    "conv_1d": ("Conv", (1, 128, 1000), (128, 128, 5), {"pads": [2] * 2}),
+    "conv_3d": ("Conv", (1, 32, 16, 28, 28), (64, 32, 3, 3, 3), {"pads": [1] * 6}),
+    "transposed_2x2_s2": ("ConvTranspose", (1, 64, 56, 56), (64, 32, 2, 2), {"strides": [2, 2]}),
+    "transposed_3x3_s2": ("ConvTranspose", (1, 64, 28, 28), (64, 64, 3, 3), {"strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}),
+    "transposed_4x4_s2": ("ConvTranspose", (1, 64, 28, 28), (64, 64, 4, 4), {"strides": [2, 2], "pads": [1] * 4}),
+    "transposed_3x3": ("ConvTranspose", (1, 64, 28, 28), (64, 64, 3, 3), {"pads": [1] * 4}),
+    "transposed_1d_s8": ("ConvTranspose", (1, 256, 100), (256, 128, 16), {"strides": [8], "pads": [4] * 2}),
+    "max_pool": ("MaxPool", (1, 64, 112, 112), None, {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}),
+    "average_pool": ("AveragePool", (1, 64, 56, 56), None, {"kernel_shape": [3, 3], "pads": [1] * 4}),
+    "matmul_1": ("MatMul", (1, 1024), (1024, 1024), {}),
+    "matmul_16": ("MatMul", (16, 1024), (1024, 1024), {}),
+    "matmul_1024": ("MatMul", (1024, 1024), (1024, 1024), {}),
+    "gemm_transposed": ("Gemm", (384, 256), (512, 384), {"transA": 1, "transB": 1}),
+}
+
+
+def weight(name, *dims):
+    return numpy_helper.from_array((RNG.standard_normal(dims) / 10).astype(np.float32), name)
+
+
+def save(path, nodes, dims, weights):
+    graph = helper.make_graph(nodes, path.stem, [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(shape_inference.infer_shapes(model, strict_mode=True), path)
+
+
+def write(folder, name, operator, dims, weights, attributes):
+    own = [weight("w", *weights)] if weights else []
+    layer = lambda x, y: helper.make_node(operator, [x, *(w.name for w in own)], [y], name=name, **attributes)
+    save(folder / f"{name}.onnx", [layer("x", "y")], dims, own)
+    if len(dims) < 3:
+        return
+    turned, group = operator == "ConvTranspose", attributes.get("group", 1)
+    channels = weights[1] * group if turned else weights[0] if weights else dims[1]
+    ones = (1,) * (len(dims) - 2)
+    around = [weight("before", dims[1], 16, *ones), weight("behind", 16, channels, *ones)]
+    nodes = [helper.make_node("Conv", ["x", "before"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), layer("b", "c"),
+             helper.make_node("Relu", ["c"], ["d"]), helper.make_node("Conv", ["d", "behind"], ["y"])]
+    save(folder / "between" / f"{name}.onnx", nodes, (dims[0], 16, *dims[2:]), own + around)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    (folder / "between").mkdir(parents=True, exist_ok=True)
+    for name, layer in LAYERS.items():
+        write(folder, name, *layer)
+
+
+if __name__ == "__main__":
+    main()
