@@ -24,6 +24,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now
     passes.addNestedPass<mlir::func::FuncOp>(createTrimWindows());
+    passes.addNestedPass<mlir::func::FuncOp>(createFoldMirroredFilters(isFixed ? &weights : nullptr));
     passes.addNestedPass<mlir::func::FuncOp>(createJoinScales()); // scales are folded by now
   }
   passes.addPass(mlir::createCanonicalizerPass());

@@ -37,12 +37,54 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
   emitPointwise(points, sharedDims, vectorDim);
 }
 
+/// The ops of a body whose values are the same wherever a point lies along `dim`: an index that a whole row shares is
+/// read and checked once for the points of a step. Loads of what the node stores are not among them.
+static SmallVector<Operation *> findUniform(KernelEmitter &e, Block &block, int64_t dim) {
+  std::string name = "d" + std::to_string(dim);
+  auto stores = block.getOps<loop::StoreOp>();
+  llvm::SmallPtrSet<Operation *, 8> uniform;
+  auto isUniformLoad = [&](loop::LoadOp load) {
+    Value buffer = load.getBuffer();
+    bool isOwn = llvm::any_of(stores, [&](loop::StoreOp store) { return store.getBuffer() == buffer; });
+    return !isOwn && !e.getHeld(buffer) && !e.isPerLane(buffer) &&
+           !Expr(cast<ExprAttr>(load.getIndices()[0])).uses(name);
+  };
+  SmallVector<Operation *> found;
+  for (Operation &op : block) {
+    bool isKnown = llvm::all_of(op.getOperands(), [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return (source && uniform.contains(source)) || isa<loop::BufferType>(operand.getType());
+    });
+    auto load = dyn_cast<loop::LoadOp>(op);
+    auto check = dyn_cast<loop::CheckIndexOp>(op);
+    bool isSame = load ? isUniformLoad(load) : check ? !Expr(check.getExtent()).uses(name) : isa<arith::ConstantOp>(op);
+    isSame |= !load && op.getNumResults() == 1 && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
+              isMemoryEffectFree(&op) && op.hasTrait<OpTrait::Elementwise>();
+    if (!isKnown || !isSame)
+      continue;
+    uniform.insert(&op);
+    found.push_back(&op);
+  }
+  return found;
+}
+
 // Scatters too: points of the lanes' dim never meet, and the other dims run in order.
 void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t vectorDim) {
   Block &block = node->getRegion(0).front();
   auto body = [&](const Points &at, ValueRange) {
-    for (const EmissionPoint &point : at)
-      e.emitBlock(block, point);
+    BodyEmitter first(e, at.front());
+    first.emitBlock(block);
+    if (at.size() == 1)
+      return SmallVector<Value>();
+    SmallVector<Operation *> uniform;
+    if (at.front().isVector())
+      uniform = findUniform(e, block, at.front().vectorDim);
+    for (const EmissionPoint &point : ArrayRef(at).drop_front()) {
+      BodyEmitter other(e, point);
+      for (Operation *op : uniform)
+        other.bind(op->getResult(0), first.lookup(op->getResult(0)));
+      other.emitBlock(block);
+    }
     return SmallVector<Value>();
   };
   int64_t rank = int64_t(domain.size());

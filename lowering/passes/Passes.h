@@ -23,6 +23,8 @@ namespace ptc {
 std::unique_ptr<mlir::Pass> createFoldConstants(int64_t maxBytes, eval::WeightSource &weights);
 /// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights);
+/// FoldMirroredFilters that compares weights, too; null: constants alone. The source outlives the pass.
+std::unique_ptr<mlir::Pass> createFoldMirroredFilters(eval::WeightSource *weights);
 } // namespace ptc
 
 #endif // PTC_LOWERING_PASSES_PASSES_H

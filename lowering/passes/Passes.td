@@ -17,6 +17,11 @@ def FoldConstants : Pass<"ptc-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def FoldMirroredFilters : Pass<"ptc-fold-mirrored-filters", "::mlir::func::FuncOp"> {
+  let summary = "filters that are their own mirror images multiply sums of two elements";
+  let options = [Option<"fewestFilters", "fewest-filters", "int64_t", "32", "convolutions with fewer stay: the sums would cost as much as they save">];
+}
+
 def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
   let summary = "products of one value by several weights become one";
 }

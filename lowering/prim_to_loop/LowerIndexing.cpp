@@ -13,18 +13,33 @@ namespace {
 
 using Exprs = SmallVector<Expr>;
 
-/// Reads an index from `indices`, checks it against `extent` and returns the
+/// Reads an index from `indices`, checks it against `extent`, if there is one, and returns the
 /// expression `v$k` that stands for it among the operands of `target`.
 Expr emitIndirect(Body &body, const ElementFn &indices, const Index &at, Type indexType, Expr extent, Index &target) {
   prim::ScalarBuilder scalars(body.builder, body.loc, indexType.isUnsignedInteger());
   Value index = scalars.convert(indices(body, at), body.builder.getI64Type(), false);
-  Value checked = CheckIndexOp::create(body.builder, body.loc, body.builder.getI64Type(), index, ExprAttr(extent));
-  target.operands.push_back(checked);
+  if (extent)
+    index = CheckIndexOp::create(body.builder, body.loc, body.builder.getI64Type(), index, ExprAttr(extent));
+  target.operands.push_back(index);
   return Expr::operand(body.builder.getContext(), target.operands.size() - 1);
 }
 
 Exprs slice(ArrayRef<Expr> list, unsigned begin, unsigned end) {
   return Exprs(list.begin() + begin, list.begin() + end);
+}
+
+/// What indices are checked against: the extents, one for each place along the last dim or one for all, and nothing
+/// where the indices are constants that lie inside and are not negative.
+Exprs checkedExtents(Value indices, ArrayRef<Expr> extents) {
+  DenseElementsAttr constants = prim::getConstant(indices);
+  bool isKnown = constants && llvm::all_of(extents, [](Expr extent) { return extent.isConstant(); });
+  auto isGood = [&](auto numbered) {
+    Expr extent = extents[numbered.index() % extents.size()];
+    return !numbered.value().isNegative() && numbered.value().ult(uint64_t(extent.getValue()));
+  };
+  if (!isKnown || !llvm::all_of(llvm::enumerate(constants.getValues<APInt>()), isGood))
+    return Exprs(extents);
+  return Exprs(extents.size());
 }
 
 /// i of select(i < 0, i + extent, i): a checked index wraps by itself. Otherwise the indices as they are.
@@ -69,6 +84,7 @@ void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
   Tensor tensor = startGather(lowering, op.getX(), positions, op.getResult(), op.getLoc());
   ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(positions).element;
   Type indexType = prim::getElementType(op.getIndices());
+  extent = checkedExtents(positions, extent)[0];
   tensor.element = [=](Body &body, const Index &index) {
     Index target{slice(index.at, 0, axis), index.operands};
     Index at{slice(index.at, axis, axis + rank), index.operands};
@@ -83,7 +99,7 @@ void lowerGatherElements(FunctionLowering &lowering, prim::GatherElementsOp op) 
   Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
   ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
   unsigned axis = op.getAxis();
-  Expr extent = prim::getDims(op.getX())[axis];
+  Expr extent = checkedExtents(op.getIndices(), prim::getDims(op.getX())[axis])[0];
   Type indexType = prim::getElementType(op.getIndices());
   tensor.element = [=](Body &body, const Index &index) {
     Index target = index;
@@ -98,7 +114,7 @@ void lowerGatherNd(FunctionLowering &lowering, prim::GatherNdOp op) {
   ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
   unsigned batch = op.getBatchDims(), lead = prim::getRank(op.getIndices()) - 1;
   int64_t length = prim::getDims(op.getIndices()).back().getValue();
-  Exprs extents = prim::getDims(op.getX());
+  Exprs extents = checkedExtents(op.getIndices(), slice(prim::getDims(op.getX()), batch, batch + length));
   Type indexType = prim::getElementType(op.getIndices());
   MLIRContext *context = op.getContext();
   tensor.element = [=](Body &body, const Index &index) {
@@ -106,7 +122,7 @@ void lowerGatherNd(FunctionLowering &lowering, prim::GatherNdOp op) {
     for (int64_t i = 0; i < length; ++i) {
       Index at{slice(index.at, 0, lead), index.operands};
       at.at.push_back(Expr::constant(context, i));
-      target.at.push_back(emitIndirect(body, indices, at, indexType, extents[batch + i], target));
+      target.at.push_back(emitIndirect(body, indices, at, indexType, extents[i], target));
     }
     target.at.append(index.at.begin() + lead, index.at.end());
     return x(body, target);
@@ -159,7 +175,7 @@ void FunctionLowering::lowerScatter(Operation *op) {
   if (auto scatter = dyn_cast<prim::ScatterElementsOp>(op)) {
     ElementFn indices = get(scatter.getIndices()).element;
     unsigned axis = scatter.getAxis();
-    Expr extent = prim::getDims(scatter.getX())[axis];
+    Expr extent = checkedExtents(scatter.getIndices(), prim::getDims(scatter.getX())[axis])[0];
     Type indexType = prim::getElementType(scatter.getIndices());
     return emitScatter(*this, scatter.getX(), scatter.getUpdates(), scatter.getResult(), scatter.getKind(),
                        [&](Body &body, ArrayRef<Expr> at) {
@@ -172,7 +188,7 @@ void FunctionLowering::lowerScatter(Operation *op) {
   ElementFn indices = get(scatter.getIndices()).element;
   unsigned lead = prim::getRank(scatter.getIndices()) - 1;
   int64_t length = prim::getDims(scatter.getIndices()).back().getValue();
-  Exprs extents = prim::getDims(scatter.getX());
+  Exprs extents = checkedExtents(scatter.getIndices(), slice(prim::getDims(scatter.getX()), 0, length));
   Type indexType = prim::getElementType(scatter.getIndices());
   emitScatter(*this, scatter.getX(), scatter.getUpdates(), scatter.getResult(), scatter.getKind(),
               [&](Body &body, ArrayRef<Expr> at) {

@@ -354,14 +354,17 @@ class Function:
         all = list(zip(self.outputs, outputs, out))
         late = [entry for entry in all if entry[0]._found or entry[0]._type[0] in (_dtypes.STRING, _dtypes.SEQUENCE)]
         results = {entry[0].name: None if entry in late else self._result(*entry) for entry in all}
-        table, index = self._model._table, self._index
+        model, has_maps = self._model, any(value._map for value in self.outputs)
+        call = _abi.bound_run(model._table, ctx, self._index, tensors, out, stream)
 
         def run(_keep=(inputs, outputs, context)):
-            self._model._open()  # a closed model has freed the context
-            self._check(ctx, table.run(ctx, index, tensors, out, None, stream))
+            if model._handle is None:  # a closed model has freed the context
+                model._open()
+            if status := call():
+                self._check(ctx, status)
             for value, *pair in late:
                 results[value.name] = self._result(value, *pair)
-            return _values.maps_out(self.outputs, results)
+            return _values.maps_out(self.outputs, results) if has_maps else results
 
         return run
 

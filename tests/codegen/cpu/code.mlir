@@ -38,6 +38,23 @@ loop.kernel @scale_rows(%x: !loop.buffer<[m*64] x f32>, %s: !loop.buffer<[m] x f
   }
 }
 
+// What a whole row shares is read, checked and computed once for the vectors of a step.
+// ALL-LABEL: define {{.*}}@checked_rows(
+// V3-COUNT-1: load i64, ptr
+// V3-NOT: load i64, ptr
+// V3-COUNT-4: load <8 x float>, ptr
+// V3-NOT: load i64, ptr
+// ALL: ret i32
+loop.kernel @checked_rows(%x: !loop.buffer<[960] x f32>, %i: !loop.buffer<[m] x i64>, %y: !loop.buffer<[m*32] x f32>)
+    attributes {symbols = ["m"], parallel = 1 : i64, arguments_written = array<i64: 2>} {
+  loop.pointwise [m, 32] {
+    %0 = loop.load %i[d0] : !loop.buffer<[m] x i64>
+    %1 = loop.check_index %0 in 30
+    %2 = loop.load %x[v$0*32 + d1](%1) : !loop.buffer<[960] x f32>
+    loop.store %2, %y[d0*32 + d1] : !loop.buffer<[m*32] x f32>
+  }
+}
+
 // Product and sum may be one rounding where the processor has it.
 // ALL-LABEL: define {{.*}}@dot_rows(
 // ALL: fmul contract

@@ -13,6 +13,27 @@ loop.kernel @rows(%x: !loop.buffer<[30*width] x f32>, %i: !loop.buffer<[n] x i64
   }
 }
 
+// Rows of several vectors share their index, and what is computed from it; what varies along the row does not.
+// CHECK: ok wide_rows
+loop.kernel @wide_rows(%x: !loop.buffer<[30*64] x f32>, %i: !loop.buffer<[n] x i64>, %s: !loop.buffer<[n] x f32>,
+                       %p: !loop.buffer<[64] x i64>, %y: !loop.buffer<[n*64] x f32>)
+    attributes {symbols = ["n"], parallel = 1 : i64, arguments_written = array<i64: 4>,
+                test.ranges = [[0, 0], [-30, 29], [0, 0], [-30, 29]], test.symbols = [{n = 1}, {n = 9}]} {
+  loop.pointwise [n, 64] {
+    %0 = loop.load %i[d0] : !loop.buffer<[n] x i64>
+    %1 = loop.check_index %0 in 30
+    %2 = loop.load %x[v$0*64 + d1](%1) : !loop.buffer<[30*64] x f32>
+    %3 = loop.load %s[d0] : !loop.buffer<[n] x f32>
+    %4 = arith.addf %3, %3 : f32
+    %5 = arith.mulf %2, %4 : f32
+    %6 = loop.load %p[d1] : !loop.buffer<[64] x i64>
+    %7 = loop.check_index %6 in 30
+    %8 = loop.load %x[v$0*64 + d1](%7) : !loop.buffer<[30*64] x f32>
+    %9 = arith.addf %5, %8 : f32
+    loop.store %9, %y[d0*64 + d1] : !loop.buffer<[n*64] x f32>
+  }
+}
+
 // CHECK: ok elements
 loop.kernel @elements(%x: !loop.buffer<[k] x f32>, %i: !loop.buffer<[n] x i32>, %y: !loop.buffer<[n] x f32>)
     attributes {symbols = ["k", "n"], parallel = 1 : i64, arguments_written = array<i64: 2>,
