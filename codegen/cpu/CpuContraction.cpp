@@ -439,8 +439,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
           waitingRows = i.mul(i.sub(rowTile, first), i.constant(rows.height));
           emitOne(rowTile);
         });
-        emitWaitingEpilogue(task, columns, firstRowOf(rows, first),
-                            i.mul(i.sub(last, first), i.constant(rows.height)), panel);
+        emitWaitingEpilogue(task, columns, firstRowOf(rows, first), i.mul(i.sub(last, first), i.constant(rows.height)),
+                            panel);
       });
     }
   });

@@ -28,7 +28,7 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 static constexpr int64_t longestUnrolled = 8; // steps of a loop that LLVM may make one after the other
-static constexpr int64_t longestPixel = 12; // channels: with 16, code that exists twice gained nothing
+static constexpr int64_t longestPixel = 12;   // channels: with 16, code that exists twice gained nothing
 /// Bytes of an image that waits in the second-level cache or is about to. Larger ones stream from memory, which copying
 /// run by run keeps up with and tiles do not: 15 % slower at 4.7 MiB.
 static constexpr int64_t largestImage = 2 << 20;
