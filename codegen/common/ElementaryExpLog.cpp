@@ -48,6 +48,17 @@ ReducedExp reduceForExp(Num x, int bias) {
   return {fma(fma(q, r, 1.0), r, 1.0), k};
 }
 
+/// The same of exp(-x): r is -(x + n ln 2). No operand is negated by an operation of its own.
+ReducedExp reduceForNegatedExp(Num x, int bias) {
+  Emitter &e = *x.e;
+  PowerOfTwo k = roundToPower(x, -kLog2e, bias);
+  Num r = fma(k.n, e.pick(kLn2LoF32, kLn2LoF64), fma(k.n, e.pick(kLn2HiF32, kLn2HiF64), x));
+  llvm::SmallVector<double> c(e.pick(kExpF32, kExpF64));
+  for (size_t odd = 1; odd < c.size(); odd += 2)
+    c[odd] = -c[odd];
+  return {fma(fma(polynomial(r, c), r, -1.0), r, 1.0), k};
+}
+
 Num expScaled(Num x, int shift) {
   ReducedExp reduced = reduceForExp(clampForExp(x), 2 * x.e->bias + shift);
   return timesPower(reduced.mantissa, reduced.power, shift);

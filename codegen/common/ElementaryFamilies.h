@@ -23,6 +23,7 @@ struct ReducedExp {
   PowerOfTwo power;
 };
 ReducedExp reduceForExp(Num x, int bias);
+ReducedExp reduceForNegatedExp(Num x, int bias);
 /// 1 / (1 + exp(-x)).
 Num emitSigmoid(Num x);
 /// Replaces that formula, as scalar bodies say it, in `root`.

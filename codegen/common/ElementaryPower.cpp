@@ -44,6 +44,8 @@ static Num powerOfMagnitude(Num a, Pair y) {
 
 /// What `root` lacks of the square root of x, times its double.
 static Num missingSquare(Num x, Num root) {
+  if (x.e->options.hasFma)
+    return fma(-root, root, x); // exact
   Pair square = twoProduct(root, root);
   return (x - square.hi) - square.lo;
 }

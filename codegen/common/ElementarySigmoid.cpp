@@ -27,8 +27,8 @@ namespace ptc::codegen {
 Num emitSigmoid(Num x) {
   Emitter &e = *x.e;
   int shift = e.isF64 ? 54 : 24;
-  Num c = -atMost(atLeast(x, e.pick(-104, -746)), e.pick(70, 600));
-  ReducedExp reduced = reduceForExp(c, e.bias - shift);
+  Num c = atMost(atLeast(x, e.pick(-104, -746)), e.pick(70, 600));
+  ReducedExp reduced = reduceForNegatedExp(c, e.bias - shift);
   Num scale = e.num(std::ldexp(1.0, -shift));
   return scale / fma(reduced.mantissa, powerOfTwo(reduced.power), scale);
 }

@@ -379,8 +379,11 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
 
 void ContractionEmission::finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                      Value row, Value panel, TileProducts products) {
-  if (!f.isSplitK())
-    return emitEpilogueOnTile(task, rows, columns, row, panel, products(initialSums(task, rows, columns, panel)));
+  if (!f.isSplitK()) {
+    SmallVector<Value> accumulators = products(initialSums(task, rows, columns, panel));
+    return waits(task, rows, columns) ? storeSums(rows, columns, accumulators)
+                                      : emitEpilogueOnTile(task, rows, columns, row, panel, accumulators);
+  }
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   SmallVector<Value> slots, init;
   Value local = i.sub(row, task.firstRow);
@@ -397,24 +400,49 @@ void ContractionEmission::finishTile(const ContractionTask &task, const RowClass
     e.createStore(sum, slot);
 }
 
-void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {
+void ContractionEmission::forEachColumnTile(const ContractionTask &task, ColumnBody body) {
   for (const ColumnClass &columns : columnClasses(task))
     loop(columns.lower, columns.upper, 1, [&](Value at) {
       Value tile = inTurn(columns.lower, columns.upper, at);
       Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
       if (!i.asConstant(n))
         panel = i.add(panel, task.firstPanel);
-      for (const RowClass &rows : rowClasses(task))
-        loop(rows.lower, rows.upper, 1, [&](Value rowTile) {
-          Value row = i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
-          body(rows, columns, rowTile, row, panel);
-        });
+      body(columns, panel);
     });
 }
 
+Value ContractionEmission::firstRowOf(const RowClass &rows, Value rowTile) {
+  return i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
+}
+
+void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {
+  forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
+    for (const RowClass &rows : rowClasses(task))
+      loop(rows.lower, rows.upper, 1,
+           [&](Value rowTile) { body(rows, columns, rowTile, firstRowOf(rows, rowTile), panel); });
+  });
+}
+
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
-  forEachTile(task, [&](const RowClass &rows, const ColumnClass &columns, Value rowTile, Value row, Value panel) {
-    emitTile(task, rows, columns, rowTile, row, panel, kLower, kUpper);
+  forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
+    for (const RowClass &rows : rowClasses(task)) {
+      auto emitOne = [&](Value rowTile) {
+        emitTile(task, rows, columns, rowTile, firstRowOf(rows, rowTile), panel, kLower, kUpper);
+      };
+      if (f.isSplitK() || !waits(task, rows, columns)) {
+        loop(rows.lower, rows.upper, 1, emitOne);
+        continue;
+      }
+      loop(rows.lower, rows.upper, tilesThatWait, [&](Value first) {
+        Value last = i.min(i.add(first, i.constant(tilesThatWait)), rows.upper);
+        loop(first, last, 1, [&](Value rowTile) {
+          waitingRows = i.mul(i.sub(rowTile, first), i.constant(rows.height));
+          emitOne(rowTile);
+        });
+        emitWaitingEpilogue(task, columns, firstRowOf(rows, first), i.mul(i.sub(last, first), i.constant(rows.height)),
+                            panel);
+      });
+    }
   });
 }
 

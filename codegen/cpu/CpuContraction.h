@@ -12,6 +12,9 @@
 
 namespace ptc::cpu {
 
+/// Row tiles whose sums lie in scratch before a long epilogue runs on them.
+inline constexpr int64_t tilesThatWait = 2;
+
 /// How the rows of A reach the register tile.
 enum class LhsForm {
   InPlace,       // affine in k, unit stride in the innermost k loop

@@ -43,6 +43,9 @@ struct ContractionEmission {
   ContractionTask decodeTask(mlir::Value index);
   void emitTask(const ContractionTask &task);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
+  void forEachColumnTile(const ContractionTask &task, ColumnBody body);
+  mlir::Value firstRowOf(const RowClass &rows, mlir::Value rowTile);
   using TileBody = llvm::function_ref<void(const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
                                            mlir::Value row, mlir::Value panel)>;
   /// Loops over the task's column tiles and row tiles, one for each pair of classes.
@@ -118,6 +121,13 @@ struct ContractionEmission {
   llvm::SmallVector<mlir::Value> initialSums(const ContractionTask &task, const RowClass &rows,
                                              const ColumnClass &columns, mlir::Value panel);
   bool isLightEpilogue(const ContractionTask &task, int64_t accumulators);
+  /// Whether the sums of such a tile wait in scratch for the epilogue.
+  bool waits(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns);
+  /// Puts the sums of a tile behind those of `waitingRows` rows.
+  void storeSums(const RowClass &rows, const ColumnClass &columns, mlir::ValueRange accumulators);
+  /// The epilogue on what waits: `rows` rows from `row` on.
+  void emitWaitingEpilogue(const ContractionTask &task, const ColumnClass &columns, mlir::Value row, mlir::Value rows,
+                           mlir::Value panel);
   void emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                           mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
   /// The epilogue on one row of sums in memory, at the point's other dims: columns [column, column + columns).
@@ -165,6 +175,7 @@ struct ContractionEmission {
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
+  mlir::Value waitingRows; // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards; // in every second step of a recurrence; null: in none
   mlir::Region bias;       // yields it; empty: there is none
 };

@@ -2,9 +2,10 @@
 //
 // The epilogue runs on the accumulators while they are in registers if it is short: every vector of the tile then has a
 // copy of its code. A long one (an activation of dozens of operations) would make the code of a kernel dozens of times
-// as long; it runs in a loop over a tile that was stored to a few kilobytes of scratch. The detour costs a store and a
+// as long; it runs in a loop over tiles that were stored to a few kilobytes of scratch. The detour costs a store and a
 // load for each vector, against k multiply-adds. Its operations wait for each other: where vectors are shorter than a
-// panel two go side by side.
+// panel two go side by side. Between products and epilogue the one's last sums and the other's first chain are waited
+// for, so two tiles wait together.
 //
 // What is added to integer sums first and does not depend on the row (zero points times sums of a weight's columns, a
 // bias) costs nothing: the sums start there. Sums of floats would be rounded in another order.
@@ -126,22 +127,32 @@ SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task,
   return all;
 }
 
+bool ContractionEmission::waits(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns) {
+  int64_t width = int64_t(getTileVectors(columns.panels, columns.lastColumns, lanes).size());
+  return !hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width);
+}
+
+void ContractionEmission::storeSums(const RowClass &rows, const ColumnClass &columns, ValueRange accumulators) {
+  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
+  for (auto [index, accumulated] : llvm::enumerate(accumulators)) {
+    Value row = i.add(waitingRows, i.constant(int64_t(index / vectors.size())));
+    Value slot = i.add(i.mul(row, sumsPitch), i.constant(vectors[index % vectors.size()].column));
+    e.createStore(accumulated, e.getAddress(sums, accumulator, slot));
+  }
+}
+
+void ContractionEmission::emitWaitingEpilogue(const ContractionTask &task, const ColumnClass &columns, Value row,
+                                              Value rows, Value panel) {
+  Value column = i.mul(panel, i.constant(panelWidth)), end = i.add(column, i.constant(columns.panels * panelWidth));
+  emitEpilogueOnSums(task, sums, row, rows, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+}
+
 void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
                                              const ColumnClass &columns, Value row, Value panel,
                                              ValueRange accumulators) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t width = int64_t(vectors.size());
   Value column = i.mul(panel, i.constant(panelWidth));
-  if (!hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width)) {
-    for (int64_t r = 0; r < rows.height; ++r)
-      for (int64_t c = 0; c < width; ++c) {
-        Value slot = i.add(i.mul(i.constant(r), sumsPitch), i.constant(vectors[c].column));
-        e.createStore(accumulators[r * width + c], e.getAddress(sums, accumulator, slot));
-      }
-    Value end = i.add(column, i.constant(columns.panels * panelWidth));
-    return emitEpilogueOnSums(task, sums, row, i.constant(rows.height), column,
-                              columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
-  }
   EmissionPoint base = taskPoint(task);
   base.vectorDim = f.firstK() - 1;
   SmallVector<EmissionPoint> points;

@@ -11,6 +11,8 @@
 //
 //   for window row, window column: [addresses of all rows] for channel     ->     for window row: for column x channel
 //
+// Where a pixel's channels are a slice of more, the loops stay, without the questions.
+//
 // An image of few channels first is read in runs as short as the window, so rows are copied to scratch; a tile inside
 // reads them where they are, with the same loops, and only rows of the other tiles are copied.
 //
@@ -25,7 +27,8 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longestPixel = 12; // channels: with 16, code that exists twice gained nothing
+static constexpr int64_t longestUnrolled = 8; // steps of a loop that LLVM may make one after the other
+static constexpr int64_t longestPixel = 12;   // channels: with 16, code that exists twice gained nothing
 /// Bytes of an image that waits in the second-level cache or is about to. Larger ones stream from memory, which copying
 /// run by run keeps up with and tiles do not: 15 % slower at 4.7 MiB.
 static constexpr int64_t largestImage = 2 << 20;
@@ -61,7 +64,7 @@ SmallVector<KLoop> ContractionEmission::joinLoops() {
     outer = {.dim = -1, .extent = outer.extent * inner.extent, .aStride = inner.aStride, .bStride = inner.bStride};
     joined.pop_back();
   }
-  return joined.size() < f.kLoops.size() ? joined : SmallVector<KLoop>();
+  return joined;
 }
 
 SmallVector<KLoop> ContractionEmission::loopsInPlace() {
@@ -133,6 +136,9 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
   Expr index = indexOf(f.lhsLoad);
   Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
   int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue();
+  auto step = joined.back().aStride.asConstant(), extent = joined.back().extent.asConstant();
+  operands.meetsRows = step && extent && *step != 0 && *extent <= longestUnrolled && stride % *step == 0 &&
+                       std::abs(stride / *step) < *extent;
   operands.rowAddresses = [=, this, loops = operands.loops](ValueRange outer) {
     Value offset = i.constant(0);
     for (auto [at, kLoop] : llvm::zip(outer, loops))

@@ -80,6 +80,7 @@ struct TileOperands {
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
   /// the innermost loop's entry with the builder there.
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)> rowAddresses;
+  bool meetsRows = false;  // rows read what their neighbours read a few steps of the innermost loop on
   mlir::Value zeros;       // where all rows start there the innermost loop is left out; null: it never is
   mlir::Value panels;      // address of the first panel at k = 0
   mlir::Value panelStride; // elements from one panel to the next

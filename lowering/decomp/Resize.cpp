@@ -22,6 +22,10 @@
 // Antialiasing widens the filter by 1/scale, so that each result element is a
 // weighted sum over a window; it is a product with a constant matrix.
 //
+// Axes that shrink come first, since what follows has less to do. Those that grow
+// follow from the innermost on: elements that lie anywhere in a row are gathered one
+// by one, of the small tensor, and the last and largest pass takes whole rows.
+//
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
 #include <cmath>
@@ -392,10 +396,24 @@ Value resample(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
   return s.antialias && s.mode != "nearest" ? resampleAntialiased(n, x, axis, s) : resampleStatic(n, x, axis, s);
 }
 
+/// Axes that shrink, then those that grow, from the innermost on.
+llvm::SmallVector<Axis> inOrder(NodeContext &n, llvm::ArrayRef<Axis> axes) {
+  auto shrinks = [&](const Axis &axis) {
+    auto in = n.shapes.inGeneral(axis.in), out = n.shapes.inGeneral(axis.out);
+    return !axis.factor && in && out && *out < *in;
+  };
+  llvm::SmallVector<Axis> ordered(axes);
+  llvm::stable_sort(ordered, [&](const Axis &a, const Axis &b) {
+    bool isFirst = shrinks(a), isSecond = shrinks(b);
+    return isFirst != isSecond ? isFirst : !isFirst && a.axis > b.axis;
+  });
+  return ordered;
+}
+
 Value resampleAll(NodeContext &n, Value x, llvm::ArrayRef<Axis> axes, const Sampling &s) {
   bool isFloat = n.isFloat(x);
   Value y = isFloat || s.mode == "nearest" ? x : n.convert(x, n.f32());
-  for (const Axis &axis : axes)
+  for (const Axis &axis : inOrder(n, axes))
     y = resample(n, y, axis, s);
   if (!isFloat && s.mode != "nearest") // integers are rounded and saturated
     y = n.convertLike(n.unary<RoundOp>(y), x);

@@ -12,7 +12,9 @@
 //                 if they read none. What they fill is decided by who else
 //                 writes there (a scatter into zeros). Bytes that a product
 //                 reads in groups have these innermost, images that a
-//                 convolution reads their channels
+//                 convolution reads their channels. What is read once, for
+//                 a larger buffer whose order is known (a result of the model that
+//                 is resized or repeated), takes that: the smaller one is transposed
 //
 // Concat buffers follow the first producer; the others write into it with strides.
 //
@@ -97,6 +99,41 @@ private:
     return std::nullopt;
   }
 
+  /// The order of a buffer as its one reader would have it, a pointwise node that makes more of it than there is and
+  /// whose results have orders; empty: there is no such node.
+  SmallVector<int64_t> getOrderOfSpread(Value buffer, PointwiseOp writer) {
+    PointwiseOp reader;
+    LoadOp read;
+    for (Operation *user : buffer.getUsers()) {
+      if (writer->isProperAncestor(user))
+        continue;
+      auto load = dyn_cast<LoadOp>(user);
+      auto node = load ? load->getParentOfType<PointwiseOp>() : PointwiseOp();
+      if (!node || node->getParentRegion() != writer->getParentRegion() || (reader && node != reader))
+        return {};
+      reader = node;
+      read = load;
+    }
+    StoreOp largest;
+    int64_t most = 2 * countElements(buffer) - 1;
+    if (reader)
+      reader.walk([&](StoreOp store) {
+        int64_t count = countElements(store.getBuffer());
+        if (cast<BufferType>(store.getBuffer().getType()).getLayout() && count > most) {
+          largest = store;
+          most = count;
+        }
+      });
+    if (!largest)
+      return {};
+    SmallVector<int64_t> places = getPlacesOfStore(largest, getDomain(reader).size());
+    return getBufferOrder(prim::getExprs(read.getIndices()), places, read);
+  }
+
+  int64_t countElements(Value buffer) {
+    return cast<BufferType>(buffer.getType()).getElementCount().evaluate(hints).value_or(0);
+  }
+
   void visitNode(Operation *node) {
     SmallVector<int64_t> places = getPlaces(node);
     bool isFill = isa<PointwiseOp>(node) && getMemoryPlaces(node, hints).empty();
@@ -107,14 +144,16 @@ private:
         assignRowMajor(store.getBuffer());
       else if (!cast<BufferType>(store.getBuffer().getType()).getLayout()) {
         SmallVector<int64_t> order = getBufferOrder(prim::getExprs(store.getIndices()), places);
-        std::optional<int64_t> innermost;
-        if (isa<PointwiseOp>(node))
-          innermost = getGroupedDim(store.getBuffer());
-        if (isa<PointwiseOp>(node) && !innermost)
+        auto writer = dyn_cast<PointwiseOp>(node);
+        std::optional<int64_t> innermost = writer ? getGroupedDim(store.getBuffer()) : std::nullopt;
+        if (writer && !innermost)
           innermost = getImageDim(store.getBuffer());
         if (innermost) {
           llvm::erase(order, *innermost);
           order.push_back(*innermost);
+        } else if (writer) {
+          if (SmallVector<int64_t> wanted = getOrderOfSpread(store.getBuffer(), writer); !wanted.empty())
+            order = wanted;
         }
         setLayout(store.getBuffer(), LayoutAttr::get(program.getContext(), order));
       }

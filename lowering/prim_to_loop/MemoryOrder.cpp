@@ -57,21 +57,19 @@ static LoadOp getLargestRead(Operation *node, const SymbolValues &hints) {
   return best;
 }
 
-SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &hints) {
-  LoadOp largest = getLargestRead(node, hints);
-  if (!largest)
-    return {};
-  unsigned rank = getDomain(node).size();
-  auto type = cast<BufferType>(largest.getBuffer().getType());
-  SmallVector<Expr> indices = prim::getExprs(largest.getIndices());
+/// By dim of a domain of this rank: the place in the order of the indices that use it.
+static SmallVector<int64_t> getPlaces(LayoutAttr layout, ArrayRef<Expr> indices, unsigned rank, LoadOp load) {
   SmallVector<int64_t> places(rank, -1);
   for (bool isIndirect : {false, true})
-    for (auto [place, bufferDim] : llvm::enumerate(type.getLayout().getOrder())) {
+    for (auto [place, bufferDim] : llvm::enumerate(layout.getOrder())) {
       auto visit = [&](unsigned dim) {
         if (places[dim] < 0)
           places[dim] = int64_t(place);
       };
-      isIndirect ? walkIndirectDims(largest, indices[bufferDim], visit) : walkDims(indices[bufferDim], visit);
+      if (!isIndirect)
+        walkDims(indices[bufferDim], visit);
+      else if (load)
+        walkIndirectDims(load, indices[bufferDim], visit);
     }
   for (unsigned dim = 1; dim < rank; ++dim)
     if (places[dim] < 0)
@@ -79,11 +77,27 @@ SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &
   return places;
 }
 
-SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64_t> places) {
+SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &hints) {
+  LoadOp largest = getLargestRead(node, hints);
+  if (!largest)
+    return {};
+  auto type = cast<BufferType>(largest.getBuffer().getType());
+  return getPlaces(type.getLayout(), prim::getExprs(largest.getIndices()), getDomain(node).size(), largest);
+}
+
+SmallVector<int64_t> loop::getPlacesOfStore(StoreOp store, unsigned rank) {
+  return getPlaces(cast<BufferType>(store.getBuffer().getType()).getLayout(), prim::getExprs(store.getIndices()), rank,
+                   {});
+}
+
+SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64_t> places, LoadOp load) {
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, indices.size()));
   SmallVector<int64_t> position(indices.size(), -1);
   for (auto [i, index] : llvm::enumerate(indices)) {
-    walkDims(index, [&](unsigned dim) { position[i] = std::max(position[i], places[dim]); });
+    auto visit = [&](unsigned dim) { position[i] = std::max(position[i], places[dim]); };
+    walkDims(index, visit);
+    if (load && position[i] < 0)
+      walkIndirectDims(load, index, visit);
     if (position[i] < 0 && i > 0)
       position[i] = position[i - 1];
   }

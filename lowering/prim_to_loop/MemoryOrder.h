@@ -12,9 +12,14 @@ namespace ptc::loop {
 /// Empty if the node reads no such buffer.
 llvm::SmallVector<int64_t> getMemoryPlaces(mlir::Operation *node, const SymbolValues &hints);
 
+/// The same of a buffer with a layout that a node with `rank` dims writes.
+llvm::SmallVector<int64_t> getPlacesOfStore(StoreOp store, unsigned rank);
+
 /// The dims of a buffer, outermost first, if it is to run as the dims in its indices do: `places` is by dim of the
-/// node's domain. Of several dims in one index the innermost decides.
-llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::ArrayRef<int64_t> places);
+/// node's domain. Of several dims in one index the innermost decides. An index without dims that is `load`'s and
+/// indirect has those of what it is computed from.
+llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::ArrayRef<int64_t> places,
+                                          LoadOp load = {});
 
 /// The dim of the buffer along which the load walks innermost, if the node is a convolution that adds up many of its
 /// elements for each pixel of a window: memory should run along it. Few channels (of pictures) and 1 x 1 convolutions

@@ -67,3 +67,29 @@ func.func @gathered(%x: tensor<1x32x10x12xf32>, %i: tensor<7xsi64>) -> tensor<1x
   %d = prim.convolution %e, %b strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x32x7x12xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x7x12xf32>
   return %d : tensor<1x32x7x12xf32>
 }
+
+// What is read once, for a result of more than twice its size, is transposed where it is small.
+// CHECK-LABEL: loop.program @spread
+// CHECK:         loop.contraction
+// CHECK:         loop.buffer : <[1, 32, 10, 12] x f32, <[0, 1, 2, 3]>>
+// CHECK:         loop.pointwise [1, 32, 40, 12]
+func.func @spread(%x: tensor<1x32x10x12xf32>, %i: tensor<10xsi64>, %j: tensor<40xsi64>) -> tensor<1x32x40x12xf32> {
+  %a = prim.weight <"a", "", 0, 4096> : tensor<32x32x1x1xf32>
+  %c = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x10x12xf32>
+  %g = prim.gather %c, %i, 2 : (tensor<1x32x10x12xf32>, tensor<10xsi64>) -> tensor<1x32x10x12xf32>
+  %h = prim.gather %g, %j, 2 : (tensor<1x32x10x12xf32>, tensor<40xsi64>) -> tensor<1x32x40x12xf32>
+  return %h : tensor<1x32x40x12xf32>
+}
+
+// A result of the same size gives no reason.
+// CHECK-LABEL: loop.program @kept
+// CHECK:         loop.contraction
+// CHECK:         loop.buffer : <[1, 32, 10, 12] x f32, <[0, 2, 3, 1]>>
+// CHECK:         loop.pointwise [1, 32, 10, 12]
+func.func @kept(%x: tensor<1x32x10x12xf32>, %i: tensor<10xsi64>, %j: tensor<10xsi64>) -> tensor<1x32x10x12xf32> {
+  %a = prim.weight <"a", "", 0, 4096> : tensor<32x32x1x1xf32>
+  %c = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x10x12xf32>
+  %g = prim.gather %c, %i, 2 : (tensor<1x32x10x12xf32>, tensor<10xsi64>) -> tensor<1x32x10x12xf32>
+  %h = prim.gather %g, %j, 2 : (tensor<1x32x10x12xf32>, tensor<10xsi64>) -> tensor<1x32x10x12xf32>
+  return %h : tensor<1x32x10x12xf32>
+}
