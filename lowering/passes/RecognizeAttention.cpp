@@ -15,7 +15,7 @@
 // alone; operands of commutative ops may stand either way. Every value between must have no
 // other reader, else nothing would be saved: a reason for `ptc explain`, like the others. Masks are
 // kept in their order, so that sums round as they did. Reshapes of the batch dims between the
-// products and the softmax are moved to q, k, v and the result, where they cost nothing.
+// products and the softmax are moved to q, k, v, the result and the masks below them, where they cost nothing.
 //
 // Rules with constants c, masks m (i1) and a (float):
 //   matmul(q * c, k^T * d) / e        scale = c * d / e
@@ -199,7 +199,7 @@ bool AttentionMatch::peelReshape(ReshapeOp op, Scores &scores) {
   SmallVector<Expr> from = getDims(op.getX()), to = getDims(op.getResult());
   if (from.size() < 2 || to.size() < 2 || ArrayRef(from).take_back(2) != ArrayRef(to).take_back(2))
     return refuse("a reshape of the scores mixes rows");
-  return peel(op.getX(), scores) && (scores.masks.empty() || refuse("the scores are reshaped after a mask"));
+  return peel(op.getX(), scores);
 }
 
 bool AttentionMatch::peel(Value value, Scores &scores) {
@@ -374,8 +374,10 @@ void AttentionMatch::rewrite() {
                   found.maskedScore.value_or(-INFINITY) <= -std::numeric_limits<float>::max();
   SmallVector<Value> masks;
   if (!isCausal)
-    for (const Mask &mask : found.masks)
-      masks.push_back(mask.isInverted ? NotOp::create(b, loc, mask.value.getType(), mask.value).getY() : mask.value);
+    for (const Mask &mask : found.masks) {
+      Value visible = mask.isInverted ? NotOp::create(b, loc, mask.value.getType(), mask.value).getY() : mask.value;
+      masks.push_back(reshapeBatch(b, visible));
+    }
   SmallVector<Expr> dims(found.batch);
   dims.append({getDims(q)[found.batch.size()], getDims(v).back()});
   FloatAttr masked;

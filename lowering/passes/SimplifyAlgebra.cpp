@@ -12,8 +12,10 @@
 //   slice(x) = x                                   of everything
 //   gather(x, [a, a + s, a + 2s, ...]) = slice(x)  constant indices
 //   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
+//   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
 //
-// The last lets a value that was split and joined again be written in place.
+// The last but one lets a value that was split and joined again be written in place; the last is an index into x, but along
+// the last axis, where two copies of whole rows cost less than elements that do not follow each other.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
@@ -297,12 +299,36 @@ struct JoinSlices : OpRewritePattern<ConcatOp> {
   }
 };
 
+struct RollIsPad : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    int64_t axis = op.getAxis();
+    auto isPair = op.getInputs().size() == 2 && axis + 1 != getRank(op.getResult());
+    auto first = isPair ? op.getInputs()[0].getDefiningOp<SliceOp>() : SliceOp();
+    auto second = isPair ? op.getInputs()[1].getDefiningOp<SliceOp>() : SliceOp();
+    bool isRoll = first && isNext(second, first, axis) && first.getX().getType() == op.getResult().getType() &&
+                  llvm::all_of(getExprs(second.getStarts()), [](Expr start) { return start.isConstant(0); }) &&
+                  llvm::all_of(second.getSteps(), [](int64_t step) { return step == 1; });
+    if (!isRoll)
+      return rewriter.notifyMatchFailure(op, "no roll");
+    SmallVector<Expr> low;
+    for (Expr start : getExprs(first.getStarts()))
+      low.push_back(start * -1);
+    auto scalar = RankedTensorType::get({}, getElementType(op.getResult()));
+    Value unused = ConstantOp::create(rewriter, op.getLoc(),
+                                      DenseElementsAttr::get(scalar, rewriter.getZeroAttr(scalar.getElementType())));
+    rewriter.replaceOpWithNewOp<PadOp>(op, op.getResult().getType(), first.getX(), unused,
+                                       getExprArray(op.getContext(), low), PadKind::Wrap);
+    return success();
+  }
+};
+
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
                  DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
-                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices>(
+                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad>(
         &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -163,8 +163,8 @@ static bool hasDivision(Expr expr) {
   return isDivision || llvm::any_of(expr.getOperands(), hasDivision);
 }
 
-/// Whether row-major positions in `base` are affine in the dims of `view`.
-bool FunctionLowering::isAffineView(Value view, Value base, ArrayRef<Operation *> views) {
+/// Where the elements of `view` lie in `base`, in dims of `view`.
+SmallVector<Expr> FunctionLowering::findBelowViews(Value view, Value base, ArrayRef<Operation *> views) {
   Tensor computed = get(base);
   SmallVector<Expr> at;
   get(base).element = [&](Body &, const Index &index) -> Value {
@@ -175,23 +175,38 @@ bool FunctionLowering::isAffineView(Value view, Value base, ArrayRef<Operation *
     lowerView(op);
   Body body{builder, view.getLoc(), getDomainRanges(symbolRanges, prim::getDims(view))};
   get(view).element(body, {dims(0, prim::getRank(view)), {}});
-  Expr position = Expr::constant(context, 0);
-  for (auto [index, extent] : llvm::zip(at, computed.dims))
-    position = position * extent + index;
   set(base, computed);
   for (Operation *op : llvm::reverse(views))
     lowerView(op);
-  return !hasDivision(position.simplify(body.ranges));
+  return at;
 }
 
-void FunctionLowering::realizeBelowViews(Value value, Location loc) {
+/// Whether row-major positions in dims of `extents` are affine.
+static bool isAffine(ArrayRef<Expr> at, ArrayRef<Expr> extents, const SymbolRanges &ranges) {
+  Expr position = Expr::constant(at.front().getContext(), 0);
+  for (auto [index, extent] : llvm::zip(at, extents))
+    position = position * extent + index;
+  return !hasDivision(position.simplify(ranges));
+}
+
+void FunctionLowering::realizeBelowViews(Value value, Location loc, bool asRows) {
   SmallVector<Operation *> views;
   Value base = value;
-  while (!get(base).buffer && isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp>(base.getDefiningOp())) {
+  while (!get(base).buffer && isPermutation(base.getDefiningOp())) {
     views.push_back(base.getDefiningOp());
     base = views.back()->getOperand(0);
   }
-  if (views.empty() || !isAffineView(value, base, views))
+  bool staysView = false;
+  if (!views.empty()) {
+    SmallVector<Expr> at = findBelowViews(value, base, views), from = prim::getDims(base), to = prim::getDims(value);
+    if (at.empty() || to.empty())
+      staysView = !asRows;
+    else if (asRows)
+      staysView = from.back() == to.back() && at.back() == Expr::dim(context, to.size() - 1);
+    else
+      staysView = isAffine(at, from, getDomainRanges(symbolRanges, to));
+  }
+  if (!staysView)
     return realize(get(value), loc);
   realize(get(base), loc);
   for (Operation *op : llvm::reverse(views))
@@ -439,7 +454,7 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
       if (failed(prim::verifyBoundSymbols(function)) ||
-          failed(FunctionLowering(function, builder, {recurrences, convertsWeights, mostStreamedRows}).run()))
+          failed(FunctionLowering(function, builder, {recurrences, convertsWeights, readsRowsAnywhere, mostStreamedRows}).run()))
         return signalPassFailure();
       function.erase();
     }

@@ -55,6 +55,7 @@ struct Tensor {
 struct TargetTraits {
   bool recurrences = true;      // loop.recurrence
   bool convertsWeights = true;  // products whose rhs converts a weight of few bits
+  bool readsRowsAnywhere = true; // products read rows of lhs that lie in no regular order
   int64_t mostStreamedRows = 0; // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 
@@ -64,7 +65,7 @@ public:
   mlir::LogicalResult run();
 
 private:
-  bool isAffineView(mlir::Value view, mlir::Value base, llvm::ArrayRef<mlir::Operation *> views);
+  llvm::SmallVector<Expr> findBelowViews(mlir::Value view, mlir::Value base, llvm::ArrayRef<mlir::Operation *> views);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lowerOp(mlir::Operation *op);
   void traceOrigins(mlir::Operation *op, mlir::Operation *before);
@@ -102,8 +103,8 @@ public:
   /// Writes the tensor to a buffer (once) and makes it a plain read of that. `loc` is for what has no origin.
   void realize(Tensor &tensor, mlir::Location loc);
   /// Realizes `value`, a view of something computed perhaps: then what it shows, if its elements lie at
-  /// affine places there. The views stay views.
-  void realizeBelowViews(mlir::Value value, mlir::Location loc);
+  /// affine places there; of one that is read `asRows`, if those of the last dim are whole. The views stay views.
+  void realizeBelowViews(mlir::Value value, mlir::Location loc, bool asRows = false);
   /// Realizes unless reading an element again is as cheap as reading a buffer.
   void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
   /// Writes the tensor's elements to `buffer` at positions given by `at`.
@@ -133,6 +134,9 @@ public:
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
 };
+
+/// Whether the op shows each element of its operand once, at another place: a reshape, a transpose, a roll.
+bool isPermutation(mlir::Operation *op);
 
 /// The 16-bit float that `value`, of f32, widens, which templates read and widen themselves. Other values as they are.
 mlir::Value unwidened(mlir::Value value);

@@ -57,8 +57,8 @@ bool isOfFewBits(Value value) {
 
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
 /// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
-/// which are returned: regions widen what they yield.
-Value prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
+/// which are returned: regions widen what they yield. What is read `asRows`, whole ones, may have them anywhere.
+Value prepareOperand(FunctionLowering &lowering, Value value, Location loc, bool asRows = false) {
   if (auto convert = value.getDefiningOp<prim::ConvertOp>(); convert && isEightBits(convert.getX())) {
     auto pad = convert.getX().getDefiningOp<prim::PadOp>();
     if (pad && (pad.getKind() != prim::PadKind::Constant || !lowering.get(pad.getValue()).isScalarConstant))
@@ -78,7 +78,8 @@ Value prepareOperand(FunctionLowering &lowering, Value value, Location loc) {
     return value;
   }
   value = unwidened(value);
-  lowering.realizeUnlessCheap(lowering.get(value), loc);
+  if (Tensor &tensor = lowering.get(value); tensor.operations > 0 || tensor.reads > 1)
+    asRows ? lowering.realizeBelowViews(value, loc, asRows) : lowering.realize(tensor, loc);
   return value;
 }
 
@@ -177,7 +178,7 @@ bool convertsOnRead(FunctionLowering &lowering, prim::MatmulOp op, const Contrac
 // Batch dims of the lhs become m dims where the rhs has none: one large product.
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
-  Value a = prepareOperand(lowering, op.getLhs(), loc), b = op.getRhs();
+  Value a = prepareOperand(lowering, op.getLhs(), loc, lowering.target.readsRowsAnywhere), b = op.getRhs();
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
   Contraction c;

@@ -218,7 +218,7 @@ Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands
 
 Tensor lowerPad(FunctionLowering &lowering, prim::PadOp op) {
   Tensor &x = lowering.get(op.getX());
-  if (op.getKind() != prim::PadKind::Constant)
+  if (op.getKind() != prim::PadKind::Constant && !isPermutation(op)) // elements are read several times
     lowering.realizeUnlessCheap(x, op.getLoc());
   Exprs low = prim::getExprs(op.getLow()), extents = prim::getDims(op.getX());
   prim::PadKind kind = op.getKind();
@@ -234,7 +234,7 @@ Tensor lowerPad(FunctionLowering &lowering, prim::PadOp op) {
     Exprs conditions;
     for (auto [at, before, extent] : llvm::zip(index.at, low, extents)) {
       Expr position = at - before;
-      shifted.at.push_back(borderIndex(kind, position, extent));
+      shifted.at.push_back(borderIndex(kind, position, extent).simplify(body.ranges));
       conditions.push_back(position);
       conditions.push_back(extent - 1 - position);
     }
@@ -249,6 +249,12 @@ Tensor lowerPad(FunctionLowering &lowering, prim::PadOp op) {
 }
 
 } // namespace
+
+bool loop::isPermutation(Operation *op) {
+  auto pad = dyn_cast_or_null<prim::PadOp>(op);
+  bool isRoll = pad && pad.getKind() == prim::PadKind::Wrap && pad.getX().getType() == pad.getResult().getType();
+  return isRoll || isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp>(op);
+}
 
 bool FunctionLowering::lowerView(Operation *op) {
   Tensor result;

@@ -6,6 +6,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">,
                  Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">,
+                 Option<"readsRowsAnywhere", "reads-rows-anywhere", "bool", "true", "products read rows that lie in no regular order: the target's">,
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }
 

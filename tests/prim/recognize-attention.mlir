@@ -61,6 +61,33 @@ func.func @causal(%q: tensor<2x2x4xf32>, %kt: tensor<2x4x2xf32>, %v: tensor<2x2x
 
 // -----
 
+// Windows are the batch of the products; a mask for each window of an image lies between two reshapes.
+// CHECK-LABEL: func.func @windows
+// CHECK-DAG:     %[[A:.*]] = prim.broadcast %arg3, [1, 2, 3] : tensor<3x5x5xf32> -> tensor<4x3x5x5xf32>
+// CHECK-DAG:     %[[W:.*]] = prim.broadcast %arg4, [1, 3, 4] : tensor<2x5x5xf32> -> tensor<2x2x3x5x5xf32>
+// CHECK:         %[[M:.*]] = prim.reshape %[[W]] : tensor<2x2x3x5x5xf32> -> tensor<4x3x5x5xf32>
+// CHECK:         prim.attention %arg0, %{{.*}}, %arg2 masks(%[[A]], %[[M]]) scale 1.000000e+00 :
+func.func @windows(%q: tensor<4x3x5x8xf32>, %kt: tensor<4x3x8x5xf32>, %v: tensor<4x3x5x8xf32>, %a: tensor<3x5x5xf32>, %w: tensor<2x5x5xf32>) -> tensor<4x3x5x8xf32> {
+  %s0 = prim.matmul %q, %kt : (tensor<4x3x5x8xf32>, tensor<4x3x8x5xf32>) -> tensor<4x3x5x5xf32>
+  %ab = prim.broadcast %a, [1, 2, 3] : tensor<3x5x5xf32> -> tensor<4x3x5x5xf32>
+  %s1 = prim.add %s0, %ab : tensor<4x3x5x5xf32>
+  %s2 = prim.reshape %s1 : tensor<4x3x5x5xf32> -> tensor<2x2x3x5x5xf32>
+  %wb = prim.broadcast %w, [1, 3, 4] : tensor<2x5x5xf32> -> tensor<2x2x3x5x5xf32>
+  %s3 = prim.add %s2, %wb : tensor<2x2x3x5x5xf32>
+  %s = prim.reshape %s3 : tensor<2x2x3x5x5xf32> -> tensor<4x3x5x5xf32>
+  %mx = prim.reduce max %s, [3] : tensor<4x3x5x5xf32> -> tensor<4x3x5xf32>
+  %mb = prim.broadcast %mx, [0, 1, 2] : tensor<4x3x5xf32> -> tensor<4x3x5x5xf32>
+  %d = prim.sub %s, %mb : tensor<4x3x5x5xf32>
+  %e = prim.exp %d : tensor<4x3x5x5xf32>
+  %t = prim.reduce sum %e, [3] : tensor<4x3x5x5xf32> -> tensor<4x3x5xf32>
+  %tb = prim.broadcast %t, [0, 1, 2] : tensor<4x3x5xf32> -> tensor<4x3x5x5xf32>
+  %p = prim.div %e, %tb : tensor<4x3x5x5xf32>
+  %y = prim.matmul %p, %v : (tensor<4x3x5x5xf32>, tensor<4x3x5x8xf32>) -> tensor<4x3x5x8xf32>
+  return %y : tensor<4x3x5x8xf32>
+}
+
+// -----
+
 // The weights are a result of the function too.
 // CHECK-LABEL: func.func @shared
 // CHECK-NOT:     prim.attention
