@@ -226,7 +226,7 @@ void NodeEmitter::emitSort(loop::SortOp op, const EmissionPoint &shared, int64_t
       RowSort::Keys keys{
           .op = op, .row = at.front(), .type = keyType, .memory = row.address(row.sizes, e.constant(digits))};
       row.choose(
-          row.areVeryFew(kept), [&] { row.collectFew(keys, kept, Expr(op.getKept()).asConstant()); },
+          row.areVeryFew(kept), [&] { row.collectFew(keys, kept); },
           [&] {
             fill();
             row.pickFew(kept);

@@ -6,9 +6,10 @@
 //   At most a 16th: by a bound. The row is dealt out to at least 4 groups for each point kept, element i to group i
 //   modulo their number, and the least key of each is found: vectors of neighbours belong to neighbouring groups. The
 //   `kept`-th of these minima bounds the keys sought, as that many groups have one that is no greater; and only these
-//   groups have, so no more than a quarter of the row is left in any order of it, of a random one about 1.15 times
-//   `kept`. Vectors of keys are compared with the bound; what passes becomes points, those equal to it up to `kept`.
-//   Two passes over the keys, which the first one stores, and a sort of minima and points.
+//   groups have, so little more than a quarter of the row is left in any order of it, of a random one about 1.15 times
+//   `kept`. It is found by halving the range of the minima and counting; an eighth more will do. Vectors of keys are
+//   compared with the bound; what passes becomes points, those equal to it up to `kept`. Two passes over the keys,
+//   which the first one stores, and a sort of the points.
 //
 //   Others: by buckets. Keys are counted in buckets of equal width between the lowest and the highest, buckets are
 //   added up until they hold enough, and the points of these buckets move together (at worst all, where most keys are
@@ -23,6 +24,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -132,6 +134,16 @@ void RowSort::minimaOf(const Keys &keys, Value groups) const {
   });
 }
 
+/// The lanes of a compare as bits.
+Value RowSort::bitsOf(Value lanes) const {
+  Value bits = LLVM::BitcastOp::create(e.builder, e.loc, e.builder.getIntegerType(comparedLanes), lanes);
+  return arith::ExtUIOp::create(e.builder, e.loc, i64, bits);
+}
+
+Value RowSort::widened(Value key) const {
+  return key.getType() == i64 ? key : arith::ExtSIOp::create(e.builder, e.loc, i64, key).getResult();
+}
+
 /// Makes points of keys up to the bound, of those equal to it the first `kept` and few more; how many.
 Value RowSort::collectUpTo(const Keys &keys, Value bound, Value kept) const {
   Type type = keys.type;
@@ -151,9 +163,7 @@ Value RowSort::collectUpTo(const Keys &keys, Value bound, Value kept) const {
           Value lane = math::CountTrailingZerosOp::create(b, loc, state[0]);
           Value at = create<arith::AddIOp>(position, lane), key = keyAt(at, 1);
           Value isEqual = compare(arith::CmpIPredicate::eq, key, bound);
-          if (type != i64)
-            key = arith::ExtSIOp::create(b, loc, i64, key);
-          e.createStore(key, address(from, state[1]));
+          e.createStore(widened(key), address(from, state[1]));
           e.createStore(at, address(fromIndex, state[1]));
           Value rest = create<arith::AndIOp>(state[0], create<arith::SubIOp>(state[0], e.constant(1)));
           Value equal = arith::ExtUIOp::create(b, loc, i64, isEqual);
@@ -169,9 +179,7 @@ Value RowSort::collectUpTo(const Keys &keys, Value bound, Value kept) const {
         Value limit = select(compare(arith::CmpIPredicate::sgt, state[1], e.constant(0)), bound, below);
         Value passes =
             compare(arith::CmpIPredicate::sle, keyAt(position, comparedLanes), e.splat(limit, comparedLanes));
-        Type mask = e.builder.getIntegerType(comparedLanes);
-        Value bits = LLVM::BitcastOp::create(e.builder, e.loc, mask, passes);
-        bits = arith::ExtUIOp::create(e.builder, e.loc, i64, bits);
+        Value bits = bitsOf(passes);
         auto choice = scf::IfOp::create(
             e.builder, e.loc, compare(arith::CmpIPredicate::ne, bits, e.constant(0)),
             [&](OpBuilder &b, Location loc) {
@@ -182,24 +190,57 @@ Value RowSort::collectUpTo(const Keys &keys, Value bound, Value kept) const {
       })[0];
 }
 
-void RowSort::collectFew(const Keys &keys, Value kept, std::optional<int64_t> most) {
-  Type type = keys.type;
+/// A bound that at least `kept` of the minima at `to` do not pass, and an eighth more at most unless many are equal;
+/// sets how far it is from the lowest key.
+Value RowSort::findBound(IntegerType type, Value groups, Value kept) {
+  unsigned width = type.getWidth();
+  auto vector = VectorType::get({comparedLanes}, type);
+  auto literal = [&](int64_t value) { return e.invariants.constant(IntegerAttr::get(type, value)); };
+  auto load = [&](Value group) { return e.createLoad(type, comparedLanes, address(to, group, type)); };
+  Value most = e.splat(literal(llvm::maxIntN(width)), comparedLanes),
+        fewest = e.splat(literal(llvm::minIntN(width)), comparedLanes);
+  SmallVector<Value> ends = e.createLoop(
+      e.constant(0), groups, comparedLanes, {most, fewest}, [&](Value group, ValueRange ends) -> SmallVector<Value> {
+        Value minima = load(group);
+        return {create<arith::MinSIOp>(ends[0], minima), create<arith::MaxSIOp>(ends[1], minima)};
+      });
+  Value first = LLVM::vector_reduce_smin::create(e.builder, e.loc, type, ends[0]);
+  Value last = LLVM::vector_reduce_smax::create(e.builder, e.loc, type, ends[1]);
+  auto countUpTo = [&](Value bound) {
+    Value limit = vector::BroadcastOp::create(e.builder, e.loc, vector, bound);
+    return e.createLoop(e.constant(0), groups, comparedLanes, {e.constant(0)},
+                        [&](Value group, ValueRange count) -> SmallVector<Value> {
+                          Value bits = bitsOf(compare(arith::CmpIPredicate::sle, load(group), limit));
+                          return {create<arith::AddIOp>(count[0], math::CtPopOp::create(e.builder, e.loc, bits))};
+                        })[0];
+  };
+  Value enough = create<arith::AddIOp>(kept, create<arith::ShRUIOp>(kept, e.constant(3)));
+  // Between what is too low, but for the lowest, and what is enough.
+  auto halving = scf::WhileOp::create(
+      e.builder, e.loc, TypeRange{type, type}, ValueRange{first, last},
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        scf::ConditionOp::create(b, loc, compare(arith::CmpIPredicate::slt, state[0], state[1]), state);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        Value half = create<arith::ShRUIOp>(create<arith::SubIOp>(state[1], state[0]), literal(1));
+        Value middle = create<arith::AddIOp>(state[0], half), reached = countUpTo(middle);
+        Value isLow = compare(arith::CmpIPredicate::slt, reached, kept);
+        Value isClose = compare(arith::CmpIPredicate::sle, reached, enough);
+        Value low = select(isLow, create<arith::AddIOp>(middle, literal(1)), select(isClose, middle, state[0]));
+        scf::YieldOp::create(b, loc, ValueRange{low, select(isLow, state[1], middle)});
+      });
+  Value bound = halving.getResult(1);
+  lowest = widened(first);
+  range = create<arith::SubIOp>(widened(bound), lowest);
+  return bound;
+}
+
+void RowSort::collectFew(const Keys &keys, Value kept) {
   InvariantBuilder &in = e.invariants;
   // What does not depend on the row stands in front of the branch: no division by 0 where nothing is kept.
   Value wanted = in.max(in.mul(kept, e.constant(groupsEach)), e.constant(leastGroups));
   Value blocks = in.floorDiv(in.add(wanted, e.constant(leastGroups - 1)), e.constant(leastGroups), true);
   Value groups = in.mul(blocks, e.constant(leastGroups));
   minimaOf(keys, groups);
-  auto wide = [&](Value key) {
-    return type == i64 ? key : arith::ExtSIOp::create(e.builder, e.loc, i64, key).getResult();
-  };
-  fill(groups, [&](Value group) { return wide(e.createLoad(type, 1, address(to, group, type))); });
-  bool mayBeMany = !most || *most * groupsEach + leastGroups > manyPoints;
-  RowSort minima = *this;
-  if (mayBeMany)
-    minima.pickFew(kept);
-  Value bound = load(minima.sorted(mayBeMany), create<arith::SubIOp>(kept, e.constant(1)));
-  range = create<arith::SubIOp>(bound, lowest);
-  count =
-      collectUpTo(keys, type == i64 ? bound : arith::TruncIOp::create(e.builder, e.loc, type, bound).getResult(), kept);
+  count = collectUpTo(keys, findBound(keys.type, groups, kept), kept);
 }

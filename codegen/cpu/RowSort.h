@@ -68,8 +68,8 @@ struct RowSort {
   static Expr getKeyBytes(Expr length);
   /// Whether `collectFew` may be called: at least one is kept, and of many.
   Value areVeryFew(Value kept) const;
-  /// Makes points of those alone that may be among the first `kept`; `most`: how many are kept if that is known.
-  void collectFew(const Keys &keys, Value kept, std::optional<int64_t> most);
+  /// Makes points of those alone that may be among the first `kept`.
+  void collectFew(const Keys &keys, Value kept);
 
   //===--- Steps ----------------------------------------------------------===//
 
@@ -83,6 +83,9 @@ struct RowSort {
   void mergeRuns(Value from, Value to, Value low, Value width) const;
   Value merged() const;
   void minimaOf(const Keys &keys, Value groups) const;
+  Value findBound(mlir::IntegerType type, Value groups, Value kept);
+  Value bitsOf(Value lanes) const;
+  Value widened(Value key) const;
   Value collectUpTo(const Keys &keys, Value bound, Value kept) const;
 };
 
