@@ -15,16 +15,27 @@ struct KeyBuilder {
   Value select(Value condition, Value a, Value b) const {
     return arith::SelectOp::create(e.builder, e.loc, condition, a, b);
   }
-  Value literal(Type type, APInt value) const { return e.invariants.constant(IntegerAttr::get(type, value)); }
+  /// In every lane of a vector type.
+  Value literal(Type type, APInt value) const {
+    TypedAttr one = IntegerAttr::get(getElementTypeOrSelf(type), value);
+    auto vector = dyn_cast<VectorType>(type);
+    return e.invariants.constant(vector ? cast<TypedAttr>(DenseElementsAttr::get(vector, Attribute(one))) : one);
+  }
   Value orderedBits(Value key) const;
 };
 } // namespace
 
+/// A scalar, or vectors of as many lanes as `like` has.
+static Type shapedLike(Type like, Type elementType) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? vector.clone(elementType) : elementType;
+}
+
 // Bits of a float as an integer of the same order.
 Value KeyBuilder::orderedBits(Value key) const {
-  auto type = cast<FloatType>(key.getType());
+  auto type = cast<FloatType>(getElementTypeOrSelf(key.getType()));
   unsigned width = type.getWidth();
-  Type bitsType = IntegerType::get(type.getContext(), width);
+  Type bitsType = shapedLike(key.getType(), IntegerType::get(type.getContext(), width));
   Value bits = arith::BitcastOp::create(e.builder, e.loc, bitsType, key);
   Value largest = literal(bitsType, APInt::getSignedMaxValue(width));
   Value zero = literal(bitsType, APInt(width, 0));
@@ -36,18 +47,27 @@ Value KeyBuilder::orderedBits(Value key) const {
   return select(compare(arith::CmpIPredicate::sgt, magnitude, infinity), largest, ordered);
 }
 
-Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool descending) {
+IntegerType codegen::narrowKeyType(Type type) {
+  return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth() <= 32 ? 32 : 64);
+}
+
+Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool descending, IntegerType type) {
   KeyBuilder b{e};
-  Type i64 = e.builder.getI64Type();
-  isUnsigned |= key.getType().isInteger(1);
-  if (isa<FloatType>(key.getType())) {
+  unsigned width = type.getWidth();
+  Type keyType = shapedLike(key.getType(), type);
+  isUnsigned |= getElementTypeOrSelf(key.getType()).isInteger(1);
+  if (isa<FloatType>(getElementTypeOrSelf(key.getType()))) {
     key = b.orderedBits(key);
     isUnsigned = false;
   }
-  if (key.getType() != i64)
-    key = isUnsigned ? arith::ExtUIOp::create(e.builder, e.loc, i64, key).getResult()
-                     : arith::ExtSIOp::create(e.builder, e.loc, i64, key).getResult();
+  if (key.getType() != keyType)
+    key = isUnsigned ? arith::ExtUIOp::create(e.builder, e.loc, keyType, key).getResult()
+                     : arith::ExtSIOp::create(e.builder, e.loc, keyType, key).getResult();
   else if (isUnsigned)
-    key = b.create<arith::XOrIOp>(key, b.literal(i64, APInt::getSignedMinValue(64)));
-  return descending ? b.create<arith::XOrIOp>(key, e.constant(-1)) : key;
+    key = b.create<arith::XOrIOp>(key, b.literal(keyType, APInt::getSignedMinValue(width)));
+  return descending ? b.create<arith::XOrIOp>(key, b.literal(keyType, APInt::getAllOnes(width))) : key;
+}
+
+Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool descending) {
+  return orderedKey(e, key, isUnsigned, descending, e.builder.getI64Type());
 }

@@ -9,6 +9,10 @@ namespace ptc::codegen {
 /// The key as a signed i64 of the order wanted: floats by their bits, -0 equal to +0, NaN above everything; descending
 /// order by complement.
 mlir::Value orderedKey(KernelEmitter &e, mlir::Value key, bool isUnsigned, bool descending);
+/// The same in fewer bits, or of a vector: `type` has at least the bits of a key.
+mlir::Value orderedKey(KernelEmitter &e, mlir::Value key, bool isUnsigned, bool descending, mlir::IntegerType type);
+/// Of 32 or 64 bits: the least that keys of a scalar type fit in.
+mlir::IntegerType narrowKeyType(mlir::Type type);
 
 } // namespace ptc::codegen
 

@@ -8,14 +8,12 @@
 //   Many: by digits of their distance from the lowest key, the last digit first. Each pass counts the digits and moves
 //   the points to where those of their digit begin. Keys of 32 bits take 3 passes at most, fewer if they lie close.
 //
-// Where less is kept than a long row has, that is picked out before: keys are counted in buckets of equal width between
-// the lowest and the highest, buckets are added up until they hold enough, and the points of these buckets move
-// together in their order. What is sorted then is little more than what is kept (at worst all, where most keys are in
-// one bucket). The body reads the key region again at each index, so that values keep their bits.
+// Where less is kept than a long row has, that is picked out before (RowSelection.cpp). The body reads the key region
+// again at each index, so that values keep their bits.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/SortKeys.h"
-#include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/RowSort.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,69 +22,17 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t digitBits = 11;
-static constexpr int64_t digits = 1 << digitBits; // also the number of buckets
-static constexpr int64_t manyPoints = 256;        // for which a table of counts pays
-static constexpr int64_t wordBytes = 8;
-
-static bool mayHaveMany(Expr length) { return length.asConstant().value_or(manyPoints) >= manyPoints; }
-
-// Two arrays of (key, index) for one row, and counts of its buckets or digits.
+// Two arrays of (key, index) for one row, counts of its buckets or digits, and the keys that few are taken of.
 Expr cpu::getSortBytes(loop::SortOp op) {
-  Expr length = loop::getDomain(op).back();
-  return length * (4 * wordBytes) + (mayHaveMany(length) ? digits * wordBytes : 0);
-}
-
-namespace {
-struct RowSort {
-  KernelEmitter &e;
-  Value length; // i64; an array is that many keys, then as many indices
-  Type i64;
-  Value sizes;         // a table of counts
-  Value count;         // of points that are sorted
-  Value lowest, range; // of keys: the first one, and how far the last one is from it
-
-  template <typename OpTy> Value create(Value a, Value b) const { return OpTy::create(e.builder, e.loc, a, b); }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value b) const {
-    return arith::CmpIOp::create(e.builder, e.loc, predicate, a, b);
-  }
-  Value select(Value condition, Value a, Value b) const {
-    return arith::SelectOp::create(e.builder, e.loc, condition, a, b);
-  }
-  Value address(Value base, Value index) const {
-    return LLVM::GEPOp::create(e.builder, e.loc, base.getType(), i64, base, ArrayRef<LLVM::GEPArg>{index});
-  }
-  Value load(Value base, Value index) const { return e.createLoad(i64, 1, address(base, index)); }
-
-  SmallVector<Value> choose(Value condition, llvm::function_ref<SmallVector<Value>()> then,
-                            llvm::function_ref<SmallVector<Value>()> otherwise) const;
-
-  void fill(loop::SortOp op, Value to, llvm::function_ref<Value(Value)> keyAt);
-  void pickFew(Value &from, Value &to, Value kept);
-  Value sorted(Value from, Value to, bool mayBeMany) const;
-
-  Value rangeBits() const;
-  Value digitOf(Value key, Value shift) const;
-  void countDigits(Value from, Value points, Value shift) const;
-  Value findBucket(Value kept) const;
-  Value pick(Value from, Value to, Value kept) const;
-  void moveByDigit(Value from, Value to, Value shift) const;
-  Value sortedByDigits(Value from, Value to) const;
-  void mergeRuns(Value from, Value to, Value low, Value width) const;
-  Value merged(Value from, Value to) const;
-};
-} // namespace
-
-SmallVector<Value> RowSort::choose(Value condition, llvm::function_ref<SmallVector<Value>()> then,
-                                   llvm::function_ref<SmallVector<Value>()> otherwise) const {
-  auto choice = scf::IfOp::create(
-      e.builder, e.loc, condition, [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, then()); },
-      [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, otherwise()); });
-  return SmallVector<Value>(choice.getResults());
+  Expr length = loop::getDomain(op).back(), bytes = length * (4 * wordBytes);
+  if (!mayHaveMany(length))
+    return bytes;
+  bytes = bytes + digits * wordBytes;
+  return Expr(op.getKept()) == length ? bytes : bytes + RowSort::getKeyBytes(length);
 }
 
 //===----------------------------------------------------------------------===//
-// Digits and buckets
+// Digits
 //===----------------------------------------------------------------------===//
 
 /// How many bits tell the keys apart.
@@ -113,48 +59,6 @@ void RowSort::countDigits(Value from, Value points, Value shift) const {
   });
 }
 
-/// The bucket that the first `kept` points end in.
-Value RowSort::findBucket(Value kept) const {
-  OpBuilder &b = e.builder;
-  auto loop = scf::WhileOp::create(
-      b, e.loc, TypeRange{i64, i64}, ValueRange{e.constant(0), load(sizes, e.constant(0))},
-      [&](OpBuilder &, Location loc, ValueRange state) {
-        Value isFew = compare(arith::CmpIPredicate::slt, state[1], kept);
-        Value isLeft = compare(arith::CmpIPredicate::slt, state[0], e.constant(digits - 1));
-        scf::ConditionOp::create(b, loc, create<arith::AndIOp>(isFew, isLeft), state);
-      },
-      [&](OpBuilder &, Location loc, ValueRange state) {
-        Value next = create<arith::AddIOp>(state[0], e.constant(1));
-        scf::YieldOp::create(b, loc, ValueRange{next, create<arith::AddIOp>(state[1], load(sizes, next))});
-      });
-  return loop.getResult(0);
-}
-
-/// Copies the points of the buckets, the first digits, that hold the first `kept`; returns how many they are.
-Value RowSort::pick(Value from, Value to, Value kept) const {
-  Value shift = create<arith::MaxSIOp>(create<arith::SubIOp>(rangeBits(), e.constant(digitBits)), e.constant(0));
-  countDigits(from, length, shift);
-  Value last = findBucket(kept), fromIndex = address(from, length), toIndex = address(to, length);
-  // What is not picked is written over by the next one.
-  return e.createLoop(e.constant(0), length, 1, {e.constant(0)}, [&](Value i, ValueRange picked) -> SmallVector<Value> {
-    Value key = load(from, i);
-    Value isIn = compare(arith::CmpIPredicate::ule, digitOf(key, shift), last);
-    e.createStore(key, address(to, picked[0]));
-    e.createStore(load(fromIndex, i), address(toIndex, picked[0]));
-    return {create<arith::AddIOp>(picked[0], arith::ExtUIOp::create(e.builder, e.loc, i64, isIn))};
-  })[0];
-}
-
-/// Leaves in `from` what is to be sorted, where that is much less.
-void RowSort::pickFew(Value &from, Value &to, Value kept) {
-  Value isLong = compare(arith::CmpIPredicate::sge, length, e.constant(manyPoints));
-  Value isFew = compare(arith::CmpIPredicate::sle, create<arith::AddIOp>(kept, kept), length);
-  SmallVector<Value> next = choose(
-      create<arith::AndIOp>(isLong, isFew), [&]() -> SmallVector<Value> { return {to, from, pick(from, to, kept)}; },
-      [&]() -> SmallVector<Value> { return {from, to, length}; });
-  from = next[0], to = next[1], count = next[2];
-}
-
 void RowSort::moveByDigit(Value from, Value to, Value shift) const {
   countDigits(from, count, shift);
   e.createLoop(e.constant(0), e.constant(digits), 1, {e.constant(0)},
@@ -174,7 +78,7 @@ void RowSort::moveByDigit(Value from, Value to, Value shift) const {
   });
 }
 
-Value RowSort::sortedByDigits(Value from, Value to) const {
+Value RowSort::sortedByDigits() const {
   OpBuilder &b = e.builder;
   Value bits = rangeBits();
   SmallVector<Value> init{e.constant(0), from, to};
@@ -219,7 +123,7 @@ void RowSort::mergeRuns(Value from, Value to, Value low, Value width) const {
   });
 }
 
-Value RowSort::merged(Value from, Value to) const {
+Value RowSort::merged() const {
   OpBuilder &builder = e.builder;
   SmallVector<Value> init{e.constant(1), from, to};
   SmallVector<Type> types(ValueRange(init).getTypes());
@@ -247,29 +151,50 @@ Value RowSort::merged(Value from, Value to) const {
 // The row
 //===----------------------------------------------------------------------===//
 
-/// Writes all points of the row.
-void RowSort::fill(loop::SortOp op, Value to, llvm::function_ref<Value(Value)> keyAt) {
+void RowSort::setState(ValueRange state) {
+  from = state[0], to = state[1], count = state[2], lowest = state[3], range = state[4];
+}
+
+void RowSort::choose(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  if (auto known = e.invariants.asConstant(condition))
+    return *known ? then() : otherwise();
+  SmallVector<Type> types{from.getType(), to.getType(), i64, i64, i64};
+  auto choice = scf::IfOp::create(e.builder, e.loc, types, condition, /*withElseRegion=*/true);
+  SmallVector<Value> before = getState();
+  for (auto [block, take] : {std::pair(choice.thenBlock(), then), std::pair(choice.elseBlock(), otherwise)}) {
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.builder.setInsertionPointToStart(block);
+    setState(before);
+    take();
+    scf::YieldOp::create(e.builder, e.loc, getState());
+  }
+  setState(choice.getResults());
+}
+
+void RowSort::fill(Value points, llvm::function_ref<Value(Value)> keyAt) {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   SmallVector<Value> ends =
-      e.createLoop(e.constant(0), length, 1, {e.constant(most), e.constant(least)},
+      e.createLoop(e.constant(0), points, 1, {e.constant(most), e.constant(least)},
                    [&](Value i, ValueRange ends) -> SmallVector<Value> {
-                     Value key = codegen::orderedKey(e, keyAt(i), op.getIsUnsigned(), op.getDescending());
-                     e.createStore(key, address(to, i));
-                     e.createStore(i, address(address(to, length), i));
+                     Value key = keyAt(i);
+                     e.createStore(key, address(from, i));
+                     e.createStore(i, address(address(from, length), i));
                      return {create<arith::MinSIOp>(ends[0], key), create<arith::MaxSIOp>(ends[1], key)};
                    });
+  count = points;
   lowest = ends[0];
   range = create<arith::SubIOp>(ends[1], ends[0]);
 }
 
-/// Sorts what lies at `from`; returns the array, of the two, that holds the result.
-Value RowSort::sorted(Value from, Value to, bool mayBeMany) const {
+Value RowSort::sorted(bool mayBeMany) const {
   if (!mayBeMany)
-    return merged(from, to);
-  return choose(
-      compare(arith::CmpIPredicate::sge, count, e.constant(manyPoints)),
-      [&]() -> SmallVector<Value> { return {sortedByDigits(from, to)}; },
-      [&]() -> SmallVector<Value> { return {merged(from, to)}; })[0];
+    return merged();
+  auto branch = [&](Value (RowSort::*sort)() const) {
+    return [this, sort](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, (this->*sort)()); };
+  };
+  Value areMany = compare(arith::CmpIPredicate::sge, count, e.constant(manyPoints));
+  return scf::IfOp::create(e.builder, e.loc, areMany, branch(&RowSort::sortedByDigits), branch(&RowSort::merged))
+      .getResult(0);
 }
 
 void NodeEmitter::emitSort(loop::SortOp op, const EmissionPoint &shared, int64_t sharedDims) {
@@ -286,14 +211,28 @@ void NodeEmitter::emitSort(loop::SortOp op, const EmissionPoint &shared, int64_t
     };
     Expr extent = domain[size_t(last)];
     Value length = e.emitExpr(extent, point), kept = e.emitExpr(op.getKept(), at.front());
-    RowSort row{.e = e, .length = length, .i64 = e.builder.getI64Type(), .count = length};
-    Value from = e.getLocalMemory(op), both = row.create<arith::AddIOp>(length, length);
-    Value to = row.address(from, both);
-    row.sizes = row.address(to, both);
-    row.fill(op, from, keyAt);
-    if (Expr(op.getKept()) != extent && mayHaveMany(extent))
-      row.pickFew(from, to, kept);
-    Value result = row.sorted(from, to, mayHaveMany(extent));
+    RowSort row{.e = e, .length = length, .i64 = e.builder.getI64Type(), .from = e.getLocalMemory(op)};
+    Value both = row.create<arith::AddIOp>(length, length);
+    row.to = row.address(row.from, both);
+    row.sizes = row.address(row.to, both);
+    auto fill = [&] {
+      row.fill(length,
+               [&](Value i) { return codegen::orderedKey(e, keyAt(i), op.getIsUnsigned(), op.getDescending()); });
+    };
+    if (Expr(op.getKept()) == extent || !mayHaveMany(extent)) {
+      fill();
+    } else {
+      IntegerType keyType = codegen::narrowKeyType(op.getKey().front().getTerminator()->getOperand(0).getType());
+      RowSort::Keys keys{
+          .op = op, .row = at.front(), .type = keyType, .memory = row.address(row.sizes, e.constant(digits))};
+      row.choose(
+          row.areVeryFew(kept), [&] { row.collectFew(keys, kept); },
+          [&] {
+            fill();
+            row.pickFew(kept);
+          });
+    }
+    Value result = row.sorted(mayHaveMany(extent));
     e.createLoop(e.constant(0), kept, 1, {}, [&](Value rank, ValueRange) -> SmallVector<Value> {
       Value index = row.load(row.address(result, length), rank);
       Value value = keyAt(index);

@@ -20,7 +20,7 @@
 // detectors) is a broadcast between two reshapes: a view.
 //
 // Antialiasing widens the filter by 1/scale, so that each result element is a
-// weighted sum over a window; it is a product with a constant matrix.
+// weighted sum over a window: one gather of all its elements, and a reduction.
 //
 // Axes that shrink come first, since what follows has less to do. Those that grow
 // follow from the innermost on: elements that lie anywhere in a row are gathered one
@@ -180,7 +180,7 @@ double roundNearest(double c, const std::string &mode) {
   return mode == "round_prefer_ceil" ? std::floor(c + 0.5) : std::ceil(c - 0.5);
 }
 
-/// One element and its weight for every result element.
+/// Elements and their weights: one for every result element, or all of one of them.
 struct Tap {
   Ints index;
   llvm::SmallVector<double> weight;
@@ -251,32 +251,48 @@ Value resampleStatic(NodeContext &n, Value x, const Axis &axis, const Sampling &
   return s.transformation == "tf_crop_and_resize" ? extrapolate(n, y, c, axis, s) : y;
 }
 
-/// A filter widened by 1/scale where the result is smaller: a product with a matrix [in, out].
+/// A filter widened by 1/scale where the result is smaller: for each result element as many taps as the widest window
+/// has, gathered and added up. Borders beyond the input are weights of the border's element.
 Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
   std::vector<double> c = staticCoordinates(axis, s.transformation);
   int64_t in = axis.in.getValue(), out = axis.out.getValue();
   double scale = std::min(1.0, axis.scale.value_or(double(out) / double(in)));
   double support = (s.mode == "cubic" ? 2 : 1) / scale;
-  llvm::SmallVector<double> matrix(in * out, 0.0);
+  llvm::SmallVector<Tap> windows(out); // of each element, its taps
+  size_t taps = 1;
   for (int64_t o = 0; o < out; ++o) {
+    auto &[index, weights] = windows[o];
     double total = 0;
-    auto addTap = [&](int64_t i, double weight) {
-      bool isOutside = i < 0 || i >= in;
-      if (s.excludeOutside && isOutside)
-        return;
-      matrix[std::clamp<int64_t>(i, 0, in - 1) * out + o] += weight;
-      total += weight;
-    };
     for (int64_t i = std::ceil(c[o] - support); i <= int64_t(std::floor(c[o] + support)); ++i) {
-      double d = (c[o] - i) * scale;
-      addTap(i, s.mode == "cubic" ? cubicWeight(d, s.cubicCoefficient) : linearWeight(d));
+      double d = (c[o] - i) * scale, weight = s.mode == "cubic" ? cubicWeight(d, s.cubicCoefficient) : linearWeight(d);
+      bool isOutside = i < 0 || i >= in;
+      if (weight == 0 || (s.excludeOutside && isOutside))
+        continue;
+      int64_t inside = std::clamp<int64_t>(i, 0, in - 1);
+      if (index.empty() || index.back() != inside) {
+        index.push_back(inside);
+        weights.push_back(0);
+      }
+      weights.back() += weight;
+      total += weight;
     }
-    for (int64_t i = 0; i < in && total != 0; ++i)
-      matrix[i * out + o] /= total;
+    for (double &weight : weights)
+      weight /= total == 0 ? 1 : total;
+    taps = std::max(taps, index.size());
   }
-  Value weights = n.reshape(n.floatVector(matrix, n.elementType(x)), n.exprs({in, out}));
-  int64_t last = n.rank(x) - 1;
-  return n.swapAxes(n.innerMatmul(n.swapAxes(x, axis.axis, last), weights), axis.axis, last);
+  Ints indices;
+  llvm::SmallVector<double> weights;
+  for (Tap &window : windows) {
+    window.index.resize(taps, window.index.empty() ? 0 : window.index.back());
+    window.weight.resize(taps, 0);
+    llvm::append_range(indices, window.index);
+    llvm::append_range(weights, window.weight);
+  }
+  Ints shape{out, int64_t(taps)}, aligned = shape; // with the dims behind the axis
+  aligned.append(n.rank(x) - axis.axis - 1, 1);
+  Value gathered = n.gather(x, n.reshape(n.intVector(indices), n.exprs(shape)), axis.axis);
+  Value weighting = n.reshape(n.floatVector(weights, n.elementType(x)), n.exprs(aligned));
+  return n.sum(n.mul(gathered, weighting), axis.axis + 1, /*keepDims=*/false);
 }
 
 /// Coordinates where sizes are symbols: every transformation but that of regions.

@@ -197,6 +197,8 @@ def resize(d):
         attributes["nearest_mode"] = d.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
     if mode == "cubic":
         attributes |= {"cubic_coeff_a": d.choice([-0.5, -0.75]), "exclude_outside": d.integer(0, 1)}
+    if mode != "nearest" and d.opset >= 18 and d.often(0.4):
+        attributes["antialias"] = 1
     empty = np.zeros([0], np.float32)
     if d.often(0.5):
         sizes = ints([size if i < 2 else d.integer(1, 12) for i, size in enumerate(shape)])
@@ -208,24 +210,29 @@ def resize(d):
     if mode == "nearest":  # the official tests take the length that the scale says, not the one that is rounded down
         rounds = transform == "align_corners" and sizes is None and np.any(shape * scales % 1)
         return case(d, inputs, attributes, constants=constant(1, 2, 3), avoid="onnxruntime" if rounds else "")
-    oracle = _resized(factors, sizes, transform, attributes.get("cubic_coeff_a"), attributes.get("exclude_outside"))
+    oracle = _resized(factors, sizes, transform, attributes.get("cubic_coeff_a"), attributes.get("exclude_outside"), attributes.get("antialias"))
     largest = lambda v, *_: float(np.abs(v.astype(np.float64)).max(initial=1))
     return case(d, inputs, attributes, constants=constant(1, 2, 3), oracle=oracle, rule=Rule(ulp=16, slack=64, scale=largest, wide=True, zero=False))
 
 
-def _resized(scales, sizes, transform, a, excludes):
-    """Interpolation by two taps, or by four of Keys's cubic with the coefficient `a`, along each axis, in f64."""
+def _resized(scales, sizes, transform, a, excludes, widens):
+    """Interpolation by two taps, or by four of Keys's cubic with the coefficient `a`, along each axis, in f64; `widens`: by more where
+    the result is smaller."""
     def along(v, axis, scale, out):
         size = v.shape[axis]
         length, i = size * scale, np.arange(out)  # the length may be a fraction; an axis of one element is asked by its own
         at = {"half_pixel": (i + 0.5) / scale - 0.5, "asymmetric": i / scale,
               "align_corners": i * (size - 1) / (length - 1) if length != 1 else np.zeros(out),
               "pytorch_half_pixel": (i + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)}[transform]
-        taps = np.floor(at).astype(int)[:, None] + (np.arange(2) if a is None else np.arange(-1, 3))
-        t = np.abs(at[:, None] - taps)
-        weights = 1 - t if a is None else np.where(t <= 1, ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a)
+        width = min(scale, 1) if widens else 1
+        reach = int(np.ceil((1 if a is None else 2) / width))
+        taps = np.floor(at).astype(int)[:, None] + np.arange(1 - reach, reach + 1)
+        t = np.abs(at[:, None] - taps) * width
+        near = 1 - t if a is None else ((a + 2) * t - (a + 3)) * t * t + 1
+        weights = np.where(t <= 1, near, 0 if a is None else np.where(t < 2, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a, 0))
         if excludes:
             weights = np.where((taps >= 0) & (taps < size), weights, 0)
+        if excludes or widens:
             weights = weights / weights.sum(1, keepdims=True)
         moved = np.moveaxis(v, axis, -1)[..., np.clip(taps, 0, size - 1)]
         return np.moveaxis((moved * weights).sum(-1), -1, axis)
