@@ -212,7 +212,8 @@ def resize(d):
         return case(d, inputs, attributes, constants=constant(1, 2, 3), avoid="onnxruntime" if rounds else "")
     oracle = _resized(factors, sizes, transform, attributes.get("cubic_coeff_a"), attributes.get("exclude_outside"), attributes.get("antialias"))
     largest = lambda v, *_: float(np.abs(v.astype(np.float64)).max(initial=1))
-    return case(d, inputs, attributes, constants=constant(1, 2, 3), oracle=oracle, rule=Rule(ulp=16, slack=64, scale=largest, wide=True, zero=False))
+    return case(d, inputs, attributes, constants=constant(1, 2, 3), oracle=oracle, rule=Rule(ulp=16, slack=64, scale=largest, wide=True, zero=False),
+                closed=lambda i, axis, size: "antialias" in attributes)  # which needs sizes
 
 
 def _resized(scales, sizes, transform, a, excludes, widens):
