@@ -111,7 +111,7 @@ def draw(seed):
         b.node("Identity", [inputs[0]])
     outputs = _outputs(b)
     feeds = {name: b.array(name) for name in inputs}
-    flags += _alias(b, inputs, outputs) if b.often(0.25) else []
+    flags += _alias(b, inputs, outputs) if not b.is_open and b.often(0.35) else []
     empty = {(name, axis): f"{name}_{axis}" for name in inputs for axis, extent in enumerate(b.shape(name)) if not extent}
     for symbol in empty.values():  # a size of 0 in a file is one that is open
         flags += ["--dim", symbol + b.choose(("=0", "=0..9"))]
