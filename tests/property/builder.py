@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 from judge import Declined, Value, is_float, reads, size
 
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 20, 31, 33)
-MOST_ELEMENTS = 20000
+MOST, MOST_LARGE = 20000, 200000  # elements of a value
 
 
 class Builder:
@@ -22,7 +22,12 @@ class Builder:
         self.outermost = around.outermost if around else self
         self.nodes, self.weights, self.names = [], [], []
         self.count = 0  # names given, in the outermost graph
+        self.is_large = False  # of the outermost graph
         self.is_open = around is not None and around.is_open  # sizes will be free: bodies must not say them
+
+    @property
+    def most(self):
+        return MOST_LARGE if self.outermost.is_large else MOST
 
     # ---- choices ----
 
@@ -112,7 +117,7 @@ class Builder:
             raise Declined("a list of nothing has no type")
         node = helper.make_node(op, inputs, names, name=f"{op}_{self.outermost.count}", **given)
         values = self.judge.node(node, self.scope)
-        if any(value.array.size > MOST_ELEMENTS for value in values):
+        if any(value.array.size > self.most for value in values):
             raise Declined("too large")
         self.nodes.append(node)
         self.names += names

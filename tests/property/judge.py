@@ -33,6 +33,7 @@ STEPS = {"ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "Less
          "Mod", "Unique", "OneHot", "IsNaN", "IsInf", "Hardmax"}
 SUMS = {"Add", "Sub", "Mul", "MatMul", "Gemm", "ReduceSum", "CumSum", "Sum", "Einsum"}  # sure for numbers on a grid
 PRODUCTS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN"}  # whose operands --autocast rounds
+WINDOWED = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"}
 QUANTIZED = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv"}  # a product of scales may round the other way
 READ_AS_CONSTANT = {"QLinearConv", "QLinearMatMul"}
 GRID, WIDEST = 16, 64  # operands: multiples of 1/16 up to 64
@@ -124,6 +125,8 @@ class Judge:
         else:
             results = self._compute(node, [scope[name] if name else None for name in node.input])
         for value in results:
+            if node.op_type in WINDOWED and not value.array.size:
+                raise Declined(f"{node.op_type}: nothing is left")  # what ptc refuses
             largest = size(value.array)
             if is_float(value.array.dtype):
                 if not np.isfinite(largest) or largest > LARGEST:
@@ -149,8 +152,8 @@ class Judge:
         return [inner[value.name] for value in graph.output]
 
     def _if(self, node, scope):
-        chosen = attributes(node)["then_branch" if scope[node.input[0]].array.item() else "else_branch"]
-        return self._body(chosen, [], scope)
+        results = {way: self._body(attributes(node)[way], [], scope) for way in ("then_branch", "else_branch")}  # ptc asks sizes of both
+        return results["then_branch" if scope[node.input[0]].array.item() else "else_branch"]
 
     def _loop(self, node, scope):
         body = attributes(node)["body"]
@@ -166,6 +169,8 @@ class Judge:
             for stack, value in zip(stacks, results[len(state):]):
                 stack.append(value)
             round += 1
+        if not round:  # ptc asks its sizes all the same
+            self._body(body, [Value(np.array(0, np.int64)), Value(np.array(True)), *state], scope)
         return [Value(value.array, value.error) for value in state] + [self._stacked(stack, 0) for stack in stacks]
 
     def _scan(self, node, scope):
@@ -176,6 +181,8 @@ class Judge:
         sequences = [scope[name] for name in node.input[len(state):]]
         parts = [[Value(part, value.error) for part in np.moveaxis(value.array, axis, 0)] for value, axis in zip(sequences, axes)]
         parts = [list(reversed(part)) if back else part for part, back in zip(parts, given.get("scan_input_directions", [0] * count))]
+        if len({len(part) for part in parts}) != 1:
+            raise Declined("Scan: sequences of different lengths")
         outputs = len(body.output) - len(state)
         stacks = [[] for _ in range(outputs)]
         for step in zip(*parts):
@@ -201,6 +208,8 @@ class Judge:
     def _compute(self, node, operands):
         arrays = [value.array if value else None for value in operands]
         error = max((value.error for value in operands if value), default=0.0)
+        if node.op_type.startswith(("Reduce", "Arg")) and not arrays[0].size:
+            raise Declined(f"{node.op_type} of nothing: onnxruntime keeps dims")
         raw = self._run(node, operands, arrays)
         results = raw if node.op_type == "Cast" else self._rounded(operands, raw)
         floats = any(is_float(array.dtype) for array in arrays if array is not None)

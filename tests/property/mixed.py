@@ -21,10 +21,11 @@ THEMES = ((), (), steps.MOVING, steps.POINTWISE, steps.REDUCING, steps.PRODUCTS,
 
 def _input(b, kinds):
     """An input of the graph: floats of the judge's grid or not, integers that do not overflow soon."""
-    shape = [b.choose(SIZES) for _ in range(b.choose((0, 1, 2, 2, 3, 3, 4, 4)))]
+    sizes = SIZES + ((48, 64, 65, 96, 130) if b.is_large else ())
+    shape = [b.choose(sizes) for _ in range(b.choose((0, 1, 2, 2, 3, 3, 4, 4)))]
     if shape and b.often(0.03):
         shape[b.integer(0, len(shape) - 1)] = 0
-    while np.prod(shape) > 6000:
+    while np.prod(shape) > b.most // 4:
         shape[int(np.argmax(shape))] = 2
     return np.dtype(b.choose(kinds)), shape
 
@@ -49,45 +50,64 @@ def _outputs(b):
     return chosen
 
 
+def _updated(b, state):
+    """What becomes of a state: rows of it written anew, a part of it, all of it, or all but the oldest moved up."""
+    kind, shape = b.integer(0, 3), b.shape(state)
+    if kind == 0 or not shape or not shape[0]:
+        return b.node(b.choose(("Add", "Mul", "Max", "Sub")), [state, b.like(state)])
+    rows = b.integer(1, shape[0])
+    new = b.node("Slice", [b.like(state), b.ints(0), b.ints(rows), b.ints(0)])
+    if kind == 1:
+        return b.node("ScatterND", [state, b.constant(b.random.permutation(shape[0])[:rows, None], np.int64), new])
+    if kind == 2:
+        return b.node("Concat", [b.node("Slice", [state, b.ints(rows), b.ints(shape[0]), b.ints(0)]), new], axis=0)
+    return b.node("Concat", [new, b.node("Slice", [state, b.ints(rows), b.ints(shape[0]), b.ints(0)])], axis=0)
+
+
 def _alias(b, inputs, outputs):
-    """--alias for inputs and outputs of one type and shape."""
+    """--alias for inputs and outputs of one type and shape, of some that are updates of the input."""
     flags, taken = [], set()
     for name in inputs:
-        fits = [other for other in outputs if b.dtype(other) == b.dtype(name) and b.shape(other) == b.shape(name) and other not in taken]
-        if fits and b.often(0.5):
+        made = []
+        if b.often(0.5) and b.attempt(lambda b: made.append(_updated(b, name))):
+            outputs += made
+        fits = made or [other for other in outputs if b.dtype(other) == b.dtype(name) and b.shape(other) == b.shape(name) and other not in taken]
+        if fits and b.often(0.7):
             output = b.choose(fits)
             taken.add(output)
             flags += ["--alias", f"{name}={output}"]
     return flags
 
 
-def _symbols(b, inputs):
-    """Names for some sizes of inputs: one for each size, or for each dim."""
-    by_size, share = b.often(0.6), b.choose((0.3, 1))
-    symbols = {}
-    for name in inputs:
-        for axis, extent in enumerate(b.shape(name)):
-            symbol = f"n{extent}" if by_size else f"{name}_{axis}"
-            if extent > 1 and (symbol in symbols.values() or b.often(share)):
-                symbols[name, axis] = symbol
-    return symbols
+def _named(b, inputs):
+    """Names for sizes of inputs: one for each size, or for each dim."""
+    by_size = b.often(0.6)
+    return {(name, axis): f"n{extent}" if by_size else f"{name}_{axis}" for name in inputs for axis, extent in enumerate(b.shape(name)) if extent > 1}
 
 
-def _other_feeds(b, inputs, symbols, graph, judge):
-    """Feeds at other sizes that the graph makes sense at, each with the values that are wanted."""
-    found = []
-    for _ in range(2):
-        extents = {symbol: b.choose((1, 2, 3, 4, 6, 7, 8, 11, 16, 18, 35)) for symbol in symbols.values()}
-        feeds = {}
-        for name in inputs:
-            shape = [extents.get(symbols.get((name, axis)), extent) for axis, extent in enumerate(b.shape(name))]
-            feeds[name] = numbers(b.random, b.dtype(name), shape)
+def _feeds(b, inputs, symbols, extents):
+    shape = lambda name: [extents.get(symbols.get((name, axis)), extent) for axis, extent in enumerate(b.shape(name))]
+    return {name: numbers(b.random, b.dtype(name), shape(name)) for name in inputs}
+
+
+def _opened(b, inputs, graph, judge):
+    """Sizes of inputs that the graph leaves open, with their names, and feeds at others of them that it makes sense at."""
+    def tried(symbols, free):
+        # Not 1, which would broadcast: what broadcasts is decided before a run.
+        feeds = _feeds(b, inputs, symbols, {symbol: b.choose((2, 3, 4, 6, 7, 8, 11, 16, 18, 35)) for symbol in free})
         try:
             judge.graph(graph, feeds)
-            found.append(feeds)
+            return feeds
         except Declined:
-            continue
-    return found
+            return None
+
+    symbols = _named(b, inputs)
+    names = sorted(set(symbols.values()))
+    free = [symbol for symbol in names if b.often(0.8) and tried(symbols, [symbol])]
+    for chosen in (free, free[: len(free) // 2], free[-1:]):
+        if chosen and (found := [feeds for _ in range(2) if (feeds := tried(symbols, chosen))]):
+            return {spot: symbol for spot, symbol in symbols.items() if symbol in chosen}, found
+    return {}, []
 
 
 def draw(seed):
@@ -97,6 +117,7 @@ def draw(seed):
     judge = Judge.of(flags, OPSET)
     b = Builder(random, judge)
     b.is_open = b.often(0.35)
+    b.is_large = b.often(0.08)  # so that threads share the work
     kinds = steps.FLOATS + (np.float32,) * 6 + steps.INTEGERS + (np.bool_,) if b.often(0.7) else (np.float32,)
     inputs = []
     for _ in range(b.integer(1, 4)):
@@ -111,7 +132,7 @@ def draw(seed):
         b.node("Identity", [inputs[0]])
     outputs = _outputs(b)
     feeds = {name: b.array(name) for name in inputs}
-    flags += _alias(b, inputs, outputs) if not b.is_open and b.often(0.35) else []
+    flags += _alias(b, inputs, outputs) if not b.is_open and "--dynamic=on" not in flags and b.often(0.35) else []
     empty = {(name, axis): f"{name}_{axis}" for name in inputs for axis, extent in enumerate(b.shape(name)) if not extent}
     for symbol in empty.values():  # a size of 0 in a file is one that is open
         flags += ["--dim", symbol + b.choose(("=0", "=0..9"))]
@@ -119,11 +140,11 @@ def draw(seed):
     results = [b.info(name, None if is_closed else b.open_shape(name)) for name in outputs]
     make = lambda symbols: b.graph("mixed", [b.info(name, [symbols.get((name, axis), extent) for axis, extent in enumerate(b.shape(name))]) for name in inputs], results)
     graph, runs = make(empty), [feeds]
-    symbols = _symbols(b, inputs) if b.is_open else {}
-    if others := _other_feeds(b, inputs, symbols, graph, judge) if symbols else []:
+    symbols, others = _opened(b, inputs, graph, judge) if b.is_open else ({}, [])
+    if symbols:
         runs += others
         graph = make(symbols | empty)
         if b.often(0.3):
             (name, axis), symbol = b.choose(sorted(symbols.items()))
-            flags += ["--dim", f"{symbol}=1..64", "--bucket", f"{symbol}={b.choose(runs)[name].shape[axis]}"]
+            flags += ["--dim", f"{symbol}=1..64", "--bucket", f"{symbol}={b.shape(name)[axis]}"]  # a size that branches not taken are right at too
     return Case(model(graph, OPSET), runs, flags)

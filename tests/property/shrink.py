@@ -8,7 +8,7 @@ import onnx
 from onnx import helper
 
 from case import Case
-from judge import Declined, reads
+from judge import Declined, bodies, reads
 
 SECONDS = 90
 
@@ -17,6 +17,8 @@ def without_dead(graph, inputs=True):
     """Nodes, weights and inputs that outputs do not need, taken out in place."""
     needed, kept = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
+        for body in bodies(node):
+            without_dead(body, inputs=False)
         if needed & set(node.output):
             kept.append(node)
             needed |= set(reads(node))
@@ -164,5 +166,5 @@ def shrink(case, fails):
 def text(case):
     """The case in ONNX's text form, with the shapes of its feeds."""
     runs = [f"run {i}: {name} {array.dtype}{list(array.shape)}" for i, feeds in enumerate(case.runs) for name, array in feeds.items()]
-    model = re.sub(r"\{[^{}]{160,}\}", "{...}", onnx.printer.to_text(case.model))  # weights of many numbers
+    model = re.sub(r"(= +)\{[^{}]{160,}\}", r"\1{...}", onnx.printer.to_text(case.model))  # weights of many numbers
     return "\n".join([model, f"flags: {' '.join(case.flags)}", *runs])
