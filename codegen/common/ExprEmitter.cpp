@@ -86,9 +86,9 @@ Value KernelEmitter::emitTree(Expr expr, llvm::function_ref<Value(StringRef)> le
   case ExprKind::Mod:
     return invariants.mod(values[0], values[1], isNonNegative());
   case ExprKind::Min:
-    return invariants.min(values[0], values[1]);
+    return fold([&](Value a, Value b) { return invariants.min(a, b); });
   case ExprKind::Max:
-    return invariants.max(values[0], values[1]);
+    return fold([&](Value a, Value b) { return invariants.max(a, b); });
   case ExprKind::Lt:
     return asInteger(invariants.compare(arith::CmpIPredicate::slt, values[0], values[1]));
   case ExprKind::Eq:

@@ -83,9 +83,9 @@ Expr withOperands(Expr e, ArrayRef<Expr> operands) {
   case ExprKind::Mod:
     return operands[0].mod(operands[1]);
   case ExprKind::Min:
-    return Expr::min(operands[0], operands[1]);
+    return llvm::accumulate(operands.drop_front(), operands[0], Expr::min);
   case ExprKind::Max:
-    return Expr::max(operands[0], operands[1]);
+    return llvm::accumulate(operands.drop_front(), operands[0], Expr::max);
   case ExprKind::Lt:
     return Expr::lt(operands[0], operands[1]);
   case ExprKind::Eq:

@@ -13,7 +13,10 @@
 //
 // The reverse direction runs over the products in reverse order, and its rows are
 // turned around again. A sample whose sequence has ended keeps its state and yields
-// zeros. The reverse direction of such a sample begins at its own last element.
+// zeros. The reverse direction of such a sample begins at its own last element. Of a
+// sequence without elements the last state is the initial one: ONNX does not say what
+// it is, its reference ignores lengths, and onnxruntime gives 0; but this is what no
+// step leaves, and what the next piece of a stream has to begin with.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"

@@ -122,7 +122,8 @@ class RecurrenceTest(unittest.TestCase):
         self.assertEqual(found["y"].shape, (4, 1, 0, 8))
 
     def test_lengths_of_zero(self):
-        """A sample without elements yields zeros and keeps its state; the others do not notice."""
+        """A sample without elements yields zeros and keeps its state, which onnxruntime puts to 0 and ONNX says nothing of; the
+        others do not notice."""
         for direction in ("forward", "reverse", "bidirectional"):
             model = models.recurrent("LSTM", lengths=True, initial=True, direction=direction)
             libraries, _ = self.compile(model)

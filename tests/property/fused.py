@@ -8,6 +8,8 @@ size, so that both sides agree but for rounding.
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from case import Case
+
 SIZES = (1, 2, 3, 5, 8, 16, 17, 33)
 
 
@@ -154,3 +156,9 @@ class Graph:
         axis = self._axis(shape)
         chosen = self.random.integers(-shape[axis], shape[axis], self.random.integers(1, 6))
         self._node("Gather", [x, self._weight(chosen.astype(np.int64))], [*shape[:axis], len(chosen), *shape[axis + 1 :]], axis=axis)
+
+
+def draw(seed):
+    """The case of a seed."""
+    graph = Graph(seed)
+    return Case(graph.model(), [graph.feeds()])
