@@ -22,12 +22,14 @@
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t keysOfBlock = 256; // k and v of 64 floats: 128 KiB of second-level cache
+static constexpr int64_t keysOfBlock = 256;    // k and v of 64 floats: 128 KiB of second-level cache
+static constexpr int64_t keyBytes = 384 << 10; // of k and v that are one block: as contractions have them
 static constexpr int64_t queriesOfTask = 128;
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
 static constexpr int64_t wantedTasks = 16;
@@ -44,8 +46,9 @@ struct AttentionForm {
   int64_t rowsMost;  // of rows
   Expr keys;         // of a block, at most
   Expr qPitch, scorePitch, outputPitch;
-  Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, scratch;
+  Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, partialsAt, scratch;
   bool isOneBlock; // all keys in one block
+  bool sharesKeys; // copied once for the tasks of a head that follow each other
 };
 
 } // namespace
@@ -84,11 +87,14 @@ static AttentionForm analyze(loop::AttentionOp op) {
     f.blocks = f.i.ceilDiv(f.rowsMost);
     f.rows = f.i.ceilDiv(Expr::max(f.blocks, constant(1)));
   }
-  auto keys = f.j.asConstant();
+  auto keys = f.j.asConstant(), depth = f.d.asConstant(), size = f.e.asConstant();
+  bool isSmall = keys && depth && size && *keys * (*depth + *size) * int64_t(sizeof(float)) <= keyBytes;
+  int64_t wantedKeys = isSmall ? std::max(*keys, keysOfBlock) : keysOfBlock;
   // Vectors of keys are whole: a block is a multiple of the longest.
-  int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, keysOfBlock), 64);
+  int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, wantedKeys), 64);
   f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, most) : most);
   f.isOneBlock = keys && *keys <= most;
+  f.sharesKeys = f.isOneBlock && !op.getCausal() && !f.blocks.isConstant(1);
   f.qPitch = roundUp(f.d, 32) + 16;
   f.scorePitch = f.keys + 16;
   f.outputPitch = roundUp(f.e, 16) + 16;
@@ -107,6 +113,7 @@ static AttentionForm analyze(loop::AttentionOp op) {
   f.maximaAt = add(allRows);
   f.sumsAt = add(allRows);
   f.scalesAt = add(constant(tallestTile));
+  f.partialsAt = add(constant(tallestTile * panelWidth));
   f.scratch = end;
   return f;
 }
@@ -129,16 +136,23 @@ namespace {
 
 struct AttentionEmission {
   AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op);
-  void emitTask(Value index);
+  void emit(Value begin, Value end);
 
   // Parts of a task.
+  void decodeTask(Value index);
+  void emitTask();
+  void packKeys(Value key, Value count);
   void packQueries();
   void resetState();
   void packPanels(Region &region, int64_t lanesDim, Value first, Value count, int64_t rowsDim, Value rowFirst,
                   Value rowCount, Value target, Value rowsOfPanel);
   void emitTile(Value row, Value key, Value count);
-  void emitScores(Value row, Value panels);
-  void emitSoftmax(Value row, Value key, Value count);
+  void emitScores(Value row, Value count);
+  // The softmax, in steps over all rows of the tile: what is reduced across lanes then waits for no other row.
+  void emitScoreRows(Value row, Value key, Value count);
+  void emitBases(Value row);
+  void emitWeights(Value row, Value count);
+  void emitSums(Value row);
   void emitOutput(Value row, Value count);
   void emitResults();
 
@@ -146,9 +160,9 @@ struct AttentionEmission {
   void loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body);
   void forEachVector(EmissionPoint at, int64_t dim, Value lower, Value upper,
                      llvm::function_ref<void(const EmissionPoint &, Value)> body);
-  /// Column tiles of a product: whole ones, then the rest.
-  void forEachColumnTile(Value panels, std::optional<int64_t> knownPanels,
-                         llvm::function_ref<void(int64_t width, Value panel)> body);
+  /// Column tiles of a product: whole ones, then the rest, one tile where what is left of `known` columns in all is.
+  void forEachColumnTile(Value columns, std::optional<int64_t> known,
+                         llvm::function_ref<void(const TileShape &shape, Value panel)> body);
   Value value(Expr expr) { return e.emitExpr(expr, {}); }
   Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
   Value maximum(Value a, Value b);
@@ -156,6 +170,8 @@ struct AttentionEmission {
   Value exponential(Value x) { return math::ExpOp::create(e.builder, e.loc, x); }
   Value binary(Value a, Value b, bool isSum);
   Value splatConstant(float x);
+  Value partialAt(Value row) { return at(partials, in.mul(row, in.constant(panelWidth))); }
+  Value firstLane(Value vector) { return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, in.constant(0)); }
 
   KernelEmitter &e;
   loop::AttentionOp op;
@@ -164,11 +180,11 @@ struct AttentionEmission {
   Type f32;
   int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
   Value queries, keys, depth, size;
-  Value qPack, kPack, vPack, scores, output, maxima, sums, scales;
+  Value qPack, kPack, vPack, scores, output, maxima, sums, scales, partials;
   Value qPitch, scorePitch, outputPitch, blockKeys;
   // The task.
   SmallVector<Value> batchDims;
-  Value firstRow, rows;
+  Value batch, firstRow, rows;
 };
 
 } // namespace
@@ -201,6 +217,7 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   maxima = scratch(f.maximaAt);
   sums = scratch(f.sumsAt);
   scales = scratch(f.scalesAt);
+  partials = scratch(f.partialsAt);
   qPitch = value(f.qPitch);
   scorePitch = value(f.scorePitch);
   outputPitch = value(f.outputPitch);
@@ -243,15 +260,21 @@ void AttentionEmission::forEachVector(EmissionPoint at, int64_t dim, Value lower
   });
 }
 
-void AttentionEmission::forEachColumnTile(Value panels, std::optional<int64_t> knownPanels,
-                                          llvm::function_ref<void(int64_t, Value)> body) {
-  Value wide = in.constant(width), whole = in.floorDiv(panels, wide, true);
-  loop(in.constant(0), whole, 1, [&](Value tile) { body(width, in.mul(tile, wide)); });
-  Value done = in.mul(whole, wide);
-  if (!knownPanels)
-    return loop(done, panels, 1, [&](Value panel) { body(1, panel); });
-  if (int64_t rest = *knownPanels % width)
-    loop(done, panels, rest, [&](Value panel) { body(rest, panel); });
+void AttentionEmission::forEachColumnTile(Value columns, std::optional<int64_t> known,
+                                          llvm::function_ref<void(const TileShape &, Value)> body) {
+  Value panels = in.floorDiv(in.add(columns, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
+  int64_t unit = known ? panelWidth : 1; // a last tile that is not full is one of its own if it is known
+  Value tiles = in.floorDiv(known ? columns : panels, in.constant(width * unit), true);
+  Value whole = in.mul(tiles, in.constant(width));
+  loop(in.constant(0), whole, width, [&](Value panel) { body({height, width}, panel); });
+  if (!known)
+    return loop(whole, panels, 1, [&](Value panel) { body({height, 1}, panel); });
+  if (int64_t rest = *known % (width * panelWidth)) {
+    int64_t count = llvm::divideCeil(rest, panelWidth);
+    loop(whole, panels, count, [&](Value panel) {
+      body({.rows = height, .panels = count, .lastColumns = rest - (count - 1) * panelWidth}, panel);
+    });
+  }
 }
 
 Value AttentionEmission::maximum(Value a, Value b) { // one instruction; b where a is NaN
@@ -323,22 +346,21 @@ void AttentionEmission::packPanels(Region &region, int64_t lanesDim, Value first
   // Vectors along the rows, transposed in squares. What a square at the end writes beyond its panel belongs to the next
   // panel, which comes later.
   Value last = in.sub(in.add(first, count), in.constant(1));
-  loop(in.constant(0), count, panelWidth, [&](Value column) {
-    Value panel = at(target, in.mul(in.floorDiv(column, sixteen, true), panelSize));
-    for (int64_t part = 0; part < panelWidth; part += lanes)
-      forEachVector(here, rowsDim, rowFirst, in.add(rowFirst, rowCount), [&](const EmissionPoint &p, Value position) {
-        SmallVector<Value> square;
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          EmissionPoint one = p;
-          Value at = in.add(in.add(first, column), in.constant(part + lane));
-          one.dims[lanesDim] = in.min(at, last);
-          square.push_back(e.splat(e.emitRegion(region, one), lanes));
-        }
-        transposeSquare(e, square);
-        Value row = at(panel, in.add(in.mul(in.sub(position, rowFirst), sixteen), in.constant(part)));
-        for (int64_t lane = 0; lane < lanes; ++lane)
-          e.createStore(square[lane], at(row, in.constant(lane * panelWidth)));
-      });
+  loop(in.constant(0), count, lanes, [&](Value column) {
+    Value panel =
+        at(target, in.add(in.mul(in.floorDiv(column, sixteen, true), panelSize), in.mod(column, sixteen, true)));
+    forEachVector(here, rowsDim, rowFirst, in.add(rowFirst, rowCount), [&](const EmissionPoint &p, Value position) {
+      SmallVector<Value> square;
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        EmissionPoint one = p;
+        one.dims[lanesDim] = in.min(in.add(in.add(first, column), in.constant(lane)), last);
+        square.push_back(e.splat(e.emitRegion(region, one), lanes));
+      }
+      transposeSquare(e, square);
+      Value row = at(panel, in.mul(in.sub(position, rowFirst), sixteen));
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        e.createStore(square[lane], at(row, in.constant(lane * panelWidth)));
+    });
   });
 }
 
@@ -361,14 +383,11 @@ void AttentionEmission::resetState() {
   });
 }
 
-/// scores[r][c] = q[row + r] . k[c] for the tile's rows and whole panels of keys.
-void AttentionEmission::emitScores(Value row, Value panels) {
-  auto known = f.j.asConstant();
-  std::optional<int64_t> knownPanels;
-  if (known && !op.getCausal())
-    knownPanels = llvm::divideCeil(*known, panelWidth) % (keysOfBlock / panelWidth);
+/// scores[r][c] = q[row + r] . k[c] for the tile's rows and `count` keys.
+void AttentionEmission::emitScores(Value row, Value count) {
   Value panelStride = in.mul(depth, in.constant(panelWidth));
-  forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
+  auto known = op.getCausal() ? std::nullopt : f.j.asConstant();
+  forEachColumnTile(count, known, [&](const TileShape &shape, Value panel) {
     TileOperands operands{.accumulator = f32, .aElement = f32, .bElement = f32};
     operands.loops.push_back({in.constant(0), depth, in.constant(1), in.constant(panelWidth)});
     operands.panels = at(kPack, in.mul(panel, panelStride));
@@ -380,28 +399,26 @@ void AttentionEmission::emitScores(Value row, Value panels) {
         addresses.push_back(at(base, in.mul(in.constant(r), qPitch)));
       return addresses;
     };
-    SmallVector<Value> acc = emitRegisterTile(e, {height, tileWidth}, operands, {});
-    int64_t vectors = tileWidth * panelWidth / lanes;
+    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, {});
+    SmallVector<TileVector> vectors = getTileVectors(shape.panels, shape.lastColumns, lanes);
     Value column = at(scores, in.mul(panel, in.constant(panelWidth)));
-    for (int64_t r = 0; r < height; ++r)
-      for (int64_t c = 0; c < vectors; ++c)
-        e.createStore(acc[r * vectors + c],
-                      at(column, in.add(in.mul(in.constant(r), scorePitch), in.constant(c * lanes))));
+    for (auto [index, sum] : llvm::enumerate(acc)) {
+      Value line = in.mul(in.constant(int64_t(index / vectors.size())), scorePitch);
+      e.createStore(sum, at(column, in.add(line, in.constant(vectors[index % vectors.size()].column))));
+    }
   });
 }
 
-/// scores -> exp(score - maximum) for the rows that exist; updates maxima, sums and scales.
-void AttentionEmission::emitSoftmax(Value row, Value key, Value count) {
-  Value none = splatConstant(-std::numeric_limits<float>::infinity()), zero = splatConstant(0);
+/// dot products -> scores for the rows that exist; partials: the largest of each lane.
+void AttentionEmission::emitScoreRows(Value row, Value key, Value count) {
+  Value none = splatConstant(-std::numeric_limits<float>::infinity());
   EmissionPoint here = point();
-  Value tileRows = in.min(in.constant(height), in.sub(rows, row));
-  loop(in.constant(0), tileRows, 1, [&](Value r) {
+  here.lanes = lanes;
+  here.vectorDim = dimJ;
+  loop(in.constant(0), in.min(in.constant(height), in.sub(rows, row)), 1, [&](Value r) {
     Value query = in.add(firstRow, in.add(row, r));
     here.dims[dimI] = query;
-    here.lanes = lanes;
-    here.vectorDim = dimJ;
-    Value line = at(scores, in.mul(r, scorePitch)), state = in.add(row, r);
-    Value step = in.constant(lanes);
+    Value line = at(scores, in.mul(r, scorePitch)), step = in.constant(lanes);
     Value whole = in.mul(in.floorDiv(count, step, true), step);
     auto score = [&](Value column, Value mask, Value best) {
       here.dims[dimJ] = in.add(key, column);
@@ -424,45 +441,69 @@ void AttentionEmission::emitSoftmax(Value row, Value key, Value count) {
     best = e.createLoop(whole, count, lanes, best, [&](Value c, ValueRange m) {
       return SmallVector<Value>{score(c, e.laneMask(in.sub(count, c), lanes), m[0])};
     });
-    Value rowBest = acrossLanes(best[0], [&](Value a, Value b) { return maximum(a, b); });
-    Value before = e.createLoad(f32, 1, at(maxima, state));
-    Value old = e.splat(before, lanes);
-    Value now = f.isOneBlock ? rowBest : maximum(rowBest, old);
+    e.createStore(best[0], partialAt(r));
+  });
+}
+
+/// partials -> what is subtracted from the scores of a row; updates maxima and scales. Rows that do not exist have
+/// places of their own.
+void AttentionEmission::emitBases(Value row) {
+  Value none = splatConstant(-std::numeric_limits<float>::infinity()), zero = splatConstant(0);
+  for (int64_t r = 0; r < height; ++r) {
+    Value state = in.add(row, in.constant(r)), slot = partialAt(in.constant(r));
+    Value now = acrossLanes(e.createLoad(f32, lanes, slot), [&](Value a, Value b) { return maximum(a, b); }), old;
+    if (!f.isOneBlock) {
+      old = e.splat(e.createLoad(f32, 1, at(maxima, state)), lanes);
+      now = maximum(now, old);
+      e.createStore(firstLane(now), at(maxima, state));
+    }
     Value isNone = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, now, none);
     Value base = arith::SelectOp::create(e.builder, e.loc, isNone, zero, now);
-    auto weigh = [&](Value column, ValueRange total) {
-      Value slot = at(line, column);
-      Value s = e.createLoad(f32, lanes, slot);
-      Value weight = exponential(arith::SubFOp::create(e.builder, e.loc, s, base));
-      e.createStore(weight, slot);
-      return SmallVector<Value>{binary(weight, total[0], true)};
-    };
-    // Lanes behind the last key hold -inf: their weight is 0.
-    SmallVector<Value> total = e.createLoop(in.constant(0), count, lanes, {zero}, weigh);
-    Value sum = acrossLanes(total[0], [&](Value a, Value b) { return binary(a, b, true); });
-    auto first = [&](Value vector) -> Value {
-      return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, in.constant(0));
-    };
-    if (!f.isOneBlock) {
+    e.createStore(base, slot);
+    if (old) {
       Value scale = exponential(arith::SubFOp::create(e.builder, e.loc, old, base));
-      Value oldSum = e.splat(e.createLoad(f32, 1, at(sums, state)), lanes);
-      sum = binary(sum, binary(oldSum, scale, false), true);
-      e.createStore(first(scale), at(scales, r));
-      e.createStore(first(now), at(maxima, state));
+      e.createStore(firstLane(scale), at(scales, in.constant(r)));
     }
-    e.createStore(first(sum), at(sums, state));
+  }
+}
+
+/// scores -> exp(score - base) for the rows that exist; partials: the sum of each lane.
+void AttentionEmission::emitWeights(Value row, Value count) {
+  loop(in.constant(0), in.min(in.constant(height), in.sub(rows, row)), 1, [&](Value r) {
+    Value line = at(scores, in.mul(r, scorePitch)), base = e.createLoad(f32, lanes, partialAt(r));
+    // Lanes behind the last key hold -inf: their weight is 0.
+    SmallVector<Value> total =
+        e.createLoop(in.constant(0), count, lanes, {splatConstant(0)}, [&](Value column, ValueRange sum) {
+          Value slot = at(line, column);
+          Value s = e.createLoad(f32, lanes, slot);
+          Value weight = exponential(arith::SubFOp::create(e.builder, e.loc, s, base));
+          e.createStore(weight, slot);
+          return SmallVector<Value>{binary(weight, sum[0], true)};
+        });
+    e.createStore(total[0], partialAt(r));
   });
+}
+
+/// partials -> sums.
+void AttentionEmission::emitSums(Value row) {
+  for (int64_t r = 0; r < height; ++r) {
+    Value slot = at(sums, in.add(row, in.constant(r))),
+          lanesOfRow = e.createLoad(f32, lanes, partialAt(in.constant(r)));
+    Value sum = firstLane(acrossLanes(lanesOfRow, [&](Value a, Value b) { return binary(a, b, true); }));
+    if (!f.isOneBlock) {
+      Value scale = e.createLoad(f32, 1, at(scales, in.constant(r)));
+      sum = binary(sum, binary(e.createLoad(f32, 1, slot), scale, false), true);
+    }
+    e.createStore(sum, slot);
+  }
 }
 
 /// output[row + r] = output * scale + weights[r] . v
 void AttentionEmission::emitOutput(Value row, Value count) {
-  auto known = f.e.asConstant();
-  std::optional<int64_t> knownPanels;
-  if (known)
-    knownPanels = llvm::divideCeil(*known, panelWidth);
-  Value panels = in.floorDiv(in.add(size, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
   Value panelStride = in.mul(blockKeys, in.constant(panelWidth));
-  forEachColumnTile(panels, knownPanels, [&](int64_t tileWidth, Value panel) {
+  // Whole panels: where a result has one element, any lane may be the one that is stored.
+  Expr columns = roundUp(f.e, panelWidth);
+  forEachColumnTile(value(columns), columns.asConstant(), [&](const TileShape &shape, Value panel) {
     TileOperands operands{.accumulator = f32, .aElement = f32, .bElement = f32};
     operands.loops.push_back({in.constant(0), count, in.constant(1), in.constant(panelWidth)});
     operands.panels = at(vPack, in.mul(panel, panelStride));
@@ -473,21 +514,18 @@ void AttentionEmission::emitOutput(Value row, Value count) {
         addresses.push_back(at(scores, in.mul(in.constant(r), scorePitch)));
       return addresses;
     };
-    int64_t vectors = tileWidth * panelWidth / lanes;
     Value column = at(output, in.add(in.mul(row, outputPitch), in.mul(panel, in.constant(panelWidth))));
     SmallVector<Value> slots, init;
     for (int64_t r = 0; r < height; ++r) {
-      Value scale;
-      if (!f.isOneBlock)
-        scale = e.splat(e.createLoad(f32, 1, at(scales, in.constant(r))), lanes);
-      for (int64_t c = 0; c < vectors; ++c) {
-        slots.push_back(at(column, in.add(in.mul(in.constant(r), outputPitch), in.constant(c * lanes))));
+      Value scale = f.isOneBlock ? Value() : e.createLoad(f32, 1, at(scales, in.constant(r)));
+      for (const TileVector &vector : getTileVectors(shape.panels, shape.lastColumns, lanes)) {
+        slots.push_back(at(column, in.add(in.mul(in.constant(r), outputPitch), in.constant(vector.column))));
         if (scale)
-          init.push_back(binary(e.createLoad(f32, lanes, slots.back()), scale, false));
+          init.push_back(binary(e.createLoad(f32, vector.lanes, slots.back()), e.splat(scale, vector.lanes), false));
       }
     }
-    SmallVector<Value> acc = emitRegisterTile(e, {height, tileWidth}, operands, init);
-    for (auto [sum, slot] : llvm::zip(acc, slots))
+    SmallVector<Value> acc = emitRegisterTile(e, shape, operands, init);
+    for (auto [sum, slot] : llvm::zip_equal(acc, slots))
       e.createStore(sum, slot);
   });
 }
@@ -497,9 +535,11 @@ void AttentionEmission::emitTile(Value row, Value key, Value count) {
     Value visible = in.sub(in.add(in.add(firstRow, row), in.constant(height)), key);
     count = in.max(in.min(count, visible), in.constant(0));
   }
-  Value panels = in.floorDiv(in.add(count, in.constant(panelWidth - 1)), in.constant(panelWidth), true);
-  emitScores(row, panels);
-  emitSoftmax(row, key, count);
+  emitScores(row, count);
+  emitScoreRows(row, key, count);
+  emitBases(row);
+  emitWeights(row, count);
+  emitSums(row);
   emitOutput(row, count);
 }
 
@@ -524,8 +564,9 @@ void AttentionEmission::emitResults() {
   });
 }
 
-void AttentionEmission::emitTask(Value index) {
+void AttentionEmission::decodeTask(Value index) {
   Value blocks = value(f.blocks), block = in.mod(index, blocks, true), flat = in.floorDiv(index, blocks, true);
+  batch = flat;
   batchDims.assign(f.batchDims, Value());
   for (int64_t d = f.batchDims - 1; d > 0; --d) {
     Value extent = value(f.domain[d]);
@@ -537,13 +578,21 @@ void AttentionEmission::emitTask(Value index) {
   Value most = value(f.rows);
   firstRow = in.mul(block, most);
   rows = in.min(most, in.sub(queries, firstRow));
+}
+
+void AttentionEmission::packKeys(Value key, Value count) {
+  packPanels(op.getK(), dimJ, key, count, dimD, in.constant(0), depth, kPack, depth);
+  packPanels(op.getV(), dimE, in.constant(0), size, dimJ, key, count, vPack, blockKeys);
+}
+
+void AttentionEmission::emitTask() {
   packQueries();
   resetState();
   Value end = op.getCausal() ? in.min(keys, in.add(firstRow, rows)) : keys;
   loop(in.constant(0), end, f.keys.getValue(), [&](Value key) {
     Value count = in.min(blockKeys, in.sub(end, key));
-    packPanels(op.getK(), dimJ, key, count, dimD, in.constant(0), depth, kPack, depth);
-    packPanels(op.getV(), dimE, in.constant(0), size, dimJ, key, count, vPack, blockKeys);
+    if (!f.sharesKeys)
+      packKeys(key, count);
     loop(in.constant(0), rows, height, [&](Value row) { emitTile(row, key, count); });
   });
   if (f.isOneBlock) // no key at all: the loop did not run
@@ -555,9 +604,23 @@ void AttentionEmission::emitTask(Value index) {
   emitResults();
 }
 
+void AttentionEmission::emit(Value begin, Value end) {
+  e.createLoop(begin, end, 1, {in.constant(-1)}, [&](Value index, ValueRange held) -> SmallVector<Value> {
+    decodeTask(index);
+    if (f.sharesKeys) {
+      Value isNew = in.compare(arith::CmpIPredicate::ne, batch, held[0]);
+      auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(e.builder);
+      e.builder.setInsertionPointToStart(branch.thenBlock());
+      packKeys(in.constant(0), keys);
+    }
+    emitTask();
+    return {batch};
+  });
+}
+
 LogicalResult cpu::emitAttention(KernelEmitter &emitter, loop::AttentionOp op, Value begin, Value end) {
   emitter.setDomain(loop::getDomain(op));
-  AttentionEmission emission(emitter, op);
-  emission.loop(begin, end, 1, [&](Value index) { emission.emitTask(index); });
+  AttentionEmission(emitter, op).emit(begin, end);
   return success();
 }

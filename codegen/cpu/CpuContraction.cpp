@@ -30,10 +30,9 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
-static constexpr int64_t leastTurned = 1 << 13;   // elements of a weight that does not wait in the first-level cache
-static constexpr int64_t leastStreamed = 1 << 19; // bytes of a weight that does not wait in the second-level cache
+static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
+static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -452,7 +451,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot);
-  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns);
+  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns,
+                   form.outgrowsCache);
 }
 
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)

@@ -74,6 +74,7 @@ struct ContractionForm {
   mlir::Value rhsValue;                         // what the rhs yields
   int64_t words = 1;                            // PackedConverted: the panels' group
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
+  bool outgrowsCache = false; // a weight's column tile, beside rows so few that a tile may have them all
   llvm::SmallVector<KLoop> kLoops;
 
   // Blocks: tasks are batch x mBlocks x nBlocks; kLoops[0] runs in kBlocks pieces of kBlock.
@@ -114,6 +115,9 @@ struct TiledExtents {
 };
 /// Tiles for the contraction's products, the one estimated to be the fastest first.
 llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
+
+/// Bytes of a weight that does not wait in the second-level cache.
+inline constexpr int64_t leastStreamed = 1 << 19;
 
 ContractionForm analyzeContraction(loop::ContractionOp op);
 /// The part of the analysis that says what the dims are and how operands are read.

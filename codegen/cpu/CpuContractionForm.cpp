@@ -257,7 +257,7 @@ static bool readInPlace(ContractionForm &form) {
 
 static constexpr int64_t cacheSets = 64, cacheWays = 8, lineBytes = 64; // of a first-level cache
 static constexpr int64_t rowsOfTile = 6, mostRuns = 1 << 10;
-static constexpr int64_t columnsWorthCopies = 64;
+static constexpr int64_t columnsWorthCopies = 64, columnsOfTile = 64;
 
 /// The cache lines that the first rows of an A in place touch; none where a stride is not known, or where they are
 /// many.
@@ -316,6 +316,37 @@ static bool crowdsFewSets(ContractionForm &form) {
   for (int64_t count : used)
     pushedOut += std::max<int64_t>(count - share, 0);
   return pushedOut * 4 > all;
+}
+
+/// Bytes from a row of an A in place to the next; none where that is no constant.
+static std::optional<int64_t> rowStep(ContractionForm &form) {
+  Expr stride = loop::strideOf(onlyIndex(form.lhsLoad.getIndices()), form.firstM());
+  auto step = form.mDims == 1 && stride ? stride.asConstant() : std::nullopt;
+  return step ? std::optional(*step * form.lhsBytes()) : std::nullopt;
+}
+
+/// Whether a column tile of a weight leaves the second-level cache between row tiles that are so few, and a constant
+/// step apart, that a tile may have all rows.
+static bool outgrowsCache(ContractionForm &form) {
+  auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
+  if (!m || !n || !k || *m > tallestAlone || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
+      form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
+    return false;
+  if (form.lhs != LhsForm::PackedRows && (form.lhs != LhsForm::InPlace || !rowStep(form)))
+    return false; // the addresses of so many rows would need registers
+  Type element = cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType();
+  return std::min(*n, columnsOfTile) * *k * loop::getElementBytes(element) >= leastStreamed;
+}
+
+/// Whether rows that a tile reads side by side share so few sets that they push each other out before a line is used
+/// up.
+static bool crowdsSideBySide(ContractionForm &form) {
+  if (form.lhs != LhsForm::InPlace || !outgrowsCache(form))
+    return false;
+  std::array<int64_t, cacheSets> used{};
+  for (int64_t row = 0; row < form.m.getValue(); ++row)
+    ++used[std::abs(row * *rowStep(form)) / lineBytes % cacheSets];
+  return *llvm::max_element(used) > cacheWays / 2;
 }
 
 /// The dim in [first, end) along which every load of the region is contiguous or constant, the longest; -1: none.
@@ -457,12 +488,13 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
-  } else if (!readInPlace(form) || crowdsFewSets(form)) {
+  } else if (!readInPlace(form) || crowdsFewSets(form) || crowdsSideBySide(form)) {
     form.kLoops.clear();
     packLhs(form);
     if (form.lhs != LhsForm::PackedRows)
       form.lhsLoad = {};
   }
+  form.outgrowsCache = outgrowsCache(form);
   groupTerms(form);
   return form;
 }

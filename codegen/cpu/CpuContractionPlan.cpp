@@ -194,7 +194,7 @@ static void layOutScratch(ContractionForm &form) {
     form.sumsAt = layout.add(form.rowsMost * form.sumsPitch, bytes);
   } else {
     form.sumsPitch = constant(widestTile * panelWidth);
-    form.sumsAt = layout.add(constant(tilesThatWait * tallestTile) * form.sumsPitch, bytes);
+    form.sumsAt = layout.add(constant(tilesThatWait * tallestAlone) * form.sumsPitch, bytes);
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);

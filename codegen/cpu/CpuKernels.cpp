@@ -435,7 +435,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
     codegen::forbidContraction(function);
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
-  options.x86Scalef = level.vectorBits == 512;
+  options.x86Scalef = level.cpu == "x86-64-v4";
   options.joinsSigmoids = true;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);

@@ -18,7 +18,9 @@
 // processors run two 256-bit multiply-adds in the time of a 512-bit one.
 //
 // Tiles with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which
-// streams from memory once, is read as one contiguous stream for each panel.
+// streams from memory once, is read as one contiguous stream for each panel. Where k is so long that a column tile of B
+// leaves the second-level cache before the next row tile, a few more rows are one tile too, even if it is a vector
+// wide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -220,28 +222,31 @@ static TileSplit balanced(const CpuLevel &level, TileSplit most, int64_t m, int6
 }
 
 TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, TileSplit wanted) {
-  wanted.height = std::clamp<int64_t>(wanted.height, 1, m > 0 ? tallestTile : tallestOfUnknown);
+  int64_t most = m <= 0 ? tallestOfUnknown : m <= tallestAlone ? tallestAlone : tallestTile;
+  wanted.height = std::clamp<int64_t>(wanted.height, 1, most);
   wanted.width = std::clamp<int64_t>(wanted.width, 1, std::min<int64_t>(panels, widestTile));
   return balanced(level, wanted, m, panels, vectorsOfPanel(level, accumulator));
 }
 
 SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                                      bool splitsGroups, int64_t lastColumns) {
+                                      bool splitsGroups, int64_t lastColumns, bool isLong) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   if (panels == 1) // no more than the columns fill
     vectors = llvm::divideCeil(lastColumns * vectors, panelWidth);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
   int64_t room = roomOf(level) - splitsGroups;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
+  auto heightAt = [&](int64_t vectorWidth) {
+    int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
+    return (room - beside * (splitsGroups ? 2 : 1)) / vectorWidth;
+  };
   SmallVector<std::pair<double, TileSplit>> found;
   for (int64_t width : {4, 3, 2, 5, 1}) {
     int64_t vectorWidth = width * vectors;
     if (width > 1 && vectorWidth > 5)
       continue;
-    int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
-    beside *= splitsGroups ? 2 : 1;
     // A height that is not known takes code for each that there may be.
-    int64_t height = std::min<int64_t>((room - beside) / vectorWidth, m > 0 ? tallestTile : tallestOfUnknown);
+    int64_t height = std::min<int64_t>(heightAt(vectorWidth), m > 0 ? tallestTile : tallestOfUnknown);
     if (width > panels || height < 1)
       continue;
     if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsGroups)
@@ -265,6 +270,12 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     std::pair<double, TileSplit> narrow = found.front();
     narrow.second.width = std::min(panels, wanted);
     found.insert(found.begin(), narrow);
+  } else if (isLong && m > 0 && m <= tallestAlone) { // all rows at once, in the widest tile that has room for them
+    for (int64_t width : {4, 3, 2, 1})
+      if (width <= panels && m <= heightAt(width * vectors)) {
+        found.insert(found.begin(), {0, {.height = m, .width = width}});
+        break;
+      }
   }
   SmallVector<TileSplit> tiles;
   for (const auto &[cost, tile] : found)

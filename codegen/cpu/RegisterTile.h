@@ -26,8 +26,8 @@ struct TileShape {
   int64_t lastColumns = panelWidth;
 };
 
-/// Of any level; scratch is planned for as much.
-inline constexpr int64_t tallestTile = 14, widestTile = 5;
+/// Of any level; scratch is planned for as much. A tile that has all rows of a weight's product may be taller.
+inline constexpr int64_t tallestTile = 14, widestTile = 5, tallestAlone = 28;
 
 /// One vector of a tile's row.
 struct TileVector {
@@ -47,9 +47,11 @@ struct TileSplit {
 /// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
 /// Of a lone panel `lastColumns` are wanted.
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
-/// of few bits): each vector of B takes two registers, and what splits them one more.
+/// of few bits): each vector of B takes two registers, and what splits them one more. `isLong`: a column tile of B
+/// leaves the second-level cache between two row tiles.
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
-                                       int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth);
+                                       int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
+                                       bool isLong = false);
 /// The first of them.
 inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
                             bool splitsGroups = false) {

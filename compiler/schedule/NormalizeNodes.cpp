@@ -7,7 +7,8 @@
 //   2. dims are ordered by how far a step moves in memory, far to near: by the store
 //      for kept dims, by the first load that uses it for reduced ones
 //   3. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
-//      only as a*extent(b) + b; what would need a new division or modulo does not merge
+//      only as a*extent(b) + b; what would need a new division or modulo does not merge,
+//      nor what is in runs along b and would be in runs no longer
 //
 // Steps of symbolic size compare by the symbols' hints.
 //
@@ -26,6 +27,8 @@ namespace ptc {
 #define GEN_PASS_DEF_NORMALIZENODES
 #include "compiler/schedule/Passes.h.inc"
 } // namespace ptc
+
+static constexpr int64_t shortestRun = 16; // elements: a vector of the longest level
 
 namespace {
 
@@ -168,6 +171,12 @@ private:
     return count;
   }
 
+  /// Whether the dim moves by one element at a time, and often enough for vectors.
+  bool isRun(Expr expr, StringRef dim, Expr extent) {
+    Expr step = expr.uses(dim) ? expr.coefficientOf(dim) : Expr();
+    return step && step.isConstant(1) && extent.evaluate(hints).value_or(shortestRun) >= shortestRun;
+  }
+
   bool tryMerge(unsigned dim) {
     SmallVector<Expr> domain = getDomain(node);
     Expr inner = domain[dim + 1];
@@ -193,7 +202,9 @@ private:
           return merged.mod(inner);
         return {};
       });
-      mergeable = countDivisions(changed.simplify(ranges)) <= countDivisions(expr);
+      changed = changed.simplify(ranges);
+      mergeable =
+          countDivisions(changed) <= countDivisions(expr) && (!isRun(expr, b, inner) || isRun(changed, a, inner));
     });
     for (Expr extent : domain)
       mergeable &= !extent.uses(a) && !extent.uses(b);

@@ -139,6 +139,12 @@ TEST_CASE("a long k runs in blocks", "[contraction]") {
   checkMatmul({.m = 33, .n = 40, .k = 2050, .isPacked = false, .activation = Activation::Relu});
 }
 
+TEST_CASE("a weight whose tiles outgrow a cache is right for a few rows", "[contraction]") {
+  for (int64_t rows : {5, 8, 13, 16, 28})
+    checkMatmul({.m = rows, .n = 70, .k = 2064, .hasBias = true});
+  checkMatmul({.m = 16, .n = 140, .k = 2048, .hasResidual = true, .activation = Activation::Gelu});
+}
+
 TEST_CASE("operands may lie in any order", "[contraction]") {
   for (bool transposeA : {false, true})
     for (bool transposeB : {false, true})
