@@ -14,8 +14,8 @@
 //   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
 //   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
 //
-// The last but one lets a value that was split and joined again be written in place; the last is an index into x, but along
-// the last axis, where two copies of whole rows cost less than elements that do not follow each other.
+// The last but one lets a value that was split and joined again be written in place; the last is an index into x, but
+// along the last axis, where two copies of whole rows cost less than elements that do not follow each other.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
@@ -326,10 +326,11 @@ struct RollIsPad : OpRewritePattern<ConcatOp> {
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
-                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad>(
-        &getContext());
+    patterns
+        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
+             ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad>(
+            &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -53,10 +53,10 @@ struct Tensor {
 
 /// What the target makes code of.
 struct TargetTraits {
-  bool recurrences = true;      // loop.recurrence
-  bool convertsWeights = true;  // products whose rhs converts a weight of few bits
+  bool recurrences = true;       // loop.recurrence
+  bool convertsWeights = true;   // products whose rhs converts a weight of few bits
   bool readsRowsAnywhere = true; // products read rows of lhs that lie in no regular order
-  int64_t mostStreamedRows = 0; // of a lhs, with more of which words of weights have one scale; 0: never mind
+  int64_t mostStreamedRows = 0;  // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 
 class FunctionLowering {
