@@ -97,6 +97,32 @@ class Calls(ModelTest):
         run()
         np.testing.assert_array_equal(run()["next"], 2 * x)  # goes on from its last state
 
+    def test_a_prepared_run_reads_inputs_where_they_are(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        wide, b = np.arange(12, dtype=np.float32).reshape(2, 6), np.ones(3, np.float32)
+        dense, turned = np.ascontiguousarray(wide[:, :3]), wide[:, ::2]
+        in_place, copied = loaded.prepare(dense, b), loaded.prepare(turned, b)
+        before = turned.copy()
+        dense += 5
+        wide += 5
+        np.testing.assert_array_equal(in_place()["z"], -dense)
+        np.testing.assert_array_equal(copied()["z"], -before)
+        b += 1
+        outputs = in_place()
+        np.testing.assert_array_equal(outputs["y"], dense + b)
+        self.assertIs(in_place(), outputs)
+
+    def test_prepared_runs_give_their_contexts_back(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=1..8:2"))
+        b = np.zeros(3, np.float32)
+        for _ in range(3):
+            loaded.prepare(np.ones((2, 3), np.float32), b)()
+            self.assertRaises(ptc.Error, loaded.prepare, np.ones((9, 3), np.float32), b)
+        self.assertEqual(len(loaded._contexts), 1)
+        both = [loaded.prepare(np.full((2, 3), n, np.float32), b) for n in (1, 2)]
+        self.assertEqual([run()["z"][0, 0] for run in both], [-1, -2])
+        self.assertEqual((len(loaded._contexts), loaded._idle), (2, []))
+
     def test_calls_at_once(self):
         loaded = ptc.load(self.compile(scaled_sum()), threads=1)
         b = np.zeros(3, np.float32)
@@ -149,6 +175,7 @@ class Calls(ModelTest):
                 y = loaded(x)["y"]
                 self.assertEqual(y.dtype, numpy_type)
                 np.testing.assert_array_equal(y.astype(np.float32), x.T.astype(np.float32))
+                np.testing.assert_array_equal(loaded.prepare(x)()["y"].astype(np.float32), x.T.astype(np.float32))
 
     def test_floats_of_six_bits(self):
         for name in ("float6_e2m3fn", "float6_e3m2fn"):

@@ -134,11 +134,21 @@ _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
 
 
+def _is_packed(value):
+    """Whether several of its elements share a byte."""
+    code, bits = value._type
+    return bits < 8 and code != _dtypes.BOOL
+
+
+def _is_converted(value):
+    """Whether a result is not the run's own memory."""
+    return value._type[0] in (_dtypes.STRING, _dtypes.SEQUENCE) or _is_packed(value)
+
+
 def _memory(value, array, copy):
     """Dense bytes of `array` as the ABI wants them."""
-    code, bits = value._type
-    if bits < 8 and code != _dtypes.BOOL:
-        return _dtypes.pack(array, bits)
+    if _is_packed(value):
+        return _dtypes.pack(array, value._type[1])
     return np.array(array, order="C", copy=True) if copy else np.ascontiguousarray(array)
 
 
@@ -268,7 +278,7 @@ class Function:
             return _values.strings_out(value, shape)
         if value.alias is not None:
             return _values.Buffer(value._type, shape, inputs[value.alias].data)
-        if bits < 8 and code != _dtypes.BOOL:
+        if _is_packed(value):
             count = int(np.prod(shape, dtype=np.int64))
             return _values.Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
         size = [max(extent, 0) for extent in shape]  # a negative one fails a guard of the run, which says why
@@ -276,8 +286,7 @@ class Function:
 
     def _target(self, value, given, inputs, stream):
         """The buffer of an output that the caller has memory for."""
-        code, bits = value._type
-        if value._found or code in (_dtypes.STRING, _dtypes.SEQUENCE) or (bits < 8 and code != _dtypes.BOOL):
+        if value._found or _is_converted(value):
             raise TypeError(f"output '{value.name}' ({value.dtype}) is made by the run: leave it out of the outputs")
         return self._in_place("output", value, given, stream) if value.alias is None else inputs[value.alias]
 
@@ -294,11 +303,11 @@ class Function:
         shape = tuple(buffer.shape[: len(value.shape)])
         if value._found:  # what the run allocated is copied and freed
             size = (int(np.prod(shape, dtype=np.int64)) * bits + 7) // 8
-            kind = np.uint8 if bits < 8 and code != _dtypes.BOOL else _dtypes.numpy_type(code, bits)
+            kind = np.uint8 if _is_packed(value) else _dtypes.numpy_type(code, bits)
             buffer.data = np.frombuffer(ctypes.string_at(tensor.data, size), kind).copy()
             _free(tensor.data)
             tensor.data = None
-        if bits < 8 and code != _dtypes.BOOL:
+        if _is_packed(value):
             return _dtypes.unpack(buffer.data, code, bits, shape)
         return buffer.data.reshape(shape)
 
@@ -339,23 +348,25 @@ class Function:
 
     def prepare(self, *args: Any, **kwargs: Any) -> Callable[[], dict[str, np.ndarray]]:
         """A function without arguments that runs on these inputs into buffers made once, for timing: it returns the
-        same dict of arrays each time, with the results of the last run; outputs whose shape only a run knows, strings and
-        sequences are new values in it. Alias pairs go on from their last state."""
+        same dict of arrays each time, with the results of the last run; outputs whose shape only a run knows, strings,
+        sequences and numbers of less than 8 bits are new values in it. Alias pairs go on from their last state.
+        Each run reads the inputs where they are; what must be copied (strings, numbers of less than 8 bits, alias pairs,
+        arrays that are not dense) is copied once. It keeps a context while it lives; one thread at a time may call it."""
         inputs = self._arguments(args, kwargs)
         tensors = _tensors(inputs)
-        stream = _stream_of(inputs)
-        context = self._model._context()
-        ctx = context.__enter__()
-        self._check(ctx, self._model._table.warmup(ctx, self._index, tensors))
+        model, table = self._model, self._model._table
+        context = _HeldContext(model)
+        ctx = context.ctx
+        self._check(ctx, table.warmup(ctx, self._index, tensors))
         outputs = [
             self._output(value, shape, inputs) for value, shape in zip(self.outputs, self._output_shapes(ctx, tensors))
         ]
         out = _tensors(outputs)
         all = list(zip(self.outputs, outputs, out))
-        late = [entry for entry in all if entry[0]._found or entry[0]._type[0] in (_dtypes.STRING, _dtypes.SEQUENCE)]
+        late = [entry for entry in all if entry[0]._found or _is_converted(entry[0])]
         results = {entry[0].name: None if entry in late else self._result(*entry) for entry in all}
-        model, has_maps = self._model, any(value._map for value in self.outputs)
-        call = _abi.bound_run(model._table, ctx, self._index, tensors, out, stream)
+        has_maps = any(value._map for value in self.outputs)
+        call = _abi.bound_run(table, ctx, self._index, tensors, out, _stream_of(inputs))
 
         def run(_keep=(inputs, outputs, context)):
             if model._handle is None:  # a closed model has freed the context
@@ -402,6 +413,20 @@ class _Context:
         self.model._give_back(self.ctx)
 
 
+class _HeldContext(_Context):
+    """Has one for as long as it lives."""
+
+    ctx = None
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.__enter__()
+
+    def __del__(self):
+        if self.ctx is not None:
+            self.__exit__()
+
+
 def _device(text):
     """Type and ordinal of 'cpu', 'cuda' or 'cuda:1'; None: no wish."""
     if text is None:
@@ -443,7 +468,8 @@ class Model:
         if status != _abi.OK:
             raise Error(status, error.value.decode())
         self._handle = handle.value
-        self._idle, self._contexts, self._lock = [], [], threading.Lock()
+        self._idle, self._contexts = [], []
+        self._lock = threading.RLock()  # a prepared run may be collected while this thread has it
         self.name = table.name.decode()
         self.compiler = table.compiler.decode()
         self.levels = [level.decode() for level in table.levels[: table.level_count]]
