@@ -1,6 +1,6 @@
 /* 10^5 calls from 4 threads on one model, for sanitizers: the runtime's sources and the model written by hand of
  * tests/runtime, all of it instrumented. Every result is checked. Some calls share the pool, some find it taken, some
- * fail; profiles are taken of a part; models come and go.
+ * fail; a round runs on threads of the program's own; profiles are taken of a part; models come and go.
  */
 #include "fake_model.h"
 
@@ -38,6 +38,31 @@ static void call_gather(ptc_ctx *ctx, int64_t batch, int64_t bad) {
   expect(status == (bad < 10 ? PTC_OK : PTC_INDEX_OUT_OF_RANGE));
 }
 
+typedef struct host_index {
+  void (*body)(void *argument, size_t index);
+  void *argument;
+  size_t index;
+} host_index;
+
+static void *run_index(void *argument) {
+  const host_index *own = argument;
+  own->body(own->argument, own->index);
+  return 0;
+}
+
+/* A thread for each index but the first, which is the caller's and comes last. */
+static void parallel_for(void *state, size_t count, void (*body)(void *argument, size_t index), void *argument) {
+  host_index indices[THREADS];
+  pthread_t threads[THREADS];
+  for (size_t i = 1; i < count; i++) {
+    indices[i] = (host_index){body, argument, i};
+    pthread_create(&threads[i], 0, run_index, &indices[i]);
+  }
+  body(argument, 0);
+  for (size_t i = 1; i < count; i++)
+    pthread_join(threads[i], 0);
+}
+
 static void *call_many(void *model) {
   ptc_ctx *ctx = 0;
   expect(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
@@ -64,6 +89,7 @@ int main(void) {
     ptc_profile profile = {sizeof(ptc_span), spans, 1000, 0};
     ptc_options options = {.struct_size = sizeof(options), .threads = 2 + (uint32_t)round % 2};
     options.profile = round == 1 ? &profile : 0;
+    options.pool.parallel_for = round == 3 ? parallel_for : 0;
     ptc_model *model = 0;
     expect(ptc_rt_create(fake_descriptor(&ptc_rt_threading_pool, false), &options, &model) == PTC_OK);
     pthread_t threads[THREADS];

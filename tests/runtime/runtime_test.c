@@ -359,6 +359,26 @@ static void check_spans(const ptc_span *spans, size_t count, const ptc_ctx *ctx,
   CHECK(covered == iterations);
 }
 
+/* The first thread of a host's pool that comes, here its last index, runs the pieces of those that do not. */
+static void check_late_threads(ptc_options options) {
+  host h = {0, 0};
+  options.pool = (ptc_thread_pool){host_parallel, &h};
+  ptc_model *model = 0;
+  ptc_ctx *ctx = 0;
+  static float y[MOST * FAKE_COLUMNS];
+  int64_t runs = 0;
+  ptc_profile *profile = options.profile;
+  profile->count = 0;
+  CHECK(ptc_rt_create(fake_descriptor(&ptc_rt_threading_none, false), &options, &model) == PTC_OK);
+  CHECK(ptc_rt_ctx_create(model, &ctx) == PTC_OK);
+  CHECK(run_scale(ctx, 1000, y, &runs, 0) == PTC_OK && right(y, 1000) && h.calls == 1 && profile->count == 14);
+  check_spans(profile->spans, profile->count, ctx, 1000);
+  for (size_t i = 0; i < 12; i++)
+    CHECK(profile->spans[i].thread == 2);
+  ptc_rt_ctx_destroy(ctx);
+  ptc_rt_destroy(model);
+}
+
 static void test_profile(void) {
   static ptc_span spans[64];
   ptc_profile profile = {sizeof(ptc_span), spans, 64, 0};
@@ -374,6 +394,7 @@ static void test_profile(void) {
     CHECK(run_scale(ctx, batch, y, &runs, 0) == PTC_OK && profile.count >= 3 && profile.count <= 14);
     check_spans(spans, profile.count, ctx, batch);
   }
+  check_late_threads(options);
   /* What does not fit is counted, and nothing is written behind the end. */
   profile = (ptc_profile){sizeof(ptc_span), spans, 2, 0};
   spans[2].kernel = "untouched";

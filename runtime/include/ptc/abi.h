@@ -22,6 +22,7 @@
  *
  * A run keeps the caller's floating-point mode, prints nothing, calls no exit, waits on no other call and needs at most
  * 64 KB of stack. A failed check of arguments touches no output. All functions are safe to call from C and C++.
+ * Functions of the caller's that the library calls must return: no exception, no longjmp.
  */
 #ifndef PTC_ABI_H
 #define PTC_ABI_H
@@ -174,7 +175,8 @@ typedef struct ptc_allocator {
 } ptc_allocator;
 
 /* A thread pool of the host. parallel_for calls body(argument, i) once for every i in [0, count), on any threads and
- * in any order, and returns when all have returned. body never blocks on another index. */
+ * in any order, and returns when all have returned. body never blocks on another index. Whichever index runs takes what
+ * work is left: the others may come late. */
 typedef struct ptc_thread_pool {
   void (*parallel_for)(void *state, size_t count, void (*body)(void *argument, size_t index), void *argument);
   void *state;
