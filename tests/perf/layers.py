@@ -1,10 +1,10 @@
 """Writes models of one layer each into a folder, for compare.py: what is left where no network is around an operator.
 
-    build/venv/bin/python tests/perf/layers.py FOLDER
-    build/venv/bin/python tests/perf/compare.py --folder FOLDER --filter '^FOLDER/' --threads 1
+    build/venv/bin/python tests/perf/layers.py build/layers
+    build/venv/bin/python tests/perf/compare.py --folder build/layers --folder build/layers/between --filter '^(layers|between)/' --threads 1
 
-Their inputs are as a caller has them, channels first. `FOLDER/between` has convolutions and pools between two 1x1
-convolutions besides, where layouts are the compiler's own.
+Their inputs are as a caller has them, channels first. The folder `between` in it has convolutions and pools between two
+1x1 convolutions besides, where layouts are the compiler's own.
 """
 
 import argparse

@@ -40,6 +40,12 @@ import ptc  # noqa: E402
 SECONDS = 2  # of one measurement
 
 
+def known_dims(program, model, dims):
+    """`--dim` flags of those dims, each NAME=N, that the model has."""
+    shown = subprocess.run([program, "inspect", model], capture_output=True, text=True).stdout
+    return [part for dim in dims if re.search(rf"\b{re.escape(dim.split('=')[0])}\b", shown) for part in ("--dim", dim)]
+
+
 def inputs(values):
     """Zeros, which every model takes: times of these do not depend on values."""
     sizes = lambda shape: [n if isinstance(n, int) and n > 0 else 1 for n in shape]
@@ -209,9 +215,7 @@ def main():
     for model in arguments.models:
         with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
             library = Path(folder) / "model.so"
-            shown = subprocess.run([program, "inspect", model], capture_output=True, text=True).stdout
-            dims = [part for dim in arguments.dim if re.search(rf"\b{re.escape(dim.split('=')[0])}\b", shown) for part in ("--dim", dim)]
-            subprocess.run([program, "compile", model, "-q", "-o", library, *dims], check=True)
+            subprocess.run([program, "compile", model, "-q", "-o", library, *known_dims(program, model, arguments.dim)], check=True)
             row = {kind: measure(kind, library, model.resolve()) for kind in CHILDREN}
         rows.append({"model": model.name, **row})
         mine, theirs, threads = row["ptc"], row["onnxruntime"], row["threads"]

@@ -1,8 +1,7 @@
 /* Times what threads.py asks for, in nanoseconds, one number a line:
  *
- *     threads fork pool|openmp THREADS            how long a parallel loop with nothing to do takes, many one behind
- * the other threads run LIBRARY own|host THREADS SECONDS   the median run of a library, on its own threads or on the
- * program's
+ *     threads fork pool|openmp THREADS               a parallel loop with nothing to do, the median of many in a row
+ *     threads run LIBRARY own|host THREADS SECONDS   the median run of a library, on its own threads or the program's
  *
  * The program's threads are another copy of the runtime's pool, which the library reaches through the hook alone.
  */
@@ -43,7 +42,7 @@ static void time_forks(const ptc_rt_threading *threading, uint32_t threads) {
   for (int i = 0; i < LOOPS; i++) {
     ptc_rt_task task = {.kernel = nothing, .iterations = threads, .pieces = threads};
     uint64_t begin = ptc_rt_now();
-    require(threading->parallel(&task, threads, threads), "there are no such threads");
+    require(threading->parallel(&task, threads, threads), "there are no threads of this kind");
     times[i] = ptc_rt_now() - begin;
   }
   print_median(times, LOOPS);
@@ -119,12 +118,19 @@ static void time_runs(const char *path, int on_host, uint32_t threads, double se
   print_median(times, count);
 }
 
+static uint32_t number_of_threads(const char *text) {
+  int threads = atoi(text);
+  require(threads >= 1 && threads <= PTC_RT_MAX_THREADS, "1 to 256 threads");
+  return (uint32_t)threads;
+}
+
 int main(int argc, char **argv) {
-  require(argc > 3, "threads fork|run ...");
-  if (strcmp(argv[1], "fork") == 0)
+  if (argc == 4 && strcmp(argv[1], "fork") == 0)
     time_forks(strcmp(argv[2], "openmp") == 0 ? &ptc_rt_threading_openmp : &ptc_rt_threading_pool,
-               (uint32_t)atoi(argv[3]));
+               number_of_threads(argv[3]));
+  else if (argc == 6 && strcmp(argv[1], "run") == 0)
+    time_runs(argv[2], strcmp(argv[3], "host") == 0, number_of_threads(argv[4]), atof(argv[5]));
   else
-    time_runs(argv[2], strcmp(argv[3], "host") == 0, (uint32_t)atoi(argv[4]), atof(argv[5]));
+    require(0, "threads fork pool|openmp THREADS, or threads run LIBRARY own|host THREADS SECONDS");
   return 0;
 }

@@ -3,20 +3,21 @@
     python tests/perf/threads.py [MODEL.onnx ...] [--dim NAME=N] [--threads 2] [--prefix 'chrt -f 50']
 
 The first line tells how long it takes to fork and join while the threads are awake: the median of many loops with
-nothing to do. Of each model follow the times of a run on OpenMP and through the hook for a pool of the program's own,
+nothing to do. Nobody waits for a thread of the pool that is late: on a busy machine, without --prefix, this may be what
+the caller takes alone. Of each model follow the times of a run on OpenMP and through the hook for a pool of the program's own,
 over that on the library's pool. Kinds run in turns, each in a process of its own: threads of OpenMP that wait for the
 next loop would take the cores of others. Medians of the turns. Dims that are left open must be given.
 """
 
 import argparse
-import re
 import shlex
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from service import ROOT, known_dims
+
 TURNS = 7
 
 
@@ -41,9 +42,7 @@ def main():
         forks = {kind: statistics.median(measure("fork", kind, arguments.threads) for _ in range(TURNS)) / 1e3 for kind in ("pool", "openmp")}
         print(f"fork and join of {arguments.threads} threads: pool {forks['pool']:.2f} us, OpenMP {forks['openmp']:.2f} us")
         for model in arguments.models:
-            shown = subprocess.run([ptc, "inspect", model], capture_output=True, text=True).stdout
-            dims = [part for dim in arguments.dim if re.search(rf"\b{re.escape(dim.split('=')[0])}\b", shown) for part in ("--dim", dim)]
-            libraries = {}
+            dims, libraries = known_dims(ptc, model, arguments.dim), {}
             for kind in ("pool", "openmp"):
                 libraries[kind] = Path(folder) / f"{kind}.so"
                 subprocess.run([ptc, "compile", model, "-q", f"--threads={kind}", "-o", libraries[kind], *dims], check=True)
