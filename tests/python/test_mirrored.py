@@ -51,6 +51,15 @@ class Mirrored(ModelTest):
         self.assertEqual(loaded.weights, [])
 
     def test_strict_and_free_weights(self):
-        proto = network(np.concatenate(spectrum(64)), 128, 32)
-        self.assertEqual(ptc.load(self.compile(proto, "--fp=strict")).weights, ["w"])
-        self.assertEqual(ptc.load(self.compile(proto, "--weights=file")).weights, [])
+        weight = np.concatenate(spectrum(64))
+        proto, x = network(weight, 128, 32), RNG.standard_normal((2, 1, 128)).astype(np.float32)
+        frames = np.lib.stride_tricks.sliding_window_view(x[:, 0], 64, axis=1)[:, ::32]
+        for flag, weights in (("--fp=strict", ["w"]), ("--weights=file", []), ("--weights=none", ["w"])):
+            with self.subTest(flag):
+                loaded = ptc.load(self.compile(proto, flag))
+                self.assertEqual(loaded.weights, weights)
+                given = weight
+                if flag == "--weights=none":  # one that is nobody's mirror image
+                    given = RNG.standard_normal(weight.shape).astype(np.float32)
+                    loaded.set_weight("w", given[:, None])
+                np.testing.assert_allclose(loaded(x=x)["y"], np.einsum("btk,nk->bnt", frames, given), rtol=0, atol=1e-4)
