@@ -74,7 +74,7 @@ static void fill(const ptc_value *values, uint32_t count, ptc_tensor *tensors) {
     int64_t *shape = calloc(MOST_DIMS, sizeof(int64_t));
     size_t bits = values[i].dtype.bits;
     for (int32_t axis = 0; axis < values[i].rank; axis++) {
-      require(values[i].dims[axis].extent >= 0, "compile it with all dims pinned");
+      require(values[i].dims[axis].extent >= 0, "dims are open: --dim NAME=N for each");
       shape[axis] = values[i].dims[axis].extent;
       bits *= (size_t)shape[axis];
     }
