@@ -55,9 +55,23 @@ static bool addsNothingOutside(loop::ReduceOp reduce, loop::MaskedOp mask) {
          isConstantValue(mask.getOther(), [&](Attribute other) { return other == identity; });
 }
 
+static bool usesDims(Expr index, int64_t first, int64_t end) {
+  return llvm::any_of(llvm::seq(first, end), [&](int64_t dim) { return index.uses(dimName(dim)); });
+}
+
+/// Elements of the window are results besides: what the mask says outside is stored, too.
+static bool storesElements(loop::ReductionOp op) {
+  int64_t rank = int64_t(loop::getDomain(op).size());
+  return llvm::any_of(op.getBody().front().getOps<loop::StoreOp>(), [&](loop::StoreOp store) {
+    return usesDims(cast<ExprAttr>(store.getIndices()[0]), rank - int64_t(op.getReduced()), rank);
+  });
+}
+
 SmallVector<Expr> cpu::getSkippableConditions(loop::ReductionOp op) {
   Block &block = op.getBody().front();
   SmallVector<Expr> conditions;
+  if (storesElements(op))
+    return conditions;
   for (auto mask : block.getOps<loop::MaskedOp>()) {
     bool isNeutral = mask.getOperands_().empty() && llvm::all_of(block, [&](Operation &other) {
                        if (isa<loop::ArgReduceOp>(other))
@@ -104,12 +118,7 @@ std::optional<DimBounds> cpu::solveForAllWindows(Expr condition, int64_t dim, Ar
 static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int64_t rank) {
   Expr index = cast<ExprAttr>(load.getIndices()[0]);
   Expr step = load.getIndexOperands().empty() ? index.coefficientOf(dimName(dim)) : Expr();
-  if (!step || !index.uses(dimName(dim)))
-    return false;
-  for (int64_t reduced = firstReduced; reduced < rank; ++reduced)
-    if (index.uses(dimName(reduced)))
-      return true;
-  return false;
+  return step && index.uses(dimName(dim)) && usesDims(index, firstReduced, rank);
 }
 
 int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim) {

@@ -286,7 +286,7 @@ def Prim_GuardOp : Prim_Op<"guard"> {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-def Prim_IfOp : Prim_Op<"if", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
+def Prim_IfOp : Prim_Op<"if", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
   let summary = "one of two regions; both yield values of the results' types";
   let description = [{
     `joined` are sizes that differ: behind the op such a symbol has the value that the branch taken gives it, an expression
@@ -306,7 +306,7 @@ def Prim_IfOp : Prim_Op<"if", [Prim_SymbolBinderInterface, RecursiveMemoryEffect
   }];
 }
 
-def Prim_LoopOp : Prim_Op<"loop", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {
+def Prim_LoopOp : Prim_Op<"loop", [Prim_SymbolBinderInterface, RecursiveMemoryEffects, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "runs its region round after round; states are carried on, rows are stacked";
   let description = [{
     Round i, counted from 0, runs if i < `trips` (never negative), i < `limit` (a si64 scalar) and the condition holds,

@@ -1,6 +1,7 @@
 //===- PrimSymbols.cpp - who uses which symbol, and from where on it may ---===//
 
 #include "ir/prim/Prim.h"
+#include "mlir/IR/Iterators.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -84,6 +85,48 @@ private:
   llvm::StringSet<> isInner, bound;
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// What nobody needs
+//===----------------------------------------------------------------------===//
+
+/// A size that the op binds for what comes behind it is an effect: types and guards may use it where no value is.
+static void getEffectsOfBindings(prim::SymbolBinderOpInterface op,
+                                 SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  op.forEachBinding([&](StringRef, Expr, bool isInside) {
+    if (!isInside)
+      effects.emplace_back(MemoryEffects::Write::get());
+  });
+}
+
+void prim::IfOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getEffectsOfBindings(*this, effects);
+}
+
+void prim::LoopOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getEffectsOfBindings(*this, effects);
+}
+
+/// Whether all that the op does is to compute its results, and sizes.
+static bool onlyComputes(Operation &op) {
+  if (!isa<prim::IfOp, prim::LoopOp>(op))
+    return isMemoryEffectFree(&op);
+  return llvm::all_of(op.getRegions(), [](Region &region) {
+    return llvm::all_of(region, [](Block &block) { return llvm::all_of(block, onlyComputes); });
+  });
+}
+
+void prim::eraseDeadOps(Operation *root) {
+  llvm::StringSet<> used; // symbols, by the ops behind the one that is looked at
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    bool isUsed = !op->use_empty() || op->getNumResults() == 0;
+    if (auto binder = dyn_cast<SymbolBinderOpInterface>(op))
+      binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) { isUsed |= !isInside && used.contains(symbol); });
+    if (!isUsed && onlyComputes(*op))
+      return op->erase();
+    walkSymbols(op, [&](StringRef symbol) { used.insert(symbol); });
+  });
+}
 
 void prim::forEachJoinedBinding(ArrayAttr joined, function_ref<void(StringRef, Expr, bool)> visit) {
   if (joined)

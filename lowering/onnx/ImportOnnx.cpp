@@ -99,7 +99,7 @@ public:
     entry.setType(builder.getFunctionType(block->getArgumentTypes(), ValueRange(results).getTypes()));
     if (!checkOutputs(results) || !addAttributes())
       return nullptr;
-    dropUnused(*block);
+    prim::eraseDeadOps(entry); // shape computations that folded away leave their operands behind
     return module;
   }
 
@@ -336,17 +336,6 @@ private:
     }
     entry.setArgAttr(argument, prim::aliasAttr, builder.getI64IntegerAttr(result));
     return true;
-  }
-
-  /// Shape computations that folded away leave their operands behind.
-  static void dropUnused(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          dropUnused(inner);
-      if (isOpTriviallyDead(&op))
-        op.erase();
-    }
   }
 
   MLIRContext &context;

@@ -1,7 +1,6 @@
 //===- Patterns.cpp - questions that passes ask of prim values ------------===//
 #include "lowering/passes/Patterns.h"
 #include "ir/prim/WeightAttrs.h"
-#include "mlir/IR/Iterators.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -37,11 +36,4 @@ void prim::noteFoldedWeights(func::FuncOp function, ArrayRef<StringAttr> names) 
   all.insert(names.begin(), names.end());
   if (!all.empty())
     function->setAttr(foldedWeightsAttr, ArrayAttr::get(function.getContext(), all.getArrayRef()));
-}
-
-void prim::eraseDeadOps(Operation *root) {
-  root->walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-    if (op->use_empty() && op->getNumResults() > 0 && isMemoryEffectFree(op))
-      op->erase();
-  });
 }

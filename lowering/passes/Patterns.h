@@ -20,9 +20,6 @@ bool hasUses(mlir::Value value, unsigned count);
 /// Adds to the function's list of weights that constants were computed from: nothing may replace them at run time.
 void noteFoldedWeights(mlir::func::FuncOp function, llvm::ArrayRef<mlir::StringAttr> names);
 
-/// Erases ops without users or effects below `root`, last first.
-void eraseDeadOps(mlir::Operation *root);
-
 } // namespace ptc::prim
 
 #endif // PTC_LOWERING_PASSES_PATTERNS_H
