@@ -299,16 +299,27 @@ struct JoinSlices : OpRewritePattern<ConcatOp> {
   }
 };
 
+constexpr int64_t shortestRow = 8; // of a roll
+
+/// Whether so many elements lie behind `axis`, of dims that are not known perhaps.
+bool hasRows(ArrayRef<Expr> dims, int64_t axis) {
+  int64_t elements = 1;
+  for (Expr dim : dims.drop_front(axis + 1))
+    elements *= dim.asConstant().value_or(shortestRow);
+  return elements >= shortestRow;
+}
+
 struct RollIsPad : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
     int64_t axis = op.getAxis();
-    auto isPair = op.getInputs().size() == 2 && axis + 1 != getRank(op.getResult());
+    auto isPair = op.getInputs().size() == 2 && hasRows(getDims(op.getResult()), axis);
     auto first = isPair ? op.getInputs()[0].getDefiningOp<SliceOp>() : SliceOp();
     auto second = isPair ? op.getInputs()[1].getDefiningOp<SliceOp>() : SliceOp();
     bool isRoll = first && isNext(second, first, axis) && first.getX().getType() == op.getResult().getType() &&
                   llvm::all_of(getExprs(second.getStarts()), [](Expr start) { return start.isConstant(0); }) &&
-                  llvm::all_of(second.getSteps(), [](int64_t step) { return step == 1; });
+                  llvm::all_of(second.getSteps(), [](int64_t step) { return step == 1; }) &&
+                  !isHandle(getElementType(op.getResult())); // pads have a value, and strings no constants
     if (!isRoll)
       return rewriter.notifyMatchFailure(op, "no roll");
     SmallVector<Expr> low;

@@ -7,10 +7,11 @@
 // Idea. Such an image is copied once with its channels innermost, and all convolutions of that kind read the copy. The
 // copy moves each element once; what it saves is as many times the window's elements and columns.
 //
-//   copied   a load of an argument by a contraction whose sum runs over a window and, innermost, over one dim of the
-//            argument; with so many channels that a vector is full of them, and as many columns
-//   not      few channels, as of pictures (whole tiles of such are read in place, CpuContractionInside.cpp); 1 x 1
-//            convolutions, which are products whose other operand may be transposed
+//   copied   a load of an input by a contraction whose sum runs over a window and, innermost, over one dim of the
+//            input; with so many channels that a vector is full of them, and as many columns
+//   not      results, which may be written in parts, some between two reads; few channels, as of pictures (whole tiles
+//            of such are read in place, CpuContractionInside.cpp); 1 x 1 convolutions, which are products whose other
+//            operand may be transposed
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,7 @@ struct CopyImages : ptc::impl::CopyImagesBase<CopyImages> {
     program.walk([&](ContractionOp node) {
       node.getLhs().walk([&](LoadOp load) {
         auto argument = dyn_cast<BlockArgument>(load.getBuffer());
-        if (!argument || argument.getOwner()->getParentOp() != program)
+        if (!argument || !llvm::is_contained(program.getInputArgs(), argument))
           return;
         std::optional<unsigned> channels = getChannels(node, load);
         if (!channels || int64_t(*channels) + 1 == cast<BufferType>(argument.getType()).getRank())

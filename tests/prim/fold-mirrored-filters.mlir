@@ -47,12 +47,12 @@ func.func @first(%x: tensor<1x1x10xf32>) -> tensor<1x2x2xf32> {
   return %y : tensor<1x2x2xf32>
 }
 
-// One weight off its partner by the last bit, an odd filter whose first weight is not 0, a border, two channels, and a stride
-// that does not divide the window.
+// One weight off its partner by the last bit, an odd filter whose first weight is not 0, a border, two channels, a stride
+// that does not divide the window, and sums that would be rounded to 16 bits.
 // CHECK-LABEL: func.func @others
-// CHECK-COUNT-5: prim.convolution
+// CHECK-COUNT-6: prim.convolution
 // CHECK:       return
-func.func @others(%x: tensor<1x1x12xf32>, %two: tensor<1x2x12xf32>) -> (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>) {
+func.func @others(%x: tensor<1x1x12xf32>, %two: tensor<1x2x12xf32>, %half: tensor<1x1x12xf16>) -> (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf16>) {
   %off = prim.constant dense<[[[0.0, 1.0, 2.0, 1.0000001]], [[0.0, 1.0, 2.0, 1.0]]]> : tensor<2x1x4xf32>
   %odd = prim.constant dense<[[[0.0, 1.0, 2.0, 1.0]], [[1.0, 1.0, 0.0, -1.0]]]> : tensor<2x1x4xf32>
   %even = prim.constant dense<1.0> : tensor<2x1x4xf32>
@@ -62,5 +62,7 @@ func.func @others(%x: tensor<1x1x12xf32>, %two: tensor<1x2x12xf32>) -> (tensor<1
   %2 = prim.convolution %x, %even strides [4] dilations [1] low [2] groups 1 : (tensor<1x1x12xf32>, tensor<2x1x4xf32>) -> tensor<1x2x4xf32>
   %3 = prim.convolution %two, %channels strides [4] dilations [1] low [0] groups 1 : (tensor<1x2x12xf32>, tensor<2x2x4xf32>) -> tensor<1x2x3xf32>
   %4 = prim.convolution %x, %even strides [3] dilations [1] low [0] groups 1 : (tensor<1x1x12xf32>, tensor<2x1x4xf32>) -> tensor<1x2x3xf32>
-  return %0, %1, %2, %3, %4 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>
+  %narrow = prim.constant dense<1.0> : tensor<2x1x4xf16>
+  %5 = prim.convolution %half, %narrow strides [4] dilations [1] low [0] groups 1 : (tensor<1x1x12xf16>, tensor<2x1x4xf16>) -> tensor<1x2x3xf16>
+  return %0, %1, %2, %3, %4, %5 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf16>
 }

@@ -75,30 +75,33 @@ func.func @join(%x: tensor<4x2xf32>, %z: tensor<1x2xf32>) -> tensor<5x2xf32> {
   return %y : tensor<5x2xf32>
 }
 
-// A roll is an index into what is rolled, but along the last axis.
+// A roll is an index into what is rolled, but where few elements lie behind the axis.
 // CHECK-LABEL: func.func @roll
-// CHECK:         %[[R:.*]] = prim.pad wrap %arg0, %{{.*}} [-3, 0] : (tensor<4x2xf32>, tensor<f32>) -> tensor<4x2xf32>
+// CHECK:         %[[R:.*]] = prim.pad wrap %arg0, %{{.*}} [-3, 0, 0] : (tensor<4x2x4xf32>, tensor<f32>) -> tensor<4x2x4xf32>
 // CHECK:         %[[L:.*]] = prim.concat
 // CHECK:         return %[[R]], %[[L]]
-func.func @roll(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
-  %a = prim.slice %x [3, 0], [1, 1] : tensor<4x2xf32> -> tensor<1x2xf32>
-  %b = prim.slice %x [0, 0], [1, 1] : tensor<4x2xf32> -> tensor<3x2xf32>
-  %y = prim.concat %a, %b axis 0 : (tensor<1x2xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-  %c = prim.slice %x [0, 1], [1, 1] : tensor<4x2xf32> -> tensor<4x1xf32>
-  %d = prim.slice %x [0, 0], [1, 1] : tensor<4x2xf32> -> tensor<4x1xf32>
-  %z = prim.concat %c, %d axis 1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
-  return %y, %z : tensor<4x2xf32>, tensor<4x2xf32>
+func.func @roll(%x: tensor<4x2x4xf32>) -> (tensor<4x2x4xf32>, tensor<4x2x4xf32>) {
+  %a = prim.slice %x [3, 0, 0], [1, 1, 1] : tensor<4x2x4xf32> -> tensor<1x2x4xf32>
+  %b = prim.slice %x [0, 0, 0], [1, 1, 1] : tensor<4x2x4xf32> -> tensor<3x2x4xf32>
+  %y = prim.concat %a, %b axis 0 : (tensor<1x2x4xf32>, tensor<3x2x4xf32>) -> tensor<4x2x4xf32>
+  %c = prim.slice %x [0, 1, 0], [1, 1, 1] : tensor<4x2x4xf32> -> tensor<4x1x4xf32>
+  %d = prim.slice %x [0, 0, 0], [1, 1, 1] : tensor<4x2x4xf32> -> tensor<4x1x4xf32>
+  %z = prim.concat %c, %d axis 1 : (tensor<4x1x4xf32>, tensor<4x1x4xf32>) -> tensor<4x2x4xf32>
+  return %y, %z : tensor<4x2x4xf32>, tensor<4x2x4xf32>
 }
 
-// Parts that overlap or leave something out are no roll.
+// Parts that overlap or leave something out are no roll; strings have no constant that a pad could hold.
 // CHECK-LABEL: func.func @no_roll
 // CHECK-NOT:     prim.pad
-func.func @no_roll(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
-  %a = prim.slice %x [2, 0], [1, 1] : tensor<4x2xf32> -> tensor<1x2xf32>
-  %b = prim.slice %x [0, 0], [1, 1] : tensor<4x2xf32> -> tensor<3x2xf32>
-  %y = prim.concat %a, %b axis 0 : (tensor<1x2xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-  %c = prim.slice %x [3, 0], [-1, 1] : tensor<4x2xf32> -> tensor<2x2xf32>
-  %d = prim.slice %x [0, 0], [1, 1] : tensor<4x2xf32> -> tensor<2x2xf32>
-  %z = prim.concat %c, %d axis 0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  return %y, %z : tensor<4x2xf32>, tensor<4x2xf32>
+func.func @no_roll(%x: tensor<4x8xf32>, %s: tensor<4x8x!prim.string>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8x!prim.string>) {
+  %a = prim.slice %x [2, 0], [1, 1] : tensor<4x8xf32> -> tensor<1x8xf32>
+  %b = prim.slice %x [0, 0], [1, 1] : tensor<4x8xf32> -> tensor<3x8xf32>
+  %y = prim.concat %a, %b axis 0 : (tensor<1x8xf32>, tensor<3x8xf32>) -> tensor<4x8xf32>
+  %c = prim.slice %x [3, 0], [-1, 1] : tensor<4x8xf32> -> tensor<2x8xf32>
+  %d = prim.slice %x [0, 0], [1, 1] : tensor<4x8xf32> -> tensor<2x8xf32>
+  %z = prim.concat %c, %d axis 0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %e = prim.slice %s [3, 0], [1, 1] : tensor<4x8x!prim.string> -> tensor<1x8x!prim.string>
+  %f = prim.slice %s [0, 0], [1, 1] : tensor<4x8x!prim.string> -> tensor<3x8x!prim.string>
+  %t = prim.concat %e, %f axis 0 : (tensor<1x8x!prim.string>, tensor<3x8x!prim.string>) -> tensor<4x8x!prim.string>
+  return %y, %z, %t : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8x!prim.string>
 }

@@ -5,6 +5,7 @@ two work together. `tests/conformance/run.py --device=emulated` runs its suites 
 """
 
 import ctypes
+import functools
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,7 @@ def reporting(function):
     return call
 
 
+@functools.cache  # a process has one driver
 def install():
     u64, u32, size, text, pointer = ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p
     device = Device()

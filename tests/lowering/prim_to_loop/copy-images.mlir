@@ -47,3 +47,22 @@ func.func @asitis(%x: tensor<1x3x10x12xf32>, %y: tensor<1x32x10x12xf32>, %z: ten
   %f = prim.convolution %t, %c strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x10x12xf32>
   return %d, %e, %f : tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>
 }
+
+// A result that is written in parts, of which the first convolution reads one and the second all.
+// CHECK-LABEL: loop.program @result
+// CHECK-NOT:     loop.buffer :
+// CHECK:         loop.contraction
+// CHECK:           loop.load %arg1
+// CHECK:           loop.store %{{.*}}, %arg1
+// CHECK-NOT:     loop.buffer :
+// CHECK:         loop.contraction
+// CHECK:           loop.load %arg1
+func.func @result(%x: tensor<1x32x10x12xf32>) -> (tensor<1x64x10x12xf32>, tensor<1x16x10x12xf32>) {
+  %a = prim.weight <"a", "", 0, 36864> : tensor<32x32x3x3xf32>
+  %b = prim.weight <"b", "", 0, 36864> : tensor<16x64x3x3xf32>
+  %e = prim.exp %x : tensor<1x32x10x12xf32>
+  %c = prim.convolution %e, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x10x12xf32>
+  %y = prim.concat %e, %c axis 1 : (tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>) -> tensor<1x64x10x12xf32>
+  %d = prim.convolution %y, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x10x12xf32>, tensor<16x64x3x3xf32>) -> tensor<1x16x10x12xf32>
+  return %y, %d : tensor<1x64x10x12xf32>, tensor<1x16x10x12xf32>
+}
