@@ -75,7 +75,8 @@ unsigned countReaders(mlir::Value value);
 
 /// Every symbol in the op's attributes and in the types of its results; dims of domains and the like included.
 void walkSymbols(mlir::Operation *op, llvm::function_ref<void(llvm::StringRef)> visit);
-/// Erases ops below `root` whose results nobody uses, nor the symbols that they bind, and that do nothing else; last first.
+/// Erases ops below `root` whose results nobody uses, nor the symbols that they bind, and that do nothing else; last
+/// first.
 void eraseDeadOps(mlir::Operation *root);
 /// Reports an op that uses one of the symbols bound inside `root` (prim.bind, loop.bind) where it has no value yet.
 mlir::LogicalResult verifyBoundSymbols(mlir::Operation *root);

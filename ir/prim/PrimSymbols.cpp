@@ -121,7 +121,8 @@ void prim::eraseDeadOps(Operation *root) {
   root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
     bool isUsed = !op->use_empty() || op->getNumResults() == 0;
     if (auto binder = dyn_cast<SymbolBinderOpInterface>(op))
-      binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) { isUsed |= !isInside && used.contains(symbol); });
+      binder.forEachBinding(
+          [&](StringRef symbol, Expr, bool isInside) { isUsed |= !isInside && used.contains(symbol); });
     if (!isUsed && onlyComputes(*op))
       return op->erase();
     walkSymbols(op, [&](StringRef symbol) { used.insert(symbol); });

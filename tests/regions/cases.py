@@ -515,6 +515,25 @@ CASES = {
           }> (rounds, go, b0, p0)
         }""", [feed(maps=(n, c, h, w), sizes=np.array(sizes, np.int64).reshape(n, 2))
                for n, c, h, w, sizes in ((2, 3, 5, 4, ((9, 7), (3, 20))), (1, 1, 6, 6, ((6, 5),)), (4, 2, 3, 8, ((1, 1), (40, 31), (2, 9), (13, 4))))]),
+    "how many rounds there were, of which nothing else is asked": (
+        """g (int64 m, bool go, float[n] x) => (int64[1] y, float[1] first) {
+          rows = Loop (m, go) <body = b (int64 i, bool c) => (bool d, int64 row) {
+            two = Constant <value_int = 2> ()
+            d = Less (i, two)
+            row = Mul (i, i)
+          }>
+          y = Shape (rows)
+          zero = Constant <value_ints = [0]> ()
+          first = Gather (x, zero)
+        }""", [feed(m=m, go=go, x=(4,)) for m, go in ((2, True), (9, True), (9, False), (0, True))]),
+    "a size that differs between branches, of which nothing else is asked": (
+        """g (bool flag, float[n] x) => (int64[1] y) {
+          u = If (flag) <
+            then_branch = t () => (float[p] long) { long = Concat <axis = 0> (x, x) },
+            else_branch = e () => (float[n] same) { same = Exp (x) }
+          >
+          y = Shape (u)
+        }""", [feed(flag=flag, x=(n,)) for n, flag in ((3, True), (3, False), (1, True))]),
     "an optional value that a branch leaves out": (
         """g (float[n] x, bool flag) => (float[n] y, bool h) {
           o = If (flag) <then_branch = t () => (optional(float[n]) p) { p = Optional (x) },
