@@ -14,8 +14,8 @@
 //   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
 //   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
 //
-// The last but one lets a value that was split and joined again be written in place; the last is an index into x, but
-// along the last axis, where two copies of whole rows cost less than elements that do not follow each other.
+// The last but one lets a value that was split and joined again be written in place. The last is an index into x; where
+// few elements lie behind the axis, two copies cost less.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
