@@ -56,8 +56,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());             // producers write straight into concats and outputs
-  if (options.optLevel > 0)
-    passes.addPass(createCopyImages());  // before layouts: a copy has its own
+  if (options.optLevel > 0 && target.weightPanel > 0)
+    passes.addPass(createCopyImages());  // before layouts: a copy has its own; devices read images in any order
   passes.addPass(createAssignLayouts()); // after that: who reads a buffer is final
   passes.addPass(createSplitSums());     // needs layouts: a sum runs in the order of the memory that it reads
   // Last: stored forms follow the order of memory, panels that of a contraction's dims.

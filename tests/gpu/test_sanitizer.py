@@ -114,7 +114,7 @@ class Sanitizer(unittest.TestCase):
         for suite, build, flags, wanted in (
                 ("ptx", self.folder, (f"--device={self.folder}/cases",), [r"--filter=^(one|two)$"]),
                 ("sweep", self.folder, (*device, "--first=30", "--cases=40"), ["--first=30 --cases=20", "--first=50 --cases=20"]),
-                ("property", self.folder, (*device, "--seeds=5:17"), ["--seeds=5:15", "--seeds=15:17"]),
+                ("property", self.folder, (*device, "--kind=mixed", "--seeds=5:17"), ["--kind=mixed --no-shrink --seeds=5:15", "--kind=mixed --no-shrink --seeds=15:17"]),
                 ("conformance", BUILD, (*device, "--suite=node", "--filter=^node/test_a?sinh$"), ["--suite=node --filter=^(node/test_asinh|node/test_sinh)$"])):
             said, watched = self.call(TESTS / suite / "run.py", f"--build={build}", "--sanitizer=initcheck", "-j2", *flags)
             self.assertEqual(len(wanted), len(watched), said)

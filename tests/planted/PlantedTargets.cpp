@@ -55,14 +55,15 @@ class WrongExpTarget : public WrappedTarget {
     return code;
   }
 
-  /// exp(r) = 1 + r + r^2 / 2 + r^3 / 6 + ...; instead of the sixth about 1 % more.
+  /// exp(r) = 1 + r + r^2 / 2 + r^3 / 6 + ...; instead of the sixth about 1 % more, of -r (in sigmoid) of its negative.
   static void spoil(llvm::MutableArrayRef<char> object) {
-    constexpr float right = codegen::coefficients::kExpF32[1], wrong = right * 1.01f;
-    char pattern[sizeof(float)];
-    std::memcpy(pattern, &right, sizeof(float));
-    for (size_t at = 0; at + sizeof(float) <= object.size(); ++at)
-      if (!std::memcmp(object.data() + at, pattern, sizeof(float)))
-        std::memcpy(object.data() + at, &wrong, sizeof(float));
+    constexpr float sixth = codegen::coefficients::kExpF32[1];
+    for (float right : {sixth, -sixth}) {
+      float wrong = right * 1.01f;
+      for (size_t at = 0; at + sizeof(float) <= object.size(); ++at)
+        if (!std::memcmp(object.data() + at, &right, sizeof(float)))
+          std::memcpy(object.data() + at, &wrong, sizeof(float));
+    }
   }
 };
 

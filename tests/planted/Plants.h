@@ -23,7 +23,7 @@ ChangePasses repeatWork(double share);
 
 /// The CPU with no vectors in kernels of loops.
 const codegen::Target &getScalarTarget();
-/// The CPU with one wrong coefficient in the exponential of float32: its code differs in these 4 bytes alone.
+/// The CPU with one wrong coefficient in the exponential of float32: its code differs in such 4 bytes alone.
 const codegen::Target &getWrongExpTarget();
 
 } // namespace ptc::test
