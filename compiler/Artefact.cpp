@@ -130,7 +130,7 @@ Error Artefact::chooseLevels(KernelSet &set) {
   return Error::success();
 }
 
-/// What the kernels want beyond the usual levels, which are lower.
+/// What the kernels want beyond the usual levels.
 Error Artefact::addSpecialLevels(KernelSet &set) {
   for (loop::KernelOp kernel : set.kernels) {
     std::optional<StringRef> name = set.choosesLevels ? set.target.findSpecialLevel(kernel) : std::nullopt;
@@ -141,6 +141,10 @@ Error Artefact::addSpecialLevels(KernelSet &set) {
       return level.takeError();
     set.levels.push_back(std::move(*level));
   }
+  ArrayRef<StringRef> order = set.target.getInfo().levels; // from low to high: a machine takes the last that it has
+  llvm::sort(set.levels, [&](const codegen::Level &a, const codegen::Level &b) {
+    return llvm::find(order, a.name) < llvm::find(order, b.name);
+  });
   return Error::success();
 }
 

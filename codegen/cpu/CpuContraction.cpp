@@ -151,6 +151,20 @@ bool ContractionEmission::meetsZeros() const {
   });
 }
 
+/// Elements from a row of A where it is to the next; none where that is no constant.
+static std::optional<int64_t> stepInPlace(const ContractionForm &f) {
+  Expr stride = f.lhs == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(indexOf(f.lhsLoad), f.firstM()) : Expr();
+  return stride ? stride.asConstant() : std::nullopt;
+}
+
+Value ContractionEmission::fixedRowStride() {
+  Value bytes = i.constant(f.lhsBytes());
+  if (f.lhs == LhsForm::PackedRows)
+    return i.mul(value(f.lhsPitch), bytes);
+  std::optional<int64_t> step = stepInPlace(f);
+  return step ? i.mul(i.constant(*step), bytes) : Value();
+}
+
 std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(const ContractionTask &task,
                                                                                 const RowClass &rows, Value row) {
   Value local = i.sub(row, task.firstRow);
@@ -201,12 +215,10 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
     base.dims[d] = i.constant(0);
   Expr index = indexOf(f.lhsLoad);
-  Expr stride = f.mDims == 1 ? loop::strideOf(index, f.firstM()) : Expr();
-  if (f.lhs == LhsForm::InPlace && stride && stride.isConstant()) {
+  if (std::optional<int64_t> step = stepInPlace(f)) {
     setDims(base, f.firstM(), f.mDims, row);
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
-    return
-        [=, this, step = stride.getValue()](ValueRange outer) { return spaced(moved(first, outer), i.constant(step)); };
+    return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step)); };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);
   return [=, this](ValueRange outer) {
@@ -423,6 +435,8 @@ void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body
 }
 
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+  if (matrixSlots)
+    return emitMatrixBlock(task, kLower, kUpper);
   forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
     for (const RowClass &rows : rowClasses(task)) {
       auto emitOne = [&](Value rowTile) {
@@ -508,6 +522,19 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   // Piece p of c pieces of x: [x*p/c, x*(p+1)/c).
   auto piece = [&](Value whole, Value pieces, Value at) { return i.floorDiv(i.mul(whole, at), pieces, true); };
   Value one = i.constant(1);
+  if (matrixSlots) {
+    auto cut = [&](Value whole, int64_t unit, Value pieces, Value number) { // [begin, end) of a piece in whole units
+      Value units = i.floorDiv(i.add(whole, i.constant(unit - 1)), i.constant(unit), true);
+      Value begin = i.mul(piece(units, pieces, number), i.constant(unit));
+      Value end = i.mul(piece(units, pieces, i.add(number, one)), i.constant(unit));
+      return std::pair(i.min(begin, whole), i.min(end, whole));
+    };
+    auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
+    task.firstRow = firstRow;
+    task.rows = i.sub(endRow, firstRow);
+    std::tie(task.firstPanel, task.endPanel) = cut(panels, matrixUnitPanels, nBlocks, task.nBlock);
+    return task;
+  }
   Parts rows = splitRows();
   task.firstTile = piece(rows.tiles, mBlocks, task.mBlock);
   task.endTile = piece(rows.tiles, mBlocks, i.add(task.mBlock, one));
@@ -547,6 +574,10 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
 }
 
 void ContractionEmission::emit(Value begin, Value end) {
+  if (sumsInMatrix())
+    prepareMatrix();
+  else
+    takeBias();
   if (f.lhs == LhsForm::Redirected)
     fillRedirected();
   bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
@@ -565,6 +596,8 @@ void ContractionEmission::emit(Value begin, Value end) {
     emitTask(task);
     return {lhsKey, rhsKey};
   });
+  if (matrixSlots)
+    releaseMatrix();
 }
 
 LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end) {
@@ -596,7 +629,6 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
       widening->erase();
     }
   }
-  emission.takeBias();
   emission.emit(begin, end);
   return success();
 }

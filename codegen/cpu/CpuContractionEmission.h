@@ -1,7 +1,7 @@
 //===- CpuContractionEmission.h - a contraction being emitted ---*- C++ -*-===//
 //
-// State shared by the files that emit one contraction: tasks and tiles (CpuContraction.cpp), packing of operands
-// (CpuContractionPack.cpp) and the epilogue (CpuContractionEpilogue.cpp).
+// State shared by the files that emit one contraction: tasks and tiles (CpuContraction.cpp), sums in matrix registers
+// (CpuContractionMatrix.cpp), packing of operands (CpuContractionPack.cpp) and the epilogue (CpuContractionEpilogue.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
@@ -33,6 +33,16 @@ struct ColumnClass {
   mlir::Value lower, upper;
   bool isMasked = false;            // the last panel may be partly outside n
   int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
+};
+
+/// Rows and panels that tasks with sums in matrix registers are cut between.
+inline constexpr int64_t matrixUnitRows = 16, matrixUnitPanels = 2;
+
+/// Memory of a kernel whose sums are in matrix registers.
+struct MatrixSlots {
+  int64_t groups = 0;      // of k that a step takes
+  mlir::Value whole, tail; // configurations: of 32 rows, of the last ones of a task
+  mlir::Value a, b;        // copies of two registers of each operand
 };
 
 struct ContractionEmission {
@@ -83,6 +93,14 @@ struct ContractionEmission {
   using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
   void finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value row,
                   mlir::Value panel, TileProducts products);
+
+  // Sums in matrix registers (CpuContractionMatrix.cpp).
+  bool sumsInMatrix();
+  void prepareMatrix();
+  void releaseMatrix();
+  void emitMatrixBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  /// Bytes from a row of A to the next; null where that is not fixed.
+  mlir::Value fixedRowStride();
 
   // Conversion of B's elements.
   /// What the tile does with vectors that it loads from the weight's panels.
@@ -178,6 +196,7 @@ struct ContractionEmission {
   mlir::Value waitingRows; // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards; // in every second step of a recurrence; null: in none
   mlir::Region bias;       // yields it; empty: there is none
+  std::optional<MatrixSlots> matrixSlots;
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

@@ -4,6 +4,10 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 using namespace ptc;
 using namespace ptc::cpu;
@@ -11,7 +15,9 @@ using namespace ptc::cpu;
 static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 
 // The psABI's micro-architecture levels. v4 forces 512-bit vectors: LLVM's default prefers 256 where old processors
-// lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them. Of Arm's
+// lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them; above it
+// are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors gain
+// nothing. Of Arm's
 // extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with
 // Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
@@ -71,6 +77,21 @@ static constexpr CpuLevel levels[] = {
      .hasByteDot = true,
      .hasSignedByteDot = false,
      .hasBf16Dot = true},
+    {.name = "x86-64-v4-amx",
+     .triple = x86Triple,
+     .cpu = "x86-64-v4",
+     .tuneCpu = "sapphirerapids",
+     .features = "-prefer-256-bit,+avx512vnni,+avx512bf16,+avx512vbmi,+amx-tile,+amx-bf16,+amx-int8",
+     .vectorBits = 512,
+     .vectorRegisters = 32,
+     .maskedElementBits = 8,
+     .hasFma = true,
+     .hasGather = true,
+     .hasHalfConversions = true,
+     .hasByteDot = true,
+     .hasSignedByteDot = false,
+     .hasBf16Dot = true,
+     .hasMatrixRegisters = true},
     {.name = "aarch64",
      .triple = "aarch64-unknown-linux-gnu",
      .cpu = "generic",
@@ -178,19 +199,33 @@ static llvm::ArrayRef<llvm::StringRef> featuresOf(llvm::StringRef cpu) {
                               : llvm::ArrayRef<llvm::StringRef>();
 }
 
-const CpuLevel *cpu::findHostLevel() {
+/// Linux wants to be asked for the use of matrix registers.
+static bool mayUseMatrixRegisters() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long requestPermission = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool cpu::isOfHost(const CpuLevel &level) {
   llvm::Triple host(llvm::sys::getProcessTriple());
   llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
-  for (const CpuLevel &level : llvm::reverse(levels)) {
-    llvm::SmallVector<llvm::StringRef> wanted;
-    level.features.split(wanted, ',', -1, /*KeepEmpty=*/false);
-    llvm::erase_if(wanted, [](llvm::StringRef feature) { return !feature.consume_front("+"); });
-    for (llvm::StringRef &feature : wanted)
-      feature.consume_front("+");
-    llvm::append_range(wanted, featuresOf(level.cpu));
-    if (llvm::Triple(level.triple).getArch() == host.getArch() &&
-        llvm::all_of(wanted, [&](llvm::StringRef feature) { return has.lookup(feature); }))
+  llvm::SmallVector<llvm::StringRef> wanted;
+  level.features.split(wanted, ',', -1, /*KeepEmpty=*/false);
+  llvm::erase_if(wanted, [](llvm::StringRef feature) { return !feature.consume_front("+"); });
+  for (llvm::StringRef &feature : wanted)
+    feature.consume_front("+");
+  llvm::append_range(wanted, featuresOf(level.cpu));
+  return llvm::Triple(level.triple).getArch() == host.getArch() &&
+         llvm::all_of(wanted, [&](llvm::StringRef feature) { return has.lookup(feature); }) &&
+         (!level.hasMatrixRegisters || mayUseMatrixRegisters());
+}
+
+const CpuLevel *cpu::findHostLevel() {
+  for (const CpuLevel &level : llvm::reverse(levels))
+    if (isOfHost(level))
       return &level;
-  }
   return nullptr;
 }

@@ -28,6 +28,7 @@ struct CpuLevel {
   bool hasByteDot;         // u8 x s8 dot products into i32
   bool hasSignedByteDot;   // s8 x s8 dot products into i32
   bool hasBf16Dot;         // bf16 dot products into f32
+  bool hasMatrixRegisters = false; // of 16 rows of 64 bytes, with dot products of both kinds
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
   /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 (s8 x s8) products, four added to
@@ -45,7 +46,9 @@ struct CpuLevel {
 llvm::ArrayRef<CpuLevel> getCpuLevels();
 /// The level of this name, or null.
 const CpuLevel *findCpuLevel(llvm::StringRef name);
-/// The highest level that the processor of this machine has all of, or null.
+/// Whether the processor of this machine has all of the level, and this process may use it.
+bool isOfHost(const CpuLevel &level);
+/// The highest such level, or null.
 const CpuLevel *findHostLevel();
 
 } // namespace ptc::cpu

@@ -2,7 +2,9 @@
  *
  * A register file counts as present only if the operating system saves it on a context switch (XCR0), so that a level
  * never ends in SIGILL on a kernel or hypervisor that has switched AVX-512 off. AMX needs a permission that a process
- * must ask the kernel for; it is asked for here, once, when the processor has it.
+ * must ask the kernel for, once for all of its threads, those that run already too. It is asked for when a model wants
+ * a level that has it and nothing else is missing: from then on the kernel refuses alternate signal stacks too small
+ * for the registers, which a process that does without them need not be told.
  */
 #define _GNU_SOURCE
 #include "runtime.h"
@@ -42,7 +44,7 @@ static bool amx_allowed(void) {
   return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 }
 
-uint64_t ptc_rt_cpu_features(void) {
+static uint64_t present_features(void) {
   leaf one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1), extended = cpuid(0x80000001u, 0);
   uint64_t features = 0;
   /* SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF */
@@ -72,7 +74,7 @@ uint64_t ptc_rt_cpu_features(void) {
     features |= PTC_RT_X86_AVX512_BF16;
   if (has(seven.d, BIT(23)))
     features |= PTC_RT_X86_AVX512_FP16;
-  if (has(seven.d, BIT(24)) && (saved & 0x60000) == 0x60000 && amx_allowed()) {
+  if (has(seven.d, BIT(24)) && (saved & 0x60000) == 0x60000) {
     features |= PTC_RT_X86_AMX_TILE;
     if (has(seven.d, BIT(25)))
       features |= PTC_RT_X86_AMX_INT8;
@@ -82,11 +84,13 @@ uint64_t ptc_rt_cpu_features(void) {
   return features;
 }
 
+static bool is_allowed(uint64_t features) { return !(features & PTC_RT_X86_AMX_TILE) || amx_allowed(); }
+
 #elif defined(__aarch64__)
 
 #include <sys/auxv.h>
 
-uint64_t ptc_rt_cpu_features(void) {
+static uint64_t present_features(void) {
   uint64_t one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2), features = 0;
   if (one & (1ull << 20)) /* ASIMDDP */
     features |= PTC_RT_ARM_DOTPROD;
@@ -101,7 +105,14 @@ uint64_t ptc_rt_cpu_features(void) {
   return features;
 }
 
+static bool is_allowed(uint64_t features) {
+  (void)features;
+  return true;
+}
+
 #endif
+
+bool ptc_rt_cpu_has(uint64_t features) { return (features & ~present_features()) == 0 && is_allowed(features); }
 
 uint32_t ptc_rt_cpu_count(void) {
   unsigned long mask[128]; /* 8192 processors */

@@ -33,14 +33,13 @@ static ptc_options complete(const ptc_options *given) {
 /* The best of `count` levels of this processor; `asked`: the only one that may be it, NULL: any. */
 static ptc_status choose_level(const ptc_rt_level *levels, uint32_t count, const char *asked, uint32_t *chosen,
                                const ptc_options *options) {
-  uint64_t present = ptc_rt_cpu_features();
   bool known = false;
   for (*chosen = count; (*chosen)-- > 0;) {
     const ptc_rt_level *level = &levels[*chosen];
     if (asked && strcmp(asked, level->name) != 0)
       continue;
     known = true;
-    if ((level->features & ~present) == 0)
+    if (ptc_rt_cpu_has(level->features))
       return PTC_OK;
   }
   char sentence[PTC_RT_ERROR_SIZE];

@@ -137,7 +137,8 @@ struct ptc_rt_custom_runtime {
 };
 
 /* cpu.c */
-uint64_t ptc_rt_cpu_features(void);
+/* Whether this processor has them, and this process may use them: asks for permission where there has to be one. */
+bool ptc_rt_cpu_has(uint64_t features);
 uint32_t ptc_rt_cpu_count(void);
 
 /* model.c: threads started, weights read */

@@ -20,6 +20,7 @@ import unittests  # noqa: E402
 NARROW = {"bf16": TensorProto.BFLOAT16, "f16": TensorProto.FLOAT16}
 PRODUCTS = {"MatMul": 2, "Gemm": 2, "Conv": 2, "ConvTranspose": 2}  # operands that are rounded
 DOTS = "x86-64-v4-vnni-bf16"
+LEVELS = ["auto", *(["x86-64-v4-amx"] if "amx_bf16" in Path("/proc/cpuinfo").read_text() else [])]
 
 
 def normal(rng, *shape):
@@ -76,7 +77,7 @@ class Autocast(unittest.TestCase):
     def compile(self, proto, *flags):
         path = self.folder / f"model{next(self.numbers)}.onnx"  # a library is loaded once for each path
         onnx.save(proto, path)
-        done = self.ptc("compile", path, "-o", path.with_suffix(".so"), "-q", *flags)
+        done = self.ptc("compile", path, "-o", path.with_suffix(".so"), "-q", "--cpu=" + ",".join(LEVELS), *flags)
         self.assertEqual(done.returncode, 0, done.stderr)
         return path.with_suffix(".so")
 

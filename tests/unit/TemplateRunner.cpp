@@ -189,7 +189,7 @@ std::vector<const cpu::CpuLevel *> test::runnableLevels() {
 #if !defined(__x86_64__)
     runs = runs && !isX86;
 #endif
-    if (runs)
+    if (runs && (!level.hasMatrixRegisters || cpu::isOfHost(level)))
       levels.push_back(&level);
   }
   return levels;

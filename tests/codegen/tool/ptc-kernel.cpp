@@ -47,6 +47,8 @@ static bool hostHas(const cpu::CpuLevel &level) {
     return false;
   auto features = llvm::sys::getHostCPUFeatures();
   auto has = [&](const char *name) { return features.lookup(name); };
+  if (level.hasMatrixRegisters && !cpu::isOfHost(level))
+    return false;
   if (level.vectorBits >= 512 && !(has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")))
     return false;
   return (!level.hasFma || has("fma")) && (!level.hasByteDot || (has("avx512vnni") && has("avx512bf16")));

@@ -1,0 +1,328 @@
+//===- CpuContractionMatrix.cpp - sums in registers of 16 x 16 words ------===//
+//
+// Problem. Some processors (Intel's AMX) have eight registers of 16 rows of 64 bytes, and an instruction that multiplies
+// and adds up whole ones: 16 times the products of a vector instruction.
+//
+// Idea. A unit panel, [k / group][16 words], is what such a register takes as its B, 16 groups of k at a time. A row of
+// A's register is 64 bytes of a row of A. So a block of 32 rows and two panels is four registers of sums, two of A and
+// two of B, of which each serves twice: four products of 16 cycles each, longer than one is waited for. Where a task has
+// no more than 16 rows, four panels take one row of registers. The sums go to the scratch memory that long epilogues
+// read them from, whatever the epilogue is: vectors do not reach these registers. Where k runs in blocks they come from
+// and go to where partial sums lie.
+//
+//   for panels of the task, two at a time
+//     for rows of the task, 32 at a time
+//       sums = 0; for outer k, for 16 groups of the innermost k: load A, load B, multiply; store the sums
+//       epilogue
+//
+// Ends. How many rows and bytes of a row each register has is said by a configuration of 64 bytes. Loading it clears
+// all registers, so it is loaded in front of a column's rows, and again for the last rows if those are fewer: code is
+// the same for any number of rows. Where no depth of 9 to 16 groups divides the innermost k, its last groups are
+// multiplied from copies that end in zeros.
+//
+// Rows of A that do not lie a fixed step apart (windows over images) are copied, 64 bytes of each, on the way.
+//
+// Safety. The registers are the thread's. The state is released before the kernel returns, so that no caller sees it
+// and no switch of context behind it saves it. The process's permission is asked for where the level is chosen
+// (runtime/src/cpu.c).
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t matrixRows = 16, rowBytes = 64, wordBytes = 4; // of a register
+static constexpr int64_t matrixBytes = matrixRows * rowBytes;
+static constexpr int64_t mostGroups = rowBytes / wordBytes, fewestGroups = 9; // of a step
+static constexpr int64_t fewestRows = 5;         // below, vectors read a weight as fast as memory gives it
+static constexpr int64_t firstA = 4, firstB = 6; // registers; sums are 0 to 3
+static constexpr int64_t tallest = 2 * matrixRows;
+
+bool ContractionEmission::sumsInMatrix() {
+  bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
+  bool readsRows = f.lhs == LhsForm::InPlace || f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::Redirected;
+  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
+  return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && f.rhs == RhsForm::Panels && !isConverted &&
+         f.mDims > 0 && i.asConstant(m).value_or(fewestRows) >= fewestRows;
+}
+
+namespace {
+
+/// The products of one block of a task.
+class MatrixBlock {
+public:
+  MatrixBlock(ContractionEmission &c, const ContractionTask &task, Value kLower, Value kUpper)
+      : c(c), e(c.e), f(c.f), i(c.i), task(task), slots(*c.matrixSlots), kLower(kLower), kUpper(kUpper) {
+    chooseStep();
+    pitch = i.mul(c.sumsPitch, i.constant(wordBytes));
+    byte = e.builder.getI8Type();
+  }
+  void emit();
+
+private:
+  struct Shape {
+    int64_t matrices, panels; // rows of registers, columns of them
+    int64_t sum(int64_t row, int64_t column) const { return row * 2 + column; }
+  };
+  void chooseStep();
+  void emitColumns(Value panel, int64_t width);
+  void emitSums(Shape shape, Value row, Value rows, Value panel, Value sums);
+  void emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels);
+  void emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels);
+  void emitLast(Shape shape, Value k, Value count, Value panels);
+  void multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB);
+  void forEachRow(int64_t matrix, llvm::function_ref<void(Value address, Value slot)> body);
+  Value at(Value address, Value bytes) { return e.getAddress(address, byte, bytes); }
+  Value aOffset(Value k) {
+    return i.mul(i.mul(k, c.value(f.kLoops.back().aStride)), i.constant(loop::getElementBytes(f.lhsElement)));
+  }
+  Value bOffset(Value k, const KLoop &kLoop) { // a row of B is a row of a register
+    return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(rowBytes));
+  }
+  Value panelBytes() { return i.mul(i.floorDiv(c.k, i.constant(f.group), true), i.constant(rowBytes)); }
+
+  ContractionEmission &c;
+  KernelEmitter &e;
+  ContractionForm &f;
+  InvariantBuilder &i;
+  const ContractionTask &task;
+  const MatrixSlots &slots;
+  Value kLower, kUpper, pitch;
+  Type byte;
+  bool isWhole = false; // steps divide all of the innermost loop
+  // Of the rows that are multiplied:
+  Value rows, stride;                        // how many; bytes from one to the next, null: not fixed
+  std::function<SmallVector<Value>(ValueRange)> addressesAt;
+  SmallVector<Value> addresses;              // of the first row, or of each
+};
+
+} // namespace
+
+/// Calls an instruction on registers.
+static void callMatrix(KernelEmitter &e, StringRef name, ArrayRef<int64_t> registers, ArrayRef<Value> operands = {}) {
+  SmallVector<Value> all;
+  for (int64_t number : registers)
+    all.push_back(e.invariants.constant(cast<TypedAttr>(e.builder.getI8IntegerAttr(int8_t(number)))));
+  llvm::append_range(all, operands);
+  LLVM::CallIntrinsicOp::create(e.builder, e.loc, e.builder.getStringAttr(("llvm.x86." + name).str()), all);
+}
+
+/// Groups that a step takes, so that steps divide the innermost loop; or 16.
+static int64_t groupsOfStep(const ContractionForm &f) {
+  auto extent = f.kLoops.back().extent.asConstant(), block = f.kBlock.asConstant();
+  bool isCut = f.isSplitK() && f.kLoops.size() == 1;
+  if (!extent || *extent == 0 || (isCut && !block))
+    return mostGroups;
+  int64_t unit = isCut ? std::gcd(*extent, *block) : *extent;
+  if (unit <= mostGroups)
+    return isCut ? mostGroups : unit;
+  for (int64_t groups = mostGroups; groups >= fewestGroups; --groups)
+    if (unit % groups == 0)
+      return groups;
+  return mostGroups;
+}
+
+void MatrixBlock::chooseStep() {
+  auto extent = f.kLoops.back().extent.asConstant(), block = f.kBlock.asConstant();
+  bool isCut = f.isSplitK() && f.kLoops.size() == 1;
+  isWhole = extent && *extent % slots.groups == 0 && (!isCut || (block && *block % slots.groups == 0));
+}
+
+/// The configuration of registers of which the first row of sums has `first` rows, the second `second`.
+static void storeConfiguration(KernelEmitter &e, Value slot, int64_t groups, Value first, Value second) {
+  InvariantBuilder &i = e.invariants;
+  int64_t sums = rowBytes, a = groups * wordBytes;
+  Value rows = i.add(i.add(i.mul(first, i.constant(0x0000000100000101)), i.mul(second, i.constant(0x0000010001010000))),
+                     i.constant(groups * 0x0101000000000000));
+  std::pair<int64_t, Value> words[] = {
+      {0, i.constant(1)},                                                // the palette
+      {8, i.constant(0)},                                                // row to start at
+      {16, i.constant(sums * 0x0001000100010001)},                       // bytes of a row: sums
+      {24, i.constant(a * 0x0000000000010001 + (sums << 32) + (sums << 48))}, // A, B
+      {32, i.constant(0)},
+      {40, i.constant(0)},
+      {48, rows},
+      {56, i.constant(0)},
+  };
+  for (auto [offset, word] : words)
+    e.createStore(word, e.getAddress(slot, e.builder.getI8Type(), i.constant(offset)));
+}
+
+void ContractionEmission::prepareMatrix() {
+  matrixSlots.emplace();
+  matrixSlots->groups = groupsOfStep(f);
+  for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail})
+    *slot = e.createStackSlot(rowBytes);
+  matrixSlots->a = e.createStackSlot(2 * matrixBytes);
+  matrixSlots->b = e.createStackSlot(2 * matrixBytes);
+  storeConfiguration(e, matrixSlots->whole, matrixSlots->groups, i.constant(matrixRows), i.constant(matrixRows));
+}
+
+void ContractionEmission::releaseMatrix() { callMatrix(e, "tilerelease", {}); }
+
+void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+  MatrixBlock(*this, task, kLower, kUpper).emit();
+}
+
+void MatrixBlock::emit() {
+  Value left = i.mod(task.rows, i.constant(tallest), true), sixteen = i.constant(matrixRows);
+  Value first = i.min(left, sixteen), isTwo = i.compare(arith::CmpIPredicate::sgt, left, sixteen);
+  c.emitIf(i.compare(arith::CmpIPredicate::sgt, left, i.constant(0)), [&] {
+    storeConfiguration(e, slots.tail, slots.groups, first, i.select(isTwo, i.sub(left, sixteen), left));
+  });
+  Value from = task.firstPanel;
+  for (int64_t width : {4, 2, 1}) {
+    if (width == 4 && i.asConstant(c.m).value_or(tallest) > matrixRows)
+      continue;
+    Value whole = i.mul(i.floorDiv(i.sub(task.endPanel, from), i.constant(width), true), i.constant(width));
+    Value to = i.add(from, whole);
+    c.loop(from, to, width, [&](Value panel) { emitColumns(panel, width); });
+    from = to;
+  }
+}
+
+void MatrixBlock::emitColumns(Value panel, int64_t width) {
+  Value sixteen = i.constant(matrixRows), most = i.constant(tallest);
+  Value end = i.add(task.firstRow, task.rows);
+  bool isShort = width == 4; // no more than 16 rows
+  if (!isShort)
+    c.emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, most),
+             [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); });
+  c.loop(task.firstRow, end, tallest, [&](Value row) {
+    Value left = i.min(i.sub(end, row), most), local = i.sub(row, task.firstRow);
+    Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
+    Value sums = c.sums; // of this block alone, or of the task
+    if (f.isSplitK())
+      sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
+    Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
+    if (!isShort) {
+      c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] { emitSums({2, width}, row, most, panel, sums); });
+      c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
+        callMatrix(e, "ldtilecfg", {}, {slots.tail});
+        emitSums({2, width}, row, left, panel, sums);
+      });
+    }
+    c.emitIf(i.compare(arith::CmpIPredicate::sle, left, sixteen), [&] {
+      callMatrix(e, "ldtilecfg", {}, {slots.tail});
+      emitSums({1, width}, row, left, panel, sums);
+    });
+    if (f.isSplitK())
+      return;
+    Value start = i.mul(panel, i.constant(panelWidth)), stop = i.add(start, i.constant(width * panelWidth));
+    bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
+    c.emitEpilogueOnSums(task, sums, row, left, start, isFull ? stop : i.min(stop, c.n));
+  });
+}
+
+void MatrixBlock::emitSums(Shape shape, Value row, Value count, Value panel, Value sums) {
+  rows = count;
+  stride = c.fixedRowStride();
+  RowClass lines{.height = stride ? 1 : shape.matrices * matrixRows};
+  addressesAt = c.rowAddresses(task, lines, row);
+  auto forEachSum = [&](llvm::function_ref<void(int64_t sum, Value address)> body) {
+    for (int64_t a = 0; a < shape.matrices; ++a)
+      for (int64_t b = 0; b < shape.panels; ++b)
+        body(shape.sum(a, b), at(sums, i.add(i.mul(pitch, i.constant(a * matrixRows)), i.constant(b * rowBytes))));
+  };
+  forEachSum([&](int64_t sum, Value address) {
+    f.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
+  });
+  Value flat = i.add(i.mul(task.batch, c.panels), panel);
+  emitNest(shape, 0, {}, at(e.getPointer(f.rhsBuffer), i.mul(flat, panelBytes())));
+  forEachSum([&](int64_t sum, Value address) { callMatrix(e, "tilestored64", sum, {address, pitch}); });
+}
+
+void MatrixBlock::emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels) {
+  if (depth + 1 == f.kLoops.size())
+    return emitInnermost(shape, outer, panels);
+  const KLoop &kLoop = f.kLoops[depth];
+  c.loop(depth ? i.constant(0) : kLower, depth ? c.value(kLoop.extent) : kUpper, 1, [&](Value k) {
+    SmallVector<Value> inner(outer);
+    inner.push_back(k);
+    emitNest(shape, depth + 1, inner, at(panels, bOffset(k, kLoop)));
+  });
+}
+
+/// Each row that there is, with its place in the copy of A.
+void MatrixBlock::forEachRow(int64_t matrix, llvm::function_ref<void(Value address, Value slot)> body) {
+  Value first = i.constant(matrix * matrixRows);
+  if (!stride) {
+    for (int64_t r = 0; r < matrixRows; ++r) {
+      Value slot = at(slots.a, i.constant((matrix * matrixRows + r) * rowBytes));
+      body(addresses[matrix * matrixRows + r], slot);
+    }
+    return;
+  }
+  c.loop(first, i.min(rows, i.constant((matrix + 1) * matrixRows)), 1, [&](Value r) {
+    body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(rowBytes))));
+  });
+}
+
+void MatrixBlock::multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB) {
+  StringRef name = isa<FloatType>(c.accumulator) ? "tdpbf16ps" : "tdpbusd";
+  for (int64_t b = 0; b < shape.panels; ++b) {
+    loadB(b);
+    for (int64_t a = 0; a < shape.matrices; ++a)
+      callMatrix(e, name, {shape.sum(a, b), firstA + a, firstB + b % 2});
+  }
+}
+
+void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels) {
+  addresses = addressesAt(outer);
+  if (!stride) // rows that there are not are the first one
+    for (auto [r, address] : llvm::enumerate(addresses))
+      address = i.get<arith::SelectOp>(i.compare(arith::CmpIPredicate::slt, i.constant(int64_t(r)), rows), address,
+                                       addresses[0]);
+  bool isOnly = f.kLoops.size() == 1;
+  Value lower = isOnly ? kLower : i.constant(0), upper = isOnly ? kUpper : c.value(f.kLoops.back().extent);
+  Value groups = i.constant(slots.groups), span = i.sub(upper, lower);
+  Value last = isWhole ? i.constant(0) : i.mod(span, groups, true), middle = i.sub(upper, last);
+  c.loop(lower, middle, slots.groups, [&](Value k) {
+    for (int64_t a = 0; a < shape.matrices; ++a) {
+      if (stride) {
+        Value first = at(addresses.front(), i.mul(stride, i.constant(a * matrixRows)));
+        callMatrix(e, "tileloadd64", firstA + a, {at(first, aOffset(k)), stride});
+        continue;
+      }
+      Value mask = slots.groups < mostGroups ? e.laneMask(i.constant(slots.groups * wordBytes), rowBytes) : Value();
+      forEachRow(a, [&](Value address, Value slot) {
+        e.createStore(e.createLoad(byte, rowBytes, at(address, aOffset(k)), mask), slot);
+      });
+      callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
+    }
+    Value panelRow = at(panels, bOffset(k, f.kLoops.back()));
+    multiply(shape, [&](int64_t b) {
+      Value panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
+      callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(rowBytes)});
+    });
+  });
+  if (!isWhole)
+    c.emitIf(i.compare(arith::CmpIPredicate::sgt, last, i.constant(0)), [&] { emitLast(shape, middle, last, panels); });
+}
+
+/// Fewer groups than a step takes, from copies that end in zeros.
+void MatrixBlock::emitLast(Shape shape, Value k, Value count, Value panels) {
+  Value mask = e.laneMask(i.mul(count, i.constant(wordBytes)), rowBytes);
+  for (int64_t a = 0; a < shape.matrices; ++a) {
+    forEachRow(a, [&](Value address, Value slot) {
+      e.createStore(e.createLoad(byte, rowBytes, at(address, aOffset(k)), mask), slot);
+    });
+    callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
+  }
+  Value panelRow = at(panels, bOffset(k, f.kLoops.back())), bytes = i.constant(rowBytes);
+  Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(rowBytes, byte))));
+  multiply(shape, [&](int64_t b) {
+    Value copy = at(slots.b, i.constant(b % 2 * matrixBytes)), panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
+    c.loop(i.constant(0), count, 1, [&](Value g) {
+      e.createStore(e.createLoad(byte, rowBytes, at(panel, i.mul(g, bytes))), at(copy, i.mul(g, bytes)));
+    });
+    c.loop(count, i.constant(slots.groups), 1, [&](Value g) { e.createStore(zero, at(copy, i.mul(g, bytes))); });
+    callMatrix(e, "tileloadd64", firstB + b % 2, {copy, bytes});
+  });
+}
