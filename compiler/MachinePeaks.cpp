@@ -2,12 +2,14 @@
 //
 // Products: independent chains of one instruction on the widest vectors, as many as hide its latency, and nothing else
 // in the loop. Bandwidth: vectors of a working set are read and added up, over and over; a set of half a cache stays in
-// it, and one of several times the last cache comes from memory each time.
+// it, and one of several times the last cache comes from memory each time. Of matrix registers the four sums and four
+// operands of a product's tile.
 //
 // All threads start a slice together, and a slice ends with the last of them. The best of many slices counts.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/MachinePeaks.h"
+#include "codegen/cpu/CpuLevels.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -89,6 +91,30 @@ PTC_CHAINS(productsF32Avx2, "avx2,fma", __m256, 12, _mm256_fmadd_ps(left, right,
 PTC_CHAINS(productsF64Avx2, "avx2,fma", __m256d, 12, _mm256_fmadd_pd(left, right, sums[i]))
 #undef PTC_CHAINS
 
+/// 16 rows of 64 bytes in each of eight registers.
+struct alignas(64) MatrixConfiguration {
+  uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  uint16_t bytesOfRow[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+#define PTC_MATRICES(NAME, FEATURES, PRODUCT)                                                                          \
+  [[gnu::target(FEATURES)]] void NAME(const char *, int64_t, int64_t steps) {                                          \
+    MatrixConfiguration configuration;                                                                                 \
+    _tile_loadconfig(&configuration);                                                                                  \
+    for (int64_t step = 0; step < steps; ++step) {                                                                     \
+      PRODUCT(0, 4, 6);                                                                                                \
+      PRODUCT(1, 4, 7);                                                                                                \
+      PRODUCT(2, 5, 6);                                                                                                \
+      PRODUCT(3, 5, 7);                                                                                                \
+    }                                                                                                                  \
+    _tile_release();                                                                                                   \
+  }
+
+PTC_MATRICES(productsBf16Amx, "amx-tile,amx-bf16", _tile_dpbf16ps)
+PTC_MATRICES(productsBytesAmx, "amx-tile,amx-int8", _tile_dpbusd)
+#undef PTC_MATRICES
+
 #define PTC_READING(NAME, FEATURES, VECTOR, ADD)                                                                       \
   [[gnu::target(FEATURES)]] void NAME(const char *memory, int64_t bytes, int64_t steps) {                              \
     VECTOR sums[8] = {};                                                                                               \
@@ -113,9 +139,10 @@ struct ProbeRow {
   Probe probe;
 };
 const ProbeRow productRows[] = {
-    {"f32", "avx512f", {productsF32Avx512, 24 * 32}},      {"f32", "fma", {productsF32Avx2, 12 * 16}},
-    {"f64", "avx512f", {productsF64Avx512, 24 * 16}},      {"f64", "fma", {productsF64Avx2, 12 * 8}},
-    {"bf16", "avx512bf16", {productsBf16Avx512, 24 * 64}}, {"i8", "avx512vnni", {productsBytesAvx512, 24 * 128}},
+    {"f32", "avx512f", {productsF32Avx512, 24 * 32}},   {"f32", "fma", {productsF32Avx2, 12 * 16}},
+    {"f64", "avx512f", {productsF64Avx512, 24 * 16}},   {"f64", "fma", {productsF64Avx2, 12 * 8}},
+    {"bf16", "amx-bf16", {productsBf16Amx, 4 * 16384}}, {"bf16", "avx512bf16", {productsBf16Avx512, 24 * 64}},
+    {"i8", "amx-int8", {productsBytesAmx, 4 * 32768}},  {"i8", "avx512vnni", {productsBytesAvx512, 24 * 128}},
 };
 const ProbeRow readingRows[] = {{"", "avx512f", {readAvx512, 0}}, {"", "avx2", {readAvx2, 0}}};
 
@@ -226,6 +253,9 @@ std::vector<Cache> findCaches() {
 MachinePeaks measurePeaks(unsigned threads) {
   MachinePeaks peaks;
   StringMap<bool> features = sys::getHostCPUFeatures();
+  for (const cpu::CpuLevel &level : cpu::getCpuLevels())
+    if (level.hasMatrixRegisters && !cpu::isOfHost(level)) // this process may not use what the processor has
+      features["amx-bf16"] = features["amx-int8"] = false;
   threads = std::clamp(threads, 1u, hardware_concurrency().compute_thread_count()); // more would take turns
   {
     Slices slices(threads, 0);

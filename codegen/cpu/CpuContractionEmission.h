@@ -1,7 +1,8 @@
 //===- CpuContractionEmission.h - a contraction being emitted ---*- C++ -*-===//
 //
 // State shared by the files that emit one contraction: tasks and tiles (CpuContraction.cpp), sums in matrix registers
-// (CpuContractionMatrix.cpp), packing of operands (CpuContractionPack.cpp) and the epilogue (CpuContractionEpilogue.cpp).
+// (CpuContractionMatrix.cpp), packing of operands (CpuContractionPack.cpp) and the epilogue
+// (CpuContractionEpilogue.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H

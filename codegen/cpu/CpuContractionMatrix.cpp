@@ -1,14 +1,14 @@
 //===- CpuContractionMatrix.cpp - sums in registers of 16 x 16 words ------===//
 //
-// Problem. Some processors (Intel's AMX) have eight registers of 16 rows of 64 bytes, and an instruction that multiplies
-// and adds up whole ones: 16 times the products of a vector instruction.
+// Problem. Some processors (Intel's AMX) have eight registers of 16 rows of 64 bytes, and an instruction that
+// multiplies and adds up whole ones: 16 times the products of a vector instruction.
 //
 // Idea. A unit panel, [k / group][16 words], is what such a register takes as its B, 16 groups of k at a time. A row of
 // A's register is 64 bytes of a row of A. So a block of 32 rows and two panels is four registers of sums, two of A and
-// two of B, of which each serves twice: four products of 16 cycles each, longer than one is waited for. Where a task has
-// no more than 16 rows, four panels take one row of registers. The sums go to the scratch memory that long epilogues
-// read them from, whatever the epilogue is: vectors do not reach these registers. Where k runs in blocks they come from
-// and go to where partial sums lie.
+// two of B, of which each serves twice: four products of 16 cycles each, longer than one is waited for. Where a task
+// has no more than 16 rows, four panels take one row of registers. The sums go to the scratch memory that long
+// epilogues read them from, whatever the epilogue is: vectors do not reach these registers. Where k runs in blocks they
+// come from and go to where partial sums lie.
 //
 //   for panels of the task, two at a time
 //     for rows of the task, 32 at a time
@@ -43,6 +43,7 @@ static constexpr int64_t mostGroups = rowBytes / wordBytes, fewestGroups = 9; //
 static constexpr int64_t fewestRows = 5;         // below, vectors read a weight as fast as memory gives it
 static constexpr int64_t firstA = 4, firstB = 6; // registers; sums are 0 to 3
 static constexpr int64_t tallest = 2 * matrixRows;
+static constexpr int64_t widestShort = 4; // panels beside one row of registers
 
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
@@ -97,9 +98,9 @@ private:
   Type byte;
   bool isWhole = false; // steps divide all of the innermost loop
   // Of the rows that are multiplied:
-  Value rows, stride;                        // how many; bytes from one to the next, null: not fixed
+  Value rows, stride; // how many; bytes from one to the next, null: not fixed
   std::function<SmallVector<Value>(ValueRange)> addressesAt;
-  SmallVector<Value> addresses;              // of the first row, or of each
+  SmallVector<Value> addresses; // of the first row, or of each
 };
 
 } // namespace
@@ -141,9 +142,9 @@ static void storeConfiguration(KernelEmitter &e, Value slot, int64_t groups, Val
   Value rows = i.add(i.add(i.mul(first, i.constant(0x0000000100000101)), i.mul(second, i.constant(0x0000010001010000))),
                      i.constant(groups * 0x0101000000000000));
   std::pair<int64_t, Value> words[] = {
-      {0, i.constant(1)},                                                // the palette
-      {8, i.constant(0)},                                                // row to start at
-      {16, i.constant(sums * 0x0001000100010001)},                       // bytes of a row: sums
+      {0, i.constant(1)},                                                     // the palette
+      {8, i.constant(0)},                                                     // row to start at
+      {16, i.constant(sums * 0x0001000100010001)},                            // bytes of a row: sums
       {24, i.constant(a * 0x0000000000010001 + (sums << 32) + (sums << 48))}, // A, B
       {32, i.constant(0)},
       {40, i.constant(0)},
@@ -176,11 +177,11 @@ void MatrixBlock::emit() {
   c.emitIf(i.compare(arith::CmpIPredicate::sgt, left, i.constant(0)), [&] {
     storeConfiguration(e, slots.tail, slots.groups, first, i.select(isTwo, i.sub(left, sixteen), left));
   });
-  Value from = task.firstPanel;
-  for (int64_t width : {4, 2, 1}) {
-    if (width == 4 && i.asConstant(c.m).value_or(tallest) > matrixRows)
-      continue;
+  Value from = task.firstPanel, isShort = i.compare(arith::CmpIPredicate::sle, task.rows, sixteen);
+  for (int64_t width : {widestShort, int64_t(2), int64_t(1)}) {
     Value whole = i.mul(i.floorDiv(i.sub(task.endPanel, from), i.constant(width), true), i.constant(width));
+    if (width == widestShort)
+      whole = i.select(isShort, whole, i.constant(0));
     Value to = i.add(from, whole);
     c.loop(from, to, width, [&](Value panel) { emitColumns(panel, width); });
     from = to;
@@ -190,7 +191,7 @@ void MatrixBlock::emit() {
 void MatrixBlock::emitColumns(Value panel, int64_t width) {
   Value sixteen = i.constant(matrixRows), most = i.constant(tallest);
   Value end = i.add(task.firstRow, task.rows);
-  bool isShort = width == 4; // no more than 16 rows
+  bool isShort = width == widestShort; // no more than 16 rows
   if (!isShort)
     c.emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, most),
              [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); });
@@ -259,9 +260,8 @@ void MatrixBlock::forEachRow(int64_t matrix, llvm::function_ref<void(Value addre
     }
     return;
   }
-  c.loop(first, i.min(rows, i.constant((matrix + 1) * matrixRows)), 1, [&](Value r) {
-    body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(rowBytes))));
-  });
+  c.loop(first, i.min(rows, i.constant((matrix + 1) * matrixRows)), 1,
+         [&](Value r) { body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(rowBytes)))); });
 }
 
 void MatrixBlock::multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB) {

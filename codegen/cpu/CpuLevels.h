@@ -23,11 +23,11 @@ struct CpuLevel {
   int64_t vectorRegisters;   // architectural vector registers
   int64_t maskedElementBits; // smallest element that masked loads and stores take natively; 0: none
   bool hasFma;
-  bool hasGather;          // gathers are worth more than scalar loads
-  bool hasHalfConversions; // f16 <-> f32 in hardware
-  bool hasByteDot;         // u8 x s8 dot products into i32
-  bool hasSignedByteDot;   // s8 x s8 dot products into i32
-  bool hasBf16Dot;         // bf16 dot products into f32
+  bool hasGather;                  // gathers are worth more than scalar loads
+  bool hasHalfConversions;         // f16 <-> f32 in hardware
+  bool hasByteDot;                 // u8 x s8 dot products into i32
+  bool hasSignedByteDot;           // s8 x s8 dot products into i32
+  bool hasBf16Dot;                 // bf16 dot products into f32
   bool hasMatrixRegisters = false; // of 16 rows of 64 bytes, with dot products of both kinds
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }

@@ -105,7 +105,7 @@ class Autocast(unittest.TestCase):
         return model(nodes, {"x": m + [k]}, {"y": m + [n]}, {"w": normal(self.rng, k, n)})
 
     def test_products_with_a_weight(self):
-        for m, k, n in ([33], 64, 48), ([1], 128, 80), ([2, 7], 30, 17), ([5], 33, 20), ([40], 2048, 35), ([9], 2, 6), ([6], 8, 3):
+        for m, k, n in ([33], 64, 48), ([1], 128, 80), ([2, 7], 30, 17), ([5], 33, 20), ([40], 2048, 35), ([9], 2, 6), ([6], 8, 3), ([83], 4102, 70):
             with self.subTest(m=m, k=k, n=n):
                 self.check(self.product(m, k, n), {"x": normal(self.rng, *m, k)})
 
