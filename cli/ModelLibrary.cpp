@@ -284,8 +284,6 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
       out[i].data = nullptr;
   if (Error error = run(function, in.data(), out.data(), nullptr))
     return error;
-  for (Tensor &output : outputs)
-    output.collect();
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (interface.outputs[i].alias >= 0) {
       outputs[i].bytes = inputs[interface.outputs[i].alias].bytes;
@@ -294,6 +292,8 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
       outputs[i].bytes.assign(bytes, bytes + byteSize(outputs[i].dtype, outputs[i].elementCount()));
       std::free(out[i].data); // the instance has no allocator of its own
     }
+  for (Tensor &output : outputs)
+    output.collect();
   return Error::success();
 }
 

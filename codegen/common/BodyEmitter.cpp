@@ -20,6 +20,7 @@
 #include "codegen/common/BodyEmitter.h"
 #include "codegen/common/Interleaving.h"
 #include "ir/loop/UnsignedStores.h"
+#include "ir/loop/WrappedIndices.h"
 #include "ir/prim/Elements.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -231,16 +232,17 @@ void BodyEmitter::emitElementwise(Operation *op) {
   bind(op->getResult(0), clone->getResult(0));
 }
 
-// Negative indices count from the end; where the result is outside [0, extent) the error flag is set and 0 stands in.
+// Where the index is outside [0, extent), after negative ones have wrapped if they do, the error flag is set and 0
+// stands in.
 void BodyEmitter::emitCheckIndex(loop::CheckIndexOp op) {
   Value index = lookup(op.getIndex()), extent = e.emitExpr(op.getExtent(), point);
   InvariantBuilder &in = e.invariants;
   Value zero = e.constant(0);
-  Value isNegative = in.compare(arith::CmpIPredicate::slt, index, zero);
-  Value wrapped = in.select(isNegative, in.add(index, extent), index);
+  if (loop::wraps(op))
+    index = in.select(in.compare(arith::CmpIPredicate::slt, index, zero), in.add(index, extent), index);
   // One unsigned comparison covers both ends.
-  Value isGood = in.compare(arith::CmpIPredicate::ult, wrapped, extent);
-  bind(op.getResult(), in.select(isGood, wrapped, zero));
+  Value isGood = in.compare(arith::CmpIPredicate::ult, index, extent);
+  bind(op.getResult(), in.select(isGood, index, zero));
   Type flagType = isGood.getType();
   Value ones =
       in.constant(cast<TypedAttr>(isVector(isGood) ? Attribute(DenseElementsAttr::get(cast<VectorType>(flagType), true))

@@ -498,7 +498,7 @@ def Loop_IndexOp : Loop_Op<"index", [Pure]> {
 }
 
 def Loop_CheckIndexOp : Loop_Op<"check_index", []> {
-  let summary = "an index that came from memory: -extent <= i < extent or the call fails; negative ones wrap";
+  let summary = "an index that came from memory: 0 <= i < extent or the call fails; negative ones wrap first where `loop.wraps` stands (WrappedIndices.h)";
   let arguments = (ins I64:$index, Prim_ExprAttr:$extent);
   let results = (outs I64:$result);
   let assemblyFormat = "$index `in` custom<OneExpr>($extent) attr-dict";

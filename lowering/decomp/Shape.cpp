@@ -27,15 +27,32 @@ Values size(NodeContext &n) {
 // Reshape and its kind
 //===----------------------------------------------------------------------===//
 
+/// Whether a run may find the size to be -1, which says what is left.
+static bool mayBeLeft(NodeContext &n, Expr size) {
+  return n.shapes.isBoundInside(size) && !n.shapes.isPositive(size + 1);
+}
+
+/// Whether a run may find size `i` to be 0, which then copies dim `i` of x. A factor of x's sizes need not be looked
+/// at: where it is 0 there are no elements, and a copied size would make some.
+static bool mayCopy(NodeContext &n, Value x, llvm::ArrayRef<Expr> shape, int64_t i) {
+  return !n.flag("allowzero") && i < n.rank(x) && !shape[i].isConstant() && !n.shapes.isPositive(shape[i]) &&
+         !n.shapes.divide(n.dims(x), shape[i]).isExact();
+}
+
 /// Sizes that are known only when the model runs: each may be -1 or 0 then, with their meanings.
 static Value reshapeToRuntime(NodeContext &n, Value x, llvm::ArrayRef<Expr> shape) {
-  Expr zero = n.expr(0), total = product(n.getContext(), n.dims(x)), given = n.expr(1);
+  Expr zero = n.expr(0), total = product(n.getContext(), n.dims(x)), given = n.expr(1), left = zero;
   Dims sizes;
   for (auto [i, size] : llvm::enumerate(shape)) {
-    bool isCopied = !n.flag("allowzero") && int64_t(i) < n.rank(x);
+    bool isCopied = size.isConstant(0) ? !n.flag("allowzero") && int64_t(i) < n.rank(x) : mayCopy(n, x, shape, i);
     sizes.push_back(isCopied ? Expr::select(Expr::eq(size, zero), n.dim(x, i), size) : size);
     given = given * Expr::select(Expr::lt(size, zero), n.expr(1), sizes.back());
+    left = left + Expr::lt(size, zero);
+    if (!n.shapes.assume(Expr::lt(n.expr(-2), size)))
+      return n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(shape));
   }
+  if (!n.shapes.assume(Expr::lt(left, n.expr(2))))
+    return n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(shape));
   for (auto [size, asked] : llvm::zip(sizes, shape))
     size = Expr::select(Expr::lt(asked, zero), total.floorDiv(given), size);
   return n.reshape(x, n.settle(sizes));
@@ -47,8 +64,9 @@ Values reshape(NodeContext &n) {
   std::optional<Dims> shape = n.runtimeExprs(1, "shape");
   if (!shape)
     return {};
-  if (llvm::any_of(*shape, [&](Expr e) { return n.shapes.isBoundInside(e) && !n.shapes.isPositive(e + 1); }))
-    return {reshapeToRuntime(n, x, *shape)};
+  for (size_t i = 0; i < shape->size(); ++i)
+    if (mayBeLeft(n, (*shape)[i]) || mayCopy(n, x, *shape, i))
+      return {reshapeToRuntime(n, x, *shape)};
   Dims to;
   for (auto [i, dim] : llvm::enumerate(*shape)) {
     if (dim.isConstant(-1))

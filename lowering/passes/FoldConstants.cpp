@@ -275,6 +275,9 @@ struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
     ConstantFolder folder(maxBytes, weights ? *weights : none);
     for (Block &block : getOperation().getBody())
       folder.run(block);
+    // A branch that vanished may have been the last to use a loop, which nothing but this drops if it binds sizes: its
+    // uses of values would keep later passes from patterns.
+    prim::eraseDeadOps(getOperation());
     prim::noteFoldedWeights(getOperation(), folder.usedWeights.getArrayRef());
   }
 

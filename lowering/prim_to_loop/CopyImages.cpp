@@ -5,7 +5,8 @@
 // what reads channels in a row (tiles of several rows, Winograd's algorithm) is not for it.
 //
 // Idea. Such an image is copied once with its channels innermost, and all convolutions of that kind read the copy. The
-// copy moves each element once; what it saves is as many times the window's elements and columns.
+// copy moves each element once; what it saves is as many times the window's elements and columns. No round of a loop
+// changes an argument: where loops are around the convolution, the copy stands in front of the outermost.
 //
 //   copied   a load of an input by a contraction whose sum runs over a window and, innermost, over one dim of the
 //            input; with so many channels that a vector is full of them, and as many columns
@@ -15,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/loop/Recurrence.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
 
@@ -27,10 +29,18 @@ namespace ptc {
 #include "lowering/prim_to_loop/Passes.h.inc"
 } // namespace ptc
 
-/// A copy of `image`, made before `node`, in which `channels` is the innermost dim.
-static Value copyImage(ContractionOp node, Value image, unsigned channels) {
-  OpBuilder b(node);
-  Location loc = node.getLoc();
+/// The outermost loop around the node, or the node.
+static Operation *getOutermostLoop(ContractionOp node) {
+  Operation *place = node;
+  for (Operation *op = node->getParentOp(); !isa<ProgramOp>(op); op = op->getParentOp())
+    if (isa<RepeatOp, RecurrenceOp>(op))
+      place = op;
+  return place;
+}
+
+/// A copy of `image`, made before `place`, in which `channels` is the innermost dim.
+static Value copyImage(Operation *place, Location loc, Value image, unsigned channels) {
+  OpBuilder b(place);
   auto type = cast<BufferType>(image.getType());
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   llvm::erase(order, channels);
@@ -66,9 +76,10 @@ struct CopyImages : ptc::impl::CopyImagesBase<CopyImages> {
         std::optional<unsigned> channels = getChannels(node, load);
         if (!channels || int64_t(*channels) + 1 == cast<BufferType>(argument.getType()).getRank())
           return;
-        Value &copy = copies[{node->getBlock(), argument, *channels}];
+        Operation *place = getOutermostLoop(node);
+        Value &copy = copies[{place->getBlock(), argument, *channels}];
         if (!copy)
-          copy = copyImage(node, argument, *channels);
+          copy = copyImage(place, node.getLoc(), argument, *channels);
         load.getBufferMutable().assign(copy);
       });
     });

@@ -1,6 +1,7 @@
 //===- LowerIndexing.cpp - gathers as indirect indices, scatters ----------===//
 
 #include "ir/loop/UnsignedStores.h"
+#include "ir/loop/WrappedIndices.h"
 #include "lowering/passes/Patterns.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,12 +15,18 @@ namespace {
 using Exprs = SmallVector<Expr>;
 
 /// Reads an index from `indices`, checks it against `extent`, if there is one, and returns the
-/// expression `v$k` that stands for it among the operands of `target`.
-Expr emitIndirect(Body &body, const ElementFn &indices, const Index &at, Type indexType, Expr extent, Index &target) {
+/// expression `v$k` that stands for it among the operands of `target`. prim's indices are not negative: the model's
+/// have been normalised, but for those of which the check does it (`wraps`).
+Expr emitIndirect(Body &body, const ElementFn &indices, const Index &at, Type indexType, Expr extent, Index &target,
+                  bool wraps = false) {
   prim::ScalarBuilder scalars(body.builder, body.loc, indexType.isUnsignedInteger());
   Value index = scalars.convert(indices(body, at), body.builder.getI64Type(), false);
-  if (extent)
-    index = CheckIndexOp::create(body.builder, body.loc, body.builder.getI64Type(), index, ExprAttr(extent));
+  if (extent) {
+    auto check = CheckIndexOp::create(body.builder, body.loc, body.builder.getI64Type(), index, ExprAttr(extent));
+    if (wraps)
+      check->setAttr(wrapsAttr, body.builder.getUnitAttr());
+    index = check;
+  }
   target.operands.push_back(index);
   return Expr::operand(body.builder.getContext(), target.operands.size() - 1);
 }
@@ -42,7 +49,7 @@ Exprs checkedExtents(Value indices, ArrayRef<Expr> extents) {
   return Exprs(extents.size());
 }
 
-/// i of select(i < 0, i + extent, i): a checked index wraps by itself. Otherwise the indices as they are.
+/// i of select(i < 0, i + extent, i), which the check of an index does as well. Otherwise the indices as they are.
 Value withoutWrap(Value indices, Expr extent) {
   auto select = indices.getDefiningOp<prim::SelectOp>();
   auto test = select ? select.getCondition().getDefiningOp<prim::LtOp>() : prim::LtOp();
@@ -81,6 +88,7 @@ void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
   unsigned axis = op.getAxis(), rank = prim::getRank(op.getIndices());
   Expr extent = prim::getDims(op.getX())[axis];
   Value positions = withoutWrap(op.getIndices(), extent);
+  bool wraps = positions != op.getIndices();
   Tensor tensor = startGather(lowering, op.getX(), positions, op.getResult(), op.getLoc());
   ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(positions).element;
   Type indexType = prim::getElementType(op.getIndices());
@@ -88,7 +96,7 @@ void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
   tensor.element = [=](Body &body, const Index &index) {
     Index target{slice(index.at, 0, axis), index.operands};
     Index at{slice(index.at, axis, axis + rank), index.operands};
-    target.at.push_back(emitIndirect(body, indices, at, indexType, extent, target));
+    target.at.push_back(emitIndirect(body, indices, at, indexType, extent, target, wraps));
     target.at.append(index.at.begin() + axis + rank, index.at.end());
     return x(body, target);
   };

@@ -11,9 +11,7 @@ One thread and two must give the same bits, on a GPU two runs.
 
 import argparse
 import collections
-import concurrent.futures
 import itertools
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -33,6 +31,7 @@ import fused  # noqa: E402
 import mixed  # noqa: E402
 import sanitizer  # noqa: E402
 import shrink  # noqa: E402
+import workers  # noqa: E402
 from execute import FAILED, PASS, UNSUPPORTED, Outcome, ptc  # noqa: E402
 from judge import Declined, difference  # noqa: E402
 
@@ -58,14 +57,16 @@ def compare(case, wanted, library):
     return [FAILED, "again", f"{differ[0]}: the first run and the last give other bits"] if differ else [PASS, "", ""]
 
 
-def examine(case, program, flags):
+def examine(case, program, flags, tell=lambda step: None):
     try:
+        tell("judging")
         wanted = case.wanted()
     except Declined as error:
         return Outcome(UNSUPPORTED, "declined", str(error))
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         path, library = Path(folder) / "model.onnx", Path(folder) / "model.so"
         onnx.save(case.model, path)
+        tell("compiling and running")
         refused = execute.compile_model(program, path, library, ["-j1", *case.flags, *flags])
         return refused or execute.isolated(compare, case, wanted, library)
 
@@ -76,17 +77,18 @@ def keep(case, stem):
         np.savez(stem.with_suffix(f".{i}.npz"), **feeds)
 
 
-def check(kind, seed, program, folder, flags, smaller):
-    """The outcome of a seed, and if it fails what it was shrunk to."""
+def check(kind, seed, program, folder, flags, smaller, tell=lambda step: None):
+    """The outcome of a seed, and if it fails what it was shrunk to. `tell` is told what is done next."""
+    tell("drawing")
     case = KINDS[kind](seed)
-    outcome = examine(case, program, flags)
+    outcome = examine(case, program, flags, tell)
     if folder:
         keep(case, folder / f"{kind}{seed}")
     if outcome.word != FAILED or not smaller:
         return seed, outcome, ""
 
     def fails(other):
-        found = examine(other, program, flags)
+        found = examine(other, program, flags, lambda step: tell(f"shrinking, {step}"))
         return (found.word, found.cause) == (outcome.word, outcome.cause)
 
     case = shrink.shrink(case, fails)
@@ -101,13 +103,9 @@ def outcomes(kind, seeds, args, flags):
         execute.isolated = execute.on_device
         yield from (check(kind, seed, *rest) for seed in seeds)
         return
-    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-        waiting = collections.deque()
-        for seed in seeds:  # there may be no end to them
-            waiting.append(pool.submit(check, kind, seed, *rest))
-            if len(waiting) > 4 * args.jobs:
-                yield waiting.popleft().result()
-        yield from (future.result() for future in waiting)
+    # A process that draws and judges runs neither ptc nor its libraries: where it dies, onnxruntime or onnx did.
+    for seed, (result, death) in workers.examine(lambda seed, tell: check(kind, seed, *rest, tell), seeds, args.jobs):
+        yield result or (seed, Outcome(FAILED, "judge", death), "")
 
 
 def run_kind(kind, seeds, args):

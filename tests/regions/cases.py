@@ -555,6 +555,13 @@ IMPOSSIBLE = {
     "indices that reach beyond the data on another axis": (
         """g (float[n, 2] x, int64[m, 2] at) => (float[m, 2] y) { [take] y = GatherElements <axis = 1> (x, at) }""",
         feed(x=(3, 2), at=np.zeros((2, 2), np.int64)), feed(x=(3, 2), at=np.zeros((90, 2), np.int64)), "m < n \\+ 1|m <= n"),
+    **{f"an index before the first, {name} of {n}": (
+        f"g (float[{n}] x, int64[m, 1] at, float[m] updates) => (float[k] y) {{ flat = Constant <value_ints = [-1]> () i = Reshape (at, flat) [take] y = {op} }}",
+        feed(x=(5,), at=np.array([[-1], [-5]], np.int64), updates=(2,)), feed(x=(5,), at=np.array([[-1], [-6]], np.int64), updates=(2,)),
+        "index out of range in node '.*take'")
+       for name, op in (("Gather", "Gather (x, i)"), ("GatherElements", "GatherElements (x, i)"), ("GatherND", "GatherND (x, at)"),
+                        ("ScatterElements", "ScatterElements (x, i, updates)"), ("ScatterND", "ScatterND (x, at, updates)"))
+       for n in ("5", "n")},
     "fewer updates than places": (
         """g (float[n] x, int64[m] at, float[k] updates) => (float[n] y) { [put] y = ScatterElements <axis = 0> (x, at, updates) }""",
         feed(x=(5,), at=np.array([1, 3], np.int64), updates=(2,)), feed(x=(5,), at=np.array([1, 3], np.int64), updates=(1,)), "m == k|k == m"),

@@ -22,6 +22,29 @@ class RuntimeInputs(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "guard .* failed"):
             model(x=x, s=ints(5, 5))
 
+    def test_zeros_that_copy(self):
+        # What is computed can be 0 as well as what is given; a factor of the elements' number is 0 where there are none.
+        model = Compiled("""m (float[a, b] x, float[c] mask) => (float[p, q] y, float[r, t] z)
+            { i = NonZero(mask) s = Shape<start=1>(i) left = Constant<value_ints=[-1]>() t = Concat<axis=0>(s, left) y = Reshape(x, t)
+              u = Concat<axis=0>(left, s) z = Reshape(x, u) }""")
+        for count in (0, 2, 3, 4):
+            model.check(self, x=sparse(4, 6), mask=np.array([1] * count + [0] * 5, np.float32)[:6])
+        with self.assertRaisesRegex(Exception, "guard .* failed"):
+            model(x=sparse(4, 6), mask=np.ones(5, np.float32))
+        for allowed in (0, 1):
+            found = Compiled(f"""m (float[a, 4] x, float[a] w) => (float[k, 2, 2] y)
+                {{ i = NonZero(w) f = Constant<value_ints=[-1]>() j = Reshape(i, f) rows = Gather(x, j) s = Shape<end=1>(rows)
+                  two = Constant<value_ints=[2, 2]>() t = Concat<axis=0>(s, two) y = Reshape<allowzero={allowed}>(rows, t) }}""")
+            for share in (0, 1):
+                found.check(self, x=sparse(3, 4), w=sparse(3, share=share))
+
+    def test_what_is_left_once(self):
+        model = Compiled("m (float[a, b] x, int64[3] s) => (float[p, q, r] y) { y = Reshape(x, s) }")
+        model.check(self, x=sparse(2, 3), s=ints(-1, 1, 6))
+        for shape in ((-1, -1, 6), (-2, 1, 6)):
+            with self.assertRaisesRegex(Exception, "guard .* failed"):
+                model(x=sparse(2, 3), s=ints(*shape))
+
     def test_reshape_beside_known_sizes(self):
         model = Compiled("""m (float[a, b] x, int64[1] s) => (float[p, q, r] y)
             { one = Constant<value = int64[1] {-1}>() two = Constant<value = int64[1] {2}>() t = Concat<axis=0>(one, s, two) y = Reshape(x, t) }""")

@@ -83,7 +83,8 @@ void Printer::printOp(Operation *op) {
     return declare(op, withNames(index.getExpr(), used).str());
   }
   if (auto check = dyn_cast<loop::CheckIndexOp>(op))
-    return declare(op, "check " + name(check.getIndex()) + " in " + check.getExtent().str());
+    return declare(op, "check " + name(check.getIndex()) + " in " + check.getExtent().str() +
+                           (loop::wraps(check) ? " wraps" : ""));
   if (auto reduce = dyn_cast<loop::ReduceOp>(op))
     return declare(op, prim::stringifyReduceKind(reduce.getKind()) + " of all " + name(reduce.getValue()));
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

@@ -2,6 +2,7 @@
 #include "ir/eval/Tensor.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/UnsignedStores.h"
+#include "ir/loop/WrappedIndices.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -378,7 +379,7 @@ void Interpreter::runOp(Operation *op, Environment &env) {
     env[index.getResult()] = {0, evaluate(index.getExpr(), env, index.getOperands())};
   } else if (auto check = dyn_cast<loop::CheckIndexOp>(op)) {
     int64_t value = env.lookup(check.getIndex()).i, extent = evaluate(check.getExtent(), env, {});
-    value = value < 0 ? value + extent : value;
+    value = loop::wraps(check) && value < 0 ? value + extent : value;
     failed |= value < 0 || value >= extent;
     env[check.getResult()] = {0, value < 0 || value >= extent ? 0 : value};
   } else if (auto masked = dyn_cast<loop::MaskedOp>(op)) {

@@ -1,5 +1,6 @@
 // Images of the caller's are copied with their channels innermost, once, for convolutions that add up many of these.
 // RUN: ptc-opt %s --ptc-lower-prim-to-loop --ptc-elide-copies --ptc-copy-images --ptc-assign-layouts | FileCheck %s
+// RUN: ptc-opt %s --ptc-lower-prim-to-loop=recurrences=false --ptc-elide-copies --ptc-copy-images --ptc-assign-layouts | FileCheck %s
 
 // One copy for both; the sum has an image of its own.
 // CHECK-LABEL: loop.program @twice(%arg0: !loop.buffer<[2, 32, 10, 12] x f32, <[0, 1, 2, 3]>>
@@ -65,4 +66,28 @@ func.func @result(%x: tensor<1x32x10x12xf32>) -> (tensor<1x64x10x12xf32>, tensor
   %y = prim.concat %e, %c axis 1 : (tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>) -> tensor<1x64x10x12xf32>
   %d = prim.convolution %y, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x10x12xf32>, tensor<16x64x3x3xf32>) -> tensor<1x16x10x12xf32>
   return %y, %d : tensor<1x64x10x12xf32>, tensor<1x16x10x12xf32>
+}
+
+// In front of the loop, whose rounds read it; one for what is behind the loop as well.
+// CHECK-LABEL: loop.program @rounds
+// CHECK:         %[[COPY:.*]] = loop.buffer : <[1, 32, 10, 12] x f32, <[0, 2, 3, 1]>>
+// CHECK:         loop.pointwise [1, 32, 10, 12]
+// CHECK:           loop.store %{{.*}}, %[[COPY]]
+// CHECK:         loop.{{recurrence|repeat}}
+// CHECK-NOT:       loop.load %arg0
+// CHECK:           loop.contraction
+// CHECK:             loop.load %[[COPY]]
+// CHECK-NOT:     loop.load %arg0
+// CHECK:         loop.contraction
+// CHECK:           loop.load %[[COPY]]
+func.func @rounds(%x: tensor<1x32x10x12xf32>, %h: tensor<1x32x10x12xf32>) -> (tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>) {
+  %a = prim.weight <"a", "", 0, 36864> : tensor<32x32x3x3xf32>
+  %last = prim.loop "i" below 9 states(%h) over() {
+  ^bb0(%s: tensor<1x32x10x12xf32>):
+    %c = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x10x12xf32>
+    %t = prim.add %c, %s : tensor<1x32x10x12xf32>
+    prim.yield %t : tensor<1x32x10x12xf32>
+  } : (tensor<1x32x10x12xf32>) -> tensor<1x32x10x12xf32>
+  %d = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x32x10x12xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x10x12xf32>
+  return %last, %d : tensor<1x32x10x12xf32>, tensor<1x32x10x12xf32>
 }

@@ -1,4 +1,5 @@
-// Constants that index a dim as they are need no check; a negative one counts from the end, which the check does.
+// Constants that index a dim as they are need no check. The model's negative indices have been normalised: a check wraps
+// those alone whose normalisation it took over.
 // RUN: ptc-opt %s --ptc-lower-prim-to-loop | FileCheck %s
 
 // CHECK-LABEL: loop.program @inside
@@ -21,7 +22,7 @@ func.func @row(%x: tensor<5xf32>, %u: tensor<2xf32>) -> (tensor<2xf32>, tensor<5
   return %y, %s : tensor<2xf32>, tensor<5xf32>
 }
 
-// CHECK-COUNT-1: loop.check_index %{{.*}} in 5
+// CHECK-COUNT-1: loop.check_index %{{.*}} in 5{{$}}
 // CHECK-LABEL: loop.program @second
 func.func @negative(%x: tensor<5xf32>) -> tensor<2xf32> {
   %i = prim.constant dense<[4, -1]> : tensor<2xsi64>
@@ -33,10 +34,24 @@ func.func @negative(%x: tensor<5xf32>) -> tensor<2xf32> {
 // CHECK:         loop.check_index %{{.*}} in 3
 // CHECK:         loop.check_index %{{.*}} in 9
 // CHECK:         loop.check_index %{{.*}} in n
+// CHECK-LABEL: loop.program @wrapped
 func.func @second(%x: tensor<3x9xf32>, %z: tensor<?xf32, #prim.dims<[n]>>) -> (tensor<2xf32>, tensor<2xf32>) {
   %i = prim.constant dense<[[0, 8], [2, 9]]> : tensor<2x2xsi64>
   %y = prim.gather_nd %x, %i, 0 : (tensor<3x9xf32>, tensor<2x2xsi64>) -> tensor<2xf32>
   %j = prim.constant dense<[0, 1]> : tensor<2xsi64>
   %w = prim.gather %z, %j, 0 : (tensor<?xf32, #prim.dims<[n]>>, tensor<2xsi64>) -> tensor<2xf32>
   return %y, %w : tensor<2xf32>, tensor<2xf32>
+}
+
+// CHECK:         loop.check_index %{{.*}} in 5{{$}}
+// CHECK:         loop.check_index %{{.*}} in 5 {loop.wraps}
+func.func @wrapped(%x: tensor<5xf32>, %i: tensor<5xsi64>, %u: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %zero = prim.constant dense<0> : tensor<5xsi64>
+  %five = prim.constant dense<5> : tensor<5xsi64>
+  %isNegative = prim.lt %i, %zero : tensor<5xsi64>
+  %sum = prim.add %i, %five : tensor<5xsi64>
+  %wrapped = prim.select %isNegative, %sum, %i : tensor<5xi1>, tensor<5xsi64>
+  %y = prim.gather %x, %wrapped, 0 : (tensor<5xf32>, tensor<5xsi64>) -> tensor<5xf32>
+  %s = prim.scatter_elements set %x, %wrapped, %u, 0 : (tensor<5xf32>, tensor<5xsi64>, tensor<5xf32>) -> tensor<5xf32>
+  return %y, %s : tensor<5xf32>, tensor<5xf32>
 }
