@@ -298,8 +298,7 @@ private:
         producer.group.outer = consumer.group.outer;
       break;
     case FusionKind::Share:
-      producer.group.nodes.append(consumer.group.nodes);
-      producer.group.outer = plan.outer;
+      share(producer.group, consumer.group, plan, context);
       break;
     case FusionKind::None:
       return;

@@ -37,7 +37,10 @@ bool isIndirect(Operation *access) {
   return !cast<StoreOp>(access).getIndexOperands().empty();
 }
 
+/// Divisions of dims: those of sizes alone are numbers to a loop.
 unsigned countDivisions(Expr expr) {
+  if (!expr.usesAny(isDimSymbol))
+    return 0;
   unsigned count = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
   for (Expr operand : expr.getOperands())
     count += countDivisions(operand);

@@ -21,6 +21,10 @@ Operation *loop::getEnclosingNode(Operation *op) {
 }
 
 SymbolRanges loop::getNodeRanges(Operation *node, const SymbolRanges &symbols) {
+  return getNodeRanges(node, getDomain(node), symbols);
+}
+
+SymbolRanges loop::getNodeRanges(Operation *node, ArrayRef<Expr> domain, const SymbolRanges &symbols) {
   SymbolRanges ranges = symbols;
   auto add = [&](StringRef name, Expr extent) {
     ExprRange known = extent.range(ranges), range;
@@ -32,7 +36,7 @@ SymbolRanges loop::getNodeRanges(Operation *node, const SymbolRanges &symbols) {
   };
   if (auto recurrence = node->getParentOfType<RecurrenceOp>())
     add(RecurrenceOp::stepSymbol, recurrence.getSteps());
-  for (auto [index, extent] : llvm::enumerate(getDomain(node)))
+  for (auto [index, extent] : llvm::enumerate(domain))
     add(("d" + Twine(index)).str(), extent);
   return ranges;
 }
@@ -145,8 +149,8 @@ Expr loop::exactQuotient(Expr a, Expr b, const SymbolRanges &ranges) {
 }
 
 // Walks the node's dims along `outer`: an equal dim is taken, a larger one is split
-// into (outer, rest) if that is exact, smaller ones are joined if their product is.
-bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
+// into (outer, rest) if that is exact.
+std::optional<DimSplit> loop::findPrefixSplit(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
   SmallVector<Expr> domain = getDomain(node);
   SmallVector<unsigned> kinds = getDimKinds(node);
   unsigned kept = getKeptCount(node);
@@ -163,11 +167,11 @@ bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges
       continue;
     }
     if (next >= kept)
-      return false;
+      return std::nullopt;
     Expr available = rest ? rest : domain[next];
     Expr quotient = exactQuotient(available, extent, symbols);
     if (!quotient)
-      return false;
+      return std::nullopt;
     Expr dim = Expr::dim(context, newDomain.size());
     newDomain.push_back(extent);
     newKinds.push_back(0);
@@ -192,7 +196,47 @@ bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges
     newDomain.push_back(domain[next]);
     newKinds.push_back(kinds[next]);
   }
-  rewriteDims(node, newDomain, oldDims, symbols);
-  setDimKinds(node, newKinds);
+  return DimSplit{newDomain, oldDims, newKinds};
+}
+
+bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
+  std::optional<DimSplit> split = findPrefixSplit(node, outer, symbols);
+  if (!split)
+    return false;
+  if (split->domain.size() == getDomain(node).size()) // nothing was split
+    return true;
+  rewriteDims(node, split->domain, split->oldDims, symbols);
+  setDimKinds(node, split->kinds);
   return true;
+}
+
+std::optional<SmallVector<Expr>> loop::refineDims(ArrayRef<Expr> outer, ArrayRef<Expr> dims,
+                                                  const SymbolRanges &symbols) {
+  SmallVector<Expr> refined;
+  Expr own; // what is left of the dim of `dims` that has been reached
+  for (Expr left : outer) {
+    if (left.isConstant(1)) {
+      refined.push_back(left);
+      continue;
+    }
+    while (!left.isConstant(1)) {
+      if (!own || own.isConstant(1)) {
+        if (dims.empty())
+          return std::nullopt;
+        own = dims.front();
+        dims = dims.drop_front();
+      } else if (Expr rest = exactQuotient(left, own, symbols)) {
+        refined.push_back(own);
+        left = rest;
+        own = Expr();
+      } else if (Expr rest = exactQuotient(own, left, symbols)) {
+        refined.push_back(left);
+        own = rest;
+        break;
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  return refined;
 }

@@ -21,8 +21,9 @@ inline bool isOperandSymbol(llvm::StringRef symbol) { return symbol.starts_with(
 /// The node that a body op belongs to.
 mlir::Operation *getEnclosingNode(mlir::Operation *op);
 
-/// Ranges of the shape symbols and of the node's dims.
+/// Ranges of the shape symbols and of the node's dims (or of those of `domain`, which it could have).
 SymbolRanges getNodeRanges(mlir::Operation *node, const SymbolRanges &symbols);
+SymbolRanges getNodeRanges(mlir::Operation *node, llvm::ArrayRef<Expr> domain, const SymbolRanges &symbols);
 
 /// Gives the node a new domain; `oldDims[i]` is old dim i in terms of the new dims.
 void rewriteDims(mlir::Operation *node, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<Expr> oldDims,
@@ -43,9 +44,21 @@ unsigned getKeptCount(mlir::Operation *node);
 /// All expressions in the node's body.
 void forEachExpr(mlir::Operation *node, llvm::function_ref<void(Expr)> visit);
 
-/// Makes the first dims of a node exactly `outer`, by splitting dims of its own;
-/// false, with nothing changed, if that is impossible.
+/// A node's dims as they would be.
+struct DimSplit {
+  llvm::SmallVector<Expr> domain, oldDims; // oldDims: as for rewriteDims
+  llvm::SmallVector<unsigned> kinds;
+};
+
+/// How the first dims of a node become exactly `outer`, by splitting dims of its own; none if that is impossible.
+std::optional<DimSplit> findPrefixSplit(mlir::Operation *node, llvm::ArrayRef<Expr> outer, const SymbolRanges &symbols);
+/// Splits them so; false, with nothing changed, if that is impossible.
 bool splitPrefix(mlir::Operation *node, llvm::ArrayRef<Expr> outer, const SymbolRanges &symbols);
+
+/// The coarsest dims into which both `outer` and the first of `dims` can be split: (3136) and (56, 56, 96) have
+/// (56, 56); none if the extents do not divide each other.
+std::optional<llvm::SmallVector<Expr>> refineDims(llvm::ArrayRef<Expr> outer, llvm::ArrayRef<Expr> dims,
+                                                  const SymbolRanges &symbols);
 
 /// a / b if the division is exact for polynomials (b a single term).
 Expr exactQuotient(Expr a, Expr b, const SymbolRanges &ranges);

@@ -73,6 +73,8 @@ void mergeMembers(Group &group, const FusionContext &context);
 
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
+/// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
+void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
 } // namespace ptc::loop
 

@@ -12,6 +12,9 @@
 //
 // so that a point x of the consumer reads only what the same x of the producer wrote.
 //
+// Nodes may have those points as other dims: (3136) is (56, 56) to a node that reads windows of an image. The shared
+// dims are then the finer ones, into which all nodes' dims can be split.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
@@ -99,13 +102,18 @@ struct Slice {
   SymbolRanges ranges;
 };
 
-/// All accesses to `buffer` in a group as slices.
-std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, unsigned outer,
+/// All accesses to `buffer` in a group whose nodes' first dims are made `outer`, as slices.
+std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, ArrayRef<Expr> outer,
                                             const FusionContext &context) {
   SmallVector<Slice> slices;
   bool ok = true;
   for (Operation *node : group.nodes) {
-    SymbolRanges ranges = getNodeRanges(node, context.symbols);
+    DimSplit split = *findPrefixSplit(node, outer, context.symbols);
+    SymbolRanges ranges = getNodeRanges(node, split.domain, context.symbols);
+    auto map = [&](StringRef symbol) -> Expr {
+      auto dim = getDimNumber(symbol);
+      return dim && *dim < split.oldDims.size() ? split.oldDims[*dim] : Expr();
+    };
     node->walk([&](Operation *op) {
       Value accessed;
       Expr address;
@@ -122,7 +130,7 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, un
       if (accessed != buffer)
         return;
       Slice slice{{}, {}, ranges};
-      if (indirect || !splitAddress(address, outer, slice.f, slice.g)) {
+      if (indirect || !splitAddress(address.substitute(map).simplify(ranges), outer.size(), slice.f, slice.g)) {
         ok = false;
         return;
       }
@@ -134,11 +142,26 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, un
   return slices;
 }
 
-bool prefixMatches(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
-  SmallVector<Expr> domain = getDomain(node);
-  if (getKeptCount(node) >= outer.size() && llvm::equal(ArrayRef<Expr>(domain).take_front(outer.size()), outer))
-    return true;
-  return splitPrefix(node, outer, symbols);
+/// The dims that the groups can share, if any: `outer`, or finer ones.
+std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, SmallVector<Expr> outer,
+                                                const SymbolRanges &symbols) {
+  SmallVector<Operation *> nodes;
+  for (const Group *group : groups)
+    llvm::append_range(nodes, group->nodes);
+  auto fits = [&](Operation *node) { return findPrefixSplit(node, outer, symbols).has_value(); };
+  for (Operation *node : nodes) {
+    if (fits(node))
+      continue;
+    SmallVector<Expr> domain = getDomain(node);
+    domain.resize(getKeptCount(node));
+    auto refined = refineDims(outer, domain, symbols);
+    if (!refined)
+      return std::nullopt;
+    outer = *refined;
+  }
+  if (!llvm::all_of(nodes, fits))
+    return std::nullopt;
+  return outer;
 }
 
 } // namespace
@@ -152,9 +175,10 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
   if (!wanted && !other)
     return FusionPlan::no("two pointwise nodes are merged or not fused");
   SmallVector<Expr> outer = wanted ? *wanted : *other;
-  if (wanted && other && *wanted != *other)
+  MLIRContext *mlirContext = context.block->getParentOp()->getContext();
+  if (wanted && other && product(mlirContext, *wanted) != product(mlirContext, *other))
     return FusionPlan::no("their reductions keep different dims");
-  int64_t points = product(context.block->getParentOp()->getContext(), outer).evaluate(context.hints).value_or(0);
+  int64_t points = product(mlirContext, outer).evaluate(context.hints).value_or(0);
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes) {
       int64_t work = product(node->getContext(), getDomain(node)).evaluate(context.hints).value_or(0);
@@ -166,11 +190,10 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
       if (outer.empty() && product(node->getContext(), getDomain(node)).range(context.symbols).max > smallWork)
         return FusionPlan::no("nothing is kept that could be shared");
     }
-  // Splitting a pointwise node's dims changes nothing about it, so trying is safe.
-  for (const Group *group : {&producer, &consumer})
-    for (Operation *node : group->nodes)
-      if (!prefixMatches(node, outer, context.symbols))
-        return FusionPlan::no("its dims do not begin with the shared ones");
+  if (auto dims = findSharedDims({&producer, &consumer}, outer, context.symbols))
+    outer = *dims;
+  else
+    return FusionPlan::no("its dims do not begin with the shared ones");
   Value shared;
   for (Value buffer : producer.written) {
     if (consumer.writes(buffer))
@@ -178,7 +201,7 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
     if (!consumer.reads(buffer))
       continue;
     shared = buffer;
-    auto a = getSlices(producer, buffer, outer.size(), context), b = getSlices(consumer, buffer, outer.size(), context);
+    auto a = getSlices(producer, buffer, outer, context), b = getSlices(consumer, buffer, outer, context);
     if (!a || !b)
       return FusionPlan::no("a shared value is not addressed slice by slice");
     for (ArrayRef<Slice> slices : {ArrayRef<Slice>(*a), ArrayRef<Slice>(*b)})
@@ -192,4 +215,11 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
   if (!shared)
     return FusionPlan::no("they share no value");
   return {FusionKind::Share, shared, outer, {}};
+}
+
+void loop::share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {
+  producer.nodes.append(consumer.nodes);
+  producer.outer = plan.outer;
+  for (Operation *node : producer.nodes)
+    splitPrefix(node, plan.outer, context.symbols);
 }

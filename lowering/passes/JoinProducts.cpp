@@ -7,7 +7,8 @@
 //
 // The weights lie one behind another along a new first dim, which the product has as its batch: each part has the
 // values and the row-major order that it had alone. What follows all products alike, op by op (a bias, a rounding),
-// follows the joint one; biases are put one behind another, too.
+// follows the joint one; biases are put one behind another, too, with -0 for a product that has none (as the keys of
+// some attentions): x + -0 = x for every x.
 //
 // One kernel runs where several did, which reads x once for all of them. It is no gain where a product's only reader
 // could have been computed in its epilogue, or where it would have been written straight into a concat or a result:
@@ -45,6 +46,13 @@ static bool takesFirstDim(Operation *op) {
 
 static bool isView(Operation *op) { return isa<BroadcastOp, ReshapeOp, TransposeOp>(op); }
 
+/// A constant below views.
+static bool isConstantView(Value value) {
+  while (value.getDefiningOp() && isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return bool(getConstant(value));
+}
+
 /// Whether the op makes wider numbers: whoever reads them reads the narrow ones.
 static bool widens(Operation *op) {
   auto convert = dyn_cast_if_present<ConvertOp>(op);
@@ -63,7 +71,8 @@ static bool hasWholeBytes(Value value) {
 /// alike. Weights must have no other reader, or they would be stored twice.
 static bool canStack(Value a, Value b) {
   Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
-  if (!first || !second || a == b || a.getType() != b.getType() || !hasWholeBytes(a))
+  bool areConstant = isConstantView(a) && isConstantView(b);
+  if (!first || !second || (a == b && !areConstant) || a.getType() != b.getType() || !hasWholeBytes(a))
     return false;
   if (auto weight = dyn_cast<WeightOp>(first)) {
     auto other = dyn_cast<WeightOp>(second);
@@ -71,8 +80,8 @@ static bool canStack(Value a, Value b) {
   }
   if (getConstant(a))
     return bool(getConstant(b));
-  if (!takesFirstDim(first) || first->getNumOperands() != 1 || !areAlike(first, second) || !a.hasOneUse() ||
-      !b.hasOneUse())
+  if (!takesFirstDim(first) || first->getNumOperands() != 1 || !areAlike(first, second) ||
+      (!areConstant && !(a.hasOneUse() && b.hasOneUse())))
     return false;
   return canStack(first->getOperand(0), second->getOperand(0));
 }
@@ -126,12 +135,16 @@ public:
       chains.push_back({product});
   }
   /// Joins those products for which it pays.
-  bool join();
+  void join();
 
 private:
   using Chain = SmallVector<Operation *>;
 
+  bool findChains();
+  void build();
   bool grow();
+  void fillBiases();
+  Value makeNeutral(OpBuilder &b, Value bias) const;
   void trimViews();
   bool keepStored();
   Operation *firstEnd() const;
@@ -145,6 +158,7 @@ private:
 
   Block *start;
   SmallVector<Chain> chains; // of equal length
+  SmallVector<AddOp> filled; // biases of -0
 };
 } // namespace
 
@@ -157,8 +171,53 @@ Operation *Group::firstEnd() const {
   return first;
 }
 
+/// A bias of that shape which changes nothing.
+Value Group::makeNeutral(OpBuilder &b, Value bias) const {
+  Operation *view = bias.getDefiningOp();
+  if (isView(view)) {
+    IRMapping mapping;
+    mapping.map(view->getOperand(0), makeNeutral(b, view->getOperand(0)));
+    return b.clone(*view, mapping)->getResult(0);
+  }
+  auto type = cast<ShapedType>(bias.getType());
+  Attribute zero = b.getFloatAttr(type.getElementType(), -0.0);
+  OpBuilder atStart = OpBuilder::atBlockBegin(start);
+  return ConstantOp::create(atStart, bias.getLoc(), type, DenseElementsAttr::get(type, zero));
+}
+
+/// Where some chains' ends get a constant bias, those of the others get one that changes nothing.
+void Group::fillBiases() {
+  auto getBias = [](const Chain &chain) {
+    Value end = chain.back()->getResult(0);
+    auto add = end.hasOneUse() ? dyn_cast<AddOp>(*end.user_begin()) : AddOp();
+    bool isBiased = add && isConstantView(add->getOperand(add->getOperand(0) == end ? 1 : 0));
+    return isBiased ? add : AddOp();
+  };
+  AddOp model;
+  for (const Chain &chain : chains)
+    if (AddOp add = getBias(chain); add && !model)
+      model = add;
+  if (!model || !isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(getElementType(model)))
+    return;
+  for (const Chain &chain : chains) {
+    Value end = chain.back()->getResult(0);
+    if (getBias(chain) || end.getType() != model.getType())
+      continue;
+    OpBuilder b(chain.back());
+    b.setInsertionPointAfter(chain.back());
+    IRMapping mapping;
+    for (Value operand : model->getOperands())
+      mapping.map(operand, isConstantView(operand) ? makeNeutral(b, operand) : end);
+    auto add = cast<AddOp>(b.clone(*model, mapping));
+    add->setLoc(chain.back()->getLoc());
+    end.replaceAllUsesExcept(add, add);
+    filled.push_back(add);
+  }
+}
+
 /// Adds the op that alone reads each chain's end, if all are alike and what else they read can be joined.
 bool Group::grow() {
+  fillBiases();
   SmallVector<Operation *> next;
   for (Chain &chain : chains) {
     Value end = chain.back()->getResult(0);
@@ -267,7 +326,8 @@ Value Group::stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
   return putFirstDim(b, loc, first.getDefiningOp(), stack(b, loc, below));
 }
 
-bool Group::join() {
+/// The products that are to be joined, each with what follows it; false if there are not several.
+bool Group::findChains() {
   do {
     if (chains.size() < 2)
       return false;
@@ -277,7 +337,10 @@ bool Group::join() {
     }
     trimViews();
   } while (!keepStored());
+  return true;
+}
 
+void Group::build() {
   OpBuilder b(firstEnd());
   Value joint;
   for (size_t at = 0; at < chains.front().size(); ++at) {
@@ -302,7 +365,13 @@ bool Group::join() {
                                  getExprArray(b.getContext(), starts), steps);
     end.replaceAllUsesWith(ReshapeOp::create(b, end.getLoc(), end.getType(), part));
   }
-  return true;
+}
+
+void Group::join() {
+  if (findChains())
+    build();
+  for (AddOp add : filled)
+    add.replaceAllUsesWith(add->getOperand(isConstantView(add->getOperand(0)) ? 1 : 0));
 }
 
 //===----------------------------------------------------------------------===//

@@ -101,7 +101,7 @@ static ReduceOp matchRowStatistic(Value value, ReduceKind kind) {
   if (!broadcast)
     return {};
   for (auto [i, axis] : llvm::enumerate(broadcast.getAxes()))
-    if (axis != int64_t(i))
+    if (axis != int64_t(i) && !getDims(broadcast.getX())[i].isConstant(1)) // where one row is put does not matter
       return {};
   Value row = broadcast.getX();
   if (auto reshape = row.getDefiningOp<ReshapeOp>()) {

@@ -131,6 +131,17 @@ Tensor lowerReshape(FunctionLowering &lowering, prim::ReshapeOp op) {
 // The others
 //===----------------------------------------------------------------------===//
 
+/// Whether products alone read what is broadcast, in whole rows.
+bool isReadAsRows(prim::BroadcastOp op) {
+  int64_t last = prim::getRank(op.getX()) - 1, to = prim::getRank(op.getResult()) - 1;
+  bool keepsRows =
+      last >= 0 && op.getAxes()[last] == to && prim::getDims(op.getX())[last] == prim::getDims(op.getResult())[to];
+  return keepsRows && llvm::all_of(op->getUsers(), [&](Operation *user) {
+           auto product = dyn_cast<prim::MatmulOp>(user);
+           return product && product.getLhs() == op.getResult() && product.getRhs() != op.getResult();
+         });
+}
+
 Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
   Tensor &x = lowering.get(op.getX());
   Exprs from = prim::getDims(op.getX()), to = prim::getDims(op.getResult());
@@ -143,7 +154,7 @@ Tensor lowerBroadcast(FunctionLowering &lowering, prim::BroadcastOp op) {
   }
   bool isSingle = llvm::all_of(from, [](Expr dim) { return dim.isConstant(1); });
   if (enlarges && !x.isScalarConstant && (x.operations > 0 || x.reads > 1) && !(isSingle && x.reads == 0))
-    lowering.realizeBelowViews(op.getX(), op.getLoc());
+    lowering.realizeBelowViews(op.getX(), op.getLoc(), lowering.target.readsRowsAnywhere && isReadAsRows(op));
   MLIRContext *context = op.getContext();
   return lowering.viewOf(lowering.get(op.getX()), to, [=](Body &, ArrayRef<Expr> at) {
     Exprs index;

@@ -32,6 +32,48 @@ func.func @heads(%x: tensor<1x2x4xf32>) -> tensor<1x2x4xf32> {
   return %a : tensor<1x2x4xf32>
 }
 
+// Keys that have no bias get one that changes nothing; constants may have several readers.
+// CHECK-LABEL: func.func @unbiased_keys
+// CHECK-DAG:     %[[B:.*]] = prim.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [-0.000000e+00, -0.000000e+00], [1.000000e+00, 2.000000e+00]]> : tensor<3x2xf32>
+// CHECK:         %[[P:.*]] = prim.matmul %{{.*}}, %{{.*}} -> tensor<3x2x2xf32>
+// CHECK:         %[[BIAS:.*]] = prim.broadcast %[[B]], [0, 2] : tensor<3x2xf32> -> tensor<3x2x2xf32>
+// CHECK:         prim.add %[[BIAS]], %[[P]]
+// CHECK-NOT:     prim.add
+// CHECK-NOT:     prim.matmul
+func.func @unbiased_keys(%x: tensor<2x2xf32>) -> tensor<1x2x2xf32> {
+  %q = prim.weight <"q", "", 0, 16> : tensor<2x2xf32>
+  %k = prim.weight <"k", "", 16, 16> : tensor<2x2xf32>
+  %v = prim.weight <"v", "", 32, 16> : tensor<2x2xf32>
+  %b = prim.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %bias = prim.broadcast %b, [1] : tensor<2xf32> -> tensor<2x2xf32>
+  %q0 = prim.matmul %x, %q : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %q2 = prim.add %bias, %q0 : tensor<2x2xf32>
+  %q3 = prim.reshape %q2 : tensor<2x2xf32> -> tensor<1x2x2xf32>
+  %k0 = prim.matmul %x, %k : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %k1 = prim.reshape %k0 : tensor<2x2xf32> -> tensor<1x2x2xf32>
+  %v0 = prim.matmul %x, %v : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %v2 = prim.add %bias, %v0 : tensor<2x2xf32>
+  %v3 = prim.reshape %v2 : tensor<2x2xf32> -> tensor<1x2x2xf32>
+  %a = prim.attention %q3, %k1, %v3 scale 1.0 : (tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2x2xf32>
+  return %a : tensor<1x2x2xf32>
+}
+
+// Products that are not joined keep what they had.
+// CHECK-LABEL: func.func @unbiased_alone
+// CHECK-COUNT-2: prim.matmul %arg0
+// CHECK:         prim.add
+// CHECK-NOT:     prim.add
+func.func @unbiased_alone(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %w = prim.weight <"w", "", 0, 16> : tensor<2x2xf32>
+  %u = prim.weight <"u", "", 16, 16> : tensor<2x2xf32>
+  %b = prim.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %bias = prim.broadcast %b, [1] : tensor<2xf32> -> tensor<2x2xf32>
+  %p = prim.matmul %x, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %r = prim.matmul %x, %u : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %s = prim.add %p, %bias : tensor<2x2xf32>
+  return %s, %r : tensor<2x2xf32>, tensor<2x2xf32>
+}
+
 // The gate's only reader is computed in an epilogue; so two products remain.
 // CHECK-LABEL: func.func @gated
 // CHECK-COUNT-2: prim.matmul %arg0

@@ -84,3 +84,22 @@ func.func @some_keys(%q: tensor<5x4xf32>, %kt: tensor<4x?xf32, #prim.dims<[4, n]
   %y = prim.matmul %p, %v : (tensor<5x?xf32, #prim.dims<[5, n]>>, tensor<?x4xf32, #prim.dims<[n, 4]>>) -> tensor<5x4xf32>
   return %y : tensor<5x4xf32>
 }
+
+// -----
+
+// A row alone is broadcast from either of its dims of 1.
+// CHECK-LABEL: func.func @one_query
+// CHECK:         prim.attention %arg0, %{{.*}}, %arg2
+// CHECK-NOT:     prim.matmul
+func.func @one_query(%q: tensor<2x1x4xf32>, %kt: tensor<2x4x3xf32>, %v: tensor<2x3x4xf32>) -> tensor<2x1x4xf32> {
+  %s = prim.matmul %q, %kt : (tensor<2x1x4xf32>, tensor<2x4x3xf32>) -> tensor<2x1x3xf32>
+  %mx = prim.reduce max %s, [2] : tensor<2x1x3xf32> -> tensor<2x1xf32>
+  %mb = prim.broadcast %mx, [0, 2] : tensor<2x1xf32> -> tensor<2x1x3xf32>
+  %d = prim.sub %s, %mb : tensor<2x1x3xf32>
+  %e = prim.exp %d : tensor<2x1x3xf32>
+  %t = prim.reduce sum %e, [2] : tensor<2x1x3xf32> -> tensor<2x1xf32>
+  %tb = prim.broadcast %t, [0, 2] : tensor<2x1xf32> -> tensor<2x1x3xf32>
+  %p = prim.div %e, %tb : tensor<2x1x3xf32>
+  %y = prim.matmul %p, %v : (tensor<2x1x3xf32>, tensor<2x3x4xf32>) -> tensor<2x1x4xf32>
+  return %y : tensor<2x1x4xf32>
+}
