@@ -6,6 +6,7 @@
 //   index without the vector dim    one scalar load, broadcast where a vector op needs it
 //   coefficient 1                   a vector load (masked where lanes are missing)
 //   coefficient -1                  a vector load and a reversal
+//   coefficient 2, 3 or 4           as many vector loads, and the lanes out of them (Strides.h)
 //   runs in turns (a shuffle)       a short vector load of each, merged (Interleaving.h)
 //   anything else                   a gather or scatter
 //
@@ -19,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/BodyEmitter.h"
 #include "codegen/common/Interleaving.h"
+#include "codegen/common/Strides.h"
 #include "ir/loop/UnsignedStores.h"
 #include "ir/loop/WrappedIndices.h"
 #include "ir/prim/Elements.h"
@@ -147,11 +149,16 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
     Value last = e.invariants.add(e.emitExpr(index, point, at), e.constant(1 - point.lanes));
     access.address = e.getAddress(base, elementType, last);
     access.isReversed = true;
+  } else if (step && !isStore && splits(*step, elementType)) {
+    access.stride = *step;
+    for (int64_t vector = 0; vector < *step; ++vector) {
+      Expr start = index + StridedLanes(point.lanes, *step).startOf(vector);
+      access.vectors.push_back(e.getAddress(base, elementType, e.emitExpr(start, point, at)));
+    }
   } else if (step) {
     // A scalar base and constant offsets: the gather's offsets then take no registers per access.
     Value first = e.getAddress(base, elementType, e.emitExpr(index, point, at));
-    Value offsets = e.invariants.iota(point.lanes, e.builder.getI64Type(), *step);
-    access.address = e.getAddress(first, elementType, offsets);
+    access.address = e.getAddress(first, elementType, e.laneNumbers(point, e.builder.getI64Type(), *step));
   } else {
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
@@ -168,7 +175,30 @@ static Value reverse(KernelEmitter &e, Value vector) {
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order);
 }
 
-Value BodyEmitter::load(const Access &access, Type elementType) {
+bool BodyEmitter::splits(int64_t stride, Type elementType) const {
+  unsigned bits = KernelEmitter::getMemoryType(elementType).getIntOrFloatBitWidth();
+  bool hasMasks = e.traits.maskedBits && bits >= e.traits.maskedBits;
+  return stride >= 2 && stride <= e.traits.mostStride && (!point.mask || hasMasks);
+}
+
+Value BodyEmitter::loadStrided(const Access &access, Type elementType) {
+  StridedLanes strided(access.lanes, access.stride);
+  bool isMerged = point.laneStride == access.stride;
+  Value mask = access.mask;
+  if (mask && !isMerged && point.laneStride != 1)
+    mask = StridedLanes(access.lanes, point.laneStride).toLanes(e.builder, e.loc, mask);
+  SmallVector<Value> vectors;
+  for (auto [vector, address] : llvm::enumerate(access.vectors)) {
+    Value own = mask ? strided.maskOf(e.builder, e.loc, mask, int64_t(vector), isMerged) : Value();
+    vectors.push_back(e.createLoad(elementType, access.lanes, address, own));
+  }
+  Value value = strided.join(e.builder, e.loc, vectors, !isMerged);
+  if (isMerged || point.laneStride == 1)
+    return value;
+  return StridedLanes(access.lanes, point.laneStride).fromLanes(e.builder, e.loc, value);
+}
+
+Value BodyEmitter::loadInOrder(const Access &access, Type elementType) {
   if (int64_t count = int64_t(access.runs.size())) {
     SmallVector<Value> parts;
     for (auto [run, address] : llvm::enumerate(access.runs)) {
@@ -179,6 +209,19 @@ Value BodyEmitter::load(const Access &access, Type elementType) {
   }
   Value value = e.createLoad(elementType, access.lanes, access.address, access.mask);
   return access.isReversed ? reverse(e, value) : value;
+}
+
+Value BodyEmitter::load(const Access &access, Type elementType) {
+  if (!access.vectors.empty())
+    return loadStrided(access, elementType);
+  bool isGather = access.runs.empty() && isVector(access.address);
+  if (point.laneStride == 1 || access.lanes == 1 || isGather)
+    return loadInOrder(access, elementType);
+  StridedLanes strided(access.lanes, point.laneStride);
+  Access natural = access;
+  if (access.mask)
+    natural.mask = strided.toLanes(e.builder, e.loc, access.mask);
+  return strided.fromLanes(e.builder, e.loc, loadInOrder(natural, elementType));
 }
 
 void BodyEmitter::store(Value value, const Access &access) {

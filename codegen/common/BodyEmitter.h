@@ -43,13 +43,19 @@ private:
     bool isReversed = false;
     mlir::Value mask;
     llvm::SmallVector<mlir::Value> runs; // addresses of as many runs, whose elements take turns in the lanes
+    int64_t stride = 1;                  // of lanes that are taken out of whole vectors, which lie at these addresses
+    llvm::SmallVector<mlir::Value> vectors;
   };
   Access resolve(mlir::Value buffer, mlir::ArrayAttr indices, mlir::OperandRange operands, mlir::Type elementType,
                  bool isStore);
   /// Addresses of the runs that lanes with that index read in turns, if it is such an index.
   llvm::SmallVector<mlir::Value> resolveRuns(mlir::Value base, Expr index, mlir::ValueRange operands,
                                              mlir::Type elementType);
+  /// Whether lanes with that stride are taken out of whole vectors.
+  bool splits(int64_t stride, mlir::Type elementType) const;
   mlir::Value load(const Access &access, mlir::Type elementType);
+  mlir::Value loadStrided(const Access &access, mlir::Type elementType);
+  mlir::Value loadInOrder(const Access &access, mlir::Type elementType);
   void store(mlir::Value value, const Access &access);
   void emitStore(loop::StoreOp op);
   void emitElementwise(mlir::Operation *op);

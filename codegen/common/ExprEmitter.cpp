@@ -118,7 +118,8 @@ Value KernelEmitter::emitBound(Expr expr, const EmissionPoint &point, ValueRange
     return symbolValue(name);
   };
   auto toWidth = [&](Value value) -> Value { return narrow ? invariants.get<arith::TruncIOp>(type, value) : value; };
-  Value value = emitTree(expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
+  Value value = emitTree(
+      expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
   if (narrow)
     value = invariants.get<arith::ExtSIOp>(i64, value);
   if (!expr.usesAny([](StringRef name) { return parseNumbered(name, 'd') || parseOperand(name); }))
@@ -149,9 +150,9 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
   if (Expr coefficient = usesDim && !anyVectorOperand ? expr.coefficientOf(dim) : Expr()) {
     Value first = emitBound(expr, point, operands);
     if (coefficient.isConstant())
-      return invariants.add(first, invariants.iota(point.lanes, i64, coefficient.getValue()));
+      return invariants.add(first, laneNumbers(point, i64, coefficient.getValue()));
     Value step = emitBound(coefficient, point, operands);
-    return invariants.add(first, invariants.mul(step, invariants.iota(point.lanes, i64)));
+    return invariants.add(first, invariants.mul(step, laneNumbers(point, i64)));
   }
   bool narrow = !anyVectorOperand && fitsInt32(expr);
   Type type = narrow ? i32 : i64;
@@ -161,7 +162,7 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
       [&](StringRef name) -> Value {
         if (auto number = parseNumbered(name, 'd'); number && *number < point.dims.size() && point.dims[*number]) {
           Value first = toWidth(point.dims[*number]);
-          return name == dim ? invariants.add(first, invariants.iota(point.lanes, type)) : first;
+          return name == dim ? invariants.add(first, laneNumbers(point, type)) : first;
         }
         if (auto operand = parseOperand(name))
           return toWidth(operands[*operand]);

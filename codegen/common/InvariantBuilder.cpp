@@ -64,12 +64,18 @@ Value InvariantBuilder::constant(int64_t value) {
 
 Value InvariantBuilder::constant(TypedAttr value) { return get<arith::ConstantOp>(value); }
 
-Value InvariantBuilder::iota(int64_t lanes, Type elementType, int64_t step) {
+Value InvariantBuilder::constant(ArrayRef<int64_t> lanes, Type elementType) {
   SmallVector<APInt> values;
-  unsigned bits = elementType.getIntOrFloatBitWidth();
+  for (int64_t value : lanes)
+    values.push_back(APInt(64, uint64_t(value)).trunc(elementType.getIntOrFloatBitWidth()));
+  return constant(DenseElementsAttr::get(VectorType::get({int64_t(lanes.size())}, elementType), values));
+}
+
+Value InvariantBuilder::iota(int64_t lanes, Type elementType, int64_t step) {
+  SmallVector<int64_t> values;
   for (int64_t lane = 0; lane < lanes; ++lane)
-    values.push_back(APInt(64, uint64_t(lane * step)).trunc(bits));
-  return constant(DenseElementsAttr::get(VectorType::get({lanes}, elementType), values));
+    values.push_back(lane * step);
+  return constant(values, elementType);
 }
 
 std::optional<int64_t> InvariantBuilder::asConstant(Value value) const {

@@ -27,6 +27,7 @@ public:
 
   mlir::Value constant(int64_t value);
   mlir::Value constant(mlir::TypedAttr value);
+  mlir::Value constant(llvm::ArrayRef<int64_t> lanes, mlir::Type elementType);
   /// 0, 1, ..., lanes-1 times `step`.
   mlir::Value iota(int64_t lanes, mlir::Type elementType, int64_t step = 1);
   std::optional<int64_t> asConstant(mlir::Value value) const;

@@ -1,6 +1,7 @@
 //===- KernelEmitter.cpp - values, memory and loops of a kernel -----------===//
 #include "codegen/common/KernelEmitter.h"
 #include "codegen/common/BodyEmitter.h"
+#include "codegen/common/Strides.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -171,6 +172,14 @@ Value KernelEmitter::laneMask(Value count, int64_t lanes) {
   Value clamped = invariants.min(invariants.max(count, constant(0)), constant(lanes));
   Value narrow = invariants.get<arith::TruncIOp>(i32, clamped);
   return invariants.compare(arith::CmpIPredicate::slt, invariants.iota(lanes, i32), narrow);
+}
+
+Value KernelEmitter::laneNumbers(const EmissionPoint &point, Type elementType, int64_t step) {
+  if (point.laneStride == 1)
+    return invariants.iota(point.lanes, elementType, step);
+  StridedLanes strided(point.lanes, point.laneStride);
+  return invariants.constant(llvm::map_to_vector(strided.order, [&](int64_t lane) { return lane * step; }),
+                             elementType);
 }
 
 Value KernelEmitter::anyLane(Value mask) {

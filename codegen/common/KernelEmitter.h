@@ -23,6 +23,7 @@ struct EmissionPoint {
   llvm::SmallVector<mlir::Value> dims; // i64 scalars, of the vector dim that of lane 0; null: not defined here
   int64_t vectorDim = -1;              // -1: scalar point
   int64_t lanes = 1;                   // 1: scalar point
+  int64_t laneStride = 1;              // not 1: lanes stand in the order of StridedLanes(lanes, laneStride)
   mlir::Value mask;                    // vector<lanes x i1>: lanes that exist; null: all of them
   llvm::SmallVector<int64_t> offsets;  // by dim, added to `dims`; empty: none. Neighbours then share index arithmetic
   const llvm::DenseSet<mlir::Attribute> *assumed = nullptr; // conditions of masks that are known to hold
@@ -34,6 +35,8 @@ using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i
 /// What emission depends on besides the kernel.
 struct EmissionTraits {
   int64_t vectorBits = 0;     // of a register that lanes fill
+  int64_t mostStride = 1;     // up to which lanes that step over elements are taken out of whole vectors
+  int64_t maskedBits = 0;     // of the smallest element of masked vector loads; 0: there are none
   bool narrowIndices = false; // scalar index arithmetic in 32 bits where the ranges allow it
   bool sharedErrors = false;  // threads that run at the same time share the error flag
   bool hasExtrema = false;    // instructions for the larger and the smaller f32, which are NaN if one of the two is
@@ -112,6 +115,8 @@ public:
   mlir::Value splat(mlir::Value value, int64_t lanes);
   /// vector<lanes x i1> of the lanes l with l < count (i64).
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
+  /// The numbers of the point's lanes, times `step`.
+  mlir::Value laneNumbers(const EmissionPoint &point, mlir::Type elementType, int64_t step = 1);
   /// Lanes that suit the element types that `op`'s body loads, stores and computes.
   int64_t chooseLanes(mlir::Operation *op) const;
 

@@ -1,13 +1,16 @@
 //===- CpuCost.cpp - along which dim lanes should run ---------------------===//
 //
 // Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
-// one vector load, one that does not use the dim is a broadcast, any other is a gather of as many loads as there are
-// lanes, but for runs that take turns (a channel shuffle), which are short vectors. The estimate adds this up for one
+// one vector load, one that does not use the dim is a broadcast, a coefficient s up to 4 is s loads and their merging,
+// any other is a gather of as many loads as there are lanes, but for runs that take turns (a channel shuffle), which
+// are short vectors. What follows a reduction counts once for all of its points. The estimate adds this up for one
 // point of the domain, for sixteen lanes, and divides by the part of the lanes that the dim's extent fills. Scalar code
 // is one more candidate. Absolute values matter only for the grain.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Interleaving.h"
+#include "codegen/common/ReductionSteps.h"
+#include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -21,39 +24,52 @@ static constexpr int64_t unknownExtent = 1024;
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Interleaved, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Interleaved, Split, Strided, Indexed };
 
-/// Values of a body that differ between the lanes of a dim.
+/// How the lanes of a dim see an access.
+struct LaneAccess {
+  AccessKind kind;
+  int64_t stride = 1;
+};
+
+/// Values of a body that differ between the lanes of a dim; of a reduction what follows it, once for `points` points.
 struct LaneAnalysis {
   int64_t number; // -1: there is none
   std::string dim = dimName(number);
   llvm::DenseSet<Value> varying;
+  llvm::DenseSet<Operation *> once;
+  double points = 1;
 
   bool varies(Value value) const { return varying.contains(value); }
   bool anyVaries(ValueRange values) const {
     return llvm::any_of(values, [&](Value value) { return varies(value); });
   }
-  AccessKind classify(Expr index, ValueRange operands) const {
+  LaneAccess classify(Expr index, ValueRange operands) const {
     if (anyVaries(operands))
-      return AccessKind::Indexed;
+      return {AccessKind::Indexed};
     if (!index.uses(dim))
-      return AccessKind::Uniform;
+      return {AccessKind::Uniform};
     Expr coefficient = index.coefficientOf(dim);
     if (!coefficient)
-      return codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed;
-    return coefficient.isConstant(1) || coefficient.isConstant(-1) ? AccessKind::Contiguous : AccessKind::Strided;
+      return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
+    int64_t stride = coefficient.asConstant().value_or(0);
+    if (stride == 1 || stride == -1)
+      return {AccessKind::Contiguous};
+    return {stride >= 2 && stride <= codegen::mostSplitStride ? AccessKind::Split : AccessKind::Strided, stride};
   }
 };
 } // namespace
 
-static double accessCost(AccessKind kind, bool isStore) {
-  switch (kind) {
+static double accessCost(LaneAccess access, bool isStore) {
+  switch (access.kind) {
   case AccessKind::Uniform:
     return 1 / lanes;
   case AccessKind::Contiguous:
     return 2 / lanes;
   case AccessKind::Interleaved:
     return isStore ? 3 : 6 / lanes;
+  case AccessKind::Split:
+    return isStore ? 2.5 : 3 * double(access.stride) / lanes;
   case AccessKind::Strided:
     return isStore ? 2.5 : 1.5;
   case AccessKind::Indexed:
@@ -80,19 +96,19 @@ static double visit(Operation *op, LaneAnalysis &analysis, bool isVector) {
   bool varies = analysis.anyVaries(op->getOperands());
   double cost = 0;
   if (auto load = dyn_cast<loop::LoadOp>(op)) {
-    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(load.getIndices()[0])), load.getIndexOperands());
-    varies = kind != AccessKind::Uniform;
-    cost = isVector ? accessCost(kind, false) : 1;
+    LaneAccess access = analysis.classify(Expr(cast<ExprAttr>(load.getIndices()[0])), load.getIndexOperands());
+    varies = access.kind != AccessKind::Uniform;
+    cost = isVector ? accessCost(access, false) : 1;
   } else if (auto store = dyn_cast<loop::StoreOp>(op)) {
-    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
-    cost = isVector ? accessCost(kind, true) : 1;
+    LaneAccess access = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
+    cost = isVector ? accessCost(access, true) : 1;
   } else if (auto index = dyn_cast<loop::IndexOp>(op)) {
     varies |= index.getExpr().uses(analysis.dim);
     cost = isVector ? 2 / lanes : 1;
   } else if (auto masked = dyn_cast<loop::MaskedOp>(op)) {
     for (Attribute condition : masked.getConditions())
       varies |= Expr(cast<ExprAttr>(condition)).uses(analysis.dim);
-    cost = isVector && varies ? 3 / lanes : 1;
+    cost = isVector ? (varies ? 3 : 2) / lanes : 1;
   } else if (isa<loop::ArgReduceOp>(op)) {
     cost = isVector ? 4 / lanes : 3;
   } else if (op->getNumRegions() == 0) {
@@ -106,45 +122,61 @@ static double visit(Operation *op, LaneAnalysis &analysis, bool isVector) {
   return cost;
 }
 
-static void visitAll(Region &region, LaneAnalysis &analysis, bool isVector, double &cost) {
+static double visitAll(Region &region, LaneAnalysis &analysis, bool isVector) {
+  double cost = 0;
   for (Operation &op : region.front()) {
+    double own = 0;
     for (Region &nested : op.getRegions()) {
-      visitAll(nested, analysis, isVector, cost);
+      own += visitAll(nested, analysis, isVector);
       auto *last = nested.front().empty() ? nullptr : &nested.front().back();
       if (isa_and_nonnull<loop::YieldOp>(last) && analysis.anyVaries(last->getOperands()))
         for (Value result : op.getResults())
           analysis.varying.insert(result);
     }
-    cost += visit(&op, analysis, isVector);
+    own += visit(&op, analysis, isVector);
+    cost += analysis.once.contains(&op) ? own / analysis.points : own;
   }
+  return cost;
+}
+
+static double sizeOf(ArrayRef<Expr> extents) {
+  double points = 1;
+  for (Expr extent : extents)
+    points *= double(std::max<int64_t>(extent.asConstant().value_or(unknownExtent), 1));
+  return points;
 }
 
 double cpu::estimatePoint(Operation *node, int64_t dim) {
   LaneAnalysis analysis{.number = dim};
+  SmallVector<Expr> domain = loop::getDomain(node);
+  auto reduction = dyn_cast<loop::ReductionOp>(node);
+  if (reduction) {
+    codegen::BodyParts parts = codegen::splitBody(reduction.getBody().front());
+    analysis.once.insert_range(parts.after);
+    for (Operation *before : parts.before)
+      analysis.once.erase(before);
+    analysis.points = sizeOf(ArrayRef(domain).take_back(reduction.getReduced()));
+  }
   double cost = 0;
   for (Region &region : node->getRegions())
-    visitAll(region, analysis, dim >= 0, cost);
+    cost += visitAll(region, analysis, dim >= 0);
   if (isa<loop::SortOp, loop::GreedyOp>(node))
     cost += 64; // about n log n steps a row
   cost = std::max(cost, 1 / lanes) * 16;
   if (dim < 0)
     return cost;
-  SmallVector<Expr> domain = loop::getDomain(node);
   int64_t extent = std::max<int64_t>(domain[dim].asConstant().value_or(unknownExtent), 1);
   double filled = double(extent) / double(llvm::alignTo(uint64_t(extent), uint64_t(lanes)));
   if (extent < int64_t(lanes)) // narrower vectors are used then
     filled = double(extent) / double(llvm::PowerOf2Ceil(uint64_t(extent))) * double(extent) / lanes;
   cost /= std::max(filled, 1 / lanes);
-  auto reduction = dyn_cast<loop::ReductionOp>(node);
   int64_t kept = reduction ? int64_t(domain.size()) - int64_t(reduction.getReduced()) : dim + 1;
   if (dim >= kept) {
-    double horizontal = 0, points = 1; // once behind the loops of all reduced dims
+    double horizontal = 0; // once behind the loops of all reduced dims
     node->walk([&](Operation *op) {
       horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0;
     });
-    for (Expr reduced : ArrayRef(domain).drop_front(size_t(kept)))
-      points *= double(std::max<int64_t>(reduced.asConstant().value_or(unknownExtent), 1));
-    cost += horizontal * 16 / points;
+    cost += horizontal * 16 / analysis.points;
   }
   return cost;
 }
@@ -162,12 +194,11 @@ bool cpu::canVectorize(Operation *node, int64_t dim) {
     return false;
   // Points of the innermost dim do not meet where each store moves along it by itself.
   LaneAnalysis analysis{.number = dim};
-  double ignored = 0;
-  visitAll(scatter.getBody(), analysis, true, ignored);
+  visitAll(scatter.getBody(), analysis, true);
   WalkResult result = node->walk([&](loop::StoreOp store) {
-    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands());
-    return kind == AccessKind::Contiguous || kind == AccessKind::Strided ? WalkResult::advance()
-                                                                         : WalkResult::interrupt();
+    AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands()).kind;
+    bool moves = kind == AccessKind::Contiguous || kind == AccessKind::Split || kind == AccessKind::Strided;
+    return moves ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !result.wasInterrupted();
 }

@@ -1,5 +1,6 @@
 //===- CpuEmitter.cpp - the emitter of a kernel for a CPU level -----------===//
 #include "codegen/cpu/CpuEmitter.h"
+#include "codegen/common/Strides.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -7,8 +8,12 @@ using namespace ptc;
 
 cpu::KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, Value buffers,
                                   Value symbols, Value scratch, Value errorFlag)
-    : codegen::KernelEmitter(builder, kernel, {.vectorBits = level.vectorBits}, errorFlag), level(level),
-      scratch(scratch) {
+    : codegen::KernelEmitter(builder, kernel,
+                             {.vectorBits = level.vectorBits,
+                              .mostStride = codegen::mostSplitStride,
+                              .maskedBits = level.maskedElementBits},
+                             errorFlag),
+      level(level), scratch(scratch) {
   Type ptr = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
   for (auto [index, argument] : llvm::enumerate(kernel.getBlock().getArguments())) {
     if (argument.use_empty())

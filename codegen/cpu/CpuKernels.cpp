@@ -265,7 +265,7 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   // Vectors whose windows all lie inside ask nothing about the border.
   Interior inside;
   int64_t first = 0, last = 0;
-  if (window && isWhole && !isTiled) {
+  if (window && isWhole) {
     inside = findInterior(e, window, dim);
     auto from = in.asConstant(inside.from), to = in.asConstant(inside.to);
     if (from && to && !inside.conditions.empty()) {

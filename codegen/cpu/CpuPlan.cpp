@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/common/ReductionSteps.h"
+#include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -239,7 +240,8 @@ static bool gathersAlong(loop::ReductionOp op, int64_t dim) {
   std::string name = "d" + std::to_string(dim);
   WalkResult result = op.walk([&](loop::LoadOp load) {
     Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf(name);
-    bool isVector = !index.uses(name) || (step && (step.isConstant(1) || step.isConstant(-1)));
+    int64_t stride = step ? step.asConstant().value_or(0) : 0;
+    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride);
     return isVector ? WalkResult::advance() : WalkResult::interrupt();
   });
   return result.wasInterrupted();

@@ -5,6 +5,8 @@
 // emitted in both.
 //
 //   lanes along a kept dim      each lane is a reduction of its own; several vectors of them run side by side
+//                               where most of what they read has a stride they stay in the order in which such loads
+//                               are merged (Strides.h), and one permutation at the end brings the results back
 //   lanes along a reduced dim   lane l takes elements l, l + lanes, ...; several chains of vectors; at the end the
 //                               chains and then the lanes are combined pairwise, in an order that only the extent and
 //                               the number of lanes decide
@@ -16,9 +18,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ReductionSteps.h"
+#include "codegen/common/Strides.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -63,6 +67,7 @@ private:
   Value joinLanes(Operation *reduction, SmallVector<Value> sums);
   bool emitJoined(const Points &points, ValueRange sums);
   bool isBlocked() const;
+  int64_t chooseLaneStride(const EmissionPoint &point);
 
   KernelEmitter &e;
   loop::ReductionOp op;
@@ -88,6 +93,26 @@ bool ReductionEmitter::isBlocked() const {
     hasFloatSum |= reduce.getKind() == prim::ReduceKind::Sum && isa<FloatType>(reduce.getType());
   }
   return hasFloatSum;
+}
+
+/// The stride of most loads that differ between lanes along a kept dim, if their order can be kept; else 1.
+int64_t ReductionEmitter::chooseLaneStride(const EmissionPoint &point) {
+  if (!point.isVector())
+    return 1;
+  std::string name = "d" + std::to_string(point.vectorDim);
+  std::array<int64_t, codegen::mostSplitStride + 1> counts = {}; // by stride; 0: other ways to differ
+  for (Operation *before : parts.before)
+    before->walk([&](loop::LoadOp load) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      if (!index.uses(name) && load.getIndexOperands().empty())
+        return;
+      Expr step = load.getIndexOperands().empty() ? index.coefficientOf(name) : Expr();
+      int64_t stride = step ? step.asConstant().value_or(0) : 0;
+      ++counts[stride >= 2 && stride <= codegen::mostSplitStride ? size_t(stride) : 0];
+    });
+  int64_t stride = std::max_element(counts.begin() + 2, counts.end()) - counts.begin();
+  bool isMost = 2 * counts[size_t(stride)] > std::accumulate(counts.begin(), counts.end(), int64_t(0));
+  return isMost && codegen::StridedLanes(point.lanes, stride).canMerge() ? stride : 1;
 }
 
 // Order of the slots: chain (or point), reduction, value before index.
@@ -415,7 +440,15 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
   return results;
 }
 
-void ReductionEmitter::emit(const Points &points) {
+void ReductionEmitter::emit(const Points &places) {
+  Points points = places;
+  int64_t laneStride = chooseLaneStride(points.front());
+  codegen::StridedLanes strided(std::max<int64_t>(points.front().lanes, 2), std::max<int64_t>(laneStride, 2));
+  for (EmissionPoint &point : points) {
+    point.laneStride = laneStride;
+    if (laneStride > 1 && point.mask)
+      point.mask = strided.fromLanes(e.builder, e.loc, point.mask);
+  }
   int64_t rank = int64_t(domain.size());
   bool hasReducedLanes = vectorDim >= firstReduced(), isTile = hasReducedLanes && points.front().assumed;
   int64_t innermost = hasReducedLanes ? vectorDim : rank - 1;
@@ -451,7 +484,7 @@ void ReductionEmitter::emit(const Points &points) {
   // Chains pairwise, then lanes.
   size_t slots = slotsOf(parts);
   for (size_t point = 0; point < points.size(); ++point) {
-    BodyEmitter body(e, points[point]);
+    BodyEmitter body(e, places[point]);
     size_t slot = 0;
     for (Operation *reduction : parts.reductions) {
       size_t count = slotsOf(reduction);
@@ -467,7 +500,7 @@ void ReductionEmitter::emit(const Points &points) {
         ends = std::move(merged);
       }
       SmallVector<Value> end = hasReducedLanes ? horizontal(reduction, ends[0]) : ends[0];
-      body.bind(reduction->getResult(0), end.back());
+      body.bind(reduction->getResult(0), laneStride > 1 ? strided.toLanes(e.builder, e.loc, end.back()) : end.back());
       slot += count;
     }
     body.emitOps(parts.after);

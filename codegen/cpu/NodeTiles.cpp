@@ -56,7 +56,6 @@ private:
   int64_t dim, shared, reducedLanes; // the last: a reduced dim that carries lanes, -1
   PointLoop alongLanes;
   Interior inside;
-  llvm::DenseSet<Attribute> nothing;
 };
 } // namespace
 
@@ -104,13 +103,18 @@ int64_t TileEmission::chooseWidth() {
 void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
   auto known = e.invariants.asConstant(position);
   alongLanes([&](const EmissionPoint &point) {
+    llvm::DenseSet<Attribute> assumed;
+    if (point.assumed)
+      assumed = *point.assumed;
+    if (isInside)
+      assumed.insert_range(inside.conditions);
     Points points(size_t(count), point);
     for (auto [i, at] : llvm::enumerate(points)) {
       at.dims.resize(domain.size());
       at.dims[size_t(dim)] = known ? e.constant(*known + int64_t(i)) : position;
       at.offsets.assign(domain.size(), 0);
       at.offsets[size_t(dim)] = known ? 0 : int64_t(i);
-      at.assumed = isInside ? &inside.conditions : &nothing;
+      at.assumed = &assumed;
     }
     NodeEmitter(e, op).emit(points, shared, reducedLanes);
   });

@@ -23,6 +23,8 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace ptc;
@@ -135,25 +137,63 @@ static Compiled compile(loop::KernelOp kernel, const cpu::CpuLevel &level) {
 }
 
 namespace {
+/// Where a buffer lies: at a cache line or off it, with bytes around that must stay, or at a page that cannot be read.
+enum class Place { Aligned, Shifted, AtEnd, AtStart };
+
+/// Bytes with guards or an unreadable page on each side.
+class Guarded {
+public:
+  Guarded(ArrayRef<char> bytes, Place place) : bytes(bytes.size()) {
+    static const auto page = size_t(sysconf(_SC_PAGESIZE));
+    size_t whole = llvm::alignTo(bytes.size() + 2 * guard + 128, page);
+    mapped = whole + 2 * page;
+    void *memory = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      llvm::report_fatal_error("no memory for a kernel's buffers");
+    map = static_cast<char *>(memory);
+    first = map + page;
+    last = first + whole;
+    mprotect(first, whole, PROT_READ | PROT_WRITE);
+    memset(first, 0x5a, whole);
+    start = place == Place::AtEnd     ? last - bytes.size()
+            : place == Place::AtStart ? first
+                                      : first + guard + (place == Place::Shifted ? 8 : 0);
+    llvm::copy(bytes, start);
+  }
+  Guarded(const Guarded &) = delete;
+  Guarded(Guarded &&other)
+      : start(other.start), map(std::exchange(other.map, nullptr)), first(other.first), last(other.last),
+        bytes(other.bytes), mapped(other.mapped) {}
+  ~Guarded() {
+    if (map)
+      munmap(map, mapped);
+  }
+
+  char *start;
+  bool holds() const {
+    auto isGuard = [](char c) { return c == 0x5a; };
+    return std::all_of(first, start, isGuard) && std::all_of(start + bytes, last, isGuard);
+  }
+
+private:
+  static constexpr size_t guard = 128;
+  char *map, *first, *last;
+  size_t bytes, mapped;
+};
+
 /// One call's arguments: buffers guarded on both sides.
 struct Call {
-  std::vector<std::vector<char>> storage;
+  std::vector<Guarded> storage;
   std::vector<void *> pointers;
   std::vector<size_t> sizes;
   std::vector<int64_t> symbols;
   std::vector<char> scratchStorage;
   char *scratch = nullptr;
   int64_t iterations = 0;
-  static constexpr size_t guard = 128;
 
-  /// `shift`: bytes off a cache line.
-  Call(loop::KernelOp kernel, const std::vector<Memory> &buffers, const SymbolValues &values, size_t shift) {
+  Call(loop::KernelOp kernel, const std::vector<Memory> &buffers, const SymbolValues &values, Place place) {
     for (const Memory &memory : buffers) {
-      auto &block = storage.emplace_back(memory.bytes.size() + 2 * guard + 128, char(0x5a));
-      auto start = llvm::alignTo(reinterpret_cast<uintptr_t>(block.data() + guard), 64) + shift;
-      auto *at = reinterpret_cast<char *>(start);
-      memcpy(at, memory.bytes.data(), memory.bytes.size());
-      pointers.push_back(at);
+      pointers.push_back(storage.emplace_back(memory.bytes, place).start);
       sizes.push_back(memory.bytes.size());
     }
     for (auto name : kernel.getSymbols().getAsValueRange<StringAttr>())
@@ -165,11 +205,7 @@ struct Call {
   }
   const char *bytes(size_t buffer) const { return static_cast<const char *>(pointers[buffer]); }
   bool guardsHold() const {
-    for (size_t buffer = 0; buffer < pointers.size(); ++buffer)
-      for (size_t i = 0; i < guard; ++i)
-        if (bytes(buffer)[-1 - int64_t(i)] != 0x5a || bytes(buffer)[sizes[buffer] + i] != 0x5a)
-          return false;
-    return true;
+    return llvm::all_of(storage, [](const Guarded &buffer) { return buffer.holds(); });
   }
 };
 } // namespace
@@ -214,8 +250,8 @@ static bool runChecked(loop::KernelOp kernel, const Compiled &code, const std::v
   auto tolerance = kernel->getAttrOfType<FloatAttr>("test.tolerance");
   double limit = tolerance ? tolerance.getValueAsDouble() : 2e-6;
   std::mt19937_64 random(7);
-  for (int pieces : {1, 2, 5}) {
-    Call call(kernel, start, values, 8);
+  for (auto [pieces, place] : {std::pair(1, Place::Shifted), {2, Place::AtEnd}, {5, Place::AtStart}}) {
+    Call call(kernel, start, values, place);
     std::vector<int64_t> cuts{0, call.iterations};
     for (int i = 1; i < pieces; ++i)
       cuts.push_back(int64_t(random() % uint64_t(call.iterations + 1)));
@@ -274,7 +310,7 @@ static void timeKernel(loop::KernelOp kernel, const Settings &settings) {
     Compiled code = compile(kernel, level);
     SymbolValues values = symbolSets(kernel).back();
     std::vector<Memory> start = randomBuffers(kernel, values, 1);
-    Call call(kernel, start, values, 0);
+    Call call(kernel, start, values, Place::Aligned);
     double best = 1e9, until = seconds() + 0.5;
     while (seconds() < until) {
       double begin = seconds();
