@@ -221,15 +221,20 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step)); };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);
+  // Loop strength reduction takes addresses that are made of divisions apart, and divides in each step of k.
+  bool hasDivisions = false;
+  for (int64_t dim = f.firstM(); dim < f.firstN(); ++dim)
+    hasDivisions |= !loop::strideOf(index, dim);
   return [=, this](ValueRange outer) {
     SmallVector<Value> addresses;
     for (EmissionPoint point : points) {
       for (auto [at, loop] : llvm::zip(outer, f.kLoops))
         if (loop.dim >= 0)
           point.dims[loop.dim] = at;
-      addresses.push_back(f.lhs == LhsForm::Redirected ? redirectedAddress(point)
-                                                       : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement,
-                                                                      e.emitExpr(index, point)));
+      Value address = f.lhs == LhsForm::Redirected
+                          ? redirectedAddress(point)
+                          : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
+      addresses.push_back(hasDivisions ? hide(e, address) : address);
     }
     return addresses;
   };

@@ -356,11 +356,9 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 
-/// The same number, of which LLVM knows nothing: of several steps side by side it would load what they share once, and
-/// hold it in registers that there are not.
-static Value hidden(KernelEmitter &e, Value number) {
+Value cpu::hide(KernelEmitter &e, Value value) {
   auto dialect = LLVM::AsmDialectAttr::get(e.builder.getContext(), LLVM::AsmDialect::AD_ATT);
-  return LLVM::InlineAsmOp::create(e.builder, e.loc, number.getType(), ValueRange(number), "", "=r,0", false, false,
+  return LLVM::InlineAsmOp::create(e.builder, e.loc, value.getType(), ValueRange(value), "", "=r,0", false, false,
                                    LLVM::TailCallKind::None, dialect, ArrayAttr())
       .getResult(0);
 }
@@ -376,7 +374,8 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   ks.push_back(k);
   for (const TileVector &vector : vectors)
     b.push_back(loadB(bRow, vector, ks));
-  Value index = i.mul(operands.meetsRows ? hidden(emitter, k) : k, operands.loops.back().aStride);
+  // Of several steps side by side LLVM would load what they share once, and hold it in registers that there are not.
+  Value index = i.mul(operands.meetsRows ? hide(emitter, k) : k, operands.loops.back().aStride);
   if (operands.splitB)
     return stepSplit(rows, index, ks, b, acc);
   for (int64_t r = 0; r < shape.rows; ++r) {

@@ -111,6 +111,8 @@ mlir::Value createBf16Dot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, 
 mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.
 void transposeSquare(KernelEmitter &emitter, llvm::SmallVectorImpl<mlir::Value> &rows);
+/// The same number or address, of which LLVM knows nothing.
+mlir::Value hide(KernelEmitter &emitter, mlir::Value value);
 /// Fetches the line at `address` into the second-level cache.
 void createPrefetch(KernelEmitter &emitter, mlir::Value address);
 
