@@ -2,10 +2,11 @@
 //
 // The loop nest of a task, from the outside in:
 //
-//   [pack A's rows]                       unless the task before used the same
+//   [pack A's rows, take bytes apart]     unless the task before used the same
 //   for k block                           where k is long
 //     [pack B's columns]
 //     for column tile (1-5 panels)        B's tile stays in the second-level cache
+//       [take its bytes apart]
 //       for row tile (up to 14 rows)      A's tile stays in the first-level cache
 //         for k: the register tile        meanwhile the next column tile is fetched into the second-level cache
 //         epilogue on the accumulators, or partial sums to scratch
@@ -324,12 +325,17 @@ SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, 
 }
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
-                                   Value rowTile, Value row, Value panel, Value kLower, Value kUpper) {
+                                   Value rowTile, Value row, Value panel, Value kLower, Value kUpper, bool isWide) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t unroll = split.unroll;
   if (!i.asConstant(m) && i.asConstant(k).value_or(longK) >= longK) // a low tile has few accumulators
     unroll = unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
   TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
+  if (isWide) {
+    TileOperands wide = wideOperands(task, rows, row, kLower, kUpper);
+    return finishTile(task, rows, columns, row, panel,
+                      [&](ValueRange init) { return emitRegisterTile(e, shape, wide, init); });
+  }
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
   if (f.rhs == RhsForm::Panels) {
@@ -442,10 +448,14 @@ void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   if (matrixSlots)
     return emitMatrixBlock(task, kLower, kUpper);
-  forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
+  auto emitRows = [&](const ColumnClass &columns, Value panel, bool isWide) {
+    if (isWide)
+      widenColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
+      if (isWide && !i.asConstant(m) && isLoneRowTile(rows.height))
+        continue; // many rows have no such tile
       auto emitOne = [&](Value rowTile) {
-        emitTile(task, rows, columns, rowTile, firstRowOf(rows, rowTile), panel, kLower, kUpper);
+        emitTile(task, rows, columns, rowTile, firstRowOf(rows, rowTile), panel, kLower, kUpper, isWide);
       };
       if (f.isSplitK() || !waits(task, rows, columns)) {
         loop(rows.lower, rows.upper, 1, emitOne);
@@ -461,6 +471,9 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
                             panel);
       });
     }
+  };
+  forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
+    forEachWidth(task, [&](bool isWide) { emitRows(columns, panel, isWide); });
   });
 }
 
@@ -496,6 +509,9 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   line = at(f.lineAt);
   sums = at(f.sumsAt);
   fill = at(f.fillAt);
+  wideLhs = at(f.wideLhsAt);
+  wideRhs = at(f.wideRhsAt);
+  widening = chooseWidening();
   sumsPitch = value(f.sumsPitch);
   if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)
     isBackwards = i.compare(arith::CmpIPredicate::eq,
@@ -572,6 +588,8 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
     if (f.rhs != RhsForm::Panels)
       packRhs(task, lower, upper);
+    if (widening != Widening::None)
+      widenRows(task, lower, upper);
     emitBlock(task, lower, upper);
   });
   Value columnEnd = i.min(i.mul(task.endPanel, i.constant(panelWidth)), n);
@@ -587,14 +605,20 @@ void ContractionEmission::emit(Value begin, Value end) {
     fillRedirected();
   bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
   bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
+  bool widensA = widening != Widening::None && !f.isSplitK();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA)
-      emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] { packLhs(task); });
+    if (packsA || widensA)
+      emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
+        if (packsA)
+          packLhs(task);
+        if (widensA)
+          widenRows(task, i.constant(0), value(f.kLoops[0].extent));
+      });
     if (packsB)
       emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),
              [&] { packRhs(task, i.constant(0), value(f.kLoops[0].extent)); });

@@ -84,10 +84,13 @@ struct ContractionForm {
   // Scratch, in bytes from its start (null: not needed).
   Expr lhsAt, rhsAt, lineAt, sumsAt, fillAt, scratch;
   Expr lhsPitch, sumsPitch, rhsRows; // elements of a row; rows of a packed panel
+  // The same of bytes as 16-bit integers: a task's rows, a column tile. Levels that multiply bytes leave them alone.
+  Expr wideLhsAt, wideRhsAt, widePitch, wideRows;
   Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.
   bool isDot() const { return group > 1 && bits == 0; }
+  bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
   bool isSplitK() const { return !kBlocks.isConstant(1); }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }
@@ -115,6 +118,9 @@ struct TiledExtents {
 };
 /// Tiles for the contraction's products, the one estimated to be the fastest first.
 llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
+
+/// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
+inline constexpr int64_t fewestWidened = 16;
 
 /// Bytes of a weight that does not wait in the second-level cache.
 inline constexpr int64_t leastStreamed = 1 << 19;

@@ -46,6 +46,9 @@ struct MatrixSlots {
   mlir::Value a, b;        // copies of two registers of each operand
 };
 
+/// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
+enum class Widening { None, ManyRows, All };
+
 struct ContractionEmission {
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
   void emit(mlir::Value begin, mlir::Value end);
@@ -62,7 +65,7 @@ struct ContractionEmission {
   /// Loops over the task's column tiles and row tiles, one for each pair of classes.
   void forEachTile(const ContractionTask &task, TileBody body);
   void emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
-                mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper);
+                mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper, bool isWide);
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
     mlir::Value tiles, part, larger;
@@ -115,6 +118,17 @@ struct ContractionEmission {
   mlir::Value numberOf(mlir::Value words, int64_t term);
   /// Where the loops over k stand, and number `term` of a group.
   EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
+
+  // Bytes as 16-bit integers (CpuContractionWiden.cpp).
+  Widening chooseWidening();
+  /// `body` for a task that works on such copies, and for one that does not, as far as there are both.
+  void forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool isWide)> body);
+  void widenRows(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void widenColumns(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
+                    mlir::Value kUpper);
+  mlir::Value groupsTo(mlir::Value k);
+  TileOperands wideOperands(const ContractionTask &task, const RowClass &rows, mlir::Value row, mlir::Value kLower,
+                            mlir::Value kUpper);
 
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
@@ -193,7 +207,8 @@ struct ContractionEmission {
   TileSplit split;
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs;
+  Widening widening = Widening::None;
   mlir::Value waitingRows; // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards; // in every second step of a recurrence; null: in none
   mlir::Region bias;       // yields it; empty: there is none

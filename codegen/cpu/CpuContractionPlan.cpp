@@ -48,6 +48,8 @@ struct BlockCounts {
 /// Bytes of A that a row adds to the working set: a convolution's rows overlap.
 static double bytesOfRow(const ContractionForm &form, int64_t k) {
   double bytes = double(k) * form.lhsBytes();
+  if (form.multipliesBytes()) // some levels copy them as 16-bit integers
+    return (form.lhs == LhsForm::PackedRows ? 3 : 2) * bytes;
   if (form.lhs != LhsForm::Redirected && form.lhs != LhsForm::InPlace)
     return bytes;
   int64_t inner = form.group * form.kLoops.back().extent.asConstant().value_or(k / form.group);
@@ -160,6 +162,19 @@ struct ScratchLayout {
 
 static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
 
+/// Whether copies of bytes as 16-bit integers may save more than they cost. For a row, in cycles of a core with 256-bit
+/// vectors: some for each run of k and for each vector, against a sixth of what its products take (measured).
+static bool paysToWiden(const ContractionForm &form) {
+  constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 128;
+  if (!form.multipliesBytes() || form.rowsMost.asConstant().value_or(fewestWidened) < fewestWidened)
+    return false;
+  auto n = form.n.asConstant(), k = form.k.asConstant();
+  int64_t runs = 1;
+  for (const KLoop &loop : ArrayRef(form.kLoops).drop_back())
+    runs *= loop.extent.asConstant().value_or(1);
+  return !n || !k || runs * ofRun + *k / bytesOfCycle < *k * *n / productsOfCycle;
+}
+
 static void layOutScratch(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
@@ -198,6 +213,13 @@ static void layOutScratch(ContractionForm &form) {
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
+  if (paysToWiden(form)) {
+    form.wideRows = form.isSplitK() ? form.kBlock * form.kLoops.front().bStride : form.k.floorDiv(form.group);
+    form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
+    form.wideLhsAt = layout.add(form.rowsMost * form.widePitch, 2);
+    form.wideRhsAt = layout.add(
+        form.wideRows * (2 * panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile))), bytes);
+  }
   form.scratch = layout.end;
 }
 

@@ -37,6 +37,8 @@ struct CpuLevel {
   llvm::StringRef signedByteDotOf(int64_t bits) const;
   llvm::StringRef bf16DotOf(int64_t bits) const;
   llvm::StringRef pairProductOf(int64_t bits) const;
+  /// Bytes are multiplied as pairs of 16-bit integers.
+  bool widensBytes() const { return !hasByteDot && !hasSignedByteDot && !pairProductOf(128).empty(); }
   /// Elements of a vector of f32 at the places that the low bits of 32-bit lanes say.
   llvm::StringRef lookUpOf(int64_t bits) const;
   bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }

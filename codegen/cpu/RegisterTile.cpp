@@ -44,8 +44,7 @@ Value cpu::createMultiplyAdd(KernelEmitter &emitter, Value a, Value b, Value c) 
   return arith::AddIOp::create(builder, emitter.loc, product, c);
 }
 
-/// The even and the odd bytes of 32-bit lanes, as 16-bit integers.
-static std::pair<Value, Value> splitBytes(KernelEmitter &e, Value x, bool isSigned) {
+std::pair<Value, Value> cpu::splitBytes(KernelEmitter &e, Value x, bool isSigned) {
   OpBuilder &b = e.builder;
   int64_t lanes = cast<VectorType>(x.getType()).getNumElements() * 2;
   auto type = VectorType::get(lanes, b.getI16Type());
@@ -60,14 +59,17 @@ static std::pair<Value, Value> splitBytes(KernelEmitter &e, Value x, bool isSign
 }
 
 /// Products of pairs of 16-bit integers, each pair's added up.
-static Value createPairDot(KernelEmitter &e, Value a, Value b, Type type) {
+static Value createPairProducts(KernelEmitter &e, Value a, Value b, VectorType type) {
   OpBuilder &builder = e.builder;
-  int64_t lanes = cast<VectorType>(type).getNumElements();
-  if (StringRef name = e.level.pairProductOf(lanes * 32); !name.empty())
-    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{a, b})
+  int64_t lanes = type.getNumElements();
+  if (StringRef name = e.level.pairProductOf(lanes * 32); !name.empty()) {
+    auto pairs = VectorType::get(lanes * 2, builder.getI16Type());
+    Value x = LLVM::BitcastOp::create(builder, e.loc, pairs, a), y = LLVM::BitcastOp::create(builder, e.loc, pairs, b);
+    return LLVM::CallIntrinsicOp::create(builder, e.loc, type, builder.getStringAttr(name), ValueRange{x, y})
         .getResult(0);
+  }
   Value sum;
-  Value sixteen = e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(cast<ShapedType>(type), APInt(32, 16))));
+  Value sixteen = e.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(32, 16))));
   Value x = LLVM::BitcastOp::create(builder, e.loc, type, a), y = LLVM::BitcastOp::create(builder, e.loc, type, b);
   for (bool isHigh : {false, true}) {
     auto half = [&](Value v) -> Value {
@@ -78,6 +80,11 @@ static Value createPairDot(KernelEmitter &e, Value a, Value b, Type type) {
     sum = sum ? arith::AddIOp::create(builder, e.loc, sum, product).getResult() : product;
   }
   return sum;
+}
+
+Value cpu::createPairDot(KernelEmitter &e, Value a, Value b, Value c) {
+  Value products = createPairProducts(e, a, b, cast<VectorType>(c.getType()));
+  return arith::AddIOp::create(e.builder, e.loc, c, products);
 }
 
 Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
@@ -103,8 +110,7 @@ Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
   }
   auto [aEven, aOdd] = splitBytes(e, a, /*isSigned=*/false);
   auto [bEven, bOdd] = splitBytes(e, b, /*isSigned=*/true);
-  c = arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aEven, bEven, type));
-  return arith::AddIOp::create(builder, e.loc, c, createPairDot(e, aOdd, bOdd, type));
+  return createPairDot(e, aOdd, bOdd, createPairDot(e, aEven, bEven, c));
 }
 
 Value cpu::createBf16Dot(KernelEmitter &e, Value a, Value b, Value c) {
@@ -384,6 +390,7 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
       Value part = vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a, &sum = next[r * width + c];
       auto createDot = operands.group == 1                    ? createMultiplyAdd
                        : isa<FloatType>(operands.accumulator) ? createBf16Dot
+                       : operands.aElement.isInteger(16)      ? createPairDot
                                                               : createByteDot;
       sum = createDot(emitter, part, b[c], sum);
     }

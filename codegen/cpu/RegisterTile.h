@@ -72,11 +72,11 @@ struct TileLoop {
 
 struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
-  mlir::Type aElement;    // of A in memory: the accumulator's type, or i8 or bf16 if there are groups
+  mlir::Type aElement;    // of A in memory: the accumulator's type, or i8, i16 or bf16 if there are groups
   mlir::Type bElement;    // of B in memory
   /// Above 1: a step takes so many neighbours in k, of which B holds a word of the accumulator's size. Either an
-  /// instruction multiplies and adds them up, four unsigned bytes of A by signed bytes of B or two bf16, or, where
-  /// `splitB` is set, they are multiplied one after the other.
+  /// instruction multiplies and adds them up, four unsigned bytes of A by signed bytes of B, two 16-bit integers or two
+  /// bf16, or, where `splitB` is set, they are multiplied one after the other.
   int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
@@ -104,6 +104,10 @@ llvm::SmallVector<mlir::Value> emitRegisterTile(KernelEmitter &emitter, TileShap
 
 /// c + the products of the unsigned bytes of `a` and the signed ones of `b`, four for each 32-bit lane.
 mlir::Value createByteDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// c + the products of the signed 16-bit integers of `a` and `b`, two for each 32-bit lane.
+mlir::Value createPairDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// The even and the odd bytes of 32-bit lanes, as pairs of 16-bit integers.
+std::pair<mlir::Value, mlir::Value> splitBytes(KernelEmitter &emitter, mlir::Value words, bool isSigned);
 /// c + the products of the bf16 of `a` and `b`, two for each 32-bit lane, which are given as f32. Where the processor
 /// has an instruction for it, denormal numbers count as 0.
 mlir::Value createBf16Dot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);

@@ -155,6 +155,19 @@ class QuantizedTest(unittest.TestCase):
             with self.subTest(a=a.__name__, b=b.__name__, k=k, n=n, kind=kind):
                 self.check(model, feeds, grouped=k % 4 == 0 and k >= 64)
 
+    def test_many_rows(self):
+        """Rows that a compile knows or does not, around the number from which bytes are copied as 16-bit integers and in
+        several blocks; sums in one block and in several."""
+        for m, k in itertools.product((15, 16, 29, 49, 200), (64, 1100, 2052)):
+            rng = np.random.default_rng(m * k)
+            n, zero = int(rng.choice([40, 64, 130])), np.asarray(7, np.uint8)
+            w, x = bytes_of(rng, np.int8, (k, n)), bytes_of(rng, np.uint8, (m, k))
+            for rows in (m, "m"):
+                graph = Graph()
+                y = graph.add("MatMulInteger", ["x", graph.constant(w), graph.constant(zero)])
+                with self.subTest(rows=rows, m=m, k=k, n=n):
+                    self.check(graph.model([("x", np.uint8, [rows, k])], y, np.int32), [{"x": x}], grouped=True)
+
     def test_two_inputs(self):
         """Without a constant operand the product is one of floats while these are exact."""
         for a, b in TYPES:
