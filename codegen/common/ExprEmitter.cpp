@@ -118,8 +118,7 @@ Value KernelEmitter::emitBound(Expr expr, const EmissionPoint &point, ValueRange
     return symbolValue(name);
   };
   auto toWidth = [&](Value value) -> Value { return narrow ? invariants.get<arith::TruncIOp>(type, value) : value; };
-  Value value = emitTree(
-      expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
+  Value value = emitTree(expr, [&](StringRef name) { return toWidth(leaf(name)); }, type);
   if (narrow)
     value = invariants.get<arith::ExtSIOp>(i64, value);
   if (!expr.usesAny([](StringRef name) { return parseNumbered(name, 'd') || parseOperand(name); }))

@@ -1,5 +1,6 @@
 //===- PrintingTarget.cpp - kernels as pseudo-code ------------------------===//
 #include "tests/targets/PrintingTarget.h"
+#include "ir/loop/WrappedIndices.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
