@@ -95,9 +95,18 @@ bool ReductionEmitter::isBlocked() const {
   return hasFloatSum;
 }
 
-/// The stride of most loads that differ between lanes along a kept dim, if their order can be kept; else 1.
+/// The stride of most loads that differ between lanes along a kept dim, if their order can be kept; else 1. What other
+/// nodes read of a lane, and what they left in its own buffer, stands in the lanes' order.
 int64_t ReductionEmitter::chooseLaneStride(const EmissionPoint &point) {
-  if (!point.isVector())
+  auto meetsNodes = [&](Operation *op) {
+    auto load = dyn_cast<loop::LoadOp>(op);
+    return isa<loop::StoreOp>(op) || (load && e.getHeld(load.getBuffer()));
+  };
+  auto holdsSuch = [&](Operation *op) {
+    auto check = [&](Operation *inner) { return meetsNodes(inner) ? WalkResult::interrupt() : WalkResult::advance(); };
+    return op->walk(check).wasInterrupted();
+  };
+  if (!point.isVector() || llvm::any_of(parts.before, holdsSuch))
     return 1;
   std::string name = "d" + std::to_string(point.vectorDim);
   std::array<int64_t, codegen::mostSplitStride + 1> counts = {}; // by stride; 0: other ways to differ

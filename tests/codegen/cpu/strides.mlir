@@ -175,3 +175,25 @@ loop.kernel @beside(%x: !loop.buffer<[4*n + 3] x f32>, %u: !loop.buffer<[n] x f3
     loop.store %sum, %y[d0] : !loop.buffer<[n] x f32>
   }
 }
+
+// What a reduction stores of each point for the nodes behind it is in the lanes' order.
+// OK:            ok rows_of_four
+loop.kernel @rows_of_four(%x: !loop.buffer<[4*n] x f32>, %y: !loop.buffer<[4*n] x f32>)
+    attributes {symbols = ["n"], parallel = 1 : i64, arguments_written = array<i64: 1>, test.tolerance = 1.0e-5,
+                test.symbols = [{n = 1}, {n = 8}, {n = 77}]} {
+  %each = loop.buffer : !loop.buffer<[4] x f32>
+  %sum = loop.buffer : !loop.buffer<[1] x f32>
+  loop.reduction [n, 4] reduced 1 {
+    %0 = loop.load %x[4*d0 + d1] : !loop.buffer<[4*n] x f32>
+    %1 = math.exp %0 : f32
+    loop.store %1, %each[d1] : !loop.buffer<[4] x f32>
+    %2 = loop.reduce sum %1 : f32
+    loop.store %2, %sum[0] : !loop.buffer<[1] x f32>
+  }
+  loop.pointwise [n, 4] {
+    %0 = loop.load %each[d1] : !loop.buffer<[4] x f32>
+    %1 = loop.load %sum[0] : !loop.buffer<[1] x f32>
+    %2 = arith.divf %0, %1 : f32
+    loop.store %2, %y[4*d0 + d1] : !loop.buffer<[4*n] x f32>
+  }
+}
