@@ -46,8 +46,9 @@ class Kernel:
         if dims and rng.random() < 0.15:  # reversed along one dim
             dim = rng.choice(dims)
             index = index.replace(f"d{dim}*", f"({self.domain[dim]} - 1 - d{dim})*")
-        if rng.random() < 0.15:
-            index, size = f"2*({index}) + 1", f"2*({size})"
+        if rng.random() < 0.25:  # every second to fifth element, the last of them the buffer's last
+            step, first = rng.randint(2, 5), rng.randint(0, 2)
+            index, size = f"{step}*({index}) + {first}", f"{step}*({size} - 1) + {first + 1}"
         if rng.random() < 0.1:
             index = f"floordiv({index}, 3)"
         if rng.random() < 0.1:
