@@ -16,10 +16,9 @@ static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 
 // The psABI's micro-architecture levels. v4 forces 512-bit vectors: LLVM's default prefers 256 where old processors
 // lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them; above it
-// are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors gain
-// nothing. Of Arm's
-// extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with
-// Armv8.6 (Neoverse V1 and N2).
+// are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are
+// half as fast as f32's products. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse
+// N1), mixed ones and those of bf16 with Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
      .triple = x86Triple,

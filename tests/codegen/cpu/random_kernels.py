@@ -20,7 +20,7 @@ class Kernel:
         self.reduced = rng.randint(1, rank) if rng.random() < 0.45 else 0
         kept = rank - self.reduced
         self.parallel = rng.randint(0, kept)
-        self.arguments = []
+        self.arguments, self.written = [], 1  # the last of them
 
     def value(self):
         self.next += 1
@@ -46,8 +46,9 @@ class Kernel:
         if dims and rng.random() < 0.15:  # reversed along one dim
             dim = rng.choice(dims)
             index = index.replace(f"d{dim}*", f"({self.domain[dim]} - 1 - d{dim})*")
-        if rng.random() < 0.15:
-            index, size = f"2*({index}) + 1", f"2*({size})"
+        if rng.random() < 0.25:  # every second to fifth element, the last of them the buffer's last
+            step, first = rng.randint(2, 5), rng.randint(0, 2)
+            index, size = f"{step}*({index}) + {first}", f"{step}*({size} - 1) + {first + 1}"
         if rng.random() < 0.1:
             index = f"floordiv({index}, 3)"
         if rng.random() < 0.1:
@@ -96,6 +97,11 @@ class Kernel:
             op = "sitofp" if compute == "f32" else "trunci"
             self.emit(f"{number} = arith.{op} {index} : i64 to {compute}")
             value = self.combine(value, number, compute)
+        if self.reduced and rng.random() < 0.2:  # what is reduced is stored beside
+            index, size = self.row_major(list(range(len(self.domain))))
+            self.arguments.append(("%e", size, compute))
+            self.written += 1
+            self.emit(f"loop.store {value}, %e[{index}] : !loop.buffer<[{size}] x {compute}>")
         if self.reduced:
             kind = rng.choice(["sum", "max", "min"])
             result = self.value()
@@ -121,6 +127,7 @@ class Kernel:
         self.generate()
         arguments = ", ".join(f"{n}: !loop.buffer<[{s}] x {t}>" for n, s, t in self.arguments)
         names = ", ".join(f'"{s}"' for s in self.symbols)
+        written = ", ".join(str(n) for n in range(len(self.arguments) - self.written, len(self.arguments)))
         values = ", ".join("{%s}" % ", ".join(f"{s} = {self.rng.choice([1, 3, 6, 19])}" for s in self.symbols)
                            for _ in range(2))
         sets = f", test.symbols = [{values}]" if self.symbols else ""
@@ -129,7 +136,7 @@ class Kernel:
         kind = f"loop.reduction [{', '.join(self.domain)}] reduced {self.reduced}" if self.reduced else \
             f"loop.pointwise [{', '.join(self.domain)}]"
         return (f"loop.kernel @{self.name}({arguments})\n    attributes {{symbols = [{names}], "
-                f"parallel = {self.parallel} : i64, arguments_written = array<i64: {len(self.arguments) - 1}>, "
+                f"parallel = {self.parallel} : i64, arguments_written = array<i64: {written}>, "
                 f"test.tolerance = {tolerance:.6f}{sets}}} {{\n  {kind} {{\n" + "\n".join(self.lines) + "\n  }\n}\n")
 
 
