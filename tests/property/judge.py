@@ -210,6 +210,8 @@ class Judge:
         error = max((value.error for value in operands if value), default=0.0)
         if node.op_type.startswith(("Reduce", "Arg")) and not arrays[0].size:
             raise Declined(f"{node.op_type} of nothing: onnxruntime keeps dims")
+        if node.op_type == "Concat" and len({tuple(np.delete(array.shape, attributes(node)["axis"])) for array in arrays}) > 1:
+            raise Declined("Concat of unlike sizes: onnxruntime passes over what is empty")
         raw = self._run(node, operands, arrays)
         results = raw if node.op_type == "Cast" else self._rounded(operands, raw)
         floats = any(is_float(array.dtype) for array in arrays if array is not None)

@@ -2,6 +2,7 @@
 the process did, and another takes its place."""
 
 import collections
+import contextlib
 import faulthandler
 import itertools
 import multiprocessing
@@ -73,6 +74,7 @@ def examine(work, seeds, jobs):
             seed = order.popleft()
             yield seed, results.pop(seed)
         for seed in itertools.islice(seeds, min(jobs - len(busy), 4 * jobs - len(order))):
+            idle = [worker for worker in idle if worker.process.is_alive()]
             worker = idle.pop() if idle else Worker(work)
             worker.start(seed)
             busy[worker.pipe] = worker
@@ -87,4 +89,5 @@ def examine(work, seeds, jobs):
             if worker.process.is_alive():
                 idle.append(worker)
     for worker in idle:
-        worker.pipe.send(None)
+        with contextlib.suppress(OSError):  # it is dead already
+            worker.pipe.send(None)
