@@ -128,8 +128,8 @@ public:
   virtual void loadDialects(mlir::MLIRContext &context) const = 0;
   /// What keeps the target from making code of the kernel, for people ("contractions"); nothing: it can.
   virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
-  /// A level that has instructions for what the kernel computes, which the usual ones lack; nothing: those will do.
-  virtual std::optional<llvm::StringRef> findSpecialLevel(loop::KernelOp kernel) const { return std::nullopt; }
+  /// Levels that have instructions for what the kernel computes, which the usual ones lack; none: those will do.
+  virtual llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const { return {}; }
   /// Decides how the kernel's work is cut and sets its attributes `iterations`, `grain`, `scratch` and `config`.
   virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
   /// Numbers for `loop.tuned` (ir/loop/Tuned.h) of a kernel that is not planned yet, which may be faster at the level

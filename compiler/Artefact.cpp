@@ -9,6 +9,7 @@
 #include "ir/prim/Variants.h"
 #include "lowering/onnx/PrimModel.h"
 #include "mlir/IR/AsmState.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LLVMContext.h"
@@ -132,11 +133,14 @@ Error Artefact::chooseLevels(KernelSet &set) {
 
 /// What the kernels want beyond the usual levels.
 Error Artefact::addSpecialLevels(KernelSet &set) {
-  for (loop::KernelOp kernel : set.kernels) {
-    std::optional<StringRef> name = set.choosesLevels ? set.target.findSpecialLevel(kernel) : std::nullopt;
-    if (!name || llvm::any_of(set.levels, [&](const codegen::Level &level) { return level.name == *name; }))
+  llvm::SetVector<StringRef> names;
+  for (loop::KernelOp kernel : set.kernels)
+    if (set.choosesLevels)
+      names.insert_range(set.target.findSpecialLevels(kernel));
+  for (StringRef name : names) {
+    if (llvm::any_of(set.levels, [&](const codegen::Level &level) { return level.name == name; }))
       continue;
-    Expected<codegen::Level> level = set.target.describeLevel(*name);
+    Expected<codegen::Level> level = set.target.describeLevel(name);
     if (!level)
       return level.takeError();
     set.levels.push_back(std::move(*level));
