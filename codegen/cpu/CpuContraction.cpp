@@ -303,25 +303,49 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
 
 /// Balanced tiles are lower than half of the largest only where there is one.
 bool ContractionEmission::isLoneRowTile(int64_t height) {
+  if (hasFewRows)
+    return true;
   std::optional<int64_t> known = i.asConstant(m);
   return known ? *known <= split.height : height < (split.height + 1) / 2;
 }
 
-SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t panels,
-                                                   Value panelBytes) {
-  int64_t rowTiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
-  int64_t tilesOfTask = std::max<int64_t>(rowTiles / i.asConstant(mBlocks).value_or(1), 1);
-  int64_t count = llvm::divideCeil(panels, tilesOfTask);
-  Value first = i.mul(i.sub(rowTile, task.firstTile), i.constant(count));
-  SmallVector<Value> distances;
-  for (int64_t panel = 0; panel < count; ++panel) {
-    Value ordinal = i.min(i.add(first, i.constant(panel)), i.constant(panels - 1));
-    Value toNext = i.constant(panels);
-    if (isBackwards)
-      toNext = i.select(isBackwards, i.constant(-panels), toNext);
-    distances.push_back(i.mul(i.add(ordinal, toNext), panelBytes));
+/// Tile t of a task fetches from panel t mod `panels` of the next column tile: its share of each row's bytes. The
+/// share's bytes follow each other, so as many are fetched in each step of k. If the first tiles fetched a line in each
+/// step, they would wait for memory, which had nothing to do for the others.
+void ContractionEmission::fetchNextPanels(TileOperands &operands, const ContractionTask &task, Value rowTile,
+                                          int64_t panels, Value lower, Value upper) {
+  int64_t elementBytes = loop::getElementBytes(operands.bElement), rowBytes = panelWidth * elementBytes;
+  Value panelBytes = i.mul(operands.panelStride, i.constant(elementBytes)), width = i.constant(panels);
+  Value next = i.mul(isBackwards ? i.select(isBackwards, i.constant(-panels), width) : width, panelBytes);
+  Value local = i.sub(rowTile, task.firstTile);
+  // Made of divisions, as rows' addresses are (rowAddresses).
+  auto fetch = [&](Value panel, Value offset) {
+    Value distance = i.add(next, i.add(i.mul(panel, panelBytes), offset));
+    operands.fetched.push_back(hide(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance)));
+  };
+  auto shareOf = [&](int64_t sharers) { return i.constant(llvm::divideCeil(rowBytes, sharers)); };
+  std::optional<int64_t> known = i.asConstant(m), blocks = i.asConstant(mBlocks);
+  Value bytes, panel = i.mod(local, width, true);
+  if (known && blocks) {
+    int64_t tiles = std::max<int64_t>(llvm::divideCeil(*known, split.height) / *blocks, 1), sharers = tiles / panels;
+    if (!sharers) { // whole panels
+      int64_t count = llvm::divideCeil(panels, tiles);
+      operands.fetchedBytes = i.constant(rowBytes);
+      for (int64_t number = 0; number < count; ++number)
+        fetch(i.min(i.add(i.mul(local, i.constant(count)), i.constant(number)), i.constant(panels - 1)), i.constant(0));
+      return;
+    }
+    Value hasMore = i.compare(arith::CmpIPredicate::slt, panel, i.constant(tiles % panels));
+    bytes = tiles % panels ? i.select(hasMore, shareOf(sharers + 1), shareOf(sharers)) : shareOf(sharers);
+  } else {
+    Value sharers = i.max(i.floorDiv(i.sub(task.endTile, task.firstTile), width, true), i.constant(1));
+    bytes = hide(e, i.floorDiv(i.add(i.constant(rowBytes - 1), sharers), sharers, true));
   }
-  return distances;
+  // The share of rows [lower, upper), from where it would start if it were as long in the rows before.
+  Value others = i.sub(i.constant(rowBytes), bytes),
+        before = i.min(i.mul(i.floorDiv(local, width, true), bytes), others);
+  operands.fetchedBytes = bytes;
+  fetch(panel, i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before)));
 }
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
@@ -346,11 +370,13 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.batch, panels), panel);
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
+    operands.bElement = bElement;
     bool isLone = isLoneRowTile(rows.height);
-    Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(bElement)));
     bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
-    if (!isLone && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1))
-      operands.prefetchDistances = nextPanels(task, rowTile, columns.panels, panelBytes);
+    if (!isLone && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
+      Value rowsOfStep = value(f.kLoops[0].bStride);
+      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep));
+    }
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
     operands.prefetchesB = isLone && !e.isStage && rowsOfB && columnsOfB &&
@@ -597,12 +623,32 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
 }
 
 void ContractionEmission::emit(Value begin, Value end) {
-  if (sumsInMatrix())
-    prepareMatrix();
-  else
-    takeBias();
   if (f.lhs == LhsForm::Redirected)
     fillRedirected();
+  auto emitInVectors = [&] {
+    takeBias();
+    emitTasks(begin, end);
+  };
+  if (!sumsInMatrix())
+    return emitInVectors();
+  auto emitInMatrix = [&] {
+    prepareMatrix();
+    emitTasks(begin, end);
+    releaseMatrix();
+  };
+  if (i.asConstant(m))
+    return emitInMatrix();
+  Value fewest = i.constant(fewestInMatrix);
+  emitIf(i.compare(arith::CmpIPredicate::sge, m, fewest), emitInMatrix);
+  emitIf(i.compare(arith::CmpIPredicate::slt, m, fewest), [&] {
+    hasFewRows = true;
+    auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
+    split = listTiles(f, e.level, TiledExtents(fewestInMatrix - 1, known(n), known(k))).front();
+    emitInVectors();
+  });
+}
+
+void ContractionEmission::emitTasks(Value begin, Value end) {
   bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
   bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
   bool widensA = widening != Widening::None && !f.isSplitK();
@@ -625,8 +671,6 @@ void ContractionEmission::emit(Value begin, Value end) {
     emitTask(task);
     return {lhsKey, rhsKey};
   });
-  if (matrixSlots)
-    releaseMatrix();
 }
 
 LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end) {

@@ -38,6 +38,8 @@ struct ColumnClass {
 
 /// Rows and panels that tasks with sums in matrix registers are cut between.
 inline constexpr int64_t matrixUnitRows = 16, matrixUnitPanels = 2;
+/// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
+inline constexpr int64_t fewestInMatrix = 5;
 
 /// Memory of a kernel whose sums are in matrix registers.
 struct MatrixSlots {
@@ -52,6 +54,7 @@ enum class Widening { None, ManyRows, All };
 struct ContractionEmission {
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
   void emit(mlir::Value begin, mlir::Value end);
+  void emitTasks(mlir::Value begin, mlir::Value end);
 
   // Tasks and tiles.
   ContractionTask decodeTask(mlir::Value index);
@@ -73,9 +76,9 @@ struct ContractionEmission {
   Parts splitRows();
   /// Whether a tile of this height holds all rows.
   bool isLoneRowTile(int64_t height);
-  /// Bytes to what a row tile fetches of the next column tile: the row tiles of a task share its panels out.
-  llvm::SmallVector<mlir::Value> nextPanels(const ContractionTask &task, mlir::Value rowTile, int64_t panels,
-                                            mlir::Value panelBytes);
+  /// Sets what a row tile fetches of the next column tile of `panels` panels, in rows [lower, upper) of B.
+  void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
+                       mlir::Value lower, mlir::Value upper);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
@@ -209,10 +212,11 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs;
   Widening widening = Widening::None;
-  mlir::Value waitingRows; // in scratch, of tiles before the one that is emitted
-  mlir::Value isBackwards; // in every second step of a recurrence; null: in none
-  mlir::Region bias;       // yields it; empty: there is none
-  std::optional<MatrixSlots> matrixSlots;
+  mlir::Value waitingRows;                // in scratch, of tiles before the one that is emitted
+  mlir::Value isBackwards;                // in every second step of a recurrence; null: in none
+  mlir::Region bias;                      // yields it; empty: there is none
+  std::optional<MatrixSlots> matrixSlots; // while sums are in matrix registers
+  bool hasFewRows = false;                // m is not known, and below fewestInMatrix where this is emitted
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

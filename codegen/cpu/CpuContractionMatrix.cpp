@@ -22,6 +22,9 @@
 //
 // Rows of A that do not lie a fixed step apart (windows over images) are copied, 64 bytes of each, on the way.
 //
+// A few rows read a weight as fast with vectors as memory gives it. Where a run says how many rows there are the kernel
+// has both, and code of vectors for those few alone.
+//
 // Safety. The registers are the thread's. The state is released before the kernel returns, so that no caller sees it
 // and no switch of context behind it saves it. The process's permission is asked for where the level is chosen
 // (runtime/src/cpu.c).
@@ -40,8 +43,7 @@ using namespace ptc::cpu;
 static constexpr int64_t matrixRows = 16, rowBytes = 64, wordBytes = 4; // of a register
 static constexpr int64_t matrixBytes = matrixRows * rowBytes;
 static constexpr int64_t mostGroups = rowBytes / wordBytes, fewestGroups = 9; // of a step
-static constexpr int64_t fewestRows = 5;         // below, vectors read a weight as fast as memory gives it
-static constexpr int64_t firstA = 4, firstB = 6; // registers; sums are 0 to 3
+static constexpr int64_t firstA = 4, firstB = 6;                              // registers; sums are 0 to 3
 static constexpr int64_t tallest = 2 * matrixRows;
 static constexpr int64_t widestShort = 4; // panels beside one row of registers
 
@@ -50,7 +52,7 @@ bool ContractionEmission::sumsInMatrix() {
   bool readsRows = f.lhs == LhsForm::InPlace || f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::Redirected;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
   return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && f.rhs == RhsForm::Panels && !isConverted &&
-         f.mDims > 0 && i.asConstant(m).value_or(fewestRows) >= fewestRows;
+         f.mDims > 0 && i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
 }
 
 namespace {
@@ -165,7 +167,10 @@ void ContractionEmission::prepareMatrix() {
   storeConfiguration(e, matrixSlots->whole, matrixSlots->groups, i.constant(matrixRows), i.constant(matrixRows));
 }
 
-void ContractionEmission::releaseMatrix() { callMatrix(e, "tilerelease", {}); }
+void ContractionEmission::releaseMatrix() {
+  callMatrix(e, "tilerelease", {});
+  matrixSlots.reset();
+}
 
 void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   MatrixBlock(*this, task, kLower, kUpper).emit();

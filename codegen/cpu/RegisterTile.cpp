@@ -320,13 +320,15 @@ struct TileEmission {
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
+  SmallVector<Value> movedFetches(ValueRange fetched, const TileLoop &loop, Value k);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
-                          bool prefetch);
+                          ValueRange fetched);
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
   Value upperBound(ArrayRef<Value> rows);
-  SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc);
-  SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc);
+  SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange fetched,
+                               ValueRange acc);
+  SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange fetched, ValueRange acc);
 };
 } // namespace
 
@@ -369,12 +371,23 @@ Value cpu::hide(KernelEmitter &e, Value value) {
       .getResult(0);
 }
 
-SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
-                                      bool prefetch) {
+/// Where the loop stands at `k`.
+SmallVector<Value> TileEmission::movedFetches(ValueRange fetched, const TileLoop &loop, Value k) {
   InvariantBuilder &i = emitter.invariants;
-  if (prefetch)
-    for (Value distance : operands.prefetchDistances)
-      createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), distance));
+  SmallVector<Value> moved;
+  for (Value address : fetched) {
+    Value rows = i.floorDiv(loop.bStride, i.constant(panelWidth), /*nonNegative=*/true);
+    Value offset = i.mul(k, i.mul(rows, operands.fetchedBytes));
+    moved.push_back(emitter.getAddress(address, emitter.builder.getI8Type(), offset));
+  }
+  return moved;
+}
+
+SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
+                                      ValueRange fetched) {
+  InvariantBuilder &i = emitter.invariants;
+  for (Value address : fetched)
+    createPrefetch(emitter, address);
   int64_t width = vectorsOfRow();
   SmallVector<Value> b, next(acc), ks(outer);
   ks.push_back(k);
@@ -450,7 +463,8 @@ Value TileEmission::upperBound(ArrayRef<Value> rows) {
 }
 
 /// The innermost loop, with `unroll` steps at once and the rest one by one.
-SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
+SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels,
+                                           ValueRange fetched, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
   auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
@@ -466,22 +480,26 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       SmallVector<Value> next;
       for (int64_t u = 0; u < sets; ++u) {
         Value ku = i.add(k, i.constant(u));
-        llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), u == 0));
+        SmallVector<Value> lines = u ? SmallVector<Value>() : movedFetches(fetched, loop, ku);
+        llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), lines));
       }
       return next;
     });
     result = sumOfSets(sums);
     lower = middle;
   }
-  return emitter.createLoop(lower, upper, 1, result,
-                            [&](Value k, ValueRange carried) { return step(rows, outer, k, bRow(k), carried, true); });
+  return emitter.createLoop(lower, upper, 1, result, [&](Value k, ValueRange carried) {
+    return step(rows, outer, k, bRow(k), carried, movedFetches(fetched, loop, k));
+  });
 }
 
-SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc) {
+SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange fetched,
+                                      ValueRange acc) {
   if (depth + 1 == operands.loops.size() && !operands.factorB)
-    return innermost(operands.rowAddresses(outer), outer, panels, acc);
+    return innermost(operands.rowAddresses(outer), outer, panels, fetched, acc);
   if (depth + 1 == operands.loops.size()) {
-    SmallVector<Value> sums = innermost(operands.rowAddresses(outer), outer, panels, zeros(setsBetweenLoops()));
+    SmallVector<Value> sums =
+        innermost(operands.rowAddresses(outer), outer, panels, fetched, zeros(setsBetweenLoops()));
     if (setsBetweenLoops() > 1)
       sums = sumOfSets(sums);
     SmallVector<Value> factors, next(acc);
@@ -497,7 +515,7 @@ SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, 
     SmallVector<Value> inner(outer);
     inner.push_back(k);
     Value moved = emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride));
-    return nest(depth + 1, inner, moved, carried);
+    return nest(depth + 1, inner, moved, movedFetches(fetched, loop, k), carried);
   });
 }
 
@@ -510,7 +528,7 @@ SmallVector<Value> cpu::emitRegisterTile(KernelEmitter &emitter, TileShape shape
   if (acc.empty())
     acc = emission.zeros(1);
   if (emission.setsBetweenLoops() == 1 || operands.factorB)
-    return emission.nest(0, {}, operands.panels, acc);
+    return emission.nest(0, {}, operands.panels, operands.fetched, acc);
   llvm::append_range(acc, emission.zeros(shape.unroll - 1));
-  return emission.sumOfSets(emission.nest(0, {}, operands.panels, acc));
+  return emission.sumOfSets(emission.nest(0, {}, operands.panels, operands.fetched, acc));
 }

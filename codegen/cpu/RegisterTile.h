@@ -86,8 +86,11 @@ struct TileOperands {
   mlir::Value zeros;       // where all rows start there the innermost loop is left out; null: it never is
   mlir::Value panels;      // address of the first panel at k = 0
   mlir::Value panelStride; // elements from one panel to the next
-  llvm::SmallVector<mlir::Value> prefetchDistances; // bytes from a B row to rows to prefetch
-  bool prefetchesB = false;                         // each panel's own stream, further on
+  /// What is fetched meanwhile: from each of these addresses on, which hold where all loops stand at 0, so many bytes
+  /// for each row of B.
+  llvm::SmallVector<mlir::Value> fetched;
+  mlir::Value fetchedBytes;
+  bool prefetchesB = false; // each panel's own stream, further on
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
   std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;

@@ -18,6 +18,10 @@
 // ASM-NOT:   tmm
 // ASM-LABEL: row:
 // ASM-NOT:   {{tmm|tile}}
+// ASM-LABEL: any_rows:
+// ASM:       tdpbf16ps
+// ASM:       tilerelease
+// ASM:       vdpbf16ps
 // VECTORS-NOT: {{tmm|tile}}
 
 // 200 rows in place: tasks of whole registers, 32 rows and then fewer. 3 steps of 16 pairs, nothing is copied.
@@ -85,5 +89,29 @@ loop.kernel @row(%a: !loop.buffer<[96] x bf16>, %w: !loop.buffer<[4*48*32] x bf1
   } epilogue {
   ^bb0(%acc: f32):
     loop.store %acc, %y[d0] : !loop.buffer<[64] x f32>
+  }
+}
+
+// How many rows there are is known to a run: up to 4 of them are multiplied by vectors.
+// CHECK-LABEL: define {{.*}} @any_rows
+// CHECK-DAG:   icmp slt i64 %{{.*}}, 5
+// CHECK-DAG:   icmp sgt i64 %{{.*}}, 4
+// CHECK-DAG:   call void @llvm.x86.tdpbf16ps(
+// CHECK:       call void @llvm.x86.tilerelease()
+// CHECK-COUNT-40: call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(
+// CHECK:       ret i32
+loop.kernel @any_rows(%a: !loop.buffer<[m*96] x bf16>, %w: !loop.buffer<[4*48*32] x bf16>, %y: !loop.buffer<[m*64] x f32>)
+    attributes {symbols = ["m"], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [m, 64, 96] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*96 + d2] : !loop.buffer<[m*96] x bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    loop.yield %1 : f32
+  } rhs {
+    %0 = loop.panels %w {group = 2 : i64} : !loop.buffer<[4*48*32] x bf16> -> bf16
+    %1 = arith.extf %0 : bf16 to f32
+    loop.yield %1 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*64 + d1] : !loop.buffer<[m*64] x f32>
   }
 }

@@ -1,0 +1,62 @@
+// The row tiles of a task fetch the columns that come next, each a share of a panel, as many bytes in each step of k.
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V3
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
+
+// Tasks of 48 rows. x86-64-v3: 8 tiles of 6 x 16, each an eighth of the 64 bytes of a row of the next panel. x86-64-v4: 8
+// tiles of 6 x 64, two share each of four panels.
+// CHECK-LABEL: define {{.*}} @shares
+// CHECK:       phi <{{8|16}} x float> [ zeroinitializer,
+// V3:          %[[BY:[0-9]+]] = shl {{(nsw )?}}i64 %{{[0-9]+}}, 3
+// V4:          %[[BY:[0-9]+]] = shl {{(nsw )?}}i64 %{{[0-9]+}}, 5
+// CHECK-NEXT:  %[[AT:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 %[[BY]]
+// CHECK:       call void @llvm.prefetch.p0(ptr %[[AT]], i32 0, i32 2, i32 1)
+// CHECK-NOT:   call void @llvm.prefetch
+loop.kernel @shares(%a: !loop.buffer<[96*384] x f32>, %w: !loop.buffer<[512*384] x f32>, %y: !loop.buffer<[96*512] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [96, 512, 384] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*384 + d2] : !loop.buffer<[96*384] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[512*384] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[96*512] x f32>
+  }
+}
+
+// Two tiles of rows beside four panels fetch two whole panels each.
+// CHECK-LABEL: define {{.*}} @whole
+// V4:          call void @llvm.prefetch
+// V4:          call void @llvm.prefetch
+// V4-NOT:      call void @llvm.prefetch
+loop.kernel @whole(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[512*384] x f32>, %y: !loop.buffer<[12*512] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [12, 512, 384] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*384 + d2] : !loop.buffer<[12*384] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[512*384] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[12*512] x f32>
+  }
+}
+
+// Of a sum in blocks of k the next columns' rows of the same block; how many tiles share a panel is known to a run.
+// CHECK-LABEL: define {{.*}} @blocks
+// CHECK:       call void @llvm.prefetch
+loop.kernel @blocks(%a: !loop.buffer<[m*2048] x f32>, %w: !loop.buffer<[128*2048] x f32>, %y: !loop.buffer<[m*128] x f32>)
+    attributes {symbols = ["m"], parallel = 0 : i64, arguments_written = array<i64: 2>, test.symbols = [{m = 7}, {m = 40}]} {
+  loop.contraction [m, 128, 2048] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*2048 + d2] : !loop.buffer<[m*2048] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[128*2048] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*128 + d1] : !loop.buffer<[m*128] x f32>
+  }
+}
