@@ -445,8 +445,8 @@ private:
   }
 
   /// Of pointwise groups that follow each other and that the same groups read those become one that can, as the copies
-  /// of an attention's keys and values: none waits for another. (A device has horizontal kernels for that, and groups of
-  /// a recurrence are phases.)
+  /// of an attention's keys and values: none waits for another. (A device has horizontal kernels for that, and groups
+  /// of a recurrence are phases.)
   void mergeNeighbours() {
     if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
       return;

@@ -232,9 +232,7 @@ DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, c
 /// or one that would cut vectors of columns in parts.
 std::optional<Slice> findSlice(ContractionOp target, const DimSplit &split, Expr address, Operation *node,
                                Expr position, const FusionContext &context) {
-  auto atZero = [&](StringRef symbol) {
-    return isDimSymbol(symbol) ? Expr::constant(target.getContext(), 0) : Expr();
-  };
+  auto atZero = [&](StringRef symbol) { return isDimSymbol(symbol) ? Expr::constant(target.getContext(), 0) : Expr(); };
   Expr offset = position.substitute(atZero) - address.substitute(atZero);
   unsigned columns = llvm::count_if(split.kinds, [](unsigned kind) { return kind < 3; }); // batch, m and n
   Expr read = product(target.getContext(), getDomain(node));

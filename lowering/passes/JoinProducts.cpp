@@ -459,9 +459,8 @@ static SmallVector<MatmulOp> listProjections(AttentionOp attention, const Produc
         !maker->isBeforeInBlock(first) || found == byLhs.end() || found->second.size() != products.size())
       return {};
   }
-  llvm::stable_sort(all, [&](MatmulOp a, MatmulOp b) {
-    return ofValues[a.getLhs()].size() > ofValues[b.getLhs()].size();
-  });
+  llvm::stable_sort(all,
+                    [&](MatmulOp a, MatmulOp b) { return ofValues[a.getLhs()].size() > ofValues[b.getLhs()].size(); });
   return all;
 }
 
