@@ -568,11 +568,25 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
   node->erase();
 }
 
+/// Whether the nodes' ops are the same, but for what they read and where they write: lanes suit the one as the other.
+static bool areOpsAlike(Operation *node, Operation *other) {
+  auto opsOf = [](Operation *node) {
+    SmallVector<Operation *> ops;
+    node->walk([&](Operation *op) { ops.push_back(op); });
+    return ops;
+  };
+  return llvm::equal(opsOf(node), opsOf(other), [](Operation *a, Operation *b) {
+    return a->getName() == b->getName() && a->getResultTypes() == b->getResultTypes();
+  });
+}
+
 StringRef loop::whyNotMergedBeside(Operation *node, Operation *other) {
   if (!isPlainPointwise(node) || !isPlainPointwise(other))
     return "one of them is not pointwise";
   if (getDomain(node) != getDomain(other))
     return "they run over other points";
+  if (!areOpsAlike(node, other))
+    return "they compute unlike things";
   if (countBodyOps(node) + countBodyOps(other) > maxBodyOps)
     return "the fused body would be too large";
   return {};
