@@ -47,7 +47,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
                           .farBytes = target.sharedCacheBytes,
                           .remarks = options.remarks})); // before other dims come in front of the batch
   if (options.optLevel > 0)
-    passes.addNestedPass<mlir::func::FuncOp>(createJoinProducts()); // what is written as primitives shows each weight
+    passes.addNestedPass<mlir::func::FuncOp>( // what is written as primitives shows each weight
+        createJoinProducts({.severalValues = target.weightPanel > 0}));
   LowerPrimToLoopOptions lowering;
   // A target whose products read packed weights has these, too. Others convert as they stream them for a few rows, and
   // word by word for more.

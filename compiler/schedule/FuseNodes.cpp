@@ -55,6 +55,8 @@ public:
       ;
     if (disable)
       explainDisabled();
+    else
+      mergeNeighbours();
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
@@ -422,6 +424,62 @@ private:
         if (order.getEarlier(consumer).contains(producer))
           if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
             explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
+  }
+
+  bool isOnePointwise(unsigned number) {
+    const Group &group = entries[number].group;
+    return !group.isOpaque && group.nodes.size() == 1 && isa<PointwiseOp>(group.nodes[0]);
+  }
+
+  /// Why two pointwise groups with the same readers stay two; empty: they need not. What the first reads would live
+  /// longer, where the second does not read it as well.
+  StringRef whyNotMerged(unsigned first, unsigned second) {
+    const Group &a = entries[first].group, &b = entries[second].group;
+    for (Value buffer : llvm::concat<const Value>(a.written, b.written))
+      if (context.aliases.contains(buffer))
+        return "it writes a result that may share an argument's memory";
+    for (Value buffer : a.read)
+      if (getWhole(buffer).getDefiningOp<BufferOp>() && !b.reads(buffer))
+        return "what the first reads would live until the second runs";
+    return whyNotMergedBeside(a.nodes[0], b.nodes[0]);
+  }
+
+  /// Of pointwise groups that follow each other and that the same groups read those become one that can, as the copies
+  /// of an attention's keys and values: none waits for another. (A device has horizontal kernels for that, and groups
+  /// of a recurrence are phases.)
+  void mergeNeighbours() {
+    if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
+      return;
+    SmallVector<unsigned> row;
+    for (unsigned number : order.getOrder()) {
+      if (!isOnePointwise(number) || (!row.empty() && order.getLater(row[0]) != order.getLater(number)))
+        row.clear();
+      if (isOnePointwise(number) && !mergeIntoOneOf(row, number))
+        row.push_back(number);
+    }
+  }
+
+  bool mergeIntoOneOf(MutableArrayRef<unsigned> row, unsigned number) {
+    StringRef reason;
+    for (unsigned &member : row) {
+      reason = whyNotMerged(member, number);
+      if (!reason.empty())
+        continue;
+      Operation *node = entries[member].group.nodes[0];
+      mergeBeside(node, entries[number].group.nodes[0]);
+      unsigned kept = order.isRankedBefore(member, number) ? member : number;
+      unsigned gone = kept == member ? number : member;
+      entries[gone].isGone = true;
+      entries[kept].group.nodes = {node};
+      order.fuse(kept, gone);
+      updateAccesses(entries[kept].group);
+      member = kept;
+      return true;
+    }
+    if (remarks && !reason.empty())
+      entries[number].group.nodes[0]->emitRemark("not one node with the one before it, which has the same readers: ")
+          << reason;
+    return false;
   }
 
   void emit() {

@@ -12,10 +12,16 @@
 // nearly always, since nodes are normalized. If divisions remain we refuse: addresses
 // must stay affine for vector code.
 //
+// B may read a slice of T, where A is a product: keys and values are columns of what queries are columns of, too. One
+// dim of A then lies in a part of its range, with which the ranges of the dims remove the divisions, and B's body runs
+// under that condition. Rows and columns become the digits by which B counts them: (2304) columns are (36, 64), of
+// which 12 to 23 are the heads of the keys.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
 #include "mlir/IR/IRMapping.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -168,6 +174,89 @@ private:
   SmallVector<Expr> rows;
 };
 
+/// Where all points of a product that write what a node reads lie: one dim of it in a part of its range.
+struct Slice {
+  unsigned dim;
+  int64_t first, count;
+  int64_t end() const { return first + count; }
+};
+
+SymbolRanges getSliceRanges(Operation *target, ArrayRef<Expr> domain, const Slice &slice, const SymbolRanges &symbols) {
+  SymbolRanges ranges = getNodeRanges(target, domain, symbols);
+  Expr end = Expr::constant(target->getContext(), slice.end());
+  ranges[dimName(slice.dim)] = {.min = slice.first, .max = slice.end() - 1, .below = end};
+  return ranges;
+}
+
+/// A product's dims with its rows and columns as the digits by which a node counts what it reads of them. A vector of
+/// columns lies in one of the parts that columns become: these are whole panels.
+DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, const FusionContext &context) {
+  constexpr int64_t panel = 16;
+  DimSplit split{getDomain(target), {}, getDimKinds(target)};
+  unsigned m = target.getBatch(), n = m + target.getM();
+  SmallVector<Expr> rows, columns;
+  Expr rest;
+  auto digits = getDigits(position, read, getNodeRanges(target, context.symbols), context.hints, rest);
+  if (digits && target.getM() <= 1 && target.getN() == 1 && split.domain[n].isConstant()) {
+    int64_t width = split.domain[n].getValue(), part = std::gcd(width, rest.asConstant().value_or(0));
+    for (const Digit &digit : *digits)
+      if (auto step = digit.step.asConstant(); !step || *step % width == 0)
+        rows.push_back(read[digit.dim]);
+      else
+        part = std::gcd(part, *step == 1 ? read[digit.dim].asConstant().value_or(1) : *step);
+    if (part < width && part % panel == 0)
+      columns = {Expr::constant(target.getContext(), width / part), Expr::constant(target.getContext(), part)};
+  }
+  if (rows.size() < 2 || target.getM() == 0 || product(target.getContext(), rows) != split.domain[m])
+    rows.clear();
+  SmallVector<Expr> domain;
+  SmallVector<unsigned> kinds;
+  for (auto [dim, extent] : llvm::enumerate(split.domain)) {
+    ArrayRef<Expr> parts = dim == n && !columns.empty()                      ? ArrayRef(columns)
+                           : dim == m && target.getM() == 1 && !rows.empty() ? ArrayRef(rows)
+                                                                             : ArrayRef(extent);
+    Expr old = Expr::constant(target.getContext(), 0);
+    for (Expr part : parts) {
+      old = old * part + Expr::dim(target.getContext(), domain.size());
+      domain.push_back(part);
+      kinds.push_back(split.kinds[dim]);
+    }
+    split.oldDims.push_back(old);
+  }
+  split.domain = domain;
+  split.kinds = kinds;
+  return split;
+}
+
+/// The slice of a product's result, stored at `address` of the dims `split`, that `node` reads; nothing if it is none,
+/// or one that would cut vectors of columns in parts.
+std::optional<Slice> findSlice(ContractionOp target, const DimSplit &split, Expr address, Operation *node,
+                               Expr position, const FusionContext &context) {
+  auto atZero = [&](StringRef symbol) { return isDimSymbol(symbol) ? Expr::constant(target.getContext(), 0) : Expr(); };
+  Expr offset = position.substitute(atZero) - address.substitute(atZero);
+  unsigned columns = llvm::count_if(split.kinds, [](unsigned kind) { return kind < 3; }); // batch, m and n
+  Expr read = product(target.getContext(), getDomain(node));
+  Expr stored = product(target.getContext(), ArrayRef(split.domain).take_front(columns));
+  for (unsigned dim = 0; dim < columns; ++dim) {
+    bool isLastColumn = split.kinds[dim] == 2 && dim + 1 == columns;
+    std::optional<int64_t> extent = split.domain[dim].asConstant(), count = read.evaluate(context.hints);
+    Expr step = address.coefficientOf(dimName(dim));
+    if (isLastColumn || !extent || !count || !step || step.usesAny(isDimSymbol))
+      continue;
+    Expr first = exactQuotient(offset, step, context.symbols);
+    count = *count * *extent / std::max<int64_t>(stored.evaluate(context.hints).value_or(1), 1);
+    if (!first || !first.isConstant() || *count < 1 || read * *extent != stored * *count)
+      continue;
+    Slice slice{dim, first.getValue(), *count};
+    if (slice.first < 0 || slice.end() > *extent)
+      continue;
+    SymbolRanges ranges = getSliceRanges(target, split.domain, slice, context.symbols);
+    if (invert(position, getDomain(node), address, ranges, context.hints))
+      return slice;
+  }
+  return std::nullopt;
+}
+
 /// Whether the point of `node` at which `own` accesses what `access` in `target` does is affine in the target's dims;
 /// may split the rows of a contraction for that.
 bool canInvert(Operation *node, Operation *own, Operation *target, Operation *access, const FusionContext &context) {
@@ -287,6 +376,48 @@ bool isPlainPointwise(Operation *node) {
   return plain;
 }
 
+/// A prologue or a part of an epilogue of more work costs more than it saves.
+constexpr unsigned mostCheapOps = 12;
+
+bool isCheap(Operation *node) {
+  bool hasFunctions = false;
+  node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
+  return !hasFunctions && countBodyOps(node) <= mostCheapOps;
+}
+
+/// Whether neighbours in what the node reads at `position` are neighbours in all that it writes.
+bool keepsNeighbours(Operation *node, Expr position) {
+  bool keeps = true;
+  for (unsigned dim = 0; dim < getDomain(node).size(); ++dim)
+    if (Expr step = position.coefficientOf(dimName(dim)); step && step.isConstant(1))
+      node->walk([&](StoreOp store) {
+        Expr stored = getAddress(store).coefficientOf(dimName(dim));
+        keeps &= stored && stored.isConstant(1);
+      });
+  return keeps;
+}
+
+/// May `node`, which reads a slice of what a product writes, run where it is written? May split rows and columns. (A
+/// product without a packed weight may be computed as a reduction, whose passes know no conditions.)
+std::optional<Slice> canMergeSlice(Operation *target, StoreOp store, Operation *node, LoadOp load,
+                                   const FusionContext &context) {
+  auto contraction = dyn_cast<ContractionOp>(target);
+  bool isPacked = contraction && !contraction.getRhs().getOps<PanelsOp>().empty();
+  if (!isPacked || context.hasDevice || !isCheap(node) || !keepsNeighbours(node, getAddress(load)))
+    return std::nullopt;
+  DimSplit split = splitAsRead(contraction, getAddress(load), getDomain(node), context);
+  Expr address = getAddress(store).substitute([&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim ? split.oldDims[*dim] : Expr();
+  });
+  auto slice = findSlice(contraction, split, address, node, getAddress(load), context);
+  if (slice && split.domain.size() > getDomain(target).size()) {
+    rewriteDims(target, split.domain, split.oldDims, context.symbols);
+    setDimKinds(target, split.kinds);
+  }
+  return slice;
+}
+
 } // namespace
 
 FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
@@ -303,33 +434,48 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
   for (LoadOp load : loads)
     if (isIndirect(load) || getAddress(load) != getAddress(loads[0]))
       return FusionPlan::no("the consumer reads the value at several places");
+  FusionPlan plan{FusionKind::MergeIntoProducer, buffer, {}, {}};
   if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store))
-    return FusionPlan::no("the consumer runs over other elements than the producer writes");
+    return canMergeSlice(target, store, node, loads[0], context)
+               ? plan
+               : FusionPlan::no("the consumer runs over other elements than the producer writes");
   if (!canInvert(node, loads[0], target, store, context))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return {FusionKind::MergeIntoProducer, buffer, {}, {}};
+  return plan;
+}
+
+/// Puts the builder where ops run at the slice's points alone.
+static void enterSlice(OpBuilder &b, Operation *target, const Slice &slice, Value value) {
+  Expr dim = Expr::dim(b.getContext(), slice.dim);
+  SmallVector<Expr> conditions;
+  if (slice.first > 0)
+    conditions.push_back(dim - slice.first);
+  if (getDomain(target)[slice.dim] != Expr::constant(b.getContext(), slice.end()))
+    conditions.push_back(dim * -1 + (slice.end() - 1));
+  auto masked = MaskedOp::create(b, target->getLoc(), value.getType(), prim::getExprArray(b.getContext(), conditions),
+                                 ValueRange(), value);
+  b.setInsertionPointToEnd(&masked.getBody().emplaceBlock());
+  b.setInsertionPoint(YieldOp::create(b, target->getLoc(), value));
 }
 
 void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
   StoreOp store = getOnlyStore(target, buffer);
+  LoadOp load = getLoads(node, buffer)[0];
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  SmallVector<Expr> dims =
-      *invert(getAddress(getLoads(node, buffer)[0]), getDomain(node), getAddress(store), ranges, context.hints);
   OpBuilder b(store->getBlock(), store->getBlock()->end());
+  if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store)) {
+    Slice slice = *canMergeSlice(target, store, node, load, context);
+    ranges = getSliceRanges(target, getDomain(target), slice, context.symbols);
+    enterSlice(b, target, slice, store.getValue());
+  }
+  SmallVector<Expr> dims = *invert(getAddress(load), getDomain(node), getAddress(store), ranges, context.hints);
   cloneBody(b, node, dims, buffer, store.getValue(), ranges);
   target->setLoc(fuseLocations(target, node));
   node->erase();
 }
 
-/// A prologue of more work costs more, for each block of columns, than it saves.
-constexpr unsigned maxPrologueOps = 12;
+/// A prologue of more columns costs more, for each block of them, than it saves.
 constexpr int64_t maxPrologueColumns = 512;
-
-static bool isCheap(Operation *node) {
-  bool hasFunctions = false;
-  node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
-  return !hasFunctions && countBodyOps(node) <= maxPrologueOps;
-}
 
 /// May pointwise `node` be computed where a contraction reads its lhs? A block of rows is packed then, once for each
 /// block of columns, so the node must be cheap, columns few, and no element may be read by several rows, as those of an
@@ -420,4 +566,35 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
   }
   target->setLoc(fuseLocations(node, target));
   node->erase();
+}
+
+/// Whether the nodes' ops are the same, but for what they read and where they write: lanes suit the one as the other.
+static bool areOpsAlike(Operation *node, Operation *other) {
+  auto opsOf = [](Operation *node) {
+    SmallVector<Operation *> ops;
+    node->walk([&](Operation *op) { ops.push_back(op); });
+    return ops;
+  };
+  return llvm::equal(opsOf(node), opsOf(other), [](Operation *a, Operation *b) {
+    return a->getName() == b->getName() && a->getResultTypes() == b->getResultTypes();
+  });
+}
+
+StringRef loop::whyNotMergedBeside(Operation *node, Operation *other) {
+  if (!isPlainPointwise(node) || !isPlainPointwise(other))
+    return "one of them is not pointwise";
+  if (getDomain(node) != getDomain(other))
+    return "they run over other points";
+  if (!areOpsAlike(node, other))
+    return "they compute unlike things";
+  if (countBodyOps(node) + countBodyOps(other) > maxBodyOps)
+    return "the fused body would be too large";
+  return {};
+}
+
+void loop::mergeBeside(Operation *node, Operation *other) {
+  Block &into = cast<PointwiseOp>(node).getBody().front(), &from = cast<PointwiseOp>(other).getBody().front();
+  into.getOperations().splice(into.end(), from.getOperations());
+  node->setLoc(fuseLocations(node, other));
+  other->erase();
 }

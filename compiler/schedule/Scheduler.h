@@ -1,7 +1,7 @@
 //===- Scheduler.h - groups of nodes and what may be fused ------*- C++ -*-===//
 //
 // The scheduler's view of one block: groups of nodes (one group will be one
-// kernel), what they read and write, and the two ways of fusing them:
+// kernel), what they read and write, and the ways of fusing them:
 //
 //   merge     a pointwise node goes into the body of another node (a pointwise, a
 //             reduction's inner or outer part, a template's epilogue): the value
@@ -67,6 +67,10 @@ FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, 
                                 const FusionContext &context);
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
+
+/// Why pointwise nodes that are independent of each other cannot be one node; empty: they can.
+llvm::StringRef whyNotMergedBeside(mlir::Operation *node, mlir::Operation *other);
+void mergeBeside(mlir::Operation *node, mlir::Operation *other);
 
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);

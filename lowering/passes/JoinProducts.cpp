@@ -10,6 +10,11 @@
 // follows the joint one; biases are put one behind another, too, with -0 for a product that has none (as the keys of
 // some attentions): x + -0 = x for every x.
 //
+// Queries, keys and values of one attention may be products of two values (where positions are added for the scores
+// alone). These are written one behind the other then, and the joint product reads each as often as it needs it:
+//
+//   matmul(x, w0), matmul(x, w1), matmul(y, w2)   ->   matmul([x, x, y], [w0, w1, w2])    of    concat(x, y)
+//
 // One kernel runs where several did, which reads x once for all of them. It is no gain where a product's only reader
 // could have been computed in its epilogue, or where it would have been written straight into a concat or a result:
 // such products stay alone, as do those whose weight something else reads.
@@ -134,8 +139,8 @@ public:
     for (MatmulOp product : products)
       chains.push_back({product});
   }
-  /// Joins those products for which it pays.
-  void join();
+  /// Joins those products for which it pays; false if there are none.
+  bool join();
 
 private:
   using Chain = SmallVector<Operation *>;
@@ -154,6 +159,7 @@ private:
   Type stackedType(Value value) const;
   Value stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
   Value stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
+  Value stackLhs(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
   Value putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const;
 
   Block *start;
@@ -326,6 +332,35 @@ Value Group::stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
   return putFirstDim(b, loc, first.getDefiningOp(), stack(b, loc, below));
 }
 
+/// The products' lhs along a new first dim. Each distinct one is computed once, and equal ones follow each other: as
+/// many as there are of the first, or fewer of the last.
+Value Group::stackLhs(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
+  if (llvm::all_equal(values))
+    return stack(b, loc, values);
+  SmallVector<Expr> one = getDims(values.front());
+  one.insert(one.begin(), Expr::constant(b.getContext(), 1));
+  Type element = getElementType(values.front());
+  SmallVector<Value> distinct;
+  for (auto [number, value] : llvm::enumerate(values))
+    if (number == 0 || value != values[number - 1])
+      distinct.push_back(ReshapeOp::create(b, loc, getTensorType(one, element), value));
+  SmallVector<Expr> dims = one;
+  dims[0] = Expr::constant(b.getContext(), int64_t(distinct.size()));
+  Value all = ConcatOp::create(b, loc, getTensorType(dims, element), distinct, 0);
+  int64_t times = llvm::count(values, values.front());
+  if (times == 1)
+    return all;
+  dims.insert(dims.begin() + 1, Expr::constant(b.getContext(), times));
+  SmallVector<int64_t> axes{0};
+  llvm::append_range(axes, llvm::seq<int64_t>(2, dims.size()));
+  all = BroadcastOp::create(b, loc, getTensorType(dims, element), all, axes);
+  one[0] = dims[0] * times;
+  all = ReshapeOp::create(b, loc, getTensorType(one, element), all);
+  SmallVector<Expr> starts(one.size(), Expr::constant(b.getContext(), 0));
+  return SliceOp::create(b, loc, stackedType(values.front()), all, getExprArray(b.getContext(), starts),
+                         SmallVector<int64_t>(one.size(), 1));
+}
+
 /// The products that are to be joined, each with what follows it; false if there are not several.
 bool Group::findChains() {
   do {
@@ -350,7 +385,8 @@ void Group::build() {
     for (unsigned i = 0; i < ops[0]->getNumOperands(); ++i) {
       bool isChain = at > 0 && ops[0]->getOperand(i) == chains[0][at - 1]->getResult(0);
       auto parts = llvm::map_to_vector(ops, [&](Operation *op) { return op->getOperand(i); });
-      operands.push_back(isChain ? joint : stack(b, loc, parts));
+      bool isLhs = at == 0 && i == 0;
+      operands.push_back(isChain ? joint : isLhs ? stackLhs(b, loc, parts) : stack(b, loc, parts));
     }
     joint = at == 0 ? MatmulOp::create(b, loc, operands[0], operands[1]).getResult()
                     : putFirstDim(b, loc, ops[0], operands);
@@ -367,34 +403,89 @@ void Group::build() {
   }
 }
 
-void Group::join() {
-  if (findChains())
+bool Group::join() {
+  bool joins = findChains();
+  if (joins)
     build();
   for (AddOp add : filled)
     add.replaceAllUsesWith(add->getOperand(isConstantView(add->getOperand(0)) ? 1 : 0));
+  return joins;
 }
 
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Products of two dims by one value in one block.
+using ProductsByLhs = llvm::MapVector<std::pair<Value, Block *>, SmallVector<MatmulOp>>;
+
+/// Whether the products can be one, but for what they are of.
+static bool areOfOneForm(MatmulOp a, MatmulOp b) {
+  return a.getType() == b.getType() && canStack(a.getRhs(), b.getRhs());
+}
+
+/// The product that an operand of an attention is, views and a bias aside.
+static MatmulOp findProjection(Value operand) {
+  Operation *op = operand.getDefiningOp();
+  while (op && (isView(op) || isa<AddOp>(op))) {
+    bool isBiasFirst = isa<AddOp>(op) && isConstantView(op->getOperand(0));
+    op = op->getOperand(isBiasFirst ? 1 : 0).getDefiningOp();
+  }
+  return dyn_cast_or_null<MatmulOp>(op);
+}
+
+/// The projections of an attention that are of several values, as Group::stackLhs needs them; empty where they are of
+/// one, or one of the values would have to be copied, or has other products, which it is joined for.
+static SmallVector<MatmulOp> listProjections(AttentionOp attention, const ProductsByLhs &byLhs) {
+  MatmulOp model = findProjection(attention.getV());
+  llvm::MapVector<Value, SmallVector<MatmulOp>> ofValues;
+  SmallVector<MatmulOp> all;
+  if (!model)
+    return {};
+  for (Value operand : {attention.getQ(), attention.getK(), attention.getV()})
+    if (MatmulOp product = findProjection(operand);
+        product && product->getBlock() == model->getBlock() && !llvm::is_contained(all, product) &&
+        product.getLhs().getType() == model.getLhs().getType() && (product == model || areOfOneForm(product, model))) {
+      ofValues[product.getLhs()].push_back(product);
+      all.push_back(product);
+    }
+  if (ofValues.size() != 2)
+    return {};
+  MatmulOp first = *llvm::min_element(all, [](MatmulOp a, MatmulOp b) { return a->isBeforeInBlock(b); });
+  for (auto &[value, products] : ofValues) {
+    Operation *maker = value.getDefiningOp();
+    auto found = byLhs.find({value, model->getBlock()});
+    if (!isa_and_present<PointwiseOpInterface>(maker) || maker->getBlock() != model->getBlock() ||
+        !maker->isBeforeInBlock(first) || found == byLhs.end() || found->second.size() != products.size())
+      return {};
+  }
+  llvm::stable_sort(all,
+                    [&](MatmulOp a, MatmulOp b) { return ofValues[a.getLhs()].size() > ofValues[b.getLhs()].size(); });
+  return all;
+}
+
 namespace {
 struct JoinProducts : ptc::impl::JoinProductsBase<JoinProducts> {
+  using JoinProductsBase::JoinProductsBase;
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     // By lhs and block; then, of those, the ones whose weights fit together.
-    llvm::MapVector<std::pair<Value, Block *>, SmallVector<MatmulOp>> byLhs;
+    ProductsByLhs byLhs;
     function.walk([&](MatmulOp product) {
       if (getRank(product.getRhs()) == 2)
         byLhs[{product.getLhs(), product->getBlock()}].push_back(product);
     });
+    function.walk([&](AttentionOp attention) {
+      SmallVector<MatmulOp> projections = severalValues ? listProjections(attention, byLhs) : SmallVector<MatmulOp>();
+      if (Group(&function.front(), projections).join())
+        for (MatmulOp product : projections)
+          byLhs[{product.getLhs(), product->getBlock()}].clear();
+    });
     for (auto &[lhs, products] : byLhs)
       while (products.size() > 1) {
         SmallVector<MatmulOp> alike{products.front()}, others;
-        for (MatmulOp product : ArrayRef(products).drop_front()) {
-          bool fits = product.getType() == alike[0].getType() && canStack(alike[0].getRhs(), product.getRhs());
-          (fits ? alike : others).push_back(product);
-        }
+        for (MatmulOp product : ArrayRef(products).drop_front())
+          (areOfOneForm(product, alike[0]) ? alike : others).push_back(product);
         Group(&function.front(), alike).join();
         products = others;
       }

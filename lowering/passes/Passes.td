@@ -24,6 +24,7 @@ def FoldMirroredFilters : Pass<"ptc-fold-mirrored-filters", "::mlir::func::FuncO
 
 def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
   let summary = "products of one value by several weights become one";
+  let options = [Option<"severalValues", "several-values", "bool", "false", "those of an attention's two values, too">];
 }
 
 def JoinScales : Pass<"ptc-join-scales", "::mlir::func::FuncOp"> {

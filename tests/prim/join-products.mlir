@@ -1,4 +1,5 @@
 // RUN: ptc-opt %s --pass-pipeline='builtin.module(func.func(ptc-join-products))' | FileCheck %s
+// RUN: ptc-opt %s --pass-pipeline='builtin.module(func.func(ptc-join-products{several-values=true}))' | FileCheck %s --check-prefix=SEVERAL
 
 // Three weights one behind another, and three biases.
 // CHECK-LABEL: func.func @heads
@@ -120,4 +121,48 @@ func.func @narrow(%x: tensor<2x4xf32>) -> tensor<2x2xf32> {
   %b = prim.matmul %wide, %vt : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
   %c = prim.matmul %a, %b : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   return %c : tensor<2x2xf32>
+}
+
+// Queries and keys of one value, values of another: the two values lie one behind the other, and the first is read twice. What makes
+// them must be able to write there, which an argument's maker is not.
+// CHECK-LABEL: func.func @positions
+// CHECK-COUNT-2: prim.matmul
+// SEVERAL-LABEL: func.func @positions
+// SEVERAL:         %[[BOTH:.*]] = prim.concat %{{.*}}, %{{.*}} axis 0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<2x2x4xf32>
+// SEVERAL:         %[[TWICE:.*]] = prim.broadcast %[[BOTH]], [0, 2, 3] : tensor<2x2x4xf32> -> tensor<2x2x2x4xf32>
+// SEVERAL:         %[[FOUR:.*]] = prim.reshape %[[TWICE]] : tensor<2x2x2x4xf32> -> tensor<4x2x4xf32>
+// SEVERAL:         %[[LHS:.*]] = prim.slice %[[FOUR]] [0, 0, 0], [1, 1, 1] : tensor<4x2x4xf32> -> tensor<3x2x4xf32>
+// SEVERAL:         prim.matmul %[[LHS]], %{{.*}} -> tensor<3x2x4xf32>
+// SEVERAL-NOT:     prim.matmul
+// SEVERAL-LABEL: func.func @positions_of_argument
+// SEVERAL-COUNT-2: prim.matmul
+func.func @positions(%x: tensor<2x4xf32>, %pos: tensor<2x4xf32>) -> tensor<1x2x4xf32> {
+  %q = prim.weight <"q", "", 0, 64> : tensor<4x4xf32>
+  %k = prim.weight <"k", "", 64, 64> : tensor<4x4xf32>
+  %v = prim.weight <"v", "", 128, 64> : tensor<4x4xf32>
+  %y = prim.tanh %x : tensor<2x4xf32>
+  %p = prim.add %y, %pos : tensor<2x4xf32>
+  %q0 = prim.matmul %p, %q : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %q1 = prim.reshape %q0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %k0 = prim.matmul %p, %k : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %k1 = prim.reshape %k0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %v0 = prim.matmul %y, %v : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %v1 = prim.reshape %v0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %a = prim.attention %q1, %k1, %v1 scale 1.0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  return %a : tensor<1x2x4xf32>
+}
+
+func.func @positions_of_argument(%y: tensor<2x4xf32>, %pos: tensor<2x4xf32>) -> tensor<1x2x4xf32> {
+  %q = prim.weight <"q", "", 0, 64> : tensor<4x4xf32>
+  %k = prim.weight <"k", "", 64, 64> : tensor<4x4xf32>
+  %v = prim.weight <"v", "", 128, 64> : tensor<4x4xf32>
+  %p = prim.add %y, %pos : tensor<2x4xf32>
+  %q0 = prim.matmul %p, %q : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %q1 = prim.reshape %q0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %k0 = prim.matmul %p, %k : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %k1 = prim.reshape %k0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %v0 = prim.matmul %y, %v : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %v1 = prim.reshape %v0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %a = prim.attention %q1, %k1, %v1 scale 1.0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  return %a : tensor<1x2x4xf32>
 }
