@@ -29,7 +29,9 @@ public:
 
   /// Whether `from` must run before `to` by way of a third group.
   bool hasPathAround(unsigned from, unsigned to) const;
-  /// `gone` becomes part of `kept`, which it directly depends on, and in no other way.
+  /// Whether `a` has the lower rank: then it does not depend on `b`.
+  bool isRankedBefore(unsigned a, unsigned b) const { return nodes[a].rank < nodes[b].rank; }
+  /// `gone` becomes part of `kept`, which is ranked before it and which it depends on directly, if at all.
   void fuse(unsigned kept, unsigned gone);
   /// The group that what began as group `number` is in.
   unsigned getKept(unsigned number);
