@@ -26,6 +26,7 @@
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -307,21 +308,39 @@ bool ContractionEmission::isLoneRowTile(int64_t height) {
   return known ? *known <= split.height : height < (split.height + 1) / 2;
 }
 
-SmallVector<Value> ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t panels,
-                                                   Value panelBytes) {
-  int64_t rowTiles = llvm::divideCeil(i.asConstant(m).value_or(1 << 20), split.height);
+std::function<SmallVector<Value>(int64_t, int64_t)>
+ContractionEmission::nextPanels(const ContractionTask &task, Value rowTile, int64_t panels, Value panelBytes) {
+  std::optional<int64_t> rows = i.asConstant(m);
+  bool isKnown = rows.has_value();
+  int64_t rowTiles = llvm::divideCeil(rows.value_or(1), split.height);
   int64_t tilesOfTask = std::max<int64_t>(rowTiles / i.asConstant(mBlocks).value_or(1), 1);
-  int64_t count = llvm::divideCeil(panels, tilesOfTask);
-  Value first = i.mul(i.sub(rowTile, task.firstTile), i.constant(count));
-  SmallVector<Value> distances;
-  for (int64_t panel = 0; panel < count; ++panel) {
-    Value ordinal = i.min(i.add(first, i.constant(panel)), i.constant(panels - 1));
-    Value toNext = i.constant(panels);
-    if (isBackwards)
-      toNext = i.select(isBackwards, i.constant(-panels), toNext);
-    distances.push_back(i.mul(i.add(ordinal, toNext), panelBytes));
-  }
-  return distances;
+  Value tile = i.sub(rowTile, task.firstTile);
+  return [=, this](int64_t steps, int64_t stepBytes) {
+    // Every row of each panel is one of `steps` shares. Where a run alone knows how many tiles there are, it may be few.
+    int64_t shares = panels * steps, count = isKnown ? llvm::divideCeil(shares, tilesOfTask) : steps;
+    Value first = i.mul(tile, i.constant(count));
+    SmallVector<Value> distances;
+    for (int64_t share = 0; share < count; ++share) {
+      Value ordinal = i.min(i.add(first, i.constant(share)), i.constant(shares - 1));
+      Value panel = i.floorDiv(ordinal, i.constant(steps), true), step = i.mod(ordinal, i.constant(steps), true);
+      Value toNext = i.constant(panels);
+      if (isBackwards)
+        toNext = i.select(isBackwards, i.constant(-panels), toNext);
+      distances.push_back(i.add(i.mul(i.add(panel, toNext), panelBytes), i.mul(step, i.constant(stepBytes))));
+    }
+    return distances;
+  };
+}
+
+/// Divides the steps of a loop over k or, of the outermost one, of its block. Tiles of heights that a run alone knows are
+/// code enough with one step a pass.
+int64_t ContractionEmission::multipleOfSteps(const KLoop &kLoop) {
+  auto extent = kLoop.extent.asConstant(), block = f.kBlock ? f.kBlock.asConstant() : extent;
+  if (!i.asConstant(m) || !extent)
+    return 1;
+  if (&kLoop != &f.kLoops.front())
+    return *extent;
+  return block ? std::gcd(*extent, *block) : 1;
 }
 
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
@@ -355,6 +374,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
     operands.prefetchesB = isLone && !e.isStage && rowsOfB && columnsOfB &&
                            *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
+    operands.bElement = bElement;
     convertOperand(operands, shape, task, panel);
   } else {
     operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
@@ -370,7 +390,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.loops.push_back({.lower = index ? i.constant(0) : kLower,
                               .upper = index ? value(kLoop.extent) : kUpper,
                               .aStride = value(kLoop.aStride),
-                              .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
+                              .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth)),
+                              .multiple = multipleOfSteps(kLoop)});
   operands.rowAddresses = rowAddresses(task, rows, row);
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;

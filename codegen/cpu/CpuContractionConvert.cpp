@@ -214,8 +214,8 @@ EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, Val
 void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
                                          Value panel) {
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
-  if (!isConverted && operands.bElement == accumulator)
-    return;
+  if (!isConverted && !f.bits && operands.bElement == accumulator)
+    return; // loaded as they are
   if (f.isDot()) {
     if (isConverted)
       operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };

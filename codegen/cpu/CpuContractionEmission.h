@@ -74,8 +74,9 @@ struct ContractionEmission {
   /// Whether a tile of this height holds all rows.
   bool isLoneRowTile(int64_t height);
   /// Bytes to what a row tile fetches of the next column tile: the row tiles of a task share its panels out.
-  llvm::SmallVector<mlir::Value> nextPanels(const ContractionTask &task, mlir::Value rowTile, int64_t panels,
-                                            mlir::Value panelBytes);
+  std::function<llvm::SmallVector<mlir::Value>(int64_t steps, int64_t stepBytes)>
+  nextPanels(const ContractionTask &task, mlir::Value rowTile, int64_t panels, mlir::Value panelBytes);
+  int64_t multipleOfSteps(const KLoop &kLoop);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,

@@ -282,7 +282,8 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   if (!operands.prefetchesB)
     operands.prefetchDistances =
         c.nextPanels(task, rowTile, columns.panels, i.mul(operands.panelStride, constant(p.accumulatorBytes())));
-  operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
+  int64_t multiple = i.asConstant(c.m) ? i.asConstant(channels).value_or(1) : 1;
+  operands.loops = {{constant(0), channels, constant(1), constant(panelWidth), multiple}};
   Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
   operands.rowAddresses = [&](ValueRange) {
     SmallVector<Value> addresses;

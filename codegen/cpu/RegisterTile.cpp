@@ -13,7 +13,10 @@
 // for columns of B that do not wait in the first-level cache: 8 rows take 4 x 2 vectors, not 2 x 4. Heights and widths
 // are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
-// The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills.
+// Several steps of k are one pass of the loop where a step is short: a 6 x 2 tile of 256-bit vectors is 20 instructions
+// for 6 cycles of multiply-adds, and counting, the jump and a line to fetch ahead would be a sixth more. A core whose
+// other hardware thread is busy decodes three or four a cycle. Steps of larger tiles hide that; unrolled, the scheduler
+// would keep more of their B rows alive, which spills.
 // Columns that do not fill the last panel still cost their vector. Half of it is computed where that is enough: many
 // processors run two 256-bit multiply-adds in the time of a 512-bit one.
 //
@@ -27,6 +30,7 @@
 #include "codegen/cpu/RegisterTile.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -320,8 +324,9 @@ struct TileEmission {
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
-  SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
-                          bool prefetch);
+  SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, int64_t at, Value bRow, ValueRange acc);
+  void prefetch(Value bRow, int64_t steps);
+  int64_t stepsAtOnce();
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
   Value upperBound(ArrayRef<Value> rows);
@@ -369,19 +374,30 @@ Value cpu::hide(KernelEmitter &e, Value value) {
       .getResult(0);
 }
 
-SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
-                                      bool prefetch) {
+/// What a pass of `steps` steps fetches of the next column tile.
+void TileEmission::prefetch(Value bRow, int64_t steps) {
+  if (!operands.prefetchDistances)
+    return;
+  int64_t stride = emitter.invariants.asConstant(operands.loops.back().bStride).value_or(0);
+  int64_t elementBytes = operands.bElement.getIntOrFloatBitWidth() / 8;
+  for (Value distance : operands.prefetchDistances(steps, stride * elementBytes))
+    createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), distance));
+}
+
+/// The step at `k` + `at`.
+SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, int64_t at, Value bRow,
+                                      ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
-  if (prefetch)
-    for (Value distance : operands.prefetchDistances)
-      createPrefetch(emitter, emitter.getAddress(bRow, emitter.builder.getI8Type(), distance));
+  const TileLoop &loop = operands.loops.back();
+  bRow = emitter.getAddress(bRow, operands.bElement, i.mul(i.constant(at), loop.bStride));
   int64_t width = vectorsOfRow();
   SmallVector<Value> b, next(acc), ks(outer);
-  ks.push_back(k);
+  ks.push_back(i.add(k, i.constant(at)));
   for (const TileVector &vector : vectors)
     b.push_back(loadB(bRow, vector, ks));
   // Of several steps side by side LLVM would load what they share once, and hold it in registers that there are not.
-  Value index = i.mul(operands.meetsRows ? hide(emitter, k) : k, operands.loops.back().aStride);
+  Value hidden = operands.meetsRows ? hide(emitter, k) : k;
+  Value index = i.add(i.mul(hidden, loop.aStride), i.mul(i.constant(at), loop.aStride));
   if (operands.splitB)
     return stepSplit(rows, index, ks, b, acc);
   for (int64_t r = 0; r < shape.rows; ++r) {
@@ -449,7 +465,18 @@ Value TileEmission::upperBound(ArrayRef<Value> rows) {
   return arith::SelectOp::create(b, emitter.loc, all, loop.lower, loop.upper);
 }
 
-/// The innermost loop, with `unroll` steps at once and the rest one by one.
+/// Steps of one pass, none of which needs a register more: a step's B row is used up before the next one's.
+int64_t TileEmission::stepsAtOnce() {
+  constexpr int64_t shortStep = 12, most = 4; // multiply-adds; steps
+  InvariantBuilder &i = emitter.invariants;
+  const TileLoop &loop = operands.loops.back();
+  bool isPlain = operands.group == 1 && !operands.convertB && !operands.factorB;
+  if (!isPlain || accumulators() > shortStep || !i.asConstant(loop.aStride) || !i.asConstant(loop.bStride))
+    return 1;
+  return std::gcd(most, loop.multiple);
+}
+
+/// The innermost loop, with `unroll` sets of accumulators and the rest one by one, or several steps a pass.
 SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange acc) {
   InvariantBuilder &i = emitter.invariants;
   const TileLoop &loop = operands.loops.back();
@@ -464,17 +491,22 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
     llvm::append_range(init, zeros(sets - 1));
     SmallVector<Value> sums = emitter.createLoop(lower, middle, sets, init, [&](Value k, ValueRange carried) {
       SmallVector<Value> next;
-      for (int64_t u = 0; u < sets; ++u) {
-        Value ku = i.add(k, i.constant(u));
-        llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), u == 0));
-      }
+      prefetch(bRow(k), 1);
+      for (int64_t u = 0; u < sets; ++u)
+        llvm::append_range(next, step(rows, outer, k, u, bRow(k), carried.slice(u * count, count)));
       return next;
     });
     result = sumOfSets(sums);
     lower = middle;
   }
-  return emitter.createLoop(lower, upper, 1, result,
-                            [&](Value k, ValueRange carried) { return step(rows, outer, k, bRow(k), carried, true); });
+  int64_t steps = shape.unroll > 1 ? 1 : stepsAtOnce();
+  return emitter.createLoop(lower, upper, steps, result, [&](Value k, ValueRange carried) {
+    SmallVector<Value> next(carried);
+    prefetch(bRow(k), steps);
+    for (int64_t at = 0; at < steps; ++at)
+      next = step(rows, outer, k, at, bRow(k), next);
+    return next;
+  });
 }
 
 SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange acc) {

@@ -68,6 +68,7 @@ int64_t unrollOfTile(const CpuLevel &level, int64_t accumulators);
 struct TileLoop {
   mlir::Value lower, upper; // i64
   mlir::Value aStride, bStride;
+  int64_t multiple = 1; // divides the number of steps; of them so many may be one pass of the loop
 };
 
 struct TileOperands {
@@ -86,7 +87,8 @@ struct TileOperands {
   mlir::Value zeros;       // where all rows start there the innermost loop is left out; null: it never is
   mlir::Value panels;      // address of the first panel at k = 0
   mlir::Value panelStride; // elements from one panel to the next
-  llvm::SmallVector<mlir::Value> prefetchDistances; // bytes from a B row to rows to prefetch
+  /// Bytes from a B row to rows to prefetch, once every `steps` rows, which lie `stepBytes` apart. Null: none.
+  std::function<llvm::SmallVector<mlir::Value>(int64_t steps, int64_t stepBytes)> prefetchDistances;
   bool prefetchesB = false;                         // each panel's own stream, further on
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
