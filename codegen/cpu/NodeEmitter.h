@@ -29,7 +29,8 @@ private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
   void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
-  void emitSort(loop::SortOp op, const EmissionPoint &point, int64_t shared);
+  void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitRowSort(loop::SortOp op, const EmissionPoint &row);
   void emitGreedy(loop::GreedyOp op, const EmissionPoint &point, int64_t shared);
 
   KernelEmitter &e;
@@ -64,6 +65,11 @@ using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const Emission
 /// the points of a tile's place, vectors along another shared dim, or is one point where lanes run along a reduced dim.
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
                PointLoop alongLanes);
+
+/// A pointwise node in squares along the dims `config.sharedVector` and `config.tiled`: all of each, or its block of
+/// that number. `point` has the other dims.
+void emitSquares(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
+                 mlir::Value block, mlir::Value tileBlock);
 
 /// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
 struct Interior {

@@ -37,8 +37,8 @@ Value PrimBuilder::reshapeInferred(Value x, Dims to) {
   if (!open)
     return reshape(x, to);
   ShapeScope::Quotient rest = shapes.divide(dims(x), known);
-  bool isEmptyByZero = llvm::any_of(known, [](Expr e) { return e.isConstant(0); });
-  if (isEmptyByZero)
+  bool isAnything = llvm::any_of(known, [&](Expr e) { return !shapes.isPositive(e) && !shapes.assume(Expr::lt(expr(0), e)); });
+  if (isAnything) // where a known dim is 0
     return fail(DiagId::BadReshape, describe(dims(x)), describe(to));
   if (!rest.isExact() && !shapes.assumeEqual(rest.numerator.mod(rest.denominator), expr(0)))
     return fail(DiagId::BadReshape, describe(dims(x)), describe(to));

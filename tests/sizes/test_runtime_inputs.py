@@ -45,6 +45,24 @@ class RuntimeInputs(unittest.TestCase):
             with self.assertRaisesRegex(Exception, "guard .* failed"):
                 model(x=sparse(2, 3), s=ints(*shape))
 
+    def test_what_is_left_of_nothing(self):
+        # 0 elements among 0 rows may have any length: onnxruntime refuses that, too.
+        flag = "--dim=a=0..4"
+        copied = Compiled("m (float[a, 4] x) => (float[p, q] y) { s = Constant<value_ints=[0, -1]>() y = Reshape(x, s) }", flag)
+        given = Compiled("m (float[a, 4] x, int64[2] s) => (float[p, q] y) { y = Reshape(x, s) }", flag)
+        counted = Compiled("""m (float[a, 4] x) => (float[p, q] y)
+            { r = Shape<end=1>(x) left = Constant<value_ints=[-1]>() s = Concat<axis=0>(r, left) y = Reshape(x, s) }""", flag)
+        full, none = sparse(3, 4), sparse(0, 4)
+        for model, inputs in ((copied, {}), (counted, {}), (given, {"s": ints(0, -1)}), (given, {"s": ints(-1, 0)})):
+            for run in (lambda **values: model.reference.run(None, values), model):
+                with self.assertRaises(Exception):
+                    run(x=none, **inputs)
+        for model, shapes in ((copied, [{}]), (counted, [{}]), (given, [{"s": ints(0, -1)}, {"s": ints(-1, 2)}])):
+            for inputs in shapes:
+                model.check(self, x=full, **inputs)
+        for shape in ((0, 4), (4, 0), (-1, 4)):
+            given.check(self, x=none, s=ints(*shape))
+
     def test_reshape_beside_known_sizes(self):
         model = Compiled("""m (float[a, b] x, int64[1] s) => (float[p, q, r] y)
             { one = Constant<value = int64[1] {-1}>() two = Constant<value = int64[1] {2}>() t = Concat<axis=0>(one, s, two) y = Reshape(x, t) }""")
