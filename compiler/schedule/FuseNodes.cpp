@@ -62,6 +62,7 @@ public:
         mergeMembers(entry.group, context);
         for (Value buffer : SmallVector<Value>(entry.group.written))
           dropUnread(buffer);
+        replaceIdleReductions(entry.group);
       }
     emit();
     sinkParts();
@@ -328,6 +329,21 @@ private:
       llvm::erase(entries[order.getKept(writer)].group.written, buffer);
     writersOf.erase(buffer);
     buffer.getDefiningOp()->erase();
+  }
+
+  /// Reductions of which nobody reads any more what they reduced, but what they store on the way, are pointwise.
+  static void replaceIdleReductions(Group &group) {
+    for (Operation *&node : group.nodes) {
+      auto reduction = dyn_cast<ReductionOp>(node);
+      if (!reduction ||
+          llvm::any_of(reduction.getBody().getOps(), [](Operation &op) { return isa<ReduceOp, ArgReduceOp>(op); }))
+        continue;
+      OpBuilder b(reduction);
+      auto pointwise = PointwiseOp::create(b, reduction.getLoc(), reduction.getDomainAttr());
+      pointwise.getBody().takeBody(reduction.getBody());
+      reduction.erase();
+      node = pointwise;
+    }
   }
 
   static void eraseIfDead(Operation *op) {

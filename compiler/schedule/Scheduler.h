@@ -70,6 +70,7 @@ void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Val
 
 /// Why pointwise nodes that are independent of each other cannot be one node; empty: they can.
 llvm::StringRef whyNotMergedBeside(mlir::Operation *node, mlir::Operation *other);
+/// Appends the body of `other`, which goes, to that of `node`.
 void mergeBeside(mlir::Operation *node, mlir::Operation *other);
 
 /// Merges members of a final group with each other (MergeMembers.cpp).
