@@ -175,6 +175,33 @@ static bool paysToWiden(const ContractionForm &form) {
   return !n || !k || runs * ofRun + *k / bytesOfCycle < *k * *n / productsOfCycle;
 }
 
+/// Whether the sum is over windows of three pixels that lie in memory as their outputs do in a row of the result, and
+/// is worth transforms (CpuContractionQuads.cpp).
+static bool paysInQuads(ContractionForm &form) {
+  constexpr int64_t mostTerms = (1 << 28) / (255 * 128); // of a sum that has room for three bits more
+  constexpr int64_t fewestColumns = 32, fewestRows = 24; // of a task's, which transforms pixels and weights
+  bool readsPixels = form.lhs == LhsForm::InPlace || form.lhs == LhsForm::Redirected;
+  if (!form.multipliesBytes() || !readsPixels || form.rhs != RhsForm::Panels || !form.batch.isConstant(1) ||
+      form.mDims == 0 || form.nDims != 1 || form.kLoops.size() < 2)
+    return false;
+  int64_t across = form.firstN() - 1, window = form.kLoops[form.kLoops.size() - 2].dim;
+  auto width = form.domain[across].asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
+  auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant();
+  auto channels = form.kLoops.back().extent.asConstant();
+  if (!width || !n || !k || !m || !blocks || !channels || !form.domain[window].isConstant(quadTaps))
+    return false;
+  bool isRagged = *n % panelWidth || *channels * form.group % quadChannels;
+  bool hasRoom = *k <= mostTerms && *n >= fewestColumns && *m / *blocks >= fewestRows;
+  if (isRagged || !hasRoom || *width < quadSize || 3 * llvm::alignTo(*width, quadSize) > 4 * uint64_t(*width))
+    return false;
+  auto movesAlike = [&](Attribute attribute) {
+    Expr index = cast<ExprAttr>(attribute), output = loop::strideOf(index, across), tap = loop::strideOf(index, window);
+    return output && tap && output == tap;
+  };
+  return movesAlike(form.lhsLoad.getIndices()[0]) &&
+         (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
+}
+
 static void layOutScratch(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
@@ -213,12 +240,25 @@ static void layOutScratch(ContractionForm &form) {
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
-  if (paysToWiden(form)) {
+  if (paysInQuads(form)) {
+    form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
+    form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
+    form.quadTerms = form.k.floorDiv(quadTaps);
+    form.quadPitch = roundUp(form.quadTerms * quadPoints, 64) + 32;
+    Expr most = form.quads.ceilDiv(form.mBlocks);
+    form.quadPixelsAt = layout.add(most * form.quadPitch, 2);
+    form.quadWeightsAt = layout.add(form.quadTerms * (quadPoints * panelWidth), 2);
+    form.quadProductsAt = layout.add(most * (quadPoints * panelWidth), bytes);
+    form.quadRowSumsAt = layout.add(most * quadPoints, bytes);
+    form.quadColumnSumsAt = layout.add(constant(quadPoints * panelWidth), bytes);
+  } else if (paysToWiden(form)) {
     form.wideRows = form.isSplitK() ? form.kBlock * form.kLoops.front().bStride : form.k.floorDiv(form.group);
     form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
     form.wideLhsAt = layout.add(form.rowsMost * form.widePitch, 2);
-    form.wideRhsAt = layout.add(
-        form.wideRows * (2 * panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile))), bytes);
+    int64_t columns = panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile));
+    form.wideRhsAt = layout.add(form.wideRows * (2 * columns), bytes);
+    form.wideRowSumsAt = layout.add(form.rowsMost, bytes);
+    form.wideColumnSumsAt = layout.add(constant(columns), bytes);
   }
   form.scratch = layout.end;
 }
