@@ -179,11 +179,9 @@ TEST_CASE("products of bytes have the sums of the integers", "[contraction]") {
 TEST_CASE("products of bytes at the ends of their range", "[contraction]") {
   for (int weight : {-128, 127})
     for (int64_t k : {256, 60000})
-      checkProduct(
-          24, 64, k, [] { return 255; }, [=] { return weight; });
+      checkProduct(24, 64, k, [] { return 255; }, [=] { return weight; });
   std::mt19937 numbers(4);
-  checkProduct(
-      40, 64, 1028, [&] { return numbers() & 1 ? 255 : 0; }, [&] { return numbers() & 1 ? 127 : -128; });
+  checkProduct(40, 64, 1028, [&] { return numbers() & 1 ? 255 : 0; }, [&] { return numbers() & 1 ? 127 : -128; });
 }
 
 TEST_CASE("windows of three bytes have the sums of the integers", "[contraction]") {
@@ -215,8 +213,7 @@ TEST_CASE("convolutions of bytes that quads do not suit", "[contraction]") {
 TEST_CASE("windows of three bytes at the ends of their range", "[contraction]") {
   Shape shape{.height = 5, .width = 8, .in = 896, .out = 32, .outside = 255};
   for (int weight : {-128, 127})
-    check(
-        shape, [] { return 255; }, [&] { return weight; });
+    check(shape, [] { return 255; }, [&] { return weight; });
   std::mt19937 numbers(2);
   auto either = [&](int a, int b) { return [&numbers, a, b] { return numbers() & 1 ? a : b; }; };
   shape.outside = 0;
