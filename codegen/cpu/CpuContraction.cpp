@@ -567,10 +567,12 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   Value tasksOfBatch = i.mul(mBlocks, nBlocks);
   task.batch = i.floorDiv(index, tasksOfBatch, true);
   Value rest = i.mod(index, tasksOfBatch, true);
-  Value fastest = f.mFastest ? mBlocks : nBlocks;
+  // Columns are taken apart by each task, rows once for tasks that share them.
+  bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
+  Value fastest = mFastest ? mBlocks : nBlocks;
   Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
-  task.mBlock = f.mFastest ? fast : slow;
-  task.nBlock = f.mFastest ? slow : fast;
+  task.mBlock = mFastest ? fast : slow;
+  task.nBlock = mFastest ? slow : fast;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   setDims(point, 0, f.batchDims, task.batch);
@@ -670,7 +672,7 @@ void ContractionEmission::emit(Value begin, Value end) {
 void ContractionEmission::emitTasks(Value begin, Value end) {
   bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
   bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
-  bool widensA = widening != Widening::None && !f.isSplitK();
+  bool widensA = widensTasks();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {

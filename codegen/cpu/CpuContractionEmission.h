@@ -48,6 +48,9 @@ struct MatrixSlots {
   mlir::Value a, b;        // copies of two registers of each operand
 };
 
+/// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
+inline constexpr int64_t wordsOfGroup = 2;
+
 /// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
 enum class Widening { None, ManyRows, All };
 
@@ -124,8 +127,12 @@ struct ContractionEmission {
 
   // Bytes as 16-bit integers (CpuContractionWiden.cpp).
   Widening chooseWidening();
+  /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
+  bool widensTasks() const { return widening != Widening::None && !f.isSplitK(); }
   /// `body` for a task that works on such copies, and for one that does not, as far as there are both.
   void forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool isWide)> body);
+  /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
+  mlir::Value loadWords(mlir::Value from, int64_t groups);
   void widenRows(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void widenColumns(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
                     mlir::Value kUpper);

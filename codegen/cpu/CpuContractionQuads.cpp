@@ -32,8 +32,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t wordsOfGroup = 2;
-
 namespace {
 /// Sums of vectors of integers with small factors.
 struct Terms {
@@ -97,10 +95,6 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
   Type wide = e.builder.getI16Type();
   Terms terms{e};
   int64_t step = std::min<int64_t>(e.level.lanesOf(16), quadChannels);
-  SmallVector<int32_t> order; // the even bytes of each group before the odd ones
-  for (int64_t group = 0; group < step; group += f.group)
-    for (int64_t at : {0, 2, 1, 3})
-      order.push_back(int32_t(group + at));
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     Value row = firstRowOfQuad(i.add(task.firstRow, local));
     auto addresses = rowAddresses(task, RowClass{.height = quadSize}, row);
@@ -116,11 +110,8 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
       Value channels = i.mul(value(f.kLoops.back().extent), i.constant(f.group));
       loop(i.constant(0), channels, step, [&](Value channel) {
         SmallVector<Value> pixels;
-        for (Value pixel : from) {
-          Value bytes = e.createLoad(f.lhsElement, step, e.getAddress(pixel, f.lhsElement, channel));
-          bytes = LLVM::ShuffleVectorOp::create(e.builder, e.loc, bytes, bytes, order);
-          pixels.push_back(arith::ExtUIOp::create(e.builder, e.loc, VectorType::get(step, wide), bytes));
-        }
+        for (Value pixel : from)
+          pixels.push_back(loadWords(e.getAddress(pixel, f.lhsElement, channel), step / f.group));
         for (auto [point, pixel] : llvm::enumerate(toPoints(terms, pixels))) {
           Value at = i.add(i.mul(i.constant(point), value(f.quadTerms)), channel);
           e.createStore(pixel, e.getAddress(to, wide, at));

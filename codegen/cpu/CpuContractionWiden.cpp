@@ -36,7 +36,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t wordsOfGroup = 2;   // in copies
 static constexpr int64_t fewestSummed = 128; // terms of products of sums: 64 took a tenth longer
 
 bool cpu::multipliesSums(const ContractionForm &form, const CpuLevel &level) {
@@ -61,20 +60,16 @@ void ContractionEmission::forEachWidth(const ContractionTask &task, llvm::functi
   emitIf(i.compare(arith::CmpIPredicate::slt, task.rows, fewest), [&] { body(false); });
 }
 
-/// `count` groups of unsigned bytes at `from`, as 16-bit integers at `to`, which are returned.
-static Value widenGroups(ContractionEmission &c, Value from, Value to, int64_t count) {
-  OpBuilder &b = c.e.builder;
-  int64_t size = c.f.group;
-  Value bytes = c.e.createLoad(c.f.lhsElement, count * size, from);
+Value ContractionEmission::loadWords(Value from, int64_t groups) {
+  int64_t count = groups * f.group;
+  Value bytes = e.createLoad(f.lhsElement, count, from);
   SmallVector<int32_t> order; // the even bytes of each group before the odd ones
-  for (int64_t group = 0; group < count; ++group)
+  for (int64_t first = 0; first < count; first += f.group)
     for (int64_t parity : {0, 1})
-      for (int64_t at = parity; at < size; at += 2)
-        order.push_back(int32_t(group * size + at));
-  bytes = LLVM::ShuffleVectorOp::create(b, c.e.loc, bytes, bytes, order);
-  Value words = arith::ExtUIOp::create(b, c.e.loc, VectorType::get(count * size, b.getI16Type()), bytes);
-  c.e.createStore(words, to);
-  return words;
+      for (int64_t at = parity; at < f.group; at += wordsOfGroup)
+        order.push_back(int32_t(first + at));
+  bytes = LLVM::ShuffleVectorOp::create(e.builder, e.loc, bytes, bytes, order);
+  return arith::ExtUIOp::create(e.builder, e.loc, VectorType::get(count, e.builder.getI16Type()), bytes);
 }
 
 Value ContractionEmission::zeroSum() {
@@ -116,7 +111,8 @@ void ContractionEmission::widenRows(const ContractionTask &task, Value kLower, V
   auto widenRun = [&](Value from, Value to, Value groups, ValueRange sums) -> SmallVector<Value> {
     auto widen = [&](Value at, int64_t count, ValueRange sums) -> SmallVector<Value> {
       Value offset = i.mul(at, i.constant(f.group));
-      Value words = widenGroups(*this, e.getAddress(from, f.lhsElement, offset), e.getAddress(to, wide, offset), count);
+      Value words = loadWords(e.getAddress(from, f.lhsElement, offset), count);
+      e.createStore(words, e.getAddress(to, wide, offset));
       if (addsUp)
         return {addProductsOfWords(words, sums.front())};
       return {};

@@ -47,7 +47,8 @@ struct TileSplit {
 /// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
 /// Of a lone panel `lastColumns` are wanted.
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
-/// of few bits): each vector of B takes two registers, and what splits them one more. `isLong`: a column tile of B
+/// of few bits), or two words at once (products of sums): each vector of B takes two registers, and what splits or adds
+/// them one more. `isLong`: a column tile of B
 /// leaves the second-level cache between two row tiles.
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
                                        int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
