@@ -36,6 +36,7 @@ static constexpr int64_t taskWork = 1 << 16;     // multiply-adds: half of a mic
 static constexpr int64_t grainWork = 1 << 16;
 static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
 static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
+static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels take apart in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
 
@@ -80,7 +81,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    bool canM = rows >= (isSmall ? fewestOfSmall : fewestCut), canN = width >= 2 * narrowest;
+    int64_t fewest = isSmall ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
+    bool canM = rows >= fewest, canN = width >= 2 * narrowest;
     // B that the task packs is packed again for each block of rows.
     bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
     if (canN && (preferN || !canM))
@@ -119,7 +121,7 @@ static void countBlocks(ContractionForm &form) {
   form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
 }
 
-/// K blocks of 768 to 1152 where B would leave the second-level cache between two row tiles.
+/// K blocks of 768 to 1152 words where B would leave the second-level cache between two row tiles.
 static void splitK(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   const KLoop &outer = form.kLoops.front();
@@ -136,9 +138,9 @@ static void splitK(ContractionForm &form) {
   }
   if (!k || !extent || *extent == 0)
     return;
-  int64_t inner = *k / *extent;
-  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) / inner);
-  bool isWhole = *k <= 1024 || (m && *m <= 2 * tallestTile);
+  int64_t inner = *k / *extent, ofWord = form.multipliesBytes() ? form.group : 1;
+  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) * ofWord / inner);
+  bool isWhole = *k <= 1024 * ofWord || (m && *m <= 2 * tallestTile);
   int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
   if (blocks == 1)
     return;
