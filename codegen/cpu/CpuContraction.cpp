@@ -547,6 +547,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   quadProducts = at(f.quadProductsAt);
   quadRowSums = at(f.quadRowSumsAt);
   quadColumnSums = at(f.quadColumnSumsAt);
+  cutForCopies();
   widening = chooseWidening();
   sumsPitch = value(f.sumsPitch);
   if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)

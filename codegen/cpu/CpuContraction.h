@@ -90,6 +90,8 @@ struct ContractionForm {
   // them, the terms of a product, and what a task has of pixels, weights and products. The same levels leave them
   // alone.
   int64_t quadsAcross = 0;
+  // Both: so few blocks of rows may be cut there in place of mBlocks, with as many tasks (0: no others).
+  int64_t blocksOfCopies = 0;
   Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
   Expr iterations, grain;
 

@@ -126,6 +126,8 @@ struct ContractionEmission {
   EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
   // Bytes as 16-bit integers (CpuContractionWiden.cpp).
+  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task takes apart.
+  void cutForCopies();
   Widening chooseWidening();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
   bool widensTasks() const { return widening != Widening::None && !f.isSplitK(); }

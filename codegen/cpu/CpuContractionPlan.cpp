@@ -12,7 +12,8 @@
 //
 // Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
 // unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
-// the level; only the number of blocks is planned here, each level spreads its tiles over them.
+// the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks take
+// bytes apart may have fewer blocks of rows and more of columns, as many tasks.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -204,6 +205,14 @@ static bool paysInQuads(ContractionForm &form) {
          (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
 }
 
+/// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
+/// stay in the second-level cache. `ofTransform`: rows (quads) whose products take as long as that.
+static int64_t countBlocksOfCopies(const ContractionForm &form, int64_t rows, int64_t bytesOfRow, int64_t ofTransform) {
+  constexpr int64_t share = 32; // of the products
+  int64_t fitting = llvm::divideCeil(rows * bytesOfRow, blockBytes);
+  return std::clamp<int64_t>(std::max(rows / (share * ofTransform), fitting), 1, form.mBlocks.getValue());
+}
+
 static void layOutScratch(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
@@ -247,7 +256,9 @@ static void layOutScratch(ContractionForm &form) {
     form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
     form.quadTerms = form.k.floorDiv(quadTaps);
     form.quadPitch = roundUp(form.quadTerms * quadPoints, 64) + 32;
-    Expr most = form.quads.ceilDiv(form.mBlocks);
+    form.blocksOfCopies =
+        countBlocksOfCopies(form, form.quads.getValue(), 2 * form.quadPitch.getValue(), /*ofTransform=*/2);
+    Expr most = form.quads.ceilDiv(form.blocksOfCopies);
     form.quadPixelsAt = layout.add(most * form.quadPitch, 2);
     form.quadWeightsAt = layout.add(form.quadTerms * (quadPoints * panelWidth), 2);
     form.quadProductsAt = layout.add(most * (quadPoints * panelWidth), bytes);
@@ -256,10 +267,16 @@ static void layOutScratch(ContractionForm &form) {
   } else if (paysToWiden(form)) {
     form.wideRows = form.isSplitK() ? form.kBlock * form.kLoops.front().bStride : form.k.floorDiv(form.group);
     form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
-    form.wideLhsAt = layout.add(form.rowsMost * form.widePitch, 2);
+    Expr most = form.rowsMost;
+    auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant(), pitch = form.widePitch.asConstant();
+    if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows) {
+      form.blocksOfCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
+      most = atMost(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
+    }
+    form.wideLhsAt = layout.add(most * form.widePitch, 2);
     int64_t columns = panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile));
     form.wideRhsAt = layout.add(form.wideRows * (2 * columns), bytes);
-    form.wideRowSumsAt = layout.add(form.rowsMost, bytes);
+    form.wideRowSumsAt = layout.add(most, bytes);
     form.wideColumnSumsAt = layout.add(constant(columns), bytes);
   }
   form.scratch = layout.end;

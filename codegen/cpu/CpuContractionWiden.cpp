@@ -43,6 +43,19 @@ bool cpu::multipliesSums(const ContractionForm &form, const CpuLevel &level) {
   return level.multipliesSums() && (form.quadsAcross ? terms / quadTaps : terms) >= fewestSummed;
 }
 
+void ContractionEmission::cutForCopies() {
+  if (!f.blocksOfCopies || !e.level.widensBytes())
+    return;
+  int64_t tasks = f.mBlocks.getValue() * f.nBlocks.getValue(), width = takesQuads() ? 1 : split.width;
+  int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.getValue(), panelWidth), width);
+  for (int64_t rows = f.blocksOfCopies; rows < f.mBlocks.getValue(); ++rows)
+    if (tasks % rows == 0 && tasks / rows <= mostColumns) {
+      mBlocks = i.constant(rows);
+      nBlocks = i.constant(tasks / rows);
+      return;
+    }
+}
+
 Widening ContractionEmission::chooseWidening() {
   if (!f.wideLhsAt || !e.level.widensBytes())
     return Widening::None;

@@ -170,6 +170,8 @@ TEST_CASE("products of bytes have the sums of the integers", "[contraction]") {
                          {17, 72, 100},
                          {300, 40, 256},
                          {33, 160, 2052},
+                         {40, 32, 4196},
+                         {196, 256, 1024}, // in fewer blocks of rows where bytes are taken apart
                          {6, 64, 128},
                          {1, 96, 64}})
     checkProduct(m, n, k, any, any);
@@ -189,6 +191,7 @@ TEST_CASE("windows of three bytes have the sums of the integers", "[contraction]
   checkRandom({.height = 8, .width = 56, .out = 64});
   checkRandom({.images = 10, .height = 7, .width = 7, .in = 64, .out = 48}); // the last quad shares an output
   checkRandom({.images = 20, .height = 6, .width = 4, .in = 16});
+  checkRandom({.height = 14, .width = 14, .in = 128, .out = 128}); // in fewer blocks of rows than the plan
   checkRandom({.height = 40, .width = 15, .isRectified = true});
 }
 
