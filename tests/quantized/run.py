@@ -286,6 +286,23 @@ class QuantizedTest(unittest.TestCase):
             with self.subTest(kind=kind, a=a.__name__):
                 self.check_steps(model, feeds)
 
+    def test_activation_between_bytes(self):
+        """An activation of what a product was rounded to twice: ends of the range, the steps between, the reciprocal of 0."""
+        for kind, a in itertools.product(("Erf", "Sigmoid", "Neg", "Reciprocal"), (np.uint8, np.int8)):
+            rng, graph = np.random.default_rng(zlib.crc32(kind.encode())), Graph()
+            zero, scale = np.asarray(9, a), np.float32(0.02)
+            value = self.quantised(graph, "x", np.float32(0.05), zero)
+            w = graph.constant(bytes_of(rng, np.int8, (64, 48)))
+            w = graph.add("DequantizeLinear", [w, graph.constant(np.float32(0.002)), graph.constant(np.int8(0))])
+            value = graph.add("MatMul", [value, w])
+            for _ in range(2):
+                value = self.quantised(graph, value, scale, zero)
+            value = self.quantised(graph, graph.add(kind, [value]), np.float32(0.01), zero)
+            model = graph.model([("x", np.float32, ["b", 64])], value, np.float32)
+            feeds = [{"x": rng.normal(size=(rows, 64)).astype(np.float32) * size} for rows, size in ((3, 0.5), (40, 8))]
+            with self.subTest(kind=kind, a=a.__name__):
+                self.check_steps(model, feeds)
+
     def check_steps(self, model, feeds):
         """A sum that lies between two steps may be rounded to either, and moves what follows by a step."""
         close, self.close = self.close, lambda found, wanted, exact: self.assertLess(
