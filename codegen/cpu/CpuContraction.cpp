@@ -357,8 +357,10 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
   if (isWide) {
     TileOperands wide = wideOperands(task, rows, row, kLower, kUpper);
-    return finishTile(task, rows, columns, row, panel,
-                      [&](ValueRange init) { return emitRegisterTile(e, shape, wide, init); });
+    return finishTile(task, rows, columns, row, panel, [&](ValueRange init) {
+      Value rowSums = e.getAddress(wideRowSums, accumulator, i.sub(row, task.firstRow));
+      return emitRegisterTile(e, shape, wide, startOfSums(shape, rowSums, 1, wideColumnSums, init));
+    });
   }
   Type bElement = accumulator;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
@@ -508,7 +510,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 //===----------------------------------------------------------------------===//
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
-  bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot);
+  bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
+                      (form.wideLhsAt && multipliesSums(form, level));
   return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns,
                    form.outgrowsCache);
 }
@@ -537,6 +540,14 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   fill = at(f.fillAt);
   wideLhs = at(f.wideLhsAt);
   wideRhs = at(f.wideRhsAt);
+  wideRowSums = at(f.wideRowSumsAt);
+  wideColumnSums = at(f.wideColumnSumsAt);
+  quadPixels = at(f.quadPixelsAt);
+  quadWeights = at(f.quadWeightsAt);
+  quadProducts = at(f.quadProductsAt);
+  quadRowSums = at(f.quadRowSumsAt);
+  quadColumnSums = at(f.quadColumnSumsAt);
+  cutForCopies();
   widening = chooseWidening();
   sumsPitch = value(f.sumsPitch);
   if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)
@@ -557,10 +568,12 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   Value tasksOfBatch = i.mul(mBlocks, nBlocks);
   task.batch = i.floorDiv(index, tasksOfBatch, true);
   Value rest = i.mod(index, tasksOfBatch, true);
-  Value fastest = f.mFastest ? mBlocks : nBlocks;
+  // Columns are taken apart by each task, rows once for tasks that share them.
+  bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
+  Value fastest = mFastest ? mBlocks : nBlocks;
   Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
-  task.mBlock = f.mFastest ? fast : slow;
-  task.nBlock = f.mFastest ? slow : fast;
+  task.mBlock = mFastest ? fast : slow;
+  task.nBlock = mFastest ? slow : fast;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   setDims(point, 0, f.batchDims, task.batch);
@@ -580,6 +593,13 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     task.firstRow = firstRow;
     task.rows = i.sub(endRow, firstRow);
     std::tie(task.firstPanel, task.endPanel) = cut(panels, matrixUnitPanels, nBlocks, task.nBlock);
+    return task;
+  }
+  if (takesQuads()) {
+    task.firstRow = piece(value(f.quads), mBlocks, task.mBlock);
+    task.rows = i.sub(piece(value(f.quads), mBlocks, i.add(task.mBlock, one)), task.firstRow);
+    task.firstPanel = piece(panels, nBlocks, task.nBlock);
+    task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));
     return task;
   }
   Parts rows = splitRows();
@@ -604,6 +624,8 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {
+  if (takesQuads())
+    return emitQuads(task);
   if (!f.isSplitK()) {
     emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
     return;
@@ -651,17 +673,19 @@ void ContractionEmission::emit(Value begin, Value end) {
 void ContractionEmission::emitTasks(Value begin, Value end) {
   bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
   bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
-  bool widensA = widening != Widening::None && !f.isSplitK();
+  bool widensA = widensTasks();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || widensA)
+    if (packsA || widensA || takesQuads())
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
+        if (takesQuads())
+          transformPixels(task);
         if (widensA)
           widenRows(task, i.constant(0), value(f.kLoops[0].extent));
       });

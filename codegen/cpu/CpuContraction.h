@@ -85,7 +85,14 @@ struct ContractionForm {
   Expr lhsAt, rhsAt, lineAt, sumsAt, fillAt, scratch;
   Expr lhsPitch, sumsPitch, rhsRows; // elements of a row; rows of a packed panel
   // The same of bytes as 16-bit integers: a task's rows, a column tile. Levels that multiply bytes leave them alone.
-  Expr wideLhsAt, wideRhsAt, widePitch, wideRows;
+  Expr wideLhsAt, wideRhsAt, widePitch, wideRows, wideRowSumsAt, wideColumnSumsAt;
+  // Of windows of three bytes, four outputs at once: so many quads in a row of the image (0: it is not done), all of
+  // them, the terms of a product, and what a task has of pixels, weights and products. The same levels leave them
+  // alone.
+  int64_t quadsAcross = 0;
+  // Both: so few blocks of rows may be cut there in place of mBlocks, with as many tasks (0: no others).
+  int64_t blocksOfCopies = 0;
+  Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
   Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.
@@ -121,6 +128,12 @@ llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLev
 
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;
+
+/// Whether products of bytes are those of sums at the level: of enough terms to pay for what a tile's sums start with.
+bool multipliesSums(const ContractionForm &form, const CpuLevel &level);
+
+/// Outputs that are computed together, the window's pixels along them, points, and channels that one vector may have.
+inline constexpr int64_t quadSize = 4, quadTaps = 3, quadPoints = quadSize + quadTaps - 1, quadChannels = 16;
 
 /// Bytes of a weight that does not wait in the second-level cache.
 inline constexpr int64_t leastStreamed = 1 << 19;

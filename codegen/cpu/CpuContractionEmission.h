@@ -48,6 +48,9 @@ struct MatrixSlots {
   mlir::Value a, b;        // copies of two registers of each operand
 };
 
+/// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
+inline constexpr int64_t wordsOfGroup = 2;
+
 /// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
 enum class Widening { None, ManyRows, All };
 
@@ -123,15 +126,43 @@ struct ContractionEmission {
   EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
   // Bytes as 16-bit integers (CpuContractionWiden.cpp).
+  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task takes apart.
+  void cutForCopies();
   Widening chooseWidening();
+  /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
+  bool widensTasks() const { return widening != Widening::None && !f.isSplitK(); }
   /// `body` for a task that works on such copies, and for one that does not, as far as there are both.
   void forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool isWide)> body);
+  /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
+  mlir::Value loadWords(mlir::Value from, int64_t groups);
   void widenRows(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void widenColumns(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
                     mlir::Value kUpper);
   mlir::Value groupsTo(mlir::Value k);
+  bool takesSums() const { return multipliesSums(f, e.level); }
   TileOperands wideOperands(const ContractionTask &task, const RowClass &rows, mlir::Value row, mlir::Value kLower,
                             mlir::Value kUpper);
+  /// `init` (empty: 0) less what the sums of products of sums have of the row or of the column alone, which lies in
+  /// memory, `rowStep` numbers from one row's to the next's.
+  llvm::SmallVector<mlir::Value> startOfSums(TileShape shape, mlir::Value rowSums, int64_t rowStep,
+                                             mlir::Value columnSums, mlir::ValueRange init);
+  /// The products of the two words of each group in a vector of 16-bit integers, added to a vector of sums.
+  mlir::Value addProductsOfWords(mlir::Value words, mlir::Value sums);
+  /// A vector of zeros of the accumulator's type.
+  mlir::Value zeroSum();
+  mlir::Value sumOfLanes(mlir::Value vector);
+
+  // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
+  bool takesQuads() const { return f.quadsAcross && e.level.widensBytes(); }
+  mlir::Value firstRowOfQuad(mlir::Value quad);
+  mlir::Value sharedOutputs(mlir::Value quad);
+  Expr termsOfOuter(const KLoop &kLoop);
+  void transformPixels(const ContractionTask &task);
+  void transformWeights(const ContractionTask &task, mlir::Value panel);
+  void addUpWeights();
+  void multiplyQuads(mlir::Value point, mlir::Value first, int64_t height);
+  void finishQuads(const ContractionTask &task, mlir::Value panel);
+  void emitQuads(const ContractionTask &task);
 
   // Packing. Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
@@ -210,7 +241,8 @@ struct ContractionEmission {
   TileSplit split;
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
+      quadWeights, quadProducts, quadRowSums, quadColumnSums;
   Widening widening = Widening::None;
   mlir::Value waitingRows;                // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                // in every second step of a recurrence; null: in none

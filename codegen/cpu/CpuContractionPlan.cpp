@@ -12,7 +12,8 @@
 //
 // Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
 // unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
-// the level; only the number of blocks is planned here, each level spreads its tiles over them.
+// the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks take
+// bytes apart may have fewer blocks of rows and more of columns, as many tasks.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -36,6 +37,7 @@ static constexpr int64_t taskWork = 1 << 16;     // multiply-adds: half of a mic
 static constexpr int64_t grainWork = 1 << 16;
 static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
 static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
+static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels take apart in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
 
@@ -80,7 +82,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    bool canM = rows >= (isSmall ? fewestOfSmall : fewestCut), canN = width >= 2 * narrowest;
+    int64_t fewest = isSmall ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
+    bool canM = rows >= fewest, canN = width >= 2 * narrowest;
     // B that the task packs is packed again for each block of rows.
     bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
     if (canN && (preferN || !canM))
@@ -119,7 +122,7 @@ static void countBlocks(ContractionForm &form) {
   form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
 }
 
-/// K blocks of 768 to 1152 where B would leave the second-level cache between two row tiles.
+/// K blocks of 768 to 1152 words where B would leave the second-level cache between two row tiles.
 static void splitK(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   const KLoop &outer = form.kLoops.front();
@@ -136,9 +139,9 @@ static void splitK(ContractionForm &form) {
   }
   if (!k || !extent || *extent == 0)
     return;
-  int64_t inner = *k / *extent;
-  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) / inner);
-  bool isWhole = *k <= 1024 || (m && *m <= 2 * tallestTile);
+  int64_t inner = *k / *extent, ofWord = form.multipliesBytes() ? form.group : 1;
+  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) * ofWord / inner);
+  bool isWhole = *k <= 1024 * ofWord || (m && *m <= 2 * tallestTile);
   int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
   if (blocks == 1)
     return;
@@ -173,6 +176,41 @@ static bool paysToWiden(const ContractionForm &form) {
   for (const KLoop &loop : ArrayRef(form.kLoops).drop_back())
     runs *= loop.extent.asConstant().value_or(1);
   return !n || !k || runs * ofRun + *k / bytesOfCycle < *k * *n / productsOfCycle;
+}
+
+/// Whether the sum is over windows of three pixels that lie in memory as their outputs do in a row of the result, and
+/// is worth transforms (CpuContractionQuads.cpp).
+static bool paysInQuads(ContractionForm &form) {
+  constexpr int64_t mostTerms = (1 << 28) / (255 * 128); // of a sum that has room for three bits more
+  constexpr int64_t fewestColumns = 32, fewestRows = 24; // of a task's, which transforms pixels and weights
+  bool readsPixels = form.lhs == LhsForm::InPlace || form.lhs == LhsForm::Redirected;
+  if (!form.multipliesBytes() || !readsPixels || form.rhs != RhsForm::Panels || !form.batch.isConstant(1) ||
+      form.mDims == 0 || form.nDims != 1 || form.kLoops.size() < 2)
+    return false;
+  int64_t across = form.firstN() - 1, window = form.kLoops[form.kLoops.size() - 2].dim;
+  auto width = form.domain[across].asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
+  auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant();
+  auto channels = form.kLoops.back().extent.asConstant();
+  if (!width || !n || !k || !m || !blocks || !channels || !form.domain[window].isConstant(quadTaps))
+    return false;
+  bool isRagged = *n % panelWidth || *channels * form.group % quadChannels;
+  bool hasRoom = *k <= mostTerms && *n >= fewestColumns && *m / *blocks >= fewestRows;
+  if (isRagged || !hasRoom || *width < quadSize || 3 * llvm::alignTo(*width, quadSize) > 4 * uint64_t(*width))
+    return false;
+  auto movesAlike = [&](Attribute attribute) {
+    Expr index = cast<ExprAttr>(attribute), output = loop::strideOf(index, across), tap = loop::strideOf(index, window);
+    return output && tap && output == tap;
+  };
+  return movesAlike(form.lhsLoad.getIndices()[0]) &&
+         (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
+}
+
+/// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
+/// stay in the second-level cache. `ofTransform`: rows (quads) whose products take as long as that.
+static int64_t countBlocksOfCopies(const ContractionForm &form, int64_t rows, int64_t bytesOfRow, int64_t ofTransform) {
+  constexpr int64_t share = 32; // of the products
+  int64_t fitting = llvm::divideCeil(rows * bytesOfRow, blockBytes);
+  return std::clamp<int64_t>(std::max(rows / (share * ofTransform), fitting), 1, form.mBlocks.getValue());
 }
 
 static void layOutScratch(ContractionForm &form) {
@@ -213,12 +251,33 @@ static void layOutScratch(ContractionForm &form) {
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
-  if (paysToWiden(form)) {
+  if (paysInQuads(form)) {
+    form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
+    form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
+    form.quadTerms = form.k.floorDiv(quadTaps);
+    form.quadPitch = roundUp(form.quadTerms * quadPoints, 64) + 32;
+    form.blocksOfCopies =
+        countBlocksOfCopies(form, form.quads.getValue(), 2 * form.quadPitch.getValue(), /*ofTransform=*/2);
+    Expr most = form.quads.ceilDiv(form.blocksOfCopies);
+    form.quadPixelsAt = layout.add(most * form.quadPitch, 2);
+    form.quadWeightsAt = layout.add(form.quadTerms * (quadPoints * panelWidth), 2);
+    form.quadProductsAt = layout.add(most * (quadPoints * panelWidth), bytes);
+    form.quadRowSumsAt = layout.add(most * quadPoints, bytes);
+    form.quadColumnSumsAt = layout.add(constant(quadPoints * panelWidth), bytes);
+  } else if (paysToWiden(form)) {
     form.wideRows = form.isSplitK() ? form.kBlock * form.kLoops.front().bStride : form.k.floorDiv(form.group);
     form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
-    form.wideLhsAt = layout.add(form.rowsMost * form.widePitch, 2);
-    form.wideRhsAt = layout.add(
-        form.wideRows * (2 * panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile))), bytes);
+    Expr most = form.rowsMost;
+    auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant(), pitch = form.widePitch.asConstant();
+    if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows) {
+      form.blocksOfCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
+      most = atMost(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
+    }
+    form.wideLhsAt = layout.add(most * form.widePitch, 2);
+    int64_t columns = panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile));
+    form.wideRhsAt = layout.add(form.wideRows * (2 * columns), bytes);
+    form.wideRowSumsAt = layout.add(most, bytes);
+    form.wideColumnSumsAt = layout.add(constant(columns), bytes);
   }
   form.scratch = layout.end;
 }

@@ -47,7 +47,8 @@ struct TileSplit {
 /// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
 /// Of a lone panel `lastColumns` are wanted.
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
-/// of few bits): each vector of B takes two registers, and what splits them one more. `isLong`: a column tile of B
+/// of few bits), or two words at once (products of sums): each vector of B takes two registers, and what splits or adds
+/// them one more. `isLong`: a column tile of B
 /// leaves the second-level cache between two row tiles.
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
                                        int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
@@ -76,7 +77,8 @@ struct TileOperands {
   mlir::Type bElement;    // of B in memory
   /// Above 1: a step takes so many neighbours in k, of which B holds a word of the accumulator's size. Either an
   /// instruction multiplies and adds them up, four unsigned bytes of A by signed bytes of B, two 16-bit integers or two
-  /// bf16, or, where `splitB` is set, they are multiplied one after the other.
+  /// bf16, or, where `splitB` is set, they are multiplied one after the other. Four 16-bit integers are two words, of
+  /// which B holds the first of all columns before the second, and are multiplied as sums: createSumProducts.
   int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
@@ -109,6 +111,10 @@ llvm::SmallVector<mlir::Value> emitRegisterTile(KernelEmitter &emitter, TileShap
 mlir::Value createByteDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// c + the products of the signed 16-bit integers of `a` and `b`, two for each 32-bit lane.
 mlir::Value createPairDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// c + (a0 + b1) * (a1 + b0) of the signed 16-bit integers of the words, two for each 32-bit lane. That is the sum of
+/// a0 * b0 and a1 * b1 and of two products, a0 * a1 and b0 * b1, that the row and the column alone tell.
+mlir::Value createSumProducts(KernelEmitter &emitter, mlir::Value a0, mlir::Value a1, mlir::Value b0, mlir::Value b1,
+                              mlir::Value c);
 /// The even and the odd bytes of 32-bit lanes, as pairs of 16-bit integers.
 std::pair<mlir::Value, mlir::Value> splitBytes(KernelEmitter &emitter, mlir::Value words, bool isSigned);
 /// c + the products of the bf16 of `a` and `b`, two for each 32-bit lane, which are given as f32. Where the processor

@@ -13,8 +13,8 @@
 //
 //   real(q) - z  =  clamp(r, least - z, most - z)      where q = convert(r + z), r rounded
 //
-// and bytes that are taken apart and rounded to what they were are left alone. The largest of a window is found among
-// the bytes:
+// be it for a sum or for other pointwise operations that end in bytes (an activation), which one kernel computes. Bytes
+// that are taken apart and rounded to what they were are left alone. The largest of a window is found among the bytes:
 //
 //   max over k of (q[k] - z) s  =  (max over k of q[k] - z) s                       s > 0
 //
@@ -62,7 +62,14 @@ struct Quantization {
   bool isAlone = true; // nothing else reads what is rounded
 };
 
+/// What was rounded to bytes: whole numbers before the zero point.
+struct Rounded {
+  Value before;
+  double zero = 0;
+};
+
 constexpr size_t mostTerms = 4;
+constexpr unsigned mostPointwise = 64; // operations between bytes and bytes that are looked at
 
 class ScaleJoiner {
 public:
@@ -74,12 +81,15 @@ public:
     function.walk([&](ConvertOp op) { conversions.push_back(op); });
     for (ConvertOp op : conversions)
       join(op);
+    for (ConvertOp op : conversions)
+      keepReal(op);
     eraseDeadOps(function);
   }
 
 private:
   void poolBytes(WindowReduceOp op);
   void join(ConvertOp op);
+  void keepReal(ConvertOp op);
   bool expand(Value value, const Spread &scale, Sum &sum, bool isFirst = false);
   Value asRounded(const Bytes &bytes);
   Value emit(const Sum &sum, Value like);
@@ -88,7 +98,8 @@ private:
   func::FuncOp function;
   OpBuilder b;
   Location loc = b.getUnknownLoc();
-  DenseMap<Value, Value> rounded; // bytes of sums of integers: what they were before the zero point
+  DenseMap<Value, Rounded> rounded;                  // by the bytes, of sums of integers
+  DenseMap<Value, std::pair<double, double>> bounds; // of whole numbers that were clamped
 };
 
 } // namespace
@@ -237,15 +248,17 @@ bool ScaleJoiner::expand(Value value, const Spread &scale, Sum &sum, bool isFirs
 
 /// What was rounded to bytes that nothing else reads, inside of their range; null if it is not known.
 Value ScaleJoiner::asRounded(const Bytes &bytes) {
-  Value before = rounded.lookup(bytes.q);
-  auto op = bytes.q.getDefiningOp<ConvertOp>();
-  std::optional<Quantization> quantization = before ? matchQuantization(op) : std::nullopt;
-  if (!quantization || quantization->zero != bytes.zero || !hasUses(bytes.q, 1))
+  auto [before, zero] = rounded.lookup(bytes.q);
+  if (!before || zero != bytes.zero || !hasUses(bytes.q, 1))
     return {};
-  double least = getElementType(bytes.q).isUnsignedInteger() ? 0 : -128;
-  Value low = constant({{least - bytes.zero}, -1}, before), high = constant({{least + 255 - bytes.zero}, -1}, before);
+  double least = (getElementType(bytes.q).isUnsignedInteger() ? 0 : -128) - bytes.zero, most = least + 255;
+  if (auto known = bounds.find(before); known != bounds.end() && known->second == std::pair(least, most))
+    return before;
+  Value low = constant({{least}, -1}, before), high = constant({{most}, -1}, before);
   Value clamped = SelectOp::create(b, loc, LtOp::create(b, loc, low, before), before, low);
-  return SelectOp::create(b, loc, LtOp::create(b, loc, clamped, high), clamped, high);
+  clamped = SelectOp::create(b, loc, LtOp::create(b, loc, clamped, high), clamped, high);
+  bounds[clamped] = {least, most};
+  return clamped;
 }
 
 //===----------------------------------------------------------------------===//
@@ -340,7 +353,39 @@ void ScaleJoiner::join(ConvertOp op) {
   if (relu && !(isUnsigned && found->zero == 0 && found->isAlone))
     joined = ReluOp::create(b, loc, joined);
   found->round->setOperand(0, joined);
-  rounded[op.getY()] = found->round.getResult();
+  bool isWhole = bounds.contains(joined); // rounded already
+  rounded[op.getY()] = {isWhole ? joined : found->round.getResult(), found->zero};
+}
+
+/// Whether all that becomes of the value are bytes, by pointwise operations on it and constants alone.
+static bool endsInBytes(Value value) {
+  SetVector<Operation *> reached;
+  auto add = [&](Value next) { reached.insert(next.user_begin(), next.user_end()); };
+  add(value);
+  for (unsigned at = 0; at < reached.size(); ++at) {
+    Operation *op = reached[at];
+    if (!isa<PointwiseOpInterface>(op) || reached.size() > mostPointwise)
+      return false;
+    if (!isInteger(op->getResult(0), 8))
+      add(op->getResult(0));
+  }
+  return !reached.empty() && llvm::all_of(reached, [&](Operation *op) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return operand == value || reached.contains(operand.getDefiningOp()) || getSplat(operand) || matchSpread(operand);
+    });
+  });
+}
+
+/// Bytes that are taken apart for an activation alone stay real numbers.
+void ScaleJoiner::keepReal(ConvertOp op) {
+  Value value = op.getY();
+  std::optional<Bytes> bytes = matchBytes(value);
+  if (!bytes || !rounded.contains(bytes->q) || !endsInBytes(value))
+    return;
+  b.setInsertionPoint(op);
+  loc = op.getLoc();
+  if (Value real = asRounded(*bytes)) // + 0: integers have one zero
+    value.replaceAllUsesWith(AddOp::create(b, loc, real, constant({{0}, -1}, real)));
 }
 
 namespace {

@@ -88,6 +88,52 @@ func.func @residual(%acc: tensor<4xsi32>, %other: tensor<4xui8>) -> tensor<4xui8
   return %r : tensor<4xui8>
 }
 
+// An activation of bytes that it alone reads: of the real number, clamped once however often it is rounded to the same.
+// CHECK-LABEL: func.func @activation
+// CHECK:         %[[N:.*]] = prim.round
+// CHECK:         %[[L:.*]] = prim.lt %{{.*}}, %[[N]]
+// CHECK:         %[[C:.*]] = prim.select %[[L]], %[[N]]
+// CHECK:         %[[H:.*]] = prim.lt %[[C]]
+// CHECK:         %[[R:.*]] = prim.select %[[H]], %[[C]]
+// CHECK-NOT:     prim.round
+// CHECK-NOT:     ui8
+// CHECK:         prim.add %[[R]]
+// CHECK:         prim.erf
+// CHECK:         prim.div
+// CHECK:         prim.convert %{{.*}} : tensor<4xf32> -> tensor<4xui8>
+// CHECK-NEXT:    return
+func.func @activation(%acc: tensor<4xsi32>) -> tensor<4xui8> {
+  %s = prim.constant dense<0.3> : tensor<f32>
+  %z = prim.constant dense<7> : tensor<si32>
+  %zf = prim.constant dense<7.0> : tensor<f32>
+  %ss = prim.broadcast %s, [] : tensor<f32> -> tensor<4xf32>
+  %zs = prim.broadcast %z, [] : tensor<si32> -> tensor<4xsi32>
+  %zfs = prim.broadcast %zf, [] : tensor<f32> -> tensor<4xf32>
+  %x = prim.convert %acc : tensor<4xsi32> -> tensor<4xf32>
+  %m = prim.mul %x, %ss : tensor<4xf32>
+  %d = prim.div %m, %ss : tensor<4xf32>
+  %n = prim.round %d : tensor<4xf32>
+  %p = prim.add %n, %zfs : tensor<4xf32>
+  %q = prim.convert %p : tensor<4xf32> -> tensor<4xui8>
+  %w = prim.convert %q : tensor<4xui8> -> tensor<4xsi32>
+  %c = prim.sub %w, %zs : tensor<4xsi32>
+  %f = prim.convert %c : tensor<4xsi32> -> tensor<4xf32>
+  %y = prim.mul %f, %ss : tensor<4xf32>
+  %d2 = prim.div %y, %ss : tensor<4xf32>
+  %n2 = prim.round %d2 : tensor<4xf32>
+  %p2 = prim.add %n2, %zfs : tensor<4xf32>
+  %q2 = prim.convert %p2 : tensor<4xf32> -> tensor<4xui8>
+  %w2 = prim.convert %q2 : tensor<4xui8> -> tensor<4xsi32>
+  %c2 = prim.sub %w2, %zs : tensor<4xsi32>
+  %f2 = prim.convert %c2 : tensor<4xsi32> -> tensor<4xf32>
+  %y2 = prim.mul %f2, %ss : tensor<4xf32>
+  %a = prim.erf %y2 : tensor<4xf32>
+  %e = prim.div %a, %ss : tensor<4xf32>
+  %en = prim.round %e : tensor<4xf32>
+  %r = prim.convert %en : tensor<4xf32> -> tensor<4xui8>
+  return %r : tensor<4xui8>
+}
+
 // What is no sum of integers is divided.
 // CHECK-LABEL: func.func @reals
 // CHECK:         prim.div

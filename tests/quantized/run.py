@@ -208,6 +208,34 @@ class QuantizedTest(unittest.TestCase):
             with self.subTest(form=name, zero=zero):
                 self.check(graph.model([("x", np.uint8, shape)], y, np.int32), feeds)
 
+    # Windows of three pixels along the innermost dim, of which four outputs are computed at once where no instruction
+    # multiplies bytes: window, extents, attributes. The last two are none.
+    THREES = {
+        "square": ([3, 3], [12, 12], dict(pads=[1, 1, 1, 1])),
+        "shared": ([3, 3], [13, 7], dict(pads=[1, 1, 1, 1])),
+        "bare": ([3, 3], [11, 17], {}),
+        "uneven": ([3, 3], [10, 12], dict(pads=[0, 2, 1, 1])),
+        "row": ([1, 3], [9, 16], dict(pads=[0, 1, 0, 1])),
+        "tall": ([5, 3], [12, 11], dict(pads=[2, 1, 2, 1], strides=[2, 1])),
+        "apart": ([3, 3], [24, 23], dict(pads=[2, 2, 2, 2], strides=[2, 2], dilations=[2, 2])),
+        "line": ([3], [97], dict(pads=[1, 1])),
+        "space": ([3, 3, 3], [5, 6, 8], dict(pads=[1, 1, 1, 1, 1, 1])),
+        "narrow": ([3, 3], [40, 3], dict(pads=[1, 1, 1, 1])),
+        "strides": ([3, 3], [25, 25], dict(strides=[2, 2])),
+    }
+
+    def test_windows_of_three(self):
+        for (name, (window, extents, attributes)), b in itertools.product(self.THREES.items(), (np.uint8, np.int8)):
+            rng = np.random.default_rng(zlib.crc32(f"{name}{b}".encode()))
+            channels, out, batch = int(rng.choice([16, 48, 64])), int(rng.choice([32, 80])), int(rng.choice([1, 3]))
+            form = (channels, out, window, 1, attributes)
+            graph, w, zeros, attributes = self.convolution(rng, np.uint8, b, form, int(rng.choice([0, 113, 255])))
+            y = graph.add("ConvInteger", ["x", w, *zeros], **attributes)
+            shape = [batch, channels, *extents]
+            model = graph.model([("x", np.uint8, shape)], y, np.int32)
+            with self.subTest(form=name, b=b.__name__, channels=channels, out=out, batch=batch):
+                self.check(model, [{"x": bytes_of(rng, np.uint8, shape)}, {"x": np.full(shape, 255, np.uint8)}], grouped=True)
+
     def test_qlinear_conv(self):
         for (name, form), (a, b) in itertools.product(self.FORMS.items(), ((np.uint8, np.int8), (np.int8, np.int8))):
             rng = np.random.default_rng(zlib.crc32(f"{name}{a}".encode()))
@@ -255,6 +283,23 @@ class QuantizedTest(unittest.TestCase):
             model = graph.model([("x", np.float32, shape)], value, np.float32)
             sizes = [(2, 24), (5, 24)] if kind != "Conv" else [(1, 16, 9, 7), (2, 16, 12, 12)]
             feeds = [{"x": rng.normal(size=size).astype(np.float32) * limit} for size in sizes]
+            with self.subTest(kind=kind, a=a.__name__):
+                self.check_steps(model, feeds)
+
+    def test_activation_between_bytes(self):
+        """An activation of what a product was rounded to twice: ends of the range, the steps between, the reciprocal of 0."""
+        for kind, a in itertools.product(("Erf", "Sigmoid", "Neg", "Reciprocal"), (np.uint8, np.int8)):
+            rng, graph = np.random.default_rng(zlib.crc32(kind.encode())), Graph()
+            zero, scale = np.asarray(9, a), np.float32(0.02)
+            value = self.quantised(graph, "x", np.float32(0.05), zero)
+            w = graph.constant(bytes_of(rng, np.int8, (64, 48)))
+            w = graph.add("DequantizeLinear", [w, graph.constant(np.float32(0.002)), graph.constant(np.int8(0))])
+            value = graph.add("MatMul", [value, w])
+            for _ in range(2):
+                value = self.quantised(graph, value, scale, zero)
+            value = self.quantised(graph, graph.add(kind, [value]), np.float32(0.01), zero)
+            model = graph.model([("x", np.float32, ["b", 64])], value, np.float32)
+            feeds = [{"x": rng.normal(size=(rows, 64)).astype(np.float32) * size} for rows, size in ((3, 0.5), (40, 8))]
             with self.subTest(kind=kind, a=a.__name__):
                 self.check_steps(model, feeds)
 

@@ -1,5 +1,5 @@
 // Where no instruction multiplies bytes, a product of many rows runs on copies of both operands as 16-bit integers: the
-// innermost loop has the products and their sums alone. Few rows are not worth the copies.
+// innermost loop has the products and their sums alone, at 256 bits products of sums. Few rows are not worth the copies.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=asm | FileCheck %s --check-prefix=V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=asm | FileCheck %s --check-prefix=V4
 // RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=asm | FileCheck %s --check-prefix=VNNI
@@ -7,11 +7,11 @@
 // V3-LABEL: many_rows:
 // V3: vpmovzxbw
 // V3: vpsraw
-// V3: vpbroadcastd
+// V3: vpaddw
 // V3-NOT: vpand
 // V3-NOT: vpsr
 // V3-NOT: vpsll
-// V3-COUNT-12: vpmaddwd
+// V3-COUNT-8: vpmaddwd
 // V3-NOT: vpand
 // V3-NOT: vpsr
 // V3-NOT: vpsll
@@ -74,5 +74,27 @@ loop.kernel @few_columns(%x: !loop.buffer<[320*128] x i8>, %w: !loop.buffer<[128
   } epilogue {
   ^bb0(%acc: i32):
     loop.store %acc, %y[d0*16 + d1] : !loop.buffer<[320*16] x i32>
+  }
+}
+
+// A sum of few terms is of products: what those of sums start with would show.
+// V3-LABEL: few_terms:
+// V3: vpmovzxbw
+// V3-NOT: vpaddw
+// V3-COUNT-12: vpmaddwd
+// V3-NOT: vpaddw
+loop.kernel @few_terms(%x: !loop.buffer<[320*64] x i8>, %w: !loop.buffer<[16*64*16] x i8>, %y: !loop.buffer<[320*256] x i32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [320, 256, 64] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %x[d0*64 + d2] : !loop.buffer<[320*64] x i8>
+    %1 = arith.extui %0 : i8 to i32
+    loop.yield %1 : i32
+  } rhs {
+    %0 = loop.panels %w {group = 4 : i64} : !loop.buffer<[16*64*16] x i8> -> i8
+    %1 = arith.extsi %0 : i8 to i32
+    loop.yield %1 : i32
+  } epilogue {
+  ^bb0(%acc: i32):
+    loop.store %acc, %y[d0*256 + d1] : !loop.buffer<[320*256] x i32>
   }
 }
