@@ -60,7 +60,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   if (options.optLevel > 0 && target.weightPanel > 0)
     passes.addPass(createCopyImages());  // before layouts: a copy has its own; devices read images in any order
   passes.addPass(createAssignLayouts()); // after that: who reads a buffer is final
-  passes.addPass(createSplitSums());     // needs layouts: a sum runs in the order of the memory that it reads
+  // Needs layouts: a sum runs in the order of the memory that it reads.
+  passes.addPass(createSplitSums({.orderWindows = target.weightPanel > 0}));
   // Last: stored forms follow the order of memory, panels that of a contraction's dims.
   passes.addPass(createPackWeights({.panelWidth = target.weightPanel,
                                     .fewestColumns = target.fewestPanelColumns,

@@ -28,6 +28,7 @@ def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
 def SplitSums : Pass<"ptc-split-sums", "::mlir::ModuleOp"> {
   let summary = "splits dims of sums that a reshape made one, and orders them as memory runs";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"orderWindows", "order-windows", "bool", "false", "the sums of convolutions without borders, too">];
 }
 
 def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {

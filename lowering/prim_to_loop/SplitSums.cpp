@@ -7,6 +7,10 @@
 //   split    k -> 49*k0 + k1 where the body asks for k floordiv 49 or k mod 49; the divisions vanish
 //   order    the dims of such a sum then run as the memory of the largest buffer that the node reads
 //
+// A convolution's sum has its window in front of the channels. Where a picture comes with its channels outermost and no
+// window meets a border (patches), the window's columns are the run in memory, three channels are none: such a sum is
+// ordered, too, for targets whose tiles walk the innermost dim of a sum. (Of a window at a border whole runs are zeros.)
+//
 // Weights follow: their recipes (PackWeights, which comes next) take the dims of the sum in the order that they have.
 //
 //===----------------------------------------------------------------------===//
@@ -124,8 +128,9 @@ void orderSum(Operation *node, const SymbolRanges &symbols, const SymbolValues &
     return;
   SmallVector<Expr> domain = getDomain(node), newDomain, oldDims(domain.size());
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, domain.size()));
+  auto place = [&](unsigned dim) { return domain[dim].isConstant(1) ? -1 : places[dim]; };
   std::stable_sort(order.end() - getSumDims(node), order.end(),
-                   [&](unsigned a, unsigned b) { return places[a] < places[b]; });
+                   [&](unsigned a, unsigned b) { return place(a) < place(b); });
   for (unsigned dim : order) {
     oldDims[dim] = Expr::dim(node->getContext(), newDomain.size());
     newDomain.push_back(domain[dim]);
@@ -133,7 +138,14 @@ void orderSum(Operation *node, const SymbolRanges &symbols, const SymbolValues &
   rewrite(node, newDomain, oldDims, symbols);
 }
 
+/// Whether the node sums up windows that meet no border.
+bool hasInnerWindows(Operation *node) {
+  auto product = dyn_cast<ContractionOp>(node);
+  return product && product.getK() > 1 && product.getLhs().getOps<MaskedOp>().empty();
+}
+
 struct SplitSums : ptc::impl::SplitSumsBase<SplitSums> {
+  using SplitSumsBase::SplitSumsBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
@@ -144,7 +156,7 @@ struct SplitSums : ptc::impl::SplitSumsBase<SplitSums> {
         bool split = false;
         while (getSumDims(node) > 0 && splitOne(node, symbols))
           split = true;
-        if (split)
+        if (split || (orderWindows && hasInnerWindows(node)))
           orderSum(node, symbols, hints);
       });
     }
