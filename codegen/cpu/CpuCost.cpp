@@ -3,9 +3,10 @@
 // Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
 // one vector load, one that does not use the dim is a broadcast, a coefficient s up to 4 is s loads and their merging,
 // any other is a gather of as many loads as there are lanes, but for runs that take turns (a channel shuffle), which
-// are short vectors. What follows a reduction counts once for all of its points. The estimate adds this up for one
-// point of the domain, for sixteen lanes, and divides by the part of the lanes that the dim's extent fills. Scalar code
-// is one more candidate. Absolute values matter only for the grain.
+// are short vectors, and for what is turned in registers (NodeSquares.cpp). What follows a reduction counts once for
+// all of its points. The estimate adds this up for one point of the domain, for sixteen lanes, and divides by the part
+// of the lanes that the dim's extent fills. Scalar code is one more candidate. Absolute values matter only for the
+// grain.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Interleaving.h"
@@ -24,7 +25,7 @@ static constexpr int64_t unknownExtent = 1024;
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Interleaved, Split, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Interleaved, Turned, Split, Strided, Indexed };
 
 /// How the lanes of a dim see an access.
 struct LaneAccess {
@@ -34,7 +35,8 @@ struct LaneAccess {
 
 /// Values of a body that differ between the lanes of a dim; of a reduction what follows it, once for `points` points.
 struct LaneAnalysis {
-  int64_t number; // -1: there is none
+  int64_t number;      // -1: there is none
+  int64_t turned = -1; // a dim that accesses may follow instead: they are turned in registers
   std::string dim = dimName(number);
   llvm::DenseSet<Value> varying;
   llvm::DenseSet<Operation *> once;
@@ -49,7 +51,9 @@ struct LaneAnalysis {
       return {AccessKind::Indexed};
     if (!index.uses(dim))
       return {AccessKind::Uniform};
-    Expr coefficient = index.coefficientOf(dim);
+    Expr coefficient = index.coefficientOf(dim), other = turned >= 0 ? index.coefficientOf(dimName(turned)) : Expr();
+    if (other && other.isConstant(1))
+      return {AccessKind::Turned};
     if (!coefficient)
       return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
     int64_t stride = coefficient.asConstant().value_or(0);
@@ -68,6 +72,8 @@ static double accessCost(LaneAccess access, bool isStore) {
     return 2 / lanes;
   case AccessKind::Interleaved:
     return isStore ? 3 : 6 / lanes;
+  case AccessKind::Turned:
+    return 6 / lanes;
   case AccessKind::Split:
     return isStore ? 2.5 : 3 * double(access.stride) / lanes;
   case AccessKind::Strided:
@@ -146,8 +152,8 @@ static double sizeOf(ArrayRef<Expr> extents) {
   return points;
 }
 
-double cpu::estimatePoint(Operation *node, int64_t dim) {
-  LaneAnalysis analysis{.number = dim};
+double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
+  LaneAnalysis analysis{.number = dim, .turned = turned};
   SmallVector<Expr> domain = loop::getDomain(node);
   auto reduction = dyn_cast<loop::ReductionOp>(node);
   if (reduction) {

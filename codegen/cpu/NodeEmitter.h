@@ -65,6 +65,11 @@ using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const Emission
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
                PointLoop alongLanes);
 
+/// A pointwise node in squares along the dims `config.sharedVector` and `config.tiled`: all of each, or its block of
+/// that number. `point` has the other dims.
+void emitSquares(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
+                 mlir::Value block, mlir::Value tileBlock);
+
 /// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
 struct Interior {
   mlir::Value from, to;
