@@ -13,6 +13,7 @@
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/RowSort.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -166,7 +167,9 @@ double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
   double cost = 0;
   for (Region &region : node->getRegions())
     cost += visitAll(region, analysis, dim >= 0);
-  if (isa<loop::SortOp, loop::GreedyOp>(node))
+  if (auto sort = dyn_cast<loop::SortOp>(node); sort && dim >= 0)
+    cost += (7 * double(Expr(sort.getKept()).getValue()) + 8) / lanes; // LaneSelection.cpp
+  else if (isa<loop::SortOp, loop::GreedyOp>(node))
     cost += 64; // about n log n steps a row
   cost = std::max(cost, 1 / lanes) * 16;
   if (dim < 0)
@@ -189,7 +192,9 @@ double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
 
 bool cpu::canVectorize(Operation *node, int64_t dim) {
   int64_t rank = int64_t(loop::getDomain(node).size());
-  if (isa<loop::SortOp, loop::GreedyOp>(node))
+  if (auto sort = dyn_cast<loop::SortOp>(node))
+    return selectsInLanes(sort, dim);
+  if (isa<loop::GreedyOp>(node))
     return false;
   if (isa<loop::ScanOp>(node))
     return dim != rank - 1;

@@ -30,7 +30,7 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, points, sharedDims, vectorDim);
   if (auto sort = dyn_cast<loop::SortOp>(node))
-    return emitSort(sort, points.front(), sharedDims);
+    return emitSort(sort, points, sharedDims, vectorDim);
   if (auto greedy = dyn_cast<loop::GreedyOp>(node))
     return emitGreedy(greedy, points.front(), sharedDims);
   assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "templates are emitted elsewhere");

@@ -29,7 +29,8 @@ private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
   void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
-  void emitSort(loop::SortOp op, const EmissionPoint &point, int64_t shared);
+  void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitRowSort(loop::SortOp op, const EmissionPoint &row);
   void emitGreedy(loop::GreedyOp op, const EmissionPoint &point, int64_t shared);
 
   KernelEmitter &e;

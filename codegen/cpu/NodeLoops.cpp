@@ -72,6 +72,8 @@ bool cpu::takesPairs(Operation *node, const CpuLevel &level) {
 }
 
 int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
+  if (isa<loop::SortOp>(node))
+    return 1; // places of rows fill the registers
   int64_t operations = 0, reductions = 0, heavy = 0;
   node->walk([&](Operation *op) {
     ++operations;
