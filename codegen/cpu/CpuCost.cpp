@@ -21,6 +21,7 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 static constexpr double lanes = 16;
+static constexpr int64_t registerLanes = 8; // of 32 bits, of the narrowest level that is in use
 static constexpr int64_t unknownExtent = 1024;
 
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
@@ -36,8 +37,9 @@ struct LaneAccess {
 
 /// Values of a body that differ between the lanes of a dim; of a reduction what follows it, once for `points` points.
 struct LaneAnalysis {
-  int64_t number;      // -1: there is none
-  int64_t turned = -1; // a dim that accesses may follow instead: they are turned in registers
+  int64_t number;            // -1: there is none
+  int64_t turned = -1;       // a dim that accesses may follow instead: they are turned in registers
+  bool alignsVectors = true; // what is the same in each whole vector does not vary
   std::string dim = dimName(number);
   llvm::DenseSet<Value> varying;
   llvm::DenseSet<Operation *> once;
@@ -55,6 +57,9 @@ struct LaneAnalysis {
     Expr coefficient = index.coefficientOf(dim), other = turned >= 0 ? index.coefficientOf(dimName(turned)) : Expr();
     if (other && other.isConstant(1))
       return {AccessKind::Turned};
+    auto block = coefficient || !alignsVectors ? std::nullopt : codegen::findStepInBlocks(index, number, registerLanes);
+    if (block)
+      return {*block ? AccessKind::Contiguous : AccessKind::Uniform};
     if (!coefficient)
       return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
     int64_t stride = coefficient.asConstant().value_or(0);
@@ -204,7 +209,7 @@ bool cpu::canVectorize(Operation *node, int64_t dim) {
   if (dim != rank - 1)
     return false;
   // Points of the innermost dim do not meet where each store moves along it by itself.
-  LaneAnalysis analysis{.number = dim};
+  LaneAnalysis analysis{.number = dim, .alignsVectors = false};
   visitAll(scatter.getBody(), analysis, true);
   WalkResult result = node->walk([&](loop::StoreOp store) {
     AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands()).kind;
