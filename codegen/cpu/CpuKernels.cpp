@@ -241,7 +241,7 @@ static bool asksAlong(Operation *node, int64_t dim) {
 void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t dim = config.sharedVector;
   Value extent = e.emitExpr(extents[size_t(dim)], {}), block = e.constant(config.block);
-  int64_t lanes = chooseLanes(e, kernel, extents[size_t(dim)]);
+  int64_t lanes = shortenToBlocks(kernel, dim, chooseLanes(e, kernel, extents[size_t(dim)]));
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
   placeLocals(lanes);
   bool isTiled = config.tiled >= 0;

@@ -93,8 +93,9 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
       return body(at, {});
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
-                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
-                          hasMasks(node, e.level), {}, body, takesPairs(node, e.level));
+                          shortenToBlocks(node, vectorDim, cpu::chooseLanes(e, node, extent)),
+                          choosePointsPerStep(node, e.level), hasMasks(node, e.level), {}, body,
+                          takesPairs(node, e.level));
   });
 }
 

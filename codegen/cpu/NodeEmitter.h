@@ -86,6 +86,9 @@ bool hasMasks(mlir::Operation *op, const CpuLevel &level);
 
 /// Lanes for the dim: no more than a constant extent needs.
 int64_t chooseLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
+/// Shorter vectors where whatever repeats along the dim (codegen/common/Interleaving.h) does so in whole ones of those
+/// alone: rows of 56 are three and a half vectors of 16.
+int64_t shortenToBlocks(mlir::Operation *op, int64_t dim, int64_t lanes);
 /// The most that divide the constant extent.
 int64_t chooseWholeLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
 

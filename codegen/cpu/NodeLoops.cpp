@@ -1,4 +1,5 @@
 //===- NodeLoops.cpp - loops over a node's dims ---------------------------===//
+#include "codegen/common/Interleaving.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,6 +54,24 @@ int64_t cpu::chooseLanes(KernelEmitter &e, Operation *op, Expr extent) {
   int64_t lanes = e.chooseLanes(op);
   if (std::optional<int64_t> known = extent.asConstant(); known && *known > 0)
     lanes = std::min<int64_t>(lanes, std::max<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(*known))), 2));
+  return lanes;
+}
+
+static constexpr int64_t fewestLanes = 8; // that vectors are shortened to
+
+int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
+  auto fits = [&](int64_t width) {
+    WalkResult result = op->walk([&](loop::LoadOp load) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      std::string name = "d" + std::to_string(dim);
+      bool repeats = load.getIndexOperands().empty() && index.uses(name) && !index.coefficientOf(name);
+      return repeats && !codegen::findStepInBlocks(index, dim, width) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return !result.wasInterrupted();
+  };
+  for (int64_t width = lanes; width >= fewestLanes; width /= 2)
+    if (fits(width))
+      return width;
   return lanes;
 }
 

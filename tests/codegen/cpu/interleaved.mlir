@@ -92,6 +92,9 @@ loop.kernel @three_runs(%x: !loop.buffer<[60] x f32>, %y: !loop.buffer<[60] x f3
 // CHECK-NOT:     insertelement <8 x float> {{.*}}, i64 7
 // CHECK:         load <8 x float>
 // CHECK:         ret i32
+// WIDE-LABEL:    define {{.*}} @repeated_rows
+// WIDE:          load <8 x float>
+// WIDE:          ret i32
 loop.kernel @repeated_rows(%x: !loop.buffer<[56] x f32>, %z: !loop.buffer<[19] x f32>, %y: !loop.buffer<[5*456] x f32>)
     attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 2>} {
   loop.pointwise [5, 456] {
