@@ -7,6 +7,7 @@
 //   coefficient 1                   a vector load (masked where lanes are missing)
 //   coefficient -1                  a vector load and a reversal
 //   coefficient 2, 3 or 4           as many vector loads, and the lanes out of them (Strides.h)
+//   blocks of lanes (a repetition)  one scalar, or a vector load
 //   runs in turns (a shuffle)       a short vector load of each, merged (Interleaving.h)
 //   anything else                   a gather or scatter
 //
@@ -160,6 +161,17 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
     Value first = e.getAddress(base, elementType, e.emitExpr(index, point, at));
     access.address = e.getAddress(first, elementType, e.laneNumbers(point, e.builder.getI64Type(), *step));
   } else {
+    bool isAligned = isUniformBut && !coefficient && isMultipleOf(point.dims[size_t(point.vectorDim)], point.lanes);
+    auto block = isAligned ? findStepInBlocks(index, point.vectorDim, point.lanes) : std::nullopt;
+    if (block == 1) {
+      access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
+      return access;
+    }
+    if (block == 0 && !isStore && !point.mask) {
+      access.lanes = 1;
+      access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
+      return access;
+    }
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
     access.address = e.getAddress(base, elementType, lanes);

@@ -21,6 +21,22 @@ std::optional<int64_t> codegen::findInterleaving(Expr index, int64_t dim) {
   return std::nullopt;
 }
 
+std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_t lanes) {
+  std::string name = "d" + std::to_string(dim);
+  auto at = [&](int64_t lane) {
+    return index.substitute([&](StringRef symbol) {
+      return symbol == name ? Expr::symbol(index.getContext(), name) * lanes + lane : Expr();
+    });
+  };
+  Expr first = at(0);
+  std::optional<int64_t> step = (at(1) - first).asConstant();
+  if (!step || *step < 0 || *step > 1)
+    return std::nullopt;
+  bool goesOn = llvm::all_of(llvm::seq<int64_t>(2, lanes),
+                             [&](int64_t lane) { return (at(lane) - first).isConstant(*step * lane); });
+  return goesOn ? step : std::nullopt;
+}
+
 bool codegen::isMultipleOf(Value value, int64_t power) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());

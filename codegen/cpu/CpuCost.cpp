@@ -3,15 +3,17 @@
 // Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
 // one vector load, one that does not use the dim is a broadcast, a coefficient s up to 4 is s loads and their merging,
 // any other is a gather of as many loads as there are lanes, but for runs that take turns (a channel shuffle), which
-// are short vectors. What follows a reduction counts once for all of its points. The estimate adds this up for one
-// point of the domain, for sixteen lanes, and divides by the part of the lanes that the dim's extent fills. Scalar code
-// is one more candidate. Absolute values matter only for the grain.
+// are short vectors, and for what is turned in registers (NodeSquares.cpp). What follows a reduction counts once for
+// all of its points. The estimate adds this up for one point of the domain, for sixteen lanes, and divides by the part
+// of the lanes that the dim's extent fills. Scalar code is one more candidate. Absolute values matter only for the
+// grain.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Interleaving.h"
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/cpu/RowSort.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,12 +21,13 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 static constexpr double lanes = 16;
+static constexpr int64_t registerLanes = 8; // of 32 bits, of the narrowest level that is in use
 static constexpr int64_t unknownExtent = 1024;
 
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Interleaved, Split, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Interleaved, Turned, Split, Strided, Indexed };
 
 /// How the lanes of a dim see an access.
 struct LaneAccess {
@@ -34,7 +37,9 @@ struct LaneAccess {
 
 /// Values of a body that differ between the lanes of a dim; of a reduction what follows it, once for `points` points.
 struct LaneAnalysis {
-  int64_t number; // -1: there is none
+  int64_t number;            // -1: there is none
+  int64_t turned = -1;       // a dim that accesses may follow instead: they are turned in registers
+  bool alignsVectors = true; // what is the same in each whole vector does not vary
   std::string dim = dimName(number);
   llvm::DenseSet<Value> varying;
   llvm::DenseSet<Operation *> once;
@@ -49,7 +54,12 @@ struct LaneAnalysis {
       return {AccessKind::Indexed};
     if (!index.uses(dim))
       return {AccessKind::Uniform};
-    Expr coefficient = index.coefficientOf(dim);
+    Expr coefficient = index.coefficientOf(dim), other = turned >= 0 ? index.coefficientOf(dimName(turned)) : Expr();
+    if (other && other.isConstant(1))
+      return {AccessKind::Turned};
+    auto block = coefficient || !alignsVectors ? std::nullopt : codegen::findStepInBlocks(index, number, registerLanes);
+    if (block)
+      return {*block ? AccessKind::Contiguous : AccessKind::Uniform};
     if (!coefficient)
       return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
     int64_t stride = coefficient.asConstant().value_or(0);
@@ -68,6 +78,8 @@ static double accessCost(LaneAccess access, bool isStore) {
     return 2 / lanes;
   case AccessKind::Interleaved:
     return isStore ? 3 : 6 / lanes;
+  case AccessKind::Turned:
+    return 6 / lanes;
   case AccessKind::Split:
     return isStore ? 2.5 : 3 * double(access.stride) / lanes;
   case AccessKind::Strided:
@@ -146,8 +158,8 @@ static double sizeOf(ArrayRef<Expr> extents) {
   return points;
 }
 
-double cpu::estimatePoint(Operation *node, int64_t dim) {
-  LaneAnalysis analysis{.number = dim};
+double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
+  LaneAnalysis analysis{.number = dim, .turned = turned};
   SmallVector<Expr> domain = loop::getDomain(node);
   auto reduction = dyn_cast<loop::ReductionOp>(node);
   if (reduction) {
@@ -160,7 +172,9 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
   double cost = 0;
   for (Region &region : node->getRegions())
     cost += visitAll(region, analysis, dim >= 0);
-  if (isa<loop::SortOp, loop::GreedyOp>(node))
+  if (auto sort = dyn_cast<loop::SortOp>(node); sort && dim >= 0)
+    cost += (7 * double(Expr(sort.getKept()).getValue()) + 8) / lanes; // LaneSelection.cpp
+  else if (isa<loop::SortOp, loop::GreedyOp>(node))
     cost += 64; // about n log n steps a row
   cost = std::max(cost, 1 / lanes) * 16;
   if (dim < 0)
@@ -183,7 +197,9 @@ double cpu::estimatePoint(Operation *node, int64_t dim) {
 
 bool cpu::canVectorize(Operation *node, int64_t dim) {
   int64_t rank = int64_t(loop::getDomain(node).size());
-  if (isa<loop::SortOp, loop::GreedyOp>(node))
+  if (auto sort = dyn_cast<loop::SortOp>(node))
+    return selectsInLanes(sort, dim);
+  if (isa<loop::GreedyOp>(node))
     return false;
   if (isa<loop::ScanOp>(node))
     return dim != rank - 1;
@@ -193,7 +209,7 @@ bool cpu::canVectorize(Operation *node, int64_t dim) {
   if (dim != rank - 1)
     return false;
   // Points of the innermost dim do not meet where each store moves along it by itself.
-  LaneAnalysis analysis{.number = dim};
+  LaneAnalysis analysis{.number = dim, .alignsVectors = false};
   visitAll(scatter.getBody(), analysis, true);
   WalkResult result = node->walk([&](loop::StoreOp store) {
     AccessKind kind = analysis.classify(Expr(cast<ExprAttr>(store.getIndices()[0])), store.getIndexOperands()).kind;

@@ -81,6 +81,7 @@ private:
   void emitNodes(const Points &points);
   void emitRows(Value begin, Value end);
   void emitTiledRows(Value begin, Value end);
+  void emitSquares(Value begin, Value end);
   void emitLanes(Value begin, Value end);
   void emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
                     llvm::function_ref<void(ArrayRef<Value> digits)> body);
@@ -192,6 +193,28 @@ void LoopKernel::emitTiledRows(Value begin, Value end) {
   });
 }
 
+// Each iteration is one point of the shared dims but two, of which each is whole or a block. Blocks of the tiled one
+// come first: the others then go on where the lines of a block end.
+void LoopKernel::emitSquares(Value begin, Value end) {
+  SmallVector<Value> sizes;
+  if (config.tileBlock)
+    sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
+  for (auto [dim, extent] : llvm::enumerate(extents))
+    if (int64_t(dim) != config.tiled && int64_t(dim) != config.sharedVector)
+      sizes.push_back(e.emitExpr(extent, {}));
+  sizes.push_back(e.emitExpr(extents[size_t(config.sharedVector)].ceilDiv(config.block), {}));
+  emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
+    Value tileBlock = config.tileBlock ? digits.front() : Value();
+    EmissionPoint point;
+    point.dims.resize(size_t(shared));
+    size_t digit = config.tileBlock ? 1 : 0;
+    for (int64_t dim = 0; dim < shared; ++dim)
+      if (dim != config.tiled && dim != config.sharedVector)
+        point.dims[size_t(dim)] = digits[digit++];
+    cpu::emitSquares(e, nodes.front(), config, point, digits.back(), tileBlock);
+  });
+}
+
 static constexpr int64_t longSum = 64;     // terms beside which what follows the sum is little
 static constexpr int64_t vectorsOfSum = 9; // that hide the latency of adding
 
@@ -218,7 +241,7 @@ static bool asksAlong(Operation *node, int64_t dim) {
 void LoopKernel::emitLanes(Value begin, Value end) {
   int64_t dim = config.sharedVector;
   Value extent = e.emitExpr(extents[size_t(dim)], {}), block = e.constant(config.block);
-  int64_t lanes = chooseLanes(e, kernel, extents[size_t(dim)]);
+  int64_t lanes = shortenToBlocks(kernel, dim, chooseLanes(e, kernel, extents[size_t(dim)]));
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
   placeLocals(lanes);
   bool isTiled = config.tiled >= 0;
@@ -295,7 +318,9 @@ void LoopKernel::emitLanes(Value begin, Value end) {
 }
 
 void LoopKernel::emit(Value begin, Value end) {
-  if (config.sharedVector >= 0)
+  if (config.tiled >= 0 && isa<loop::PointwiseOp>(nodes.front()))
+    emitSquares(begin, end);
+  else if (config.sharedVector >= 0)
     emitLanes(begin, end);
   else if (config.tiled >= 0)
     emitTiledRows(begin, end);

@@ -7,6 +7,8 @@
 //                              no cut moves an element to another lane and results do not depend on the threads.
 //                              A windowed reduction (pooling, depthwise convolution) is tiled along a second dim: its
 //                              points share elements of the window and addresses.
+//                              A pointwise kernel that reads along another dim than it writes (a transposition) runs
+//                              along both in squares.
 //   lanes inside               each point of the shared dims is a row; each node chooses among its own dims (softmax,
 //                              layer normalisation, sums of rows).
 //
@@ -210,7 +212,8 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
   for (auto [index, node] : llvm::enumerate(nodes)) {
     SmallVector<Expr> domain = loop::getDomain(node);
     int64_t dim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors[index];
-    double point = estimatePoint(node, dim) * double(config.sharedVector >= 0 ? config.block : 1);
+    int64_t across = isa<loop::PointwiseOp>(node) ? config.tiled : -1;
+    double point = estimatePoint(node, dim, across) * double(config.sharedVector >= 0 ? config.block : 1);
     Expr points = Expr::constant(context, std::max<int64_t>(int64_t(point), 1));
     if (config.tiled >= 0)
       points = points * (config.tileBlock ? Expr::constant(context, config.tileBlock) : domain[size_t(config.tiled)]);
@@ -279,10 +282,99 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
   return best;
 }
 
+static constexpr int64_t fewestInSquare = 4; // of either dim, if that is known
+static constexpr int64_t wholeSide = 128;    // a dim that is not longer is not cut
+static constexpr int64_t sideBlock = 64;     // lines of both sides stay in the first-level cache meanwhile
+
+static constexpr int64_t fewLines = 16; // that go on in step
+
+static bool fillsSquares(Expr extent) { return extent.asConstant().value_or(fewestInSquare) >= fewestInSquare; }
+
+/// A part of the dim, in whole squares if its extent allows that.
+static int64_t chooseSideBlock(Expr extent) {
+  int64_t known = extent.asConstant().value_or(0);
+  if (known > 0 && known <= wholeSide)
+    return known;
+  for (int64_t block = wholeSide; known && block >= sideBlock / 2; block -= 16)
+    if (known % block == 0)
+      return block;
+  return sideBlock;
+}
+
+/// A part of a dim that is written in step with others: each line is a stream, of which the processor follows few.
+static int64_t chooseFewLines(Expr extent) {
+  int64_t known = extent.asConstant().value_or(0);
+  for (int64_t lines : {fewLines, fewLines / 2})
+    if (known % lines == 0)
+      return lines;
+  return known <= wholeSide ? known : fewLines;
+}
+
+/// Whether another dim lies between neighbours along dim `across` in what the node stores.
+static bool storesApart(loop::PointwiseOp node, int64_t along, int64_t across) {
+  auto store = *node.getBody().front().getOps<loop::StoreOp>().begin();
+  Expr index = cast<ExprAttr>(store.getIndices()[0]);
+  auto stepAlong = [&](int64_t dim) {
+    Expr step = index.coefficientOf("d" + std::to_string(dim));
+    return step ? step.asConstant().value_or(0) : 0;
+  };
+  SmallVector<Expr> domain = loop::getDomain(node);
+  return llvm::any_of(llvm::seq<int64_t>(int64_t(domain.size())), [&](int64_t dim) {
+    bool isOther = dim != along && dim != across && !domain[size_t(dim)].isConstant(1);
+    return isOther && stepAlong(dim) > 0 && stepAlong(dim) < stepAlong(across);
+  });
+}
+
+// A lone pointwise node that reads along one dim and writes along another. All dims are shared then.
+static std::optional<Choice> chooseSquares(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+  auto node = nodes.size() == 1 ? dyn_cast<loop::PointwiseOp>(nodes.front()) : loop::PointwiseOp();
+  if (!node || !kernel.getBlock().getOps<loop::BufferOp>().empty())
+    return std::nullopt;
+  SmallVector<Expr> domain = loop::getDomain(node);
+  auto usesDims = [](Expr extent) {
+    return extent.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
+  };
+  if (llvm::any_of(domain, usesDims))
+    return std::nullopt;
+  std::optional<Choice> best;
+  for (int64_t along = 0, rank = int64_t(domain.size()); along < rank; ++along)
+    for (int64_t across = 0; across < rank; ++across) {
+      if (!fillsSquares(domain[size_t(across)]) || getCrossingLoads(node, along, across).empty())
+        continue;
+      bool isWoven = weavesStores(node, along, across);
+      if (!isWoven && !fillsSquares(domain[size_t(along)]))
+        continue;
+      Choice choice;
+      choice.cost = isWoven ? estimatePoint(node, across, along) : estimatePoint(node, along, across);
+      choice.cost *= assumedSize(domain);
+      choice.config = {.sharedVector = along, .tiled = across, .nodeVectors = {-1}};
+      if (!best || choice.cost < best->cost)
+        best = choice;
+    }
+  if (!best)
+    return std::nullopt;
+  for (int64_t dim = -1; dim < int64_t(domain.size()); ++dim)
+    if (estimatePoint(node, dim) * assumedSize(domain) <= best->cost)
+      return std::nullopt;
+  LoopConfig &config = best->config;
+  Expr across = domain[size_t(config.tiled)];
+  config.block = chooseSideBlock(domain[size_t(config.sharedVector)]);
+  bool isApart = storesApart(node, config.sharedVector, config.tiled);
+  int64_t side = isApart ? chooseFewLines(across) : chooseSideBlock(across);
+  config.tileBlock = across.isConstant(side) ? 0 : side;
+  kernel.setParallel(int64_t(domain.size()));
+  return best;
+}
+
 KernelPlan cpu::planLoops(loop::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Operation *> nodes = getNodes(kernel);
   std::optional<Choice> tiled = chooseTiled(kernel, nodes);
+  bool isSquare = false;
+  if (!tiled && !loop::getTuned(kernel, tuned::lanesDim)) {
+    tiled = chooseSquares(kernel, nodes);
+    isSquare = tiled.has_value();
+  }
   int64_t shared = int64_t(kernel.getParallel());
   std::optional<int64_t> wanted = loop::getTuned(kernel, tuned::lanesDim);
   Choice best = tiled ? *tiled : chooseInside(nodes, shared);
@@ -303,7 +395,9 @@ KernelPlan cpu::planLoops(loop::KernelOp kernel) {
     else if (int64_t(dim) != config.sharedVector)
       iterations = iterations * extent;
   }
-  if (config.sharedVector >= 0) {
+  if (isSquare) {
+    iterations = iterations * extents[size_t(config.sharedVector)].ceilDiv(config.block);
+  } else if (config.sharedVector >= 0) {
     Expr extent = extents[size_t(config.sharedVector)];
     double perElement = best.cost / assumedSize(extents);
     if (config.tiled >= 0)

@@ -10,7 +10,8 @@ namespace ptc::cpu {
 /// What planKernel decides for a kernel without templates; stored as the kernel's `config`.
 ///
 /// Iterations are the points of the shared (parallel) dims in row-major order, or, if lanes run along the shared dim
-/// `sharedVector`: the points of the others, each times the blocks of `block` elements of that dim.
+/// `sharedVector`: the points of the others, each times the blocks of `block` elements of that dim. A dim that is
+/// `tiled` is no digit of them; one that is cut has a block of `tileBlock` elements as its digit.
 struct LoopConfig {
   int64_t sharedVector = -1;
   int64_t block = 0;
@@ -38,8 +39,14 @@ LocalMemory placeLocalBuffers(loop::KernelOp kernel);
 /// The kernel's nodes in order.
 llvm::SmallVector<mlir::Operation *> getNodes(loop::KernelOp kernel);
 
-/// Estimated cycles (in sixteenths) of one point of the node when lanes run along `dim` (-1: scalar code).
-double estimatePoint(mlir::Operation *node, int64_t dim);
+/// Estimated cycles (in sixteenths) of one point of the node when lanes run along `dim` (-1: scalar code). What follows
+/// dim `turned` is turned in registers (NodeSquares.cpp).
+double estimatePoint(mlir::Operation *node, int64_t dim, int64_t turned = -1);
+/// What a node reads along dim `across` while its stores follow dim `along`; none where it is not made in squares.
+llvm::SmallVector<loop::LoadOp> getCrossingLoads(mlir::Operation *node, int64_t along, int64_t across);
+/// Whether stores of the 2 to 4 points along `along` fill what vectors of them along `across` leave out between their
+/// lanes.
+bool weavesStores(mlir::Operation *node, int64_t along, int64_t across);
 /// Lanes may run along the node's dim.
 bool canVectorize(mlir::Operation *node, int64_t dim);
 

@@ -30,7 +30,7 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, points, sharedDims, vectorDim);
   if (auto sort = dyn_cast<loop::SortOp>(node))
-    return emitSort(sort, points.front(), sharedDims);
+    return emitSort(sort, points, sharedDims, vectorDim);
   if (auto greedy = dyn_cast<loop::GreedyOp>(node))
     return emitGreedy(greedy, points.front(), sharedDims);
   assert((isa<loop::PointwiseOp, loop::ScatterOp>(node)) && "templates are emitted elsewhere");
@@ -93,8 +93,9 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
       return body(at, {});
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
-                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
-                          hasMasks(node, e.level), {}, body, takesPairs(node, e.level));
+                          shortenToBlocks(node, vectorDim, cpu::chooseLanes(e, node, extent)),
+                          choosePointsPerStep(node, e.level), hasMasks(node, e.level), {}, body,
+                          takesPairs(node, e.level));
   });
 }
 

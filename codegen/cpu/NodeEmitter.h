@@ -29,7 +29,8 @@ private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
   void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
-  void emitSort(loop::SortOp op, const EmissionPoint &point, int64_t shared);
+  void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitRowSort(loop::SortOp op, const EmissionPoint &row);
   void emitGreedy(loop::GreedyOp op, const EmissionPoint &point, int64_t shared);
 
   KernelEmitter &e;
@@ -65,6 +66,11 @@ using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const Emission
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
                PointLoop alongLanes);
 
+/// A pointwise node in squares along the dims `config.sharedVector` and `config.tiled`: all of each, or its block of
+/// that number. `point` has the other dims.
+void emitSquares(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
+                 mlir::Value block, mlir::Value tileBlock);
+
 /// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
 struct Interior {
   mlir::Value from, to;
@@ -80,6 +86,9 @@ bool hasMasks(mlir::Operation *op, const CpuLevel &level);
 
 /// Lanes for the dim: no more than a constant extent needs.
 int64_t chooseLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
+/// Shorter vectors where whatever repeats along the dim (codegen/common/Interleaving.h) does so in whole ones of those
+/// alone: rows of 56 are three and a half vectors of 16.
+int64_t shortenToBlocks(mlir::Operation *op, int64_t dim, int64_t lanes);
 /// The most that divide the constant extent.
 int64_t chooseWholeLanes(KernelEmitter &e, mlir::Operation *op, Expr extent);
 

@@ -1,4 +1,5 @@
 //===- NodeLoops.cpp - loops over a node's dims ---------------------------===//
+#include "codegen/common/Interleaving.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -56,6 +57,24 @@ int64_t cpu::chooseLanes(KernelEmitter &e, Operation *op, Expr extent) {
   return lanes;
 }
 
+static constexpr int64_t fewestLanes = 8; // that vectors are shortened to
+
+int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
+  auto fits = [&](int64_t width) {
+    WalkResult result = op->walk([&](loop::LoadOp load) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      std::string name = "d" + std::to_string(dim);
+      bool repeats = load.getIndexOperands().empty() && index.uses(name) && !index.coefficientOf(name);
+      return repeats && !codegen::findStepInBlocks(index, dim, width) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return !result.wasInterrupted();
+  };
+  for (int64_t width = lanes; width >= fewestLanes; width /= 2)
+    if (fits(width))
+      return width;
+  return lanes;
+}
+
 int64_t cpu::chooseWholeLanes(KernelEmitter &e, Operation *op, Expr extent) {
   int64_t whole = extent.getValue();
   return std::min<int64_t>(e.chooseLanes(op), whole & -whole);
@@ -72,6 +91,8 @@ bool cpu::takesPairs(Operation *node, const CpuLevel &level) {
 }
 
 int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
+  if (isa<loop::SortOp>(node))
+    return 1; // places of rows fill the registers
   int64_t operations = 0, reductions = 0, heavy = 0;
   node->walk([&](Operation *op) {
     ++operations;

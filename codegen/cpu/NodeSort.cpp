@@ -197,49 +197,61 @@ Value RowSort::sorted(bool mayBeMany) const {
       .getResult(0);
 }
 
-void NodeEmitter::emitSort(loop::SortOp op, const EmissionPoint &shared, int64_t sharedDims) {
+void NodeEmitter::emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim) {
   int64_t last = int64_t(domain.size()) - 1;
   SmallVector<int64_t> outer;
-  for (int64_t dim = sharedDims; dim < last; ++dim)
-    outer.push_back(dim);
-  Points points{shared};
-  emitLoops(e, domain, outer, points, {}, [&](const Points &at, ValueRange) -> SmallVector<Value> {
-    EmissionPoint point = at.front();
-    auto keyAt = [&](Value position) {
-      point.dims[size_t(last)] = position;
-      return e.emitRegion(op.getKey(), point);
-    };
-    Expr extent = domain[size_t(last)];
-    Value length = e.emitExpr(extent, point), kept = e.emitExpr(op.getKept(), at.front());
-    RowSort row{.e = e, .length = length, .i64 = e.builder.getI64Type(), .from = e.getLocalMemory(op)};
-    Value both = row.create<arith::AddIOp>(length, length);
-    row.to = row.address(row.from, both);
-    row.sizes = row.address(row.to, both);
-    auto fill = [&] {
-      row.fill(length,
-               [&](Value i) { return codegen::orderedKey(e, keyAt(i), op.getIsUnsigned(), op.getDescending()); });
-    };
-    if (Expr(op.getKept()) == extent || !mayHaveMany(extent)) {
-      fill();
-    } else {
-      IntegerType keyType = codegen::narrowKeyType(op.getKey().front().getTerminator()->getOperand(0).getType());
-      RowSort::Keys keys{
-          .op = op, .row = at.front(), .type = keyType, .memory = row.address(row.sizes, e.constant(digits))};
-      row.choose(
-          row.areVeryFew(kept), [&] { row.collectFew(keys, kept); },
-          [&] {
-            fill();
-            row.pickFew(kept);
-          });
-    }
-    Value result = row.sorted(mayHaveMany(extent));
-    e.createLoop(e.constant(0), kept, 1, {}, [&](Value rank, ValueRange) -> SmallVector<Value> {
-      Value index = row.load(row.address(result, length), rank);
-      Value value = keyAt(index);
-      point.dims[size_t(last)] = rank;
-      e.emitRegion(op.getBody(), point, {value, index});
-      return {};
-    });
+  for (int64_t dim = shared; dim < last; ++dim)
+    if (dim != vectorDim)
+      outer.push_back(dim);
+  auto rows = [&](const Points &at, ValueRange) {
+    for (const EmissionPoint &point : at)
+      point.isVector() ? emitLaneSelection(e, op, point) : emitRowSort(op, point);
+    return SmallVector<Value>();
+  };
+  emitLoops(e, domain, outer, points, {}, [&](const Points &at, ValueRange) {
+    if (vectorDim < 0)
+      return rows(at, {});
+    Expr extent = domain[size_t(vectorDim)];
+    return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
+                          cpu::chooseLanes(e, op, extent), 1, hasMasks(op, e.level), {}, rows);
+  });
+}
+
+void NodeEmitter::emitRowSort(loop::SortOp op, const EmissionPoint &row) {
+  size_t last = domain.size() - 1;
+  EmissionPoint point = row;
+  auto keyAt = [&](Value position) {
+    point.dims[last] = position;
+    return e.emitRegion(op.getKey(), point);
+  };
+  Expr extent = domain[last];
+  Value length = e.emitExpr(extent, point), kept = e.emitExpr(op.getKept(), row);
+  RowSort sort{.e = e, .length = length, .i64 = e.builder.getI64Type(), .from = e.getLocalMemory(op)};
+  Value both = sort.create<arith::AddIOp>(length, length);
+  sort.to = sort.address(sort.from, both);
+  sort.sizes = sort.address(sort.to, both);
+  auto fill = [&] {
+    sort.fill(length,
+              [&](Value i) { return codegen::orderedKey(e, keyAt(i), op.getIsUnsigned(), op.getDescending()); });
+  };
+  if (Expr(op.getKept()) == extent || !mayHaveMany(extent)) {
+    fill();
+  } else {
+    IntegerType keyType = codegen::narrowKeyType(op.getKey().front().getTerminator()->getOperand(0).getType());
+    RowSort::Keys keys{.op = op, .row = row, .type = keyType, .memory = sort.address(sort.sizes, e.constant(digits))};
+    sort.choose(
+        sort.areVeryFew(kept), [&] { sort.collectFew(keys, kept); },
+        [&] {
+          fill();
+          sort.pickFew(kept);
+        });
+  }
+  Value result = sort.sorted(mayHaveMany(extent));
+  e.createLoop(e.constant(0), kept, 1, {}, [&](Value rank, ValueRange) -> SmallVector<Value> {
+    Value index = sort.load(sort.address(result, length), rank);
+    Value value = keyAt(index);
+    point.dims[last] = rank;
+    e.emitRegion(op.getBody(), point, {value, index});
     return {};
   });
 }

@@ -19,6 +19,11 @@ constexpr int64_t wordBytes = 8;
 
 inline bool mayHaveMany(Expr length) { return length.asConstant().value_or(manyPoints) >= manyPoints; }
 
+/// Whether rows along the dim are lanes of which each keeps its first few points (LaneSelection.cpp).
+bool selectsInLanes(loop::SortOp op, int64_t dim);
+/// Does so at a vector of rows.
+void emitLaneSelection(KernelEmitter &emitter, loop::SortOp op, const EmissionPoint &rows);
+
 struct RowSort {
   using Value = mlir::Value;
 

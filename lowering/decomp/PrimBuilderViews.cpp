@@ -40,6 +40,9 @@ Value PrimBuilder::reshapeInferred(Value x, Dims to) {
   bool isEmptyByZero = llvm::any_of(known, [](Expr e) { return e.isConstant(0); });
   if (isEmptyByZero)
     return fail(DiagId::BadReshape, describe(dims(x)), describe(to));
+  // What does not cancel may be 0, beside which any size is right: refused, as by others.
+  if (!rest.isExact() && !shapes.assume(Expr::lt(expr(0), rest.denominator)))
+    return fail(DiagId::BadReshape, describe(dims(x)), describe(to));
   if (!rest.isExact() && !shapes.assumeEqual(rest.numerator.mod(rest.denominator), expr(0)))
     return fail(DiagId::BadReshape, describe(dims(x)), describe(to));
   *open = shapes.simplify(rest.numerator.floorDiv(rest.denominator));

@@ -51,7 +51,8 @@ static Value reshapeToRuntime(NodeContext &n, Value x, llvm::ArrayRef<Expr> shap
     if (!n.shapes.assume(Expr::lt(n.expr(-2), size)))
       return n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(shape));
   }
-  if (!n.shapes.assume(Expr::lt(left, n.expr(2))))
+  Expr isClear = Expr::select(left, Expr::lt(zero, given), n.expr(1)); // what is left beside 0 elements may be anything
+  if (!n.shapes.assume(Expr::lt(left, n.expr(2))) || !n.shapes.assume(isClear))
     return n.fail(DiagId::BadReshape, n.describe(n.dims(x)), n.describe(shape));
   for (auto [size, asked] : llvm::zip(sizes, shape))
     size = Expr::select(Expr::lt(asked, zero), total.floorDiv(given), size);

@@ -125,12 +125,14 @@ def rows_of_models(build, exported, batch=1, is_quantised=True):
 
 
 def _input(value, dims):
-    """Random floats, or ones: valid as tokens, masks and positions alike."""
+    """Random floats; whole numbers as the value's text says ("below N": layers.py), else ones: valid as tokens, masks and positions."""
     kind = value.type.tensor_type
     shape = [dim if isinstance(dim, int) else dims.get(dim, 1) for dim in _dims(value)]
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     if np.issubdtype(dtype, np.floating):
         return np.random.default_rng(0).normal(0, 1, shape).astype(dtype)
+    if below := re.fullmatch(r"below (\d+)", value.doc_string):
+        return np.random.default_rng(0).integers(0, int(below[1]), shape).astype(dtype)
     return np.ones(shape, dtype)
 
 

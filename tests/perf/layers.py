@@ -4,7 +4,7 @@
     build/venv/bin/python tests/perf/compare.py --folder build/layers --folder build/layers/between --filter '^(layers|between)/' --threads 1
 
 Their inputs are as a caller has them, channels first. The folder `between` in it has convolutions and pools between two
-1x1 convolutions besides, where layouts are the compiler's own.
+1x1 convolutions besides, where layouts are the compiler's own; `operators` some of each other operator (operators.py).
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import operators
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 RNG = np.random.default_rng(0)
@@ -71,8 +72,10 @@ def main():
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     (folder / "between").mkdir(parents=True, exist_ok=True)
+    (folder / "operators").mkdir(exist_ok=True)
     for name, layer in LAYERS.items():
         write(folder, name, *layer)
+    operators.write(folder / "operators")
 
 
 if __name__ == "__main__":

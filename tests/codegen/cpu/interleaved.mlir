@@ -85,3 +85,22 @@ loop.kernel @three_runs(%x: !loop.buffer<[60] x f32>, %y: !loop.buffer<[60] x f3
     loop.store %0, %y[d0] : !loop.buffer<[60] x f32>
   }
 }
+
+// Rows that repeat, of whole vectors: they are read as such, and what is repeated for a whole vector is one element.
+// OK:            ok repeated_rows
+// CHECK-LABEL:   define {{.*}} @repeated_rows
+// CHECK-NOT:     insertelement <8 x float> {{.*}}, i64 7
+// CHECK:         load <8 x float>
+// CHECK:         ret i32
+// WIDE-LABEL:    define {{.*}} @repeated_rows
+// WIDE:          load <8 x float>
+// WIDE:          ret i32
+loop.kernel @repeated_rows(%x: !loop.buffer<[56] x f32>, %z: !loop.buffer<[19] x f32>, %y: !loop.buffer<[5*456] x f32>)
+    attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 2>} {
+  loop.pointwise [5, 456] {
+    %0 = loop.load %x[mod(d1, 56)] : !loop.buffer<[56] x f32>
+    %1 = loop.load %z[floordiv(d1, 24)] : !loop.buffer<[19] x f32>
+    %2 = arith.addf %0, %1 : f32
+    loop.store %2, %y[456*d0 + d1] : !loop.buffer<[5*456] x f32>
+  }
+}

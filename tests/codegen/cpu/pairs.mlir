@@ -120,7 +120,7 @@ loop.kernel @lines_of_24(%w: !loop.buffer<[2*20*16] x f32>, %x: !loop.buffer<[3*
 loop.kernel @functions(%x: !loop.buffer<[24*30] x f32>, %y: !loop.buffer<[24*30] x f32>)
     attributes {symbols = [], parallel = 1 : i64, arguments_written = array<i64: 1>} {
   loop.pointwise [30, 24] {
-    %0 = loop.load %x[d0 + d1*30] : !loop.buffer<[24*30] x f32>
+    %0 = loop.load %x[d0*24 + d1] : !loop.buffer<[24*30] x f32>
     %1 = math.tanh %0 : f32
     loop.store %1, %y[d0*24 + d1] : !loop.buffer<[24*30] x f32>
   }

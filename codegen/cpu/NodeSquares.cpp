@@ -1,0 +1,275 @@
+//===- NodeSquares.cpp - pointwise nodes that turn what they read ---------===//
+//
+// A transposition reads along one dim and writes along another: whichever carries the lanes, the other side goes
+// element by element. A square of as many points along both dims as a vector has lanes reads vectors along the one,
+// turns them in registers (log2 rounds of shuffles) and goes on with vectors along the other: the body is that of any
+// point with lanes along the dim of the stores, and may read other things along it, or the same for all lanes.
+//
+// Blocks of both dims keep the lines that a square uses a part of in the cache until the next squares use the rest.
+// Where another dim lies between the lines that are written, the next block goes on where they end, and there are few
+// of them (measured: 48 lines of 16 f32 take ten times as long as three times 16).
+//
+// Of 2 to 4 points along the dim of the stores there is no square. Lanes run along the other one then, and where the
+// results of these few points lie between each other (pixels of three channels) their vectors are woven into as many
+// that follow each other.
+//
+// What is left beside whole squares runs in narrower ones where extents are known, else in vectors along the longer
+// side with the other side's accesses one by one.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/RegisterTile.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t widestSquare = 16; // vectors that are in registers at once
+static constexpr int64_t narrowestRest = 4; // a square of two is no faster than its elements one by one
+
+SmallVector<loop::LoadOp> cpu::getCrossingLoads(Operation *node, int64_t along, int64_t across) {
+  if (along == across || !isa<loop::PointwiseOp>(node))
+    return {};
+  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  auto isStep = [](Expr index, StringRef dim) {
+    Expr step = index.coefficientOf(dim);
+    return step && step.isConstant(1);
+  };
+  Block &block = node->getRegion(0).front();
+  SmallVector<loop::LoadOp> crossing;
+  for (Operation &op : block) {
+    if (op.getNumRegions())
+      return {};
+    if (auto store = dyn_cast<loop::StoreOp>(op))
+      if (!store.getIndexOperands().empty() || !isStep(cast<ExprAttr>(store.getIndices()[0]), alongName))
+        return {};
+    auto load = dyn_cast<loop::LoadOp>(op);
+    if (!load || !load.getIndexOperands().empty() || load.getType().isInteger(1))
+      continue;
+    Expr index = cast<ExprAttr>(load.getIndices()[0]);
+    if (index.uses(alongName) && !isStep(index, alongName) && isStep(index, acrossName))
+      crossing.push_back(load);
+  }
+  auto isStored = [&](loop::LoadOp load) {
+    return llvm::any_of(block.getOps<loop::StoreOp>(),
+                        [&](loop::StoreOp store) { return store.getBuffer() == load.getBuffer(); });
+  };
+  return llvm::any_of(crossing, isStored) ? SmallVector<loop::LoadOp>() : crossing;
+}
+
+static constexpr int64_t mostStrands = 4;
+
+bool cpu::weavesStores(Operation *node, int64_t along, int64_t across) {
+  std::optional<int64_t> strands = loop::getDomain(node)[size_t(along)].asConstant();
+  if (!strands || *strands < 2 || *strands > mostStrands)
+    return false;
+  Block &block = node->getRegion(0).front();
+  return llvm::all_of(block.getOps<loop::StoreOp>(), [&](loop::StoreOp store) {
+    Expr step = Expr(cast<ExprAttr>(store.getIndices()[0])).coefficientOf("d" + std::to_string(across));
+    bool isLoaded = llvm::any_of(block.getOps<loop::LoadOp>(),
+                                 [&](loop::LoadOp load) { return load.getBuffer() == store.getBuffer(); });
+    return step && step.isConstant(*strands) && !isLoaded && !store.getCombine() &&
+           !store.getValue().getType().isInteger(1);
+  });
+}
+
+namespace {
+/// Points [from, to) of a dim; `length` where that is known.
+struct Side {
+  Value from, to;
+  std::optional<int64_t> length;
+};
+
+class SquareEmission {
+public:
+  SquareEmission(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point)
+      : e(e), node(node), along(config.sharedVector), across(config.tiled), point(point),
+        crossing(getCrossingLoads(node, along, across)) {}
+
+  Side sideOf(Expr extent, Value block, int64_t size);
+  void emit(const Side &columns, const Side &rows, int64_t width);
+  void weave(const Side &columns, const Side &rows, int64_t width);
+
+private:
+  Side wholes(const Side &side, int64_t width);
+  Side behind(const Side &side, const Side &whole);
+  void square(Value column, Value row, int64_t width);
+  void strands(Value row, int64_t count, int64_t width);
+  void lines(int64_t dim, const Side &lanes, int64_t other, const Side &points);
+  EmissionPoint at(Value column, Value row, int64_t vectorDim, int64_t lanes);
+
+  KernelEmitter &e;
+  Operation *node;
+  int64_t along, across; // of the stores, and of what is turned
+  EmissionPoint point;
+  SmallVector<loop::LoadOp> crossing;
+};
+} // namespace
+
+Side SquareEmission::sideOf(Expr extent, Value block, int64_t size) {
+  InvariantBuilder &in = e.invariants;
+  Value end = e.emitExpr(extent, {});
+  std::optional<int64_t> known = extent.asConstant();
+  if (!block || (known && *known == size))
+    return {e.constant(0), end, known};
+  Value from = in.mul(block, e.constant(size)), to = in.add(from, e.constant(size));
+  if (known && *known % size == 0)
+    return {from, to, size};
+  return {from, in.min(to, end), std::nullopt};
+}
+
+Side SquareEmission::wholes(const Side &side, int64_t width) {
+  InvariantBuilder &in = e.invariants;
+  if (side.length)
+    return {side.from, in.add(side.from, e.constant(*side.length / width * width)), *side.length / width * width};
+  Value count = in.floorDiv(in.max(in.sub(side.to, side.from), e.constant(0)), e.constant(width), true);
+  return {side.from, in.add(side.from, in.mul(count, e.constant(width))), std::nullopt};
+}
+
+Side SquareEmission::behind(const Side &side, const Side &whole) {
+  return {whole.to, side.to, side.length ? std::optional(*side.length - *whole.length) : std::nullopt};
+}
+
+EmissionPoint SquareEmission::at(Value column, Value row, int64_t vectorDim, int64_t lanes) {
+  EmissionPoint result = point;
+  result.dims[size_t(along)] = column;
+  result.dims[size_t(across)] = row;
+  result.offsets.assign(result.dims.size(), 0);
+  result.vectorDim = lanes > 1 ? vectorDim : -1;
+  result.lanes = lanes;
+  return result;
+}
+
+void SquareEmission::square(Value column, Value row, int64_t width) {
+  SmallVector<SmallVector<Value>> turned;
+  for (loop::LoadOp load : crossing) {
+    SmallVector<Value> &vectors = turned.emplace_back();
+    EmissionPoint line = at(column, row, across, width);
+    for (int64_t &i = line.offsets[size_t(along)]; i < width; ++i) {
+      codegen::BodyEmitter body(e, line);
+      body.emitOp(load);
+      vectors.push_back(body.lookup(load.getResult()));
+    }
+    transposeSquare(e, vectors);
+  }
+  EmissionPoint line = at(column, row, along, width);
+  for (int64_t &i = line.offsets[size_t(across)]; i < width; ++i) {
+    codegen::BodyEmitter body(e, line);
+    for (auto [load, vectors] : llvm::zip_equal(crossing, turned))
+      body.bind(load.getResult(), vectors[size_t(i)]);
+    body.emitBlock(node->getRegion(0).front());
+  }
+}
+
+/// Vectors along `dim` at each point of the other one.
+void SquareEmission::lines(int64_t dim, const Side &lanes, int64_t other, const Side &points) {
+  if (lanes.length == 0 || points.length == 0)
+    return;
+  e.createLoop(points.from, points.to, 1, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+    EmissionPoint start = point;
+    start.dims[size_t(other)] = iv;
+    auto body = [&](const Points &at, ValueRange) {
+      for (const EmissionPoint &each : at)
+        codegen::BodyEmitter(e, each).emitBlock(node->getRegion(0).front());
+      return SmallVector<Value>();
+    };
+    int64_t width = e.chooseLanes(node);
+    if (lanes.length)
+      width = std::min<int64_t>(width, std::max<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(*lanes.length))), 2));
+    emitVectorLoop(e, start, dim, lanes.from, lanes.to, width, 1, hasMasks(node, e.level), {}, body);
+    return {};
+  });
+}
+
+void SquareEmission::emit(const Side &columns, const Side &rows, int64_t width) {
+  auto fits = [&](const Side &side) { return !side.length || *side.length >= width; };
+  while (width > narrowestRest && !(fits(columns) && fits(rows)))
+    width /= 2;
+  Side wholeColumns = wholes(columns, width), wholeRows = wholes(rows, width);
+  if (wholeColumns.length != 0 && wholeRows.length != 0)
+    e.createLoop(wholeRows.from, wholeRows.to, width, {}, [&](Value row, ValueRange) -> SmallVector<Value> {
+      e.createLoop(wholeColumns.from, wholeColumns.to, width, {}, [&](Value column, ValueRange) -> SmallVector<Value> {
+        square(column, row, width);
+        return {};
+      });
+      return {};
+    });
+  auto isWide = [&](const Side &side) { return side.length && *side.length >= narrowestRest; };
+  Side restOfColumns = behind(columns, wholeColumns), restOfRows = behind(rows, wholeRows);
+  if (isWide(restOfColumns) && isWide(wholeRows))
+    emit(restOfColumns, wholeRows, width / 2);
+  else
+    lines(across, wholeRows, along, restOfColumns);
+  if (isWide(restOfRows) && isWide(columns))
+    emit(columns, restOfRows, width / 2);
+  else
+    lines(along, columns, across, restOfRows);
+}
+
+/// Vector `number` of those that hold the strands' elements in turns.
+static Value weaveVector(KernelEmitter &e, ArrayRef<Value> strands, int64_t number) {
+  auto width = int32_t(cast<VectorType>(strands.front().getType()).getNumElements()), count = int32_t(strands.size());
+  Value woven = strands.front();
+  for (int32_t strand = 1; strand < count; ++strand) {
+    SmallVector<int32_t> order;
+    for (int32_t lane = 0; lane < width; ++lane) {
+      int32_t at = int32_t(number) * width + lane;
+      bool isFirst = strand == 1 && at % count == 0;
+      order.push_back(at % count == strand ? width + at / count : isFirst ? at / count : lane);
+    }
+    woven = LLVM::ShuffleVectorOp::create(e.builder, e.loc, woven, strands[size_t(strand)], order);
+  }
+  return woven;
+}
+
+void SquareEmission::strands(Value row, int64_t count, int64_t width) {
+  Block &block = node->getRegion(0).front();
+  SmallVector<loop::StoreOp> stores(block.getOps<loop::StoreOp>());
+  SmallVector<Operation *> others;
+  for (Operation &op : block)
+    if (!isa<loop::StoreOp>(op))
+      others.push_back(&op);
+  SmallVector<SmallVector<Value>> values(stores.size());
+  for (int64_t i = 0; i < count; ++i) {
+    codegen::BodyEmitter body(e, at(e.constant(i), row, across, width));
+    body.emitOps(others);
+    for (auto [store, all] : llvm::zip_equal(stores, values))
+      all.push_back(e.splat(body.lookup(store.getValue()), width));
+  }
+  EmissionPoint first = at(e.constant(0), row, -1, 1);
+  for (auto [store, all] : llvm::zip_equal(stores, values)) {
+    Type type = store.getValue().getType();
+    Value start = e.emitExpr(Expr(cast<ExprAttr>(store.getIndices()[0])), first);
+    for (int64_t i = 0; i < count; ++i) {
+      Value place = e.invariants.add(start, e.constant(i * width));
+      e.createStore(weaveVector(e, all, i), e.getAddress(e.getPointer(store.getBuffer()), type, place));
+    }
+  }
+}
+
+void SquareEmission::weave(const Side &columns, const Side &rows, int64_t width) {
+  if (rows.length)
+    width = std::min<int64_t>(width, int64_t(llvm::bit_floor(uint64_t(std::max<int64_t>(*rows.length, 2)))));
+  Side whole = wholes(rows, width);
+  if (whole.length != 0)
+    e.createLoop(whole.from, whole.to, width, {}, [&](Value row, ValueRange) -> SmallVector<Value> {
+      strands(row, *columns.length, width);
+      return {};
+    });
+  lines(across, behind(rows, whole), along, columns);
+}
+
+void cpu::emitSquares(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point,
+                      Value block, Value tileBlock) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  e.setDomain(domain);
+  e.loc = node->getLoc();
+  SquareEmission emission(e, node, config, point);
+  Side columns = emission.sideOf(domain[size_t(config.sharedVector)], block, config.block);
+  Side rows = emission.sideOf(domain[size_t(config.tiled)], tileBlock, config.tileBlock);
+  if (weavesStores(node, config.sharedVector, config.tiled))
+    return emission.weave(columns, rows, e.chooseLanes(node));
+  emission.emit(columns, rows, std::min(e.chooseLanes(node), widestSquare));
+}
