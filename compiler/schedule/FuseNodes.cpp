@@ -3,7 +3,8 @@
 // Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
 // a group. For each consumer in program order, its producers are tried by `scoreFusion`, the
 // best first; a pair is fused if one of the ways of
-// Scheduler.h applies and no third group lies on a path between the two (a cycle).
+// Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups that follow each other
+// may run side by side, and so on until nothing changes.
 // Values that nobody reads any more are dropped with their stores.
 //
 // Dependencies come from the program order before any fusion and never change: a node
@@ -51,8 +52,10 @@ public:
     hoistDeclarations();
     collectGroups();
     collectDependencies();
-    while (!disable && fuseOnce())
-      ;
+    do {
+      while (!disable && fuseOnce())
+        ;
+    } while (!disable && fuseBeside());
     if (disable)
       explainDisabled();
     else
@@ -303,6 +306,7 @@ private:
     case FusionKind::Share:
       share(producer.group, consumer.group, plan, context);
       break;
+    case FusionKind::Beside:
     case FusionKind::None:
       return;
     }
@@ -417,6 +421,71 @@ private:
       }
     }
     return false;
+  }
+
+  FusionPlan canFuseBeside(unsigned first, unsigned second) {
+    if (order.getLater(first).contains(second))
+      return {};
+    const Group &a = entries[first].group, &b = entries[second].group;
+    FusionPlan plan = canRunBeside(a, b, context);
+    for (Value buffer : llvm::concat<const Value>(a.written, b.written))
+      if (plan && context.aliases.contains(buffer))
+        return FusionPlan::no("it writes a result that may share an argument's memory");
+    return plan;
+  }
+
+  /// The groups in an order in which they may run: those that write nothing but results right behind the last one that
+  /// they depend on, where what they read is in cache. (Elsewhere a result's copy is the last thing to be done.)
+  SmallVector<unsigned> getOrderWithEarlyResults() {
+    SmallVector<unsigned> sequence = order.getOrder();
+    llvm::DenseMap<unsigned, std::pair<size_t, size_t>> places; // the group before, and one's own place
+    for (auto [place, number] : llvm::enumerate(sequence)) {
+      const Group &group = entries[number].group;
+      bool isResult = !group.isOpaque && isa<PointwiseOp>(group.nodes[0]) && !order.getEarlier(number).empty() &&
+                      llvm::all_of(group.written, [](Value buffer) { return isa<BlockArgument>(skipViews(buffer)); });
+      size_t behind = place;
+      if (isResult) {
+        behind = 0;
+        for (unsigned earlier : order.getEarlier(number))
+          behind = std::max(behind, places[earlier].first);
+      }
+      places[number] = {behind, place};
+    }
+    llvm::sort(sequence, [&](unsigned a, unsigned b) { return places[a] < places[b]; });
+    return sequence;
+  }
+
+  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer; false if there are none. (A
+  /// device has horizontal kernels for that, and groups of a recurrence are phases.)
+  bool fuseBeside() {
+    if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
+      return false;
+    bool hasChanged = false;
+    SmallVector<std::pair<unsigned, std::string>> refusals;
+    std::optional<unsigned> before;
+    for (unsigned number : getOrderWithEarlyResults()) {
+      FusionPlan plan = before ? canFuseBeside(*before, number) : FusionPlan();
+      if (!plan) {
+        if (!plan.reason.empty())
+          refusals.push_back({number, plan.reason});
+        before = number;
+        continue;
+      }
+      unsigned kept = order.isRankedBefore(*before, number) ? *before : number;
+      unsigned gone = kept == number ? *before : number;
+      runBeside(entries[kept].group, entries[gone].group, plan, context);
+      entries[gone].isGone = true;
+      ++entries[kept].version;
+      order.fuse(kept, gone);
+      updateAccesses(entries[kept].group);
+      before = kept;
+      hasChanged = true;
+    }
+    for (const auto &[number, reason] : refusals)
+      if (remarks && !hasChanged)
+        entries[number].group.nodes[0]->emitRemark("not beside the kernel before it, which reads the same: ") << reason;
+    firstConsumer = 0;
+    return hasChanged;
   }
 
   void explain(unsigned producer, unsigned consumer, StringRef reason, int64_t bytes) {

@@ -31,12 +31,12 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share };
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
-  mlir::Value buffer;            // what is kept in registers or cache
-  llvm::SmallVector<Expr> outer; // Share: extents of the common dims
+  mlir::Value buffer;            // what is kept in registers or cache; Beside: what both read
+  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims
   std::string reason;            // None: why not
   explicit operator bool() const { return kind != FusionKind::None; }
   static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
@@ -80,6 +80,15 @@ void mergeMembers(Group &group, const FusionContext &context);
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
+
+/// Fewer points than this leave cores idle when the work is large.
+constexpr int64_t minParallelPoints = 4;
+constexpr int64_t smallWork = 1 << 14;
+
+// Reading one value side by side (ShareReads.cpp): of groups that do not depend on each other. Those that have nothing to
+// do with each other are refused without a reason.
+FusionPlan canRunBeside(const Group &first, const Group &second, const FusionContext &context);
+void runBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
 
 } // namespace ptc::loop
 

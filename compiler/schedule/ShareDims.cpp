@@ -25,9 +25,6 @@ using namespace ptc::loop;
 
 namespace {
 
-/// Fewer points than this leave cores idle when the work is large.
-constexpr int64_t minParallelPoints = 4;
-constexpr int64_t smallWork = 1 << 14;
 /// On a device a row that nodes share is one block's, which reads some 80 GB/s. So few rows of so many points are done
 /// sooner by launches of their own, in which all blocks take part.
 constexpr int64_t fewRows = 32, longRow = 1 << 17;
