@@ -111,7 +111,9 @@ FusionPlan loop::canRunBeside(const Group &first, const Group &second, const Fus
     int64_t points = product(buffer.getContext(), outer).evaluate(context.hints).value_or(0);
     int64_t size = cast<BufferType>(buffer.getType()).getElementCount().evaluate(context.hints).value_or(0);
     bool areSmall = isSmall(first, !outer.empty(), context) && isSmall(second, !outer.empty(), context);
-    if (!areSmall && (points < minParallelPoints || outer.empty())) {
+    if (!areSmall && outer.empty())
+      continue;
+    if (!areSmall && points < minParallelPoints) {
       best.reason = "too few points are shared to keep the cores busy";
     } else if (size > largest) {
       largest = size;

@@ -1,5 +1,6 @@
 // Pointwise nodes that read one value and do not depend on each other are one kernel, for each row of the value.
-// RUN: ptc-opt %s --ptc-normalize-nodes --ptc-fuse-nodes='remarks=true' 2>&1 | FileCheck %s
+// RUN: ptc-opt %s --ptc-normalize-nodes --ptc-fuse-nodes=remarks=true 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
 // The rotations of 8 heads of queries and 2 of keys, which lie in rows of 640; keys are a result, whose rows lie in another
 // order. Rows of 64 are two halves: no address is divided.
@@ -26,7 +27,7 @@ loop.program @rotations(%x: !loop.buffer<[10240] x f32, <[0]>> | %k: !loop.buffe
 }
 
 // One reads columns where the other reads rows.
-// CHECK:         remark: not beside the kernel before it, which reads the same: they walk what both read in different orders
+// REMARK: remark: not beside the kernel before it, which reads the same: they walk what both read in different orders
 // CHECK-LABEL: loop.program @columns
 // CHECK-COUNT-2: loop.fused
 loop.program @columns(%x: !loop.buffer<[262144] x f32, <[0]>> | %y: !loop.buffer<[262144] x f32, <[0]>>, %z: !loop.buffer<[262144] x f32, <[0]>>)
