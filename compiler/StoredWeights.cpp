@@ -268,8 +268,7 @@ public:
     std::vector<char> all;
     for (auto [part, source] : llvm::enumerate(sources)) {
       std::vector<char> elements = convert(source);
-      llvm::append_range(all,
-                         turnedRows.empty() ? elements : turn(elements, size_t(turnedRows[part]), elementBytes));
+      llvm::append_range(all, turnedRows.empty() ? elements : turn(elements, size_t(turnedRows[part]), elementBytes));
     }
     return use(all);
   }
@@ -287,8 +286,8 @@ private:
 
   std::vector<ArrayRef<char>> sources;
   bool narrows, isBfloat;
-  unsigned bits; // of elements that share bytes, or 0
-  size_t count;  // of those, in each weight
+  unsigned bits;                   // of elements that share bytes, or 0
+  size_t count;                    // of those, in each weight
   SmallVector<int64_t> turnedRows; // of each weight's transpose, if it is to be turned
   size_t elementBytes;
 };

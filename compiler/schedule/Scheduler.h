@@ -85,8 +85,8 @@ void share(Group &producer, const Group &consumer, const FusionPlan &plan, const
 constexpr int64_t minParallelPoints = 4;
 constexpr int64_t smallWork = 1 << 14;
 
-// Reading one value side by side (ShareReads.cpp): of groups that do not depend on each other. Those that have nothing to
-// do with each other are refused without a reason.
+// Reading one value side by side (ShareReads.cpp): of groups that do not depend on each other. Those that have nothing
+// to do with each other are refused without a reason.
 FusionPlan canRunBeside(const Group &first, const Group &second, const FusionContext &context);
 void runBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
 

@@ -2,7 +2,7 @@
 //
 // Products that share their lhs become one whose columns are those of all (queries, keys and values of grouped heads):
 //
-//   matmul(x, w0), matmul(x, w1), ...     ->    p = matmul(x, [w0 w1 ...]),  p[.., columns of w0], p[.., columns of w1], ...
+//   matmul(x, w0), matmul(x, w1), ...     ->    p = matmul(x, [w0 w1 ...]),  p[.., 0 to n0], p[.., n0 to n0 + n1], ...
 //
 // The weights lie one behind another as rows of the joint weight's transpose, whichever way the model stores them. Each
 // fills whole panels, so that it is a range of what is stored and can be replaced alone.
@@ -81,8 +81,7 @@ bool pays(ArrayRef<Part> parts) {
   int64_t copied = 0, kept = 0;
   for (const Part &part : parts)
     (part.isCopied ? copied : kept) += part.columns;
-  bool isBatch =
-      copied == 0 && llvm::all_of(parts, [&](const Part &part) { return part.columns == parts[0].columns; });
+  bool isBatch = copied == 0 && llvm::all_of(parts, [&](const Part &part) { return part.columns == parts[0].columns; });
   return parts.size() > 1 && copied <= kept && !isBatch;
 }
 
@@ -115,8 +114,8 @@ void join(Block *start, MutableArrayRef<Part> parts) {
   SmallVector<int64_t> steps(starts.size(), 1);
   for (Part &part : parts) {
     dims.back() = Expr::constant(context, part.columns);
-    Value slice = SliceOp::create(b, part.product.getLoc(), part.product.getType(), joint,
-                                  getExprArray(context, starts), steps);
+    Value slice =
+        SliceOp::create(b, part.product.getLoc(), part.product.getType(), joint, getExprArray(context, starts), steps);
     part.product.getResult().replaceAllUsesWith(slice);
     starts.back() = starts.back() + part.columns;
   }

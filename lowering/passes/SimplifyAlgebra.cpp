@@ -13,8 +13,8 @@
 //   gather(x, [a, a + s, a + 2s, ...]) = slice(x)  constant indices
 //   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
 //   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
-//   concat(slice(x, n to 2n), slice(x, 0 to n)) = reshape(slice(reshape(x, [2, n]), 1 to 0 backwards)), and where a half
-//                                                 is negated, that times -1 there and 1 elsewhere
+//   concat(slice(x, n to 2n), slice(x, 0 to n)) = slice(reshape(x, [2, n]), 1 to 0) as one dim
+//   concat(-slice(x, n to 2n), slice(x, 0 to n)) = that times [-1, 1]
 //
 // The last but two lets a value that was split and joined again be written in place. A roll is an index into x; where
 // few elements lie behind the axis, two copies cost less. Halves that change places need no modulo: with what rotary
@@ -401,11 +401,10 @@ private:
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
-             ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad,
-             ExchangeHalves>(&getContext());
+    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
+                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad,
+                 ExchangeHalves>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
