@@ -423,6 +423,17 @@ private:
     return false;
   }
 
+  /// The one of two independent groups that stays, with the dependencies of both, and the one that goes. What the first
+  /// holds then is the caller's to say.
+  std::pair<unsigned, unsigned> keepOne(unsigned a, unsigned b) {
+    if (!order.isRankedBefore(a, b))
+      std::swap(a, b);
+    entries[b].isGone = true;
+    ++entries[a].version;
+    order.fuse(a, b);
+    return {a, b};
+  }
+
   FusionPlan canFuseBeside(unsigned first, unsigned second) {
     if (order.getLater(first).contains(second))
       return {};
@@ -471,12 +482,8 @@ private:
         before = number;
         continue;
       }
-      unsigned kept = order.isRankedBefore(*before, number) ? *before : number;
-      unsigned gone = kept == number ? *before : number;
+      auto [kept, gone] = keepOne(*before, number);
       runBeside(entries[kept].group, entries[gone].group, plan, context);
-      entries[gone].isGone = true;
-      ++entries[kept].version;
-      order.fuse(kept, gone);
       updateAccesses(entries[kept].group);
       before = kept;
       hasChanged = true;
@@ -552,11 +559,8 @@ private:
         continue;
       Operation *node = entries[member].group.nodes[0];
       mergeBeside(node, entries[number].group.nodes[0]);
-      unsigned kept = order.isRankedBefore(member, number) ? member : number;
-      unsigned gone = kept == member ? number : member;
-      entries[gone].isGone = true;
+      unsigned kept = keepOne(member, number).first;
       entries[kept].group.nodes = {node};
-      order.fuse(kept, gone);
       updateAccesses(entries[kept].group);
       member = kept;
       return true;
