@@ -58,8 +58,6 @@ public:
     } while (!disable && fuseBeside());
     if (disable)
       explainDisabled();
-    else
-      mergeNeighbours();
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
@@ -307,6 +305,7 @@ private:
       share(producer.group, consumer.group, plan, context);
       break;
     case FusionKind::Beside:
+    case FusionKind::MergeBeside:
     case FusionKind::None:
       return;
     }
@@ -423,22 +422,16 @@ private:
     return false;
   }
 
-  /// The one of two independent groups that stays, with the dependencies of both, and the one that goes. What the first
-  /// holds then is the caller's to say.
-  std::pair<unsigned, unsigned> keepOne(unsigned a, unsigned b) {
-    if (!order.isRankedBefore(a, b))
-      std::swap(a, b);
-    entries[b].isGone = true;
-    ++entries[a].version;
-    order.fuse(a, b);
-    return {a, b};
-  }
-
+  /// Whether two groups that follow each other may be one kernel though neither depends on the other: those that read
+  /// one value, or have the same readers.
   FusionPlan canFuseBeside(unsigned first, unsigned second) {
     if (order.getLater(first).contains(second))
       return {};
     const Group &a = entries[first].group, &b = entries[second].group;
     FusionPlan plan = canRunBeside(a, b, context);
+    if (!plan && order.getLater(first) == order.getLater(second))
+      if (FusionPlan merged = canMergeBeside(a, b); merged || plan.reason.empty())
+        plan = merged;
     for (Value buffer : llvm::concat<const Value>(a.written, b.written))
       if (plan && context.aliases.contains(buffer))
         return FusionPlan::no("it writes a result that may share an argument's memory");
@@ -466,33 +459,55 @@ private:
     return sequence;
   }
 
-  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer; false if there are none. (A
-  /// device has horizontal kernels for that, and groups of a recurrence are phases.)
+  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer, or that stand among others with
+  /// the same readers; false if there are none. (A device has horizontal kernels for that, and groups of a recurrence are
+  /// phases.)
   bool fuseBeside() {
     if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
       return false;
     bool hasChanged = false;
     SmallVector<std::pair<unsigned, std::string>> refusals;
-    std::optional<unsigned> before;
+    SmallVector<unsigned> row; // the group before, and those before it
     for (unsigned number : getOrderWithEarlyResults()) {
-      FusionPlan plan = before ? canFuseBeside(*before, number) : FusionPlan();
-      if (!plan) {
-        if (!plan.reason.empty())
-          refusals.push_back({number, plan.reason});
-        before = number;
-        continue;
+      SmallVector<unsigned> partners;
+      for (unsigned member : row)
+        if (member == row.back() || order.getLater(member) == order.getLater(number))
+          partners.push_back(member);
+      row = partners;
+      std::string reason;
+      bool isUnited = false;
+      for (unsigned &member : row) {
+        FusionPlan plan = canFuseBeside(member, number);
+        if ((isUnited = bool(plan))) {
+          member = uniteBeside(member, number, plan);
+          break;
+        }
+        reason = plan.reason.empty() ? reason : plan.reason;
       }
-      auto [kept, gone] = keepOne(*before, number);
-      runBeside(entries[kept].group, entries[gone].group, plan, context);
-      updateAccesses(entries[kept].group);
-      before = kept;
-      hasChanged = true;
+      hasChanged |= isUnited;
+      if (!isUnited)
+        row.push_back(number);
+      if (!isUnited && !reason.empty())
+        refusals.push_back({number, reason});
     }
     for (const auto &[number, reason] : refusals)
       if (remarks && !hasChanged)
-        entries[number].group.nodes[0]->emitRemark("not beside the kernel before it, which reads the same: ") << reason;
+        entries[number].group.nodes[0]->emitRemark("not beside the kernel before it: ") << reason;
     firstConsumer = 0;
     return hasChanged;
+  }
+
+  /// Of two independent groups the one that stays, with the dependencies of both.
+  unsigned uniteBeside(unsigned first, unsigned second, const FusionPlan &plan) {
+    if (!order.isRankedBefore(first, second))
+      std::swap(first, second);
+    Group &group = entries[first].group;
+    (plan.kind == FusionKind::MergeBeside ? mergeBeside : runBeside)(group, entries[second].group, plan, context);
+    entries[second].isGone = true;
+    ++entries[first].version;
+    order.fuse(first, second);
+    updateAccesses(group);
+    return first;
   }
 
   void explain(unsigned producer, unsigned consumer, StringRef reason, int64_t bytes) {
@@ -516,59 +531,6 @@ private:
         if (order.getEarlier(consumer).contains(producer))
           if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
             explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
-  }
-
-  bool isOnePointwise(unsigned number) {
-    const Group &group = entries[number].group;
-    return !group.isOpaque && group.nodes.size() == 1 && isa<PointwiseOp>(group.nodes[0]);
-  }
-
-  /// Why two pointwise groups with the same readers stay two; empty: they need not. What the first reads would live
-  /// longer, where the second does not read it as well.
-  StringRef whyNotMerged(unsigned first, unsigned second) {
-    const Group &a = entries[first].group, &b = entries[second].group;
-    for (Value buffer : llvm::concat<const Value>(a.written, b.written))
-      if (context.aliases.contains(buffer))
-        return "it writes a result that may share an argument's memory";
-    for (Value buffer : a.read)
-      if (getWhole(buffer).getDefiningOp<BufferOp>() && !b.reads(buffer))
-        return "what the first reads would live until the second runs";
-    return whyNotMergedBeside(a.nodes[0], b.nodes[0]);
-  }
-
-  /// Of pointwise groups that follow each other and that the same groups read those become one that can, as the copies
-  /// of an attention's keys and values: none waits for another. (A device has horizontal kernels for that, and groups
-  /// of a recurrence are phases.)
-  void mergeNeighbours() {
-    if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
-      return;
-    SmallVector<unsigned> row;
-    for (unsigned number : order.getOrder()) {
-      if (!isOnePointwise(number) || (!row.empty() && order.getLater(row[0]) != order.getLater(number)))
-        row.clear();
-      if (isOnePointwise(number) && !mergeIntoOneOf(row, number))
-        row.push_back(number);
-    }
-  }
-
-  bool mergeIntoOneOf(MutableArrayRef<unsigned> row, unsigned number) {
-    StringRef reason;
-    for (unsigned &member : row) {
-      reason = whyNotMerged(member, number);
-      if (!reason.empty())
-        continue;
-      Operation *node = entries[member].group.nodes[0];
-      mergeBeside(node, entries[number].group.nodes[0]);
-      unsigned kept = keepOne(member, number).first;
-      entries[kept].group.nodes = {node};
-      updateAccesses(entries[kept].group);
-      member = kept;
-      return true;
-    }
-    if (remarks && !reason.empty())
-      entries[number].group.nodes[0]->emitRemark("not one node with the one before it, which has the same readers: ")
-          << reason;
-    return false;
   }
 
   void emit() {

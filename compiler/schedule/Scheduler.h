@@ -31,7 +31,7 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside };
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside, MergeBeside };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
@@ -68,11 +68,6 @@ FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, 
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
 
-/// Why pointwise nodes that are independent of each other cannot be one node; empty: they can.
-llvm::StringRef whyNotMergedBeside(mlir::Operation *node, mlir::Operation *other);
-/// Appends the body of `other`, which goes, to that of `node`.
-void mergeBeside(mlir::Operation *node, mlir::Operation *other);
-
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);
 
@@ -85,10 +80,15 @@ void share(Group &producer, const Group &consumer, const FusionPlan &plan, const
 constexpr int64_t minParallelPoints = 4;
 constexpr int64_t smallWork = 1 << 14;
 
-// Reading one value side by side (ShareReads.cpp): of groups that do not depend on each other. Those that have nothing
-// to do with each other are refused without a reason.
+// Side by side (ShareReads.cpp): groups that do not depend on each other. Those that have nothing to do with each other
+// are refused without a reason.
+
+/// May pointwise groups that read one value run as one kernel, node after node?
 FusionPlan canRunBeside(const Group &first, const Group &second, const FusionContext &context);
 void runBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
+/// May pointwise groups that have the same readers be one node (MergeNodes.cpp)?
+FusionPlan canMergeBeside(const Group &first, const Group &second);
+void mergeBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
 
 } // namespace ptc::loop
 

@@ -27,7 +27,7 @@ loop.program @rotations(%x: !loop.buffer<[10240] x f32, <[0]>> | %k: !loop.buffe
 }
 
 // One reads columns where the other reads rows.
-// REMARK: remark: not beside the kernel before it, which reads the same: they walk what both read in different orders
+// REMARK: remark: not beside the kernel before it: they walk what both read in different orders
 // CHECK-LABEL: loop.program @columns
 // CHECK-COUNT-2: loop.fused
 loop.program @columns(%x: !loop.buffer<[262144] x f32, <[0]>> | %y: !loop.buffer<[262144] x f32, <[0]>>, %z: !loop.buffer<[262144] x f32, <[0]>>)
