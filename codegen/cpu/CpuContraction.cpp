@@ -19,13 +19,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "codegen/cpu/NodeEmitter.h"
+#include "ir/loop/ColumnParts.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -509,8 +513,15 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot);
-  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns,
-                   form.outgrowsCache);
+  SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups,
+                                           extents.lastColumns, form.outgrowsCache);
+  if (form.panelUnit == 1)
+    return tiles;
+  TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};
+  llvm::erase_if(tiles, [&](const TileSplit &tile) { return form.panelUnit % tile.width; });
+  if (tiles.empty())
+    tiles.push_back(narrow);
+  return tiles;
 }
 
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)
@@ -527,7 +538,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   split = listTiles(f, e.level, extents).front();
   auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
-  if (height && width)
+  if (height && width && f.panelUnit % *width == 0)
     split = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
@@ -579,7 +590,8 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
     task.firstRow = firstRow;
     task.rows = i.sub(endRow, firstRow);
-    std::tie(task.firstPanel, task.endPanel) = cut(panels, matrixUnitPanels, nBlocks, task.nBlock);
+    std::tie(task.firstPanel, task.endPanel) =
+        cut(panels, std::lcm(matrixUnitPanels, f.panelUnit), nBlocks, task.nBlock);
     return task;
   }
   Parts rows = splitRows();
@@ -590,9 +602,11 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
   if (auto known = i.asConstant(panels)) {
     int64_t count = llvm::divideCeil(*known, split.width);
-    Value columnTiles = i.constant(count);
-    task.firstColumnTile = piece(columnTiles, nBlocks, task.nBlock);
-    task.endColumnTile = piece(columnTiles, nBlocks, i.add(task.nBlock, one));
+    // Whole units, of which each is as many tiles.
+    int64_t tilesOfUnit = std::max<int64_t>(f.panelUnit / split.width, 1);
+    Value units = i.constant(count / tilesOfUnit);
+    task.firstColumnTile = i.mul(piece(units, nBlocks, task.nBlock), i.constant(tilesOfUnit));
+    task.endColumnTile = i.mul(piece(units, nBlocks, i.add(task.nBlock, one)), i.constant(tilesOfUnit));
     Value part = i.constant(*known / count), larger = i.constant(*known % count);
     task.firstPanel = startOf(task.firstColumnTile, part, larger);
     task.endPanel = startOf(task.endColumnTile, part, larger);
@@ -669,19 +683,57 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
       emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),
              [&] { packRhs(task, i.constant(0), value(f.kLoops[0].extent)); });
     emitTask(task);
+    if (afterTask)
+      afterTask(task);
     return {lhsKey, rhsKey};
   });
 }
 
-LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end) {
+void ContractionEmission::emitBehind(const ContractionTask &task, Operation *node, loop::ContractionOp product) {
+  std::optional<loop::ColumnParts> parts = loop::findColumnParts(product, node);
+  if (!parts)
+    return;
+  SmallVector<Expr> domain = loop::getDomain(node);
+  int64_t rowDims = int64_t(parts->rows.size()), vectorDim = chooseNodeVector(node, rowDims + 1);
+  // Blocks are cut between parts: one lies inside of the block, or outside.
+  auto partAt = [&](Value panel) {
+    Value columns = i.sub(i.mul(panel, i.constant(panelWidth)), i.constant(parts->first));
+    Value part = i.floorDiv(i.max(columns, i.constant(0)), i.constant(parts->width), true);
+    return i.min(part, value(domain[size_t(rowDims)]));
+  };
+  Value first = partAt(task.firstPanel), end = partAt(task.endPanel);
+  NodeEmitter emitter(e, node);
+  loop(i.constant(0), task.rows, 1, [&](Value row) {
+    EmissionPoint point;
+    point.dims.resize(size_t(rowDims) + 1);
+    Value flat = i.add(task.firstRow, row);
+    for (int64_t dim = rowDims - 1; dim > 0; --dim) {
+      Value extent = value(domain[size_t(dim)]);
+      point.dims[size_t(dim)] = i.mod(flat, extent, /*nonNegative=*/true);
+      flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
+    }
+    if (rowDims)
+      point.dims[0] = flat;
+    loop(first, end, 1, [&](Value part) {
+      point.dims.back() = part;
+      emitter.emit({point}, rowDims + 1, vectorDim);
+    });
+  });
+  e.setDomain(f.domain);
+}
+
+/// `behind`: pointwise nodes of the kernel, each read a product's parts.
+static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end,
+                                     ArrayRef<Operation *> behind) {
   // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
   OpBuilder detached(op.getContext());
   OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
   for (auto [mine, original] : llvm::zip(copy->getBlock().getArguments(), emitter.kernel.getBlock().getArguments()))
     if (Value pointer = emitter.getPointer(original))
       emitter.setPointer(mine, pointer);
-  loop::ContractionOp mine;
-  copy->walk([&](loop::ContractionOp contraction) { mine = contraction; });
+  SmallVector<Operation *> originals = getNodes(emitter.kernel);
+  auto place = llvm::find(originals, op.getOperation()) - originals.begin();
+  auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);
   emitter.setDomain(loop::getDomain(mine));
   int64_t winograd = loop::getWinogradTile(mine);
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
@@ -702,6 +754,29 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
       widening->erase();
     }
   }
+  if (!behind.empty())
+    emission.afterTask = [&](const ContractionTask &task) {
+      for (Operation *node : behind)
+        for (Operation *product : originals)
+          if (isa<loop::ContractionOp>(product))
+            emission.emitBehind(task, node, cast<loop::ContractionOp>(product));
+    };
   emission.emit(begin, end);
   return success();
+}
+
+LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
+  ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>),
+                        behind = nodes.drop_front(ops.size());
+  if (ops.size() == 1)
+    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind);
+  bool isEmitted = true;
+  emitter.createLoop(begin, end, 1, {}, [&](Value task, ValueRange) -> SmallVector<Value> {
+    Value next = emitter.invariants.add(task, emitter.constant(1));
+    for (Operation *op : ops)
+      isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), task, next,
+                                             op == ops.back() ? behind : ArrayRef<Operation *>()));
+    return {};
+  });
+  return success(isEmitted);
 }

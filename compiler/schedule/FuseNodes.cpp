@@ -58,6 +58,8 @@ public:
     } while (!disable && fuseBeside());
     if (disable)
       explainDisabled();
+    else
+      shareBlocks();
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
@@ -304,6 +306,9 @@ private:
     case FusionKind::Share:
       share(producer.group, consumer.group, plan, context);
       break;
+    case FusionKind::Blocks:
+      loop::shareBlocks(producer.group, consumer.group, context);
+      break;
     case FusionKind::Beside:
     case FusionKind::MergeBeside:
     case FusionKind::None:
@@ -459,9 +464,9 @@ private:
     return sequence;
   }
 
-  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer, or that stand among others with
-  /// the same readers; false if there are none. (A device has horizontal kernels for that, and groups of a recurrence are
-  /// phases.)
+  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer, or that stand among others
+  /// with the same readers; false if there are none. (A device has horizontal kernels for that, and groups of a
+  /// recurrence are phases.)
   bool fuseBeside() {
     if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
       return false;
@@ -531,6 +536,32 @@ private:
         if (order.getEarlier(consumer).contains(producer))
           if (FusionScore score = scoreFusion(producer, consumer); score.bytes)
             explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
+  }
+
+  /// Products whose epilogues are all that they will be run block by block with those whose results they read there,
+  /// and so does what reads products part by part.
+  void shareBlocks() {
+    if (isa<RecurrenceOp>(block.getParentOp()))
+      return;
+    for (unsigned consumer : order.getOrder()) {
+      SmallVector<unsigned> producers(order.getEarlier(consumer).begin(), order.getEarlier(consumer).end());
+      llvm::sort(producers);
+      for (unsigned producer : producers) {
+        FusionPlan plan = canShareBlocks(entries[producer].group, entries[consumer].group, context);
+        if (plan && order.hasPathAround(producer, consumer))
+          plan = FusionPlan::no("another kernel must run between the two");
+        for (unsigned number : {producer, consumer})
+          for (Value buffer : entries[number].group.written)
+            if (plan && context.aliases.contains(buffer))
+              plan = FusionPlan::no("it writes a result that may share an argument's memory");
+        if (plan) {
+          apply(producer, consumer, plan);
+          break;
+        }
+        if (remarks && !plan.reason.empty())
+          entries[consumer].group.nodes[0]->emitRemark("not block by block with its producer: ") << plan.reason;
+      }
+    }
   }
 
   void emit() {

@@ -8,6 +8,8 @@
 //             between them stays in a register
 //   share     groups of pointwise and reduction nodes run one after the other for each
 //             point of common outer dims: what lies between them stays in cache
+//   blocks    products of the same rows, and pointwise nodes that read these part by part, run one after the other for
+//             each block of their results
 //
 // `canFuse` answers with a plan or with the reason for refusing.
 //
@@ -31,7 +33,7 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside, MergeBeside };
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside, MergeBeside, Blocks };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
@@ -75,6 +77,11 @@ void mergeMembers(Group &group, const FusionContext &context);
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
+
+// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes behind them. Groups of
+// other nodes are refused without a reason.
+FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
+void shareBlocks(Group &producer, const Group &consumer, const FusionContext &context);
 
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;

@@ -54,22 +54,6 @@ std::optional<SmallVector<Step>> getSteps(const Group &group, Value buffer, cons
   return steps;
 }
 
-/// Puts those dims in front of the others.
-void bringForward(Operation *node, ArrayRef<Step> first, const SymbolRanges &symbols) {
-  SmallVector<Expr> domain = getDomain(node), oldDims(domain.size()), newDomain;
-  auto add = [&](unsigned dim) {
-    if (oldDims[dim])
-      return;
-    oldDims[dim] = Expr::dim(node->getContext(), newDomain.size());
-    newDomain.push_back(domain[dim]);
-  };
-  for (const Step &step : first)
-    add(step.dim);
-  for (unsigned dim = 0; dim < domain.size(); ++dim)
-    add(dim);
-  rewriteDims(node, newDomain, oldDims, symbols);
-}
-
 /// Whether each node's work is little: at the hints, or whatever the sizes where nothing is shared.
 bool isSmall(const Group &group, bool hasOuter, const FusionContext &context) {
   return llvm::all_of(group.nodes, [&](Operation *node) {
@@ -129,7 +113,9 @@ void loop::runBeside(Group &first, const Group &second, const FusionPlan &plan, 
   for (const Group *group : {static_cast<const Group *>(&first), &second})
     if (group->nodes.size() == 1) {
       SmallVector<Step> steps = *getSteps(*group, plan.buffer, context);
-      bringForward(group->nodes[0], ArrayRef(steps).take_front(plan.outer.size()), context.symbols);
+      auto dimOf = [](const Step &step) { return step.dim; };
+      bringForward(group->nodes[0], llvm::map_to_vector(ArrayRef(steps).take_front(plan.outer.size()), dimOf),
+                   context.symbols);
     }
   first.nodes.append(second.nodes);
   first.outer = plan.outer;
