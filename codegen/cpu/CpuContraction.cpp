@@ -35,9 +35,10 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
-static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
+static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
+static constexpr int64_t resultsOfTurn = 1 << 14; // of tasks of one product before those of the next of a kernel
+static constexpr int64_t leastTurned = 1 << 13;   // elements of a weight that does not wait in the first-level cache
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -770,11 +771,19 @@ LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *
                         behind = nodes.drop_front(ops.size());
   if (ops.size() == 1)
     return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind);
+  // As many tasks of one as leave their results in the second-level cache, then the same of the next: weights stream in
+  // long runs, and copies of rows serve several tasks.
+  InvariantBuilder &in = emitter.invariants;
+  ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(ops.front()));
+  Expr one = Expr::constant(form.op.getContext(), 1);
+  Expr results = Expr::max(form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks), one);
+  Value turn = emitter.emitExpr(Expr::max((one * resultsOfTurn).floorDiv(results), one), {});
+  Value turns = in.floorDiv(in.sub(in.add(in.sub(end, begin), turn), emitter.constant(1)), turn, true);
   bool isEmitted = true;
-  emitter.createLoop(begin, end, 1, {}, [&](Value task, ValueRange) -> SmallVector<Value> {
-    Value next = emitter.invariants.add(task, emitter.constant(1));
+  emitter.createLoop(emitter.constant(0), turns, 1, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+    Value first = in.add(begin, in.mul(number, turn)), last = in.min(in.add(first, turn), end);
     for (Operation *op : ops)
-      isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), task, next,
+      isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), first, last,
                                              op == ops.back() ? behind : ArrayRef<Operation *>()));
     return {};
   });

@@ -296,7 +296,7 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
     canonicalizeContraction(cast<loop::ContractionOp>(op));
     ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(op));
     assert(form.iterations == plan->iterations && "products of a kernel are cut into the same blocks");
-    plan->scratch = Expr::max(plan->scratch, form.scratch); // each task of one is done before the other's begins
+    plan->scratch = Expr::max(plan->scratch, form.scratch); // tasks of one are done before the other's begin
     plan->grain = Expr::min(plan->grain, form.grain);
   }
   return plan;
