@@ -46,6 +46,9 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
         createSplitBatch({.nearBytes = target.coreCacheBytes,
                           .farBytes = target.sharedCacheBytes,
                           .remarks = options.remarks})); // before other dims come in front of the batch
+  if (options.optLevel > 0 && target.weightPanel > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(createJoinColumns(
+        {.panel = target.weightPanel})); // before what becomes a batch: two of three weights may have one type
   if (options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>( // what is written as primitives shows each weight
         createJoinProducts({.severalValues = target.weightPanel > 0}));

@@ -16,6 +16,7 @@
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/Path.h"
 #include <cstring>
+#include <numeric>
 #include <set>
 
 using namespace llvm;
@@ -163,6 +164,8 @@ static std::string keyOf(loop::WeightOp weight) {
     os << ":winograd" << tile;
   if (auto bits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr))
     os << ":packed" << bits.getInt();
+  if (weight->hasAttr(prim::turnedAttr))
+    os << ":turned";
   if (isNarrowed(weight))
     os << ':' << cast<loop::BufferType>(weight.getType()).getElementType();
   return key;
@@ -222,8 +225,26 @@ static Error fillStored(loop::RecipeAttr recipe, unsigned elementBytes, ArrayRef
   return Error::success();
 }
 
-/// The elements of a weight, or of several one behind another, as kernels have them: each in bytes of its own, and
-/// rounded where the stored ones are narrower.
+/// How many rows each of several weights has that lie one behind another along the first dim; empty if they lie along a
+/// new one.
+static ArrayRef<int64_t> partRowsOf(loop::WeightOp weight) {
+  auto rows = weight->getAttrOfType<mlir::DenseI64ArrayAttr>(prim::partRowsAttr);
+  return rows ? rows.asArrayRef() : ArrayRef<int64_t>();
+}
+
+/// The transpose of a matrix with so many columns.
+static std::vector<char> turn(ArrayRef<char> matrix, size_t columns, size_t elementBytes) {
+  std::vector<char> turned(matrix.size());
+  size_t rows = matrix.size() / (columns * elementBytes);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      std::memcpy(&turned[(column * rows + row) * elementBytes], &matrix[(row * columns + column) * elementBytes],
+                  elementBytes);
+  return turned;
+}
+
+/// The elements of a weight, or of several one behind another, as kernels have them: each in bytes of its own,
+/// rounded where the stored ones are narrower, and turned where their transposes lie so.
 class Elements {
 public:
   Elements(loop::WeightOp weight, std::vector<ArrayRef<char>> sources) : sources(std::move(sources)) {
@@ -235,6 +256,9 @@ public:
     isBfloat = type.isBF16();
     bits = width != 1 && width < 8 && declared ? width : 0;
     count = bits ? size_t(declared.getNumElements()) : 0;
+    if (weight->hasAttr(prim::turnedAttr))
+      turnedRows.assign(partRowsOf(weight).begin(), partRowsOf(weight).end());
+    elementBytes = cast<loop::BufferType>(weight.getType()).getElementBytes();
   }
 
   /// Calls `use` with the bytes.
@@ -242,8 +266,10 @@ public:
     if (sources.size() == 1 && !narrows && !bits)
       return use(sources.front());
     std::vector<char> all;
-    for (ArrayRef<char> source : sources)
-      llvm::append_range(all, convert(source));
+    for (auto [part, source] : llvm::enumerate(sources)) {
+      std::vector<char> elements = convert(source);
+      llvm::append_range(all, turnedRows.empty() ? elements : turn(elements, size_t(turnedRows[part]), elementBytes));
+    }
     return use(all);
   }
 
@@ -260,8 +286,10 @@ private:
 
   std::vector<ArrayRef<char>> sources;
   bool narrows, isBfloat;
-  unsigned bits; // of elements that share bytes, or 0
-  size_t count;  // of those, in each weight
+  unsigned bits;                   // of elements that share bytes, or 0
+  size_t count;                    // of those, in each weight
+  SmallVector<int64_t> turnedRows; // of each weight's transpose, if it is to be turned
+  size_t elementBytes;
 };
 
 static std::function<Error(MutableArrayRef<char>)> filler(loop::WeightOp weight, std::vector<ArrayRef<char>> sources) {
@@ -406,15 +434,42 @@ static bool isOfParts(loop::WeightOp weight) {
   loop::RecipeAttr recipe = weight.getRecipeAttr();
   if (!weight.getOthersAttr() || !recipe)
     return true;
+  if (ArrayRef<int64_t> rows = partRowsOf(weight); !rows.empty())
+    return recipe.getPanel() == 0 && recipe.getOffset() == 0 && llvm::all_of(rows, [&](int64_t count) {
+             return count % recipe.getExtents()[size_t(recipe.getLane())] == 0;
+           });
   mlir::RankedTensorType declared = sourceTypeOf(weight);
   return declared && recipe.getPanel() != 0 && recipe.getOffset() == 0 &&
          recipe.getExtents().front() == int64_t(weight.getRefs().size()) &&
          recipe.getStrides().front() == declared.getNumElements();
 }
 
-/// How each of the op's weights is stored.
-static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elementBytes) {
+/// How a matrix of so many rows, one of several along the first dim, is stored: its own panels, or rows. `terms` is how
+/// long a row is.
+static host::Recipe describeRows(loop::WeightOp weight, unsigned elementBytes, int64_t rows, int64_t terms) {
   loop::RecipeAttr recipe = weight.getRecipeAttr();
+  bool isTurned = weight->hasAttr(prim::turnedAttr);
+  host::Recipe part{.elementBytes = elementBytes, .extents = {rows, terms}, .strides = {terms, 1}};
+  if (recipe) {
+    part.extents = recipe.getExtents().vec();
+    part.extents[0] = rows / recipe.getExtents()[size_t(recipe.getLane())];
+    part.strides = recipe.getStrides().vec();
+    part.panel = recipe.getPanel();
+    part.lane = recipe.getLane();
+    part.limit = rows;
+  }
+  for (int64_t &stride : part.strides)
+    stride = isTurned ? stride / terms + stride % terms * rows : stride;
+  return part;
+}
+
+/// How the op's weight number `number` is stored.
+static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elementBytes, size_t number) {
+  loop::RecipeAttr recipe = weight.getRecipeAttr();
+  if (ArrayRef<int64_t> rows = partRowsOf(weight); !rows.empty() && (recipe || weight->hasAttr(prim::turnedAttr))) {
+    mlir::RankedTensorType declared = sourceTypeOf(weight);
+    return describeRows(weight, elementBytes, rows[number], declared.getNumElements() / rows[0]);
+  }
   if (!recipe)
     return std::nullopt;
   int64_t outer = weight.getOthersAttr() ? 1 : 0; // the dim that counts the weights
@@ -459,28 +514,34 @@ std::vector<host::Weight> StoredWeights::describe(mlir::ModuleOp module) const {
     size_t index = indices.lookup(weight);
     bool isNew = seen.insert(index).second;
     SmallVector<prim::WeightRefAttr> refs = weight.getRefs();
-    uint64_t bytes = blobs[index].bytes / refs.size();
+    ArrayRef<int64_t> rows = partRowsOf(weight);
+    uint64_t allRows = std::accumulate(rows.begin(), rows.end(), uint64_t(0)), offset = layout.offsets[index];
     for (auto [part, ref] : llvm::enumerate(refs)) {
       Place place = placeOf(ref);
+      uint64_t all = blobs[index].bytes, bytes = allRows ? all / allRows * uint64_t(rows[part]) : all / refs.size();
       if (isHidden || hidden.contains(ref.getName()) || ref.getName().empty())
         hiddenPlaces.insert(place);
       if (isNew)
         forms[place].push_back(
-            {layout.offsets[index] + part * bytes, bytes, ptc::describe(weight, type.getElementBytes()),
+            {offset, bytes, ptc::describe(weight, type.getElementBytes(), part),
              isNarrowed(weight) ? host::dtypeOf(type.getElementType()) : std::optional<host::DType>()});
+      offset += bytes;
     }
   });
   StringSet<> names;
   std::vector<host::Weight> replaceable;
   module.walk([&](loop::WeightOp weight) {
-    for (prim::WeightRefAttr ref : weight.getRefs()) {
+    for (auto [part, ref] : llvm::enumerate(weight.getRefs())) {
       Place place = placeOf(ref);
       if (hiddenPlaces.count(place) || !names.insert(ref.getName()).second)
         continue;
       mlir::RankedTensorType declared = sourceTypeOf(weight);
+      std::vector<int64_t> shape = declared.getShape().vec();
+      if (ArrayRef<int64_t> rows = partRowsOf(weight); !rows.empty())
+        shape[weight->hasAttr(prim::turnedAttr) ? 1 : 0] = rows[part];
       replaceable.push_back({.name = ref.getName().str(),
                              .dtype = host::dtypeOf(declared.getElementType()),
-                             .shape = declared.getShape().vec(),
+                             .shape = std::move(shape),
                              .forms = forms[place]});
     }
   });

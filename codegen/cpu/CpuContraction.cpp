@@ -19,21 +19,26 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "codegen/cpu/NodeEmitter.h"
+#include "ir/loop/ColumnParts.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
-static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
+static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
+static constexpr int64_t resultsOfTurn = 1 << 14; // of tasks of one product before those of the next of a kernel
+static constexpr int64_t leastTurned = 1 << 13;   // elements of a weight that does not wait in the first-level cache
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -512,8 +517,15 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
                       (form.wideLhsAt && multipliesSums(form, level));
-  return listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups, extents.lastColumns,
-                   form.outgrowsCache);
+  SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups,
+                                           extents.lastColumns, form.outgrowsCache);
+  if (form.panelUnit == 1)
+    return tiles;
+  TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};
+  llvm::erase_if(tiles, [&](const TileSplit &tile) { return form.panelUnit % tile.width; });
+  if (tiles.empty())
+    tiles.push_back(narrow);
+  return tiles;
 }
 
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)
@@ -530,7 +542,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   split = listTiles(f, e.level, extents).front();
   auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
-  if (height && width)
+  if (height && width && f.panelUnit % *width == 0)
     split = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
@@ -592,7 +604,8 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
     task.firstRow = firstRow;
     task.rows = i.sub(endRow, firstRow);
-    std::tie(task.firstPanel, task.endPanel) = cut(panels, matrixUnitPanels, nBlocks, task.nBlock);
+    std::tie(task.firstPanel, task.endPanel) =
+        cut(panels, std::lcm(matrixUnitPanels, f.panelUnit), nBlocks, task.nBlock);
     return task;
   }
   if (takesQuads()) {
@@ -610,9 +623,11 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
   if (auto known = i.asConstant(panels)) {
     int64_t count = llvm::divideCeil(*known, split.width);
-    Value columnTiles = i.constant(count);
-    task.firstColumnTile = piece(columnTiles, nBlocks, task.nBlock);
-    task.endColumnTile = piece(columnTiles, nBlocks, i.add(task.nBlock, one));
+    // Whole units, of which each is as many tiles.
+    int64_t tilesOfUnit = std::max<int64_t>(f.panelUnit / split.width, 1);
+    Value units = i.constant(count / tilesOfUnit);
+    task.firstColumnTile = i.mul(piece(units, nBlocks, task.nBlock), i.constant(tilesOfUnit));
+    task.endColumnTile = i.mul(piece(units, nBlocks, i.add(task.nBlock, one)), i.constant(tilesOfUnit));
     Value part = i.constant(*known / count), larger = i.constant(*known % count);
     task.firstPanel = startOf(task.firstColumnTile, part, larger);
     task.endPanel = startOf(task.endColumnTile, part, larger);
@@ -693,19 +708,57 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
       emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),
              [&] { packRhs(task, i.constant(0), value(f.kLoops[0].extent)); });
     emitTask(task);
+    if (afterTask)
+      afterTask(task);
     return {lhsKey, rhsKey};
   });
 }
 
-LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end) {
+void ContractionEmission::emitBehind(const ContractionTask &task, Operation *node, loop::ContractionOp product) {
+  std::optional<loop::ColumnParts> parts = loop::findColumnParts(product, node);
+  if (!parts)
+    return;
+  SmallVector<Expr> domain = loop::getDomain(node);
+  int64_t rowDims = int64_t(parts->rows.size()), vectorDim = chooseNodeVector(node, rowDims + 1);
+  // Blocks are cut between parts: one lies inside of the block, or outside.
+  auto partAt = [&](Value panel) {
+    Value columns = i.sub(i.mul(panel, i.constant(panelWidth)), i.constant(parts->first));
+    Value part = i.floorDiv(i.max(columns, i.constant(0)), i.constant(parts->width), true);
+    return i.min(part, value(domain[size_t(rowDims)]));
+  };
+  Value first = partAt(task.firstPanel), end = partAt(task.endPanel);
+  NodeEmitter emitter(e, node);
+  loop(i.constant(0), task.rows, 1, [&](Value row) {
+    EmissionPoint point;
+    point.dims.resize(size_t(rowDims) + 1);
+    Value flat = i.add(task.firstRow, row);
+    for (int64_t dim = rowDims - 1; dim > 0; --dim) {
+      Value extent = value(domain[size_t(dim)]);
+      point.dims[size_t(dim)] = i.mod(flat, extent, /*nonNegative=*/true);
+      flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
+    }
+    if (rowDims)
+      point.dims[0] = flat;
+    loop(first, end, 1, [&](Value part) {
+      point.dims.back() = part;
+      emitter.emit({point}, rowDims + 1, vectorDim);
+    });
+  });
+  e.setDomain(f.domain);
+}
+
+/// `behind`: pointwise nodes of the kernel, each read a product's parts.
+static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end,
+                                     ArrayRef<Operation *> behind) {
   // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
   OpBuilder detached(op.getContext());
   OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
   for (auto [mine, original] : llvm::zip(copy->getBlock().getArguments(), emitter.kernel.getBlock().getArguments()))
     if (Value pointer = emitter.getPointer(original))
       emitter.setPointer(mine, pointer);
-  loop::ContractionOp mine;
-  copy->walk([&](loop::ContractionOp contraction) { mine = contraction; });
+  SmallVector<Operation *> originals = getNodes(emitter.kernel);
+  auto place = llvm::find(originals, op.getOperation()) - originals.begin();
+  auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);
   emitter.setDomain(loop::getDomain(mine));
   int64_t winograd = loop::getWinogradTile(mine);
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
@@ -726,6 +779,37 @@ LogicalResult cpu::emitContraction(KernelEmitter &emitter, loop::ContractionOp o
       widening->erase();
     }
   }
+  if (!behind.empty())
+    emission.afterTask = [&](const ContractionTask &task) {
+      for (Operation *node : behind)
+        for (Operation *product : originals)
+          if (isa<loop::ContractionOp>(product))
+            emission.emitBehind(task, node, cast<loop::ContractionOp>(product));
+    };
   emission.emit(begin, end);
   return success();
+}
+
+LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
+  ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>),
+                        behind = nodes.drop_front(ops.size());
+  if (ops.size() == 1)
+    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind);
+  // As many tasks of one as leave their results in the second-level cache, then the same of the next: weights stream in
+  // long runs, and copies of rows serve several tasks.
+  InvariantBuilder &in = emitter.invariants;
+  ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(ops.front()));
+  Expr one = Expr::constant(form.op.getContext(), 1);
+  Expr results = Expr::max(form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks), one);
+  Value turn = emitter.emitExpr(Expr::max((one * resultsOfTurn).floorDiv(results), one), {});
+  Value turns = in.floorDiv(in.sub(in.add(in.sub(end, begin), turn), emitter.constant(1)), turn, true);
+  bool isEmitted = true;
+  emitter.createLoop(emitter.constant(0), turns, 1, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+    Value first = in.add(begin, in.mul(number, turn)), last = in.min(in.add(first, turn), end);
+    for (Operation *op : ops)
+      isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), first, last,
+                                             op == ops.back() ? behind : ArrayRef<Operation *>()));
+    return {};
+  });
+  return success(isEmitted);
 }

@@ -98,6 +98,8 @@ struct ContractionForm {
   /// Whether an instruction adds up the products of a group.
   bool isDot() const { return group > 1 && bits == 0; }
   bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
+  /// Columns of the unit, in panels, that blocks are cut between.
+  int64_t panelUnit = 1;
   bool isSplitK() const { return !kBlocks.isConstant(1); }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }
@@ -112,6 +114,10 @@ void canonicalizeContraction(loop::ContractionOp op);
 
 /// True if the register tile does not pay: few columns or rows and no packed weight.
 bool isNarrowContraction(loop::ContractionOp op);
+
+/// Pointwise nodes of a kernel run behind each block of the product that they read, part by part. In panels, the
+/// columns that the parts of all products are multiples of.
+int64_t getPanelUnit(loop::ContractionOp op);
 
 /// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
 loop::ReductionOp replaceByReduction(loop::ContractionOp op);

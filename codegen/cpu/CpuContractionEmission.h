@@ -57,6 +57,9 @@ enum class Widening { None, ManyRows, All };
 struct ContractionEmission {
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
   void emit(mlir::Value begin, mlir::Value end);
+  /// A node behind the product's blocks: the parts of the task's columns. Where the node stands in the emitter's
+  /// kernel.
+  void emitBehind(const ContractionTask &task, mlir::Operation *node, loop::ContractionOp product);
   void emitTasks(mlir::Value begin, mlir::Value end);
 
   // Tasks and tiles.
@@ -235,6 +238,7 @@ struct ContractionEmission {
 
   KernelEmitter &e;
   ContractionForm &f;
+  std::function<void(const ContractionTask &task)> afterTask; // null: nothing
   InvariantBuilder &i;
   mlir::Type accumulator;
   int64_t lanes;

@@ -13,7 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContraction.h"
+#include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -142,6 +144,16 @@ loop::ReductionOp cpu::replaceByReduction(loop::ContractionOp op) {
   inlineRegion(op.getEpilogue());
   op.erase();
   return reduction;
+}
+
+int64_t cpu::getPanelUnit(loop::ContractionOp op) {
+  int64_t unit = 1;
+  Block &block = *op->getBlock();
+  for (auto product : block.getOps<loop::ContractionOp>())
+    for (auto node : block.getOps<loop::PointwiseOp>())
+      if (auto parts = loop::findColumnParts(product, node))
+        unit = std::lcm(unit, parts->width / panelWidth);
+  return unit;
 }
 
 //===----------------------------------------------------------------------===//
@@ -479,6 +491,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.n = extent(2);
   form.k = extent(3);
   form.accumulator = op.getEpilogue().getArgument(0).getType();
+  form.panelUnit = getPanelUnit(op);
   chooseRhs(form);
   form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
   form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;

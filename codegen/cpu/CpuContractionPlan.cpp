@@ -67,7 +67,7 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   bool packsB = form.rhs != RhsForm::Panels;
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
-  int64_t narrowest = m <= 8 ? 2 : packsB ? 8 : 4; // panels of a task
+  int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 4, form.panelUnit); // panels of a task
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = std::min<int64_t>(k, 1536);
@@ -117,6 +117,8 @@ static void countBlocks(ContractionForm &form) {
     form.mBlocks = blocksOf(form.m, rows);
     form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
   }
+  if (form.panelUnit > 1) // a part is one task's
+    form.nBlocks = constant(std::min(form.nBlocks.getValue(), *n / (panelWidth * form.panelUnit)));
   bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
   bool bIsLarger = (m && n ? *n >= *m : true) && !(n && k && isSmallWeight(form, *n, *k));
   form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
@@ -205,6 +207,12 @@ static bool paysInQuads(ContractionForm &form) {
          (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
 }
 
+/// Whether no other node of the kernel is cut into the product's tasks, or runs behind them.
+static bool ownsTasks(const ContractionForm &form) {
+  auto kernel = form.op->getParentOfType<loop::KernelOp>();
+  return !kernel || getNodes(kernel).size() == 1;
+}
+
 /// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
 /// stay in the second-level cache. `ofTransform`: rows (quads) whose products take as long as that.
 static int64_t countBlocksOfCopies(const ContractionForm &form, int64_t rows, int64_t bytesOfRow, int64_t ofTransform) {
@@ -223,7 +231,7 @@ static void layOutScratch(ContractionForm &form) {
     return whole.isConstant() && part.isConstant() ? constant(std::min(whole.getValue(), part.getValue())) : part;
   };
   form.rowsMost = atMost(form.m, form.mBlocks, 2 * tallestTile);
-  form.panelsMost = atMost(panels, form.nBlocks, 2 * widestTile);
+  form.panelsMost = atMost(panels, form.nBlocks, std::max(2 * widestTile, form.panelUnit));
   ScratchLayout layout{constant(0)};
   if (form.lhs == LhsForm::PackedRows) {
     // Rows an odd number of lines apart do not meet in one set of the first-level cache.
@@ -251,7 +259,7 @@ static void layOutScratch(ContractionForm &form) {
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
-  if (paysInQuads(form)) {
+  if (ownsTasks(form) && paysInQuads(form)) {
     form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
     form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
     form.quadTerms = form.k.floorDiv(quadTaps);
@@ -269,7 +277,8 @@ static void layOutScratch(ContractionForm &form) {
     form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
     Expr most = form.rowsMost;
     auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant(), pitch = form.widePitch.asConstant();
-    if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows) {
+    if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows &&
+        ownsTasks(form)) {
       form.blocksOfCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
       most = atMost(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
     }
@@ -342,4 +351,19 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
       builder.getNamedAttr("k_group", builder.getI64IntegerAttr(form.group)),
   });
   return KernelPlan{.iterations = form.iterations, .grain = form.grain, .scratch = form.scratch, .config = config};
+}
+
+FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+  ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>);
+  FailureOr<KernelPlan> plan = planContraction(kernel, cast<loop::ContractionOp>(ops.front()));
+  for (Operation *op : ops.drop_front()) {
+    if (failed(plan))
+      return failure();
+    canonicalizeContraction(cast<loop::ContractionOp>(op));
+    ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(op));
+    assert(form.iterations == plan->iterations && "products of a kernel are cut into the same blocks");
+    plan->scratch = Expr::max(plan->scratch, form.scratch); // tasks of one are done before the other's begin
+    plan->grain = Expr::min(plan->grain, form.grain);
+  }
+  return plan;
 }

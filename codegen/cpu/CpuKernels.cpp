@@ -44,7 +44,7 @@ LogicalResult cpu::planKernel(loop::KernelOp kernel) {
   FailureOr<KernelPlan> plan = failure();
   SmallVector<Operation *> nodes = getNodes(kernel);
   if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
-    plan = planContraction(kernel, cast<loop::ContractionOp>(nodes.front()));
+    plan = planContractions(kernel, nodes);
   else if (!nodes.empty() && isa<loop::AttentionOp>(nodes.front()))
     plan = planAttention(kernel, cast<loop::AttentionOp>(nodes.front()));
   else
@@ -333,14 +333,12 @@ void LoopKernel::emit(Value begin, Value end) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
-  Operation *first = nullptr;
-  for (Operation &op : e.kernel.getBlock())
-    if (!first && loop::isNode(&op))
-      first = &op;
+  SmallVector<Operation *> nodes = getNodes(e.kernel);
+  Operation *first = nodes.empty() ? nullptr : nodes.front();
   if (first)
     e.loc = first->getLoc();
-  if (auto contraction = dyn_cast_or_null<loop::ContractionOp>(first))
-    return emitContraction(e, contraction, begin, end);
+  if (isa_and_present<loop::ContractionOp>(first))
+    return emitContractions(e, nodes, begin, end);
   if (auto attention = dyn_cast_or_null<loop::AttentionOp>(first))
     return emitAttention(e, attention, begin, end);
   LoopKernel(e).emit(begin, end);

@@ -155,23 +155,27 @@ struct Choice {
 };
 } // namespace
 
+int64_t cpu::chooseNodeVector(Operation *node, int64_t shared) {
+  double best = estimatePoint(node, -1);
+  int64_t dim = -1;
+  for (int64_t candidate = int64_t(loop::getDomain(node).size()) - 1; candidate >= shared; --candidate) {
+    if (!canVectorize(node, candidate))
+      continue;
+    double cost = estimatePoint(node, candidate);
+    if (cost < best) {
+      best = cost;
+      dim = candidate;
+    }
+  }
+  return dim;
+}
+
 static Choice chooseInside(ArrayRef<Operation *> nodes, int64_t shared) {
   Choice choice;
   for (Operation *node : nodes) {
-    SmallVector<Expr> domain = loop::getDomain(node);
-    double best = estimatePoint(node, -1);
-    int64_t dim = -1;
-    for (int64_t candidate = int64_t(domain.size()) - 1; candidate >= shared; --candidate) {
-      if (!canVectorize(node, candidate))
-        continue;
-      double cost = estimatePoint(node, candidate);
-      if (cost < best) {
-        best = cost;
-        dim = candidate;
-      }
-    }
+    int64_t dim = chooseNodeVector(node, shared);
     choice.config.nodeVectors.push_back(dim);
-    choice.cost += best * assumedSize(domain);
+    choice.cost += estimatePoint(node, dim) * assumedSize(loop::getDomain(node));
   }
   return choice;
 }

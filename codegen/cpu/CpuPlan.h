@@ -50,6 +50,9 @@ bool weavesStores(mlir::Operation *node, int64_t along, int64_t across);
 /// Lanes may run along the node's dim.
 bool canVectorize(mlir::Operation *node, int64_t dim);
 
+/// The node's own dim, behind `shared` others, along which lanes run best; -1: scalar code is better.
+int64_t chooseNodeVector(mlir::Operation *node, int64_t shared);
+
 KernelPlan planLoops(loop::KernelOp kernel);
 
 } // namespace ptc::cpu

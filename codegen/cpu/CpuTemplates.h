@@ -1,6 +1,7 @@
 //===- CpuTemplates.h - compute-bound nodes on the CPU ----------*- C++ -*-===//
 //
-// What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone.
+// What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone, or
+// several contractions that are cut into the same blocks and pointwise nodes that read these part by part.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUTEMPLATES_H
@@ -20,11 +21,14 @@ struct KernelPlan {
 };
 
 mlir::FailureOr<KernelPlan> planContraction(loop::KernelOp kernel, loop::ContractionOp op);
+/// Several, each block of one before the same block of the next, and pointwise nodes behind each block.
+mlir::FailureOr<KernelPlan> planContractions(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
 mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, loop::AttentionOp op);
 
 /// Emits the iterations [begin, end) (i64 values) at the emitter's insertion point. Planned choices are in
 /// kernel.getConfigAttr().
-mlir::LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, mlir::Value begin, mlir::Value end);
+mlir::LogicalResult emitContractions(KernelEmitter &emitter, llvm::ArrayRef<mlir::Operation *> nodes, mlir::Value begin,
+                                     mlir::Value end);
 mlir::LogicalResult emitAttention(KernelEmitter &emitter, loop::AttentionOp op, mlir::Value begin, mlir::Value end);
 
 } // namespace ptc::cpu

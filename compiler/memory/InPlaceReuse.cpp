@@ -104,7 +104,9 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
   for (const ArgumentAccess &access : *loads) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
       return false;
-    if (access.node != node && isHorizontal(node->getParentOp())) // nodes run in any order
+    bool isOther = access.node != node;
+    if (isOther &&
+        (isHorizontal(node->getParentOp()) || isa<ContractionOp>(access.node))) // in any order; block by block
       return false;
     if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;

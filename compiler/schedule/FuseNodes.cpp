@@ -3,7 +3,8 @@
 // Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
 // a group. For each consumer in program order, its producers are tried by `scoreFusion`, the
 // best first; a pair is fused if one of the ways of
-// Scheduler.h applies and no third group lies on a path between the two (a cycle).
+// Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups that follow each other
+// may run side by side, and so on until nothing changes.
 // Values that nobody reads any more are dropped with their stores.
 //
 // Dependencies come from the program order before any fusion and never change: a node
@@ -51,12 +52,14 @@ public:
     hoistDeclarations();
     collectGroups();
     collectDependencies();
-    while (!disable && fuseOnce())
-      ;
+    do {
+      while (!disable && fuseOnce())
+        ;
+    } while (!disable && fuseBeside());
     if (disable)
       explainDisabled();
     else
-      mergeNeighbours();
+      shareBlocks();
     for (Entry &entry : entries)
       if (!entry.isGone && !disable) {
         mergeMembers(entry.group, context);
@@ -303,6 +306,11 @@ private:
     case FusionKind::Share:
       share(producer.group, consumer.group, plan, context);
       break;
+    case FusionKind::Blocks:
+      loop::shareBlocks(producer.group, consumer.group, context);
+      break;
+    case FusionKind::Beside:
+    case FusionKind::MergeBeside:
     case FusionKind::None:
       return;
     }
@@ -419,6 +427,94 @@ private:
     return false;
   }
 
+  /// Whether two groups that follow each other may be one kernel though neither depends on the other: those that read
+  /// one value, or have the same readers.
+  FusionPlan canFuseBeside(unsigned first, unsigned second) {
+    if (order.getLater(first).contains(second))
+      return {};
+    const Group &a = entries[first].group, &b = entries[second].group;
+    FusionPlan plan = canRunBeside(a, b, context);
+    if (!plan && order.getLater(first) == order.getLater(second))
+      if (FusionPlan merged = canMergeBeside(a, b); merged || plan.reason.empty())
+        plan = merged;
+    for (Value buffer : llvm::concat<const Value>(a.written, b.written))
+      if (plan && context.aliases.contains(buffer))
+        return FusionPlan::no("it writes a result that may share an argument's memory");
+    return plan;
+  }
+
+  /// The groups in an order in which they may run: those that write nothing but results right behind the last one that
+  /// they depend on, where what they read is in cache. (Elsewhere a result's copy is the last thing to be done.)
+  SmallVector<unsigned> getOrderWithEarlyResults() {
+    SmallVector<unsigned> sequence = order.getOrder();
+    llvm::DenseMap<unsigned, std::pair<size_t, size_t>> places; // the group before, and one's own place
+    for (auto [place, number] : llvm::enumerate(sequence)) {
+      const Group &group = entries[number].group;
+      bool isResult = !group.isOpaque && isa<PointwiseOp>(group.nodes[0]) && !order.getEarlier(number).empty() &&
+                      llvm::all_of(group.written, [](Value buffer) { return isa<BlockArgument>(skipViews(buffer)); });
+      size_t behind = place;
+      if (isResult) {
+        behind = 0;
+        for (unsigned earlier : order.getEarlier(number))
+          behind = std::max(behind, places[earlier].first);
+      }
+      places[number] = {behind, place};
+    }
+    llvm::sort(sequence, [&](unsigned a, unsigned b) { return places[a] < places[b]; });
+    return sequence;
+  }
+
+  /// Fuses pointwise groups that follow each other, so that no buffer lives much longer, or that stand among others
+  /// with the same readers; false if there are none. (A device has horizontal kernels for that, and groups of a
+  /// recurrence are phases.)
+  bool fuseBeside() {
+    if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
+      return false;
+    bool hasChanged = false;
+    SmallVector<std::pair<unsigned, std::string>> refusals;
+    SmallVector<unsigned> row; // the group before, and those before it
+    for (unsigned number : getOrderWithEarlyResults()) {
+      SmallVector<unsigned> partners;
+      for (unsigned member : row)
+        if (member == row.back() || order.getLater(member) == order.getLater(number))
+          partners.push_back(member);
+      row = partners;
+      std::string reason;
+      bool isUnited = false;
+      for (unsigned &member : row) {
+        FusionPlan plan = canFuseBeside(member, number);
+        if ((isUnited = bool(plan))) {
+          member = uniteBeside(member, number, plan);
+          break;
+        }
+        reason = plan.reason.empty() ? reason : plan.reason;
+      }
+      hasChanged |= isUnited;
+      if (!isUnited)
+        row.push_back(number);
+      if (!isUnited && !reason.empty())
+        refusals.push_back({number, reason});
+    }
+    for (const auto &[number, reason] : refusals)
+      if (remarks && !hasChanged)
+        entries[number].group.nodes[0]->emitRemark("not beside the kernel before it: ") << reason;
+    firstConsumer = 0;
+    return hasChanged;
+  }
+
+  /// Of two independent groups the one that stays, with the dependencies of both.
+  unsigned uniteBeside(unsigned first, unsigned second, const FusionPlan &plan) {
+    if (!order.isRankedBefore(first, second))
+      std::swap(first, second);
+    Group &group = entries[first].group;
+    (plan.kind == FusionKind::MergeBeside ? mergeBeside : runBeside)(group, entries[second].group, plan, context);
+    entries[second].isGone = true;
+    ++entries[first].version;
+    order.fuse(first, second);
+    updateAccesses(group);
+    return first;
+  }
+
   void explain(unsigned producer, unsigned consumer, StringRef reason, int64_t bytes) {
     if (!remarks)
       return;
@@ -442,60 +538,30 @@ private:
             explain(producer, consumer, "fusion is switched off (-O0)", score.bytes);
   }
 
-  bool isOnePointwise(unsigned number) {
-    const Group &group = entries[number].group;
-    return !group.isOpaque && group.nodes.size() == 1 && isa<PointwiseOp>(group.nodes[0]);
-  }
-
-  /// Why two pointwise groups with the same readers stay two; empty: they need not. What the first reads would live
-  /// longer, where the second does not read it as well.
-  StringRef whyNotMerged(unsigned first, unsigned second) {
-    const Group &a = entries[first].group, &b = entries[second].group;
-    for (Value buffer : llvm::concat<const Value>(a.written, b.written))
-      if (context.aliases.contains(buffer))
-        return "it writes a result that may share an argument's memory";
-    for (Value buffer : a.read)
-      if (getWhole(buffer).getDefiningOp<BufferOp>() && !b.reads(buffer))
-        return "what the first reads would live until the second runs";
-    return whyNotMergedBeside(a.nodes[0], b.nodes[0]);
-  }
-
-  /// Of pointwise groups that follow each other and that the same groups read those become one that can, as the copies
-  /// of an attention's keys and values: none waits for another. (A device has horizontal kernels for that, and groups
-  /// of a recurrence are phases.)
-  void mergeNeighbours() {
-    if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
+  /// Products whose epilogues are all that they will be run block by block with those whose results they read there,
+  /// and so does what reads products part by part.
+  void shareBlocks() {
+    if (isa<RecurrenceOp>(block.getParentOp()))
       return;
-    SmallVector<unsigned> row;
-    for (unsigned number : order.getOrder()) {
-      if (!isOnePointwise(number) || (!row.empty() && order.getLater(row[0]) != order.getLater(number)))
-        row.clear();
-      if (isOnePointwise(number) && !mergeIntoOneOf(row, number))
-        row.push_back(number);
+    for (unsigned consumer : order.getOrder()) {
+      SmallVector<unsigned> producers(order.getEarlier(consumer).begin(), order.getEarlier(consumer).end());
+      llvm::sort(producers);
+      for (unsigned producer : producers) {
+        FusionPlan plan = canShareBlocks(entries[producer].group, entries[consumer].group, context);
+        if (plan && order.hasPathAround(producer, consumer))
+          plan = FusionPlan::no("another kernel must run between the two");
+        for (unsigned number : {producer, consumer})
+          for (Value buffer : entries[number].group.written)
+            if (plan && context.aliases.contains(buffer))
+              plan = FusionPlan::no("it writes a result that may share an argument's memory");
+        if (plan) {
+          apply(producer, consumer, plan);
+          break;
+        }
+        if (remarks && !plan.reason.empty())
+          entries[consumer].group.nodes[0]->emitRemark("not block by block with its producer: ") << plan.reason;
+      }
     }
-  }
-
-  bool mergeIntoOneOf(MutableArrayRef<unsigned> row, unsigned number) {
-    StringRef reason;
-    for (unsigned &member : row) {
-      reason = whyNotMerged(member, number);
-      if (!reason.empty())
-        continue;
-      Operation *node = entries[member].group.nodes[0];
-      mergeBeside(node, entries[number].group.nodes[0]);
-      unsigned kept = order.isRankedBefore(member, number) ? member : number;
-      unsigned gone = kept == member ? number : member;
-      entries[gone].isGone = true;
-      entries[kept].group.nodes = {node};
-      order.fuse(kept, gone);
-      updateAccesses(entries[kept].group);
-      member = kept;
-      return true;
-    }
-    if (remarks && !reason.empty())
-      entries[number].group.nodes[0]->emitRemark("not one node with the one before it, which has the same readers: ")
-          << reason;
-    return false;
   }
 
   void emit() {

@@ -580,19 +580,25 @@ static bool areOpsAlike(Operation *node, Operation *other) {
   });
 }
 
-StringRef loop::whyNotMergedBeside(Operation *node, Operation *other) {
-  if (!isPlainPointwise(node) || !isPlainPointwise(other))
-    return "one of them is not pointwise";
+FusionPlan loop::canMergeBeside(const Group &first, const Group &second) {
+  auto isOnePointwise = [](const Group &group) { return group.nodes.size() == 1 && isPlainPointwise(group.nodes[0]); };
+  if (!isOnePointwise(first) || !isOnePointwise(second))
+    return {};
+  Operation *node = first.nodes[0], *other = second.nodes[0];
+  for (Value buffer : first.read)
+    if (skipViews(buffer).getDefiningOp<BufferOp>() && !second.reads(buffer))
+      return FusionPlan::no("what the first reads would live until the second runs");
   if (getDomain(node) != getDomain(other))
-    return "they run over other points";
+    return FusionPlan::no("they run over other points");
   if (!areOpsAlike(node, other))
-    return "they compute unlike things";
+    return FusionPlan::no("they compute unlike things");
   if (countBodyOps(node) + countBodyOps(other) > maxBodyOps)
-    return "the fused body would be too large";
-  return {};
+    return FusionPlan::no("the fused body would be too large");
+  return {FusionKind::MergeBeside, {}, {}, {}};
 }
 
-void loop::mergeBeside(Operation *node, Operation *other) {
+void loop::mergeBeside(Group &first, const Group &second, const FusionPlan &, const FusionContext &) {
+  Operation *node = first.nodes[0], *other = second.nodes[0];
   Block &into = cast<PointwiseOp>(node).getBody().front(), &from = cast<PointwiseOp>(other).getBody().front();
   into.getOperations().splice(into.end(), from.getOperations());
   node->setLoc(fuseLocations(node, other));

@@ -73,6 +73,20 @@ void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> ol
   }
 }
 
+void loop::bringForward(Operation *node, ArrayRef<unsigned> first, const SymbolRanges &symbols) {
+  SmallVector<Expr> domain = getDomain(node), oldDims(domain.size()), newDomain;
+  auto add = [&](unsigned dim) {
+    if (oldDims[dim])
+      return;
+    oldDims[dim] = Expr::dim(node->getContext(), newDomain.size());
+    newDomain.push_back(domain[dim]);
+  };
+  llvm::for_each(first, add);
+  for (unsigned dim = 0; dim < domain.size(); ++dim)
+    add(dim);
+  rewriteDims(node, newDomain, oldDims, symbols);
+}
+
 SmallVector<unsigned> loop::getDimKinds(Operation *node) {
   unsigned rank = getDomain(node).size();
   SmallVector<unsigned> kinds(rank, 0);

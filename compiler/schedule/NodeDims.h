@@ -29,6 +29,9 @@ SymbolRanges getNodeRanges(mlir::Operation *node, llvm::ArrayRef<Expr> domain, c
 void rewriteDims(mlir::Operation *node, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<Expr> oldDims,
                  const SymbolRanges &symbols);
 
+/// Puts those dims, which are of one kind with those before them, in front of the others.
+void bringForward(mlir::Operation *node, llvm::ArrayRef<unsigned> first, const SymbolRanges &symbols);
+
 /// The kinds of dims of a node: dims of one kind may be reordered and merged.
 /// Kept dims of reductions come before reduced ones; contractions have batch, m, n, k.
 llvm::SmallVector<unsigned> getDimKinds(mlir::Operation *node);

@@ -4,9 +4,11 @@
 // user's graph had. For each node, within each kind of dims:
 //
 //   1. dims of extent 1 go (one of each kind stays in a contraction)
-//   2. dims are ordered by how far a step moves in memory, far to near: by the store
+//   2. a dim of a pointwise node that is seen divided by a number (halves that change places) becomes the quotient and
+//      the rest, if nothing is divided then and what was divided is in runs along the rest
+//   3. dims are ordered by how far a step moves in memory, far to near: by the store
 //      for kept dims, by the first load that uses it for reduced ones
-//   3. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
+//   4. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
 //      only as a*extent(b) + b; what would need a new division or modulo does not merge,
 //      nor what is in runs along b and would be in runs no longer
 //
@@ -41,6 +43,8 @@ public:
 
   void run() {
     dropUnitDims();
+    if (isa<PointwiseOp>(node))
+      splitDims();
     auto contraction = dyn_cast<ContractionOp>(node);
     if (contraction && getWinogradTile(contraction))
       return; // rows, columns and the window stay the dims that they are
@@ -87,6 +91,58 @@ private:
     }
     if (kept.size() != domain.size())
       keepDims(kept);
+  }
+
+  /// A constant by which a part of the expression that uses the dim is divided; 0: there is none.
+  static int64_t findDivisor(Expr expr, StringRef dim) {
+    bool isDivision = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+    if (isDivision && expr.getOperands()[0].uses(dim) && expr.getOperands()[1].isConstant())
+      return expr.getOperands()[1].getValue();
+    for (Expr operand : expr.getOperands())
+      if (int64_t divisor = findDivisor(operand, dim))
+        return divisor;
+    return 0;
+  }
+
+  void splitDims() {
+    for (unsigned dim = 0; dim < getDomain(node).size(); ++dim) {
+      int64_t divisor = 0;
+      forEachExpr(node, [&](Expr expr) { divisor = divisor ? divisor : findDivisor(expr, dimName(dim)); });
+      std::optional<int64_t> extent = getDomain(node)[dim].asConstant();
+      if (divisor > 1 && extent && *extent > divisor && *extent % divisor == 0)
+        trySplit(dim, divisor);
+    }
+  }
+
+  void trySplit(unsigned dim, int64_t rest) {
+    SmallVector<Expr> domain = getDomain(node), oldDims;
+    SmallVector<unsigned> kinds = getDimKinds(node);
+    for (unsigned i = 0; i < domain.size(); ++i)
+      oldDims.push_back(Expr::dim(context(), i <= dim ? i : i + 1));
+    oldDims[dim] = Expr::dim(context(), dim) * rest + Expr::dim(context(), dim + 1);
+    Expr inner = Expr::constant(context(), rest), extent = domain[dim];
+    domain[dim] = Expr::constant(context(), extent.getValue() / rest);
+    domain.insert(domain.begin() + dim + 1, inner);
+    kinds.insert(kinds.begin() + dim + 1, kinds[dim]);
+    SymbolRanges ranges = getNodeRanges(node, domain, symbols);
+    bool keepsRuns = true;
+    forEachExpr(node, [&](Expr expr) {
+      if (!expr.uses(dimName(dim)))
+        return;
+      auto changed = expr.substitute([&](StringRef symbol) -> Expr {
+        auto number = getDimNumber(symbol);
+        return number ? oldDims[*number] : Expr();
+      });
+      changed = changed.simplify(ranges);
+      bool mustRun = countDivisions(expr) ? changed.uses(dimName(dim + 1)) : isRun(expr, dimName(dim), extent);
+      keepsRuns &= countDivisions(changed) == 0 && (!mustRun || isRun(changed, dimName(dim + 1), inner));
+    });
+    for (Expr each : getDomain(node))
+      keepsRuns &= !each.uses(dimName(dim));
+    if (!keepsRuns)
+      return;
+    rewriteDims(node, domain, oldDims, symbols);
+    setDimKinds(node, kinds);
   }
 
   /// Another dim of the same kind stays.

@@ -8,6 +8,8 @@
 //             between them stays in a register
 //   share     groups of pointwise and reduction nodes run one after the other for each
 //             point of common outer dims: what lies between them stays in cache
+//   blocks    products of the same rows, and pointwise nodes that read these part by part, run one after the other for
+//             each block of their results
 //
 // `canFuse` answers with a plan or with the reason for refusing.
 //
@@ -31,12 +33,12 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share };
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside, MergeBeside, Blocks };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
-  mlir::Value buffer;            // what is kept in registers or cache
-  llvm::SmallVector<Expr> outer; // Share: extents of the common dims
+  mlir::Value buffer;            // what is kept in registers or cache; Beside: what both read
+  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims
   std::string reason;            // None: why not
   explicit operator bool() const { return kind != FusionKind::None; }
   static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
@@ -68,11 +70,6 @@ FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, 
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
 
-/// Why pointwise nodes that are independent of each other cannot be one node; empty: they can.
-llvm::StringRef whyNotMergedBeside(mlir::Operation *node, mlir::Operation *other);
-/// Appends the body of `other`, which goes, to that of `node`.
-void mergeBeside(mlir::Operation *node, mlir::Operation *other);
-
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);
 
@@ -80,6 +77,25 @@ void mergeMembers(Group &group, const FusionContext &context);
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
+
+// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes behind them. Groups of
+// other nodes are refused without a reason.
+FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
+void shareBlocks(Group &producer, const Group &consumer, const FusionContext &context);
+
+/// Fewer points than this leave cores idle when the work is large.
+constexpr int64_t minParallelPoints = 4;
+constexpr int64_t smallWork = 1 << 14;
+
+// Side by side (ShareReads.cpp): groups that do not depend on each other. Those that have nothing to do with each other
+// are refused without a reason.
+
+/// May pointwise groups that read one value run as one kernel, node after node?
+FusionPlan canRunBeside(const Group &first, const Group &second, const FusionContext &context);
+void runBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
+/// May pointwise groups that have the same readers be one node (MergeNodes.cpp)?
+FusionPlan canMergeBeside(const Group &first, const Group &second);
+void mergeBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
 
 } // namespace ptc::loop
 

@@ -1,7 +1,7 @@
 //===- ShareDims.cpp - groups that run under common outer dims ------------===//
 //
-// A reduction and the nodes around it (softmax, LayerNorm and their kind) run as one
-// kernel if they share the reduction's kept dims: for each point of those, one node after
+// A reduction and the nodes around it (softmax, LayerNorm and their kind), or the sort of
+// rows, run as one kernel if they share the kept dims: for each point of those, one node after
 // the other, with what lies between them in cache. Where they keep none, the kernel is one task (one block of a GPU):
 // such nodes share where they are small whatever the sizes.
 //
@@ -25,9 +25,6 @@ using namespace ptc::loop;
 
 namespace {
 
-/// Fewer points than this leave cores idle when the work is large.
-constexpr int64_t minParallelPoints = 4;
-constexpr int64_t smallWork = 1 << 14;
 /// On a device a row that nodes share is one block's, which reads some 80 GB/s. So few rows of so many points are done
 /// sooner by launches of their own, in which all blocks take part.
 constexpr int64_t fewRows = 32, longRow = 1 << 17;
@@ -37,7 +34,7 @@ std::optional<SmallVector<Expr>> getWantedDims(const Group &group) {
   if (!group.outer.empty())
     return group.outer;
   for (Operation *node : group.nodes)
-    if (isa<ReductionOp, ScanOp>(node)) {
+    if (isa<ReductionOp, ScanOp, SortOp>(node)) {
       SmallVector<Expr> domain = getDomain(node);
       domain.resize(getKeptCount(node));
       return domain;
@@ -102,6 +99,16 @@ struct Slice {
   SymbolRanges ranges;
 };
 
+/// Where the first few of a sorted row are stored the last dim is a rank among them.
+SymbolRanges getAccessRanges(Operation *access, Operation *node, ArrayRef<Expr> domain, SymbolRanges ranges) {
+  auto sort = dyn_cast<SortOp>(node);
+  if (sort && sort.getBody().isAncestor(access->getParentRegion())) {
+    Expr kept = sort.getKept();
+    ranges["d" + std::to_string(domain.size() - 1)] = {.min = 0, .max = kept.range(ranges).max - 1, .below = kept};
+  }
+  return ranges;
+}
+
 /// All accesses to `buffer` in a group whose nodes' first dims are made `outer`, as slices.
 std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, ArrayRef<Expr> outer,
                                             const FusionContext &context) {
@@ -129,7 +136,7 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
       }
       if (accessed != buffer)
         return;
-      Slice slice{{}, {}, ranges};
+      Slice slice{{}, {}, getAccessRanges(op, node, split.domain, ranges)};
       if (indirect || !splitAddress(address.substitute(map).simplify(ranges), outer.size(), slice.f, slice.g)) {
         ok = false;
         return;
@@ -140,6 +147,36 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
   if (!ok)
     return std::nullopt;
   return slices;
+}
+
+/// Whether what is sorted does not lie in runs: other nodes of a kernel would read it element by element, too, where
+/// they had lanes along another dim.
+bool sortsApart(Operation *node) {
+  auto sort = dyn_cast<SortOp>(node);
+  if (!sort)
+    return false;
+  std::string last = ("d" + Twine(getDomain(sort).size() - 1)).str();
+  return sort.getKey()
+      .walk([&](LoadOp load) {
+        Expr address = prim::getExprs(load.getIndices())[0], step = address.coefficientOf(last);
+        bool isRun = !address.uses(last) || (step && step.isConstant(1));
+        return isRun ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
+/// Whether one of the nodes runs over more points than another one sorts: little of what it does is shared then, and it
+/// may be worth more elsewhere (weights that the ranks choose are read by a product).
+bool exceedsSorted(ArrayRef<const Group *> groups, const SymbolValues &hints) {
+  int64_t sorted = std::numeric_limits<int64_t>::max(), largest = 0;
+  for (const Group *group : groups)
+    for (Operation *node : group->nodes) {
+      int64_t points = product(node->getContext(), getDomain(node)).evaluate(hints).value_or(0);
+      largest = std::max(largest, points);
+      if (isa<SortOp>(node))
+        sorted = std::min(sorted, points);
+    }
+  return largest > sorted;
 }
 
 /// The dims that the groups can share, if any: `outer`, or finer ones.
@@ -169,8 +206,13 @@ std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, 
 FusionPlan loop::canShare(const Group &producer, const Group &consumer, const FusionContext &context) {
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes)
-      if (!isa<PointwiseOp, ReductionOp, ScanOp>(node))
-        return FusionPlan::no("only pointwise, reduction and scan nodes share loops");
+      if (!isa<PointwiseOp, ReductionOp, ScanOp, SortOp>(node))
+        return FusionPlan::no("only pointwise, reduction, scan and sort nodes share loops");
+  for (const Group *group : {&producer, &consumer})
+    if (llvm::any_of(group->nodes, sortsApart))
+      return FusionPlan::no("what is sorted does not lie in rows");
+  if (exceedsSorted({&producer, &consumer}, context.hints))
+    return FusionPlan::no("one of them runs over more points than are sorted");
   auto wanted = getWantedDims(producer), other = getWantedDims(consumer);
   if (!wanted && !other)
     return FusionPlan::no("two pointwise nodes are merged or not fused");

@@ -1,5 +1,6 @@
 //===- EvalViews.cpp - sources of values and index rewrites ---------------===//
 #include "ir/eval/EvalOps.h"
+#include "ir/prim/WeightAttrs.h"
 
 using namespace ptc;
 using namespace ptc::eval;
@@ -21,18 +22,32 @@ Results eval::evalExprs(prim::ExprsOp op, Operands, Scope &scope) {
   return result(std::move(*y));
 }
 
+/// Appends the transpose of a matrix that has so many columns, of `terms` elements each.
+static void appendTurned(llvm::ArrayRef<char> matrix, int64_t columns, int64_t terms, std::vector<char> &all) {
+  size_t bytes = matrix.size() / size_t(columns * terms);
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t term = 0; term < terms; ++term) {
+      llvm::ArrayRef<char> element = matrix.slice(size_t(term * columns + column) * bytes, bytes);
+      all.insert(all.end(), element.begin(), element.end());
+    }
+}
+
 Results eval::evalWeight(prim::WeightOp op, Operands, Scope &scope) {
   llvm::Expected<Dims> dims = evaluateExprs(prim::getDims(op.getResult()), scope);
   if (!dims)
     return dims.takeError();
   std::vector<char> all; // of several weights
   llvm::ArrayRef<char> bytes;
-  for (prim::WeightRefAttr ref : op.getRefs()) {
+  auto rows = op->getAttrOfType<mlir::DenseI64ArrayAttr>(prim::partRowsAttr);
+  bool isTurned = rows && op->hasAttr(prim::turnedAttr);
+  for (auto [number, ref] : llvm::enumerate(op.getRefs())) {
     llvm::Expected<llvm::ArrayRef<char>> part = scope.weights.getBytes(ref);
     if (!part)
       return part.takeError();
     bytes = *part;
-    if (op.getOthers())
+    if (isTurned)
+      appendTurned(*part, rows[int64_t(number)], dims->back(), all);
+    else if (op.getOthers())
       all.insert(all.end(), part->begin(), part->end());
   }
   if (op.getOthers())

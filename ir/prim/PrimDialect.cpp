@@ -74,6 +74,13 @@ SmallVector<WeightRefAttr> WeightOp::getRefs() { return getWeightRefs(getRef(), 
 
 RankedTensorType WeightOp::getPartType() {
   auto type = cast<RankedTensorType>(getResult().getType());
+  if (auto rows = (*this)->getAttrOfType<DenseI64ArrayAttr>(partRowsAttr)) {
+    int64_t first = rows[0], columns = type.getDimSize(1);
+    SmallVector<int64_t> shape{first, columns};
+    if ((*this)->hasAttr(turnedAttr))
+      std::swap(shape[0], shape[1]);
+    return RankedTensorType::get(shape, type.getElementType());
+  }
   return getOthersAttr() ? getTensorType(ArrayRef(getDims(type)).drop_front(), type.getElementType()) : type;
 }
 

@@ -18,6 +18,11 @@ inline constexpr llvm::StringLiteral sourceTypeAttr = "source";
 /// On a `loop.weight` of bytes: each holds several elements of the model's weight, of so many bits, the first lowest;
 /// the recipe says where elements come from.
 inline constexpr llvm::StringLiteral packedBitsAttr = "packed_bits";
+/// On a `prim.weight` or `loop.weight` with others: the weights are matrices of these numbers of rows, one behind
+/// another along the first dim instead of a new one.
+inline constexpr llvm::StringLiteral partRowsAttr = "part_rows";
+/// Beside that: it is the transposes that lie so.
+inline constexpr llvm::StringLiteral turnedAttr = "turned";
 /// On a function or program: names of weights whose values went into constants.
 inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
 

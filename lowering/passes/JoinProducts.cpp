@@ -58,15 +58,6 @@ static bool isConstantView(Value value) {
   return bool(getConstant(value));
 }
 
-/// Whether the op makes wider numbers: whoever reads them reads the narrow ones.
-static bool widens(Operation *op) {
-  auto convert = dyn_cast_if_present<ConvertOp>(op);
-  if (!convert)
-    return false;
-  Type from = getElementType(convert.getX()), to = getElementType(convert.getY());
-  return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
-}
-
 static bool hasWholeBytes(Value value) {
   Type type = getElementType(value);
   return type.isIntOrFloat() && type.getIntOrFloatBitWidth() % 8 == 0;
@@ -101,15 +92,6 @@ static bool areJoinable(ArrayRef<Value> values) {
 //===----------------------------------------------------------------------===//
 // Who reads a product
 //===----------------------------------------------------------------------===//
-
-/// Adds those who read elements of the value, views aside.
-static void listReaders(Value value, SmallVectorImpl<Operation *> &readers) {
-  for (Operation *user : value.getUsers())
-    if (isView(user) || widens(user))
-      listReaders(user->getResult(0), readers);
-    else if (!isa<TapOp>(user))
-      readers.push_back(user);
-}
 
 /// Whether the value lies in memory of its own, however its readers are fused with it. (What reads a slice is another
 /// loop; a concat or a result may be where the value is written at once.)

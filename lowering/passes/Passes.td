@@ -22,6 +22,11 @@ def FoldMirroredFilters : Pass<"ptc-fold-mirrored-filters", "::mlir::func::FuncO
   let options = [Option<"fewestFilters", "fewest-filters", "int64_t", "32", "convolutions with fewer stay: the sums would cost as much as they save">];
 }
 
+def JoinColumns : Pass<"ptc-join-columns", "::mlir::func::FuncOp"> {
+  let summary = "products of one value by weights of several widths become one with the columns of all";
+  let options = [Option<"panel", "panel", "int64_t", "16", "columns that are stored together: each weight has a multiple of them">];
+}
+
 def JoinProducts : Pass<"ptc-join-products", "::mlir::func::FuncOp"> {
   let summary = "products of one value by several weights become one";
   let options = [Option<"severalValues", "several-values", "bool", "false", "those of an attention's two values, too">];

@@ -27,6 +27,22 @@ std::optional<double> prim::getSplat(Value value) {
   return type.isUnsigned() ? integer.roundToDouble() : integer.signedRoundToDouble();
 }
 
+bool prim::widens(Operation *op) {
+  auto convert = dyn_cast_if_present<ConvertOp>(op);
+  if (!convert)
+    return false;
+  Type from = getElementType(convert.getX()), to = getElementType(convert.getY());
+  return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+}
+
+void prim::listReaders(Value value, SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : value.getUsers())
+    if (isa<BroadcastOp, ReshapeOp, TransposeOp>(user) || widens(user))
+      listReaders(user->getResult(0), readers);
+    else if (!isa<TapOp>(user))
+      readers.push_back(user);
+}
+
 bool prim::hasUses(Value value, unsigned count) { return countReaders(value) == count; }
 
 void prim::noteFoldedWeights(func::FuncOp function, ArrayRef<StringAttr> names) {

@@ -14,6 +14,12 @@ mlir::DenseElementsAttr getConstant(mlir::Value value);
 /// The one value that all elements have, seen through views; nothing for booleans.
 std::optional<double> getSplat(mlir::Value value);
 
+/// Whether the op makes wider numbers: whoever reads them reads the narrow ones.
+bool widens(mlir::Operation *op);
+
+/// Adds those who read elements of the value: who reads views and wider numbers of it, taps aside.
+void listReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::Operation *> &readers);
+
 /// Whether exactly `count` operands are `value`, those of optional taps aside.
 bool hasUses(mlir::Value value, unsigned count);
 

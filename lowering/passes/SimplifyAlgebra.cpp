@@ -13,9 +13,12 @@
 //   gather(x, [a, a + s, a + 2s, ...]) = slice(x)  constant indices
 //   concat(slice(x, a to b), slice(x, b to c)) = slice(x, a to c)
 //   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
+//   concat(slice(x, n to 2n), slice(x, 0 to n)) = slice(reshape(x, [2, n]), 1 to 0) as one dim
+//   concat(-slice(x, n to 2n), slice(x, 0 to n)) = that times [-1, 1]
 //
-// The last but one lets a value that was split and joined again be written in place. The last is an index into x; where
-// few elements lie behind the axis, two copies cost less.
+// The last but two lets a value that was split and joined again be written in place. A roll is an index into x; where
+// few elements lie behind the axis, two copies cost less. Halves that change places need no modulo: with what rotary
+// embeddings make of them they are one node.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
@@ -334,14 +337,74 @@ struct RollIsPad : OpRewritePattern<ConcatOp> {
   }
 };
 
+constexpr int64_t shortestHalf = 16; // a vector of the longest level
+
+/// What is negated, if that is all that reads it, or the value itself.
+std::pair<SliceOp, bool> getSignedSlice(Value value) {
+  auto negation = value.hasOneUse() ? value.getDefiningOp<NegOp>() : NegOp();
+  return {(negation ? negation.getX() : value).getDefiningOp<SliceOp>(), bool(negation)};
+}
+
+struct ExchangeHalves : OpRewritePattern<ConcatOp> {
+  ExchangeHalves(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {} // it is a roll, too
+
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    int64_t axis = op.getAxis();
+    if (op.getInputs().size() != 2)
+      return rewriter.notifyMatchFailure(op, "no two halves");
+    auto [first, negatesFirst] = getSignedSlice(op.getInputs()[0]);
+    auto [second, negatesSecond] = getSignedSlice(op.getInputs()[1]);
+    if (!first || !isNext(second, first, axis) || first.getX().getType() != op.getResult().getType() ||
+        first.getResult().getType() != second.getResult().getType() ||
+        !llvm::all_of(getExprs(second.getStarts()), [](Expr start) { return start.isConstant(0); }) ||
+        !llvm::all_of(second.getSteps(), [](int64_t step) { return step == 1; }))
+      return rewriter.notifyMatchFailure(op, "no halves of one value");
+    SmallVector<Expr> dims = getDims(first.getResult());
+    int64_t run = 1;
+    for (Expr dim : ArrayRef(dims).drop_front(axis))
+      run *= dim.asConstant().value_or(axis + 1 < int64_t(dims.size()) ? shortestHalf : 0);
+    if (!dims[axis].isConstant() || run < shortestHalf)
+      return rewriter.notifyMatchFailure(op, "halves are too short for vectors");
+    if ((negatesFirst || negatesSecond) && !isa<FloatType>(getElementType(op.getResult())))
+      return rewriter.notifyMatchFailure(op, "negated integers");
+    rewriter.replaceOp(op, exchange(rewriter, op, first.getX(), dims, negatesFirst, negatesSecond));
+    return success();
+  }
+
+private:
+  /// `dims`: of a half.
+  static Value exchange(PatternRewriter &rewriter, ConcatOp op, Value x, SmallVector<Expr> dims, bool negatesFirst,
+                        bool negatesSecond) {
+    MLIRContext *context = op.getContext();
+    int64_t axis = op.getAxis();
+    Type element = getElementType(x);
+    dims.insert(dims.begin() + axis, Expr::constant(context, 2));
+    SmallVector<Expr> starts(dims.size(), Expr::constant(context, 0));
+    SmallVector<int64_t> steps(dims.size(), 1);
+    starts[axis] = Expr::constant(context, 1);
+    steps[axis] = -1;
+    Type halves = getTensorType(dims, element);
+    Value value = ReshapeOp::create(rewriter, op.getLoc(), halves, x);
+    value = SliceOp::create(rewriter, op.getLoc(), halves, value, getExprArray(context, starts), steps);
+    if (negatesFirst || negatesSecond) {
+      auto number = [&](bool negates) -> Attribute { return rewriter.getFloatAttr(element, negates ? -1 : 1); };
+      auto pair = RankedTensorType::get({2}, element);
+      auto signs = DenseElementsAttr::get(pair, {number(negatesFirst), number(negatesSecond)});
+      Value factor = ConstantOp::create(rewriter, op.getLoc(), pair, signs);
+      factor = BroadcastOp::create(rewriter, op.getLoc(), halves, factor, axis);
+      value = MulOp::create(rewriter, op.getLoc(), halves, value, factor);
+    }
+    return ReshapeOp::create(rewriter, op.getLoc(), op.getResult().getType(), value);
+  }
+};
+
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
-             ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad>(
-            &getContext());
+    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
+                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad,
+                 ExchangeHalves>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

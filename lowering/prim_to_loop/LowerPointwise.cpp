@@ -137,6 +137,9 @@ void FunctionLowering::lowerConstant(Operation *op) {
   if (auto weight = weightOf(op)) {
     auto stored = WeightOp::create(builder, op->getLoc(), type, weight.getRef(), weight.getOthersAttr(), RecipeAttr());
     stored->setAttr(prim::sourceTypeAttr, TypeAttr::get(weight.getPartType()));
+    for (StringRef name : {prim::partRowsAttr, prim::turnedAttr})
+      if (Attribute kept = weight->getAttr(name))
+        stored->setAttr(name, kept);
     buffer = stored;
   } else
     buffer = ConstantOp::create(builder, op->getLoc(), type, cast<prim::ConstantOp>(op).getValue());

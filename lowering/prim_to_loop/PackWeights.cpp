@@ -94,8 +94,9 @@ Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr re
     stored->setAttr(winogradAttr, b.getI64IntegerAttr(as.winograd));
   if (as.packedBits)
     stored->setAttr(prim::packedBitsAttr, b.getI64IntegerAttr(as.packedBits));
-  if (Attribute source = weight->getAttr(prim::sourceTypeAttr))
-    stored->setAttr(prim::sourceTypeAttr, source);
+  for (StringRef name : {prim::sourceTypeAttr, prim::partRowsAttr, prim::turnedAttr})
+    if (Attribute kept = weight->getAttr(name))
+      stored->setAttr(name, kept);
   return stored;
 }
 

@@ -105,3 +105,34 @@ func.func @no_roll(%x: tensor<4x8xf32>, %s: tensor<4x8x!prim.string>) -> (tensor
   %t = prim.concat %e, %f axis 0 : (tensor<1x8x!prim.string>, tensor<3x8x!prim.string>) -> tensor<4x8x!prim.string>
   return %y, %z, %t : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8x!prim.string>
 }
+
+// Halves that change places, one of them negated (rotary embeddings): rows of two halves backwards, times -1 and 1.
+// CHECK-LABEL: func.func @halves
+// CHECK:         %[[SIGNS:.*]] = prim.constant dense<[-1.000000e+00, 1.000000e+00]> : tensor<2xf32>
+// CHECK:         %[[R:.*]] = prim.reshape %arg0 : tensor<3x64xf32> -> tensor<3x2x32xf32>
+// CHECK:         %[[S:.*]] = prim.slice %[[R]] [0, 1, 0], [1, -1, 1] : tensor<3x2x32xf32> -> tensor<3x2x32xf32>
+// CHECK:         %[[F:.*]] = prim.broadcast %[[SIGNS]], [1] : tensor<2xf32> -> tensor<3x2x32xf32>
+// CHECK:         %[[M:.*]] = prim.mul %[[S]], %[[F]]
+// CHECK:         %[[Y:.*]] = prim.reshape %[[M]] : tensor<3x2x32xf32> -> tensor<3x64xf32>
+// CHECK:         return %[[Y]]
+func.func @halves(%x: tensor<3x64xf32>) -> tensor<3x64xf32> {
+  %a = prim.slice %x [0, 0], [1, 1] : tensor<3x64xf32> -> tensor<3x32xf32>
+  %b = prim.slice %x [0, 32], [1, 1] : tensor<3x64xf32> -> tensor<3x32xf32>
+  %n = prim.neg %b : tensor<3x32xf32>
+  %y = prim.concat %n, %a axis 1 : (tensor<3x32xf32>, tensor<3x32xf32>) -> tensor<3x64xf32>
+  return %y : tensor<3x64xf32>
+}
+
+// Too short for vectors; parts that are no halves.
+// CHECK-LABEL: func.func @no_halves
+// CHECK-COUNT-2: prim.concat
+func.func @no_halves(%x: tensor<3x16xf32>, %z: tensor<3x64xf32>) -> (tensor<3x16xf32>, tensor<3x64xf32>) {
+  %a = prim.slice %x [0, 0], [1, 1] : tensor<3x16xf32> -> tensor<3x8xf32>
+  %b = prim.slice %x [0, 8], [1, 1] : tensor<3x16xf32> -> tensor<3x8xf32>
+  %c = prim.concat %b, %a axis 1 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x16xf32>
+  %d = prim.slice %z [0, 0], [1, 1] : tensor<3x64xf32> -> tensor<3x24xf32>
+  %e = prim.slice %z [0, 24], [1, 1] : tensor<3x64xf32> -> tensor<3x40xf32>
+  %n = prim.neg %e : tensor<3x40xf32>
+  %f = prim.concat %n, %d axis 1 : (tensor<3x40xf32>, tensor<3x24xf32>) -> tensor<3x64xf32>
+  return %c, %f : tensor<3x16xf32>, tensor<3x64xf32>
+}

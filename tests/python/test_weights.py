@@ -57,6 +57,27 @@ def attention(width=64, heads=4):
     return model(nodes, [value("x", ["n", "length", width])], [value("y", ["n", "length", width])], weights)
 
 
+def columns(turned):
+    """Products of one tensor by weights of two widths: one product with the columns of all. `turned`: the model stores the
+    weights' transposes."""
+    nodes, weights = [], {"zero": np.array([0], np.int64), "half": np.array([32], np.int64),
+                          "end": np.array([64], np.int64), "axis": np.array([2], np.int64)}
+    for part, width in {"q": 64, "k": 32, "v": 32}.items():
+        weights[part] = normal(width, 48) / 8 if turned else normal(48, width) / 8
+        if turned:
+            nodes.append(helper.make_node("Transpose", [part], [f"{part}_turned"], perm=[1, 0]))
+        nodes.append(helper.make_node("MatMul", ["x", f"{part}_turned" if turned else part], [f"{part}_product"]))
+    nodes += [
+        helper.make_node("Slice", ["q_product", "zero", "half", "axis"], ["left"]),
+        helper.make_node("Slice", ["q_product", "half", "end", "axis"], ["right"]),
+        helper.make_node("Mul", ["left", "right"], ["sum"]),
+        helper.make_node("Transpose", ["k_product"], ["k_columns"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["sum", "k_columns"], ["scores"]),
+        helper.make_node("MatMul", ["scores", "v_product"], ["y"]),
+    ]
+    return model(nodes, [value("x", ["n", "length", 48])], [value("y", ["n", "length", 32])], weights)
+
+
 def expected(proto, feeds):
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, feeds)[0]
@@ -117,6 +138,27 @@ class Weights(ModelTest):
                     self.assertLess(np.abs(loaded(**feeds)["y"] - want).max() / np.abs(want).max(), limit)
             again = ptc.load(self.compile(now, *[flag for flag in flags if flag != "--weights=none"]))
             np.testing.assert_array_equal(loaded(**feeds)["y"], again(**feeds)["y"])
+
+    def test_weights_whose_columns_lie_side_by_side_are_replaced_one_by_one(self):
+        feeds = {"x": normal(2, 9, 48)}
+        for turned in (False, True):
+            for flags in ([], ["--weights=none"]):
+                now = columns(turned)
+                library = self.compile(now, *flags, name="-".join(["columns", str(turned), *flags]).replace("--", "").replace("=", "-"))
+                kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
+                self.assertEqual([kernel["kind"] for kernel in kernels].count("contraction"), 3)
+                loaded = ptc.load(library)
+                if flags:
+                    for tensor in now.graph.initializer:
+                        if tensor.name in loaded.weights:
+                            loaded.set_weight(tensor.name, numpy_helper.to_array(tensor))
+                self.check(loaded, now, feeds)
+                for name in ("v", "q", "k"):
+                    array = normal(*next(tensor.dims for tensor in now.graph.initializer if tensor.name == name)) / 8
+                    loaded.set_weight(name, array)
+                    now = changed(now, name, array)
+                    with self.subTest(turned=turned, flags=flags, name=name):
+                        self.check(loaded, now, feeds)
 
     def test_a_library_without_weights_runs_on_those_it_is_given(self):
         proto = network()

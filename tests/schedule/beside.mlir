@@ -3,7 +3,7 @@
 // RUN: ptc-opt %s --ptc-lower-prim-to-loop --ptc-elide-copies --ptc-assign-layouts \
 // RUN:   --ptc-linearize-accesses --ptc-normalize-nodes --ptc-fuse-nodes=remarks=1 2>&1 | FileCheck %s
 
-// CHECK:       remark: not one node with the one before it, which has the same readers: they run over other points
+// CHECK:       remark: not beside the kernel before it: they run over other points
 // CHECK-LABEL: loop.program @caches
 // CHECK:         loop.fused
 // CHECK-NEXT:      loop.pointwise [2, 16*past]

@@ -54,3 +54,24 @@ loop.kernel @one_task(%a: !loop.buffer<[96*32] x f32>, %w: !loop.buffer<[32*32] 
     loop.store %acc, %y[d0*32 + d1] : !loop.buffer<[96*32] x f32>
   }
 }
+
+// What runs behind a product reads parts of 96 columns: blocks are cut between these, 2 and not 6.
+// CHECK-LABEL: loop.kernel @parts
+// CHECK-SAME: n_blocks = #prim.expr<2>
+loop.kernel @parts(%a: !loop.buffer<[8*4096] x f32>, %w: !loop.buffer<[12*4096*16] x f32>, %p: !loop.buffer<[8*192] x f32>, %y: !loop.buffer<[8*192] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2, 3>} {
+  loop.contraction [8, 192, 4096] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*4096 + d2] : !loop.buffer<[8*4096] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[12*4096*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %p[d0*192 + d1] : !loop.buffer<[8*192] x f32>
+  }
+  loop.pointwise [8, 2, 96] {
+    %0 = loop.load %p[d0*192 + d1*96 - d2 + 95] : !loop.buffer<[8*192] x f32>
+    loop.store %0, %y[d0*192 + d1*96 + d2] : !loop.buffer<[8*192] x f32>
+  }
+}

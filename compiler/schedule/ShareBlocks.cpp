@@ -1,0 +1,167 @@
+//===- ShareBlocks.cpp - products that run block by block in one kernel ---===//
+//
+// Of two products of the same rows by weights of one shape the second may read, at each element of its result, what the
+// first has put there (a gated MLP: what the gate lets through times the other product). They run as one kernel: its
+// tasks are blocks of rows and columns, and each computes its block of the first product, then that of the second,
+// whose epilogue finds the first one's in the core's cache. The rows, too, are read while they lie there.
+//
+// Weights stay apart: nothing is interleaved, and each is replaced as before.
+//
+// Pointwise nodes that read a product part by part (the heads of queries and keys that are rotated) run behind it in
+// the same way: blocks are cut between parts then, and a task's parts follow its sums.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/Scheduler.h"
+#include "ir/loop/ColumnParts.h"
+#include "ir/loop/Winograd.h"
+#include "mlir/IR/OperationSupport.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace {
+
+/// Whether the regions read weights of one shape in one way.
+bool readWeightsAlike(Region &a, Region &b) {
+  auto opsOf = [](Region &region) {
+    SmallVector<Operation *> ops;
+    region.walk([&](Operation *op) { ops.push_back(op); });
+    return ops;
+  };
+  return llvm::equal(opsOf(a), opsOf(b), [](Operation *a, Operation *b) {
+    return a->getName() == b->getName() && a->getAttrDictionary() == b->getAttrDictionary() &&
+           a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
+  });
+}
+
+/// Whether the first thing that the product stores lies in rows, so that its columns are vectors.
+bool storesRows(ContractionOp op) {
+  std::string last = ("d" + Twine(op.getBatch() + op.getM() + op.getN() - 1)).str();
+  bool storesRows = false;
+  op.getEpilogue().walk([&](StoreOp store) {
+    Expr step = prim::getExprs(store.getIndices())[0].coefficientOf(last);
+    storesRows = step && step.isConstant(1);
+    return WalkResult::interrupt();
+  });
+  return op.getN() > 0 && storesRows;
+}
+
+/// Why the products are not cut into the same blocks; empty: they are.
+StringRef whyNotAlike(ContractionOp a, ContractionOp b) {
+  if (getDomain(a) != getDomain(b) || getDimKinds(a) != getDimKinds(b))
+    return "they run over other points";
+  if (a.getRhs().getOps<PanelsOp>().empty() || !readWeightsAlike(a.getRhs(), b.getRhs()))
+    return "they read no weights of one shape";
+  if (getWinogradTile(a) || getWinogradTile(b))
+    return "one of them is computed by Winograd's algorithm";
+  if (!OperationEquivalence::isRegionEquivalentTo(&a.getLhs(), &b.getLhs(), OperationEquivalence::IgnoreLocations))
+    return "they are of different rows";
+  if (a.getEpilogue().getArgument(0).getType() != b.getEpilogue().getArgument(0).getType() || !storesRows(a) ||
+      !storesRows(b))
+    return "their results lie differently";
+  return {};
+}
+
+/// Whether `reader` reads `buffer` in its epilogue alone, at the element that it computes, where `writer` has put it.
+bool readsInPlace(ContractionOp reader, ContractionOp writer, Value buffer) {
+  Attribute stored;
+  bool isInPlace = true;
+  writer->walk([&](StoreOp store) {
+    if (store.getBuffer() != buffer)
+      return;
+    isInPlace &= !stored && store->getParentOp() == writer && store.getIndexOperands().empty() && !store.getCombine();
+    stored = store.getIndices();
+  });
+  if (!stored) // another product of its group writes it
+    return true;
+  reader->walk([&](LoadOp load) {
+    if (load.getBuffer() == buffer)
+      isInPlace &= load.getIndices() == stored && load.getIndexOperands().empty() &&
+                   reader.getEpilogue().isAncestor(load->getParentRegion());
+  });
+  return isInPlace;
+}
+
+} // namespace
+
+/// Why the node cannot run behind blocks of the product; empty: it can.
+static StringRef whyNotBehind(ContractionOp product, Operation *node) {
+  constexpr int64_t panel = 16, widest = 8 * panel; // a part is few whole panels
+  if (product.getRhs().getOps<PanelsOp>().empty() || getWinogradTile(product) || product.getBatch() ||
+      !storesRows(product))
+    return "the product is none of rows and a weight";
+  auto parts = findColumnParts(product, node);
+  if (!parts || parts->width % panel || parts->width > widest)
+    return "it does not read the product in parts of whole panels";
+  return {};
+}
+
+/// May pointwise nodes run behind blocks of the products? Each reads one of them.
+static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
+  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  for (Operation *node : consumer.nodes) {
+    SmallVector<Value> read, written, ignored;
+    collectAccesses(node, read, written);
+    unsigned products = 0;
+    for (Operation *first : producer.nodes) {
+      written.clear();
+      collectAccesses(first, ignored, written);
+      auto *shared = llvm::find_if(written, [&](Value buffer) { return llvm::is_contained(read, buffer); });
+      if (shared == written.end())
+        continue;
+      auto product = dyn_cast<ContractionOp>(first);
+      if (StringRef reason = product ? whyNotBehind(product, node) : "it reads what follows a product"; !reason.empty())
+        return FusionPlan::no(reason.str());
+      plan.buffer = *shared;
+      ++products;
+    }
+    if (products != 1)
+      return FusionPlan::no("it reads no product, or several");
+  }
+  return plan;
+}
+
+FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context) {
+  auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
+  bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
+  bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
+  if (!areProducts && !(arePointwise && isa<ContractionOp>(producer.nodes[0])))
+    return {};
+  if (context.hasDevice)
+    return FusionPlan::no("a device's blocks hold one product's sums");
+  for (Value buffer : consumer.written)
+    if (producer.reads(buffer) || producer.writes(buffer))
+      return FusionPlan::no("the consumer overwrites what the producer reads or writes");
+  if (arePointwise)
+    return canRunBehind(producer, consumer);
+  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  for (Operation *first : producer.nodes)
+    for (Operation *second : consumer.nodes) {
+      auto writer = cast<ContractionOp>(first), reader = cast<ContractionOp>(second);
+      if (StringRef reason = whyNotAlike(writer, reader); !reason.empty())
+        return FusionPlan::no(reason.str());
+      for (Value buffer : producer.written)
+        if (!readsInPlace(reader, writer, buffer))
+          return FusionPlan::no("the consumer reads elements of other blocks");
+        else if (consumer.reads(buffer))
+          plan.buffer = buffer;
+    }
+  return plan.buffer ? plan : FusionPlan::no("they share no value");
+}
+
+void loop::shareBlocks(Group &producer, const Group &consumer, const FusionContext &context) {
+  for (Operation *node : consumer.nodes)
+    for (Operation *first : producer.nodes) {
+      auto product = dyn_cast<ContractionOp>(first);
+      auto parts = product && isa<PointwiseOp>(node) ? findColumnParts(product, node) : std::nullopt;
+      if (!parts)
+        continue;
+      SmallVector<unsigned> dims = parts->rows;
+      dims.push_back(parts->dim);
+      bringForward(node, dims, context.symbols);
+    }
+  producer.nodes.append(consumer.nodes);
+  producer.outer.clear();
+}

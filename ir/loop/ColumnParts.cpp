@@ -1,0 +1,118 @@
+#include "ir/loop/ColumnParts.h"
+#include "ir/loop/ContractionDims.h"
+
+using namespace mlir;
+
+namespace ptc::loop {
+
+static std::string dimName(unsigned dim) { return "d" + std::to_string(dim); }
+
+/// The product's only store to the buffer, at all of its points.
+static StoreOp findStore(ContractionOp product, Value buffer) {
+  StoreOp found;
+  bool isOnly = true;
+  product.getEpilogue().walk([&](StoreOp store) {
+    if (store.getBuffer() != buffer)
+      return;
+    isOnly = !found && store->getParentOp() == product && store.getIndexOperands().empty() && !store.getCombine();
+    found = store;
+  });
+  return isOnly ? found : StoreOp();
+}
+
+/// How many columns the rows have in which the product lies at `address`; nothing if it lies in no rows.
+static std::optional<int64_t> countColumns(ContractionOp product, Expr address) {
+  DimCounts counts(product);
+  SmallVector<Expr> domain = getDomain(product);
+  Expr step = Expr::constant(product.getContext(), 1), columns;
+  for (int64_t dim = counts.first(3) - 1; dim >= 0; --dim) {
+    if (dim == counts.first(2) - 1)
+      columns = step;
+    Expr rest, own = address.coefficientOf(dimName(unsigned(dim)), &rest);
+    if (!own || (own != step && !domain[size_t(dim)].isConstant(1)))
+      return std::nullopt;
+    address = rest;
+    step = step * domain[size_t(dim)];
+  }
+  if (counts.first(2) == 0) // a single row
+    columns = step;
+  return columns && address.isConstant(0) ? columns.asConstant() : std::nullopt;
+}
+
+/// The dims, each with its step in rows, that count `count` rows, the outermost first.
+static std::optional<SmallVector<unsigned>> orderRows(ArrayRef<std::pair<unsigned, Expr>> dims, ArrayRef<Expr> domain,
+                                                      Expr count) {
+  SmallVector<unsigned> order;
+  Expr step = Expr::constant(count.getContext(), 1);
+  while (order.size() < dims.size()) {
+    auto *next = llvm::find_if(
+        dims, [&](const auto &dim) { return dim.second == step && !llvm::is_contained(order, dim.first); });
+    if (next == dims.end())
+      return std::nullopt;
+    order.insert(order.begin(), next->first);
+    step = step * domain[next->first];
+  }
+  if (step != count)
+    return std::nullopt;
+  return order;
+}
+
+static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> domain, int64_t columns, Expr rowCount) {
+  SmallVector<std::pair<unsigned, Expr>> rows;
+  ColumnParts parts{{}, 0, 0, 0};
+  Expr left = address, leftOfPart;
+  SymbolRanges ranges;
+  for (unsigned dim = 0; dim < domain.size(); ++dim) {
+    if (!address.uses(dimName(dim)))
+      continue;
+    Expr rest, step = left.coefficientOf(dimName(dim), &rest);
+    if (!step)
+      return std::nullopt;
+    if (Expr inRows = step.floorDiv(columns).simplify({}); !inRows.isConstant(0) && inRows * columns == step) {
+      rows.push_back({dim, inRows});
+      left = rest;
+      continue;
+    }
+    std::optional<int64_t> known = step.asConstant(), extent = domain[dim].asConstant();
+    if (!known || !extent)
+      return std::nullopt;
+    ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
+    if (*known > parts.width)
+      parts.width = *known, parts.dim = dim;
+  }
+  auto order = orderRows(rows, domain, rowCount);
+  if (!order || parts.width == 0 || columns % parts.width)
+    return std::nullopt;
+  left.coefficientOf(dimName(parts.dim), &leftOfPart);
+  ExprRange range = leftOfPart.range(ranges);
+  if (range.min < 0 || range.min / parts.width != range.max / parts.width)
+    return std::nullopt;
+  parts.rows = *order;
+  parts.first = range.min / parts.width * parts.width;
+  return parts;
+}
+
+std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *node) {
+  SmallVector<Value> read, written;
+  collectAccesses(product, read, written);
+  DimCounts counts(product);
+  SmallVector<Expr> domain = getDomain(product);
+  Expr rowCount = ptc::product(node->getContext(), ArrayRef(domain).take_front(size_t(counts.first(2))));
+  std::optional<ColumnParts> found;
+  WalkResult result = node->walk([&](LoadOp load) {
+    if (!llvm::is_contained(written, load.getBuffer()))
+      return WalkResult::advance();
+    StoreOp store = findStore(product, load.getBuffer());
+    auto columns = store ? countColumns(product, prim::getExprs(store.getIndices())[0]) : std::nullopt;
+    if (!columns || !load.getIndexOperands().empty())
+      return WalkResult::interrupt();
+    auto parts = matchAddress(prim::getExprs(load.getIndices())[0], getDomain(node), *columns, rowCount);
+    if (!parts || (found && *found != *parts))
+      return WalkResult::interrupt();
+    found = parts;
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted() ? std::nullopt : found;
+}
+
+} // namespace ptc::loop

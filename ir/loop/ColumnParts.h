@@ -1,0 +1,27 @@
+//===- ColumnParts.h - nodes that read a product by parts -------*- C++ -*-===//
+//
+// A node may read a product's result part by part: heads, each some neighbouring columns of a row. Then it can run
+// where a block of whole parts has been computed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTC_IR_LOOP_COLUMNPARTS_H
+#define PTC_IR_LOOP_COLUMNPARTS_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::loop {
+
+/// How a node reads a product's result, which lies in rows.
+struct ColumnParts {
+  llvm::SmallVector<unsigned> rows; // dims of the node that count the product's rows, the outermost first
+  unsigned dim;                     // counts parts
+  int64_t width, first;             // columns of a part, and the column that part 0 begins at
+  bool operator==(const ColumnParts &) const = default;
+};
+
+/// Nothing if the node reads none of the product's results, or one in another way.
+std::optional<ColumnParts> findColumnParts(ContractionOp product, mlir::Operation *node);
+
+} // namespace ptc::loop
+
+#endif // PTC_IR_LOOP_COLUMNPARTS_H
