@@ -19,12 +19,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
-#include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
-#include "codegen/cpu/NodeEmitter.h"
-#include "ir/loop/ColumnParts.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -35,10 +32,9 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;              // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;      // terms that are worth the question whether they are all zeros
-static constexpr int64_t resultsOfTurn = 1 << 14; // of tasks of one product before those of the next of a kernel
-static constexpr int64_t leastTurned = 1 << 13;   // elements of a weight that does not wait in the first-level cache
+static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
+static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -712,104 +708,4 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
       afterTask(task);
     return {lhsKey, rhsKey};
   });
-}
-
-void ContractionEmission::emitBehind(const ContractionTask &task, Operation *node, loop::ContractionOp product) {
-  std::optional<loop::ColumnParts> parts = loop::findColumnParts(product, node);
-  if (!parts)
-    return;
-  SmallVector<Expr> domain = loop::getDomain(node);
-  int64_t rowDims = int64_t(parts->rows.size()), vectorDim = chooseNodeVector(node, rowDims + 1);
-  // Blocks are cut between parts: one lies inside of the block, or outside.
-  auto partAt = [&](Value panel) {
-    Value columns = i.sub(i.mul(panel, i.constant(panelWidth)), i.constant(parts->first));
-    Value part = i.floorDiv(i.max(columns, i.constant(0)), i.constant(parts->width), true);
-    return i.min(part, value(domain[size_t(rowDims)]));
-  };
-  Value first = partAt(task.firstPanel), end = partAt(task.endPanel);
-  NodeEmitter emitter(e, node);
-  loop(i.constant(0), task.rows, 1, [&](Value row) {
-    EmissionPoint point;
-    point.dims.resize(size_t(rowDims) + 1);
-    Value flat = i.add(task.firstRow, row);
-    for (int64_t dim = rowDims - 1; dim > 0; --dim) {
-      Value extent = value(domain[size_t(dim)]);
-      point.dims[size_t(dim)] = i.mod(flat, extent, /*nonNegative=*/true);
-      flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
-    }
-    if (rowDims)
-      point.dims[0] = flat;
-    loop(first, end, 1, [&](Value part) {
-      point.dims.back() = part;
-      emitter.emit({point}, rowDims + 1, vectorDim);
-    });
-  });
-  e.setDomain(f.domain);
-}
-
-/// `behind`: pointwise nodes of the kernel, each read a product's parts.
-static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end,
-                                     ArrayRef<Operation *> behind) {
-  // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
-  OpBuilder detached(op.getContext());
-  OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
-  for (auto [mine, original] : llvm::zip(copy->getBlock().getArguments(), emitter.kernel.getBlock().getArguments()))
-    if (Value pointer = emitter.getPointer(original))
-      emitter.setPointer(mine, pointer);
-  SmallVector<Operation *> originals = getNodes(emitter.kernel);
-  auto place = llvm::find(originals, op.getOperation()) - originals.begin();
-  auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);
-  emitter.setDomain(loop::getDomain(mine));
-  int64_t winograd = loop::getWinogradTile(mine);
-  ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
-  if (form.m.isConstant(0) || form.n.isConstant(0))
-    return success();
-  if (form.rhsPanels)
-    bindPanels(form, emitter.level, emitter.isStrict);
-  if (winograd) {
-    emitWinograd(emitter, analyzeWinograd(std::move(form), winograd), begin, end);
-    return success();
-  }
-  ContractionEmission emission(emitter, form);
-  if (form.isDot()) { // the tile takes bytes or bf16 and widens them itself
-    for (Region *region : {&mine.getLhs(), &mine.getRhs()}) {
-      auto yield = cast<loop::YieldOp>(region->front().getTerminator());
-      Operation *widening = yield.getValue().getDefiningOp();
-      yield->setOperand(0, widening->getOperand(0));
-      widening->erase();
-    }
-  }
-  if (!behind.empty())
-    emission.afterTask = [&](const ContractionTask &task) {
-      for (Operation *node : behind)
-        for (Operation *product : originals)
-          if (isa<loop::ContractionOp>(product))
-            emission.emitBehind(task, node, cast<loop::ContractionOp>(product));
-    };
-  emission.emit(begin, end);
-  return success();
-}
-
-LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
-  ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>),
-                        behind = nodes.drop_front(ops.size());
-  if (ops.size() == 1)
-    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind);
-  // As many tasks of one as leave their results in the second-level cache, then the same of the next: weights stream in
-  // long runs, and copies of rows serve several tasks.
-  InvariantBuilder &in = emitter.invariants;
-  ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(ops.front()));
-  Expr one = Expr::constant(form.op.getContext(), 1);
-  Expr results = Expr::max(form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks), one);
-  Value turn = emitter.emitExpr(Expr::max((one * resultsOfTurn).floorDiv(results), one), {});
-  Value turns = in.floorDiv(in.sub(in.add(in.sub(end, begin), turn), emitter.constant(1)), turn, true);
-  bool isEmitted = true;
-  emitter.createLoop(emitter.constant(0), turns, 1, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
-    Value first = in.add(begin, in.mul(number, turn)), last = in.min(in.add(first, turn), end);
-    for (Operation *op : ops)
-      isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), first, last,
-                                             op == ops.back() ? behind : ArrayRef<Operation *>()));
-    return {};
-  });
-  return success(isEmitted);
 }

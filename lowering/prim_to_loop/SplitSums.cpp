@@ -9,7 +9,8 @@
 //
 // A convolution's sum has its window in front of the channels. Where a picture comes with its channels outermost and no
 // window meets a border (patches), the window's columns are the run in memory, three channels are none: such a sum is
-// ordered, too, for targets whose tiles walk the innermost dim of a sum. (Of a window at a border whole runs are zeros.)
+// ordered, too, for targets whose tiles walk the innermost dim of a sum. (Of a window at a border whole runs are
+// zeros.)
 //
 // Weights follow: their recipes (PackWeights, which comes next) take the dims of the sum in the order that they have.
 //
