@@ -208,6 +208,8 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
     for (Operation *node : group->nodes)
       if (!isa<PointwiseOp, ReductionOp, ScanOp, SortOp>(node))
         return FusionPlan::no("only pointwise, reduction, scan and sort nodes share loops");
+      else if (context.hasDevice && isa<SortOp>(node))
+        return FusionPlan::no("a device's blocks meet at barriers while they sort");
   for (const Group *group : {&producer, &consumer})
     if (llvm::any_of(group->nodes, sortsApart))
       return FusionPlan::no("what is sorted does not lie in rows");
