@@ -90,16 +90,15 @@ struct ContractionForm {
   // them, the terms of a product, and what a task has of pixels, weights and products. The same levels leave them
   // alone.
   int64_t quadsAcross = 0;
-  // Both: so few blocks of rows may be cut there in place of mBlocks, with as many tasks (0: no others).
+  // For both: blocks of rows in place of mBlocks on levels that make such copies; tasks stay as many (0: mBlocks).
   int64_t blocksOfCopies = 0;
   Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
+  int64_t panelUnit = 1; // panels that no block cuts: a part that nodes behind the product read
   Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.
   bool isDot() const { return group > 1 && bits == 0; }
   bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
-  /// Columns of the unit, in panels, that blocks are cut between.
-  int64_t panelUnit = 1;
   bool isSplitK() const { return !kBlocks.isConstant(1); }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }

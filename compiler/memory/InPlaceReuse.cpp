@@ -84,6 +84,9 @@ bool isReadBefore(Operation *load, Operation *store, Operation *node) {
   return true;
 }
 
+/// Whether a product is among the nodes: all of them run for a block of it then, while other threads do for theirs.
+bool hasProduct(Block *block) { return !block->getOps<ContractionOp>().empty(); }
+
 } // namespace
 
 // Whether `written` may lie where `read` does: each element is read at the point that
@@ -105,8 +108,7 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
       return false;
     bool isOther = access.node != node;
-    if (isOther &&
-        (isHorizontal(node->getParentOp()) || isa<ContractionOp>(access.node))) // in any order; block by block
+    if (isOther && (isHorizontal(node->getParentOp()) || hasProduct(node->getBlock()))) // in any order; block by block
       return false;
     if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;

@@ -3,8 +3,9 @@
 // Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
 // a group. For each consumer in program order, its producers are tried by `scoreFusion`, the
 // best first; a pair is fused if one of the ways of
-// Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups that follow each other
-// may run side by side, and so on until nothing changes.
+// Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups of which neither depends
+// on the other, and that follow each other or have the same readers, may run side by side, and so on until nothing
+// changes.
 // Values that nobody reads any more are dropped with their stores.
 //
 // Dependencies come from the program order before any fusion and never change: a node
@@ -430,7 +431,10 @@ private:
   /// Whether two groups that follow each other may be one kernel though neither depends on the other: those that read
   /// one value, or have the same readers.
   FusionPlan canFuseBeside(unsigned first, unsigned second) {
-    if (order.getLater(first).contains(second))
+    auto depends = [&](unsigned later, unsigned earlier) {
+      return order.getLater(earlier).contains(later) || order.hasPathAround(earlier, later);
+    };
+    if (depends(second, first) || depends(first, second)) // also by way of what has been united meanwhile
       return {};
     const Group &a = entries[first].group, &b = entries[second].group;
     FusionPlan plan = canRunBeside(a, b, context);

@@ -101,6 +101,10 @@ static StringRef whyNotBehind(ContractionOp product, Operation *node) {
 /// May pointwise nodes run behind blocks of the products? Each reads one of them.
 static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
   FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  if (llvm::any_of(consumer.written, [&](Value buffer) { return consumer.reads(buffer); }))
+    return FusionPlan::no("its nodes read of each other what other blocks make");
+  if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
+    return FusionPlan::no("the kernel would have too many nodes");
   for (Operation *node : consumer.nodes) {
     SmallVector<Value> read, written, ignored;
     collectAccesses(node, read, written);

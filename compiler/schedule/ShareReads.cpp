@@ -78,6 +78,8 @@ FusionPlan loop::canRunBeside(const Group &first, const Group &second, const Fus
     for (Operation *node : group->nodes)
       if (group->isOpaque || !isa<PointwiseOp>(node) || getDomain(node).empty())
         return {};
+  if (first.nodes.size() + second.nodes.size() > mostBeside)
+    return FusionPlan::no("the kernel would have too many nodes");
   FusionPlan best;
   int64_t largest = -1;
   for (Value buffer : first.read) {

@@ -9,7 +9,8 @@
 //
 // Weights of one type are a batch instead (JoinProducts.cpp), where each part keeps its order in memory, unless one of
 // the products is written straight into a result or a concat: columns may be copied there from the joint product,
-// beside whatever else reads it, and a copy of an element costs nothing beside a sum of many terms.
+// beside whatever else reads it, and a copy of an element costs nothing beside a sum of many terms. No more columns are
+// copied than stay: the copies of a model's one wide result would be work of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/prim/WeightAttrs.h"

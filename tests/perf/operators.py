@@ -26,7 +26,7 @@ def _pointwise():
     for name, dims in {"same": "1, 64, 56, 56", "channel": "1, 64, 1, 1", "row": "56", "column": "56, 1"}.items():
         yield f"add_{name}", _one(f"{IMAGE}, float[{dims}] z", "Add(x, z)")
     yield "mul_outer", _one("float[512, 1] x, float[1, 512] z", "Mul(x, z)")
-    yield "where", _one("bool[1, 1, 128, 128] c, float[1, 12, 128, 128] x, float[] z".replace("float[] z", "float[1] z"), "Where(c, x, z)")
+    yield "where", _one("bool[1, 1, 128, 128] c, float[1, 12, 128, 128] x, float[1] z", "Where(c, x, z)")
     yield "greater", _one(f"{IMAGE}, float[1] z", "Greater(x, z)", " => (bool[] y)")
     yield "cast_to_int", _one(IMAGE, "Cast<to=7>(x)", " => (int64[] y)")
     yield "cast_from_int", _one("int32[1, 64, 56, 56] x", "Cast<to=1>(x)")
@@ -42,9 +42,9 @@ def _pointwise():
 def _normalisations():
     yield "layer_norm", _one(f"{TOKENS}, float[768] w, float[768] w2", "LayerNormalization(x, w, w2)")
     yield "layer_norm_49", _one("float[1, 3136, 96] x, float[96] w, float[96] w2", "LayerNormalization(x, w, w2)")
-    yield "rms_norm", (f"({TOKENS}, float[768] w){F} {{ two = Constant<value = float {{2.0}}>() e = Constant<value = float {{0.00001}}>() s = Pow(x, two)"
-                       " m = ReduceMean<keepdims=1>(s, axis) a = Add(m, e) r = Sqrt(a) d = Div(x, r) y = Mul(d, w) }").replace(
-                           "s = Pow", "axis = Constant<value_ints = [-1]>() s = Pow")
+    yield "rms_norm", (f"({TOKENS}, float[768] w){F} {{ two = Constant<value = float {{2.0}}>() e = Constant<value = float {{0.00001}}>()"
+                       " axis = Constant<value_ints = [-1]>() s = Pow(x, two) m = ReduceMean<keepdims=1>(s, axis) a = Add(m, e) r = Sqrt(a)"
+                       " d = Div(x, r) y = Mul(d, w) }")
     yield "batch_norm", _one(f"{IMAGE}, float[64] w, float[64] w2, float[64] w3, float[64] wv", "BatchNormalization(x, w, w2, w3, wv)")
     yield "instance_norm", _one(f"{IMAGE}, float[64] w, float[64] w2", "InstanceNormalization(x, w, w2)")
     yield "group_norm", _one(f"{IMAGE}, float[64] w, float[64] w2", "GroupNormalization<num_groups=8>(x, w, w2)")
