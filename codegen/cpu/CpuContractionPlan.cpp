@@ -361,7 +361,8 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
       return failure();
     canonicalizeContraction(cast<loop::ContractionOp>(op));
     ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(op));
-    assert(form.iterations == plan->iterations && "products of a kernel are cut into the same blocks");
+    if (form.iterations != plan->iterations)
+      return op->emitError("is not cut into the blocks of the product before it in its kernel");
     plan->scratch = Expr::max(plan->scratch, form.scratch); // tasks of one are done before the other's begin
     plan->grain = Expr::min(plan->grain, form.grain);
   }

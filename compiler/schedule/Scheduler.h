@@ -85,9 +85,9 @@ void shareBlocks(Group &producer, const Group &consumer, const FusionContext &co
 
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;
+constexpr int64_t smallWork = 1 << 14;
 /// Nodes of a kernel that share no values, or that run behind products: its code is theirs together.
 constexpr size_t mostBeside = 8;
-constexpr int64_t smallWork = 1 << 14;
 
 // Side by side (ShareReads.cpp): groups that do not depend on each other. Those that have nothing to do with each other
 // are refused without a reason.

@@ -44,3 +44,57 @@ loop.program @columns(%x: !loop.buffer<[262144] x f32, <[0]>> | %y: !loop.buffer
     loop.store %1, %z [1024*d0 + d1] : <[262144] x f32, <[0]>>
   }
 }
+
+// Of nine nodes that could, eight are one kernel: its code is theirs together.
+// CHECK-LABEL: loop.program @many
+// CHECK-COUNT-2: loop.fused
+// CHECK-NOT:     loop.fused
+loop.program @many(%x: !loop.buffer<[128] x f32, <[0]>> | %y0: !loop.buffer<[64] x f32, <[0]>>, %y1: !loop.buffer<[65] x f32, <[0]>>, %y2: !loop.buffer<[66] x f32, <[0]>>, %y3: !loop.buffer<[67] x f32, <[0]>>, %y4: !loop.buffer<[68] x f32, <[0]>>, %y5: !loop.buffer<[69] x f32, <[0]>>, %y6: !loop.buffer<[70] x f32, <[0]>>, %y7: !loop.buffer<[71] x f32, <[0]>>, %y8: !loop.buffer<[72] x f32, <[0]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["x"], input_types = [f32],
+                output_names = ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7", "y8"], output_types = [f32, f32, f32, f32, f32, f32, f32, f32, f32], symbol_sources = {}, symbols = {}} {
+  loop.pointwise [64] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y0 [d0] : <[64] x f32, <[0]>>
+  }
+  loop.pointwise [65] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y1 [d0] : <[65] x f32, <[0]>>
+  }
+  loop.pointwise [66] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y2 [d0] : <[66] x f32, <[0]>>
+  }
+  loop.pointwise [67] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y3 [d0] : <[67] x f32, <[0]>>
+  }
+  loop.pointwise [68] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y4 [d0] : <[68] x f32, <[0]>>
+  }
+  loop.pointwise [69] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y5 [d0] : <[69] x f32, <[0]>>
+  }
+  loop.pointwise [70] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y6 [d0] : <[70] x f32, <[0]>>
+  }
+  loop.pointwise [71] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y7 [d0] : <[71] x f32, <[0]>>
+  }
+  loop.pointwise [72] {
+    %0 = loop.load %x [d0] : <[128] x f32, <[0]>>
+    %1 = math.exp %0 : f32
+    loop.store %1, %y8 [d0] : <[72] x f32, <[0]>>
+  }
+}
