@@ -2,9 +2,10 @@
 //
 // A task takes a block of tiles and a block of columns. Transformed pixels of its tiles (all channels) and its sums lie
 // in scratch, [position][tile][channel], and should stay in a second-level cache between the two transforms and the
-// products. Every block of tiles streams all transformed weights, which are many: below two dozen tiles that costs more
-// than pixels that come from the third level. The columns of a task are few for the same reason; the tasks of one block
-// of tiles follow each other, and only the first of a thread transforms the pixels.
+// products. Every block of tiles streams all transformed weights, which are many: below three dozen tiles that costs
+// more than pixels that come from the third level. Every block of columns streams the pixels, so a task takes many
+// columns where tasks remain for many threads; the tasks of one block of tiles follow each other, and only the first of
+// a thread transforms the pixels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +17,11 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t blockBytes = 384 << 10; // as for other products (CpuContractionPlan.cpp)
-static constexpr int64_t columnPanels = 4;       // of a task
-static constexpr int64_t mostPanels = 64;        // that tuning may ask for
-static constexpr int64_t fewestTiles = 24, mostTiles = 96;
+static constexpr int64_t blockBytes = 384 << 10;        // as for other products (CpuContractionPlan.cpp)
+static constexpr int64_t fewPanels = 4, manyPanels = 8; // of a task
+static constexpr int64_t mostPanels = 64;               // that tuning may ask for
+static constexpr int64_t fewestTiles = 36, mostTiles = 96;
+static constexpr int64_t enoughTasks = 8;     // for threads; with fewer, tasks are as narrow as is worth it
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 static constexpr int64_t lineElements = 16;
 
@@ -53,16 +55,31 @@ static void findStrides(WinogradForm &form) {
   form.columnStride = across;
 }
 
+/// Tiles of a task that takes so many panels of columns, such that its scratch stays in a second-level cache.
+static int64_t chooseTiles(const WinogradForm &form, int64_t columns) {
+  const ContractionForm &p = form.product;
+  int64_t tileBytes = form.positions() * (p.k.getValue() + columns * panelWidth) * p.accumulatorBytes();
+  return std::clamp(blockBytes / tileBytes, fewestTiles, mostTiles);
+}
+
+/// Panels of columns that a task takes. A size that only a run knows counts as large.
+static int64_t chooseColumns(const WinogradForm &form) {
+  auto m = form.product.m.asConstant(), n = form.product.n.asConstant();
+  if (!m || !n)
+    return manyPanels;
+  int64_t tasks = llvm::divideCeil(*m, chooseTiles(form, manyPanels)) *
+                  llvm::divideCeil(llvm::divideCeil(*n, panelWidth), manyPanels);
+  return tasks < enoughTasks ? fewPanels : manyPanels;
+}
+
 static void planTasks(WinogradForm &form) {
   ContractionForm &p = form.product;
   MLIRContext *context = p.op.getContext();
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
   int64_t channels = p.k.getValue();
   Expr panels = p.n.ceilDiv(panelWidth);
-  int64_t columns = tunedWithin(p.op, tuned::taskPanels, 1, mostPanels, columnPanels);
-  int64_t tileBytes = form.positions() * (channels + columns * panelWidth) * p.accumulatorBytes();
-  int64_t tiles = std::clamp(blockBytes / tileBytes, fewestTiles, mostTiles);
-  tiles = tunedWithin(p.op, tuned::blockTiles, 1, 4 * mostTiles, tiles);
+  int64_t columns = tunedWithin(p.op, tuned::taskPanels, 1, mostPanels, chooseColumns(form));
+  int64_t tiles = tunedWithin(p.op, tuned::blockTiles, 1, 4 * mostTiles, chooseTiles(form, columns));
   p.mBlocks = Expr::max(p.m.ceilDiv(tiles), constant(1));
   if (auto known = p.m.asConstant())
     p.mBlocks = constant(std::max<int64_t>(llvm::divideCeil(*known, tiles), 1));
