@@ -1,11 +1,12 @@
 //===- SimplifyAlgebra.cpp - the same tensor with less work ---------------===//
 //
 // Rewrites to a fixed point. Every rule is exact for all inputs, NaN, infinities and the
-// sign of zero included, but for pow, whose products round once more:
+// sign of zero included, but for pow, whose products round once more, and tanh, which rounds less often:
 //
 //   x * 1, x / 1, x - 0, x + -0 = x                (x + 0 is not: -0 + 0 = 0)
 //   x / c = x * (1 / c)                            c a power of two
 //   pow(x, 1), pow(x, 2), pow(x, 3) = x, x * x, x * x * x
+//   tanh(log(1 + exp(x))) = n / (n + 2)            n = e (e + 2), e = exp(x), of mish
 //   and(x, true), or(x, false), select(c, x, x) = x; not(not(x)) = x
 //   reshape(reshape(x)), transpose(transpose(x)), broadcast(broadcast(x)) = one of them
 //   transpose(x) = reshape(x)                      where only dims of 1 move
@@ -90,6 +91,15 @@ template <typename OpTy> struct DropNeutral : OpRewritePattern<OpTy> {
   }
 };
 
+/// A tensor of the type of `like` whose elements are all `number`.
+static Value createSplat(PatternRewriter &rewriter, Value like, double number) {
+  auto type = cast<FloatType>(getElementType(like));
+  auto scalar = RankedTensorType::get({}, type);
+  auto value = DenseElementsAttr::get(scalar, rewriter.getFloatAttr(type, number));
+  Value constant = ConstantOp::create(rewriter, like.getLoc(), scalar, value);
+  return BroadcastOp::create(rewriter, like.getLoc(), like.getType(), constant, ArrayRef<int64_t>());
+}
+
 /// x / 2^n = x * 2^-n: both are the same number, rounded once.
 struct DivideByPowerOfTwo : OpRewritePattern<DivOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -99,10 +109,7 @@ struct DivideByPowerOfTwo : OpRewritePattern<DivOp> {
     int exponent = 0;
     if (!type || !divisor || std::abs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > 12)
       return rewriter.notifyMatchFailure(op, "the divisor is no power of two");
-    auto scalar = RankedTensorType::get({}, type);
-    auto value = DenseElementsAttr::get(scalar, rewriter.getFloatAttr(type, 1 / *divisor));
-    Value factor = ConstantOp::create(rewriter, op.getLoc(), scalar, value);
-    factor = BroadcastOp::create(rewriter, op.getLoc(), op.getY().getType(), factor, ArrayRef<int64_t>());
+    Value factor = createSplat(rewriter, op.getY(), 1 / *divisor);
     rewriter.replaceOpWithNewOp<MulOp>(op, op.getY().getType(), op.getA(), factor);
     return success();
   }
@@ -117,6 +124,41 @@ struct ExpandPower : OpRewritePattern<PowOp> {
     if (isSplat(op.getB(), 3))
       product = MulOp::create(rewriter, op.getLoc(), x.getType(), product, x);
     rewriter.replaceOp(op, product);
+    return success();
+  }
+};
+
+/// x where `value` is log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)); null for all else.
+static Value matchSoftplus(Value value) {
+  auto sum = value.getDefiningOp<AddOp>();
+  if (!sum)
+    return {};
+  auto relu = sum.getA().getDefiningOp<ReluOp>();
+  auto log = sum.getB().getDefiningOp<Log1pOp>();
+  if (!relu || !log) {
+    relu = sum.getB().getDefiningOp<ReluOp>();
+    log = sum.getA().getDefiningOp<Log1pOp>();
+  }
+  auto exp = log ? log.getX().getDefiningOp<ExpOp>() : ExpOp();
+  auto negative = exp ? exp.getX().getDefiningOp<NegOp>() : NegOp();
+  auto size = negative ? negative.getX().getDefiningOp<AbsOp>() : AbsOp();
+  return relu && size && size.getX() == relu.getX() ? relu.getX() : Value();
+}
+
+/// Above the bound the quotient is 1, rounded, and n still a number. Narrow floats have no room for n.
+struct TanhOfSoftplus : OpRewritePattern<TanhOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TanhOp op, PatternRewriter &rewriter) const override {
+    Value x = matchSoftplus(op.getX());
+    if (!x || !(getElementType(x).isF32() || getElementType(x).isF64()))
+      return rewriter.notifyMatchFailure(op, "no softplus of wide floats");
+    Location loc = op.getLoc();
+    Type type = x.getType();
+    Value two = createSplat(rewriter, x, 2);
+    Value bounded = MinimumOp::create(rewriter, loc, type, x, createSplat(rewriter, x, 40));
+    Value e = ExpOp::create(rewriter, loc, type, bounded);
+    Value n = MulOp::create(rewriter, loc, type, e, AddOp::create(rewriter, loc, type, e, two));
+    rewriter.replaceOpWithNewOp<DivOp>(op, type, n, AddOp::create(rewriter, loc, type, n, two));
     return success();
   }
 };
@@ -402,9 +444,9 @@ struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, DropSelect, DropDoubleNot,
-                 ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices, RollIsPad,
-                 ExchangeHalves>(&getContext());
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
+                 DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice,
+                 JoinSlices, RollIsPad, ExchangeHalves>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -136,3 +136,44 @@ func.func @no_halves(%x: tensor<3x16xf32>, %z: tensor<3x64xf32>) -> (tensor<3x16
   %f = prim.concat %n, %d axis 1 : (tensor<3x40xf32>, tensor<3x24xf32>) -> tensor<3x64xf32>
   return %c, %f : tensor<3x16xf32>, tensor<3x64xf32>
 }
+
+// Mish: no logarithm. Sums in either order; a relu of another value and narrow floats stay as they are.
+// CHECK-LABEL: func.func @tanh_softplus
+// CHECK-NOT:     prim.log1p
+// CHECK:         %[[B:.*]] = prim.minimum %arg0
+// CHECK:         %[[E:.*]] = prim.exp %[[B]]
+// CHECK:         %[[P:.*]] = prim.add %[[E]]
+// CHECK:         %[[N:.*]] = prim.mul %[[E]], %[[P]]
+// CHECK:         %[[D:.*]] = prim.add %[[N]]
+// CHECK:         prim.div %[[N]], %[[D]]
+// CHECK-NOT:     prim.tanh
+func.func @tanh_softplus(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %a = prim.abs %x : tensor<64xf32>
+  %n = prim.neg %a : tensor<64xf32>
+  %e = prim.exp %n : tensor<64xf32>
+  %l = prim.log1p %e : tensor<64xf32>
+  %r = prim.relu %x : tensor<64xf32>
+  %s = prim.add %l, %r : tensor<64xf32>
+  %y = prim.tanh %s : tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// CHECK-LABEL: func.func @no_softplus
+// CHECK-COUNT-2: prim.log1p
+func.func @no_softplus(%x: tensor<64xf32>, %z: tensor<64xf32>, %h: tensor<64xf16>) -> (tensor<64xf32>, tensor<64xf16>) {
+  %a = prim.abs %x : tensor<64xf32>
+  %n = prim.neg %a : tensor<64xf32>
+  %e = prim.exp %n : tensor<64xf32>
+  %l = prim.log1p %e : tensor<64xf32>
+  %r = prim.relu %z : tensor<64xf32>
+  %s = prim.add %r, %l : tensor<64xf32>
+  %y = prim.tanh %s : tensor<64xf32>
+  %ha = prim.abs %h : tensor<64xf16>
+  %hn = prim.neg %ha : tensor<64xf16>
+  %he = prim.exp %hn : tensor<64xf16>
+  %hl = prim.log1p %he : tensor<64xf16>
+  %hr = prim.relu %h : tensor<64xf16>
+  %hs = prim.add %hr, %hl : tensor<64xf16>
+  %hy = prim.tanh %hs : tensor<64xf16>
+  return %y, %hy : tensor<64xf32>, tensor<64xf16>
+}
