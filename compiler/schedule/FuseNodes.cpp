@@ -67,6 +67,8 @@ public:
         for (Value buffer : SmallVector<Value>(entry.group.written))
           dropUnread(buffer);
         replaceIdleReductions(entry.group);
+        if (!context.hasDevice)
+          splitRuns(entry.group, context);
       }
     emit();
     sinkParts();

@@ -73,6 +73,10 @@ void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Val
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);
 
+/// Pointwise nodes whose indices are sums between few places of the last dim become a node for each piece of it
+/// (SplitRuns.cpp). For groups that are final.
+void splitRuns(Group &group, const FusionContext &context);
+
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.

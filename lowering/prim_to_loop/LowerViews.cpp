@@ -232,20 +232,22 @@ Tensor lowerPad(FunctionLowering &lowering, prim::PadOp op) {
   if (op.getKind() != prim::PadKind::Constant && !isPermutation(op)) // elements are read several times
     lowering.realizeUnlessCheap(x, op.getLoc());
   Exprs low = prim::getExprs(op.getLow()), extents = prim::getDims(op.getX());
+  Exprs padded = prim::getDims(op.getResult());
   prim::PadKind kind = op.getKind();
   ElementFn inner = x.element, fill = lowering.get(op.getValue()).element;
   int64_t fillRank = prim::getRank(op.getValue());
   Tensor result = x;
   result.buffer = {};
   result.isScalarConstant = false;
-  result.dims = prim::getDims(op.getResult());
+  result.dims = padded;
   result.operations += kind == prim::PadKind::Constant ? 1 : 0;
   result.element = [=](Body &body, const Index &index) -> Value {
     Index shifted{{}, index.operands};
     Exprs conditions;
-    for (auto [at, before, extent] : llvm::zip(index.at, low, extents)) {
+    for (auto [at, before, extent, whole] : llvm::zip(index.at, low, extents, padded)) {
       Expr position = at - before;
-      shifted.at.push_back(borderIndex(kind, position, extent).simplify(body.ranges));
+      bool hasBorder = !before.isConstant(0) || whole != extent;
+      shifted.at.push_back(hasBorder ? borderIndex(kind, position, extent).simplify(body.ranges) : position);
       conditions.push_back(position);
       conditions.push_back(extent - 1 - position);
     }
