@@ -263,8 +263,16 @@ bool InputShapes::readOptions(const ImportOptions &options, Inputs inputs) {
 // Dims
 //===----------------------------------------------------------------------===//
 
-/// Where nothing is said: a batch of one, and a middling size for other dims.
-static int64_t defaultHint(unsigned axis) { return axis == 0 ? 1 : 64; }
+/// Whether the axis is the height or width of pictures: they have up to four channels, first or last.
+static bool isSideOfPicture(const onnx::TensorShapeProto &shape, unsigned axis) {
+  auto hasChannels = [&](int at) { return shape.dim(at).dim_value() >= 1 && shape.dim(at).dim_value() <= 4; };
+  return shape.dim_size() == 4 && ((axis >= 2 && hasChannels(1)) || ((axis == 1 || axis == 2) && hasChannels(3)));
+}
+
+/// Where nothing is said: a batch of one, a usual size of pictures, and a middling size for other dims.
+static int64_t defaultHint(const onnx::TensorShapeProto &shape, unsigned axis) {
+  return axis == 0 ? 1 : isSideOfPicture(shape, axis) ? 224 : 64;
+}
 
 std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input) {
   const onnx::TypeProto::Tensor &type = input.type().tensor_type();
@@ -299,7 +307,7 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
           name.empty() ? makeIdentifier(input.name() + "_" + std::to_string(axis)) : makeIdentifier(name);
       SymbolBounds limits;
       int64_t inFile = int(axis) < type.shape().dim_size() ? type.shape().dim(axis).dim_value() : 0;
-      limits.hint = inFile > 0 ? inFile : defaultHint(axis);
+      limits.hint = inFile > 0 ? inFile : defaultHint(type.shape(), axis);
       if (bound != bounds.end())
         limits = bound->second;
       symbol = shapes.declare(shapes.unusedName(wanted), limits);
