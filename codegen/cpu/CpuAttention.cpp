@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/common/ElementaryFunctions.h"
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
@@ -34,6 +35,7 @@ static constexpr int64_t queriesOfTask = 128;
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
 static constexpr int64_t wantedTasks = 16;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
+static constexpr float log2e = 1.44269504f;
 
 namespace {
 
@@ -167,7 +169,12 @@ struct AttentionEmission {
   Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
   Value maximum(Value a, Value b);
   Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
-  Value exponential(Value x) { return math::ExpOp::create(e.builder, e.loc, x); }
+  /// exp(x), x <= 0 or NaN, with an error of less than a unit in the last place of 1.
+  Value exponential(Value x) {
+    auto power = math::Exp2Op::create(e.builder, e.loc, binary(x, splatConstant(log2e), false));
+    power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
+    return power;
+  }
   Value binary(Value a, Value b, bool isSum);
   Value splatConstant(float x);
   Value partialAt(Value row) { return at(partials, in.mul(row, in.constant(panelWidth))); }
