@@ -14,6 +14,9 @@
 // be NaN, zero_masked_rows stores 0 instead. `causal` lets query i see the keys j <= i; blocks and tiles behind that
 // are not computed.
 //
+// exp(x) is 2^(x log2(e)), rounded twice: the error grows with -x, but stays below a unit in the last place of 1, which
+// is the largest weight; weights below the smallest normal number may be 0.
+//
 // Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
 //
 //===----------------------------------------------------------------------===//
@@ -169,7 +172,7 @@ struct AttentionEmission {
   Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
   Value maximum(Value a, Value b);
   Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
-  /// exp(x), x <= 0 or NaN, with an error of less than a unit in the last place of 1.
+  /// exp(x), x <= 0 or NaN.
   Value exponential(Value x) {
     auto power = math::Exp2Op::create(e.builder, e.loc, binary(x, splatConstant(log2e), false));
     power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
