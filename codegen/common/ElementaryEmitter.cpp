@@ -255,9 +255,8 @@ PowerOfTwo roundToPower(Num x, double scale, int bias) {
 
 Num powerOfTwo(PowerOfTwo k) { return toNum(k.biased << k.n.e->mantissa); }
 
-/// p * 2^n by AVX-512's instruction, or null where it does not apply.
-static Value scalef(Num p, Num n) {
-  Emitter &e = *p.e;
+/// AVX-512's instruction `name` in all lanes, or null where it does not apply.
+static Value callAvx512(Emitter &e, llvm::StringRef name, Value first, Value second) {
   auto v = dyn_cast<VectorType>(e.floatType);
   if (!e.options.x86Scalef || !v || v.getRank() != 1 || v.isScalable())
     return {};
@@ -268,18 +267,28 @@ static Value scalef(Num p, Num n) {
   unsigned maskBits = size < 8 ? 8 : size;
   Value lanes =
       LLVM::ConstantOp::create(b, b.getIntegerType(maskBits), b.getIntegerAttr(b.getIntegerType(maskBits), -1));
-  SmallVector<Value> arguments{p.v, n.v, p.v, lanes};
+  SmallVector<Value> arguments{first, second, first, lanes};
   if (vectorBits == 512) // 4: the current rounding mode
     arguments.push_back(LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(4)));
-  std::string name =
-      ("llvm.x86.avx512.mask.scalef." + llvm::Twine(e.isF64 ? "pd." : "ps.") + llvm::Twine(vectorBits)).str();
-  return LLVM::CallIntrinsicOp::create(b, e.floatType, b.getStringAttr(name), arguments).getResult(0);
+  std::string full = ("llvm.x86.avx512.mask." + name + (e.isF64 ? ".pd." : ".ps.") + llvm::Twine(vectorBits)).str();
+  return LLVM::CallIntrinsicOp::create(b, e.floatType, b.getStringAttr(full), arguments).getResult(0);
+}
+
+Num powerByInstructions(Num x, llvm::function_ref<Num(Num)> ofRest) {
+  Emitter &e = *x.e;
+  constexpr int32_t toEvenQuietly = 8;
+  Value way = LLVM::ConstantOp::create(e.b, e.b.getI32Type(), e.b.getI32IntegerAttr(toEvenQuietly));
+  Value rest = callAvx512(e, "reduce", x.v, way);
+  if (!rest)
+    return {};
+  Value whole = math::RoundEvenOp::create(e.b, x.v);
+  return e.num(callAvx512(e, "scalef", ofRest(e.num(rest)).v, whole));
 }
 
 // One factor 2^n cannot be represented where the result is denormal or n is the overflow's; two factors of half the
 // exponent can. The bias 2 e.bias makes each half's biased exponent a shift of the raw bits.
 Num timesPower(Num p, PowerOfTwo k, int shift) {
-  if (Value scaled = scalef(p, shift ? k.n + double(shift) : k.n))
+  if (Value scaled = callAvx512(*p.e, "scalef", p.v, (shift ? k.n + double(shift) : k.n).v))
     return p.e->num(scaled);
   Bits half = k.biased >> 1, rest = k.biased - half;
   unsigned m = p.e->mantissa;

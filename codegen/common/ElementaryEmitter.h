@@ -168,6 +168,9 @@ PowerOfTwo roundToPower(Num x, double scale, int bias);
 Num powerOfTwo(PowerOfTwo k);
 /// p * 2^n with one rounding, for any n down to twice the smallest exponent; k was made with bias 2 e.bias + shift.
 Num timesPower(Num p, PowerOfTwo k, int shift = 0);
+/// ofRest(x - n) * 2^n, n = round(x), where the target has instructions for it (AVX-512), else nothing. They take any
+/// x: infinities are n, and leave 0.
+Num powerByInstructions(Num x, llvm::function_ref<Num(Num)> ofRest);
 
 } // namespace ptc::codegen
 

@@ -2,7 +2,8 @@
 //
 // exp: n = round(x / ln 2), r = x - n ln 2 in two steps (Cody and Waite 1980: the first constant has trailing zeros,
 // so that n times it is exact), exp(r) by a polynomial, then times 2^n. exp2 has r = x - n exactly. The argument is
-// clamped to just beyond overflow and underflow, where the scaling itself yields infinity and zero.
+// clamped to just beyond overflow and underflow, where the scaling itself yields infinity and zero. AVX-512 has
+// instructions for what is left of x and for the scaling, which need no bounds.
 //
 // expm1: 2^n exp(r) - 1 = 2^n expm1(r) + (2^n - 1), evaluated at half size because 2^128 is no float.
 //
@@ -77,12 +78,25 @@ Num expOfPair(Num x, Num lo, Num factor) {
 
 Num emitExp(Num x) { return expScaled(x, 0); }
 
+/// 2^r for |r| <= 1/2.
+static Num exp2Reduced(Num r) { return fma(polynomial(r, r.e->pick(kExp2F32, kExp2F64)), r, 1.0); }
+
 Num emitExp2(Num x) {
   Emitter &e = *x.e;
+  if (Num power = powerByInstructions(x, exp2Reduced); power.v)
+    return power;
   Num c = atMost(atLeast(x, e.pick(-151, -1076)), e.pick(129, 1025));
   PowerOfTwo k = roundToPower(c, 1, 2 * e.bias);
-  Num r = c - k.n;
-  return timesPower(fma(polynomial(r, e.pick(kExp2F32, kExp2F64)), r, 1.0), k);
+  return timesPower(exp2Reduced(c - k.n), k);
+}
+
+Num exp2OfNotPositive(Num x) {
+  Emitter &e = *x.e;
+  if (Num power = powerByInstructions(x, exp2Reduced); power.v)
+    return power;
+  Num c = atLeast(x, -e.bias);
+  PowerOfTwo k = roundToPower(c, 1, e.bias);
+  return exp2Reduced(c - k.n) * powerOfTwo(k);
 }
 
 Num emitExpm1(Num x) {

@@ -15,6 +15,8 @@ namespace ptc::codegen {
 #define PTC_ELEMENTARY_TEST(NAME, OP) Mask emit##NAME(Num x);
 #include "codegen/common/ElementaryFunctions.def"
 
+/// 2^x for an x that is not above 0, or NaN; what is below the smallest normal number may be 0.
+Num exp2OfNotPositive(Num x);
 /// exp(x) * 2^shift. NaN stays.
 Num expScaled(Num x, int shift);
 /// exp(x) = mantissa 2^n for an x that is bounded; the power holds n + bias.

@@ -62,6 +62,8 @@ static SmallVector<Value> emitSpecial(Emitter &e, Operation *op, ValueRange x) {
 }
 
 static SmallVector<Value> emitFloat(Emitter &e, Operation *op, ValueRange x) {
+  if (isa<math::Exp2Op>(op) && op->hasAttr(notPositiveAttr))
+    return {exp2OfNotPositive(e.num(x[0])).v};
 #define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64)                                                                   \
   if (isa<OP>(op))                                                                                                     \
     return {emit##NAME(e.num(x[0])).v};

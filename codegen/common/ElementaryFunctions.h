@@ -35,6 +35,9 @@ struct ElementaryOptions {
   bool joinsSigmoids = false;
 };
 
+/// Of a math.exp2: its operand is not above 0, or NaN, and values below the smallest normal number may be 0.
+inline constexpr llvm::StringLiteral notPositiveAttr = "ptc.not_positive";
+
 /// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.
 bool isElementary(mlir::Operation *op);
 

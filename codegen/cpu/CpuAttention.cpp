@@ -14,10 +14,14 @@
 // be NaN, zero_masked_rows stores 0 instead. `causal` lets query i see the keys j <= i; blocks and tiles behind that
 // are not computed.
 //
+// exp(x) is 2^(x log2(e)), rounded twice: the error grows with -x, but stays below a unit in the last place of 1, which
+// is the largest weight; weights below the smallest normal number may be 0.
+//
 // Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/common/ElementaryFunctions.h"
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
@@ -34,6 +38,7 @@ static constexpr int64_t queriesOfTask = 128;
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
 static constexpr int64_t wantedTasks = 16;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
+static constexpr float log2e = 1.44269504f;
 
 namespace {
 
@@ -167,7 +172,12 @@ struct AttentionEmission {
   Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
   Value maximum(Value a, Value b);
   Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
-  Value exponential(Value x) { return math::ExpOp::create(e.builder, e.loc, x); }
+  /// exp(x), x <= 0 or NaN.
+  Value exponential(Value x) {
+    auto power = math::Exp2Op::create(e.builder, e.loc, binary(x, splatConstant(log2e), false));
+    power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
+    return power;
+  }
   Value binary(Value a, Value b, bool isSum);
   Value splatConstant(float x);
   Value partialAt(Value row) { return at(partials, in.mul(row, in.constant(panelWidth))); }

@@ -310,14 +310,29 @@ bool ContractionEmission::isLoneRowTile(int64_t height) {
   return known ? *known <= split.height : height < (split.height + 1) / 2;
 }
 
+/// In a block of k that is not the last, a task's first column tile comes behind its last one, with the next block.
+ContractionEmission::PanelStep ContractionEmission::nextPanels(const ContractionTask &task, const ColumnClass &columns,
+                                                               Value panel, Value kLower, Value kUpper) {
+  if (isBackwards || !f.isSplitK())
+    return {};
+  Value width = i.constant(columns.panels), zero = i.constant(0);
+  Value isLast = i.compare(arith::CmpIPredicate::sge, i.add(panel, width), task.endPanel);
+  Value hasMore = i.compare(arith::CmpIPredicate::slt, kUpper, value(f.kLoops[0].extent));
+  Value back = i.select(hasMore, i.sub(task.firstPanel, panel), width);
+  Value row = i.select(isLast, i.select(hasMore, kUpper, zero), kLower);
+  return {i.select(isLast, back, width), i.mul(i.sub(row, kLower), value(f.kLoops[0].bStride))};
+}
+
 /// Tile t of a task fetches from panel t mod `panels` of the next column tile: its share of each row's bytes. The
 /// share's bytes follow each other, so as many are fetched in each step of k. If the first tiles fetched a line in each
 /// step, they would wait for memory, which had nothing to do for the others.
 void ContractionEmission::fetchNextPanels(TileOperands &operands, const ContractionTask &task, Value rowTile,
-                                          int64_t panels, Value lower, Value upper) {
+                                          int64_t panels, Value lower, Value upper, const PanelStep &step) {
   int64_t elementBytes = loop::getElementBytes(operands.bElement), rowBytes = panelWidth * elementBytes;
   Value panelBytes = i.mul(operands.panelStride, i.constant(elementBytes)), width = i.constant(panels);
   Value next = i.mul(isBackwards ? i.select(isBackwards, i.constant(-panels), width) : width, panelBytes);
+  if (step.panels)
+    next = i.add(i.mul(step.panels, panelBytes), i.mul(step.rows, i.constant(rowBytes)));
   Value local = i.sub(rowTile, task.firstTile);
   // Made of divisions, as rows' addresses are (rowAddresses).
   auto fetch = [&](Value panel, Value offset) {
@@ -378,7 +393,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
     if (!isLone && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
       Value rowsOfStep = value(f.kLoops[0].bStride);
-      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep));
+      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep),
+                      nextPanels(task, columns, panel, kLower, kUpper));
     }
     // A weight that one row tile reads streams from memory.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);

@@ -82,9 +82,17 @@ struct ContractionEmission {
   Parts splitRows();
   /// Whether a tile of this height holds all rows.
   bool isLoneRowTile(int64_t height);
-  /// Sets what a row tile fetches of the next column tile of `panels` panels, in rows [lower, upper) of B.
+  /// How far behind a column tile, and behind the rows of B that it reads, those lie that are read next; null: the
+  /// panels that follow.
+  struct PanelStep {
+    mlir::Value panels, rows;
+  };
+  PanelStep nextPanels(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
+                       mlir::Value kUpper);
+  /// Sets what a row tile fetches of the next column tile of `panels` panels, in rows [lower, upper) of B moved by
+  /// `step`.
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
-                       mlir::Value lower, mlir::Value upper);
+                       mlir::Value lower, mlir::Value upper, const PanelStep &step);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,

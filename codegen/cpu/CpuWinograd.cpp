@@ -280,7 +280,7 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
   operands.prefetchesB = c.isLoneRowTile(rows.height);
   if (!operands.prefetchesB)
-    c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels);
+    c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels, {});
   operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
   Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
   operands.rowAddresses = [&](ValueRange) {

@@ -222,6 +222,36 @@ TEST_CASE("elementary functions keep the bounds with AVX-512's scaling") {
   checkAll(machine, 1 << 17, 0);
 }
 
+TEST_CASE("2^x of what is not above 0 keeps exp2's bound down to the smallest normal number, below which it may be 0") {
+  auto build = [](mlir::ImplicitLocOpBuilder &b, mlir::ValueRange x) -> mlir::Value {
+    auto power = mlir::math::Exp2Op::create(b, x[0]);
+    power->setAttr(ptc::codegen::notPositiveAttr, b.getUnitAttr());
+    return power;
+  };
+  Machine old{"x86-64-v2", {}}, scaling;
+  old.options.hasFma = false;
+  scaling.options.x86Scalef = true;
+  std::vector<float> x = binadeValues<float>(1 << 12, -30, 10, 3);
+  append(x, specialValues<float>());
+  for (float &value : x)
+    value = -std::abs(value);
+  x.resize(x.size() / 16 * 16);
+  std::vector<float> y(x.size());
+  for (const Machine &machine : {Machine{}, old, scaling}) {
+    if (machine.options.x86Scalef && !__builtin_cpu_supports("avx512vl"))
+      continue;
+    CompiledFunction(floats(1, false, 16), machine, build)(x.size(), y.data(), x.data());
+    Worst worst;
+    for (size_t i = 0; i < x.size(); ++i) {
+      double exact = std::exp2(double(x[i]));
+      if (!(exact < 0x1p-126 && y[i] >= 0 && y[i] <= 0x1p-126f))
+        worst.take(ulpError(y[i], exact), x[i], 0, y[i], exact);
+    }
+    INFO(worst.text());
+    CHECK(worst.ulp <= (machine.options.hasFma ? 1 : 2));
+  }
+}
+
 TEST_CASE("GPU code of elementary functions calls nothing") {
   for (const Row &row : rows())
     for (bool isF64 : {false, true}) {

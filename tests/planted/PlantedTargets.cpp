@@ -55,10 +55,11 @@ class WrongExpTarget : public WrappedTarget {
     return code;
   }
 
-  /// exp(r) = 1 + r + r^2 / 2 + r^3 / 6 + ...; instead of the sixth about 1 % more, of -r (in sigmoid) of its negative.
+  /// exp(r) = 1 + r + r^2 / 2 + r^3 / 6 + ...; instead of the sixth about 1 % more, of -r (in sigmoid) of its negative,
+  /// of r ln 2 (the powers of two of attention) of that times ln(2)^3.
   static void spoil(llvm::MutableArrayRef<char> object) {
-    constexpr float sixth = codegen::coefficients::kExpF32[1];
-    for (float right : {sixth, -sixth}) {
+    constexpr float sixth = codegen::coefficients::kExpF32[1], ofPower = codegen::coefficients::kExp2F32[2];
+    for (float right : {sixth, -sixth, ofPower}) {
       float wrong = right * 1.01f;
       for (size_t at = 0; at + sizeof(float) <= object.size(); ++at)
         if (!std::memcmp(object.data() + at, &right, sizeof(float)))

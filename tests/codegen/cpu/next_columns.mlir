@@ -44,8 +44,13 @@ loop.kernel @whole(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[512*384] 
   }
 }
 
-// Of a sum in blocks of k the next columns' rows of the same block; how many tiles share a panel is known to a run.
+// Of a sum in blocks of k the next columns' rows of the same block, behind a task's last columns the first ones' rows of
+// the next block; how many tiles share a panel is known to a run.
 // CHECK-LABEL: define {{.*}} @blocks
+// V3:          %[[BACK:[0-9]+]] = select i1 %{{[^,]+}}, i64 131072, i64 %{{[0-9]+}}
+// V4:          %[[BACK:[0-9]+]] = select i1 %{{[^,]+}}, i64 524288, i64 %{{[0-9]+}}
+// CHECK-NEXT:  %[[ROWS:[0-9]+]] = select i1 %{{[^,]+}}, i64 0, i64 %{{[0-9]+}}
+// CHECK-NEXT:  add nsw i64 %[[BACK]], %[[ROWS]]
 // CHECK:       call void @llvm.prefetch
 loop.kernel @blocks(%a: !loop.buffer<[m*2048] x f32>, %w: !loop.buffer<[128*2048] x f32>, %y: !loop.buffer<[m*128] x f32>)
     attributes {symbols = ["m"], parallel = 0 : i64, arguments_written = array<i64: 2>, test.symbols = [{m = 7}, {m = 40}]} {
