@@ -67,6 +67,8 @@ public:
         for (Value buffer : SmallVector<Value>(entry.group.written))
           dropUnread(buffer);
         replaceIdleReductions(entry.group);
+        if (auto product = dyn_cast<ContractionOp>(entry.group.nodes[0]); product && entry.group.nodes.size() == 1)
+          blockChosenRows(product, context);
       }
     emit();
     sinkParts();

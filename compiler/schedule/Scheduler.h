@@ -86,6 +86,9 @@ void share(Group &producer, const Group &consumer, const FusionPlan &plan, const
 FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
 void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
+/// Rows of a weight that each point of a lone product chooses: in blocks outside of the points (BlockChosenRows.cpp).
+void blockChosenRows(ContractionOp product, const FusionContext &context);
+
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;
 constexpr int64_t smallWork = 1 << 14;
