@@ -17,14 +17,19 @@
 // exp(x) is 2^(x log2(e)), rounded twice: the error grows with -x, but stays below a unit in the last place of 1, which
 // is the largest weight; weights below the smallest normal number may be 0.
 //
+// Pointwise nodes that write what a head reads (the copy of a cache of keys and values) run ahead of its task, which is
+// one then.
+//
 // Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/common/ElementaryFunctions.h"
 #include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -39,6 +44,9 @@ static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may
 static constexpr int64_t wantedTasks = 16;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 static constexpr float log2e = 1.44269504f;
+// In multiply-adds: an element of keys or values that is copied into panels, and one that is stored ahead, which may
+// come from memory and go there.
+static constexpr int64_t packedElement = 8, storedElement = 32;
 
 namespace {
 
@@ -71,7 +79,8 @@ static AttentionForm analyze(loop::AttentionOp op) {
   f.j = f.domain[f.batchDims + 1];
   f.d = f.domain[f.batchDims + 2];
   f.e = f.domain[f.batchDims + 3];
-  auto wanted = loop::getTuned(op, tuned::taskQueries);
+  bool isAlone = llvm::hasSingleElement(getNodes(op->getParentOfType<loop::KernelOp>())); // else a head is one task
+  auto wanted = isAlone ? loop::getTuned(op, tuned::taskQueries) : std::nullopt;
   if (auto known = f.i.asConstant(); known && wanted) {
     f.rowsMost = std::clamp<int64_t>(*wanted, 1, std::clamp<int64_t>(*known, 1, mostQueries));
     f.rows = constant(f.rowsMost);
@@ -123,11 +132,17 @@ static AttentionForm analyze(loop::AttentionOp op) {
   return f;
 }
 
-FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, loop::AttentionOp op) {
-  AttentionForm f = analyze(op);
+FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+  AttentionForm f = analyze(cast<loop::AttentionOp>(nodes.back()));
+  assert((nodes.size() == 1 || f.blocks.isConstant(1)) && "what runs ahead of a head runs once");
   MLIRContext *context = kernel.getContext();
   Expr one = Expr::constant(context, 1);
-  Expr work = f.rows * f.j * (f.d + f.e);
+  Expr work = (f.rows + packedElement) * f.j * (f.d + f.e);
+  for (Operation *node : nodes.drop_back()) {
+    int64_t stores = 0;
+    node->walk([&](loop::StoreOp) { ++stores; });
+    work = work + product(context, ArrayRef(loop::getDomain(node)).drop_front(f.batchDims)) * stores * storedElement;
+  }
   Builder builder(context);
   auto config = builder.getDictionaryAttr(
       {builder.getNamedAttr("queries", ExprAttr(f.rows)), builder.getNamedAttr("keys", ExprAttr(f.keys))});
@@ -140,11 +155,12 @@ FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, loop::AttentionO
 namespace {
 
 struct AttentionEmission {
-  AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op);
+  AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead);
   void emit(Value begin, Value end);
 
   // Parts of a task.
   void decodeTask(Value index);
+  void emitAhead();
   void emitTask();
   void packKeys(Value key, Value count);
   void packQueries();
@@ -185,6 +201,7 @@ struct AttentionEmission {
 
   KernelEmitter &e;
   loop::AttentionOp op;
+  ArrayRef<Operation *> ahead; // of each head
   InvariantBuilder &in;
   AttentionForm f;
   Type f32;
@@ -199,8 +216,8 @@ struct AttentionEmission {
 
 } // namespace
 
-AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op)
-    : e(emitter), op(op), in(emitter.invariants), f(analyze(op)), f32(emitter.builder.getF32Type()) {
+AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead)
+    : e(emitter), op(op), ahead(ahead), in(emitter.invariants), f(analyze(op)), f32(emitter.builder.getF32Type()) {
   lanes = std::min(panelWidth, e.level.lanesOf(32));
   dimI = f.batchDims;
   dimJ = dimI + 1;
@@ -590,6 +607,14 @@ void AttentionEmission::decodeTask(Value index) {
   rows = in.min(most, in.sub(queries, firstRow));
 }
 
+void AttentionEmission::emitAhead() {
+  EmissionPoint point;
+  point.dims = batchDims;
+  for (Operation *node : ahead)
+    NodeEmitter(e, node).emit({point}, f.batchDims, chooseNodeVector(node, f.batchDims));
+  e.setDomain(f.domain);
+}
+
 void AttentionEmission::packKeys(Value key, Value count) {
   packPanels(op.getK(), dimJ, key, count, dimD, in.constant(0), depth, kPack, depth);
   packPanels(op.getV(), dimE, in.constant(0), size, dimJ, key, count, vPack, blockKeys);
@@ -617,6 +642,7 @@ void AttentionEmission::emitTask() {
 void AttentionEmission::emit(Value begin, Value end) {
   e.createLoop(begin, end, 1, {in.constant(-1)}, [&](Value index, ValueRange held) -> SmallVector<Value> {
     decodeTask(index);
+    emitAhead();
     if (f.sharesKeys) {
       Value isNew = in.compare(arith::CmpIPredicate::ne, batch, held[0]);
       auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
@@ -629,8 +655,9 @@ void AttentionEmission::emit(Value begin, Value end) {
   });
 }
 
-LogicalResult cpu::emitAttention(KernelEmitter &emitter, loop::AttentionOp op, Value begin, Value end) {
+LogicalResult cpu::emitAttention(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
+  auto op = cast<loop::AttentionOp>(nodes.back());
   emitter.setDomain(loop::getDomain(op));
-  AttentionEmission(emitter, op).emit(begin, end);
+  AttentionEmission(emitter, op, nodes.drop_back()).emit(begin, end);
   return success();
 }

@@ -396,9 +396,11 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
       fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep),
                       nextPanels(task, columns, panel, kLower, kUpper));
     }
-    // A weight that one row tile reads streams from memory.
+    // A weight that one row tile reads streams from memory. Of several streams of lines that are a vector each the
+    // processor has enough underway by itself: to fetch them ahead as well takes 1 to 6 % longer.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
-    operands.prefetchesB = isLone && !e.isStage && rowsOfB && columnsOfB &&
+    bool runsAhead = !f.bits && e.level.lanesOf(32) == panelWidth && columns.panels >= 3;
+    operands.prefetchesB = isLone && !runsAhead && !e.isStage && rowsOfB && columnsOfB &&
                            *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
     convertOperand(operands, shape, task, panel);
   } else {

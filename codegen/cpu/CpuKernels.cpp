@@ -45,8 +45,8 @@ LogicalResult cpu::planKernel(loop::KernelOp kernel) {
   SmallVector<Operation *> nodes = getNodes(kernel);
   if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
     plan = planContractions(kernel, nodes);
-  else if (!nodes.empty() && isa<loop::AttentionOp>(nodes.front()))
-    plan = planAttention(kernel, cast<loop::AttentionOp>(nodes.front()));
+  else if (!nodes.empty() && isa<loop::AttentionOp>(nodes.back()))
+    plan = planAttention(kernel, nodes);
   else
     plan = planLoops(kernel);
   if (failed(plan))
@@ -339,8 +339,8 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
     e.loc = first->getLoc();
   if (isa_and_present<loop::ContractionOp>(first))
     return emitContractions(e, nodes, begin, end);
-  if (auto attention = dyn_cast_or_null<loop::AttentionOp>(first))
-    return emitAttention(e, attention, begin, end);
+  if (first && isa<loop::AttentionOp>(nodes.back()))
+    return emitAttention(e, nodes, begin, end);
   LoopKernel(e).emit(begin, end);
   return success();
 }

@@ -23,13 +23,15 @@ struct KernelPlan {
 mlir::FailureOr<KernelPlan> planContraction(loop::KernelOp kernel, loop::ContractionOp op);
 /// Several, each block of one before the same block of the next, and pointwise nodes behind each block.
 mlir::FailureOr<KernelPlan> planContractions(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
-mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, loop::AttentionOp op);
+/// An attention, the last of the nodes, and pointwise nodes that run ahead of each of its heads.
+mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
 
 /// Emits the iterations [begin, end) (i64 values) at the emitter's insertion point. Planned choices are in
 /// kernel.getConfigAttr().
 mlir::LogicalResult emitContractions(KernelEmitter &emitter, llvm::ArrayRef<mlir::Operation *> nodes, mlir::Value begin,
                                      mlir::Value end);
-mlir::LogicalResult emitAttention(KernelEmitter &emitter, loop::AttentionOp op, mlir::Value begin, mlir::Value end);
+mlir::LogicalResult emitAttention(KernelEmitter &emitter, llvm::ArrayRef<mlir::Operation *> nodes, mlir::Value begin,
+                                  mlir::Value end);
 
 } // namespace ptc::cpu
 

@@ -149,8 +149,8 @@ SmallVector<DictionaryAttr> cpu::listAlternatives(loop::KernelOp kernel, const C
     addWinograd(found, contraction, level);
   } else if (contraction && !isNarrowContraction(contraction)) {
     addContraction(found, contraction, level);
-  } else if (auto attention = dyn_cast<loop::AttentionOp>(nodes.front())) {
-    if (FailureOr<KernelPlan> plan = planAttention(*copy, attention); succeeded(plan))
+  } else if (auto attention = dyn_cast<loop::AttentionOp>(nodes.back())) {
+    if (FailureOr<KernelPlan> plan = planAttention(*copy, nodes); succeeded(plan))
       addAttention(found, *plan, attention);
   } else if (!contraction) {
     addLanes(found, *copy);

@@ -206,8 +206,9 @@ static double coverCost(int64_t extent, int64_t most, llvm::function_ref<double(
 /// Rows of a product of many rows, how many is not known: tiles of all heights are compared by what a row costs, so it
 /// is a multiple of all of them and shows no remainders.
 static constexpr int64_t manyRows = 840;
-static constexpr int64_t tallestOfUnknown = 8; // rows: there is code for each height up to it
-static constexpr int64_t fewRows = 4;          // that wait for memory, not for the multiply-add units
+static constexpr int64_t tallestOfUnknown = 8;    // rows: there is code for each height up to it
+static constexpr int64_t fewRows = 4;             // that wait for memory, not for the multiply-add units
+static constexpr int64_t streamedTerms = 1 << 17; // of B, of which a run finds none in the second-level cache
 
 /// Terms of B that stay in a first-level cache beside rows of A; what a vector of those costs that every row tile
 /// fetches again, in cycles that are not hidden behind multiply-adds: it decides between tiles that are equal
@@ -281,6 +282,8 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
   llvm::stable_sort(found, [](const auto &a, const auto &b) { return a.first < b.first; });
   if (m > 0 && m <= fewRows) { // streams B: narrow and deep
     int64_t wanted = m == 1 && vectors == 1 ? 2 : 1;
+    if (wanted == 2 && k > 0 && panels * panelWidth * k >= streamedTerms) // as many streams as processors follow best
+      wanted = 4;
     if (m <= 2 && vectors == 1 && splitsGroups) // more columns for each sum over the sets
       wanted = 4 / m;
     std::pair<double, TileSplit> narrow = found.front();

@@ -29,6 +29,9 @@ Expected<MappedFile> MappedFile::extend(StringRef path, uint64_t bytes) {
   if (!failed && bytes > 0) {
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     failed = base == MAP_FAILED ? errno : 0;
+    // As huge pages the bytes stay in the system's cache for those who map the file next (Link.cpp).
+    if (!failed)
+      (void)madvise(base, bytes, MADV_HUGEPAGE);
   }
   if (file >= 0)
     close(file);

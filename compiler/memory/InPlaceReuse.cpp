@@ -84,8 +84,11 @@ bool isReadBefore(Operation *load, Operation *store, Operation *node) {
   return true;
 }
 
-/// Whether a product is among the nodes: all of them run for a block of it then, while other threads do for theirs.
-bool hasProduct(Block *block) { return !block->getOps<ContractionOp>().empty(); }
+/// Whether a product or an attention is among the nodes: all of them run for a block of it then, while other threads do
+/// for theirs.
+bool hasBlocks(Block *block) {
+  return !block->getOps<ContractionOp>().empty() || !block->getOps<AttentionOp>().empty();
+}
 
 } // namespace
 
@@ -108,7 +111,7 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
       return false;
     bool isOther = access.node != node;
-    if (isOther && (isHorizontal(node->getParentOp()) || hasProduct(node->getBlock()))) // in any order; block by block
+    if (isOther && (isHorizontal(node->getParentOp()) || hasBlocks(node->getBlock()))) // in any order; block by block
       return false;
     if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
       return false;

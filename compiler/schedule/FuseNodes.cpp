@@ -69,6 +69,8 @@ public:
         replaceIdleReductions(entry.group);
         if (!context.hasDevice)
           splitRuns(entry.group, context);
+        if (auto product = dyn_cast<ContractionOp>(entry.group.nodes[0]); product && entry.group.nodes.size() == 1)
+          blockChosenRows(product, context);
       }
     emit();
     sinkParts();
@@ -310,7 +312,7 @@ private:
       share(producer.group, consumer.group, plan, context);
       break;
     case FusionKind::Blocks:
-      loop::shareBlocks(producer.group, consumer.group, context);
+      loop::shareBlocks(producer.group, consumer.group, plan, context);
       break;
     case FusionKind::Beside:
     case FusionKind::MergeBeside:
@@ -545,29 +547,37 @@ private:
   }
 
   /// Products whose epilogues are all that they will be run block by block with those whose results they read there,
-  /// and so does what reads products part by part.
+  /// and so does what reads products part by part, or writes what an attention reads head by head.
   void shareBlocks() {
     if (isa<RecurrenceOp>(block.getParentOp()))
       return;
-    for (unsigned consumer : order.getOrder()) {
-      SmallVector<unsigned> producers(order.getEarlier(consumer).begin(), order.getEarlier(consumer).end());
-      llvm::sort(producers);
-      for (unsigned producer : producers) {
-        FusionPlan plan = canShareBlocks(entries[producer].group, entries[consumer].group, context);
-        if (plan && order.hasPathAround(producer, consumer))
-          plan = FusionPlan::no("another kernel must run between the two");
-        for (unsigned number : {producer, consumer})
-          for (Value buffer : entries[number].group.written)
-            if (plan && context.aliases.contains(buffer))
-              plan = FusionPlan::no("it writes a result that may share an argument's memory");
-        if (plan) {
-          apply(producer, consumer, plan);
-          break;
-        }
-        if (remarks && !plan.reason.empty())
-          entries[consumer].group.nodes[0]->emitRemark("not block by block with its producer: ") << plan.reason;
-      }
+    for (unsigned number : order.getOrder()) {
+      std::optional<unsigned> united = shareBlocks(number);
+      while (united && isa<AttentionOp>(entries[*united].group.nodes.back())) // several nodes may run ahead of it
+        united = shareBlocks(*united);
     }
+  }
+
+  /// Fuses the group with one that it reads; none where there is none.
+  std::optional<unsigned> shareBlocks(unsigned consumer) {
+    SmallVector<unsigned> producers(order.getEarlier(consumer).begin(), order.getEarlier(consumer).end());
+    llvm::sort(producers);
+    for (unsigned producer : producers) {
+      FusionPlan plan = canShareBlocks(entries[producer].group, entries[consumer].group, context);
+      if (plan && order.hasPathAround(producer, consumer))
+        plan = FusionPlan::no("another kernel must run between the two");
+      for (unsigned number : {producer, consumer})
+        for (Value buffer : entries[number].group.written)
+          if (plan && context.aliases.contains(buffer))
+            plan = FusionPlan::no("it writes a result that may share an argument's memory");
+      if (plan) {
+        apply(producer, consumer, plan);
+        return producer;
+      }
+      if (remarks && !plan.reason.empty())
+        entries[consumer].group.nodes[0]->emitRemark("not block by block with its producer: ") << plan.reason;
+    }
+    return std::nullopt;
   }
 
   void emit() {

@@ -9,7 +9,7 @@
 //   share     groups of pointwise and reduction nodes run one after the other for each
 //             point of common outer dims: what lies between them stays in cache
 //   blocks    products of the same rows, and pointwise nodes that read these part by part, run one after the other for
-//             each block of their results
+//             each block of their results; pointwise nodes run ahead of each head of an attention
 //
 // `canFuse` answers with a plan or with the reason for refusing.
 //
@@ -79,13 +79,19 @@ void splitRuns(Group &group, const FusionContext &context);
 
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
+/// May pointwise nodes run in an attention's tasks, ahead of the heads that read what they write? The plan's dims are
+/// those of heads.
+FusionPlan canRunAhead(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
-// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes behind them. Groups of
-// other nodes are refused without a reason.
+// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes behind them; heads of an
+// attention, and of pointwise nodes ahead of it. Groups of other nodes are refused without a reason.
 FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
-void shareBlocks(Group &producer, const Group &consumer, const FusionContext &context);
+void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
+
+/// Rows of a weight that each point of a lone product chooses: in blocks outside of the points (BlockChosenRows.cpp).
+void blockChosenRows(ContractionOp product, const FusionContext &context);
 
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;

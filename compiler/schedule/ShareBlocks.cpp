@@ -8,7 +8,8 @@
 // Weights stay apart: nothing is interleaved, and each is replaced as before.
 //
 // Pointwise nodes that read a product part by part (the heads of queries and keys that are rotated) run behind it in
-// the same way: blocks are cut between parts then, and a task's parts follow its sums.
+// the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
+// attention reads head by head run ahead of it (ShareDims.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,10 +132,13 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
-  if (!areProducts && !(arePointwise && isa<ContractionOp>(producer.nodes[0])))
+  bool areAhead = areAll(producer, llvm::IsaPred<PointwiseOp>) && isa<AttentionOp>(consumer.nodes.back());
+  if (!areProducts && !areAhead && !(arePointwise && isa<ContractionOp>(producer.nodes[0])))
     return {};
   if (context.hasDevice)
     return FusionPlan::no("a device's blocks hold one product's sums");
+  if (areAhead)
+    return canRunAhead(producer, consumer, context);
   for (Value buffer : consumer.written)
     if (producer.reads(buffer) || producer.writes(buffer))
       return FusionPlan::no("the consumer overwrites what the producer reads or writes");
@@ -155,7 +159,10 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   return plan.buffer ? plan : FusionPlan::no("they share no value");
 }
 
-void loop::shareBlocks(Group &producer, const Group &consumer, const FusionContext &context) {
+void loop::shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {
+  if (isa<AttentionOp>(consumer.nodes.back()))
+    for (Operation *node : producer.nodes)
+      splitPrefix(node, plan.outer, context.symbols);
   for (Operation *node : consumer.nodes)
     for (Operation *first : producer.nodes) {
       auto product = dyn_cast<ContractionOp>(first);

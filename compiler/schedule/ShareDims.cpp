@@ -15,6 +15,9 @@
 // Nodes may have those points as other dims: (3136) is (56, 56) to a node that reads windows of an image. The shared
 // dims are then the finer ones, into which all nodes' dims can be split.
 //
+// An attention of few queries shares its heads in the same way with pointwise nodes that run ahead of it: a copy of
+// keys and values is read while it lies in cache.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
@@ -109,13 +112,26 @@ SymbolRanges getAccessRanges(Operation *access, Operation *node, ArrayRef<Expr> 
   return ranges;
 }
 
+/// As findPrefixSplit has it; the points of an attention's batch dims, too, run independently.
+std::optional<DimSplit> findOuterSplit(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
+  auto attention = dyn_cast<AttentionOp>(node);
+  if (!attention)
+    return findPrefixSplit(node, outer, symbols);
+  DimSplit split{getDomain(node), {}, getDimKinds(node)};
+  if (ArrayRef(split.domain).take_front(attention.getBatch()) != outer)
+    return std::nullopt;
+  for (unsigned dim = 0; dim < split.domain.size(); ++dim)
+    split.oldDims.push_back(Expr::dim(node->getContext(), dim));
+  return split;
+}
+
 /// All accesses to `buffer` in a group whose nodes' first dims are made `outer`, as slices.
 std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, ArrayRef<Expr> outer,
                                             const FusionContext &context) {
   SmallVector<Slice> slices;
   bool ok = true;
   for (Operation *node : group.nodes) {
-    DimSplit split = *findPrefixSplit(node, outer, context.symbols);
+    DimSplit split = *findOuterSplit(node, outer, context.symbols);
     SymbolRanges ranges = getNodeRanges(node, split.domain, context.symbols);
     auto map = [&](StringRef symbol) -> Expr {
       auto dim = getDimNumber(symbol);
@@ -179,6 +195,30 @@ bool exceedsSorted(ArrayRef<const Group *> groups, const SymbolValues &hints) {
   return largest > sorted;
 }
 
+/// Why a point of the outer dims of one group needs more of the other than what that does at the same point; empty: it
+/// does not. Then `shared` is a value that they share. `mayBothWrite`: other elements of one buffer.
+StringRef whyNotSliceBySlice(const Group &producer, const Group &consumer, ArrayRef<Expr> outer,
+                             const FusionContext &context, bool mayBothWrite, Value &shared) {
+  for (Value buffer : producer.written) {
+    if (consumer.writes(buffer) && !mayBothWrite)
+      return "both write the same buffer";
+    if (!consumer.reads(buffer) && !consumer.writes(buffer))
+      continue;
+    if (consumer.reads(buffer))
+      shared = buffer;
+    auto a = getSlices(producer, buffer, outer, context), b = getSlices(consumer, buffer, outer, context);
+    if (!a || !b)
+      return "a shared value is not addressed slice by slice";
+    for (ArrayRef<Slice> slices : {ArrayRef<Slice>(*a), ArrayRef<Slice>(*b)})
+      for (const Slice &slice : slices)
+        if (slice.f != a->front().f || !separates(slice.f, slice.g, outer, slice.ranges, context.hints))
+          return "the consumer reads beyond the slice that the producer has written";
+  }
+  if (llvm::any_of(consumer.written, [&](Value buffer) { return producer.reads(buffer); }))
+    return "the consumer overwrites what the producer reads";
+  return shared ? "" : "they share no value";
+}
+
 /// The dims that the groups can share, if any: `outer`, or finer ones.
 std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, SmallVector<Expr> outer,
                                                 const SymbolRanges &symbols) {
@@ -239,26 +279,32 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
   else
     return FusionPlan::no("its dims do not begin with the shared ones");
   Value shared;
-  for (Value buffer : producer.written) {
-    if (consumer.writes(buffer))
-      return FusionPlan::no("both write the same buffer");
-    if (!consumer.reads(buffer))
-      continue;
-    shared = buffer;
-    auto a = getSlices(producer, buffer, outer, context), b = getSlices(consumer, buffer, outer, context);
-    if (!a || !b)
-      return FusionPlan::no("a shared value is not addressed slice by slice");
-    for (ArrayRef<Slice> slices : {ArrayRef<Slice>(*a), ArrayRef<Slice>(*b)})
-      for (const Slice &slice : slices)
-        if (slice.f != a->front().f || !separates(slice.f, slice.g, outer, slice.ranges, context.hints))
-          return FusionPlan::no("the consumer reads beyond the slice that the producer has written");
-  }
-  for (Value buffer : consumer.written)
-    if (producer.reads(buffer))
-      return FusionPlan::no("the consumer overwrites what the producer reads");
-  if (!shared)
-    return FusionPlan::no("they share no value");
+  if (StringRef reason = whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/false, shared);
+      !reason.empty())
+    return FusionPlan::no(reason.str());
   return {FusionKind::Share, shared, outer, {}};
+}
+
+FusionPlan loop::canRunAhead(const Group &producer, const Group &consumer, const FusionContext &context) {
+  constexpr int64_t mostQueries = 64; // that are one task
+  auto attention = cast<AttentionOp>(consumer.nodes.back());
+  SmallVector<Expr> outer = getDomain(attention);
+  auto queries = outer[attention.getBatch()].asConstant();
+  outer.resize(attention.getBatch());
+  if (!queries || *queries > mostQueries)
+    return FusionPlan::no("a head may have several tasks");
+  if (product(attention.getContext(), outer).evaluate(context.hints).value_or(0) < minParallelPoints)
+    return FusionPlan::no("too few heads are shared to keep the cores busy");
+  for (Operation *node : producer.nodes)
+    if (!findOuterSplit(node, outer, context.symbols))
+      return FusionPlan::no("its dims do not begin with those of heads");
+  if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
+    return FusionPlan::no("the kernel would have too many nodes");
+  Value shared;
+  if (StringRef reason = whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/true, shared);
+      !reason.empty())
+    return FusionPlan::no(reason.str());
+  return {FusionKind::Blocks, shared, outer, {}};
 }
 
 void loop::share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {

@@ -165,6 +165,8 @@ static Operation *cutOut(PointwiseOp node, Piece piece, const SymbolRanges &symb
 }
 
 void loop::splitRuns(Group &group, const FusionContext &context) {
+  if (group.isOpaque || llvm::any_of(group.nodes, llvm::IsaPred<ContractionOp, AttentionOp>))
+    return; // what runs beside a template does so in parts of its own
   SmallVector<Operation *> nodes;
   for (Operation *node : group.nodes) {
     auto pointwise = dyn_cast<PointwiseOp>(node);

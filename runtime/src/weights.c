@@ -81,6 +81,17 @@ bool ptc_rt_path_beside(const char *name, char *path, size_t size) {
   return true;
 }
 
+/* ---- pages ---- */
+
+/* What the system's cache of files does not hold yet comes there as huge pages, and memory that nobody has written to
+ * gets them. A wish: where it is not known it is not heard. */
+static void wish_for_huge_pages(const char *base, size_t bytes) {
+  const uintptr_t page = 65536; /* of any size that processors have */
+  uintptr_t start = ((uintptr_t)base + page - 1) / page * page, end = (uintptr_t)base + bytes;
+  if (bytes >= PTC_RT_WEIGHTS_HUGE)
+    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
 /* ---- the file ---- */
 
 static ptc_status map_file(ptc_model *model, const ptc_options *options, const char *path) {
@@ -102,6 +113,7 @@ static ptc_status map_file(ptc_model *model, const ptc_options *options, const c
     return fail(options, PTC_WEIGHTS_UNAVAILABLE, "the weights file '%s' belongs to another build of the model", path);
   if (base == MAP_FAILED)
     return fail(options, PTC_OUT_OF_MEMORY, "cannot map the weights file '%s'", path);
+  wish_for_huge_pages(base, bytes);
   model->weights = model->file_weights = (char *)base + PTC_RT_WEIGHTS_START;
   model->mapped = bytes;
   return PTC_OK;
@@ -122,7 +134,10 @@ static ptc_status open_file(ptc_model *model, const ptc_options *options) {
 
 static char *anonymous(size_t bytes) {
   void *base = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return base == MAP_FAILED ? 0 : base;
+  if (base == MAP_FAILED)
+    return 0;
+  wish_for_huge_pages(base, bytes);
+  return base;
 }
 
 ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options) {
@@ -132,6 +147,7 @@ ptc_status ptc_rt_weights_open(ptc_model *model, const ptc_options *options) {
   switch (weights->place) {
   case PTC_RT_WEIGHTS_EMBEDDED:
     model->weights = weights->embedded;
+    wish_for_huge_pages(weights->embedded, weights->bytes);
     return PTC_OK;
   case PTC_RT_WEIGHTS_FILE:
     return open_file(model, options);

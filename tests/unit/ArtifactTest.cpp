@@ -2,6 +2,7 @@
 // failures that leave nothing behind.
 #include "ArtifactFixture.h"
 #include "runtime/include/ptc/abi.h"
+#include "runtime/include/ptc/descriptor.h"
 
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/Archive.h"
@@ -213,6 +214,18 @@ TEST_CASE("weights embed at any size and are found beside the library", "[artifa
   std::string foreign = other.folder + "/m.weights";
   options.weights_path = foreign.c_str();
   CHECK(library.table->create(&options, &model) == PTC_WEIGHTS_UNAVAILABLE);
+}
+
+TEST_CASE("many weights lie on huge pages, in the file as in memory", "[artifact]") {
+  Artifact huge = build({.padding = PTC_RT_WEIGHTS_HUGE});
+  checkElf(huge.path);
+  auto buffer = MemoryBuffer::getFile(huge.path, false, false);
+  auto file = cantFail(llvm::object::ELFFile<llvm::object::ELF64LE>::create((*buffer)->getBuffer()));
+  CHECK(llvm::count_if(cantFail(file.program_headers()), [](const auto &segment) {
+          return segment.p_type == ELF::PT_LOAD && segment.p_filesz >= PTC_RT_WEIGHTS_HUGE &&
+                 segment.p_align == PTC_RT_HUGE_PAGE && segment.p_offset % PTC_RT_HUGE_PAGE == 0;
+        }) == 1);
+  checkTensorRun(Library(huge.path).table);
 }
 
 TEST_CASE("same inputs give the same bytes, whatever the folder and the number of jobs", "[artifact]") {
