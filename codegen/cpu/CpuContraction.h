@@ -93,7 +93,8 @@ struct ContractionForm {
   // For both: blocks of rows in place of mBlocks on levels that make such copies; tasks stay as many (0: mBlocks).
   int64_t blocksOfCopies = 0;
   Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
-  int64_t panelUnit = 1; // panels that no block cuts: a part that nodes behind the product read
+  int64_t panelUnit = 1;      // panels that no block cuts: a part that nodes behind the product read
+  bool hasAllColumns = false; // of each block: nodes behind the product read whole rows
   Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.

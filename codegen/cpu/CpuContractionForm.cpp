@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuTemplates.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
 #include <numeric>
@@ -148,6 +149,8 @@ loop::ReductionOp cpu::replaceByReduction(loop::ContractionOp op) {
 
 int64_t cpu::getPanelUnit(loop::ContractionOp op) {
   int64_t unit = 1;
+  if (hasRowsBehind(op->getParentOfType<loop::KernelOp>()))
+    return unit;
   Block &block = *op->getBlock();
   for (auto product : block.getOps<loop::ContractionOp>())
     for (auto node : block.getOps<loop::PointwiseOp>())
@@ -492,6 +495,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.k = extent(3);
   form.accumulator = op.getEpilogue().getArgument(0).getType();
   form.panelUnit = getPanelUnit(op);
+  form.hasAllColumns = hasRowsBehind(op->getParentOfType<loop::KernelOp>());
   chooseRhs(form);
   form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
   form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;

@@ -2,7 +2,8 @@
 //
 // A kernel has one product, or several that are cut into the same tasks, of which later ones read what the earlier ones
 // have put there. Pointwise nodes that read a product part by part (heads that are rotated) run behind each task, for
-// the parts that it has computed.
+// the parts that it has computed. Nodes that share a product's rows (a norm) are a function of their own, which each
+// task of whole rows calls for its rows: what their code keeps in registers is not in the way of the tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +55,10 @@ void ContractionEmission::emitBehind(const ContractionTask &task, Operation *nod
   e.setDomain(f.domain);
 }
 
-/// `behind`: pointwise nodes of the kernel, each read a product's parts.
+/// `behind`: pointwise nodes of the kernel, each read a product's parts. `runRows`: what shares its rows; null:
+/// nothing.
 static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end,
-                                     ArrayRef<Operation *> behind) {
+                                     ArrayRef<Operation *> behind, RowsBehind runRows) {
   // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
   OpBuilder detached(op.getContext());
   OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
@@ -86,7 +88,11 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
       widening->erase();
     }
   }
-  if (!behind.empty())
+  if (runRows)
+    emission.afterTask = [&](const ContractionTask &task) {
+      runRows(task.firstRow, emission.i.add(task.firstRow, task.rows));
+    };
+  else if (!behind.empty())
     emission.afterTask = [&](const ContractionTask &task) {
       for (Operation *node : behind)
         for (Operation *product : originals)
@@ -97,11 +103,12 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
   return success();
 }
 
-LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
+LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end,
+                                    RowsBehind runRows) {
   ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>),
                         behind = nodes.drop_front(ops.size());
   if (ops.size() == 1)
-    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind);
+    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind, runRows);
   // As many tasks of one as leave their results in the second-level cache, then the same of the next: weights stream in
   // long runs, and copies of rows serve several tasks.
   InvariantBuilder &in = emitter.invariants;
@@ -115,7 +122,7 @@ LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *
     Value first = in.add(begin, in.mul(number, turn)), last = in.min(in.add(first, turn), end);
     for (Operation *op : ops)
       isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), first, last,
-                                             op == ops.back() ? behind : ArrayRef<Operation *>()));
+                                             op == ops.back() ? behind : ArrayRef<Operation *>(), nullptr));
     return {};
   });
   return success(isEmitted);

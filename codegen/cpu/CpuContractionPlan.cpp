@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuKernels.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
@@ -68,6 +69,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
   int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 4, form.panelUnit); // panels of a task
+  if (form.hasAllColumns)
+    narrowest = panels;
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = std::min<int64_t>(k, 1536);
@@ -82,7 +85,7 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    int64_t fewest = isSmall ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
+    int64_t fewest = isSmall || form.hasAllColumns ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
     bool canM = rows >= fewest, canN = width >= 2 * narrowest;
     // B that the task packs is packed again for each block of rows.
     bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
@@ -116,7 +119,11 @@ static void countBlocks(ContractionForm &form) {
     };
     form.mBlocks = blocksOf(form.m, rows);
     form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
+    if (form.hasAllColumns) // about as many tasks
+      form.mBlocks = blocksOf(form.m, std::max(fewestOfSmall, rows / form.nBlocks.asConstant().value_or(1)));
   }
+  if (form.hasAllColumns)
+    form.nBlocks = constant(1);
   if (form.panelUnit > 1) // a part is one task's
     form.nBlocks = constant(std::min(form.nBlocks.getValue(), *n / (panelWidth * form.panelUnit)));
   bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
@@ -366,5 +373,29 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
     plan->scratch = Expr::max(plan->scratch, form.scratch); // tasks of one are done before the other's begin
     plan->grain = Expr::min(plan->grain, form.grain);
   }
+  if (succeeded(plan) && hasRowsBehind(kernel)) // what the nodes behind it keep of a row
+    plan->scratch = plan->scratch + placeLocalBuffers(kernel).scratch;
   return plan;
+}
+
+bool cpu::hasRowsBehind(loop::KernelOp kernel) {
+  return kernel && kernel.getParallel() > 0 && !kernel.getBlock().getOps<loop::ContractionOp>().empty() &&
+         getNodes(kernel).size() > 1;
+}
+
+FailureOr<loop::KernelOp> cpu::createRowKernel(loop::KernelOp kernel) {
+  loop::KernelOp rows = kernel.clone();
+  for (auto product : llvm::make_early_inc_range(rows.getBlock().getOps<loop::ContractionOp>()))
+    product.erase();
+  Builder b(kernel.getContext());
+  rows->setAttr(loop::tunedAttr, b.getDictionaryAttr(b.getNamedAttr(tuned::lanesDim, b.getI64IntegerAttr(-1))));
+  if (failed(planKernel(rows))) {
+    rows.erase();
+    return failure();
+  }
+  return rows;
+}
+
+Expr cpu::getProductScratch(loop::KernelOp kernel) {
+  return analyzeContraction(*kernel.getBlock().getOps<loop::ContractionOp>().begin()).scratch;
 }

@@ -332,13 +332,14 @@ void LoopKernel::emit(Value begin, Value end) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end) {
+/// `runRows`: what runs behind a product row by row, in a function of its own.
+static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end, RowsBehind runRows) {
   SmallVector<Operation *> nodes = getNodes(e.kernel);
   Operation *first = nodes.empty() ? nullptr : nodes.front();
   if (first)
     e.loc = first->getLoc();
   if (isa_and_present<loop::ContractionOp>(first))
-    return emitContractions(e, nodes, begin, end);
+    return emitContractions(e, nodes, begin, end, runRows);
   if (first && isa<loop::AttentionOp>(nodes.back()))
     return emitAttention(e, nodes, begin, end);
   LoopKernel(e).emit(begin, end);
@@ -377,6 +378,8 @@ public:
 
 private:
   FailureOr<SmallVector<std::string>> addStages(loop::KernelOp kernel, StringRef name);
+  /// The function of what runs behind a product row by row; empty: there is nothing.
+  FailureOr<std::string> addRows(loop::KernelOp kernel, StringRef name);
   void expand(LLVM::LLVMFuncOp function);
 
   const CpuLevel &level;
@@ -400,9 +403,23 @@ FailureOr<SmallVector<std::string>> ModuleBuilder::addStages(loop::KernelOp kern
   return names;
 }
 
+FailureOr<std::string> ModuleBuilder::addRows(loop::KernelOp kernel, StringRef name) {
+  if (!hasRowsBehind(kernel))
+    return std::string();
+  FailureOr<loop::KernelOp> rows = createRowKernel(kernel);
+  if (failed(rows))
+    return failure();
+  OwningOpRef<loop::KernelOp> own = *rows;
+  std::string ownName = (name + ".rows").str();
+  if (failed(addFunction(*own, ownName, LLVM::Linkage::Internal)))
+    return failure();
+  return ownName;
+}
+
 LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, LLVM::Linkage linkage) {
   FailureOr<SmallVector<std::string>> stages = addStages(kernel, name);
-  if (failed(stages))
+  FailureOr<std::string> rows = addRows(kernel, name);
+  if (failed(stages) || failed(rows))
     return failure();
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
@@ -424,9 +441,13 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
   emitter.isStrict = !code.contracts;
   emitter.isStage = linkage == LLVM::Linkage::Internal;
+  auto runRows = [&](Value begin, Value end) {
+    Value own = emitter.getScratchAt(emitter.emitExpr(getProductScratch(kernel), {}));
+    callKernel(emitter, *rows, {frame.buffers, frame.symbols, begin, end, own, errorFlag});
+  };
   if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
     emitRecurrence(emitter, recurrence, *stages, frame);
-  else if (failed(emitKernel(emitter, frame.begin, frame.end)))
+  else if (failed(emitKernel(emitter, frame.begin, frame.end, rows->empty() ? RowsBehind() : RowsBehind(runRows))))
     return failure();
   Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   LLVM::ReturnOp::create(builder, loc, result);

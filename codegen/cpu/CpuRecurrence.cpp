@@ -267,15 +267,19 @@ void RecurrenceEmission::turnStates(Value step) {
   }
 }
 
-void RecurrenceEmission::call(StringRef stage, Value begin, Value end) {
+void cpu::callKernel(KernelEmitter &e, StringRef name, const KernelFrame &frame) {
   Type i32 = e.builder.getI32Type();
-  auto callee = FlatSymbolRefAttr::get(e.builder.getContext(), stage);
+  auto callee = FlatSymbolRefAttr::get(e.builder.getContext(), name);
   Value fault = LLVM::CallOp::create(e.builder, e.loc, TypeRange(i32), callee,
-                                     ValueRange{ownBuffers, ownSymbols, begin, end, frame.scratch})
+                                     ValueRange{frame.buffers, frame.symbols, frame.begin, frame.end, frame.scratch})
                     .getResult();
   Value before = LLVM::LoadOp::create(e.builder, e.loc, i32, frame.errorFlag);
   Value both = arith::OrIOp::create(e.builder, e.loc, before, fault);
   LLVM::StoreOp::create(e.builder, e.loc, both, frame.errorFlag);
+}
+
+void RecurrenceEmission::call(StringRef stage, Value begin, Value end) {
+  callKernel(e, stage, {ownBuffers, ownSymbols, begin, end, frame.scratch, frame.errorFlag});
 }
 
 // Parts [lower, upper) of the phase: their share of the iterations of all members together.

@@ -18,6 +18,8 @@ loop::KernelOp createStageKernel(loop::KernelOp kernel, loop::FusedOp stage);
 struct KernelFrame {
   mlir::Value buffers, symbols, begin, end, scratch, errorFlag;
 };
+/// Emits a call of a function of the kernel ABI in the same module, and notes what it returns in the frame's flag.
+void callKernel(KernelEmitter &emitter, llvm::StringRef name, const KernelFrame &frame);
 /// Emits the body of the kernel's function; `stages` are the names of the functions for the groups, in order.
 void emitRecurrence(KernelEmitter &emitter, loop::RecurrenceOp op, llvm::ArrayRef<std::string> stages,
                     const KernelFrame &frame);

@@ -1,7 +1,7 @@
 //===- CpuTemplates.h - compute-bound nodes on the CPU ----------*- C++ -*-===//
 //
 // What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone, or
-// several contractions that are cut into the same blocks and pointwise nodes that read these part by part.
+// contractions that are cut into the same blocks and nodes that read these part by part or row by row.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUTEMPLATES_H
@@ -21,15 +21,24 @@ struct KernelPlan {
 };
 
 mlir::FailureOr<KernelPlan> planContraction(loop::KernelOp kernel, loop::ContractionOp op);
-/// Several, each block of one before the same block of the next, and pointwise nodes behind each block.
+/// Several, each block of one before the same block of the next, and nodes behind each block.
 mlir::FailureOr<KernelPlan> planContractions(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
 /// An attention, the last of the nodes, and pointwise nodes that run ahead of each of its heads.
 mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
 
+/// Emits a call for rows [begin, end) of what runs behind a product row by row.
+using RowsBehind = llvm::function_ref<void(mlir::Value begin, mlir::Value end)>;
+/// Whether the kernel is a product and what runs behind it row by row; these nodes as a kernel of their own, planned,
+/// of which an iteration is a row. It finds its scratch behind the product's. The caller owns it.
+bool hasRowsBehind(loop::KernelOp kernel);
+mlir::FailureOr<loop::KernelOp> createRowKernel(loop::KernelOp kernel);
+/// Bytes of scratch of the product.
+Expr getProductScratch(loop::KernelOp kernel);
+
 /// Emits the iterations [begin, end) (i64 values) at the emitter's insertion point. Planned choices are in
 /// kernel.getConfigAttr().
 mlir::LogicalResult emitContractions(KernelEmitter &emitter, llvm::ArrayRef<mlir::Operation *> nodes, mlir::Value begin,
-                                     mlir::Value end);
+                                     mlir::Value end, RowsBehind runRows);
 mlir::LogicalResult emitAttention(KernelEmitter &emitter, llvm::ArrayRef<mlir::Operation *> nodes, mlir::Value begin,
                                   mlir::Value end);
 

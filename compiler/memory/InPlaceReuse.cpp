@@ -4,6 +4,7 @@
 // has written that element: every load is of the address that is stored, at the same point of the
 // same loop nest or in an earlier nest of the kernel, and comes before the store. Templates read their operands
 // in tiles, long after the first results are stored; their epilogues alone read at the point that they store.
+// Later nests may read what was written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,12 +101,14 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
   auto loads = getAccesses(read), stores = getAccesses(written);
   if (!loads || !stores || loads->empty() || stores->empty())
     return false;
-  Operation *node = stores->front().node;
-  if (isa<ScatterOp, SortOp, GreedyOp, ScanOp>(node))
+  const auto *store = llvm::find_if(*stores, [](const ArgumentAccess &access) { return access.isStore; });
+  if (store == stores->end() || isa<ScatterOp, SortOp, GreedyOp, ScanOp>(store->node))
     return false;
-  Expr address = stores->front().address;
+  Operation *node = store->node;
+  Expr address = store->address;
+  // What nodes behind it read of the result is there whatever lay in its place.
   for (const ArgumentAccess &access : *stores)
-    if (!access.isStore || access.node != node || access.address != address || stores->size() != 1)
+    if (&access != store && (access.isStore || access.node == node || access.node->isBeforeInBlock(node)))
       return false;
   for (const ArgumentAccess &access : *loads) {
     if (access.isStore || access.address != address || !access.isInEpilogue)
@@ -113,7 +116,7 @@ bool loop::mayReuse(BlockArgument read, BlockArgument written) {
     bool isOther = access.node != node;
     if (isOther && (isHorizontal(node->getParentOp()) || hasBlocks(node->getBlock()))) // in any order; block by block
       return false;
-    if (access.node == node ? !isReadBefore(access.op, stores->front().op, node) : !access.node->isBeforeInBlock(node))
+    if (access.node == node ? !isReadBefore(access.op, store->op, node) : !access.node->isBeforeInBlock(node))
       return false;
     if (isa<ScatterOp, SortOp, GreedyOp, ScanOp>(access.node))
       return false;

@@ -628,6 +628,8 @@ private:
   /// Number of leading dims whose points run independently, one call of the body each.
   int64_t getParallel(Group &group) {
     Operation *node = group.nodes[0];
+    if (group.nodes.size() > 1 && isa<ContractionOp>(node)) // the dims of rows of what runs behind it
+      return group.outer.size();
     if (group.nodes.size() > 1)
       return group.outer.size() -
              (llvm::any_of(group.nodes, [&](Operation *n) { return readsAlongKept(n, group.outer.size()); }) ? 1 : 0);
@@ -697,6 +699,10 @@ struct FuseNodes : ptc::impl::FuseNodesBase<FuseNodes> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       FusionContext context{prim::getSymbolRanges(program.getSymbols()), prim::getSymbolHints(program.getSymbols()),
                             nullptr, llvm::DenseMap<Value, Value>(), device};
+      program.walk([&](WeightOp weight) {
+        auto type = cast<BufferType>(weight.getType());
+        context.weightBytes += type.getElementCount().asConstant().value_or(0) * type.getElementBytes();
+      });
       if (device)
         program.walk([&](AttentionOp op) { groupHeads(op, context.symbols); });
       ArrayRef<int64_t> pairs = program.getAliases();

@@ -104,14 +104,17 @@ private:
 
   /// Buffers that only this group touches are its own.
   void classify(Operation *fused, bool hasLocals, SmallVectorImpl<Value> &buffers, SmallVectorImpl<Value> &locals) {
+    // A product's results are those of a block, not of a point of the shared dims.
+    auto isOfPoint = [&](Operation *user) {
+      return fused->isProperAncestor(user) && !isa<ContractionOp>(getEnclosingNode(user));
+    };
     auto add = [&](Value buffer) {
       if (llvm::is_contained(buffers, buffer) || llvm::is_contained(locals, buffer))
         return;
       Region *region = buffer.getParentRegion();
       if (fused->isAncestor(region->getParentOp())) // its own already
         return;
-      bool isLocal = buffer.getDefiningOp<BufferOp>() && hasLocals &&
-                     llvm::all_of(buffer.getUsers(), [&](Operation *user) { return fused->isProperAncestor(user); });
+      bool isLocal = buffer.getDefiningOp<BufferOp>() && hasLocals && llvm::all_of(buffer.getUsers(), isOfPoint);
       (isLocal ? locals : buffers).push_back(buffer);
     };
     // In the order in which the body mentions them.

@@ -8,8 +8,9 @@
 //             between them stays in a register
 //   share     groups of pointwise and reduction nodes run one after the other for each
 //             point of common outer dims: what lies between them stays in cache
-//   blocks    products of the same rows, and pointwise nodes that read these part by part, run one after the other for
-//             each block of their results; pointwise nodes run ahead of each head of an attention
+//   blocks    products of the same rows, pointwise nodes that read these part by part, and nodes that share a product's
+//             rows run one after the other for each block of their results; pointwise nodes run ahead of each head of
+//             an attention
 //
 // `canFuse` answers with a plan or with the reason for refusing.
 //
@@ -38,7 +39,7 @@ enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Besid
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
   mlir::Value buffer;            // what is kept in registers or cache; Beside: what both read
-  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims
+  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims; Blocks: of those that count rows, if any
   std::string reason;            // None: why not
   explicit operator bool() const { return kind != FusionKind::None; }
   static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
@@ -51,7 +52,8 @@ struct FusionContext {
   mlir::Block *block; // being scheduled
   /// Results that may share an argument's memory, and that argument's.
   llvm::DenseMap<mlir::Value, mlir::Value> aliases;
-  bool hasDevice = false; // kernels run there, but for those of strings and sequences
+  bool hasDevice = false;  // kernels run there, but for those of strings and sequences
+  int64_t weightBytes = 0; // of the whole program
 };
 
 /// Heads of one query each that have the same keys become queries of one head (GroupHeads.cpp).
@@ -85,8 +87,8 @@ FusionPlan canRunAhead(const Group &producer, const Group &consumer, const Fusio
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
-// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes behind them; heads of an
-// attention, and of pointwise nodes ahead of it. Groups of other nodes are refused without a reason.
+// Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes and norms behind them;
+// heads of an attention, and of pointwise nodes ahead of it. Groups of other nodes are refused without a reason.
 FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
 void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 

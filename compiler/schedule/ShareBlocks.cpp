@@ -11,10 +11,15 @@
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
 // attention reads head by head run ahead of it (ShareDims.cpp).
 //
+// So do nodes that share the product's rows, reductions among them (a norm). Blocks have all columns then, so that what
+// every row reads anew is the whole weight: it must stay in the second-level cache, and rows must be enough for the
+// tasks that blocks of columns would have given.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
 #include "ir/loop/ColumnParts.h"
+#include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/IR/OperationSupport.h"
 
@@ -87,11 +92,16 @@ bool readsInPlace(ContractionOp reader, ContractionOp writer, Value buffer) {
 
 } // namespace
 
+/// Whether the product is one of rows and a weight, whose result lies in rows.
+static bool isOfRows(ContractionOp product) {
+  return !product.getRhs().getOps<PanelsOp>().empty() && !getWinogradTile(product) && !product.getBatch() &&
+         storesRows(product);
+}
+
 /// Why the node cannot run behind blocks of the product; empty: it can.
 static StringRef whyNotBehind(ContractionOp product, Operation *node) {
   constexpr int64_t panel = 16, widest = 8 * panel; // a part is few whole panels
-  if (product.getRhs().getOps<PanelsOp>().empty() || getWinogradTile(product) || product.getBatch() ||
-      !storesRows(product))
+  if (!isOfRows(product))
     return "the product is none of rows and a weight";
   auto parts = findColumnParts(product, node);
   if (!parts || parts->width % panel || parts->width > widest)
@@ -106,6 +116,8 @@ static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
     return FusionPlan::no("its nodes read of each other what other blocks make");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
+  if (!producer.outer.empty())
+    return FusionPlan::no("nodes that share its rows run behind the product");
   for (Operation *node : consumer.nodes) {
     SmallVector<Value> read, written, ignored;
     collectAccesses(node, read, written);
@@ -128,12 +140,73 @@ static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
   return plan;
 }
 
+/// Whether blocks of the product may well have all columns: the weight stays in the second-level cache, and there would
+/// be no blocks of columns anyway, or rows for about as many tasks. The first task of a thread waits for the whole
+/// weight. Where that comes from memory, few rows do not pay for it (measured: 100 rows by a weight of 256 x 256 took a
+/// tenth longer).
+static bool paysInWholeRows(ContractionOp product, const FusionContext &context) {
+  constexpr int64_t mostBytes = 512 << 10, oneTask = 1 << 18;               // multiply-adds
+  constexpr int64_t mostInCaches = 16 << 20;                                // of all weights, from one run to the next
+  constexpr int64_t rowsOfBlock = 96, columnsOfBlock = 128, manyTasks = 16; // about what the CPU's plan has
+  DimCounts counts(product);
+  SmallVector<Expr> domain = getDomain(product);
+  auto extentOf = [&](int64_t first, int64_t end) {
+    return ptc::product(product.getContext(), ArrayRef(domain).slice(size_t(first), size_t(end - first)));
+  };
+  Expr rows = extentOf(0, counts.first(2));
+  auto atHint = rows.evaluate(context.hints);
+  auto columns = extentOf(counts.first(2), counts.first(3)).asConstant(),
+       terms = extentOf(counts.first(3), int64_t(domain.size())).asConstant();
+  if (!columns || !terms || !atHint || *columns < 1) // without columns there are no tasks
+    return false;
+  int64_t bytes = 0;
+  for (PanelsOp panels : product.getRhs().getOps<PanelsOp>()) {
+    auto type = cast<BufferType>(panels.getBuffer().getType());
+    bytes += type.getElementCount().asConstant().value_or(mostBytes + 1) * type.getElementBytes();
+  }
+  if (bytes > mostBytes)
+    return false;
+  if (std::max<int64_t>(*atHint, 8) * *columns * *terms < oneTask)
+    return true;
+  bool isFree = !rows.isConstant(); // fewer rows are cut into blocks of columns where it is known that they are few
+  if (*columns < columnsOfBlock)
+    return isFree || *atHint >= rowsOfBlock;
+  if (*columns > 2 * columnsOfBlock)
+    return false;
+  int64_t tasks = llvm::divideCeil(*atHint, rowsOfBlock / 2);
+  bool isAsMany = tasks >= 2 * int64_t(llvm::divideCeil(*atHint, rowsOfBlock));
+  return tasks >= manyTasks || (isFree && (isAsMany || context.weightBytes <= mostInCaches));
+}
+
+/// May nodes that share the product's rows run behind blocks of whole rows?
+static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer, const FusionContext &context) {
+  auto product = cast<ContractionOp>(producer.nodes[0]);
+  if (producer.nodes.size() > 1 || !isOfRows(product))
+    return FusionPlan::no("the product is none of rows and a weight");
+  if (consumer.nodes.size() >= mostBeside)
+    return FusionPlan::no("the kernel would have too many nodes");
+  FusionPlan plan{FusionKind::Blocks, {}, consumer.outer, {}};
+  for (Operation *node : consumer.nodes)
+    if (!readsOwnRows(product, node, unsigned(consumer.outer.size())))
+      return FusionPlan::no("its points are not rows of the product, or read others");
+  for (Value buffer : producer.written)
+    if (consumer.reads(buffer))
+      plan.buffer = buffer;
+  if (!plan.buffer)
+    return FusionPlan::no("they share no value");
+  if (!paysInWholeRows(product, context))
+    return FusionPlan::no("the product is faster in blocks of columns");
+  return plan;
+}
+
 FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
+  bool shareRows =
+      !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp>);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
   bool areAhead = areAll(producer, llvm::IsaPred<PointwiseOp>) && isa<AttentionOp>(consumer.nodes.back());
-  if (!areProducts && !areAhead && !(arePointwise && isa<ContractionOp>(producer.nodes[0])))
+  if (!areProducts && !areAhead && !((arePointwise || shareRows) && isa<ContractionOp>(producer.nodes[0])))
     return {};
   if (context.hasDevice)
     return FusionPlan::no("a device's blocks hold one product's sums");
@@ -144,6 +217,8 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
       return FusionPlan::no("the consumer overwrites what the producer reads or writes");
   if (arePointwise)
     return canRunBehind(producer, consumer);
+  if (shareRows)
+    return canRunBehindRows(producer, consumer, context);
   FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
   for (Operation *first : producer.nodes)
     for (Operation *second : consumer.nodes) {
@@ -159,20 +234,27 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   return plan.buffer ? plan : FusionPlan::no("they share no value");
 }
 
+/// Puts the dims by which the node reads a product part by part in front of the others.
+static void bringPartsForward(Operation *node, ArrayRef<Operation *> products, const SymbolRanges &symbols) {
+  for (Operation *first : products) {
+    auto product = dyn_cast<ContractionOp>(first);
+    auto parts = product && isa<PointwiseOp>(node) ? findColumnParts(product, node) : std::nullopt;
+    if (!parts)
+      continue;
+    SmallVector<unsigned> dims = parts->rows;
+    dims.push_back(parts->dim);
+    bringForward(node, dims, symbols);
+  }
+}
+
 void loop::shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {
-  if (isa<AttentionOp>(consumer.nodes.back()))
+  bool hasHeads = isa<AttentionOp>(consumer.nodes.back());
+  if (hasHeads)
     for (Operation *node : producer.nodes)
       splitPrefix(node, plan.outer, context.symbols);
-  for (Operation *node : consumer.nodes)
-    for (Operation *first : producer.nodes) {
-      auto product = dyn_cast<ContractionOp>(first);
-      auto parts = product && isa<PointwiseOp>(node) ? findColumnParts(product, node) : std::nullopt;
-      if (!parts)
-        continue;
-      SmallVector<unsigned> dims = parts->rows;
-      dims.push_back(parts->dim);
-      bringForward(node, dims, context.symbols);
-    }
+  else if (plan.outer.empty())
+    for (Operation *node : consumer.nodes)
+      bringPartsForward(node, producer.nodes, context.symbols);
   producer.nodes.append(consumer.nodes);
-  producer.outer.clear();
+  producer.outer = hasHeads ? SmallVector<Expr>() : plan.outer; // heads are batch dims of the attention alone
 }

@@ -92,12 +92,15 @@ static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> doma
   return parts;
 }
 
+static Expr countRows(ContractionOp product) {
+  SmallVector<Expr> domain = getDomain(product);
+  return ptc::product(product.getContext(), ArrayRef(domain).take_front(size_t(DimCounts(product).first(2))));
+}
+
 std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *node) {
   SmallVector<Value> read, written;
   collectAccesses(product, read, written);
-  DimCounts counts(product);
-  SmallVector<Expr> domain = getDomain(product);
-  Expr rowCount = ptc::product(node->getContext(), ArrayRef(domain).take_front(size_t(counts.first(2))));
+  Expr rowCount = countRows(product);
   std::optional<ColumnParts> found;
   WalkResult result = node->walk([&](LoadOp load) {
     if (!llvm::is_contained(written, load.getBuffer()))
@@ -113,6 +116,47 @@ std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *nod
     return WalkResult::advance();
   });
   return result.wasInterrupted() ? std::nullopt : found;
+}
+
+/// Whether the address lies in row number d0, ..., d(shared - 1), counted in that order, of `columns` elements.
+static bool liesInOwnRow(Expr address, ArrayRef<Expr> domain, unsigned shared, int64_t columns) {
+  Expr step = Expr::constant(address.getContext(), columns);
+  for (unsigned dim = shared; dim-- > 0;) {
+    Expr rest, own = address.coefficientOf(dimName(dim), &rest);
+    if (!own || (own != step && !domain[dim].isConstant(1)))
+      return false;
+    address = rest;
+    step = step * domain[dim];
+  }
+  SymbolRanges ranges;
+  for (unsigned dim = shared; dim < domain.size(); ++dim)
+    if (address.uses(dimName(dim))) {
+      std::optional<int64_t> extent = domain[dim].asConstant();
+      if (!extent)
+        return false;
+      ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
+    }
+  ExprRange range = address.range(ranges);
+  return range.min >= 0 && range.max < columns;
+}
+
+bool readsOwnRows(ContractionOp product, Operation *node, unsigned shared) {
+  SmallVector<Value> read, written;
+  collectAccesses(product, read, written);
+  SmallVector<Expr> domain = getDomain(node);
+  if (domain.size() < shared ||
+      ptc::product(node->getContext(), ArrayRef(domain).take_front(shared)) != countRows(product))
+    return false;
+  WalkResult result = node->walk([&](LoadOp load) {
+    if (!llvm::is_contained(written, load.getBuffer()))
+      return WalkResult::advance();
+    StoreOp store = findStore(product, load.getBuffer());
+    auto columns = store ? countColumns(product, prim::getExprs(store.getIndices())[0]) : std::nullopt;
+    bool isOwn = columns && load.getIndexOperands().empty() &&
+                 liesInOwnRow(prim::getExprs(load.getIndices())[0], domain, shared, *columns);
+    return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
 }
 
 } // namespace ptc::loop

@@ -1,7 +1,7 @@
 //===- ColumnParts.h - nodes that read a product by parts -------*- C++ -*-===//
 //
 // A node may read a product's result part by part: heads, each some neighbouring columns of a row. Then it can run
-// where a block of whole parts has been computed.
+// where a block of whole parts has been computed. Or it reads row by row (a norm), and can run where whole rows have.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_IR_LOOP_COLUMNPARTS_H
@@ -21,6 +21,10 @@ struct ColumnParts {
 
 /// Nothing if the node reads none of the product's results, or one in another way.
 std::optional<ColumnParts> findColumnParts(ContractionOp product, mlir::Operation *node);
+
+/// Whether the node's first `shared` dims count the product's rows in order, and it reads of the product's results what
+/// lies in the row of its point alone.
+bool readsOwnRows(ContractionOp product, mlir::Operation *node, unsigned shared);
 
 } // namespace ptc::loop
 

@@ -292,7 +292,8 @@ def Loop_KernelOp : Loop_Op<"kernel", [Symbol, IsolatedFromAbove, NoTerminator, 
     Block arguments are rank-1 buffers (pointers); `arguments_written` are the
     indices of those that are written. The first `parallel` dims of every node are
     the kernel's own and equal in all of them; nothing else is shared between
-    iterations of those dims, which may run in any order on any thread.
+    iterations of those dims, which may run in any order on any thread. Beside a contraction they are those of the
+    nodes behind it, count its rows, and are 0 where these are none that run row by row.
     A kernel whose node has one dim and parallel = 1 is split anywhere.
     `config` is what the target's planner decided (tile sizes, vector dim).
     `flops`, `bytes_read`, `bytes_written` are expressions for reports and grain.
