@@ -102,7 +102,7 @@ static bool isOfRows(ContractionOp product) {
 static StringRef whyNotBehind(ContractionOp product, Operation *node) {
   constexpr int64_t panel = 16, widest = 8 * panel; // a part is few whole panels
   if (!isOfRows(product))
-    return "the product is none of rows and a weight";
+    return "the product is none of rows and a weight in panels";
   auto parts = findColumnParts(product, node);
   if (!parts || parts->width % panel || parts->width > widest)
     return "it does not read the product in parts of whole panels";
@@ -182,7 +182,7 @@ static bool paysInWholeRows(ContractionOp product, const FusionContext &context)
 static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto product = cast<ContractionOp>(producer.nodes[0]);
   if (producer.nodes.size() > 1 || !isOfRows(product))
-    return FusionPlan::no("the product is none of rows and a weight");
+    return FusionPlan::no("the product is none of rows and a weight in panels");
   if (consumer.nodes.size() >= mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
   FusionPlan plan{FusionKind::Blocks, {}, consumer.outer, {}};
