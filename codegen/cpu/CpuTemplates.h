@@ -28,9 +28,10 @@ mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, llvm::ArrayRef<
 
 /// Emits a call for rows [begin, end) of what runs behind a product row by row.
 using RowsBehind = llvm::function_ref<void(mlir::Value begin, mlir::Value end)>;
-/// Whether the kernel is a product and what runs behind it row by row; these nodes as a kernel of their own, planned,
-/// of which an iteration is a row. It finds its scratch behind the product's. The caller owns it.
+/// Whether the kernel is a product and what runs behind it row by row.
 bool hasRowsBehind(loop::KernelOp kernel);
+/// What runs behind the product as a kernel of its own, planned, of which an iteration is a row. It finds its scratch
+/// behind the product's. The caller owns it.
 mlir::FailureOr<loop::KernelOp> createRowKernel(loop::KernelOp kernel);
 /// Bytes of scratch of the product.
 Expr getProductScratch(loop::KernelOp kernel);

@@ -64,8 +64,11 @@ static void addBlocks(Alternatives &found, const ContractionForm &form, const Ti
   int64_t mostRows = llvm::divideCeil(m, tile.height), mostColumns = llvm::divideCeil(panels, tile.width);
   std::pair<int64_t, int64_t> others[] = {{rows, columns * 2}, {rows * 2, columns},     {rows, columns / 2},
                                           {rows / 2, columns}, {rows * 2, columns / 2}, {rows / 2, columns * 2}};
+  bool hasWholeRows = hasRowsBehind(form.op->getParentOfType<loop::KernelOp>());
   for (auto [mBlocks, nBlocks] : others)
-    if (mBlocks >= 1 && mBlocks <= mostRows && nBlocks >= 1 && nBlocks <= mostColumns)
+    if (hasWholeRows && nBlocks != columns)
+      continue;
+    else if (mBlocks >= 1 && mBlocks <= mostRows && nBlocks >= 1 && nBlocks <= mostColumns)
       found.add({{tuned::mBlocks, mBlocks}, {tuned::nBlocks, nBlocks}});
 }
 
@@ -113,7 +116,8 @@ static void addAttention(Alternatives &found, const KernelPlan &plan, loop::Atte
   auto planned = [&](StringRef name) { return Expr(plan.config.getAs<ExprAttr>(name)).asConstant().value_or(0); };
   if (keys)
     found.scale(tuned::blockKeys, planned("keys"), 64, *keys);
-  if (queries)
+  bool isAlone = llvm::hasSingleElement(getNodes(op->getParentOfType<loop::KernelOp>()));
+  if (queries && isAlone) // else a head is one task
     found.scale(tuned::taskQueries, planned("queries"), 16, *queries);
 }
 

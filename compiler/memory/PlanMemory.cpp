@@ -128,16 +128,20 @@ private:
     program.walk<WalkOrder::PreOrder>([&](LaunchOp launch) {
       auto kernel = kernels.lookup<KernelOp>(launch.getKernel());
       unsigned now = times.at(launch);
+      llvm::SmallPtrSet<MemoryBlock *, 4> taken;
       for (int64_t written : kernel.getArgumentsWritten()) {
         auto to = launch.getBuffers()[written].getDefiningOp<BufferOp>();
         if (!to || blocks[blockOf.at(to)].life.begin != now || blocks[blockOf.at(to)].buffers.size() != 1)
           continue;
-        tryReuse(launch, kernel, to, written);
+        tryReuse(launch, kernel, to, written, taken);
       }
     });
   }
 
-  void tryReuse(LaunchOp launch, KernelOp kernel, BufferOp to, unsigned written) {
+  /// `taken`: blocks of operands that results of this launch lie over. There is one result over each: nodes that run
+  /// behind others may read all of them.
+  void tryReuse(LaunchOp launch, KernelOp kernel, BufferOp to, unsigned written,
+                llvm::SmallPtrSet<MemoryBlock *, 4> &taken) {
     MemoryBlock &target = blocks[blockOf.at(to)];
     for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
       auto from = buffer.getDefiningOp<BufferOp>();
@@ -145,12 +149,14 @@ private:
         continue;
       MemoryBlock &source = blocks[blockOf.at(from)];
       // Within one region: a branch that is not taken must not end a life.
-      if (&source == &target || source.grows || target.grows || source.life.end != target.life.begin ||
-          source.size != target.size || from->getBlock() != to->getBlock() || launch->getBlock() != from->getBlock())
+      if (&source == &target || taken.contains(&source) || source.grows || target.grows ||
+          source.life.end != target.life.begin || source.size != target.size || from->getBlock() != to->getBlock() ||
+          launch->getBlock() != from->getBlock())
         continue;
       if (llvm::count(launch.getBuffers(), buffer) != 1 ||
           !mayReuse(kernel.getBlock().getArgument(index), kernel.getBlock().getArgument(written)))
         continue;
+      taken.insert(&source);
       source.buffers.push_back(to);
       source.life.end = target.life.end;
       target.buffers.clear();

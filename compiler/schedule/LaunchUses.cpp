@@ -86,8 +86,10 @@ LaunchUses::MemoryUse LaunchUses::measure(ArrayRef<TimedLaunch> launches, const 
     if (uses.isOwn && !life.endsBehind)
       ended[life.end] += getBytes(buffer);
   }
-  // What may lie over an operand read for the last time counts once; side by side with others nothing may.
-  for (auto [launch, at] : launches)
+  // What may lie over an operand read for the last time counts once, one result over each operand; side by side with
+  // others nothing may.
+  for (auto [launch, at] : launches) {
+    llvm::SmallDenseSet<Value> taken;
     for (const Access &access : getAccesses(launch)) {
       size_t step = at - first;
       auto life = lives.find(access.root);
@@ -97,12 +99,15 @@ LaunchUses::MemoryUse LaunchUses::measure(ArrayRef<TimedLaunch> launches, const 
       for (const Access &read : getAccesses(launch)) {
         auto other = lives.find(read.root);
         if (read.writes || other == lives.end() || other->second.endsBehind || other->second.end != step ||
-            getBytes(read.root) != getBytes(access.root) || !isInPlace(read.argument, access.argument))
+            getBytes(read.root) != getBytes(access.root) || taken.contains(read.root) ||
+            !isInPlace(read.argument, access.argument))
           continue;
+        taken.insert(read.root);
         saved[step] += getBytes(access.root);
         break;
       }
     }
+  }
   MemoryUse use;
   int64_t before = around.alive;
   for (size_t step = 0; step < sharing.size(); ++step) {

@@ -39,7 +39,7 @@ enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Besid
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
   mlir::Value buffer;            // what is kept in registers or cache; Beside: what both read
-  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims; Blocks: of those that count rows, if any
+  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims; Blocks: of those that count rows or heads
   std::string reason;            // None: why not
   explicit operator bool() const { return kind != FusionKind::None; }
   static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }

@@ -181,9 +181,11 @@ static bool paysInWholeRows(ContractionOp product, const FusionContext &context)
 /// May nodes that share the product's rows run behind blocks of whole rows?
 static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto product = cast<ContractionOp>(producer.nodes[0]);
-  if (producer.nodes.size() > 1 || !isOfRows(product))
+  if (producer.nodes.size() > 1)
+    return FusionPlan::no("other nodes run in the product's blocks");
+  if (!isOfRows(product))
     return FusionPlan::no("the product is none of rows and a weight in panels");
-  if (consumer.nodes.size() >= mostBeside)
+  if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
   FusionPlan plan{FusionKind::Blocks, {}, consumer.outer, {}};
   for (Operation *node : consumer.nodes)

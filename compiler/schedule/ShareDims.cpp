@@ -291,8 +291,10 @@ FusionPlan loop::canRunAhead(const Group &producer, const Group &consumer, const
   SmallVector<Expr> outer = getDomain(attention);
   auto queries = outer[attention.getBatch()].asConstant();
   outer.resize(attention.getBatch());
-  if (!queries || *queries > mostQueries)
-    return FusionPlan::no("a head may have several tasks");
+  if (!queries || *queries < 1 || *queries > mostQueries)
+    return FusionPlan::no("a head may have several tasks, or none");
+  if (llvm::any_of(producer.written, [&](Value buffer) { return producer.reads(buffer); }))
+    return FusionPlan::no("what would run ahead reads of itself what other heads make");
   if (product(attention.getContext(), outer).evaluate(context.hints).value_or(0) < minParallelPoints)
     return FusionPlan::no("too few heads are shared to keep the cores busy");
   for (Operation *node : producer.nodes)

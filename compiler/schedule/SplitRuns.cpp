@@ -151,6 +151,13 @@ private:
 
 } // namespace
 
+/// Whether enough points are left for threads where the last dim runs within each.
+static bool staysParallel(ArrayRef<Expr> domain, const FusionContext &context) {
+  Expr points = product(domain.back().getContext(), domain.drop_back());
+  int64_t atHint = points.evaluate(context.hints).value_or(1);
+  return atHint >= minParallelPoints || atHint * domain.back().evaluate(context.hints).value_or(1) <= smallWork;
+}
+
 /// The node over the piece of its last dim.
 static Operation *cutOut(PointwiseOp node, Piece piece, const SymbolRanges &symbols) {
   OpBuilder b(node);
@@ -172,7 +179,9 @@ void loop::splitRuns(Group &group, const FusionContext &context) {
     auto pointwise = dyn_cast<PointwiseOp>(node);
     size_t rank = pointwise ? getDomain(node).size() : 0;
     SmallVector<Piece> pieces;
-    if (rank > 0 && (group.nodes.size() == 1 || rank > group.outer.size()))
+    bool isOwn =
+        group.nodes.size() > 1 ? rank > group.outer.size() : rank > 0 && staysParallel(getDomain(pointwise), context);
+    if (isOwn)
       pieces = RunSplitter(pointwise, context.symbols).findPieces();
     if (pieces.empty()) {
       nodes.push_back(node);
