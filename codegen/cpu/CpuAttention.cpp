@@ -134,7 +134,8 @@ static AttentionForm analyze(loop::AttentionOp op) {
 
 FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
   AttentionForm f = analyze(cast<loop::AttentionOp>(nodes.back()));
-  assert((nodes.size() == 1 || f.blocks.isConstant(1)) && "what runs ahead of a head runs once");
+  if (nodes.size() > 1 && !f.blocks.isConstant(1))
+    return nodes.back()->emitError("has heads of several tasks, and nodes that run ahead of each head once");
   MLIRContext *context = kernel.getContext();
   Expr one = Expr::constant(context, 1);
   Expr work = (f.rows + packedElement) * f.j * (f.d + f.e);

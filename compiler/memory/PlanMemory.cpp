@@ -141,7 +141,7 @@ private:
   /// `taken`: blocks of operands that results of this launch lie over. There is one result over each: nodes that run
   /// behind others may read all of them.
   void tryReuse(LaunchOp launch, KernelOp kernel, BufferOp to, unsigned written,
-                llvm::SmallPtrSet<MemoryBlock *, 4> &taken) {
+                llvm::SmallPtrSetImpl<MemoryBlock *> &taken) {
     MemoryBlock &target = blocks[blockOf.at(to)];
     for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
       auto from = buffer.getDefiningOp<BufferOp>();

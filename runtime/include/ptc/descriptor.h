@@ -333,14 +333,14 @@ typedef struct ptc_rt_weights {
   const ptc_rt_weight *weights; /* parallel to ptc_model_table::weights */
 } ptc_rt_weights;
 
-/* Weights file: this header, zeros up to 4096 bytes, then the stored bytes. */
-#define PTC_RT_WEIGHTS_MAGIC "PTCWGT1\n"
-#define PTC_RT_WEIGHTS_START 4096
-
 /* From so many bytes on weights lie on huge pages, if the system has any for a file that is mapped: they are more than
  * the processor's tables of pages reach, and at each page that these miss a stream from memory stops. */
 #define PTC_RT_WEIGHTS_HUGE ((size_t)32 << 20)
 #define PTC_RT_HUGE_PAGE ((size_t)2 << 20)
+
+/* Weights file: this header, zeros up to 4096 bytes, then the stored bytes. */
+#define PTC_RT_WEIGHTS_MAGIC "PTCWGT1\n"
+#define PTC_RT_WEIGHTS_START 4096
 typedef struct ptc_rt_weights_header {
   char magic[8];
   uint64_t bytes; /* of the weights, without the first 4096 */
