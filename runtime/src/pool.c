@@ -16,6 +16,13 @@
  * kernels of one inference) and then sleeps in a futex; a wake-up costs 15-20 microseconds. The caller waits for
  * running pieces only, by spinning, and yields the processor when that takes long.
  *
+ * A worker whose core another process wants is taken away in the middle of a piece, and the loop waits for it as long
+ * as the other process runs: milliseconds, some of them in every run. The caller sees it by the worker's clock of
+ * processor time, which stands still. Where it waits for about as long as the worker has worked, it lets the worker
+ * rest: a few times as long as the wait was, and twice as long as the time before if it had hardly returned. Kernels of
+ * a few hundred microseconds run as fast as with a thread less then, longer ones keep what the worker does in its part
+ * of the time.
+ *
  * Cost: measured fork-join of two threads 0.1-0.5 microseconds.
  */
 #define _GNU_SOURCE
@@ -29,9 +36,31 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, STACK = 1 << 20 };
+enum {
+  SPINS = 2000,
+  STACK = 1 << 20,
+  WATCHED = 100000,         /* ns of waiting in which a worker must have worked for half as long */
+  MOST_GAINED = 50000000,   /* ns of work that count for a worker, however long it was not missed */
+  WAITS_OF_REST = 4,        /* rest of a worker that was waited for, in times of that wait, */
+  LONGEST_REST = 1000000000 /* and at most, in ns */
+};
+
+/* What is known about a worker. All but the atomics belong to the holder of `taken`. */
+typedef struct worker_state {
+  _Alignas(PTC_RT_LINES) atomic_uint working; /* epoch of the loop that it takes pieces of; 0: none */
+  atomic_uint resting;                        /* takes part in no loop */
+  pthread_t thread;
+  uint64_t rest;    /* ns of its latest rest */
+  uint64_t returns; /* when that ends or ended */
+  uint64_t worked;  /* its processor time when the caller began to watch */
+  uint64_t counted; /* its processor time when it was last missed */
+  uint64_t gained,
+      lost;           /* ns that it worked, and that the caller waited for it, lately: what is older counts for less */
+  bool watched, gone; /* in this loop: it had pieces when the caller began to watch; its clock stood still */
+} worker_state;
 
 static struct {
   _Alignas(PTC_RT_LINES) atomic_uint taken; /* the try-lock */
@@ -42,7 +71,8 @@ static struct {
   atomic_uint quit;
   atomic_uint workers; /* started; changed by the holder of `taken` only */
   uint32_t watching_forks;
-  pthread_t threads[PTC_RT_MAX_THREADS];
+  uint32_t resting;                        /* how many workers rest */
+  worker_state states[PTC_RT_MAX_THREADS]; /* of participants; that of the caller is not used */
   ptc_rt_share shares[PTC_RT_MAX_THREADS];
 } pool;
 
@@ -67,6 +97,7 @@ static uint32_t next_epoch(uint32_t seen) {
 
 static void *worker(void *argument) {
   uint32_t participant = (uint32_t)(uintptr_t)argument, seen = 0;
+  worker_state *state = &pool.states[participant];
   prctl(PR_SET_NAME, "ptc-worker", 0, 0, 0);
   ptc_rt_fpmode_set_default();
   for (;;) {
@@ -74,13 +105,18 @@ static void *worker(void *argument) {
     if (atomic_load_explicit(&pool.quit, memory_order_relaxed))
       return 0;
     /* Not a participant of this loop (it has fewer), or too late for it: the scratch numbers are not ours to use. */
-    if ((uint32_t)(atomic_load_explicit(&pool.shares[participant].pieces, memory_order_acquire) >> 32) == seen)
-      ptc_rt_run_shares(pool.shares, pool.workers + 1, participant, seen, &pool.tasks, &pool.completed);
+    if ((uint32_t)(atomic_load_explicit(&pool.shares[participant].pieces, memory_order_acquire) >> 32) != seen ||
+        atomic_load_explicit(&state->resting, memory_order_relaxed))
+      continue;
+    atomic_store_explicit(&state->working, seen, memory_order_relaxed);
+    ptc_rt_run_shares(pool.shares, pool.workers + 1, participant, seen, &pool.tasks, &pool.completed);
+    atomic_store_explicit(&state->working, 0, memory_order_relaxed);
   }
 }
 
 static void forget_workers(void) {
   pool.workers = 0;
+  pool.resting = 0;
   atomic_store(&pool.asleep, 0);
   atomic_store(&pool.taken, 0);
 }
@@ -105,7 +141,9 @@ static void start(uint32_t workers) {
   pthread_attr_setstacksize(&attributes, STACK);
   while (pool.workers < workers) {
     uintptr_t participant = pool.workers + 1;
-    if (pthread_create(&pool.threads[pool.workers], &attributes, worker, (void *)participant) != 0)
+    worker_state *state = &pool.states[participant];
+    *state = (worker_state){0};
+    if (pthread_create(&state->thread, &attributes, worker, (void *)participant) != 0)
       break; /* a run works with as many as there are */
     pool.workers++;
   }
@@ -131,13 +169,93 @@ static void pool_prepare(uint32_t threads) {
   give_back();
 }
 
-static void join_loop(uint32_t pieces) {
-  for (uint32_t spin = 0; atomic_load_explicit(&pool.completed, memory_order_acquire) != pieces; spin++) {
-    if (spin < 2 * SPINS)
-      ptc_rt_pause();
-    else
-      sched_yield();
+/* Time that a thread has had of a processor, in ns. */
+static uint64_t processor_time(clockid_t clock) {
+  struct timespec time = {0};
+  clock_gettime(clock, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t time_of_worker(const worker_state *state) {
+  clockid_t clock;
+  return pthread_getcpuclockid(state->thread, &clock) == 0 ? processor_time(clock) : 0;
+}
+
+static bool is_working(worker_state *state, uint32_t epoch) {
+  return atomic_load_explicit(&state->working, memory_order_relaxed) == epoch;
+}
+
+static void begin_to_watch(uint32_t epoch) {
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
+    state->gone = false;
+    state->watched = is_working(state, epoch);
+    if (state->watched)
+      state->worked = time_of_worker(state);
   }
+}
+
+/* The caller has waited for WATCHED ns of its own processor time, so that a process that is held up as a whole holds
+ * nothing against its workers. */
+static void look_for_gone(uint32_t epoch) {
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++)
+    if (state->watched && is_working(state, epoch) && time_of_worker(state) - state->worked < WATCHED / 2)
+      state->gone = true;
+}
+
+/* Notes that the caller has waited; returns whether it would be about as fast without the worker. */
+static bool is_worth_less(worker_state *state, uint64_t waited) {
+  uint64_t worked = time_of_worker(state), gained = worked - state->counted;
+  state->counted = worked;
+  state->gained = state->gained / 4 * 3 + (gained < MOST_GAINED ? gained : MOST_GAINED);
+  state->lost = state->lost / 4 * 3 + waited;
+  return state->lost > state->gained / 8 * 7;
+}
+
+static void let_gone_rest(uint64_t waited) {
+  uint64_t now = ptc_rt_now();
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
+    if (!state->gone || !is_worth_less(state, waited))
+      continue;
+    bool hardly_returned = now - state->returns < state->rest;
+    uint64_t rest = WAITS_OF_REST * waited;
+    if (hardly_returned && rest < 2 * state->rest)
+      rest = 2 * state->rest;
+    state->rest = rest < LONGEST_REST ? rest : LONGEST_REST;
+    state->returns = now + state->rest;
+    if (!atomic_exchange_explicit(&state->resting, 1, memory_order_relaxed))
+      pool.resting++;
+  }
+}
+
+static void bring_back_rested(void) {
+  uint64_t now = ptc_rt_now();
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++)
+    if (atomic_load_explicit(&state->resting, memory_order_relaxed) && now >= state->returns) {
+      atomic_store_explicit(&state->resting, 0, memory_order_relaxed);
+      pool.resting--;
+    }
+}
+
+static bool is_completed(uint32_t pieces) {
+  return atomic_load_explicit(&pool.completed, memory_order_acquire) == pieces;
+}
+
+static void join_loop(uint32_t pieces, uint32_t epoch) {
+  for (int spin = 0; spin < 2 * SPINS; spin++) {
+    if (is_completed(pieces))
+      return;
+    ptc_rt_pause();
+  }
+  uint64_t began = ptc_rt_now(), watching = processor_time(CLOCK_THREAD_CPUTIME_ID);
+  begin_to_watch(epoch);
+  while (!is_completed(pieces)) {
+    sched_yield();
+    if (watching && processor_time(CLOCK_THREAD_CPUTIME_ID) - watching >= WATCHED) {
+      look_for_gone(epoch);
+      watching = 0;
+    }
+  }
+  let_gone_rest(ptc_rt_now() - began);
 }
 
 static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participants) {
@@ -147,6 +265,12 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
   start(participants - 1);
   if (participants > pool.workers + 1)
     participants = pool.workers + 1;
+  if (pool.resting > 0)
+    bring_back_rested();
+  if (pool.resting > 0 && pool.resting + 1 >= participants) {
+    give_back();
+    return false;
+  }
   uint64_t pieces = (uint64_t)count;
   uint32_t epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed) + 1;
   if (epoch == 0) /* what a new worker takes for already seen */
@@ -158,7 +282,7 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
   if (atomic_load(&pool.asleep) != 0)
     futex(&pool.epoch, FUTEX_WAKE, 0x7fffffff);
   ptc_rt_run_shares(pool.shares, participants, 0, epoch, &pool.tasks, &pool.completed);
-  join_loop((uint32_t)pieces);
+  join_loop((uint32_t)pieces, epoch);
   give_back();
   return true;
 }
@@ -173,9 +297,10 @@ static void pool_shutdown(void) {
   atomic_store(&pool.quit, 1);
   atomic_fetch_add(&pool.epoch, 1);
   futex(&pool.epoch, FUTEX_WAKE, 0x7fffffff);
-  for (uint32_t i = 0; i < pool.workers; i++)
-    pthread_join(pool.threads[i], 0);
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++)
+    pthread_join(state->thread, 0);
   pool.workers = 0;
+  pool.resting = 0;
   atomic_store(&pool.quit, 0);
   if (pool.watching_forks) {
     pool.watching_forks = 0;

@@ -1,6 +1,7 @@
 /* The runtime driven through a model written by hand: creation, both entries, threads, errors, memory, fork. */
 #define _GNU_SOURCE
 #include "fake_model.h"
+#include "runtime.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -323,6 +324,50 @@ static void test_concurrent_calls(void) {
   ptc_rt_destroy(model);
 }
 
+typedef struct taken_away {
+  pthread_t caller;
+  atomic_uint elsewhere; /* pieces that others have begun */
+} taken_away;
+
+/* The caller's piece waits until the worker has one, which then sleeps: its processor time stands still, as if another
+ * process had its core. */
+static int32_t lose_processor(void *const *buffers, const int64_t *symbols, int64_t begin, int64_t end, void *scratch) {
+  taken_away *state = buffers[0];
+  uint64_t start = ptc_rt_now();
+  if (!pthread_equal(pthread_self(), state->caller)) {
+    atomic_fetch_add(&state->elsewhere, 1);
+    usleep(2000);
+  } else {
+    while (!atomic_load(&state->elsewhere) && ptc_rt_now() - start < 20000000) {
+    }
+  }
+  return 0;
+}
+
+static bool run_beside(const ptc_rt_threading *threading, taken_away *state) {
+  void *buffers[] = {state};
+  ptc_rt_task task = {.kernel = lose_processor, .buffers = buffers, .iterations = 2, .pieces = 2};
+  atomic_store(&state->elsewhere, 0);
+  return threading->parallel(&task, 2, 2);
+}
+
+/* A worker that is taken away again and again rests, and comes back later. */
+static void test_worker_taken_away(void) {
+  const ptc_rt_threading *threading = &ptc_rt_threading_pool;
+  taken_away state = {pthread_self(), 0};
+  threading->prepare(2);
+  int loops = 0;
+  while (loops < 200 && run_beside(threading, &state))
+    loops++;
+  CHECK(loops > 0 && loops < 200 && state.elsewhere == 0);
+  usleep(1000000); /* the longest rest there is */
+  CHECK(run_beside(threading, &state));
+  threading->shutdown();
+  threading->prepare(2); /* new workers have nothing held against them */
+  CHECK(run_beside(threading, &state));
+  threading->shutdown();
+}
+
 /* The child of a fork has no workers and starts its own. */
 static void test_fork(void) {
   ptc_model *model = create(fake_descriptor(&ptc_rt_threading_pool, false), 2);
@@ -434,6 +479,7 @@ int main(void) {
   test_hooks();
   test_joined();
   test_concurrent_calls();
+  test_worker_taken_away();
   test_fork();
   test_profile();
   test_openmp();
