@@ -53,12 +53,12 @@ typedef struct worker_state {
   _Alignas(PTC_RT_LINES) atomic_uint working; /* epoch of the loop that it takes pieces of; 0: none */
   atomic_uint resting;                        /* takes part in no loop */
   pthread_t thread;
-  uint64_t rest;    /* ns of its latest rest */
-  uint64_t returns; /* when that ends or ended */
-  uint64_t worked;  /* its processor time when the caller began to watch */
-  uint64_t counted; /* its processor time when it was last missed */
-  uint64_t gained,
-      lost;           /* ns that it worked, and that the caller waited for it, lately: what is older counts for less */
+  uint64_t rest;      /* ns of its latest rest */
+  uint64_t returns;   /* when that ends or ended */
+  uint64_t worked;    /* its processor time when the caller began to watch */
+  uint64_t counted;   /* its processor time when it was last missed */
+  uint64_t gained;    /* ns that it worked lately: what is older counts for less */
+  uint64_t lost;      /* ns that the caller waited for it, likewise */
   bool watched, gone; /* in this loop: it had pieces when the caller began to watch; its clock stood still */
 } worker_state;
 
