@@ -3,6 +3,7 @@
 // The loop nest of a task (a block of tiles of outputs, a block of columns), from the outside in:
 //
 //   for tile of outputs                   unless the task before had the same tiles
+//     [for slice]                         of a window that has several
 //     [copy the tile's pixels]            where some lie in the padding, or are not what a load yields
 //     for channels, a vector at a time    B^T d B to scratch, [position][tile][channel]
 //   for position                          a product of any other kind: rows are tiles, k is the channels
@@ -55,6 +56,7 @@ public:
 private:
   OutputTile tileAt(const ContractionTask &task, Value local);
   void transformPixels(const ContractionTask &task);
+  void transformTile(const ContractionTask &task, Value local, Value slice);
   Value liesInside(const OutputTile &tile);
   void copyPixels(const OutputTile &tile);
   void multiply(const ContractionTask &task);
@@ -218,49 +220,58 @@ void WinogradEmission::copyPixels(const OutputTile &tile) {
   });
 }
 
-void WinogradEmission::transformPixels(const ContractionTask &task) {
+void WinogradEmission::transformTile(const ContractionTask &task, Value local, Value slice) {
   Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane), size = constant(w.size());
-  c.loop(constant(0), task.rows, 1, [&](Value local) {
-    OutputTile tile = tileAt(task, local);
-    Plane source{patch, i.mul(size, pitch), pitch};
-    if (w.rowStride) {
-      Value inside = liesInside(tile);
-      Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
-      c.emitIf(outside, [&] { copyPixels(tile); });
-      EmissionPoint first = tile.point;
-      for (int64_t dim : {w.windowRow, w.windowColumn, w.channel})
-        first.dims[dim] = constant(0);
-      Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
-      Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
-      source.base = i.get<arith::SelectOp>(inside, place, patch);
-      source.rowStep = i.select(inside, c.value(w.rowStride), source.rowStep);
-      source.columnStep = i.select(inside, c.value(w.columnStride), source.columnStep);
-    } else {
-      copyPixels(tile);
-    }
-    Value target = address(pixels, i.mul(local, pitch));
-    c.forEachVector(tile.point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value channel) {
-      int64_t n = w.size();
-      SmallVector<SmallVector<Value>> columns;
-      for (int64_t x = 0; x < n; ++x) {
-        SmallVector<Value> column;
-        for (int64_t y = 0; y < n; ++y) {
-          Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
-          Value from = address(row, i.mul(source.columnStep, constant(x)));
-          column.push_back(e.createLoad(type, c.lanes, from, at.mask));
-        }
-        columns.push_back(toPoints(column));
-      }
+  OutputTile tile = tileAt(task, local);
+  c.setDims(tile.point, w.product.firstK(), w.windowRow - w.product.firstK(), slice);
+  Plane source{patch, i.mul(size, pitch), pitch};
+  if (w.rowStride) {
+    Value inside = liesInside(tile);
+    Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
+    c.emitIf(outside, [&] { copyPixels(tile); });
+    EmissionPoint first = tile.point;
+    for (int64_t dim : {w.windowRow, w.windowColumn, w.channel})
+      first.dims[dim] = constant(0);
+    Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
+    Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
+    source.base = i.get<arith::SelectOp>(inside, place, patch);
+    source.rowStep = i.select(inside, c.value(w.rowStride), source.rowStep);
+    source.columnStep = i.select(inside, c.value(w.columnStride), source.columnStep);
+  } else {
+    copyPixels(tile);
+  }
+  Value target = address(pixels, i.add(i.mul(local, pitch), i.mul(slice, extent(w.channel))));
+  c.forEachVector(tile.point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value channel) {
+    int64_t n = w.size();
+    SmallVector<SmallVector<Value>> columns;
+    for (int64_t x = 0; x < n; ++x) {
+      SmallVector<Value> column;
       for (int64_t y = 0; y < n; ++y) {
-        SmallVector<Value> row;
-        for (int64_t x = 0; x < n; ++x)
-          row.push_back(columns[x][y]);
-        for (auto [x, value] : llvm::enumerate(toPoints(row))) {
-          Value at = i.add(i.mul(plane, constant(y * n + int64_t(x))), channel);
-          e.createStore(value, address(target, at));
-        }
+        Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
+        Value from = address(row, i.mul(source.columnStep, constant(x)));
+        column.push_back(e.createLoad(type, c.lanes, from, at.mask));
       }
-    });
+      columns.push_back(toPoints(column));
+    }
+    for (int64_t y = 0; y < n; ++y) {
+      SmallVector<Value> row;
+      for (int64_t x = 0; x < n; ++x)
+        row.push_back(columns[x][y]);
+      for (auto [x, value] : llvm::enumerate(toPoints(row))) {
+        Value at = i.add(i.mul(plane, constant(y * n + int64_t(x))), channel);
+        e.createStore(value, address(target, at));
+      }
+    }
+  });
+}
+
+/// A vector behind the last channel of a slice goes beyond it, where the next slice or tile is stored later.
+void WinogradEmission::transformPixels(const ContractionTask &task) {
+  c.loop(constant(0), task.rows, 1, [&](Value local) {
+    if (w.slices == 1)
+      transformTile(task, local, constant(0));
+    else
+      c.loop(constant(0), constant(w.slices), 1, [&](Value slice) { transformTile(task, local, slice); });
   });
 }
 
@@ -271,7 +282,7 @@ void WinogradEmission::transformPixels(const ContractionTask &task) {
 void WinogradEmission::multiplyTile(const ContractionTask &task, Value position, const RowClass &rows,
                                     const ColumnClass &columns, Value rowTile, Value row, Value panel) {
   ContractionForm &p = w.product;
-  Value channels = extent(w.channel), pitch = c.value(w.pixelsPitch);
+  Value channels = c.value(p.k), pitch = c.value(w.pixelsPitch);
   Value local = i.sub(row, task.firstRow);
   TileShape shape{rows.height, columns.panels, c.split.unroll, columns.lastColumns};
   TileOperands operands{.accumulator = type, .aElement = type, .bElement = type};

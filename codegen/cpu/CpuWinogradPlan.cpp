@@ -127,16 +127,18 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
   ContractionForm &p = form.product;
   form.row = p.firstN() - 2;
   form.column = p.firstN() - 1;
-  form.windowRow = p.firstK();
-  form.windowColumn = p.firstK() + 1;
-  form.channel = p.firstK() + 2;
+  form.windowRow = loop::getWinogradWindow(p.op);
+  form.windowColumn = form.windowRow + 1;
+  form.channel = form.windowRow + 2;
+  for (int64_t dim = p.firstK(); dim < form.windowRow; ++dim)
+    form.slices *= p.domain[dim].getValue();
   findStrides(form);
   form.tilesDown = p.domain[form.row].ceilDiv(tile);
   form.tilesAcross = p.domain[form.column].ceilDiv(tile);
   p.m = form.tilesDown * form.tilesAcross;
   for (int64_t dim = p.firstM(); dim < form.row; ++dim)
     p.m = p.m * p.domain[dim];
-  p.k = p.domain[form.channel];
+  p.k = p.domain[form.channel] * form.slices;
   planTasks(form);
   layOutScratch(form);
   return form;

@@ -50,22 +50,27 @@ static bool isSumOnly(Expr expr, unsigned pixel, unsigned window) {
   return summed == expr;
 }
 
+unsigned loop::getWinogradWindow(ContractionOp op) { return unsigned(getDomain(op).size()) - 3; }
+
 bool loop::isWinogradShaped(ContractionOp op) {
   SmallVector<Expr> domain = getDomain(op);
-  if (op.getM() < 2 || op.getN() != 1 || op.getK() != 3)
+  if (op.getM() < 2 || op.getN() != 1 || op.getK() < 3)
     return false;
-  unsigned n = unsigned(op.getBatch() + op.getM());
+  unsigned n = unsigned(op.getBatch() + op.getM()), window = getWinogradWindow(op);
   for (unsigned dim = 0; dim < op.getBatch(); ++dim)
     if (!domain[dim].isConstant(1))
       return false;
-  if (!domain[n + 1].isConstant(3) || !domain[n + 2].isConstant(3) || !domain[n + 3].isConstant())
+  for (unsigned dim = n + 1; dim < domain.size(); ++dim)
+    if (!domain[dim].isConstant())
+      return false;
+  if (!domain[window].isConstant(3) || !domain[window + 1].isConstant(3))
     return false;
   bool sumsOnly = true;
   op.getLhs().walk([&](Operation *inner) {
     for (NamedAttribute entry : inner->getAttrs())
       if (auto list = dyn_cast<ArrayAttr>(entry.getValue()))
         for (auto expr : list.getAsRange<ExprAttr>())
-          sumsOnly &= isSumOnly(Expr(expr), n - 2, n + 1) && isSumOnly(Expr(expr), n - 1, n + 2);
+          sumsOnly &= isSumOnly(Expr(expr), n - 2, window) && isSumOnly(Expr(expr), n - 1, window + 1);
   });
   return sumsOnly;
 }

@@ -17,8 +17,10 @@
 // A contraction that is computed this way keeps its regions and its domain; the loop.panels of its rhs has `winograd`,
 // the tile t, and so has the weight or constant that it reads:
 //
-//   domain   [image..., row, column | n | 3, 3, channel]: the last two m dims move with the first two k dims
-//   weight   [(t + 2)^2][n/16][channel][16], made of a form [3][3][n/16][channel][16] that the recipe gathers
+//   domain   [image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the window's two; the
+//            slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels
+//   weight   [(t + 2)^2][n/16][slice...][channel][16], made of a form [3][3][n/16][slice...][channel][16] that the
+//            recipe gathers
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_IR_LOOP_WINOGRAD_H
@@ -40,6 +42,9 @@ int64_t getWinogradTile(ContractionOp op);
 llvm::ArrayRef<double> getWinogradPoints(int64_t tile);
 /// G, (tile + 2) x 3, row-major.
 llvm::SmallVector<double> getWinogradWeightMatrix(int64_t tile);
+
+/// The number of the first of the window's two dims that are transformed, of a contraction with at least three k dims.
+unsigned getWinogradWindow(ContractionOp op);
 
 /// Whether the contraction is a convolution with a 3x3 window that moves by single pixels, over dims as above: the lhs
 /// sees row and column only in a sum with the window's dims.

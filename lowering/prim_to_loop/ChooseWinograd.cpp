@@ -33,7 +33,7 @@ static constexpr double sumCost[] = {50, 180};   // of one channel of a tile's s
 namespace {
 /// Extents at the hint.
 struct Extents {
-  double images = 1, rows = 1, columns = 1, in = 1, out = 1;
+  double images = 1, rows = 1, columns = 1, in = 1, out = 1; // in: channels of all slices
 };
 } // namespace
 
@@ -80,12 +80,14 @@ int64_t loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
   if (!isWinogradShaped(node) || !isFloat32(node))
     return 0;
   SmallVector<Expr> domain = getDomain(node);
-  unsigned n = node.getBatch() + node.getM(), channel = n + 3;
+  unsigned n = node.getBatch() + node.getM(), channel = domain.size() - 1;
   auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
   Extents extents{.rows = extent(n - 2), .columns = extent(n - 1), .in = extent(channel), .out = extent(n)};
   for (unsigned dim = node.getBatch(); dim + 2 < n; ++dim)
     extents.images *= extent(dim);
-  if (extents.in < fewestChannels || extents.out < fewestChannels)
+  for (unsigned slice = n + 1; slice < getWinogradWindow(node); ++slice)
+    extents.in *= extent(slice);
+  if (extent(channel) < fewestChannels || extents.out < fewestChannels)
     return 0;
   // One row or column of outputs is a dim that vanishes.
   if (domain[n - 2].isConstant(1) || domain[n - 1].isConstant(1))

@@ -353,7 +353,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   int64_t n = domain[nDim].getValue();
   if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0))
     return;
-  unsigned lastDim = domain.size() - 1;
+  unsigned lastDim = domain.size() - 1, window = winograd ? getWinogradWindow(node) : 0;
   bool isPartOfByte = bool(reads->number);
   if (reads->bits && !isPartOfByte && (node.getK() == 0 || domain[lastDim].getValue() % (32 / reads->bits)))
     reads->bits = 0; // one a byte
@@ -370,11 +370,13 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     dims.add(domain[dim].getValue(), element.steps[dim]);
   if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
-    for (unsigned dim : {kDim, kDim + 1})
+    for (unsigned dim : {window, window + 1})
       dims.add(domain[dim].getValue(), element.steps[dim]);
   dims.panel = dims.extents.size();
   dims.add(llvm::divideCeil(n, panelWidth), element.steps[nDim] * panelWidth);
-  for (unsigned dim = winograd ? kDim + 2 : kDim; dim <= lastDim; ++dim) {
+  for (unsigned dim = kDim; dim <= lastDim; ++dim) {
+    if (winograd && (dim == window || dim == window + 1))
+      continue;
     int64_t terms = dim == lastDim ? neighbours : 1;
     dims.add(domain[dim].getValue() / terms, element.steps[dim] * terms);
   }

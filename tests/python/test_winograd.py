@@ -57,6 +57,25 @@ class Winograd(ModelTest):
                 with self.subTest(pads=pads, n=n, h=h, w=w):
                     self.check(loaded, proto, normal(n, 8, h, w))
 
+    def test_volumes(self):
+        """Windows of 3x3 in several slices, whose channels (20) fill no whole vectors, and of one."""
+        for number, (slices, pads, depth) in enumerate([(3, 1, "d"), (2, 0, "d"), (1, 0, "d"), (3, 1, 1)]):
+            scale = np.float32((2 / (9 * slices * 20)) ** 0.5)
+            nodes = [
+                helper.make_node("Conv", ["x", "w0"], ["a"]),
+                helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "volume", pads=[pads, 1, 1, pads, 1, 1]),
+                helper.make_node("Relu", ["c"], ["y"]),
+            ]
+            weights = {"w0": normal(20, 4, 1, 1, 1), "w1": normal(40, 20, slices, 3, 3) * scale, "b1": normal(40)}
+            proto = model(nodes, [value("x", ["n", 4, depth, "h", "w"])], [value("y", ["n", 40, "do", "ho", "wo"])], weights)
+            flags = ["--dim=n=1..4:1", "--dim=h=3..60:28", "--dim=w=3..60:28"] + (["--dim=d=2..16:8"] if depth == "d" else [])
+            library = self.compile(proto, *flags, name=f"volume{number}")
+            self.assertEqual([kind for kind, _ in kinds(library)], ["winograd-4x4"])
+            loaded = ptc.load(library)
+            for n, d, h, w in [(1, 8, 28, 28), (2, 3, 13, 6), (1, 2, 3, 3)]:
+                with self.subTest(slices=slices, n=n, d=d, h=h, w=w):
+                    self.check(loaded, proto, normal(n, 4, d if depth == "d" else depth, h, w))
+
     def test_strict_has_none(self):
         flags = ["--dim=n=1", "--dim=h=28", "--dim=w=28"]
         self.assertEqual(len(kinds(self.compile(network(), *flags, name="contract"))), 2)

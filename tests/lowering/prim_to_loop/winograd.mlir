@@ -41,3 +41,17 @@ func.func @small(%x: tensor<1x256x14x14xf32>) -> tensor<1x32x6x6xf32> {
   %4 = prim.convolution %3, %d strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x8x6x6xf32>, tensor<32x8x1x1xf32>) -> tensor<1x32x6x6xf32>
   return %4 : tensor<1x32x6x6xf32>
 }
+
+// Volumes: the slices of a 3x3x3 window are terms like channels, outside of them.
+// CHECK-LABEL: loop.program @volume
+// CHECK-DAG:     loop.weight <"a", {{.*}}extents = [3, 3, 2, 1, 64, 16], strides = [3, 1, 9216, 0, 9, 576], offset = 0, panel = 2, lane = 5, limit = 32> {source = tensor<32x64x1x3x3xf32>, winograd = 4 : i64} : <[73728] x f32
+// CHECK-DAG:     loop.weight <"b", {{.*}}extents = [3, 3, 4, 3, 32, 16], strides = [3, 1, 13824, 9, 27, 864], offset = 0, panel = 2, lane = 5, limit = 64> {source = tensor<64x32x3x3x3xf32>, winograd = 4 : i64} : <[221184] x f32
+func.func @volume(%x: tensor<1x8x8x28x28xf32>) -> tensor<1x64x8x28x28xf32> {
+  %s = prim.weight <"s", "", 0, 2048> : tensor<64x8x1x1x1xf32>
+  %a = prim.weight <"a", "", 0, 73728> : tensor<32x64x1x3x3xf32>
+  %b = prim.weight <"b", "", 0, 221184> : tensor<64x32x3x3x3xf32>
+  %0 = prim.convolution %x, %s strides [1, 1, 1] dilations [1, 1, 1] low [0, 0, 0] groups 1 : (tensor<1x8x8x28x28xf32>, tensor<64x8x1x1x1xf32>) -> tensor<1x64x8x28x28xf32>
+  %1 = prim.convolution %0, %a strides [1, 1, 1] dilations [1, 1, 1] low [0, 1, 1] groups 1 : (tensor<1x64x8x28x28xf32>, tensor<32x64x1x3x3xf32>) -> tensor<1x32x8x28x28xf32>
+  %2 = prim.convolution %1, %b strides [1, 1, 1] dilations [1, 1, 1] low [1, 1, 1] groups 1 : (tensor<1x32x8x28x28xf32>, tensor<64x32x3x3x3xf32>) -> tensor<1x64x8x28x28xf32>
+  return %2 : tensor<1x64x8x28x28xf32>
+}
