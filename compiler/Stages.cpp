@@ -11,7 +11,7 @@ namespace ptc {
 
 static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target,
                     eval::WeightSource &weights) {
-  constexpr int64_t foldedBytes = 1 << 20; // larger results are weights, which stay out of the IR
+  constexpr int64_t constantBytes = 1 << 20, computedBytes = 64 << 20; // larger constants are weights
   // First: equal sizes look equal to all that follows.
   passes.addNestedPass<mlir::func::FuncOp>(createUnifySizes());
   passes.addPass(createSpecializeFunctions()); // before folding: variants fold what they alone know
@@ -19,7 +19,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr));
   // Before all that follows: known branches vanish with their bodies.
-  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(foldedBytes, weights));
+  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants({constantBytes, isFixed ? computedBytes : 0}, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
   if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now

@@ -53,6 +53,15 @@ Expected<ArrayRef<char>> WeightFiles::getBytes(prim::WeightRefAttr ref) {
   return ArrayRef<char>(bytes->data() + offset, size);
 }
 
+prim::WeightRefAttr WeightFiles::keep(mlir::MLIRContext *context, ArrayRef<char> bytes) {
+  std::string name = "computed:" + toHex(BLAKE3::hash({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}));
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<MemoryBuffer> &file = files[name];
+  if (!file)
+    file = MemoryBuffer::getMemBufferCopy(StringRef(bytes.data(), bytes.size()));
+  return prim::WeightRefAttr::get(context, "", name, 0, int64_t(bytes.size()));
+}
+
 //===----------------------------------------------------------------------===//
 // Recipes
 //===----------------------------------------------------------------------===//

@@ -14,12 +14,14 @@
 
 namespace ptc {
 
-/// The files that weights come from, mapped, each once.
+/// The files that weights come from, mapped, each once, and what was computed of weights when the model was compiled.
 class WeightFiles : public eval::WeightSource {
 public:
   explicit WeightFiles(llvm::StringRef modelPath) : modelPath(modelPath) {}
   /// The bytes of a reference, valid as long as this object. Thread-safe.
   llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) override;
+  /// A copy of the bytes, in memory, stands in for a file whose name is their hash.
+  prim::WeightRefAttr keep(mlir::MLIRContext *context, llvm::ArrayRef<char> bytes) override;
 
 private:
   llvm::Expected<llvm::StringRef> open(llvm::StringRef name);

@@ -28,6 +28,9 @@ public:
   /// The bytes of a reference; they stay valid while the source lives. Safe to call from many threads: passes run on
   /// several functions at a time.
   virtual llvm::Expected<llvm::ArrayRef<char>> getBytes(prim::WeightRefAttr ref) = 0;
+  /// Keeps bytes that were computed of weights, as a weight without a name, and returns its reference: the same for the
+  /// same bytes. Null where the source keeps none. Safe to call from many threads.
+  virtual prim::WeightRefAttr keep(mlir::MLIRContext *context, llvm::ArrayRef<char> bytes) { return {}; }
 };
 
 /// A source for functions without weights.

@@ -178,7 +178,7 @@ private:
     prim::WeightRefAttr ref = weight.getRef();
     auto [known, isNew] = initializers.try_emplace(ref, "");
     if (isNew) {
-      known->second = unusedName(ref.getName());
+      known->second = unusedName(ref.getName().empty() ? "computed" : ref.getName());
       onnx::TensorProto &tensor = *model.mutable_graph()->add_initializer();
       tensor.set_name(known->second);
       auto type = cast<RankedTensorType>(weight.getResult().getType());

@@ -10,11 +10,15 @@
 //   widened operands   of products: kernels read the narrow ones
 //   parts of a weight  of few bits that is too large as a whole: kernels convert it while they read it
 //
+// What is computed of weights alone by products, convolutions or reductions is computed here, too, if it is larger:
+// such an op would run in each call, and reads as much as its result has. The value becomes a weight, which stays out
+// of the IR. So projections of a table of positions and standardised filters are weights like others.
+//
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
 //
-// Invariant: values are static, and no operand, result or window exceeds the limit, so
-// the time is bounded by the number of ops times a small contraction.
+// Invariant: values are static, and no operand, result or window exceeds the limit, so the time is bounded by the
+// number of ops times a small contraction, and by a budget for what is larger.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
@@ -35,15 +39,21 @@ using namespace ptc;
 using namespace mlir;
 using eval::Tensor;
 
+static constexpr double mostWork = 64e9;   // multiply-adds of all that is larger: half a minute
+static constexpr double elementWork = 100; // of an element that another op reads or writes, in multiply-adds
+static constexpr int64_t mostGrowth = 4;   // a result's bytes over those of the weights that it is computed of
+
 static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
 
 namespace {
 
 class ConstantFolder {
 public:
-  ConstantFolder(int64_t maxBytes, eval::WeightSource &weights) : maxBytes(maxBytes), weights(weights) {}
+  ConstantFolder(FoldedBytes limits, eval::WeightSource &weights) : limits(limits), weights(weights) {}
 
   void run(Block &body) {
+    if (limits.computed > limits.constants)
+      chooseComputed(body);
     visit(body);
     materialize();
     for (Operation &op : llvm::make_early_inc_range(body))
@@ -55,14 +65,21 @@ private:
   void visit(Block &block);
   void visitOp(Operation *op);
   bool inlineBranch(prim::IfOp branch, Block::iterator &next);
-  const Tensor *lookup(Value value);
-  bool isSmall(Type type) const;
+  const Tensor *lookup(Value value, int64_t maxBytes);
+  Value store(OpBuilder &builder, Value value);
+  void chooseComputed(Block &body);
+  bool isComputable(Operation *op);
+  void addChain(Operation *root);
+  int64_t limitOf(Operation *op) const { return computed.contains(op) ? limits.computed : limits.constants; }
   bool staysOp(Operation *op) const;
   bool isPartOfLarger(Operation *op) const;
   void noteWeights(Operation *op);
   void materialize();
 
-  int64_t maxBytes;
+  FoldedBytes limits;
+  llvm::DenseSet<Operation *> computable; // of sources alone, and none too large
+  llvm::DenseSet<Operation *> computed;   // chosen of these
+  double work = 0;                        // of these
   eval::WeightSource &weights;
   DenseMap<Value, Tensor> values;
   llvm::DenseSet<Value> unreadable; // sources that failed, not to be tried again
@@ -80,7 +97,7 @@ static bool isView(Operation *op) {
   return isa<prim::BroadcastOp, prim::ReshapeOp, prim::TransposeOp, prim::SliceOp>(op);
 }
 
-bool ConstantFolder::isSmall(Type type) const {
+static bool isSmall(Type type, int64_t maxBytes) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding() || !tensor.getElementType().isIntOrFloat())
     return false;
@@ -88,12 +105,90 @@ bool ConstantFolder::isSmall(Type type) const {
   return count && *count <= maxBytes / std::max<int64_t>((tensor.getElementTypeBitWidth() + 7) / 8, 1);
 }
 
+static int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+static bool isCostly(Operation *op) { return isa<prim::MatmulOp, prim::ConvolutionOp, prim::ReduceOp>(op); }
+
+/// Whether all that the op is computed of is computable, or a source.
+bool ConstantFolder::isComputable(Operation *op) {
+  auto fits = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return isSmall(value.getType(), limits.computed) && type.getElementTypeBitWidth() % 8 == 0;
+  };
+  return op->getNumRegions() == 0 && op->getNumResults() != 0 && isMemoryEffectFree(op) &&
+         isa_and_nonnull<prim::PrimDialect>(op->getDialect()) && llvm::all_of(op->getResults(), fits) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           Operation *source = operand.getDefiningOp();
+           return source && (isSource(source) ? fits(operand) : computable.contains(source));
+         });
+}
+
+/// In multiply-adds.
+static double workOf(Operation *op) {
+  auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  auto elementsOf = [&](Value value) { return double(typeOf(value).getNumElements()); };
+  if (auto product = dyn_cast<prim::MatmulOp>(op))
+    return elementsOf(product.getResult()) * double(typeOf(product.getLhs()).getShape().back());
+  if (isa<prim::ConvolutionOp>(op)) {
+    Value weight = op->getOperand(1);
+    return elementsOf(op->getResult(0)) * elementsOf(weight) /
+           double(std::max<int64_t>(typeOf(weight).getDimSize(0), 1));
+  }
+  double elements = 0;
+  for (Value operand : op->getOperands())
+    elements += elementsOf(operand);
+  for (Value result : op->getResults())
+    elements += elementsOf(result);
+  return elements * elementWork;
+}
+
+/// Chooses the op with all that it is computed of, if it pays.
+void ConstantFolder::addChain(Operation *root) {
+  llvm::SetVector<Operation *> chain;
+  chain.insert(root);
+  bool hasCostly = false;
+  double chainWork = 0;
+  int64_t weightBytes = 0;
+  for (size_t at = 0; at < chain.size(); ++at) {
+    Operation *op = chain[at];
+    if (isSource(op)) {
+      weightBytes += bytesOf(op->getResult(0));
+      continue;
+    }
+    hasCostly |= isCostly(op);
+    chainWork += computed.contains(op) ? 0 : workOf(op);
+    for (Value operand : op->getOperands())
+      chain.insert(operand.getDefiningOp());
+  }
+  bool grows = llvm::any_of(root->getResults(), [&](Value value) { return bytesOf(value) > mostGrowth * weightBytes; });
+  if (!hasCostly || grows || work + chainWork > mostWork)
+    return;
+  work += chainWork;
+  for (Operation *op : chain)
+    if (!isSource(op))
+      computed.insert(op);
+}
+
+void ConstantFolder::chooseComputed(Block &body) {
+  for (Operation &op : body)
+    if (!isSource(&op) && isComputable(&op))
+      computable.insert(&op);
+  for (Operation &op : body) {
+    bool isRead = llvm::any_of(op.getUsers(), [&](Operation *user) { return !computable.contains(user); });
+    if (computable.contains(&op) && isRead)
+      addChain(&op);
+  }
+}
+
 /// The value of a constant, a weight or a folded op; null for other values.
-const Tensor *ConstantFolder::lookup(Value value) {
+const Tensor *ConstantFolder::lookup(Value value, int64_t maxBytes) {
   if (auto it = values.find(value); it != values.end())
     return &it->second;
   Operation *op = value.getDefiningOp();
-  if (!op || !isSource(op) || !isSmall(value.getType()) || unreadable.contains(value))
+  if (!op || !isSource(op) || !isSmall(value.getType(), maxBytes) || unreadable.contains(value))
     return nullptr;
   auto results = eval::evaluate(op, {}, SymbolValues(), weights);
   if (!results) {
@@ -113,18 +208,19 @@ void ConstantFolder::visitOp(Operation *op) {
         return source && (isSource(source) || constant.contains(source));
       }))
     constant.insert(op);
-  auto isSmallType = [&](Type type) { return isSmall(type); };
+  int64_t maxBytes = limitOf(op);
+  auto isSmallType = [&](Type type) { return isSmall(type, maxBytes); };
   if (!llvm::all_of(op->getResultTypes(), isSmallType))
     return;
   if (auto pool = dyn_cast<prim::WindowReduceOp>(op))
-    if (std::optional<int64_t> window = eval::countElements(pool.getWindow()); !window || *window > maxBytes)
+    if (std::optional<int64_t> window = eval::countElements(pool.getWindow()); !window || *window > limits.constants)
       return;
   for (Value operand : op->getOperands())
-    if (!lookup(operand))
+    if (!lookup(operand, maxBytes))
       return;
   std::vector<const Tensor *> operands; // no insertion into `values` from here on
   for (Value operand : op->getOperands())
-    operands.push_back(lookup(operand));
+    operands.push_back(lookup(operand, maxBytes));
   auto results = eval::evaluate(op, operands, SymbolValues(), weights);
   if (!results)
     return llvm::consumeError(results.takeError());
@@ -144,7 +240,7 @@ static void replaceJoined(prim::IfOp branch, bool isThen) {
 
 /// Moves the region that a known condition takes in front of its `if`.
 bool ConstantFolder::inlineBranch(prim::IfOp branch, Block::iterator &next) {
-  const Tensor *condition = lookup(branch.getCondition());
+  const Tensor *condition = lookup(branch.getCondition(), limits.constants);
   if (!condition || condition->getNumElements() != 1)
     return false;
   bool isThen = condition->getInt(0);
@@ -198,12 +294,8 @@ bool ConstantFolder::staysOp(Operation *op) const {
 /// size.
 bool ConstantFolder::isPartOfLarger(Operation *op) const {
   constexpr int64_t leastBytes = 1 << 16; // fewer are cheap to read
-  auto bytesOf = [](Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    return *eval::countElements(type.getShape()) * ((type.getElementTypeBitWidth() + 7) / 8);
-  };
   bool isPart =
-      op->getNumResults() == 1 && bytesOf(op->getResult(0)) > leastBytes &&
+      !computed.contains(op) && op->getNumResults() == 1 && bytesOf(op->getResult(0)) > leastBytes &&
       llvm::any_of(op->getUsers(), [&](Operation *user) { return constant.contains(user) && !staysOp(user); });
   if (!isPart)
     return false;
@@ -240,6 +332,18 @@ void ConstantFolder::noteWeights(Operation *op) {
     }
 }
 
+/// A folded value as a constant, or a weight if it is large.
+Value ConstantFolder::store(OpBuilder &builder, Value value) {
+  const Tensor &tensor = values.find(value)->second;
+  if (!isSmall(value.getType(), limits.constants)) {
+    ArrayRef<uint8_t> bytes = tensor.getBytes();
+    ArrayRef<char> kept(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    if (prim::WeightRefAttr ref = weights.keep(builder.getContext(), kept))
+      return prim::WeightOp::create(builder, value.getLoc(), value.getType(), ref, ArrayAttr());
+  }
+  return prim::ConstantOp::create(builder, value.getLoc(), value.getType(), tensor.toAttribute());
+}
+
 /// Users of a folded op come after it, so going backwards knows which of them
 /// remain in the function.
 void ConstantFolder::materialize() {
@@ -257,10 +361,8 @@ void ConstantFolder::materialize() {
     noteWeights(op);
     OpBuilder builder(op);
     for (Value value : op->getResults())
-      if (!value.use_empty()) {
-        DenseElementsAttr attr = values.find(value)->second.toAttribute();
-        value.replaceAllUsesWith(prim::ConstantOp::create(builder, op->getLoc(), value.getType(), attr));
-      }
+      if (!value.use_empty())
+        value.replaceAllUsesWith(store(builder, value));
     op->erase();
   }
 }
@@ -268,11 +370,13 @@ void ConstantFolder::materialize() {
 namespace {
 struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
   using FoldConstantsBase::FoldConstantsBase;
-  FoldConstants(int64_t limit, eval::WeightSource &weights) : weights(&weights) { maxBytes = limit; }
+  FoldConstants(FoldedBytes limits, eval::WeightSource &weights) : computedBytes(limits.computed), weights(&weights) {
+    maxBytes = limits.constants;
+  }
 
   void runOnOperation() override {
     eval::NoWeights none;
-    ConstantFolder folder(maxBytes, weights ? *weights : none);
+    ConstantFolder folder({maxBytes, computedBytes}, weights ? *weights : none);
     for (Block &block : getOperation().getBody())
       folder.run(block);
     // A branch that vanished may have been the last to use a loop, which nothing but this drops if it binds sizes: its
@@ -281,10 +385,11 @@ struct FoldConstants : ptc::impl::FoldConstantsBase<FoldConstants> {
     prim::noteFoldedWeights(getOperation(), folder.usedWeights.getArrayRef());
   }
 
+  int64_t computedBytes = 0;
   eval::WeightSource *weights = nullptr;
 };
 } // namespace
 
-std::unique_ptr<Pass> ptc::createFoldConstants(int64_t maxBytes, eval::WeightSource &weights) {
-  return std::make_unique<FoldConstants>(maxBytes, weights);
+std::unique_ptr<Pass> ptc::createFoldConstants(FoldedBytes limits, eval::WeightSource &weights) {
+  return std::make_unique<FoldConstants>(limits, weights);
 }

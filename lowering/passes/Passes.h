@@ -18,9 +18,13 @@ namespace ptc {
 #define GEN_PASS_REGISTRATION
 #include "lowering/passes/Passes.h.inc"
 
-/// FoldConstants that also reads weights of at most `maxBytes`, such as the
-/// parameters of a normalisation. The source outlives the pass.
-std::unique_ptr<mlir::Pass> createFoldConstants(int64_t maxBytes, eval::WeightSource &weights);
+/// Limits, in bytes, of operands and results of what is computed at compile time.
+struct FoldedBytes {
+  int64_t constants = 0; // which the IR holds
+  int64_t computed = 0;  // what products and reductions make of weights, and a weight takes the place of; 0: nothing
+};
+/// FoldConstants that also reads weights, such as the parameters of a normalisation. The source outlives the pass.
+std::unique_ptr<mlir::Pass> createFoldConstants(FoldedBytes limits, eval::WeightSource &weights);
 /// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights);
 /// FoldMirroredFilters that compares weights, too; null: constants alone. The source outlives the pass.

@@ -195,6 +195,25 @@ class Weights(ModelTest):
             loaded.set_weight(name, numpy_helper.to_array(next(tensor for tensor in proto.graph.initializer if tensor.name == name)))
         self.check(loaded, proto, feeds)
 
+    def test_large_products_of_weights_are_computed_once(self):
+        nodes = [helper.make_node("MatMul", ["table", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["positions"]),
+                 helper.make_node("Transpose", ["positions"], ["turned"], perm=[1, 0]), helper.make_node("MatMul", ["x", "turned"], ["scores"]),
+                 helper.make_node("MatMul", ["scores", "v"], ["y"])]
+        weights = {"table": normal(600, 512), "w": normal(512, 512) / 16, "b": normal(512), "v": normal(600, 16)}
+        proto = model(nodes, [value("x", ["n", 512])], [value("y", ["n", 16])], weights)
+        feeds = {"x": normal(3, 512)}
+        library = self.compile(proto)
+        self.assertEqual(len(json.loads(library.with_suffix(".json").read_text())["kernels"]), 2)
+        loaded = ptc.load(library)
+        self.assertEqual(loaded.weights, ["v"])
+        self.check(loaded, proto, feeds)
+        self.check(ptc.load(self.compile(proto, "--weights=file")), proto, feeds)
+        loaded = ptc.load(self.compile(proto, "--weights=none"))
+        self.assertEqual(sorted(loaded.weights), ["table", "v", "w"])
+        for name in loaded.weights:
+            loaded.set_weight(name, weights[name])
+        self.check(loaded, proto, feeds)
+
     def test_the_weights_file_is_found_beside_the_library_or_by_option(self):
         proto = network()
         feeds = {"image": normal(1, 8, 10, 10), "ids": np.array([5], np.int64)}

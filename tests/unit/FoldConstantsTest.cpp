@@ -5,6 +5,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include <catch2/catch.hpp>
+#include <cstring>
 
 using namespace ptc;
 
@@ -19,20 +20,28 @@ struct ArrayWeights : eval::WeightSource {
   }
 };
 
+/// Keeps what is computed, by number.
+struct KeepingWeights : ArrayWeights {
+  std::vector<std::vector<char>> kept;
+  prim::WeightRefAttr keep(mlir::MLIRContext *context, llvm::ArrayRef<char> bytes) override {
+    kept.emplace_back(bytes.begin(), bytes.end());
+    return prim::WeightRefAttr::get(context, "", std::to_string(kept.size()), 0, int64_t(bytes.size()));
+  }
+};
+
 struct Counts {
   int constants = 0, weights = 0, others = 0;
   bool operator==(const Counts &) const = default;
 };
 } // namespace
 
-static Counts fold(const char *text, int64_t maxBytes) {
+static Counts fold(const char *text, FoldedBytes limits, eval::WeightSource &&weights = ArrayWeights()) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<prim::PrimDialect, mlir::func::FuncDialect>();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   REQUIRE(module);
-  ArrayWeights weights;
   mlir::PassManager passes(&context);
-  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(maxBytes, weights));
+  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants(limits, weights));
   REQUIRE(mlir::succeeded(passes.run(*module)));
   Counts counts;
   module->walk([&](mlir::Operation *op) {
@@ -55,8 +64,8 @@ TEST_CASE("what is computed from small weights folds, their views do not", "[fol
       %v = prim.reshape %w : tensor<4xf32> -> tensor<2x2xf32>
       return %y, %v : tensor<4xf32>, tensor<2x2xf32>
     })";
-  CHECK(fold(text, 16) == Counts{.constants = 1, .weights = 1, .others = 2});
-  CHECK(fold(text, 15) == Counts{.constants = 0, .weights = 1, .others = 3});
+  CHECK(fold(text, {.constants = 16}) == Counts{.constants = 1, .weights = 1, .others = 2});
+  CHECK(fold(text, {.constants = 15}) == Counts{.constants = 0, .weights = 1, .others = 3});
 }
 
 TEST_CASE("a weight that cannot be read folds nothing", "[fold]") {
@@ -66,5 +75,43 @@ TEST_CASE("a weight that cannot be read folds nothing", "[fold]") {
       %s = prim.sqrt %w : tensor<4xf32>
       return %s : tensor<4xf32>
     })";
-  CHECK(fold(text, 1 << 20) == Counts{.constants = 0, .weights = 1, .others = 1});
+  CHECK(fold(text, {.constants = 1 << 20}) == Counts{.constants = 0, .weights = 1, .others = 1});
+}
+
+TEST_CASE("what products and reductions make of weights alone becomes a weight", "[fold]") {
+  const char *text = R"(
+    func.func @f(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<4xf32>) {
+      %a = prim.weight <"a", "", 0, 16> : tensor<2x2xf32>
+      %b = prim.weight <"b", "", 0, 16> : tensor<2x2xf32>
+      %c = prim.weight <"c", "", 0, 16> : tensor<4xf32>
+      %ab = prim.matmul %a, %b : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      %t = prim.transpose %ab, [1, 0] : tensor<2x2xf32> -> tensor<2x2xf32>
+      %y = prim.mul %x, %t : tensor<2x2xf32>
+      %z = prim.mul %x, %a : tensor<2x2xf32>
+      %s = prim.sqrt %c : tensor<4xf32>
+      return %y, %z, %s : tensor<2x2xf32>, tensor<2x2xf32>, tensor<4xf32>
+    })";
+  // Too large for a constant: the product is computed and turned, the square root alone is not worth a weight.
+  KeepingWeights weights;
+  CHECK(fold(text, {.constants = 8, .computed = 16}, std::move(weights)) ==
+        Counts{.constants = 0, .weights = 3, .others = 3});
+  REQUIRE(weights.kept.size() == 1);
+  std::vector<float> product(4);
+  std::memcpy(product.data(), weights.kept[0].data(), 16);
+  CHECK(product == std::vector<float>{65, 1040, 260, 4160});
+  // Nor is what is larger than that.
+  CHECK(fold(text, {.constants = 8, .computed = 15}) == Counts{.constants = 0, .weights = 3, .others = 5});
+  // A source that keeps nothing: a constant.
+  CHECK(fold(text, {.constants = 8, .computed = 16}) == Counts{.constants = 1, .weights = 2, .others = 3});
+  // A result of more than four times the bytes of its weights stays to be computed.
+  const char *outer = R"(
+    func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %a = prim.weight <"a", "", 0, 16> : tensor<4x1xf32>
+      %s = prim.reshape %a : tensor<4x1xf32> -> tensor<1x4xf32>
+      %ab = prim.matmul %a, %s : (tensor<4x1xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
+      %y = prim.mul %x, %ab : tensor<4x4xf32>
+      return %y : tensor<4x4xf32>
+    })";
+  CHECK(fold(outer, {.constants = 8, .computed = 64}, KeepingWeights()).weights == 1);
+  CHECK(fold(outer, {.constants = 8, .computed = 64}, KeepingWeights()).others == 1);
 }
