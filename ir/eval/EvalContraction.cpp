@@ -36,18 +36,36 @@ static int64_t countOf(llvm::ArrayRef<int64_t> dims) { return countElements(dims
 // Matmul
 //===----------------------------------------------------------------------===//
 
+/// c[row] += a[row] * b for so many rows from a pointer on: a row of b that was read serves all of them.
+template <size_t rows, typename T> static void multiplyRows(const T *a, const T *b, T *c, int64_t k, int64_t n) {
+  for (int64_t p = 0; p != k; ++p) {
+    T factors[rows];
+    for (size_t r = 0; r != rows; ++r)
+      factors[r] = a[int64_t(r) * k + p];
+    const T *from = b + p * n;
+    for (int64_t j = 0; j != n; ++j)
+      for (size_t r = 0; r != rows; ++r)
+        c[int64_t(r) * n + j] += factors[r] * from[j];
+  }
+}
+
 template <typename T> static void matmul(const Tensor &lhs, const Tensor &rhs, Tensor &y) {
+  constexpr int64_t block = 4;
   int64_t k = lhs.getShape().back(), n = rhs.getShape().back();
-  int64_t rows = countOf(lhs.getShape().drop_back());
-  int64_t rowsOfOne = countOf(lhs.getShape().drop_front(rhs.getRank() - 2).drop_back()); // of each matrix of the rhs
+  int64_t matrices = countOf(rhs.getShape().drop_back(2));
+  int64_t rows = countOf(lhs.getShape().drop_front(rhs.getRank() - 2).drop_back()); // of each
   std::vector<T> a = load<T>(lhs), b = load<T>(rhs), c(y.getNumElements(), 0);
-  for (int64_t row = 0; row != rows; ++row)
-    for (int64_t p = 0; p != k; ++p) {
-      T factor = a[row * k + p];
-      const T *from = b.data() + (row / rowsOfOne * k + p) * n;
-      for (int64_t j = 0; j != n; ++j)
-        c[row * n + j] += factor * from[j];
+  for (int64_t matrix = 0; matrix != matrices; ++matrix) {
+    const T *right = b.data() + matrix * k * n;
+    for (int64_t row = 0; row < rows;) {
+      int64_t at = matrix * rows + row;
+      if (row + block <= rows)
+        multiplyRows<block>(a.data() + at * k, right, c.data() + at * n, k, n);
+      else
+        multiplyRows<1>(a.data() + at * k, right, c.data() + at * n, k, n);
+      row += row + block <= rows ? block : 1;
     }
+  }
   store(c, y);
 }
 

@@ -1,4 +1,4 @@
-"""Language models: encoders, decoders with and without a cache of keys and values, a mixture of experts, an LSTM."""
+"""Language models: encoders, decoders with and without a cache of keys and values, a mixture of experts, state spaces, an LSTM."""
 
 import torch
 
@@ -106,10 +106,35 @@ def _lstm_lm():
     return _Words(), (_ids(12, 2, 5000), torch.rand(2, 2, 256), torch.rand(2, 2, 256)), axes, ["logits", "hidden_out", "cell_out"]
 
 
+# DeBERTa v3 small; its vocabulary is that of others here, since a table of 128,100 rows is looked up alike.
+DEBERTA = {"hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 3072,
+           "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256, "share_att_key": True,
+           "norm_rel_ebd": "layer_norm", "max_relative_positions": -1, "position_biased_input": False, "type_vocab_size": 0, "vocab_size": 30522}
+
+
+class _Hidden(torch.nn.Module):
+    """Token ids to hidden states."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids):
+        return self.model(input_ids=input_ids, use_cache=False).last_hidden_state
+
+
+def _mamba():
+    from transformers import MambaConfig, MambaModel
+
+    model = MambaModel(MambaConfig(hidden_size=512, num_hidden_layers=2, vocab_size=8000))
+    return _Hidden(model), (_ids(2, 32, 8000),), {"input_ids": {0: "batch"}}, ["hidden"]
+
+
 MODELS = {
     "bert_base": encoder("Bert"),
     "minilm_l6": encoder("Bert", hidden_size=384, num_hidden_layers=6, intermediate_size=1536),
     "roberta_base": encoder("Roberta"),
+    "deberta_v3_small": encoder("DebertaV2", pooling=False, **DEBERTA),
     "distilbert": encoder("DistilBert", pooling=False),
     "gpt2": gpt2(tokens={0: "batch"}),
     "gpt2_prefill": gpt2(),
@@ -117,5 +142,6 @@ MODELS = {
     "llama_prefill": causal("Llama", LLAMA),
     "llama_decode": causal("Llama", LLAMA, past=20),
     "mixtral_tiny": causal("Mixtral", MIXTRAL),
+    "mamba_tiny": _mamba,
     "lstm_lm": _lstm_lm,
 }

@@ -1,4 +1,4 @@
-"""Speech and recommendation."""
+"""Speech, video and recommendation."""
 
 import torch
 
@@ -47,4 +47,31 @@ def _dlrm():
     return _Recommender(), inputs, {"dense": {0: "batch"}, "categories": {0: "batch"}}, ["click"]
 
 
-MODELS = {"deepspeech": _deepspeech, "dlrm": _dlrm}
+class _Whisper(torch.nn.Module):
+    """A spectrogram of 30 seconds and the tokens so far to the next token's logits."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, spectrogram, tokens):
+        return self.model(input_features=spectrogram, decoder_input_ids=tokens, use_cache=False).logits
+
+
+def _whisper():
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    sizes = {"d_model": 384, "encoder_layers": 4, "decoder_layers": 4, "encoder_attention_heads": 6, "decoder_attention_heads": 6,
+             "encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536}
+    tokens = torch.arange(2 * 8).reshape(2, 8) * 37 % 50000
+    axes = {"spectrogram": {0: "batch"}, "tokens": {0: "batch", 1: "length"}}
+    return _Whisper(WhisperForConditionalGeneration(WhisperConfig(**sizes))), (torch.rand(2, 80, 3000), tokens), axes, ["logits"]
+
+
+def _video():
+    import torchvision
+
+    return torchvision.models.video.r3d_18(weights=None), (torch.rand(2, 3, 16, 112, 112),), {"x": {0: "batch"}}, ["logits"]
+
+
+MODELS = {"deepspeech": _deepspeech, "whisper_tiny": _whisper, "r3d_18": _video, "dlrm": _dlrm}
