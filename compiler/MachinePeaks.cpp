@@ -1,9 +1,12 @@
 //===- MachinePeaks.cpp - measured peaks of the processor -----------------===//
 //
 // Products: independent chains of one instruction on the widest vectors, as many as hide its latency, and nothing else
-// in the loop. Bandwidth: vectors of a working set are read and added up, over and over; a set of half a cache stays in
-// it, and one of several times the last cache comes from memory each time. Of matrix registers the four sums and four
-// operands of a product's tile.
+// in the loop. Of matrix registers the four sums and four operands of a product's tile. Bandwidth: vectors of a working
+// set are read and added up, over and over; a set of half a cache stays in it.
+//
+// Memory. A set of several times the last cache still finds some of itself there when it is read again, since caches do
+// not give up the oldest line first: of four times as much, an eighth. So all its lines are flushed before each slice.
+// It lies on huge pages, and is read as one stream or as four side by side, of which processors have more underway.
 //
 // All threads start a slice together, and a slice ends with the last of them. The best of many slices counts.
 //
@@ -17,10 +20,14 @@
 #include "llvm/TargetParser/Host.h"
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <thread>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <sys/mman.h>
 #endif
 
 using namespace llvm;
@@ -115,13 +122,17 @@ PTC_MATRICES(productsBf16Amx, "amx-tile,amx-bf16", _tile_dpbf16ps)
 PTC_MATRICES(productsBytesAmx, "amx-tile,amx-int8", _tile_dpbusd)
 #undef PTC_MATRICES
 
-#define PTC_READING(NAME, FEATURES, VECTOR, ADD)                                                                       \
+// As many streams, which divide the memory between them and take turns with eight vectors.
+#define PTC_READING(NAME, FEATURES, VECTOR, ADD, STREAMS)                                                              \
   [[gnu::target(FEATURES)]] void NAME(const char *memory, int64_t bytes, int64_t steps) {                              \
+    constexpr int64_t turn = 8 / STREAMS * int64_t(sizeof(VECTOR));                                                    \
+    int64_t stream = bytes / STREAMS;                                                                                  \
     VECTOR sums[8] = {};                                                                                               \
     for (int64_t step = 0; step < steps; ++step)                                                                       \
-      for (int64_t at = 0; at < bytes; at += 8 * int64_t(sizeof(VECTOR)))                                              \
+      for (int64_t at = 0; at < stream; at += turn)                                                                    \
         _Pragma("clang loop unroll(full)") for (int i = 0; i < 8; ++i) {                                               \
-          VECTOR value = *reinterpret_cast<const VECTOR *>(memory + at + i * int64_t(sizeof(VECTOR)));                 \
+          int64_t offset = i % STREAMS * stream + i / STREAMS * int64_t(sizeof(VECTOR));                               \
+          VECTOR value = *reinterpret_cast<const VECTOR *>(memory + at + offset);                                      \
           PTC_KEEP(value);                                                                                             \
           sums[i] = ADD(sums[i], value);                                                                               \
         }                                                                                                              \
@@ -129,10 +140,28 @@ PTC_MATRICES(productsBytesAmx, "amx-tile,amx-int8", _tile_dpbusd)
       PTC_KEEP(sum);                                                                                                   \
   }
 
-PTC_READING(readAvx512, "avx512f", __m512i, _mm512_xor_si512)
-PTC_READING(readAvx2, "avx2", __m256i, _mm256_xor_si256)
+PTC_READING(readAvx512, "avx512f", __m512i, _mm512_xor_si512, 1)
+PTC_READING(readStreamsAvx512, "avx512f", __m512i, _mm512_xor_si512, 4)
+PTC_READING(readAvx2, "avx2", __m256i, _mm256_xor_si256, 1)
+PTC_READING(readStreamsAvx2, "avx2", __m256i, _mm256_xor_si256, 4)
 #undef PTC_READING
 #undef PTC_KEEP
+
+/// So that no cache holds any of it.
+[[gnu::target("clflushopt")]] void flushUnordered(const char *memory, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64)
+    _mm_clflushopt(const_cast<char *>(memory + at));
+  _mm_mfence();
+}
+void flushOrdered(const char *memory, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64)
+    _mm_clflush(memory + at);
+  _mm_mfence();
+}
+void flush(const char *memory, int64_t bytes) {
+  static const bool hasUnordered = sys::getHostCPUFeatures().lookup("clflushopt");
+  hasUnordered ? flushUnordered(memory, bytes) : flushOrdered(memory, bytes);
+}
 
 struct ProbeRow {
   StringLiteral type, feature; // of LLVM's names; an earlier row of a type goes first
@@ -145,21 +174,45 @@ const ProbeRow productRows[] = {
     {"i8", "amx-int8", {productsBytesAmx, 4 * 32768}},  {"i8", "avx512vnni", {productsBytesAvx512, 24 * 128}},
 };
 const ProbeRow readingRows[] = {{"", "avx512f", {readAvx512, 0}}, {"", "avx2", {readAvx2, 0}}};
+const ProbeRow streamRows[] = {{"", "avx512f", {readStreamsAvx512, 0}}, {"", "avx2", {readStreamsAvx2, 0}}};
 
 #else
 struct ProbeRow {
   StringLiteral type, feature;
   Probe probe;
 };
-const ArrayRef<ProbeRow> productRows, readingRows;
+const ArrayRef<ProbeRow> productRows, readingRows, streamRows;
+void flush(const char *, int64_t) {}
 #endif
+
+const ProbeRow *findRow(ArrayRef<ProbeRow> rows, const StringMap<bool> &features) {
+  return llvm::find_if(rows, [&](const ProbeRow &row) { return features.lookup(row.feature); });
+}
+
+/// Bytes of ones, each page there already, on huge pages where the system has them.
+class Pages {
+public:
+  explicit Pages(int64_t bytes) : memory(new char[size_t(bytes) + alignment]) {
+    start = memory.get() + alignment - reinterpret_cast<uintptr_t>(memory.get()) % alignment;
+#if defined(__linux__)
+    (void)madvise(start, size_t(bytes) / alignment * alignment, MADV_HUGEPAGE);
+#endif
+    std::memset(start, 1, size_t(bytes));
+  }
+  const char *getStart() const { return start; }
+
+private:
+  static constexpr size_t alignment = size_t(2) << 20; // of huge pages
+  std::unique_ptr<char[]> memory;
+  char *start;
+};
 
 /// Each thread with memory of its own, of which a smaller part may be used.
 class Slices {
 public:
   Slices(unsigned threads, int64_t bytes) : bytes(bytes) {
     for (unsigned i = 0; i < threads; ++i)
-      memories.emplace_back(size_t(bytes) + alignment, char(1));
+      memories.emplace_back(bytes);
   }
 
   /// Steps of all threads a second, in the best of the slices.
@@ -176,21 +229,29 @@ public:
     return double(steps) * double(memories.size()) / best;
   }
 
+  /// The same of one step over all bytes, none of which is in a cache.
+  double measureFlushed(const Probe &probe) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int slice = 0; slice < slices; ++slice)
+      best = std::min(best, runOnce(probe, bytes, 1, /*isFlushed=*/true));
+    return double(memories.size()) / best;
+  }
+
 private:
-  static constexpr int64_t alignment = 4096;
   static constexpr double shortest = 1e-3; // seconds; a fork and join of threads costs some 50 us
   static constexpr int slices = 25;
 
-  double runOnce(const Probe &probe, int64_t used, int64_t steps) {
+  double runOnce(const Probe &probe, int64_t used, int64_t steps, bool isFlushed = false) {
     std::atomic<unsigned> ready = 0;
     std::vector<double> seconds(memories.size());
     auto work = [&](size_t index) {
+      const char *memory = memories[index].getStart();
+      if (isFlushed)
+        flush(memory, used);
       ++ready;
       while (ready.load() < memories.size())
         std::this_thread::yield();
       auto start = std::chrono::steady_clock::now();
-      const char *memory = memories[index].data();
-      memory += alignment - reinterpret_cast<uintptr_t>(memory) % alignment;
       probe.loop(memory, std::min(used, bytes), steps);
       seconds[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
@@ -204,7 +265,7 @@ private:
   }
 
   int64_t bytes;
-  std::vector<std::vector<char>> memories;
+  std::vector<Pages> memories;
 };
 
 /// A cache as the system shows it.
@@ -263,10 +324,10 @@ MachinePeaks measurePeaks(unsigned threads) {
       if (features.lookup(row.feature) && !peaks.operations.contains(row.type))
         peaks.operations[row.type] = slices.measure(row.probe, 0) * row.probe.amountOfStep;
   }
-  auto reading = llvm::find_if(readingRows, [&](const ProbeRow &row) { return features.lookup(row.feature); });
+  const ProbeRow *reading = findRow(readingRows, features), *streams = findRow(streamRows, features);
   if (reading == std::end(readingRows))
     return peaks;
-  // Memory: several times all caches; a cache that threads share holds the sets of all of them.
+  // Memory: as much as takes long; a cache that threads share holds the sets of all of them.
   std::vector<Cache> caches = findCaches();
   constexpr int64_t most = int64_t(1) << 28, grain = 512;
   int64_t large = std::min(caches.back().bytes * 4 / int64_t(threads), most) / grain * grain;
@@ -277,8 +338,8 @@ MachinePeaks measurePeaks(unsigned threads) {
     peaks.bandwidths.push_back(
         {double(cache.bytes) / double(sharers) * double(threads), slices.measure(reading->probe, used) * double(used)});
   }
-  peaks.bandwidths.push_back(
-      {std::numeric_limits<double>::infinity(), slices.measure(reading->probe, large) * double(large)});
+  double steps = std::max(slices.measureFlushed(reading->probe), slices.measureFlushed(streams->probe));
+  peaks.bandwidths.push_back({std::numeric_limits<double>::infinity(), steps * double(large)});
   return peaks;
 }
 

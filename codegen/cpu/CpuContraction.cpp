@@ -32,9 +32,12 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
-static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
+static constexpr int64_t longK = 64;             // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;     // terms that are worth the question whether they are all zeros
+static constexpr int64_t leastTurned = 1 << 13;  // elements of a weight that does not wait in the first-level cache
+static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
+static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
+static constexpr int64_t lineBytes = 64;
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -364,6 +367,17 @@ void ContractionEmission::fetchNextPanels(TileOperands &operands, const Contract
   fetch(panel, i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before)));
 }
 
+/// The processor follows several streams by itself once it has met their first lines, which are fetched a tile ahead.
+/// The last tile fetches what lies behind the weight, which may be the next one.
+void ContractionEmission::startNextTile(const TileOperands &operands, int64_t panels) {
+  Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(operands.bElement)));
+  for (int64_t panel = 0; panel < panels; ++panel)
+    for (int64_t line = 0; line < startedLines; ++line) {
+      Value distance = i.add(i.mul(panelBytes, i.constant(panels + panel)), i.constant(line * lineBytes));
+      createPrefetch(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance));
+    }
+}
+
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper, bool isWide) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
@@ -379,6 +393,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     });
   }
   Type bElement = accumulator;
+  bool startsNext = false;
   TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
   if (f.rhs == RhsForm::Panels) {
     if (f.bits)
@@ -400,8 +415,12 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     // processor has enough underway by itself: to fetch them ahead as well takes 1 to 6 % longer.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
     bool runsAhead = !f.bits && e.level.lanesOf(32) == panelWidth && columns.panels >= 3;
-    operands.prefetchesB = isLone && !runsAhead && !e.isStage && rowsOfB && columnsOfB &&
-                           *rowsOfB * *columnsOfB * loop::getElementBytes(bElement) / f.group >= leastStreamed;
+    if (isLone && !e.isStage && rowsOfB && columnsOfB) {
+      int64_t columnBytes = *rowsOfB * loop::getElementBytes(bElement) / f.group;
+      bool streams = *columnsOfB * columnBytes >= leastStreamed;
+      operands.prefetchesB = streams && !runsAhead;
+      startsNext = streams && runsAhead && !f.isSplitK() && panelWidth * columnBytes >= leastStarted;
+    }
     convertOperand(operands, shape, task, panel);
   } else {
     operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
@@ -422,7 +441,11 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
-  auto products = [&](ValueRange init) { return emitRegisterTile(e, shape, operands, init); };
+  auto products = [&](ValueRange init) {
+    if (startsNext)
+      startNextTile(operands, columns.panels);
+    return emitRegisterTile(e, shape, operands, init);
+  };
   SmallVector<KLoop> insideLoops;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
   if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands

@@ -93,6 +93,8 @@ struct ContractionEmission {
   /// `step`.
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
                        mlir::Value lower, mlir::Value upper, const PanelStep &step);
+  /// Fetches the first lines of the streams of the tile that follows, of as many panels.
+  void startNextTile(const TileOperands &operands, int64_t panels);
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,

@@ -1,0 +1,64 @@
+// A lone row by a weight that streams from memory: where the processor follows the streams by itself, each tile fetches
+// the first lines of those of the next one.
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V3
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
+
+// Four panels of 48 KB at once: two lines of each of the next four. Narrow vectors fetch their own stream ahead.
+// CHECK-LABEL: define {{.*}} @streams
+// V4:          %[[SECOND:[0-9]+]] = getelementptr i8, ptr %[[PANELS:[0-9]+]], i64 196672
+// V4-NEXT:     %[[FIRST:[0-9]+]] = getelementptr i8, ptr %[[PANELS]], i64 196608
+// V4-NEXT:     call void @llvm.prefetch.p0(ptr %[[FIRST]], i32 0, i32 2, i32 1)
+// V4-NEXT:     call void @llvm.prefetch.p0(ptr %[[SECOND]], i32 0, i32 2, i32 1)
+// V4-COUNT-6:  call void @llvm.prefetch
+// V4-NOT:      call void @llvm.prefetch
+// V4:          icmp slt i64 %{{[0-9]+}}, 768
+// V4-NOT:      call void @llvm.prefetch
+// V3-COUNT-4:  call void @llvm.prefetch
+loop.kernel @streams(%a: !loop.buffer<[768] x f32>, %w: !loop.buffer<[1024*768] x f32>, %y: !loop.buffer<[1024] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [1, 1024, 768] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d2] : !loop.buffer<[768] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[1024*768] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d1] : !loop.buffer<[1024] x f32>
+  }
+}
+
+// Panels of 8 KB: to start streams as short as these would cost more than it gains.
+// CHECK-LABEL: define {{.*}} @short
+// V4-NOT:      call void @llvm.prefetch
+// V3:          call void @llvm.prefetch
+loop.kernel @short(%a: !loop.buffer<[128] x f32>, %w: !loop.buffer<[4096*128] x f32>, %y: !loop.buffer<[4096] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [1, 4096, 128] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d2] : !loop.buffer<[128] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[4096*128] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d1] : !loop.buffer<[4096] x f32>
+  }
+}
+
+// Of a weight that stays in the second-level cache nothing is fetched.
+// CHECK-LABEL: define {{.*}} @small
+// CHECK-NOT:   call void @llvm.prefetch
+loop.kernel @small(%a: !loop.buffer<[1024] x f32>, %w: !loop.buffer<[64*1024] x f32>, %y: !loop.buffer<[64] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [1, 64, 1024] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d2] : !loop.buffer<[1024] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[64*1024] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d1] : !loop.buffer<[64] x f32>
+  }
+}
