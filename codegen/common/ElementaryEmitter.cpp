@@ -285,6 +285,21 @@ Num powerByInstructions(Num x, llvm::function_ref<Num(Num)> ofRest) {
   return e.num(callAvx512(e, "scalef", ofRest(e.num(rest)).v, whole));
 }
 
+Num lookUp(llvm::ArrayRef<double> table, Bits index) {
+  Emitter &e = *index.e;
+  auto type = cast<VectorType>(e.floatType);
+  SmallVector<float> numbers(table.begin(), table.end());
+  Value all = arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, llvm::ArrayRef(numbers)));
+  auto name = e.b.getStringAttr("llvm.x86.avx512.permvar.sf.512");
+  return e.num(LLVM::CallIntrinsicOp::create(e.b, type, name, ValueRange{all, index.v}).getResult(0));
+}
+
+bool hasLookUp(const Emitter &e) {
+  auto v = dyn_cast<VectorType>(e.floatType);
+  return e.options.x86Scalef && !e.isF64 && v && v.getRank() == 1 && !v.isScalable() &&
+         v.getNumElements() == lookUpSize;
+}
+
 // One factor 2^n cannot be represented where the result is denormal or n is the overflow's; two factors of half the
 // exponent can. The bias 2 e.bias makes each half's biased exponent a shift of the raw bits.
 Num timesPower(Num p, PowerOfTwo k, int shift) {

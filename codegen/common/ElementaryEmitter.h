@@ -172,6 +172,13 @@ Num timesPower(Num p, PowerOfTwo k, int shift = 0);
 /// x: infinities are n, and leave 0.
 Num powerByInstructions(Num x, llvm::function_ref<Num(Num)> ofRest);
 
+/// Numbers of a table that one instruction looks up in.
+inline constexpr int64_t lookUpSize = 16;
+/// Whether there is such an instruction: for vectors of 16 f32 on AVX-512.
+bool hasLookUp(const Emitter &e);
+/// The number of the table of 16 whose place the lowest 4 bits of each lane's index tell.
+Num lookUp(llvm::ArrayRef<double> table, Bits index);
+
 } // namespace ptc::codegen
 
 #endif // PTC_CODEGEN_COMMON_ELEMENTARYEMITTER_H

@@ -90,6 +90,29 @@ def ofSquare(f):
     return lambda z: f(mp.sqrt(z))
 
 
+def erfInQuarters(degree):
+    """Rows by power of the coefficients of P_k, and the largest error, in units of the last place of what is below 1.
+
+    The last polynomial rises by 4/5 of such a unit beside erf, of which the rounding of its constant takes half away, so
+    that it ends where the format rounds it to 1.
+    """
+    quarter, last, unit = mpf(".25"), 15, mpf(2) ** -24
+    rows, worst = [], mpf(0)
+    for k in range(last + 1):
+        center = k * quarter
+        if k == 0:  # odd, relative to erf, less r
+            series = lambda z: (1 - z / 3) * 2 / mp.sqrt(mp.pi) - 1
+            odds, error = fit(near0(ofSquare(lambda r: mp.erf(r) / r - 1), series), lambda z: mpf(1), 0, quarter**2 / 4, degree // 2, 24)
+            coefs = [c for power in odds for c in (mpf(0), power)]
+        else:
+            rise = unit * 4 / 5 / quarter if k == last else 0
+            g = lambda r, center=center, rise=rise: mp.erf(center + r) + rise * (r + quarter / 2)
+            coefs, error = fit(g, lambda r: mpf(1), -quarter / 2, quarter / 2, degree, 24)
+        rows.append(coefs)
+        worst = max(worst, error / unit)
+    return list(zip(*rows)), worst
+
+
 def odd(f, linear, cubic, quintic, hi):
     """P with f(x) = linear x + x^3 P(x^2) on [0, hi], error relative to f."""
     g = near0(ofSquare(lambda x: (f(x) - linear * x) / x**3), lambda z: cubic + quintic * z)
@@ -186,6 +209,20 @@ def main():
                 line += f" {v},"
             out += [line, "};"]
         out.append("")
+    rows, worst = erfInQuarters(5)
+    out += ["// erf(k/4 + r) = P_k(r), or r + P_0(r), |r| <= 1/8, 0 <= k <= 15; a row has the coefficients of one power, by k.",
+            f"// F32: degree 5, error {float(worst):.2f} * 2^-24 before the sum that is rounded last.",
+            f"inline constexpr double kErfQuartersF32[{len(rows)}][{len(rows[0])}] = {{"]
+    for row in rows:
+        line = "    {"
+        for c in row:
+            v = f"{float(c):.9g},"
+            if len(line) + len(v) > 115:
+                out.append(line.rstrip())
+                line = "     "
+            line += v + " "
+        out.append(line.rstrip(", ") + "},")
+    out += ["};", ""]
     out += ["} // namespace ptc::codegen::coefficients", "", "#endif // PTC_CODEGEN_COMMON_ELEMENTARYCOEFFICIENTS_H"]
     print("\n".join(out))
 

@@ -15,7 +15,10 @@
 // are not computed.
 //
 // exp(x) is 2^(x log2(e)), rounded twice: the error grows with -x, but stays below a unit in the last place of 1, which
-// is the largest weight; weights below the smallest normal number may be 0.
+// is the largest weight; weights below the smallest normal number may be 0. Where scores are products times a constant,
+// the queries are multiplied by it and by log2(e) when they are copied, which takes d roundings for the keys' one
+// multiplication each; --fp=strict leaves it out, and so do scores with a mask that is added, whose largest finite
+// numbers log2(e) would make infinite.
 //
 // Pointwise nodes that write what a head reads (the copy of a cache of keys and values) run ahead of its task, which is
 // one then.
@@ -32,6 +35,7 @@
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -40,6 +44,7 @@ using namespace ptc::cpu;
 static constexpr int64_t keysOfBlock = 256;    // k and v of 64 floats: 128 KiB of second-level cache
 static constexpr int64_t keyBytes = 384 << 10; // of k and v that are one block: as contractions have them
 static constexpr int64_t queriesOfTask = 128;
+static constexpr int64_t rowsOfTile = 6; // at most levels; a task's last tile computes rows that there are not
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
 static constexpr int64_t wantedTasks = 16;
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
@@ -91,6 +96,8 @@ static AttentionForm analyze(loop::AttentionOp op) {
     while (heads * blocks < wantedTasks && *known / (blocks + 1) >= 64)
       ++blocks;
     f.rowsMost = std::max<int64_t>(1, llvm::divideCeil(*known, blocks));
+    if (blocks > 1)
+      f.rowsMost = llvm::alignTo(f.rowsMost, rowsOfTile);
     f.rows = constant(f.rowsMost);
     f.blocks = f.i.ceilDiv(f.rows);
   } else { // keys and values are copied once a task: few tasks of a head, where there are heads enough for all threads
@@ -99,7 +106,8 @@ static AttentionForm analyze(loop::AttentionOp op) {
       heads *= extent.asConstant().value_or(1);
     f.rowsMost = heads >= wantedTasks / 2 ? queriesOfTask : queriesOfTask / 2;
     f.blocks = f.i.ceilDiv(f.rowsMost);
-    f.rows = f.i.ceilDiv(Expr::max(f.blocks, constant(1)));
+    f.rowsMost = llvm::alignTo(f.rowsMost, rowsOfTile);
+    f.rows = roundUp(f.i.ceilDiv(Expr::max(f.blocks, constant(1))), rowsOfTile);
   }
   auto keys = f.j.asConstant(), depth = f.d.asConstant(), size = f.e.asConstant();
   bool isSmall = keys && depth && size && *keys * (*depth + *size) * int64_t(sizeof(float)) <= keyBytes;
@@ -190,8 +198,11 @@ struct AttentionEmission {
   Value maximum(Value a, Value b);
   Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
   /// exp(x), x <= 0 or NaN.
+  /// The power of e, or of 2 where scores are in its units.
   Value exponential(Value x) {
-    auto power = math::Exp2Op::create(e.builder, e.loc, binary(x, splatConstant(log2e), false));
+    if (!scale)
+      x = binary(x, splatConstant(log2e), false);
+    auto power = math::Exp2Op::create(e.builder, e.loc, x);
     power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
     return power;
   }
@@ -206,6 +217,7 @@ struct AttentionEmission {
   InvariantBuilder &in;
   AttentionForm f;
   Type f32;
+  std::optional<float> scale; // scores are products times it, which the copies of the queries bring, and log2(e)
   int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
   Value queries, keys, depth, size;
   Value qPack, kPack, vPack, scores, output, maxima, sums, scales, partials;
@@ -217,9 +229,25 @@ struct AttentionEmission {
 
 } // namespace
 
+/// What the score multiplies the product by, if that is all it does.
+static std::optional<float> getScale(loop::AttentionOp op) {
+  Block &score = op.getScore().front();
+  Value product = score.getArgument(0), result = score.getTerminator()->getOperand(0);
+  if (result == product)
+    return 1.0f;
+  auto multiply = result.getDefiningOp<arith::MulFOp>();
+  if (!multiply || !llvm::is_contained(multiply->getOperands(), product))
+    return std::nullopt;
+  APFloat factor(0.0f);
+  Value other = multiply.getLhs() == product ? multiply.getRhs() : multiply.getLhs();
+  return matchPattern(other, m_ConstantFloat(&factor)) ? std::optional(factor.convertToFloat()) : std::nullopt;
+}
+
 AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead)
     : e(emitter), op(op), ahead(ahead), in(emitter.invariants), f(analyze(op)), f32(emitter.builder.getF32Type()) {
   lanes = std::min(panelWidth, e.level.lanesOf(32));
+  if (!e.isStrict)
+    scale = getScale(op);
   dimI = f.batchDims;
   dimJ = dimI + 1;
   dimD = dimI + 2;
@@ -342,7 +370,8 @@ void AttentionEmission::packQueries() {
     here.dims[dimI] = in.add(firstRow, r);
     Value row = at(qPack, in.mul(r, qPitch));
     forEachVector(here, dimD, in.constant(0), depth, [&](const EmissionPoint &p, Value position) {
-      e.createStore(e.splat(e.emitRegion(op.getQ(), p), lanes), at(row, position));
+      Value query = e.splat(e.emitRegion(op.getQ(), p), lanes);
+      e.createStore(scale ? binary(query, splatConstant(*scale * log2e), false) : query, at(row, position));
     });
   });
 }
@@ -453,14 +482,15 @@ void AttentionEmission::emitScoreRows(Value row, Value key, Value count) {
       here.mask = mask;
       Value slot = at(line, column);
       Value dot = e.createLoad(f32, lanes, slot);
-      Value s = e.splat(e.emitRegion(op.getScore(), here, {dot}), lanes);
+      Value s = scale ? dot : e.splat(e.emitRegion(op.getScore(), here, {dot}), lanes);
       if (op.getCausal()) { // keys key + column + lane <= query
         Value visible = e.laneMask(in.add(in.sub(query, here.dims[dimJ]), in.constant(1)), lanes);
         s = arith::SelectOp::create(e.builder, e.loc, visible, s, none);
       }
       if (mask)
         s = arith::SelectOp::create(e.builder, e.loc, mask, s, none);
-      e.createStore(s, slot);
+      if (s != dot)
+        e.createStore(s, slot);
       return maximum(s, best);
     };
     SmallVector<Value> best = e.createLoop(in.constant(0), whole, lanes, {none}, [&](Value c, ValueRange m) {

@@ -10,16 +10,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
 
 /* ---- memory ---- */
 
+/* Blocks of a huge page or more consist of such pages as far as they go: rows of tensors lie in as many small pages as
+ * there are rows. What is left over at the end stays small, so that no block takes more than its bytes. */
 void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment) {
   void *block = 0;
   if (model->allocator.allocate)
     return model->allocator.allocate(model->allocator.state, bytes, alignment);
-  return posix_memalign(&block, alignment, bytes) == 0 ? block : 0;
+  bool is_large = bytes >= PTC_RT_HUGE_PAGE;
+  if (posix_memalign(&block, is_large ? PTC_RT_HUGE_PAGE : alignment, bytes) != 0)
+    return 0;
+  if (is_large)
+    (void)madvise(block, bytes / PTC_RT_HUGE_PAGE * PTC_RT_HUGE_PAGE, MADV_HUGEPAGE);
+  return block;
 }
 
 void ptc_rt_release(const ptc_model *model, void *block, size_t bytes) {
