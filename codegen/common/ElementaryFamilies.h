@@ -17,6 +17,8 @@ namespace ptc::codegen {
 
 /// 2^x for an x that is not above 0, or NaN; what is below the smallest normal number may be 0.
 Num exp2OfNotPositive(Num x);
+/// log(1 + x) for an x in [0, 1], or NaN, of f32.
+Num log1pOfUnit(Num x);
 /// exp(x) * 2^shift. NaN stays.
 Num expScaled(Num x, int shift);
 /// exp(x) = mantissa 2^n for an x that is bounded; the power holds n + bias.
