@@ -32,6 +32,8 @@ ReducedExp reduceForNegatedExp(Num x, int bias);
 Num emitSigmoid(Num x);
 /// Replaces that formula, as scalar bodies say it, in `root`.
 void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
+/// Divides vectors of integers by floats, exactly (IntegerDivision.cpp).
+void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
 /// expm1(x) for -100 < x <= 0 or NaN.

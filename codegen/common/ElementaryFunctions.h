@@ -33,6 +33,8 @@ struct ElementaryOptions {
   Approximations approximations = Approximations::None;
   /// The formula of sigmoid becomes one function (ElementarySigmoid.cpp).
   bool joinsSigmoids = false;
+  /// Vectors of integers are divided by floats: the target divides integers one by one.
+  bool dividesByFloats = false;
 };
 
 /// Of a math.exp2: its operand is not above 0, or NaN, and values below the smallest normal number may be 0.
