@@ -61,8 +61,9 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   passes.addPass(createElideCopies());             // producers write straight into concats and outputs
   if (options.optLevel > 0 && target.weightPanel > 0)
-    passes.addPass(createCopyImages());  // before layouts: a copy has its own; devices read images in any order
-  passes.addPass(createAssignLayouts()); // after that: who reads a buffer is final
+    passes.addPass(createCopyImages()); // before layouts: a copy has its own; devices read images in any order
+  // After that: who reads a buffer is final. Devices take pixels along the pixels.
+  passes.addPass(createAssignLayouts({.gatherRows = target.weightPanel > 0}));
   // Needs layouts: a sum runs in the order of the memory that it reads.
   passes.addPass(createSplitSums({.orderWindows = target.weightPanel > 0}));
   // Last: stored forms follow the order of memory, panels that of a contraction's dims.

@@ -65,7 +65,12 @@ Value Emitter::any(Mask m) {
 }
 
 SmallVector<Value> Emitter::ifAny(Mask m, ArrayRef<Value> otherwise, llvm::function_ref<SmallVector<Value>()> then) {
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(otherwise)), any(m), /*withElseRegion=*/true);
+  return ifTrue(any(m), otherwise, then);
+}
+
+SmallVector<Value> Emitter::ifTrue(Value condition, ArrayRef<Value> otherwise,
+                                   llvm::function_ref<SmallVector<Value>()> then) {
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(otherwise)), condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   scf::YieldOp::create(b, then());

@@ -67,6 +67,9 @@ public:
 
   /// True where any lane is set (a scalar i1).
   mlir::Value any(Mask m);
+  /// The values of `then` where the scalar i1 holds at run time, else `otherwise`.
+  llvm::SmallVector<mlir::Value> ifTrue(mlir::Value condition, llvm::ArrayRef<mlir::Value> otherwise,
+                                        llvm::function_ref<llvm::SmallVector<mlir::Value>()> then);
   /// The values of `then` where a lane of `m` is set at run time, of `otherwise` when none is.
   llvm::SmallVector<mlir::Value> ifAny(Mask m, llvm::ArrayRef<mlir::Value> otherwise,
                                        llvm::function_ref<llvm::SmallVector<mlir::Value>()> then);

@@ -10,7 +10,8 @@
 // log: x = 2^e m, sqrt(1/2) <= m < sqrt(2), f = m - 1 is exact, log(1+f) = f + g with a small g: in f32 g = -f^2/2 +
 // f^3 P(f); in f64 by s = f / (2+f), log(1+f) = f - (h - s (h + s^2 P(s^2))), h = f^2/2 (fdlibm). The large terms
 // e ln 2 and f are added exactly (fastTwoSum), so that one rounding of the result's size remains. Other bases multiply
-// f as a product of two words. log1p passes what 1 + x lost as a correction of f. pow needs log as a pair of
+// f as a product of two words. log1p passes what 1 + x lost as a correction of f; in [0, 1], where a softplus has its
+// argument, one polynomial in f32 does without a split, and thus without any special case. pow needs log as a pair of
 // words: 2s + 2/3 s^3 + s^5 P(s^2) with the first two terms as pairs.
 //
 //===----------------------------------------------------------------------===//
@@ -216,6 +217,8 @@ Num emitLog1p(Num x) {
   special = select(x == -1.0, -std::numeric_limits<double>::infinity(), special);
   return select((x > -1.0) & (x < e.infinity()), y, special);
 }
+
+Num log1pOfUnit(Num x) { return fma(x * x, polynomial(x, kLog1pOfUnitF32), x); }
 
 Pair logAsPair(Num x) {
   Emitter &e = *x.e;

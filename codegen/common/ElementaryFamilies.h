@@ -17,6 +17,8 @@ namespace ptc::codegen {
 
 /// 2^x for an x that is not above 0, or NaN; what is below the smallest normal number may be 0.
 Num exp2OfNotPositive(Num x);
+/// log(1 + x) for an x in [0, 1], or NaN, of f32.
+Num log1pOfUnit(Num x);
 /// exp(x) * 2^shift. NaN stays.
 Num expScaled(Num x, int shift);
 /// exp(x) = mantissa 2^n for an x that is bounded; the power holds n + bias.
@@ -30,6 +32,8 @@ ReducedExp reduceForNegatedExp(Num x, int bias);
 Num emitSigmoid(Num x);
 /// Replaces that formula, as scalar bodies say it, in `root`.
 void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
+/// Divides vectors of integers by floats, exactly (IntegerDivision.cpp).
+void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
 /// expm1(x) for -100 < x <= 0 or NaN.

@@ -64,6 +64,8 @@ static SmallVector<Value> emitSpecial(Emitter &e, Operation *op, ValueRange x) {
 static SmallVector<Value> emitFloat(Emitter &e, Operation *op, ValueRange x) {
   if (isa<math::Exp2Op>(op) && op->hasAttr(notPositiveAttr))
     return {exp2OfNotPositive(e.num(x[0])).v};
+  if (isa<math::Log1pOp>(op) && op->hasAttr(inUnitAttr) && !e.isF64)
+    return {log1pOfUnit(e.num(x[0])).v};
 #define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64)                                                                   \
   if (isa<OP>(op))                                                                                                     \
     return {emit##NAME(e.num(x[0])).v};
@@ -131,10 +133,23 @@ Value expandElementary(ImplicitLocOpBuilder &b, Operation *op, ValueRange operan
   return results.size() == 1 ? results.front() : Value();
 }
 
+/// Says of log1p(exp(-|x|)), which is what a softplus adds, that its operand is in [0, 1].
+static void markUnitLogarithms(Operation *root) {
+  root->walk([](math::Log1pOp log) {
+    auto exp = log.getOperand().getDefiningOp<math::ExpOp>();
+    auto negated = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
+    if (negated && negated.getOperand().getDefiningOp<math::AbsFOp>())
+      log->setAttr(inUnitAttr, UnitAttr::get(log.getContext()));
+  });
+}
+
 void expandElementaryFunctions(Operation *root, const ElementaryOptions &options) {
   expandNarrowFunctions(root, options);
   if (options.joinsSigmoids)
     joinSigmoids(root, options);
+  if (options.dividesByFloats)
+    expandIntegerDivisions(root, options);
+  markUnitLogarithms(root);
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     if (isElementary(op) && !isKept(op, options))

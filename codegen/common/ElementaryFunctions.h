@@ -33,10 +33,15 @@ struct ElementaryOptions {
   Approximations approximations = Approximations::None;
   /// The formula of sigmoid becomes one function (ElementarySigmoid.cpp).
   bool joinsSigmoids = false;
+  /// Vectors of integers are divided by floats: the target divides integers one by one.
+  bool dividesByFloats = false;
 };
 
 /// Of a math.exp2: its operand is not above 0, or NaN, and values below the smallest normal number may be 0.
 inline constexpr llvm::StringLiteral notPositiveAttr = "ptc.not_positive";
+
+/// Of a math.log1p: its operand is in [0, 1], or NaN.
+inline constexpr llvm::StringLiteral inUnitAttr = "ptc.in_unit";
 
 /// True if `op` has a row in ElementaryFunctions.def, even one that is left as it is.
 bool isElementary(mlir::Operation *op);

@@ -141,6 +141,9 @@ def table():
            (near0(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, lambda f: mpf(1) / 3 - f / 4),
             near0(lambda f: abs(f**3 / mp.log1p(f)), lambda f: TINY**2),
             1 / SQRT2 - 1, SQRT2 - 1), 8, None)
+    yield ("Log1pOfUnit", "log(1+f) = f + f^2 P(f)", "0 <= f <= 1",
+           (near0(lambda f: (mp.log1p(f) - f) / f**2, lambda f: f / 3 - mpf(1) / 2),
+            near0(lambda f: f**2 / mp.log1p(f), lambda f: f + TINY), 0, 1), 8, None)
     yield ("LogRatio", "log((1+s)/(1-s)) = 2s + s^3 P(s^2)", "|s| <= 0.1716",
            (near0(lambda z: (atanhRatio(z) - 2) / z, lambda z: mpf(2) / 3 + 2 * z / 5),
             lambda z: z / 2 + TINY, 0, zLog), None, 6)

@@ -480,7 +480,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
   options.x86Scalef = level.cpu == "x86-64-v4";
-  options.joinsSigmoids = true;
+  options.joinsSigmoids = options.dividesByFloats = true;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too

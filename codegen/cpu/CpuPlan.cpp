@@ -217,6 +217,8 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
     SmallVector<Expr> domain = loop::getDomain(node);
     int64_t dim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors[index];
     int64_t across = isa<loop::PointwiseOp>(node) ? config.tiled : -1;
+    if (across >= 0 && gathersAcross(node, dim, across))
+      std::swap(dim, across);
     double point = estimatePoint(node, dim, across) * double(config.sharedVector >= 0 ? config.block : 1);
     Expr points = Expr::constant(context, std::max<int64_t>(int64_t(point), 1));
     if (config.tiled >= 0)
@@ -343,13 +345,14 @@ static std::optional<Choice> chooseSquares(loop::KernelOp kernel, ArrayRef<Opera
   std::optional<Choice> best;
   for (int64_t along = 0, rank = int64_t(domain.size()); along < rank; ++along)
     for (int64_t across = 0; across < rank; ++across) {
-      if (!fillsSquares(domain[size_t(across)]) || getCrossingLoads(node, along, across).empty())
+      bool isGather = gathersAcross(node, along, across);
+      if (!fillsSquares(domain[size_t(across)]) || (!isGather && getCrossingLoads(node, along, across).empty()))
         continue;
-      bool isWoven = weavesStores(node, along, across);
+      bool isWoven = !isGather && weavesStores(node, along, across);
       if (!isWoven && !fillsSquares(domain[size_t(along)]))
         continue;
       Choice choice;
-      choice.cost = isWoven ? estimatePoint(node, across, along) : estimatePoint(node, along, across);
+      choice.cost = isWoven || isGather ? estimatePoint(node, across, along) : estimatePoint(node, along, across);
       choice.cost *= assumedSize(domain);
       choice.config = {.sharedVector = along, .tiled = across, .nodeVectors = {-1}};
       if (!best || choice.cost < best->cost)

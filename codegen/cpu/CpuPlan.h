@@ -44,6 +44,9 @@ llvm::SmallVector<mlir::Operation *> getNodes(loop::KernelOp kernel);
 double estimatePoint(mlir::Operation *node, int64_t dim, int64_t turned = -1);
 /// What a node reads along dim `across` while its stores follow dim `along`; none where it is not made in squares.
 llvm::SmallVector<loop::LoadOp> getCrossingLoads(mlir::Operation *node, int64_t along, int64_t across);
+/// Whether a node gathers rows that run along dim `across`, at places that do not depend on it, while its stores follow
+/// dim `along`.
+bool gathersAcross(mlir::Operation *node, int64_t along, int64_t across);
 /// Whether stores of the 2 to 4 points along `along` fill what vectors of them along `across` leave out between their
 /// lanes.
 bool weavesStores(mlir::Operation *node, int64_t along, int64_t across);

@@ -13,6 +13,10 @@
 // results of these few points lie between each other (pixels of three channels) their vectors are woven into as many
 // that follow each other.
 //
+// Where a node gathers rows that lie across its stores (pixels with their channels side by side, at places that are
+// read), the body itself runs with lanes along the rows, for as many points as a vector has lanes, and its results are
+// turned: one turn for all that it gathers, and no element is loaded alone.
+//
 // What is left beside whole squares runs in narrower ones where extents are known, else in vectors along the longer
 // side with the other side's accesses one by one.
 //
@@ -59,6 +63,47 @@ SmallVector<loop::LoadOp> cpu::getCrossingLoads(Operation *node, int64_t along, 
   return llvm::any_of(crossing, isStored) ? SmallVector<loop::LoadOp>() : crossing;
 }
 
+bool cpu::gathersAcross(Operation *node, int64_t along, int64_t across) {
+  if (along == across || !isa<loop::PointwiseOp>(node))
+    return false;
+  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  auto isStep = [](Expr index, StringRef dim) {
+    Expr step = index.coefficientOf(dim);
+    return step && step.isConstant(1);
+  };
+  Block &block = node->getRegion(0).front();
+  llvm::DenseSet<Value> stored;
+  for (auto store : block.getOps<loop::StoreOp>())
+    stored.insert(store.getBuffer());
+  bool gathers = false;
+  llvm::DenseSet<Value> varying; // along the rows
+  for (Operation &op : block) {
+    if (op.getNumRegions())
+      return false;
+    bool varies = llvm::any_of(op.getOperands(), [&](Value value) { return varying.contains(value); });
+    if (auto store = dyn_cast<loop::StoreOp>(op)) {
+      bool isTurned = store.getIndexOperands().empty() && !store.getCombine() &&
+                      !store.getValue().getType().isInteger(1) &&
+                      isStep(cast<ExprAttr>(store.getIndices()[0]), alongName);
+      if (!isTurned)
+        return false;
+      continue;
+    }
+    if (auto load = dyn_cast<loop::LoadOp>(op)) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      if (varies || stored.contains(load.getBuffer()) || (index.uses(acrossName) && !isStep(index, acrossName)))
+        return false;
+      gathers |= !load.getIndexOperands().empty() && index.uses(acrossName);
+      varies = index.uses(acrossName);
+    } else if (auto index = dyn_cast<loop::IndexOp>(op)) {
+      varies |= index.getExpr().uses(acrossName);
+    }
+    if (varies)
+      varying.insert_range(op.getResults());
+  }
+  return gathers;
+}
+
 static constexpr int64_t mostStrands = 4;
 
 bool cpu::weavesStores(Operation *node, int64_t along, int64_t across) {
@@ -86,7 +131,13 @@ class SquareEmission {
 public:
   SquareEmission(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point)
       : e(e), node(node), along(config.sharedVector), across(config.tiled), point(point),
-        crossing(getCrossingLoads(node, along, across)) {}
+        crossing(getCrossingLoads(node, along, across)), isGather(gathersAcross(node, along, across)) {
+    for (Operation &op : node->getRegion(0).front())
+      if (auto store = dyn_cast<loop::StoreOp>(op))
+        stores.push_back(store);
+      else
+        computed.push_back(&op);
+  }
 
   Side sideOf(Expr extent, Value block, int64_t size);
   void emit(const Side &columns, const Side &rows, int64_t width);
@@ -96,6 +147,7 @@ private:
   Side wholes(const Side &side, int64_t width);
   Side behind(const Side &side, const Side &whole);
   void square(Value column, Value row, int64_t width);
+  void gatheredSquare(Value column, Value row, int64_t width);
   void strands(Value row, int64_t count, int64_t width);
   void lines(int64_t dim, const Side &lanes, int64_t other, const Side &points);
   EmissionPoint at(Value column, Value row, int64_t vectorDim, int64_t lanes);
@@ -105,6 +157,9 @@ private:
   int64_t along, across; // of the stores, and of what is turned
   EmissionPoint point;
   SmallVector<loop::LoadOp> crossing;
+  bool isGather; // results are turned, not what is read
+  SmallVector<loop::StoreOp> stores;
+  SmallVector<Operation *> computed; // what is no store
 };
 } // namespace
 
@@ -163,6 +218,27 @@ void SquareEmission::square(Value column, Value row, int64_t width) {
   }
 }
 
+void SquareEmission::gatheredSquare(Value column, Value row, int64_t width) {
+  SmallVector<SmallVector<Value>> results(stores.size());
+  EmissionPoint line = at(column, row, across, width);
+  for (int64_t &i = line.offsets[size_t(along)]; i < width; ++i) {
+    codegen::BodyEmitter body(e, line);
+    body.emitOps(computed);
+    for (auto [store, vectors] : llvm::zip_equal(stores, results))
+      vectors.push_back(e.splat(body.lookup(store.getValue()), width));
+  }
+  for (SmallVector<Value> &vectors : results)
+    transposeSquare(e, vectors);
+  line = at(column, row, along, width);
+  for (int64_t &i = line.offsets[size_t(across)]; i < width; ++i) {
+    codegen::BodyEmitter body(e, line);
+    for (auto [store, vectors] : llvm::zip_equal(stores, results)) {
+      body.bind(store.getValue(), vectors[size_t(i)]);
+      body.emitOp(store);
+    }
+  }
+}
+
 /// Vectors along `dim` at each point of the other one.
 void SquareEmission::lines(int64_t dim, const Side &lanes, int64_t other, const Side &points) {
   if (lanes.length == 0 || points.length == 0)
@@ -191,7 +267,7 @@ void SquareEmission::emit(const Side &columns, const Side &rows, int64_t width) 
   if (wholeColumns.length != 0 && wholeRows.length != 0)
     e.createLoop(wholeRows.from, wholeRows.to, width, {}, [&](Value row, ValueRange) -> SmallVector<Value> {
       e.createLoop(wholeColumns.from, wholeColumns.to, width, {}, [&](Value column, ValueRange) -> SmallVector<Value> {
-        square(column, row, width);
+        isGather ? gatheredSquare(column, row, width) : square(column, row, width);
         return {};
       });
       return {};
@@ -225,16 +301,10 @@ static Value weaveVector(KernelEmitter &e, ArrayRef<Value> strands, int64_t numb
 }
 
 void SquareEmission::strands(Value row, int64_t count, int64_t width) {
-  Block &block = node->getRegion(0).front();
-  SmallVector<loop::StoreOp> stores(block.getOps<loop::StoreOp>());
-  SmallVector<Operation *> others;
-  for (Operation &op : block)
-    if (!isa<loop::StoreOp>(op))
-      others.push_back(&op);
   SmallVector<SmallVector<Value>> values(stores.size());
   for (int64_t i = 0; i < count; ++i) {
     codegen::BodyEmitter body(e, at(e.constant(i), row, across, width));
-    body.emitOps(others);
+    body.emitOps(computed);
     for (auto [store, all] : llvm::zip_equal(stores, values))
       all.push_back(e.splat(body.lookup(store.getValue()), width));
   }
@@ -269,7 +339,8 @@ void cpu::emitSquares(KernelEmitter &e, Operation *node, const LoopConfig &confi
   SquareEmission emission(e, node, config, point);
   Side columns = emission.sideOf(domain[size_t(config.sharedVector)], block, config.block);
   Side rows = emission.sideOf(domain[size_t(config.tiled)], tileBlock, config.tileBlock);
-  if (weavesStores(node, config.sharedVector, config.tiled))
+  bool isGather = gathersAcross(node, config.sharedVector, config.tiled);
+  if (!isGather && weavesStores(node, config.sharedVector, config.tiled))
     return emission.weave(columns, rows, e.chooseLanes(node));
   emission.emit(columns, rows, std::min(e.chooseLanes(node), widestSquare));
 }

@@ -7,7 +7,8 @@
 //
 // and the result is the weighted sum over the corners around it: one (nearest), two
 // (linear) or four (cubic) along each axis, so their product over all axes. Each
-// corner is a gather of whole channels from the input with channels last.
+// corner is a gather of whole channels from the input with channels last, by one
+// index over all spatial dims: row by row, which is where the pixel lies in memory.
 //
 // Positions outside: `border` clamps them, `reflection` folds them back, `zeros`
 // multiplies the corner's weight by 0.
@@ -23,15 +24,15 @@ namespace {
 
 /// Element indices along one axis, with the weight and the validity of each.
 struct Corner {
-  Value index;    // a float, within the input
+  Value index;    // an integer, within the input
   Value weight;   // a float, or null for 1
   Value isInside; // i1, or null for always
 };
 
 class Sampler {
 public:
-  Sampler(NodeContext &n, std::string mode, std::string padding, bool alignCorners)
-      : n(n), mode(std::move(mode)), padding(std::move(padding)), alignCorners(alignCorners) {}
+  Sampler(NodeContext &n, std::string mode, std::string padding, bool alignCorners, Type indexType)
+      : n(n), mode(std::move(mode)), padding(std::move(padding)), alignCorners(alignCorners), indexType(indexType) {}
 
   llvm::SmallVector<Corner> corners(Value coordinate, Expr size) {
     Value extent = n.convert(n.fromExprs(size, n.si64(), true), n.elementType(coordinate));
@@ -76,7 +77,7 @@ private:
       Value last = n.add(extent, -1.0);
       isInside = n.logicalAnd(n.lessEqual(n.scalarLike(0, index), index), n.lessEqual(index, last));
     }
-    return {clamped(index, extent), weight, isInside};
+    return {n.convert(clamped(index, extent), indexType), weight, isInside};
   }
 
   /// The cubic convolution kernel with a = -0.75
@@ -91,6 +92,7 @@ private:
   NodeContext &n;
   std::string mode, padding;
   bool alignCorners;
+  Type indexType;
 };
 
 } // namespace
@@ -114,16 +116,16 @@ Values gridSample(NodeContext &n) {
   Type type = n.elementType(x);
   if (mode != "nearest" && !n.isFloat(x)) // weights are fractions
     x = n.convert(x, type.getIntOrFloatBitWidth() > 16 ? n.f64() : n.f32());
-  Sampler sampler(n, mode, padding, n.flag("align_corners"));
+  Expr pixels = product(n.getContext(), llvm::ArrayRef(n.dims(x)).drop_front(2));
+  bool isShort = n.shapes.range(pixels).max <= std::numeric_limits<int32_t>::max();
+  Type indexType = isShort ? n.si32() : n.si64();
+  Sampler sampler(n, mode, padding, n.flag("align_corners"), indexType);
 
-  // Channels last, so that one index tuple takes all channels.
-  Ints toLast = {0}, toFirst = {0, n.rank(x) - 1};
-  for (int64_t i = 0; i < spatial; ++i) {
-    toLast.push_back(2 + i);
+  // Channels last, so that one index takes all channels.
+  Ints toFirst = {0, n.rank(x) - 1};
+  for (int64_t i = 0; i < spatial; ++i)
     toFirst.push_back(1 + i);
-  }
-  toLast.push_back(1);
-  Value channelsLast = n.transpose(x, toLast);
+  Value channelsLast = n.transpose(n.reshape(x, {n.dim(x, 0), n.dim(x, 1), pixels}), {0, 2, 1});
   llvm::SmallVector<llvm::SmallVector<Corner>> axes;
   for (int64_t i = 0; i < spatial; ++i)
     axes.push_back(sampler.corners(n.at(grid, n.rank(grid) - 1, spatial - 1 - i), n.dim(x, 2 + i)));
@@ -133,18 +135,17 @@ Values gridSample(NodeContext &n) {
     combinations *= taps;
   Value result;
   for (size_t combination = 0; combination < combinations; ++combination) {
-    Values indices;
-    Value weight, isInside;
+    Value pixel, weight, isInside;
     size_t rest = combination;
     for (int64_t i = 0; i < spatial; ++i, rest /= taps) {
       const Corner &c = axes[i][rest % taps];
-      indices.push_back(n.convert(c.index, n.si64()));
+      pixel = pixel ? n.add(n.mul(pixel, n.fromExprs(n.dim(x, 2 + i), indexType, true)), c.index) : c.index;
       if (c.weight)
         weight = weight ? n.mul(weight, c.weight) : c.weight;
       if (c.isInside)
         isInside = isInside ? n.logicalAnd(isInside, c.isInside) : c.isInside;
     }
-    Value taken = n.gatherNd(channelsLast, n.stack(indices, n.rank(grid) - 1), 1);
+    Value taken = n.gatherNd(channelsLast, n.unsqueeze(pixel, n.rank(grid) - 1), 1);
     if (!taken)
       return {};
     int64_t last = n.rank(taken) - 1;

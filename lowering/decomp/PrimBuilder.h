@@ -136,8 +136,9 @@ public:
   /// An expression over bound symbols as a symbol of its own, not negative: what dims of results should be.
   Expr settle(Expr size);
   Dims settle(llvm::ArrayRef<Expr> sizes);
-  /// The positions, ascending, at which a boolean vector is true: never more than `most`, if that is given.
-  Value findTrue(Value mask, Expr most = {});
+  /// The positions, ascending, at which a boolean vector is true, as integers of `type` (null: 64 bits): never more
+  /// than `most`, if that is given.
+  Value findTrue(Value mask, Expr most = {}, Type type = {});
 
   //===--- Pointwise, with numpy broadcasting ---===//
   template <typename Op> Value unary(Value x) { return x ? fold(Op::create(builder, loc, x.getType(), x)) : Value(); }

@@ -47,16 +47,18 @@ Dims PrimBuilder::settle(ArrayRef<Expr> sizes) {
 }
 
 // Each true element learns its place, the number of true ones before it, and writes its position there; the others
-// write to one place more, which is cut off.
-Value PrimBuilder::findTrue(Value mask, Expr most) {
+// write to one place more, which is cut off. Places are never negative: the scatter takes them as they are.
+Value PrimBuilder::findTrue(Value mask, Expr most, Type type) {
   if (!mask)
     return {};
+  if (!type)
+    type = si64();
   Expr size = dim(mask, 0);
-  Value ones = convert(mask, si64());
-  Expr count = bind(sum(ones, 0, /*keepDims=*/false), most ? most : size);
+  Value ones = convert(mask, type);
+  Expr count = bind(sum(convert(mask, si64()), 0, /*keepDims=*/false), most ? most : size);
   Value places = scan(ReduceKind::Sum, ones, 0, /*exclusive=*/true, /*reverse=*/false);
-  Value beyond = fromExprs(size, si64(), /*isScalar=*/true);
-  Value found = scatterElements(fill(scalar(0, si64()), size + 1), select(mask, places, beyond), iota(0, size, si64()),
-                                0, ScatterKind::Set);
+  Value beyond = fromExprs(size, type, /*isScalar=*/true), none = fill(scalar(0, type), size + 1);
+  Value found = ScatterElementsOp::create(builder, loc, none.getType(), none, select(mask, places, beyond),
+                                          iota(0, size, type), 0, ScatterKind::Set);
   return sliceAxis(found, 0, expr(0), count);
 }

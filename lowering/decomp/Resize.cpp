@@ -20,7 +20,8 @@
 // detectors) is a broadcast between two reshapes: a view.
 //
 // Antialiasing widens the filter by 1/scale, so that each result element is a
-// weighted sum over a window: one gather of all its elements, and a reduction.
+// weighted sum over a window: one gather of all its elements, and a reduction. Where
+// windows lie at equal distances (halves, quarters), it is a sum of slices with steps.
 //
 // Axes that shrink come first, since what follows has less to do. Those that grow
 // follow from the innermost on: elements that lie anywhere in a row are gathered one
@@ -251,6 +252,47 @@ Value resampleStatic(NodeContext &n, Value x, const Axis &axis, const Sampling &
   return s.transformation == "tf_crop_and_resize" ? extrapolate(n, y, c, axis, s) : y;
 }
 
+constexpr int64_t mostSlices = 16;
+
+/// The weighted sum over windows that begin at equal distances, of the input with zeros around it; null: they do not.
+Value sumOfSlices(NodeContext &n, Value x, const Axis &axis, llvm::ArrayRef<Tap> windows, int64_t taps) {
+  int64_t in = axis.in.getValue(), out = axis.out.getValue(), step = out ? in / out : 0;
+  if (step < 2 || in % out || taps > mostSlices)
+    return {};
+  int64_t first = in, last = -in; // of a window, beside step times the number of its element
+  for (auto [o, window] : llvm::enumerate(windows)) {
+    if (window.index.empty())
+      return {};
+    first = std::min(first, window.index.front() - int64_t(o) * step);
+    last = std::max(last, window.index.back() - int64_t(o) * step);
+  }
+  if (last - first + 1 != taps)
+    return {};
+  for (auto [o, window] : llvm::enumerate(windows)) { // 0 times an element that no window has may be NaN
+    int64_t from = std::max<int64_t>(int64_t(o) * step + first, 0);
+    int64_t to = std::min<int64_t>(int64_t(o) * step + last, in - 1);
+    if (int64_t(window.index.size()) != to - from + 1)
+      return {};
+  }
+  Dims low(n.rank(x), n.expr(0)), high = low;
+  int64_t before = std::max<int64_t>(-first, 0);
+  low[axis.axis] = n.expr(before);
+  high[axis.axis] = n.expr(std::max<int64_t>(step * (out - 1) + last - (in - 1), 0));
+  Value wide = n.elementType(x).getIntOrFloatBitWidth() < 32 ? n.convert(x, n.f32()) : x;
+  Value padded = n.pad(wide, n.scalarLike(0, wide), low, high), sum;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    llvm::SmallVector<double> weights;
+    for (auto [o, window] : llvm::enumerate(windows)) {
+      const int64_t *found = llvm::find(window.index, int64_t(o) * step + first + tap);
+      weights.push_back(found == window.index.end() ? 0 : window.weight[found - window.index.begin()]);
+    }
+    Value piece = n.sliceAxis(padded, axis.axis, n.expr(before + first + tap), axis.out, step);
+    Value term = n.mul(piece, alongAxis(n, n.floatVector(weights, n.elementType(wide)), x, axis.axis));
+    sum = sum ? n.add(sum, term) : term;
+  }
+  return n.convertLike(sum, x);
+}
+
 /// A filter widened by 1/scale where the result is smaller: for each result element as many taps as the widest window
 /// has, gathered and added up. Borders beyond the input are weights of the border's element.
 Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
@@ -280,6 +322,8 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
       weight /= total == 0 ? 1 : total;
     taps = std::max(taps, index.size());
   }
+  if (Value sum = sumOfSlices(n, x, axis, windows, int64_t(taps)))
+    return sum;
   Ints indices;
   llvm::SmallVector<double> weights;
   for (Tap &window : windows) {

@@ -6,7 +6,7 @@ using namespace ptc::prim;
 
 namespace ptc::decomp {
 
-/// The elements at the positions that are true: by number where those are known.
+/// The numbers of the positions that are true, where those are known as they are; of 32 bits where these hold all.
 static Value positionsOfTrue(NodeContext &n, Value mask) {
   if (std::optional<Ints> known = n.knownInts(mask)) {
     Ints kept;
@@ -15,7 +15,10 @@ static Value positionsOfTrue(NodeContext &n, Value mask) {
         kept.push_back(i);
     return n.intVector(kept);
   }
-  return n.findTrue(mask);
+  if (!mask)
+    return {};
+  bool isShort = n.shapes.range(n.dim(mask, 0)).max < std::numeric_limits<int32_t>::max();
+  return n.findTrue(mask, {}, isShort ? n.si32() : n.si64());
 }
 
 /// The slices of x along an axis (or the elements of flat x) whose condition is true.
@@ -64,11 +67,19 @@ Values nonZero(NodeContext &n) {
                                   : n.isComplex(x) ? isComplexNonZero(n, flat)
                                   : n.isString(x)  ? n.logicalNot(n.equal(flat, n.scalarLike(0, flat)))
                                                    : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
+  if (!position)
+    return {};
+  // The place along a dim is what its quotient has beyond that of the dim in front.
   Values rows;
+  Value before;
+  auto scalar = [&](Expr e) { return n.fromExprs(e, n.elementType(position), /*isScalar=*/true); };
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     Expr stride = product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis + 1));
-    auto scalar = [&](Expr e) { return n.fromExprs(e, n.si64(), /*isScalar=*/true); };
-    rows.push_back(n.binary<ModOp>(n.div(position, scalar(stride)), scalar(dims[axis])));
+    Value quotient = stride.isConstant(1) ? position : n.div(position, scalar(stride));
+    Value row = before ? n.sub(quotient, n.mul(before, scalar(dims[axis]))) : quotient;
+    rows.push_back(
+        n.convert(dims[axis].isConstant(1) ? n.fill(n.scalar(0, n.si64()), n.dim(position, 0)) : row, n.si64()));
+    before = quotient;
   }
   return {n.stack(rows, 0)};
 }

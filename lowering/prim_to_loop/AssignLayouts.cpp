@@ -12,7 +12,7 @@
 //                 if they read none. What they fill is decided by who else
 //                 writes there (a scatter into zeros). Bytes that a product
 //                 reads in groups have these innermost, images that a
-//                 convolution reads their channels. What is read once, for
+//                 convolution reads, or pixels are gathered from, their channels. What is read once, for
 //                 a larger buffer whose order is known (a result of the model that
 //                 is resized or repeated), takes that: the smaller one is transposed
 //
@@ -37,7 +37,8 @@ namespace {
 
 class LayoutAssignment {
 public:
-  LayoutAssignment(ProgramOp program) : program(program), hints(prim::getSymbolHints(program.getSymbols())) {}
+  LayoutAssignment(ProgramOp program, bool gatherRows)
+      : program(program), gatherRows(gatherRows), hints(prim::getSymbolHints(program.getSymbols())) {}
 
   void run() {
     program.walk([&](CallOp call) {
@@ -87,10 +88,14 @@ private:
     return std::nullopt;
   }
 
-  /// The dim of an image that a convolution reads.
-  static std::optional<int64_t> getImageDim(Value buffer) {
+  /// The dim of an image that a convolution reads, or that rows are gathered along.
+  std::optional<int64_t> getImageDim(Value buffer) {
     for (Operation *user : buffer.getUsers()) {
       auto load = dyn_cast<LoadOp>(user);
+      bool isGather = gatherRows && load && !load.getIndexOperands().empty();
+      if (auto pointwise = isGather ? load->getParentOfType<PointwiseOp>() : PointwiseOp())
+        if (auto dim = getGatheredRows(pointwise, load, hints))
+          return int64_t(*dim);
       auto product = user->getParentOfType<ContractionOp>();
       if (load && product && product.getLhs().isAncestor(load->getParentRegion()))
         if (auto dim = getChannels(product, load))
@@ -175,13 +180,15 @@ private:
   }
 
   ProgramOp program;
+  bool gatherRows;
   SymbolValues hints;
 };
 
 struct AssignLayouts : ptc::impl::AssignLayoutsBase<AssignLayouts> {
+  using AssignLayoutsBase::AssignLayoutsBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>())
-      LayoutAssignment(program).run();
+      LayoutAssignment(program, gatherRows).run();
   }
 };
 

@@ -8,8 +8,13 @@
 // copy moves each element once; what it saves is as many times the window's elements and columns. No round of a loop
 // changes an argument: where loops are around the convolution, the copy stands in front of the outermost.
 //
+// A node that gathers pixels at places that are read takes the channels of each from as many places, too. Where it
+// takes as many elements as the image has, it reads a copy: one of those elements costs as much as four or five of a
+// copy.
+//
 //   copied   a load of an input by a contraction whose sum runs over a window and, innermost, over one dim of the
-//            input; with so many channels that a vector is full of them, and as many columns
+//            input; with so many channels that a vector is full of them, and as many columns. Loads by a pointwise node
+//            that take so many channels at places inside of the image that are read, as often as it has elements
 //   not      results, which may be written in parts, some between two reads; few channels, as of pictures (whole tiles
 //            of such are read in place, CpuContractionInside.cpp); 1 x 1 convolutions, which are products whose other
 //            operand may be transposed
@@ -30,7 +35,7 @@ namespace ptc {
 } // namespace ptc
 
 /// The outermost loop around the node, or the node.
-static Operation *getOutermostLoop(ContractionOp node) {
+static Operation *getOutermostLoop(Operation *node) {
   Operation *place = node;
   for (Operation *op = node->getParentOp(); !isa<ProgramOp>(op); op = op->getParentOp())
     if (isa<RepeatOp, RecurrenceOp>(op))
@@ -68,20 +73,34 @@ struct CopyImages : ptc::impl::CopyImagesBase<CopyImages> {
 
   void copyImages(ProgramOp program) {
     DenseMap<std::tuple<Block *, Value, unsigned>, Value> copies;
+    auto readCopy = [&](Operation *node, LoadOp load, std::optional<unsigned> channels) {
+      if (!channels || int64_t(*channels) + 1 == cast<BufferType>(load.getBuffer().getType()).getRank())
+        return;
+      Operation *place = getOutermostLoop(node);
+      Value &copy = copies[{place->getBlock(), load.getBuffer(), *channels}];
+      if (!copy)
+        copy = copyImage(place, node->getLoc(), load.getBuffer(), *channels);
+      load.getBufferMutable().assign(copy);
+    };
+    auto isInput = [&](LoadOp load) {
+      auto argument = dyn_cast<BlockArgument>(load.getBuffer());
+      return argument && llvm::is_contained(program.getInputArgs(), argument);
+    };
     program.walk([&](ContractionOp node) {
       node.getLhs().walk([&](LoadOp load) {
-        auto argument = dyn_cast<BlockArgument>(load.getBuffer());
-        if (!argument || !llvm::is_contained(program.getInputArgs(), argument))
-          return;
-        std::optional<unsigned> channels = getChannels(node, load);
-        if (!channels || int64_t(*channels) + 1 == cast<BufferType>(argument.getType()).getRank())
-          return;
-        Operation *place = getOutermostLoop(node);
-        Value &copy = copies[{place->getBlock(), argument, *channels}];
-        if (!copy)
-          copy = copyImage(place, node.getLoc(), argument, *channels);
-        load.getBufferMutable().assign(copy);
+        if (isInput(load))
+          readCopy(node, load, getChannels(node, load));
       });
+    });
+    SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+    program.walk([&](PointwiseOp node) {
+      SmallVector<std::pair<LoadOp, std::optional<unsigned>>> gathers; // all are counted before any reads the copy
+      node.walk([&](LoadOp load) {
+        if (isInput(load) && !load.getIndexOperands().empty())
+          gathers.push_back({load, getGatheredRows(node, load, hints)});
+      });
+      for (auto [load, rows] : gathers)
+        readCopy(node, load, rows);
     });
   }
 };

@@ -134,3 +134,35 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   }
   return found;
 }
+
+static bool isIndirect(Expr index) {
+  return index.usesAny([](StringRef symbol) { return symbol.starts_with("v$"); });
+}
+
+std::optional<unsigned> loop::getGatheredRows(PointwiseOp node, LoadOp load, const SymbolValues &hints) {
+  SmallVector<Expr> domain = getDomain(node), indices = prim::getExprs(load.getIndices());
+  llvm::SmallDenseSet<unsigned> choosing; // dims that places depend on
+  for (Expr index : indices)
+    walkIndirectDims(load, index, [&](unsigned dim) { choosing.insert(dim); });
+  std::optional<unsigned> rows;
+  bool isApart = false; // what is chosen lies between the elements of a row
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    isApart |= rows && isIndirect(index);
+    std::optional<unsigned> walked;
+    walkDims(index, [&](unsigned used) { walked = used; });
+    bool isRow = walked && index == Expr::dim(load.getContext(), *walked) && !choosing.contains(*walked) &&
+                 domain[*walked].asConstant().value_or(0) >= fewestChannels;
+    if (isApart && walked)
+      return std::nullopt; // memory runs along another dim of the pixels
+    if (isRow)
+      rows = unsigned(dim);
+  }
+  if (!isApart)
+    return std::nullopt;
+  int64_t taken = 0;
+  node.walk([&](LoadOp other) { taken += other.getBuffer() == load.getBuffer() && !other.getIndexOperands().empty(); });
+  for (Expr extent : domain)
+    taken *= extent.evaluate(hints).value_or(0);
+  int64_t elements = cast<BufferType>(load.getBuffer().getType()).getElementCount().evaluate(hints).value_or(taken + 1);
+  return taken >= elements ? rows : std::nullopt;
+}

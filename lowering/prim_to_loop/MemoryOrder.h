@@ -26,6 +26,10 @@ llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::Ar
 /// have none.
 std::optional<unsigned> getChannels(ContractionOp node, LoadOp load);
 
+/// The dim of an image along which a pointwise node gathers rows, at places that are read, if memory should run along
+/// it: the rows are long, and the node's loads of the image together take as many elements as it has.
+std::optional<unsigned> getGatheredRows(PointwiseOp node, LoadOp load, const SymbolValues &hints);
+
 } // namespace ptc::loop
 
 #endif // PTC_LOWERING_PRIM_TO_LOOP_MEMORYORDER_H

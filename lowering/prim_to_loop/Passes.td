@@ -23,6 +23,7 @@ def CopyImages : Pass<"ptc-copy-images", "::mlir::ModuleOp"> {
 def AssignLayouts : Pass<"ptc-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "fixes the layout of every buffer: contractions write their n dim innermost, others follow what they read";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"gatherRows", "gather-rows", "bool", "true", "images that pixels are gathered from have their channels innermost">];
 }
 
 def SplitSums : Pass<"ptc-split-sums", "::mlir::ModuleOp"> {

@@ -64,6 +64,7 @@ template <typename T> T exactPow(T x, T y) {
   return std::signbit(x) && odd ? -magnitude : magnitude;
 }
 PTC_EXACT(Sigmoid, 1 / (1 + std::exp(-x)))
+PTC_EXACT(SoftplusTail, std::log1p(std::exp(-std::fabs(x))))
 PTC_EXACT(Atan2, std::atan2(x, y))
 PTC_EXACT(Remainder, std::fmod(x, y))
 
@@ -88,6 +89,13 @@ mlir::Value buildSigmoid(mlir::ImplicitLocOpBuilder &b, mlir::ValueRange x) {
   return mlir::arith::DivFOp::create(b, chosen, mlir::arith::AddFOp::create(b, one, e));
 }
 
+/// What a softplus adds to max(x, 0): in f32 the logarithm is one polynomial.
+mlir::Value buildSoftplusTail(mlir::ImplicitLocOpBuilder &b, mlir::ValueRange x) {
+  mlir::Value magnitude = mlir::math::AbsFOp::create(b, x[0]);
+  mlir::Value e = mlir::math::ExpOp::create(b, mlir::arith::NegFOp::create(b, magnitude));
+  return mlir::math::Log1pOp::create(b, e);
+}
+
 const std::vector<Row> &rows() {
   static const std::vector<Row> table{
 #define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64)                                                                   \
@@ -95,6 +103,7 @@ const std::vector<Row> &rows() {
 #define PTC_ELEMENTARY_BINARY(NAME, OP, ULP32, ULP64)                                                                  \
   {#NAME, 2, ULP32, ULP64, buildOp<OP>, exact##NAME<double>, exact##NAME<long double>},
 #include "codegen/common/ElementaryFunctions.def"
+      {"SoftplusTail", 1, 2, 2, buildSoftplusTail, exactSoftplusTail<double>, exactSoftplusTail<long double>},
       {"Sigmoid", 1, 2.5, 2.5, buildSigmoid, exactSigmoid<double>, exactSigmoid<long double>},
   };
   return table;

@@ -158,6 +158,23 @@ class Calls(ModelTest):
         loaded = ptc.load(self.compile(model(nodes, [value("x", ["n", 3])], [value("at", [2, "k"], TensorProto.INT64), many])))
         self.assertEqual(loaded.output_shapes(np.ones((5, 3), np.float32)), {"at": (2, 15), "all": None})
 
+    def test_large_results_that_a_run_finds_keep_their_values(self):
+        nodes = [helper.make_node("NonZero", ["x"], ["at"])]
+        loaded = ptc.load(self.compile(model(nodes, [value("x", ["n", 100])], [value("at", [2, "k"], TensorProto.INT64)])))
+        x = (np.arange(20000).reshape(200, 100) % 3).astype(np.float32)
+        run = loaded.prepare(x)
+        first, again = run()["at"], loaded(1 - x)["at"]
+        x[:] = 0
+        x[7, 9] = 1
+        np.testing.assert_array_equal(run()["at"], [[7], [9]])
+        x[:] = 1
+        self.assertEqual(run()["at"].shape, (2, 20000))
+        loaded.close()
+        rest = np.arange(20000).reshape(200, 100) % 3
+        np.testing.assert_array_equal(first, np.nonzero(rest))
+        np.testing.assert_array_equal(again, np.nonzero(1 - rest))
+        first[:] = 0  # its own
+
     def test_workspace(self):
         loaded = ptc.load(self.compile(scaled_sum()))
         self.assertGreaterEqual(loaded.workspace_size(np.zeros((2, 3), np.float32), np.zeros(3, np.float32)), 0)

@@ -254,8 +254,12 @@ def grid_sample(d):
     kind = d.type("T2", ("float", "double"))
     names = {"linear": "bilinear", "cubic": "bicubic"} if d.opset < 20 else {}
     mode = d.choice(["linear", "nearest", "cubic"])
-    x = d.values(kind, [d.integer(1, 2), d.integer(1, 3), d.integer(2, 6), d.integer(2, 6)], "tame")
-    grid = (d.rng.random((x.shape[0], d.integer(1, 4), d.integer(1, 4), 2)) * 2.6 - 1.3).astype(kind)
+    batch, channels, height, width = d.integer(1, 2), d.integer(1, 3), d.integer(2, 6), d.integer(2, 6)
+    most = 4
+    if d.moved.random() < 0.3:  # as many channels as vectors have lanes, which are innermost then
+        channels, most = int(d.moved.integers(16, 40)), 9
+    x = d.values(kind, [batch, channels, height, width], "tame")
+    grid = (d.rng.random((batch, d.integer(1, most), d.integer(1, most), 2)) * 2.6 - 1.3).astype(kind)
     attributes = {"mode": names.get(mode, mode), "padding_mode": d.choice(["zeros", "border", "reflection"]), "align_corners": d.integer(0, 1)}
     largest = lambda v, *_: 64 * float(np.abs(v.astype(np.float64)).max(initial=1))
     made = case(d, [x, grid], attributes, rule=Rule(ulp=16, slack=16, scale=largest, zero=False))

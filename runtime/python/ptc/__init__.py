@@ -18,6 +18,7 @@ own. Inputs are never changed: the array of an alias pair is copied, and the out
 import ctypes
 import os
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -132,6 +133,18 @@ def _symbol(raw):
 
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
+_FEW_BYTES = 1 << 16
+
+
+def _taken(address, size):
+    """A run's own memory as a buffer: of few bytes a copy, else the memory itself, which is freed behind the last array on it."""
+    if size <= _FEW_BYTES:
+        few = bytearray(ctypes.string_at(address, size))
+        _free(address)
+        return few
+    memory = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(memory, _free, address).atexit = False
+    return memory
 
 
 def _is_packed(value):
@@ -300,16 +313,15 @@ class Function:
                 _free(tensor.data)
                 tensor.data = None
             return texts
-        shape = tuple(buffer.shape[: len(value.shape)])
-        if value._found:  # what the run allocated is copied and freed
+        shape, data = tuple(buffer.shape[: len(value.shape)]), buffer.data
+        if value._found:
             size = (int(np.prod(shape, dtype=np.int64)) * bits + 7) // 8
             kind = np.uint8 if _is_packed(value) else _dtypes.numpy_type(code, bits)
-            buffer.data = np.frombuffer(ctypes.string_at(tensor.data, size), kind).copy()
-            _free(tensor.data)
+            data = np.frombuffer(_taken(tensor.data, size), kind)
             tensor.data = None
         if _is_packed(value):
-            return _dtypes.unpack(buffer.data, code, bits, shape)
-        return buffer.data.reshape(shape)
+            return _dtypes.unpack(data, code, bits, shape)
+        return data.reshape(shape)
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
@@ -371,6 +383,8 @@ class Function:
         def run(_keep=(inputs, outputs, context)):
             if model._handle is None:  # a closed model has freed the context
                 model._open()
+            for value, *_ in late:
+                results[value.name] = None  # its memory, unless somebody has the array, is what the run is given next
             if status := call():
                 self._check(ctx, status)
             for value, *pair in late:
