@@ -19,7 +19,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr));
   // Before all that follows: known branches vanish with their bodies.
-  passes.addNestedPass<mlir::func::FuncOp>(createFoldConstants({constantBytes, isFixed ? computedBytes : 0}, weights));
+  passes.addNestedPass<mlir::func::FuncOp>(
+      createFoldConstants({constantBytes, isFixed && options.optLevel > 0 ? computedBytes : 0}, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
   if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now

@@ -36,6 +36,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ptc;
@@ -197,8 +198,7 @@ struct AttentionEmission {
   Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
   Value maximum(Value a, Value b);
   Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
-  /// exp(x), x <= 0 or NaN.
-  /// The power of e, or of 2 where scores are in its units.
+  /// The power of e, or of 2 where scores are in its units, of what is not above 0, or NaN.
   Value exponential(Value x) {
     if (!scale)
       x = binary(x, splatConstant(log2e), false);
@@ -229,7 +229,7 @@ struct AttentionEmission {
 
 } // namespace
 
-/// What the score multiplies the product by, if that is all it does.
+/// What the score multiplies the product by, if that is all it does and queries can bring it.
 static std::optional<float> getScale(loop::AttentionOp op) {
   Block &score = op.getScore().front();
   Value product = score.getArgument(0), result = score.getTerminator()->getOperand(0);
@@ -240,7 +240,9 @@ static std::optional<float> getScale(loop::AttentionOp op) {
     return std::nullopt;
   APFloat factor(0.0f);
   Value other = multiply.getLhs() == product ? multiply.getRhs() : multiply.getLhs();
-  return matchPattern(other, m_ConstantFloat(&factor)) ? std::optional(factor.convertToFloat()) : std::nullopt;
+  if (!matchPattern(other, m_ConstantFloat(&factor)) || !std::isfinite(factor.convertToFloat() * log2e))
+    return std::nullopt;
+  return factor.convertToFloat();
 }
 
 AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead)

@@ -39,9 +39,9 @@ using namespace ptc;
 using namespace mlir;
 using eval::Tensor;
 
-static constexpr double mostWork = 64e9;   // multiply-adds of all that is larger: half a minute
+static constexpr double mostWork = 32e9;   // multiply-adds of all that is larger in a function: a quarter of a minute
 static constexpr double elementWork = 100; // of an element that another op reads or writes, in multiply-adds
-static constexpr int64_t mostGrowth = 4;   // a result's bytes over those of the weights that it is computed of
+static constexpr int64_t mostGrowth = 2;   // a result's bytes over those of the weights that it is computed of
 
 static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
 
@@ -73,12 +73,14 @@ private:
   int64_t limitOf(Operation *op) const { return computed.contains(op) ? limits.computed : limits.constants; }
   bool staysOp(Operation *op) const;
   bool isPartOfLarger(Operation *op) const;
+  bool isOnlyOnTheWay(Operation *op) const;
   void noteWeights(Operation *op);
   void materialize();
 
   FoldedBytes limits;
   llvm::DenseSet<Operation *> computable; // of sources alone, and none too large
-  llvm::DenseSet<Operation *> computed;   // chosen of these
+  llvm::DenseSet<Operation *> computed;   // chosen of these, with all that they are computed of
+  llvm::DenseSet<Operation *> stored;     // chosen of these: their values may become weights
   double work = 0;                        // of these
   eval::WeightSource &weights;
   DenseMap<Value, Tensor> values;
@@ -167,6 +169,7 @@ void ConstantFolder::addChain(Operation *root) {
   if (!hasCostly || grows || work + chainWork > mostWork)
     return;
   work += chainWork;
+  stored.insert(root);
   for (Operation *op : chain)
     if (!isSource(op))
       computed.insert(op);
@@ -290,12 +293,18 @@ bool ConstantFolder::staysOp(Operation *op) const {
   return source && (isa<prim::WeightOp>(source) || (isView(source) && staysOp(source)));
 }
 
+/// Whether the op's values are too large for constants and were computed for those of other ops alone.
+bool ConstantFolder::isOnlyOnTheWay(Operation *op) const {
+  return !stored.contains(op) &&
+         llvm::any_of(op->getResultTypes(), [&](Type type) { return !isSmall(type, limits.constants); });
+}
+
 /// Whether the op makes more bytes of an 8-bit weight, or of none, for another op that could be folded but for its
 /// size.
 bool ConstantFolder::isPartOfLarger(Operation *op) const {
   constexpr int64_t leastBytes = 1 << 16; // fewer are cheap to read
   bool isPart =
-      !computed.contains(op) && op->getNumResults() == 1 && bytesOf(op->getResult(0)) > leastBytes &&
+      !stored.contains(op) && op->getNumResults() == 1 && bytesOf(op->getResult(0)) > leastBytes &&
       llvm::any_of(op->getUsers(), [&](Operation *user) { return constant.contains(user) && !staysOp(user); });
   if (!isPart)
     return false;
@@ -354,7 +363,7 @@ void ConstantFolder::materialize() {
       op->erase();
       continue;
     }
-    if (staysOp(op) || isPartOfLarger(op)) {
+    if (staysOp(op) || isPartOfLarger(op) || isOnlyOnTheWay(op)) {
       remaining.insert(op);
       continue;
     }

@@ -12,9 +12,10 @@
 //                 if they read none. What they fill is decided by who else
 //                 writes there (a scatter into zeros). Bytes that a product
 //                 reads in groups have these innermost, images that a
-//                 convolution reads, or pixels are gathered from, their channels. What is read once, for
-//                 a larger buffer whose order is known (a result of the model that
-//                 is resized or repeated), takes that: the smaller one is transposed
+//                 convolution reads, or pixels are gathered from, their
+//                 channels. What is read once, for a larger buffer whose order is
+//                 known (a result of the model that is resized or repeated), takes
+//                 that: the smaller one is transposed
 //
 // Concat buffers follow the first producer; the others write into it with strides.
 //

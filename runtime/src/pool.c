@@ -236,6 +236,14 @@ static void bring_back_rested(void) {
     }
 }
 
+/* Whether nobody but the caller would take part. */
+static bool all_rest(uint32_t participants) {
+  for (worker_state *state = pool.states + 1; state < pool.states + participants; state++)
+    if (!atomic_load_explicit(&state->resting, memory_order_relaxed))
+      return false;
+  return true;
+}
+
 static bool is_completed(uint32_t pieces) {
   return atomic_load_explicit(&pool.completed, memory_order_acquire) == pieces;
 }
@@ -267,7 +275,7 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
     participants = pool.workers + 1;
   if (pool.resting > 0)
     bring_back_rested();
-  if (pool.resting > 0 && pool.resting + 1 >= participants) {
+  if (pool.resting > 0 && all_rest(participants)) {
     give_back();
     return false;
   }
