@@ -18,10 +18,11 @@
  *
  * A worker whose core another process wants is taken away in the middle of a piece, and the loop waits for it as long
  * as the other process runs: milliseconds, some of them in every run. The caller sees it by the worker's clock of
- * processor time, which stands still. Where it waits for about as long as the worker has worked, it lets the worker
- * rest: a few times as long as the wait was, and twice as long as the time before if it had hardly returned. Kernels of
- * a few hundred microseconds run as fast as with a thread less then, longer ones keep what the worker does in its part
- * of the time.
+ * processor time, which stands still, and lets the worker rest: a few times as long as the wait was, and twice as long
+ * as the time before if it had hardly returned. From then on it compares the mean time of a loop with and without the
+ * worker, and a worker with which loops are faster, although some of them wait for it, rests no more. So short kernels
+ * run as fast as with a thread less, and those that wait for memory, too; long ones keep what the worker does in its
+ * part of the time.
  *
  * Cost: measured fork-join of two threads 0.1-0.5 microseconds.
  */
@@ -42,24 +43,30 @@
 enum {
   SPINS = 2000,
   STACK = 1 << 20,
-  WATCHED = 100000,         /* ns of waiting in which a worker must have worked for half as long */
-  MOST_GAINED = 50000000,   /* ns of work that count for a worker, however long it was not missed */
-  WAITS_OF_REST = 4,        /* rest of a worker that was waited for, in times of that wait, */
-  LONGEST_REST = 1000000000 /* and at most, in ns */
+  WATCHED = 100000,          /* ns of waiting in which a worker must have worked for half as long */
+  WAITS_OF_REST = 4,         /* rest of a worker that was waited for, in times of that wait, */
+  LONGEST_REST = 1000000000, /* and at most, in ns */
+  LOOPS_TO_TELL = 256,       /* so many with and without a worker tell which are faster: a few runs of a model */
+  LOOPS_KEPT = 2048,         /* when there are so many, those of before count half */
+  DOUBT = 1000000000         /* ns after its rest in which a worker that was not missed again is watched */
 };
+
+/* What loops took: some runs of a model have the same loops again, so that means can be compared. */
+typedef struct loop_times {
+  uint64_t sum; /* ns */
+  uint32_t loops;
+} loop_times;
 
 /* What is known about a worker. All but the atomics belong to the holder of `taken`. */
 typedef struct worker_state {
   _Alignas(PTC_RT_LINES) atomic_uint working; /* epoch of the loop that it takes pieces of; 0: none */
   atomic_uint resting;                        /* takes part in no loop */
   pthread_t thread;
-  uint64_t rest;      /* ns of its latest rest */
-  uint64_t returns;   /* when that ends or ended */
-  uint64_t worked;    /* its processor time when the caller began to watch */
-  uint64_t counted;   /* its processor time when it was last missed */
-  uint64_t gained;    /* ns that it worked lately: what is older counts for less */
-  uint64_t lost;      /* ns that the caller waited for it, likewise */
-  bool watched, gone; /* in this loop: it had pieces when the caller began to watch; its clock stood still */
+  uint64_t rest;            /* ns of its latest rest; 0: never */
+  uint64_t returns;         /* when that ends or ended */
+  uint64_t worked;          /* its processor time when the caller began to watch */
+  loop_times with, without; /* since it first rested */
+  bool watched, gone;       /* in this loop: it had pieces when the caller began to watch; its clock stood still */
 } worker_state;
 
 static struct {
@@ -71,7 +78,7 @@ static struct {
   atomic_uint quit;
   atomic_uint workers; /* started; changed by the holder of `taken` only */
   uint32_t watching_forks;
-  uint32_t resting;                        /* how many workers rest */
+  bool in_doubt;                           /* a worker was taken away lately: loops are timed */
   worker_state states[PTC_RT_MAX_THREADS]; /* of participants; that of the caller is not used */
   ptc_rt_share shares[PTC_RT_MAX_THREADS];
 } pool;
@@ -116,7 +123,7 @@ static void *worker(void *argument) {
 
 static void forget_workers(void) {
   pool.workers = 0;
-  pool.resting = 0;
+  pool.in_doubt = false;
   atomic_store(&pool.asleep, 0);
   atomic_store(&pool.taken, 0);
 }
@@ -202,19 +209,17 @@ static void look_for_gone(uint32_t epoch) {
       state->gone = true;
 }
 
-/* Notes that the caller has waited; returns whether it would be about as fast without the worker. */
-static bool is_worth_less(worker_state *state, uint64_t waited) {
-  uint64_t worked = time_of_worker(state), gained = worked - state->counted;
-  state->counted = worked;
-  state->gained = state->gained / 4 * 3 + (gained < MOST_GAINED ? gained : MOST_GAINED);
-  state->lost = state->lost / 4 * 3 + waited;
-  return state->lost > state->gained / 8 * 7;
+/* Whether loops are known to be faster with the worker. */
+static bool is_worth_waiting(const worker_state *state) {
+  const loop_times *with = &state->with, *without = &state->without;
+  return with->loops >= LOOPS_TO_TELL && without->loops >= LOOPS_TO_TELL &&
+         with->sum * without->loops < without->sum * with->loops;
 }
 
 static void let_gone_rest(uint64_t waited) {
   uint64_t now = ptc_rt_now();
   for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
-    if (!state->gone || !is_worth_less(state, waited))
+    if (!state->gone || is_worth_waiting(state))
       continue;
     bool hardly_returned = now - state->returns < state->rest;
     uint64_t rest = WAITS_OF_REST * waited;
@@ -222,24 +227,42 @@ static void let_gone_rest(uint64_t waited) {
       rest = 2 * state->rest;
     state->rest = rest < LONGEST_REST ? rest : LONGEST_REST;
     state->returns = now + state->rest;
-    if (!atomic_exchange_explicit(&state->resting, 1, memory_order_relaxed))
-      pool.resting++;
+    atomic_store_explicit(&state->resting, 1, memory_order_relaxed);
+    pool.in_doubt = true;
   }
 }
 
-static void bring_back_rested(void) {
+static bool is_resting(worker_state *state) { return atomic_load_explicit(&state->resting, memory_order_relaxed); }
+
+/* Brings back those who have rested; returns the time. */
+static uint64_t end_rests(void) {
   uint64_t now = ptc_rt_now();
-  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++)
-    if (atomic_load_explicit(&state->resting, memory_order_relaxed) && now >= state->returns) {
+  pool.in_doubt = false;
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
+    if (is_resting(state) && now >= state->returns)
       atomic_store_explicit(&state->resting, 0, memory_order_relaxed);
-      pool.resting--;
-    }
+    pool.in_doubt |= state->rest != 0 && now < state->returns + DOUBT;
+  }
+  return now;
+}
+
+static void count_loop(uint64_t time) {
+  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
+    if (state->rest == 0)
+      continue;
+    loop_times *times = is_resting(state) ? &state->without : &state->with;
+    times->sum += time;
+    if (++times->loops < LOOPS_KEPT)
+      continue;
+    state->with = (loop_times){state->with.sum / 2, state->with.loops / 2};
+    state->without = (loop_times){state->without.sum / 2, state->without.loops / 2};
+  }
 }
 
 /* Whether nobody but the caller would take part. */
 static bool all_rest(uint32_t participants) {
   for (worker_state *state = pool.states + 1; state < pool.states + participants; state++)
-    if (!atomic_load_explicit(&state->resting, memory_order_relaxed))
+    if (!is_resting(state))
       return false;
   return true;
 }
@@ -266,20 +289,7 @@ static void join_loop(uint32_t pieces, uint32_t epoch) {
   let_gone_rest(ptc_rt_now() - began);
 }
 
-static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participants) {
-  if (!take())
-    return false;
-  participants = bounded(participants);
-  start(participants - 1);
-  if (participants > pool.workers + 1)
-    participants = pool.workers + 1;
-  if (pool.resting > 0)
-    bring_back_rested();
-  if (pool.resting > 0 && all_rest(participants)) {
-    give_back();
-    return false;
-  }
-  uint64_t pieces = (uint64_t)count;
+static void run_together(ptc_rt_task *tasks, uint64_t pieces, uint32_t participants) {
   uint32_t epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed) + 1;
   if (epoch == 0) /* what a new worker takes for already seen */
     epoch = 1;
@@ -291,6 +301,31 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
     futex(&pool.epoch, FUTEX_WAKE, 0x7fffffff);
   ptc_rt_run_shares(pool.shares, participants, 0, epoch, &pool.tasks, &pool.completed);
   join_loop((uint32_t)pieces, epoch);
+}
+
+static void run_alone(ptc_rt_task *tasks, uint64_t pieces) {
+  for (uint64_t piece = 0; piece < pieces; piece++)
+    ptc_rt_run_piece(tasks, (int64_t)piece, 0);
+}
+
+static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participants) {
+  if (!take())
+    return false;
+  participants = bounded(participants);
+  start(participants - 1);
+  if (participants > pool.workers + 1)
+    participants = pool.workers + 1;
+  uint64_t pieces = (uint64_t)count;
+  if (!pool.in_doubt) {
+    run_together(tasks, pieces, participants);
+  } else {
+    uint64_t began = end_rests();
+    if (all_rest(participants))
+      run_alone(tasks, pieces);
+    else
+      run_together(tasks, pieces, participants);
+    count_loop(ptc_rt_now() - began);
+  }
   give_back();
   return true;
 }
@@ -308,7 +343,7 @@ static void pool_shutdown(void) {
   for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++)
     pthread_join(state->thread, 0);
   pool.workers = 0;
-  pool.resting = 0;
+  pool.in_doubt = false;
   atomic_store(&pool.quit, 0);
   if (pool.watching_forks) {
     pool.watching_forks = 0;
