@@ -22,12 +22,16 @@
 
 enum { PIECES_PER_PARTICIPANT = 4, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
 
+/* Longer and shorter pieces take turns, so that contiguous shares of as many pieces are of one size. */
+static int64_t first_of_piece(const ptc_rt_task *task, int64_t piece) {
+  int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
+  return piece * share + piece * rest / task->pieces;
+}
+
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
   for (; piece >= task->pieces; task++)
     piece -= task->pieces;
-  int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
-  int64_t begin = task->first + piece * share + (piece < rest ? piece : rest);
-  int64_t end = begin + share + (piece < rest);
+  int64_t begin = task->first + first_of_piece(task, piece), end = task->first + first_of_piece(task, piece + 1);
   uint64_t start = task->profiled ? ptc_rt_now() : 0;
   int32_t fault =
       task->kernel(task->buffers, task->symbols, begin, end, task->scratch + participant * task->scratch_stride);
