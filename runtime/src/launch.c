@@ -22,10 +22,11 @@
 
 enum { PIECES_PER_PARTICIPANT = 4, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
 
-/* Longer and shorter pieces take turns, so that contiguous shares of as many pieces are of one size. */
+/* Longer and shorter pieces take turns, so that contiguous shares of as many pieces are of one size, a longer one
+ * first. */
 static int64_t first_of_piece(const ptc_rt_task *task, int64_t piece) {
   int64_t share = task->iterations / task->pieces, rest = task->iterations % task->pieces;
-  return piece * share + piece * rest / task->pieces;
+  return piece * share + (piece * rest + task->pieces - 1) / task->pieces;
 }
 
 void ptc_rt_run_piece(ptc_rt_task *task, int64_t piece, uint32_t participant) {
