@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
+#include "codegen/common/Interleaving.h"
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuTuning.h"
@@ -250,7 +251,8 @@ static bool gathersAlong(loop::ReductionOp op, int64_t dim) {
   WalkResult result = op.walk([&](loop::LoadOp load) {
     Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf(name);
     int64_t stride = step ? step.asConstant().value_or(0) : 0;
-    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride);
+    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride) ||
+                    (!step && codegen::findBlockStep(index, dim));
     return isVector ? WalkResult::advance() : WalkResult::interrupt();
   });
   return result.wasInterrupted();
