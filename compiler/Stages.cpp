@@ -61,7 +61,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   lowering.widestLaneGroup = target.weightPanel / 2; // wider ones fill panels
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
-  passes.addPass(createElideCopies());             // producers write straight into concats and outputs
+  // Producers write straight into concats and outputs. Devices write pixels along the pixels.
+  passes.addPass(createElideCopies({.keepsImages = options.optLevel > 0 && target.weightPanel > 0}));
   if (options.optLevel > 0 && target.weightPanel > 0)
     passes.addPass(createCopyImages()); // before layouts: a copy has its own; devices read images in any order
   // After that: who reads a buffer is final. Devices take pixels along the pixels.

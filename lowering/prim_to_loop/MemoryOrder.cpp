@@ -116,11 +116,8 @@ static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count
 }
 
 std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
-  SmallVector<Expr> domain = getDomain(node);
-  unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
-  if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
-      countPoints(domain, columns, node.getN()) < fewestColumns ||
-      countPoints(domain, window, node.getK() - 1) < fewestTaps)
+  unsigned last = getDomain(node).size() - 1;
+  if (!sumsUpWindows(node) || !load.getIndexOperands().empty())
     return std::nullopt;
   std::string name = "d" + std::to_string(last);
   std::optional<unsigned> found;
@@ -133,6 +130,13 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
     found = dim;
   }
   return found;
+}
+
+bool loop::sumsUpWindows(ContractionOp node) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
+  return node.getK() >= 2 && countPoints(domain, columns, node.getN()) >= fewestColumns &&
+         countPoints(domain, window, node.getK() - 1) >= fewestTaps && countPoints(domain, last, 1) >= fewestChannels;
 }
 
 static bool isIndirect(Expr index) {

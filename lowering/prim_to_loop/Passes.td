@@ -13,6 +13,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
 
 def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {
   let summary = "lets producers write where a copy would have put their values (concat, outputs)";
+  let options = [Option<"keepsImages", "keeps-images", "bool", "false", "images of convolutions stay channels last, and are copied into results">];
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
