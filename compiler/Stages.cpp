@@ -58,7 +58,6 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   // word by word for more.
   constexpr int64_t fewRows = 4;
   lowering.recurrences = lowering.readsRowsAnywhere = target.weightPanel > 0;
-  lowering.widestLaneGroup = target.weightPanel / 2; // wider ones fill panels
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   // Producers write straight into concats and outputs. Devices write pixels along the pixels.

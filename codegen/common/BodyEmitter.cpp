@@ -9,7 +9,6 @@
 //   coefficient 2, 3 or 4           as many vector loads, and the lanes out of them (Strides.h)
 //   blocks of lanes (a repetition)  one scalar, or a vector load
 //   runs in turns (a shuffle)       a short vector load of each, merged (Interleaving.h)
-//   one of each block (groups)      a vector load, and that lane in all of its block
 //   anything else                   a gather or scatter
 //
 //   condition                       becomes
@@ -120,32 +119,6 @@ SmallVector<Value> BodyEmitter::resolveRuns(Value base, Expr index, ValueRange o
   return runs;
 }
 
-bool BodyEmitter::resolveBlocks(Access &access, Value base, Expr index, ValueRange operands, Type elementType) {
-  std::optional<int64_t> block = findBlockStep(index, point.vectorDim);
-  auto lanesDim = size_t(point.vectorDim);
-  auto rangeOf = [&](size_t dim) { return Expr::dim(index.getContext(), unsigned(dim)).range(e.getRanges()); };
-  if (!block || point.lanes % *block || !isMultipleOf(point.dims[lanesDim], *block))
-    return false;
-  // A mask that says which lanes there are says it of what they read together, too, if it cuts no block.
-  if (point.mask && (isGuarded || (rangeOf(lanesDim).max + 1) % *block))
-    return false;
-  for (auto [dim, position] : llvm::enumerate(point.dims)) {
-    auto known = dim != lanesDim && position ? e.invariants.asConstant(position) : std::nullopt;
-    Expr step = known ? index.coefficientOf("d" + std::to_string(dim)) : Expr();
-    if (!step || !step.isConstant(1) || rangeOf(dim).max + 1 != *block)
-      continue;
-    EmissionPoint at = point; // the node reads all elements from here on
-    at.dims[dim] = e.constant(0);
-    access.block = *block;
-    access.place = *known;
-    if (dim < at.offsets.size())
-      access.place += std::exchange(at.offsets[dim], 0);
-    access.address = e.getAddress(base, elementType, e.emitExpr(index, at, operands));
-    return true;
-  }
-  return false;
-}
-
 BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, OperandRange operands, Type elementType,
                                          bool isStore) {
   assert(indices.size() == 1 && "indices inside kernels are linear");
@@ -199,8 +172,6 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
       access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
       return access;
     }
-    if (isUniformBut && !coefficient && !isStore && resolveBlocks(access, base, index, at, elementType))
-      return access;
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
     access.address = e.getAddress(base, elementType, lanes);
@@ -249,8 +220,6 @@ Value BodyEmitter::loadInOrder(const Access &access, Type elementType) {
     return createInterleaved(e.builder, e.loc, parts);
   }
   Value value = e.createLoad(elementType, access.lanes, access.address, access.mask);
-  if (access.block > 1)
-    return createRepeated(e.builder, e.loc, value, access.block, access.place);
   return access.isReversed ? reverse(e, value) : value;
 }
 

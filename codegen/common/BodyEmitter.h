@@ -45,15 +45,12 @@ private:
     llvm::SmallVector<mlir::Value> runs; // addresses of as many runs, whose elements take turns in the lanes
     int64_t stride = 1;                  // of lanes that are taken out of whole vectors, which lie at these addresses
     llvm::SmallVector<mlir::Value> vectors;
-    int64_t block = 1, place = 0; // blocks of so many lanes take the element at that place of theirs
   };
   Access resolve(mlir::Value buffer, mlir::ArrayAttr indices, mlir::OperandRange operands, mlir::Type elementType,
                  bool isStore);
   /// Addresses of the runs that lanes with that index read in turns, if it is such an index.
   llvm::SmallVector<mlir::Value> resolveRuns(mlir::Value base, Expr index, mlir::ValueRange operands,
                                              mlir::Type elementType);
-  /// Fills the access if lanes with that index are the same in blocks, each at a place of its own that is known here.
-  bool resolveBlocks(Access &access, mlir::Value base, Expr index, mlir::ValueRange operands, mlir::Type elementType);
   /// Whether lanes with that stride are taken out of whole vectors.
   bool splits(int64_t stride, mlir::Type elementType) const;
   mlir::Value load(const Access &access, mlir::Type elementType);

@@ -37,22 +37,6 @@ std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_
   return goesOn ? step : std::nullopt;
 }
 
-std::optional<int64_t> codegen::findBlockStep(Expr index, int64_t dim) {
-  constexpr int64_t longestBlock = 16;
-  std::string name = "d" + std::to_string(dim);
-  auto at = [&](int64_t k, int64_t r) {
-    return index.substitute(
-        [&](StringRef symbol) { return symbol == name ? Expr::symbol(index.getContext(), name) * k + r : Expr(); });
-  };
-  for (int64_t k = 2; k <= longestBlock; k *= 2) {
-    Expr first = at(k, 0), step = first.uses(name) ? first.coefficientOf(name) : Expr();
-    if (step && step.isConstant(k) &&
-        llvm::all_of(llvm::seq<int64_t>(1, k), [&](int64_t r) { return at(k, r) == first; }))
-      return k;
-  }
-  return std::nullopt;
-}
-
 bool codegen::isMultipleOf(Value value, int64_t power) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
@@ -89,12 +73,5 @@ Value codegen::createEachNth(OpBuilder &builder, Location loc, Value vector, int
   SmallVector<int32_t> order;
   for (int64_t lane = first, lanes = cast<VectorType>(vector.getType()).getNumElements(); lane < lanes; lane += step)
     order.push_back(int32_t(lane));
-  return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, order);
-}
-
-Value codegen::createRepeated(OpBuilder &builder, Location loc, Value vector, int64_t block, int64_t place) {
-  SmallVector<int32_t> order;
-  for (int64_t lane = 0, lanes = cast<VectorType>(vector.getType()).getNumElements(); lane < lanes; ++lane)
-    order.push_back(int32_t(lane / block * block + place));
   return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, order);
 }

@@ -5,9 +5,6 @@
 // few loads and shuffles in the place of a gather. What is repeated (floordiv(d, 24)) or starts anew (mod(d, 56)) at
 // multiples of the lanes alone is one element or one vector.
 //
-// A grouped convolution reads channel 4*floordiv(d, 4) + k of its input for each of the four outputs d of a group: what
-// all lanes read for all k is one vector, of which each k takes its elements by a shuffle.
-//
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_COMMON_INTERLEAVING_H
 #define PTC_CODEGEN_COMMON_INTERLEAVING_H
@@ -25,10 +22,6 @@ std::optional<int64_t> findInterleaving(Expr index, int64_t dim);
 /// all (0); null: neither. mod(d0, 56) and floordiv(d0, 24) do so for 8 lanes.
 std::optional<int64_t> findStepInBlocks(Expr index, int64_t dim, int64_t lanes);
 
-/// The power of two k for which the index is the same in blocks of k neighbours along dim `dim`, the first at a
-/// multiple of k, and k further in each next block: k*floordiv(d, k); null: there is none.
-std::optional<int64_t> findBlockStep(Expr index, int64_t dim);
-
 /// Whether the integer is known to be a multiple of the power of two: by how it is computed, and where its loop
 /// starts and how it steps.
 bool isMultipleOf(mlir::Value value, int64_t power);
@@ -39,10 +32,6 @@ mlir::Value createInterleaved(mlir::OpBuilder &builder, mlir::Location loc, llvm
 /// Lanes `first`, `first` + step, ... of the vector.
 mlir::Value createEachNth(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector, int64_t first,
                           int64_t step);
-
-/// Of each block of `block` lanes the one at `place`, in all lanes of the block.
-mlir::Value createRepeated(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector, int64_t block,
-                           int64_t place);
 
 } // namespace ptc::codegen
 

@@ -3,10 +3,10 @@
 // Lanes can run along any dim of a node, at very different prices: an access whose index has coefficient 1 there is
 // one vector load, one that does not use the dim is a broadcast, a coefficient s up to 4 is s loads and their merging,
 // any other is a gather of as many loads as there are lanes, but for runs that take turns (a channel shuffle), which
-// are short vectors, for an element of each block of lanes (a grouped convolution), and for what is turned in registers
-// (NodeSquares.cpp). What follows a reduction counts once for all of its points. The estimate adds this up for one
-// point of the domain, for sixteen lanes, and divides by the part of the lanes that the dim's extent fills. Scalar code
-// is one more candidate. Absolute values matter only for the grain.
+// are short vectors, and for what is turned in registers (NodeSquares.cpp). What follows a reduction counts once for
+// all of its points. The estimate adds this up for one point of the domain, for sixteen lanes, and divides by the part
+// of the lanes that the dim's extent fills. Scalar code is one more candidate. Absolute values matter only for the
+// grain.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Interleaving.h"
@@ -27,7 +27,7 @@ static constexpr int64_t unknownExtent = 1024;
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Repeated, Interleaved, Turned, Split, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Interleaved, Turned, Split, Strided, Indexed };
 
 /// How the lanes of a dim see an access.
 struct LaneAccess {
@@ -60,8 +60,6 @@ struct LaneAnalysis {
     auto block = coefficient || !alignsVectors ? std::nullopt : codegen::findStepInBlocks(index, number, registerLanes);
     if (block)
       return {*block ? AccessKind::Contiguous : AccessKind::Uniform};
-    if (!coefficient && codegen::findBlockStep(index, number))
-      return {AccessKind::Repeated};
     if (!coefficient)
       return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
     int64_t stride = coefficient.asConstant().value_or(0);
@@ -78,8 +76,6 @@ static double accessCost(LaneAccess access, bool isStore) {
     return 1 / lanes;
   case AccessKind::Contiguous:
     return 2 / lanes;
-  case AccessKind::Repeated:
-    return isStore ? 3 : 3 / lanes;
   case AccessKind::Interleaved:
     return isStore ? 3 : 6 / lanes;
   case AccessKind::Turned:

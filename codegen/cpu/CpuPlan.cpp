@@ -17,7 +17,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
-#include "codegen/common/Interleaving.h"
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuTuning.h"
@@ -251,8 +250,7 @@ static bool gathersAlong(loop::ReductionOp op, int64_t dim) {
   WalkResult result = op.walk([&](loop::LoadOp load) {
     Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf(name);
     int64_t stride = step ? step.asConstant().value_or(0) : 0;
-    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride) ||
-                    (!step && codegen::findBlockStep(index, dim));
+    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride);
     return isVector ? WalkResult::advance() : WalkResult::interrupt();
   });
   return result.wasInterrupted();

@@ -65,8 +65,7 @@ int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
       Expr index = cast<ExprAttr>(load.getIndices()[0]);
       std::string name = "d" + std::to_string(dim);
       bool repeats = load.getIndexOperands().empty() && index.uses(name) && !index.coefficientOf(name);
-      bool fits = !repeats || codegen::findBlockStep(index, dim) || codegen::findStepInBlocks(index, dim, width);
-      return fits ? WalkResult::advance() : WalkResult::interrupt();
+      return repeats && !codegen::findStepInBlocks(index, dim, width) ? WalkResult::interrupt() : WalkResult::advance();
     });
     return !result.wasInterrupted();
   };

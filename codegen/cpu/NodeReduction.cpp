@@ -17,7 +17,6 @@
 // the logarithm of the length in steps and not with the length.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Interleaving.h"
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -57,7 +56,6 @@ private:
   SmallVector<Value> initial(const Points &points, int64_t chains, int64_t lanes);
   SmallVector<Value> step(const Points &points, ValueRange carried);
   bool addsNothing(const EmissionPoint &point);
-  bool isPlaceInBlock(int64_t dim, int64_t lanesDim);
   bool isSharedBy(const Points &points, Expr condition, int64_t reducedDim);
   SmallVector<Value> windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
   SmallVector<Value> emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
@@ -386,16 +384,6 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
   return e.createLoop(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
 }
 
-/// Whether the dim says which element of each block lanes along a kept dim read, whose shuffles are to be known.
-bool ReductionEmitter::isPlaceInBlock(int64_t dim, int64_t lanesDim) {
-  WalkResult result = op.walk([&](loop::LoadOp load) {
-    Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf("d" + std::to_string(dim));
-    auto block = lanesDim >= 0 && step && step.isConstant(1) ? codegen::findBlockStep(index, lanesDim) : std::nullopt;
-    return block && domain[size_t(dim)].isConstant(*block) ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return result.wasInterrupted();
-}
-
 /// Loops over what the window's ranges are; short ones are unrolled.
 SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   if (dims.empty())
@@ -414,7 +402,7 @@ SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const P
       point.dims[size_t(dims.front())] = iv;
     return windowLoops(dims.drop_front(), inside, values);
   };
-  if (iterations > budget && !isPlaceInBlock(dims.front(), points.front().vectorDim))
+  if (iterations > budget)
     return e.createLoop(range.lower, range.upper, 1, carried, at);
   SmallVector<Value> values(carried);
   int64_t upper = *e.invariants.asConstant(range.upper);
@@ -426,11 +414,6 @@ SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const P
 /// All of a window at once. Points of a tile, and windows too large to be unrolled, leave out what lies outside.
 SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   InvariantBuilder &in = e.invariants;
-  // Neighbours along the window's last dim share what lanes take of each block.
-  SmallVector<int64_t> order(dims);
-  if (order.size() > 1 && isPlaceInBlock(order.back(), points.front().vectorDim))
-    std::swap(order.back(), order[order.size() - 2]);
-  dims = order;
   int64_t size = 1;
   for (int64_t dim : dims) {
     Value extent = e.emitExpr(domain[size_t(dim)], points.front());

@@ -91,23 +91,13 @@ private:
       Expr scores = product(context, ArrayRef<Expr>(domain).take_front(batch + 2));
       flops = flops + scores * steps * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
     }
-    llvm::SmallPtrSet<Operation *, 16> after; // what follows a sum
-    auto follows = [&](Value operand) {
-      Operation *op = operand.getDefiningOp();
-      return op && (isa<ReduceOp, ArgReduceOp>(op) || after.contains(op));
-    };
-    auto reduction = dyn_cast<ReductionOp>(node);
-    Expr results =
-        reduction ? product(context, ArrayRef<Expr>(domain).drop_back(reduction.getReduced())) * steps : Expr();
     node->walk([&](Operation *op) {
-      if (reduction && llvm::any_of(op->getOperands(), follows))
-        after.insert(op);
       if (isa<LoadOp, StoreOp>(op))
         countAccess(op, getDomain(node));
       else if (auto panels = dyn_cast<PanelsOp>(op))
         addRead(panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount(), false);
       else if (isFloatingPoint(op))
-        flops = flops + (after.contains(op) ? results : pointsOf(op, node, domain));
+        flops = flops + pointsOf(op, node, domain);
     });
   }
 

@@ -56,7 +56,6 @@ struct TargetTraits {
   bool recurrences = true;       // loop.recurrence
   bool convertsWeights = true;   // products whose rhs converts a weight of few bits
   bool readsRowsAnywhere = true; // products read rows of lhs that lie in no regular order
-  int64_t widestLaneGroup = 1;   // channels of a group whose convolution is a sum with lanes along all channels
   int64_t mostStreamedRows = 0;  // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 

@@ -3,8 +3,7 @@
 // Matrix products and convolutions are one thing: acc[b, m, n] = sum over k of
 // lhs(b, m, k) * rhs(b, k, n). A convolution's m dims are the image and the output
 // pixel, its k dims the window and the channel; padding is a mask in the lhs region.
-// Depthwise convolutions have no n dim to speak of: they are reductions over the window, and so are those of few
-// channels a group, for targets whose lanes then run along the channels of all groups.
+// Depthwise convolutions have no n dim to speak of: they are reductions over the window.
 //
 //===----------------------------------------------------------------------===//
 
@@ -262,37 +261,30 @@ WindowPosition getWindowPosition(prim::ConvolutionOp op, ArrayRef<Expr> outputAt
   return position;
 }
 
-// Domain [n, channels, out... | window..., terms]: vectorizes over channels or columns. Terms are the channels of a
-// group, none where it has one.
-void lowerGrouped(FunctionLowering &lowering, prim::ConvolutionOp op, const Tensor &x, const Tensor &w, Expr terms) {
+// Domain [n, channels, out... | window...]: vectorizes over channels or columns.
+void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Tensor &x, const Tensor &w) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
   Exprs result = prim::getDims(op.getResult()), weights = prim::getDims(op.getW());
   unsigned spatial = result.size() - 2, kept = result.size();
   Exprs domain(result);
   domain.append(weights.begin() + 2, weights.end());
-  Expr term = Expr::constant(context, 0);
-  if (!terms.isConstant(1)) {
-    term = Expr::dim(context, unsigned(domain.size()));
-    domain.push_back(terms);
-  }
   Type elementType = prim::getElementType(op.getResult());
   Value buffer = lowering.createBuffer(result, elementType, loc);
   OpBuilder &b = lowering.builder;
   OpBuilder::InsertionGuard guard(b);
-  auto node = ReductionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(domain.size() - kept));
+  auto node = ReductionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(spatial));
   Body body = lowering.beginBody(node.getBody(), domain, loc);
   Exprs outputAt = lowering.dims(2, spatial), windowAt = lowering.dims(kept, spatial);
   Exprs extents(x.dims.begin() + 2, x.dims.end());
   WindowPosition position = getWindowPosition(op, outputAt, windowAt, extents, body.ranges);
   Expr channel = Expr::dim(context, 1);
-  Expr columns = result[1].floorDiv(Expr::constant(context, op.getGroups()));
-  Expr source = (channel.floorDiv(columns) * terms + term).simplify(body.ranges);
-  Exprs xAt{Expr::dim(context, 0), source};
+  Expr multiplier = result[1].floorDiv(Expr::constant(context, op.getGroups()));
+  Exprs xAt{Expr::dim(context, 0), channel.floorDiv(multiplier).simplify(body.ranges)};
   xAt.append(position.at);
-  Exprs wAt{channel, term};
+  Exprs wAt{channel, Expr::constant(context, 0)};
   if (op.getTransposed()) // w is [channels, out/groups, window...]
-    wAt = {source, channel.mod(columns).simplify(body.ranges)};
+    wAt = {channel.floorDiv(multiplier).simplify(body.ranges), channel.mod(multiplier).simplify(body.ranges)};
   wAt.append(windowAt);
   Value taken = widen(body, emitPadded(body, x, xAt, position.conditions));
   Value weight = widen(body, w.element(body, {wAt, {}}));
@@ -304,15 +296,6 @@ void lowerGrouped(FunctionLowering &lowering, prim::ConvolutionOp op, const Tens
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
 
-/// Whether the groups' channels, as many as columns, fill vectors together: of floats, whose sums have no instruction
-/// of their own for groups of terms.
-bool fillsLanesWithGroups(FunctionLowering &lowering, prim::ConvolutionOp op, Expr terms, Expr columns) {
-  auto count = terms.asConstant();
-  Type element = prim::getScalarType(prim::getElementType(op.getX()));
-  return count && columns == terms && *count <= lowering.target.widestLaneGroup && llvm::isPowerOf2_64(*count) &&
-         !op.getTransposed() && (element.isF32() || element.isF64());
-}
-
 void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
   const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc));
@@ -321,12 +304,11 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
   int64_t groups = op.getGroups();
   Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
-  Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
-  if (groups > 1 &&
-      (channelsPerGroup.isConstant(1) || fillsLanesWithGroups(lowering, op, channelsPerGroup, outPerGroup)))
-    return lowerGrouped(lowering, op, input, weight, channelsPerGroup);
+  if (groups > 1 && channelsPerGroup.isConstant(1))
+    return lowerDepthwise(lowering, op, input, weight);
 
   unsigned spatial = result.size() - 2;
+  Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
   Contraction c;
   if (groups > 1)
     c.batch = {Expr::constant(context, groups)};

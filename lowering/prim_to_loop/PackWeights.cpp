@@ -479,20 +479,9 @@ SmallVector<int64_t> putColumnsFirst(LoadOp load, ArrayRef<int64_t> places) {
   return result;
 }
 
-/// Of dims that walk memory alike those of a sum come first: the channels of a group, beside those of all groups.
-SmallVector<int64_t> putTermsFirst(ReductionOp node, ArrayRef<int64_t> places) {
-  SmallVector<int64_t> result(places);
-  unsigned kept = unsigned(places.size()) - node.getReduced();
-  for (auto [dim, place] : llvm::enumerate(result))
-    place = 2 * place + (dim < kept);
-  return result;
-}
-
 /// In the order of the node's walk through memory; bytes of a rhs along k.
 void reorderWeights(Operation *node, const SymbolValues &hints, bool hasPanels, SmallVectorImpl<SharedForm> &shared) {
   SmallVector<int64_t> places = getMemoryPlaces(node, hints);
-  if (auto reduction = dyn_cast<ReductionOp>(node); reduction && !places.empty())
-    places = putTermsFirst(reduction, places);
   SmallVector<int64_t> alongK = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(getDomain(node).size())));
   node->walk([&](LoadOp load) {
     if (!hasPanels && isRhsOfBytes(load))

@@ -7,7 +7,6 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">,
                  Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">,
                  Option<"readsRowsAnywhere", "reads-rows-anywhere", "bool", "true", "products read rows that lie in no regular order: the target's">,
-                 Option<"widestLaneGroup", "widest-lane-group", "int64_t", "1", "channels of a group up to which a convolution's lanes run along those of all groups: the target's">,
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }
 
