@@ -57,7 +57,7 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   // A target whose products read packed weights has these, too. Others convert as they stream them for a few rows, and
   // word by word for more.
   constexpr int64_t fewRows = 4;
-  lowering.recurrences = lowering.readsRowsAnywhere = target.weightPanel > 0;
+  lowering.recurrences = lowering.readsRowsAnywhere = lowering.groupsInWindows = target.weightPanel > 0;
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   // Producers write straight into concats and outputs. Devices write pixels along the pixels.
@@ -85,6 +85,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
   bool runsOnDevice = target.getInfo().runsOnDevice;
+  if (options.optLevel > 0 && target.getInfo().weightPanel > 0)
+    passes.addPass(createTurnResults()); // epilogues are final, which fusion would make a part of the store again
   if (options.optLevel > 0 && runsOnDevice)
     passes.addPass(createFuseHorizontally(
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly

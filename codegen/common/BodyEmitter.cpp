@@ -8,6 +8,7 @@
 //   coefficient -1                  a vector load and a reversal
 //   coefficient 2, 3 or 4           as many vector loads, and the lanes out of them (Strides.h)
 //   blocks of lanes (a repetition)  one scalar, or a vector load
+//   an element of each group        one vector load of the groups, and its lanes spread (Interleaving.h)
 //   runs in turns (a shuffle)       a short vector load of each, merged (Interleaving.h)
 //   anything else                   a gather or scatter
 //
@@ -119,6 +120,21 @@ SmallVector<Value> BodyEmitter::resolveRuns(Value base, Expr index, ValueRange o
   return runs;
 }
 
+bool BodyEmitter::resolveGroups(Access &access, Value base, Expr index, ValueRange operands, Type elementType) {
+  auto grouped = findGroupedLanes(index, point.vectorDim, point.lanes, e.getRanges());
+  Value place = grouped && size_t(grouped->term) < point.dims.size() ? point.dims[size_t(grouped->term)] : Value();
+  std::optional<int64_t> known = place ? e.invariants.asConstant(place) : std::nullopt;
+  if (!known)
+    return false;
+  EmissionPoint first = point;
+  first.dims[size_t(grouped->term)] = e.constant(0);
+  access.address = e.getAddress(base, elementType, e.emitExpr(index, first, operands));
+  access.together = grouped->together;
+  for (int64_t lane : grouped->first)
+    access.places.push_back(int32_t(lane + *known));
+  return true;
+}
+
 BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, OperandRange operands, Type elementType,
                                          bool isStore) {
   assert(indices.size() == 1 && "indices inside kernels are linear");
@@ -172,6 +188,8 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
       access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
       return access;
     }
+    if (isAligned && !isStore && !point.mask && resolveGroups(access, base, index, at, elementType))
+      return access;
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
     access.address = e.getAddress(base, elementType, lanes);
@@ -211,6 +229,8 @@ Value BodyEmitter::loadStrided(const Access &access, Type elementType) {
 }
 
 Value BodyEmitter::loadInOrder(const Access &access, Type elementType) {
+  if (access.together)
+    return createSpread(e.builder, e.loc, e.createLoad(elementType, access.together, access.address), access.places);
   if (int64_t count = int64_t(access.runs.size())) {
     SmallVector<Value> parts;
     for (auto [run, address] : llvm::enumerate(access.runs)) {

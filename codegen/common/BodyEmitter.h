@@ -43,7 +43,9 @@ private:
     bool isReversed = false;
     mlir::Value mask;
     llvm::SmallVector<mlir::Value> runs; // addresses of as many runs, whose elements take turns in the lanes
-    int64_t stride = 1;                  // of lanes that are taken out of whole vectors, which lie at these addresses
+    llvm::SmallVector<int32_t> places;   // where in the vector of `together` elements at the address each lane is
+    int64_t together = 0;
+    int64_t stride = 1; // of lanes that are taken out of whole vectors, which lie at these addresses
     llvm::SmallVector<mlir::Value> vectors;
   };
   Access resolve(mlir::Value buffer, mlir::ArrayAttr indices, mlir::OperandRange operands, mlir::Type elementType,
@@ -51,6 +53,9 @@ private:
   /// Addresses of the runs that lanes with that index read in turns, if it is such an index.
   llvm::SmallVector<mlir::Value> resolveRuns(mlir::Value base, Expr index, mlir::ValueRange operands,
                                              mlir::Type elementType);
+  /// Lets lanes that read an element of their group each take it out of one vector, if the index is so and it is known
+  /// which element.
+  bool resolveGroups(Access &access, mlir::Value base, Expr index, mlir::ValueRange operands, mlir::Type elementType);
   /// Whether lanes with that stride are taken out of whole vectors.
   bool splits(int64_t stride, mlir::Type elementType) const;
   mlir::Value load(const Access &access, mlir::Type elementType);

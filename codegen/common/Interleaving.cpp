@@ -21,7 +21,7 @@ std::optional<int64_t> codegen::findInterleaving(Expr index, int64_t dim) {
   return std::nullopt;
 }
 
-std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_t lanes) {
+std::optional<SmallVector<int64_t>> codegen::findLaneOffsets(Expr index, int64_t dim, int64_t lanes) {
   std::string name = "d" + std::to_string(dim);
   auto at = [&](int64_t lane) {
     return index.substitute([&](StringRef symbol) {
@@ -29,12 +29,47 @@ std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_
     });
   };
   Expr first = at(0);
-  std::optional<int64_t> step = (at(1) - first).asConstant();
-  if (!step || *step < 0 || *step > 1)
+  SmallVector<int64_t> offsets;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    std::optional<int64_t> offset = (at(lane) - first).asConstant();
+    if (!offset)
+      return std::nullopt;
+    offsets.push_back(*offset);
+  }
+  return offsets;
+}
+
+std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_t lanes) {
+  std::optional<SmallVector<int64_t>> offsets = findLaneOffsets(index, dim, lanes);
+  if (!offsets || lanes < 2 || (*offsets)[1] < 0 || (*offsets)[1] > 1)
     return std::nullopt;
-  bool goesOn = llvm::all_of(llvm::seq<int64_t>(2, lanes),
-                             [&](int64_t lane) { return (at(lane) - first).isConstant(*step * lane); });
-  return goesOn ? step : std::nullopt;
+  int64_t step = (*offsets)[1];
+  bool goesOn =
+      llvm::all_of(llvm::enumerate(*offsets), [&](auto lane) { return lane.value() == step * int64_t(lane.index()); });
+  return goesOn ? std::optional(step) : std::nullopt;
+}
+
+std::optional<codegen::GroupedLanes> codegen::findGroupedLanes(Expr index, int64_t dim, int64_t lanes,
+                                                               const SymbolRanges &ranges) {
+  std::optional<SmallVector<int64_t>> offsets = findLaneOffsets(index, dim, lanes);
+  if (!offsets || llvm::any_of(*offsets, [&](int64_t offset) { return offset < 0 || offset >= lanes; }))
+    return std::nullopt;
+  int64_t last = *llvm::max_element(*offsets);
+  std::optional<int64_t> term;
+  index.walkSymbols([&](StringRef name) {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    auto range = ranges.find(name);
+    if (!number || int64_t(*number) == dim || range == ranges.end() || range->second.min != 0)
+      return;
+    Expr step = index.coefficientOf(name);
+    int64_t together = range->second.max < lanes ? last + range->second.max + 1 : 0;
+    if (step && step.isConstant(1) && together > 1 && together <= lanes && llvm::isPowerOf2_64(uint64_t(together)))
+      term = *number;
+  });
+  if (!term)
+    return std::nullopt;
+  int64_t places = ranges.find("d" + std::to_string(*term))->second.max + 1;
+  return GroupedLanes{*term, last + places, std::move(*offsets)};
 }
 
 bool codegen::isMultipleOf(Value value, int64_t power) {
@@ -74,4 +109,8 @@ Value codegen::createEachNth(OpBuilder &builder, Location loc, Value vector, int
   for (int64_t lane = first, lanes = cast<VectorType>(vector.getType()).getNumElements(); lane < lanes; lane += step)
     order.push_back(int32_t(lane));
   return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, order);
+}
+
+Value codegen::createSpread(OpBuilder &builder, Location loc, Value vector, ArrayRef<int32_t> places) {
+  return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, places);
 }

@@ -22,9 +22,27 @@ std::optional<int64_t> findInterleaving(Expr index, int64_t dim);
 /// all (0); null: neither. mod(d0, 56) and floordiv(d0, 24) do so for 8 lanes.
 std::optional<int64_t> findStepInBlocks(Expr index, int64_t dim, int64_t lanes);
 
+/// The index in each of `lanes` lanes of dim `dim`, of which the first stands at a multiple of `lanes`, less that in
+/// the first; null where they are no constants. A channel's group of 4 begins at 4*floordiv(d0, 4): 0 0 0 0 4 4 4 4.
+std::optional<llvm::SmallVector<int64_t>> findLaneOffsets(Expr index, int64_t dim, int64_t lanes);
+
+/// Lanes of several groups of elements, of which each reads one, the same of each group: 4*floordiv(d0, 4) + d1.
+struct GroupedLanes {
+  int64_t term;                     // the dim that says which
+  int64_t together;                 // elements that all lanes read at all of its places: one vector, from place 0 on
+  llvm::SmallVector<int64_t> first; // where in it each lane has place 0
+};
+/// The same along lanes of dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
+/// more elements than `lanes`.
+std::optional<GroupedLanes> findGroupedLanes(Expr index, int64_t dim, int64_t lanes, const SymbolRanges &ranges);
+
 /// Whether the integer is known to be a multiple of the power of two: by how it is computed, and where its loop
 /// starts and how it steps.
 bool isMultipleOf(mlir::Value value, int64_t power);
+
+/// The elements of `vector` in these places.
+mlir::Value createSpread(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector,
+                         llvm::ArrayRef<int32_t> places);
 
 /// a[0], b[0], ... of a power of two of vectors of one type.
 mlir::Value createInterleaved(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::Value> vectors);

@@ -27,7 +27,7 @@ static constexpr int64_t unknownExtent = 1024;
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
-enum class AccessKind { Uniform, Contiguous, Interleaved, Turned, Split, Strided, Indexed };
+enum class AccessKind { Uniform, Contiguous, Grouped, Interleaved, Turned, Split, Strided, Indexed };
 
 /// How the lanes of a dim see an access.
 struct LaneAccess {
@@ -41,6 +41,7 @@ struct LaneAnalysis {
   int64_t turned = -1;       // a dim that accesses may follow instead: they are turned in registers
   bool alignsVectors = true; // what is the same in each whole vector does not vary
   std::string dim = dimName(number);
+  SymbolRanges ranges = {}; // of the dims
   llvm::DenseSet<Value> varying;
   llvm::DenseSet<Operation *> once;
   double points = 1;
@@ -60,6 +61,8 @@ struct LaneAnalysis {
     auto block = coefficient || !alignsVectors ? std::nullopt : codegen::findStepInBlocks(index, number, registerLanes);
     if (block)
       return {*block ? AccessKind::Contiguous : AccessKind::Uniform};
+    if (!coefficient && alignsVectors && codegen::findGroupedLanes(index, number, registerLanes, ranges))
+      return {AccessKind::Grouped};
     if (!coefficient)
       return {codegen::findInterleaving(index, number) ? AccessKind::Interleaved : AccessKind::Indexed};
     int64_t stride = coefficient.asConstant().value_or(0);
@@ -76,6 +79,8 @@ static double accessCost(LaneAccess access, bool isStore) {
     return 1 / lanes;
   case AccessKind::Contiguous:
     return 2 / lanes;
+  case AccessKind::Grouped:
+    return isStore ? 3 : 3 / lanes;
   case AccessKind::Interleaved:
     return isStore ? 3 : 6 / lanes;
   case AccessKind::Turned:
@@ -158,9 +163,17 @@ static double sizeOf(ArrayRef<Expr> extents) {
   return points;
 }
 
+SymbolRanges cpu::getConstantRanges(ArrayRef<Expr> domain) {
+  SymbolRanges ranges;
+  for (auto [number, extent] : llvm::enumerate(domain))
+    if (std::optional<int64_t> known = extent.asConstant())
+      ranges[dimName(int64_t(number))] = {.min = 0, .max = std::max<int64_t>(*known - 1, 0)};
+  return ranges;
+}
+
 double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
-  LaneAnalysis analysis{.number = dim, .turned = turned};
   SmallVector<Expr> domain = loop::getDomain(node);
+  LaneAnalysis analysis{.number = dim, .turned = turned, .ranges = getConstantRanges(domain)};
   auto reduction = dyn_cast<loop::ReductionOp>(node);
   if (reduction) {
     codegen::BodyParts parts = codegen::splitBody(reduction.getBody().front());
@@ -193,6 +206,23 @@ double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
     cost += horizontal * 16 / analysis.points;
   }
   return cost;
+}
+
+bool cpu::gathersAlong(Operation *node, int64_t dim) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  LaneAnalysis analysis{.number = dim, .ranges = getConstantRanges(domain)};
+  WalkResult result = node->walk([&](loop::LoadOp load) {
+    switch (analysis.classify(Expr(cast<ExprAttr>(load.getIndices()[0])), {}).kind) {
+    case AccessKind::Uniform:
+    case AccessKind::Contiguous:
+    case AccessKind::Grouped:
+    case AccessKind::Split:
+      return WalkResult::advance();
+    default:
+      return WalkResult::interrupt();
+    }
+  });
+  return result.wasInterrupted();
 }
 
 bool cpu::canVectorize(Operation *node, int64_t dim) {

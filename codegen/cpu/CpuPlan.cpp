@@ -18,7 +18,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/common/ReductionSteps.h"
-#include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -242,18 +241,6 @@ static bool allowsTiles(loop::ReductionOp op, const Choice &inside, ArrayRef<Exp
   std::optional<int64_t> extent = dim >= kept ? domain[size_t(dim)].asConstant() : std::nullopt;
   bool isShort = codegen::splitBody(op.getBody().front()).before.size() <= longestElement;
   return isShort && extent && *extent > 0 && *extent % 4 == 0 && *extent <= longestVectors;
-}
-
-/// Lanes along the dim would be loaded one by one.
-static bool gathersAlong(loop::ReductionOp op, int64_t dim) {
-  std::string name = "d" + std::to_string(dim);
-  WalkResult result = op.walk([&](loop::LoadOp load) {
-    Expr index = cast<ExprAttr>(load.getIndices()[0]), step = index.coefficientOf(name);
-    int64_t stride = step ? step.asConstant().value_or(0) : 0;
-    bool isVector = !index.uses(name) || stride == -1 || (stride >= 1 && stride <= codegen::mostSplitStride);
-    return isVector ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return result.wasInterrupted();
 }
 
 // A lone windowed reduction with lanes along a kept dim runs along a second one in tiles; one with lanes along a

@@ -23,11 +23,12 @@ public:
   }
 
   /// Emits the node at points of the first `shared` dims. `vectorDim`: the node's own dim that carries lanes, -1.
-  void emit(const Points &points, int64_t shared, int64_t vectorDim);
+  /// `tiled`: of a windowed reduction the dim along which the points are a tile, -1.
+  void emit(const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled = -1);
 
 private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
-  void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim);
+  void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitRowSort(loop::SortOp op, const EmissionPoint &row);
@@ -80,6 +81,9 @@ Interior findInterior(KernelEmitter &e, loop::ReductionOp op, int64_t dim);
 
 /// Work space of a sort.
 Expr getSortBytes(loop::SortOp op);
+
+/// The reduced dim over the elements of groups of which vectors of so many lanes along dim `lanesDim` hold several; -1.
+int64_t findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanesDim, int64_t lanes);
 
 /// Masked accesses exist for every element type that the op loads or stores.
 bool hasMasks(mlir::Operation *op, const CpuLevel &level);

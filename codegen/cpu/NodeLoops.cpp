@@ -60,12 +60,19 @@ int64_t cpu::chooseLanes(KernelEmitter &e, Operation *op, Expr extent) {
 static constexpr int64_t fewestLanes = 8; // that vectors are shortened to
 
 int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
+  auto isGrouped = [&](loop::LoadOp load, Expr index, int64_t width) {
+    Operation *node = load;
+    while (!loop::isNode(node))
+      node = node->getParentOp();
+    return codegen::findGroupedLanes(index, dim, width, getConstantRanges(loop::getDomain(node))).has_value();
+  };
   auto fits = [&](int64_t width) {
     WalkResult result = op->walk([&](loop::LoadOp load) {
       Expr index = cast<ExprAttr>(load.getIndices()[0]);
       std::string name = "d" + std::to_string(dim);
       bool repeats = load.getIndexOperands().empty() && index.uses(name) && !index.coefficientOf(name);
-      return repeats && !codegen::findStepInBlocks(index, dim, width) ? WalkResult::interrupt() : WalkResult::advance();
+      bool isWhole = !repeats || codegen::findStepInBlocks(index, dim, width) || isGrouped(load, index, width);
+      return isWhole ? WalkResult::advance() : WalkResult::interrupt();
     });
     return !result.wasInterrupted();
   };

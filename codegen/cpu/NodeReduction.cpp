@@ -17,6 +17,7 @@
 // the logarithm of the length in steps and not with the length.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/Interleaving.h"
 #include "codegen/common/ReductionSteps.h"
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -38,7 +39,8 @@ static constexpr int64_t blockSteps = 64;
 static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblocked
 // Windows of pooling and depthwise convolution are unrolled: their conditions and addresses become constants.
 static constexpr int64_t unrolledWindow = 32;
-static constexpr int64_t unrolledTile = 64; // elements of the windows of a tile
+static constexpr int64_t unrolledTile = 64;  // elements of the windows of a tile
+static constexpr int64_t unrolledGroup = 32; // elements of a window whose terms stand in groups of lanes
 
 namespace {
 
@@ -46,8 +48,8 @@ namespace {
 class ReductionEmitter {
 public:
   ReductionEmitter(KernelEmitter &e, loop::ReductionOp op, ArrayRef<Expr> domain, const BodyParts &parts,
-                   int64_t vectorDim)
-      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim) {}
+                   int64_t vectorDim, int64_t tiled)
+      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim), tiled(tiled) {}
 
   void emit(const Points &points);
 
@@ -68,12 +70,15 @@ private:
   bool emitJoined(const Points &points, ValueRange sums);
   bool isBlocked() const;
   int64_t chooseLaneStride(const EmissionPoint &point);
+  SmallVector<int64_t> orderWindow(ArrayRef<int64_t> dims);
 
   KernelEmitter &e;
   loop::ReductionOp op;
   ArrayRef<Expr> domain;
   const BodyParts &parts;
-  int64_t vectorDim; // a reduced dim that carries lanes, -1
+  int64_t vectorDim;      // a reduced dim that carries lanes, -1
+  int64_t tiled;          // the dim along which points are neighbours, -1
+  int64_t groupTerm = -1; // the reduced dim over the channels of a group, of which lanes have several, -1
   // Of the window being emitted: conditions whose failure lets an element be skipped, loops of the reduced dims.
   SmallVector<Expr> skippable;
   struct Range {
@@ -334,6 +339,21 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
 // Windows
 //===----------------------------------------------------------------------===//
 
+int64_t cpu::findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanesDim, int64_t lanes) {
+  int64_t term = -1;
+  if (lanes > 1)
+    op.walk([&](loop::LoadOp load) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      bool isAffine =
+          !index.uses("d" + std::to_string(lanesDim)) || index.coefficientOf("d" + std::to_string(lanesDim));
+      if (isAffine || !load.getIndexOperands().empty() || codegen::findStepInBlocks(index, lanesDim, lanes))
+        return;
+      if (auto grouped = codegen::findGroupedLanes(index, lanesDim, lanes, e.getRanges()))
+        term = grouped->term;
+    });
+  return term;
+}
+
 /// A skippable condition is known to fail: the point stands at a border, with all that the condition uses constant.
 bool ReductionEmitter::addsNothing(const EmissionPoint &point) {
   std::string lanesDim = "d" + std::to_string(point.vectorDim);
@@ -366,6 +386,39 @@ bool ReductionEmitter::isSharedBy(const Points &points, Expr condition, int64_t 
   });
 }
 
+/// The dims of a tile's window with those last that neighbours' windows overlap along: what they share is read once, if
+/// it is unrolled. Terms of a group always are, before those where both are few.
+SmallVector<int64_t> ReductionEmitter::orderWindow(ArrayRef<int64_t> dims) {
+  constexpr int64_t nearest = 4; // outputs, or elements of a window, from one to the next that overlaps
+  std::string tile = "d" + std::to_string(tiled);
+  auto overlaps = [&](int64_t dim) {
+    std::string name = "d" + std::to_string(dim);
+    WalkResult found = op.walk([&](loop::LoadOp load) {
+      Expr index = cast<ExprAttr>(load.getIndices()[0]);
+      auto stepOf = [&](StringRef of) {
+        Expr step = index.uses(of) ? index.coefficientOf(of) : Expr();
+        return step ? std::abs(step.asConstant().value_or(0)) : 0;
+      };
+      int64_t a = stepOf(tile), b = stepOf(name);
+      bool isNear = a && b && std::max(a, b) <= nearest * std::min(a, b);
+      return isNear ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return found.wasInterrupted();
+  };
+  if (tiled < 0)
+    return SmallVector<int64_t>(dims);
+  int64_t together = 1; // elements of what is unrolled
+  for (int64_t dim : dims)
+    if (dim == groupTerm || overlaps(dim))
+      together *= std::min(domain[size_t(dim)].asConstant().value_or(unrolledGroup + 1), unrolledGroup + 1);
+  auto place = [&](int64_t dim) {
+    return dim == groupTerm ? (together <= unrolledGroup ? 1 : 3) : overlaps(dim) ? 2 : 0;
+  };
+  SmallVector<int64_t> order(dims);
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) { return place(a) < place(b); });
+  return order;
+}
+
 /// Vectors along a reduced dim that they fill, one of each point a step.
 SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRange carried) {
   Expr extent = domain[size_t(vectorDim)];
@@ -384,11 +437,13 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
   return e.createLoop(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
 }
 
-/// Loops over what the window's ranges are; short ones are unrolled.
+/// Loops over what the window's ranges are; short ones are unrolled, and terms of a group, which lanes have to know.
 SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   if (dims.empty())
     return vectorDim >= 0 ? wholeVectors(points, carried) : step(points, carried);
   int64_t budget = points.size() > 4 ? unrolledTile / int64_t(points.size()) : unrolledWindow;
+  if (llvm::is_contained(dims, groupTerm))
+    budget = unrolledGroup;
   int64_t iterations = 1;
   for (int64_t dim : dims) {
     Range range = windowRanges.lookup(dim);
@@ -402,7 +457,7 @@ SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const P
       point.dims[size_t(dims.front())] = iv;
     return windowLoops(dims.drop_front(), inside, values);
   };
-  if (iterations > budget)
+  if (iterations > budget && dims.front() != groupTerm)
     return e.createLoop(range.lower, range.upper, 1, carried, at);
   SmallVector<Value> values(carried);
   int64_t upper = *e.invariants.asConstant(range.upper);
@@ -485,7 +540,8 @@ void ReductionEmitter::emit(const Points &places) {
       return;
   } else if (!hasReducedLanes && inner && *inner <= (points.front().assumed ? unblockedSteps : unrolledWindow)) {
     outer.push_back(innermost);
-    results = emitWindow(outer, points, results);
+    groupTerm = findGroupTerm(e, op, points.front().vectorDim, points.front().lanes);
+    results = emitWindow(orderWindow(outer), points, results);
   } else {
     results = emitLoops(e, domain, outer, points, results,
                         [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });
@@ -516,11 +572,12 @@ void ReductionEmitter::emit(const Points &places) {
   }
 }
 
-void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim) {
+void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim,
+                                int64_t tiled) {
   BodyParts parts = splitBody(op.getBody().front());
   int64_t firstReduced = int64_t(domain.size()) - op.getReduced();
   bool hasKeptLanes = vectorDim >= 0 && vectorDim < firstReduced;
-  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim);
+  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim, tiled);
   SmallVector<int64_t> kept;
   for (int64_t dim = shared; dim < firstReduced; ++dim)
     if (dim != vectorDim)

@@ -116,7 +116,7 @@ void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
       at.offsets[size_t(dim)] = known ? 0 : int64_t(i);
       at.assumed = &assumed;
     }
-    NodeEmitter(e, op).emit(points, shared, reducedLanes);
+    NodeEmitter(e, op).emit(points, shared, reducedLanes, dim);
   });
 }
 

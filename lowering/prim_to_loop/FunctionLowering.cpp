@@ -454,9 +454,9 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       OpBuilder builder(function);
       if (failed(prim::verifyBoundSymbols(function)) ||
-          failed(
-              FunctionLowering(function, builder, {recurrences, convertsWeights, readsRowsAnywhere, mostStreamedRows})
-                  .run()))
+          failed(FunctionLowering(function, builder,
+                                  {recurrences, convertsWeights, readsRowsAnywhere, groupsInWindows, mostStreamedRows})
+                     .run()))
         return signalPassFailure();
       function.erase();
     }

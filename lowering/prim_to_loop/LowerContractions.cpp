@@ -3,7 +3,8 @@
 // Matrix products and convolutions are one thing: acc[b, m, n] = sum over k of
 // lhs(b, m, k) * rhs(b, k, n). A convolution's m dims are the image and the output
 // pixel, its k dims the window and the channel; padding is a mask in the lhs region.
-// Depthwise convolutions have no n dim to speak of: they are reductions over the window.
+// Depthwise convolutions have no n dim to speak of: they are reductions over the window. So are, for targets whose
+// vectors run along the channels of several groups, those of a few channels a group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -261,35 +262,59 @@ WindowPosition getWindowPosition(prim::ConvolutionOp op, ArrayRef<Expr> outputAt
   return position;
 }
 
-// Domain [n, channels, out... | window...]: vectorizes over channels or columns.
+/// Whether groups are so small that several fill a vector, and have as many channels as lanes that hold them do: a
+/// product for each group would leave most lanes, and most of its short sums' time, unused.
+bool hasSmallGroups(prim::ConvolutionOp op, const TargetTraits &target) {
+  constexpr int64_t widest = 16, mostTerms = 128; // lanes of a vector; of a window that tiles of outputs share
+  if (!target.groupsInWindows || op.getTransposed() || op.getGroups() == 1 || !isOfWeight(op.getW()) ||
+      !prim::getScalarType(prim::getElementType(op.getResult())).isF32() ||
+      !prim::getScalarType(prim::getElementType(op.getX())).isF32())
+    return false;
+  Exprs w = prim::getDims(op.getW());
+  int64_t terms = 1;
+  for (Expr extent : ArrayRef(w).drop_front())
+    terms *= extent.asConstant().value_or(mostTerms + 1);
+  auto channels = w[0].asConstant(), taken = w[1].asConstant();
+  if (!channels || !taken || *channels % widest || terms > mostTerms || w.size() < 4)
+    return false;
+  int64_t group = *channels / op.getGroups();
+  return group >= 2 && group < widest && llvm::isPowerOf2_64(uint64_t(group)) && *taken == group;
+}
+
+// Domain [n, channels, out... | window..., channels of a group]: vectorizes over channels or columns.
 void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Tensor &x, const Tensor &w) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
   Exprs result = prim::getDims(op.getResult()), weights = prim::getDims(op.getW());
   unsigned spatial = result.size() - 2, kept = result.size();
+  Expr taken = op.getTransposed() ? Expr::constant(context, 1) : weights[1]; // channels of a group
+  bool isDepthwise = taken.isConstant(1);
   Exprs domain(result);
   domain.append(weights.begin() + 2, weights.end());
+  if (!isDepthwise)
+    domain.push_back(taken);
   Type elementType = prim::getElementType(op.getResult());
   Value buffer = lowering.createBuffer(result, elementType, loc);
   OpBuilder &b = lowering.builder;
   OpBuilder::InsertionGuard guard(b);
-  auto node = ReductionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(spatial));
+  auto node = ReductionOp::create(b, loc, prim::getExprArray(context, domain), int64_t(domain.size() - kept));
   Body body = lowering.beginBody(node.getBody(), domain, loc);
   Exprs outputAt = lowering.dims(2, spatial), windowAt = lowering.dims(kept, spatial);
   Exprs extents(x.dims.begin() + 2, x.dims.end());
   WindowPosition position = getWindowPosition(op, outputAt, windowAt, extents, body.ranges);
   Expr channel = Expr::dim(context, 1);
   Expr multiplier = result[1].floorDiv(Expr::constant(context, op.getGroups()));
-  Exprs xAt{Expr::dim(context, 0), channel.floorDiv(multiplier).simplify(body.ranges)};
+  Expr within = isDepthwise ? Expr::constant(context, 0) : Expr::dim(context, kept + spatial);
+  Exprs xAt{Expr::dim(context, 0), (channel.floorDiv(multiplier) * taken + within).simplify(body.ranges)};
   xAt.append(position.at);
-  Exprs wAt{channel, Expr::constant(context, 0)};
+  Exprs wAt{channel, within};
   if (op.getTransposed()) // w is [channels, out/groups, window...]
     wAt = {channel.floorDiv(multiplier).simplify(body.ranges), channel.mod(multiplier).simplify(body.ranges)};
   wAt.append(windowAt);
-  Value taken = widen(body, emitPadded(body, x, xAt, position.conditions));
+  Value element = widen(body, emitPadded(body, x, xAt, position.conditions));
   Value weight = widen(body, w.element(body, {wAt, {}}));
-  Value product = isa<FloatType>(taken.getType()) ? arith::MulFOp::create(b, loc, taken, weight).getResult()
-                                                  : arith::MulIOp::create(b, loc, taken, weight).getResult();
+  Value product = isa<FloatType>(element.getType()) ? arith::MulFOp::create(b, loc, element, weight).getResult()
+                                                    : arith::MulIOp::create(b, loc, element, weight).getResult();
   Value sum = ReduceOp::create(b, loc, product, prim::ReduceKindAttr::get(context, prim::ReduceKind::Sum), UnitAttr(),
                                UnitAttr());
   StoreOp::create(b, loc, narrow(body, sum, elementType), buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
@@ -304,7 +329,7 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
   int64_t groups = op.getGroups();
   Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
-  if (groups > 1 && channelsPerGroup.isConstant(1))
+  if (groups > 1 && (channelsPerGroup.isConstant(1) || hasSmallGroups(op, lowering.target)))
     return lowerDepthwise(lowering, op, input, weight);
 
   unsigned spatial = result.size() - 2;

@@ -479,9 +479,23 @@ SmallVector<int64_t> putColumnsFirst(LoadOp load, ArrayRef<int64_t> places) {
   return result;
 }
 
+/// Where channels lie innermost and a sum runs over those of a group, vectors run along all of them: the weights of one
+/// term lie side by side.
+void putLanesLast(ReductionOp node, SmallVectorImpl<int64_t> &places) {
+  size_t kept = places.size() - node.getReduced();
+  if (places.empty())
+    return;
+  int64_t last = *llvm::max_element(places);
+  if (llvm::is_contained(ArrayRef(places).drop_front(kept), last))
+    for (int64_t &place : MutableArrayRef(places).take_front(kept))
+      place += place == last;
+}
+
 /// In the order of the node's walk through memory; bytes of a rhs along k.
 void reorderWeights(Operation *node, const SymbolValues &hints, bool hasPanels, SmallVectorImpl<SharedForm> &shared) {
   SmallVector<int64_t> places = getMemoryPlaces(node, hints);
+  if (auto reduction = dyn_cast<ReductionOp>(node); reduction && hasPanels)
+    putLanesLast(reduction, places);
   SmallVector<int64_t> alongK = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(getDomain(node).size())));
   node->walk([&](LoadOp load) {
     if (!hasPanels && isRhsOfBytes(load))

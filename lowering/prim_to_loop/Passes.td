@@ -7,6 +7,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
   let options = [Option<"recurrences", "recurrences", "bool", "true", "loops whose bodies allow it become one kernel: the target's">,
                  Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">,
                  Option<"readsRowsAnywhere", "reads-rows-anywhere", "bool", "true", "products read rows that lie in no regular order: the target's">,
+                 Option<"groupsInWindows", "groups-in-windows", "bool", "true", "convolutions of small groups are reductions with lanes along all channels: the target's">,
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions by phases, windows that lose taps, long lines of few channels, and groups of channels against onnxruntime."""
+"""Transposed convolutions by phases, windows that lose taps, long lines of few channels, and groups of few or many channels against onnxruntime."""
 
 import json
 import unittest
@@ -60,6 +60,22 @@ class Convolutions(unittest.TestCase):
             for name, number in zip(("H", "W", "K0", "K1"), (height, width, *window)):
                 text = text.replace(name, str(number))
             Compiled(text).check(self, x=floats(2, 3, height, width), k=floats(8, 3, 1, 1), l=floats(16, 8, *window) / 10)
+
+    def test_small_groups(self):
+        """Groups of 2 to 16 channels, of results of others (channels last) and of arguments (channels first)."""
+        for channels, group, window, pads, strides, dilation in (
+                (32, 2, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (32, 4, (3, 3), "1, 1, 1, 1", "2, 2", "1, 1"), (48, 8, (1, 5), "0, 2, 0, 2", "1, 1", "1, 1"),
+                (32, 16, (3, 3), "1, 0, 2, 1", "1, 2", "1, 1"), (64, 8, (3, 3), "2, 2, 2, 2", "1, 1", "2, 2"), (16, 4, (5, 7), "2, 3, 2, 3", "3, 1", "1, 1")):
+            weight = ", ".join(map(str, floats(channels * group * window[0] * window[1]) / 5))
+            text = """m (float[b, 3, h, w] x, float[b, C, h, w] u, float[C, 3, 1, 1] first) => (float[b, C, h2, w2] y, float[b, C, h2, w2] z)
+                <float[C, G, K0, K1] k = { WEIGHT }, float[C, G, K0, K1] l = { WEIGHT }> { a = Conv(x, first)
+                c = Conv<group=N, pads=[P], strides=[S], dilations=[D]>(a, k) y = Relu(c) z = Conv<group=N, pads=[P], strides=[S], dilations=[D]>(u, l) }"""
+            for name, value in (("WEIGHT", weight), ("C,", f"{channels},"), ("G,", f"{group},"), ("K0", window[0]), ("K1", window[1]), ("=N", f"={channels // group}"),
+                                ("[P]", f"[{pads}]"), ("[S]", f"[{strides}]"), ("[D]", f"[{dilation}]")):
+                text = text.replace(name, str(value))
+            model = Compiled(text)
+            for batch, height, width in ((1, 5, 7), (2, 9, 21), (1, 12, 40)):
+                model.check(self, x=floats(batch, 3, height, width), u=floats(batch, channels, height, width), first=floats(channels, 3, 1, 1))
 
     GROUPS = """m (float[b, 12, h, w] x, float[4] scale, float[4] bias) => (float[b, 12, h2, w2] y) <int64[3] to = {0, 4, -1}>
         { s = Shape (x) g = Reshape (x, to) i = InstanceNormalization (g, scale, bias) y = Reshape (i, s) }"""
