@@ -37,6 +37,8 @@ static constexpr int64_t fewestSkipped = 32;     // terms that are worth the que
 static constexpr int64_t leastTurned = 1 << 13;  // elements of a weight that does not wait in the first-level cache
 static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
 static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
+static constexpr int64_t fewestFetching = 8;     // multiply-adds of a line that is fetched a tile ahead for a lone one
+static constexpr int64_t mostFetched = 1 << 19;  // bytes of a column tile that stays until it is read
 static constexpr int64_t lineBytes = 64;
 
 //===----------------------------------------------------------------------===//
@@ -328,7 +330,8 @@ ContractionEmission::PanelStep ContractionEmission::nextPanels(const Contraction
 
 /// Tile t of a task fetches from panel t mod `panels` of the next column tile: its share of each row's bytes. The
 /// share's bytes follow each other, so as many are fetched in each step of k. If the first tiles fetched a line in each
-/// step, they would wait for memory, which had nothing to do for the others.
+/// step, they would wait for memory, which had nothing to do for the others. Of fewer tiles than panels each fetches
+/// from several in every step: all that memory can give is underway then, and no tile waits for more than the others.
 void ContractionEmission::fetchNextPanels(TileOperands &operands, const ContractionTask &task, Value rowTile,
                                           int64_t panels, Value lower, Value upper, const PanelStep &step) {
   int64_t elementBytes = loop::getElementBytes(operands.bElement), rowBytes = panelWidth * elementBytes;
@@ -336,35 +339,45 @@ void ContractionEmission::fetchNextPanels(TileOperands &operands, const Contract
   Value next = i.mul(isBackwards ? i.select(isBackwards, i.constant(-panels), width) : width, panelBytes);
   if (step.panels)
     next = i.add(i.mul(step.panels, panelBytes), i.mul(step.rows, i.constant(rowBytes)));
-  Value local = i.sub(rowTile, task.firstTile);
-  // Made of divisions, as rows' addresses are (rowAddresses).
-  auto fetch = [&](Value panel, Value offset) {
-    Value distance = i.add(next, i.add(i.mul(panel, panelBytes), offset));
-    operands.fetched.push_back(hide(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance)));
-  };
+  Value local = i.sub(rowTile, task.firstTile), row = i.constant(rowBytes);
   auto shareOf = [&](int64_t sharers) { return i.constant(llvm::divideCeil(rowBytes, sharers)); };
   std::optional<int64_t> known = i.asConstant(m), blocks = i.asConstant(mBlocks);
-  Value bytes, panel = i.mod(local, width, true);
+  // The first panel that is fetched from, how many others, how far apart; of each row `bytes`, number `share`.
+  Value bytes, panel = i.mod(local, width, true), share = i.floorDiv(local, width, true), apart = panelBytes;
+  int64_t fetches = 1;
   if (known && blocks) {
-    int64_t tiles = std::max<int64_t>(llvm::divideCeil(*known, split.height) / *blocks, 1), sharers = tiles / panels;
-    if (!sharers) { // whole panels
-      int64_t count = llvm::divideCeil(panels, tiles);
-      operands.fetchedBytes = i.constant(rowBytes);
-      for (int64_t number = 0; number < count; ++number)
-        fetch(i.min(i.add(i.mul(local, i.constant(count)), i.constant(number)), i.constant(panels - 1)), i.constant(0));
-      return;
+    int64_t tiles = std::max<int64_t>(llvm::divideCeil(*known, split.height) / *blocks, 1);
+    if (tiles < panels) {
+      int64_t groups = std::gcd(tiles, panels), sharers = tiles / groups;
+      fetches = panels / groups;
+      bytes = shareOf(sharers);
+      panel = i.mod(i.mul(i.floorDiv(local, i.constant(sharers), true), i.constant(fetches)), width, true);
+      share = i.mod(local, i.constant(sharers), true);
+    } else {
+      Value hasMore = i.compare(arith::CmpIPredicate::slt, panel, i.constant(tiles % panels));
+      int64_t sharers = tiles / panels;
+      bytes = tiles % panels ? i.select(hasMore, shareOf(sharers + 1), shareOf(sharers)) : shareOf(sharers);
     }
-    Value hasMore = i.compare(arith::CmpIPredicate::slt, panel, i.constant(tiles % panels));
-    bytes = tiles % panels ? i.select(hasMore, shareOf(sharers + 1), shareOf(sharers)) : shareOf(sharers);
   } else {
-    Value sharers = i.max(i.floorDiv(i.sub(task.endTile, task.firstTile), width, true), i.constant(1));
-    bytes = hide(e, i.floorDiv(i.add(i.constant(rowBytes - 1), sharers), sharers, true));
+    // What is asked for more than once is fetched once.
+    Value tiles = i.max(i.sub(task.endTile, task.firstTile), i.constant(1)), zero = i.constant(0);
+    Value isFew = i.compare(arith::CmpIPredicate::slt, tiles, width);
+    Value sharers = i.select(isFew, tiles, i.floorDiv(tiles, width, true));
+    fetches = panels;
+    bytes = hide(e, i.floorDiv(i.add(row, i.sub(sharers, i.constant(1))), sharers, true));
+    panel = i.select(isFew, zero, panel);
+    share = i.select(isFew, local, share);
+    apart = hide(e, i.select(isFew, panelBytes, zero));
   }
   // The share of rows [lower, upper), from where it would start if it were as long in the rows before.
-  Value others = i.sub(i.constant(rowBytes), bytes),
-        before = i.min(i.mul(i.floorDiv(local, width, true), bytes), others);
+  Value others = i.sub(row, bytes), before = i.min(i.mul(share, bytes), others);
+  Value offset = i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before));
+  Value distance = i.add(next, i.add(i.mul(panel, panelBytes), offset));
+  // Made of divisions, as rows' addresses are (rowAddresses).
+  Value first = hide(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance));
   operands.fetchedBytes = bytes;
-  fetch(panel, i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before)));
+  for (int64_t number = 0; number < fetches; ++number)
+    operands.fetched.push_back(e.getAddress(first, e.builder.getI8Type(), i.mul(apart, i.constant(number))));
 }
 
 /// The processor follows several streams by itself once it has met their first lines, which are fetched a tile ahead.
@@ -406,20 +419,24 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     operands.bElement = bElement;
     bool isLone = isLoneRowTile(rows.height);
     bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
-    if (!isLone && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
-      Value rowsOfStep = value(f.kLoops[0].bStride);
-      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep),
-                      nextPanels(task, columns, panel, kLower, kUpper));
-    }
     // A weight that one row tile reads streams from memory. Of several streams of lines that are a vector each the
     // processor has enough underway by itself: to fetch them ahead as well takes 1 to 6 % longer.
     std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
     bool runsAhead = !f.bits && e.level.lanesOf(32) == panelWidth && columns.panels >= 3;
+    bool fetchesNext = !isLone;
     if (isLone && !e.isStage && rowsOfB && columnsOfB) {
       int64_t columnBytes = *rowsOfB * loop::getElementBytes(bElement) / f.group;
       bool streams = *columnsOfB * columnBytes >= leastStreamed;
-      operands.prefetchesB = streams && !runsAhead;
-      startsNext = streams && runsAhead && !f.isSplitK() && panelWidth * columnBytes >= leastStarted;
+      // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
+      fetchesNext = streams && !f.bits && rows.height * panelWidth / lanes >= fewestFetching &&
+                    columns.panels * panelWidth * columnBytes <= mostFetched;
+      operands.prefetchesB = streams && !runsAhead && !fetchesNext;
+      startsNext = streams && runsAhead && !fetchesNext && !f.isSplitK() && panelWidth * columnBytes >= leastStarted;
+    }
+    if (fetchesNext && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
+      Value rowsOfStep = value(f.kLoops[0].bStride);
+      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep),
+                      nextPanels(task, columns, panel, kLower, kUpper));
     }
     convertOperand(operands, shape, task, panel);
   } else {
@@ -555,7 +572,7 @@ SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLeve
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
                       (form.wideLhsAt && multipliesSums(form, level));
   SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups,
-                                           extents.lastColumns, form.outgrowsCache);
+                                           extents.lastColumns, form.mostAlone);
   if (form.panelUnit == 1)
     return tiles;
   TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};

@@ -74,7 +74,7 @@ struct ContractionForm {
   mlir::Value rhsValue;                         // what the rhs yields
   int64_t words = 1;                            // PackedConverted: the panels' group
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
-  bool outgrowsCache = false; // a weight's column tile, beside rows so few that a tile may have them all
+  int64_t mostAlone = 0;                        // rows that are one tile where registers suffice
   llvm::SmallVector<KLoop> kLoops;
 
   // Blocks: tasks are batch x mBlocks x nBlocks; kLoops[0] runs in kBlocks pieces of kBlock.

@@ -340,23 +340,26 @@ static std::optional<int64_t> rowStep(ContractionForm &form) {
   return step ? std::optional(*step * form.lhsBytes()) : std::nullopt;
 }
 
-/// Whether a column tile of a weight leaves the second-level cache between row tiles that are so few, and a constant
-/// step apart, that a tile may have all rows.
-static bool outgrowsCache(ContractionForm &form) {
+/// How many rows, a constant step apart, are better off in one tile: a weight that streams from memory is read once
+/// then, not from the second-level cache again; where a column tile of it leaves that cache, in the lowest tiles, too.
+static int64_t mostRowsAlone(ContractionForm &form) {
   auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
-  if (!m || !n || !k || *m > tallestAlone || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
+  if (!m || !n || !k || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
       form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
-    return false;
+    return 0;
   if (form.lhs != LhsForm::PackedRows && (form.lhs != LhsForm::InPlace || !rowStep(form)))
-    return false; // the addresses of so many rows would need registers
+    return 0; // the addresses of so many rows would need registers
   Type element = cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType();
-  return std::min(*n, columnsOfTile) * *k * loop::getElementBytes(element) >= leastStreamed;
+  int64_t columnBytes = *k * loop::getElementBytes(element);
+  if (std::min(*n, columnsOfTile) * columnBytes >= leastStreamed)
+    return tallestAlone;
+  return *n * columnBytes >= leastStreamed ? tallestTile : 0;
 }
 
 /// Whether rows that a tile reads side by side share so few sets that they push each other out before a line is used
 /// up.
 static bool crowdsSideBySide(ContractionForm &form) {
-  if (form.lhs != LhsForm::InPlace || !outgrowsCache(form))
+  if (form.lhs != LhsForm::InPlace || form.m.asConstant().value_or(tallestAlone + 1) > mostRowsAlone(form))
     return false;
   std::array<int64_t, cacheSets> used{};
   for (int64_t row = 0; row < form.m.getValue(); ++row)
@@ -511,7 +514,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
     if (form.lhs != LhsForm::PackedRows)
       form.lhsLoad = {};
   }
-  form.outgrowsCache = outgrowsCache(form);
+  form.mostAlone = mostRowsAlone(form);
   groupTerms(form);
   return form;
 }

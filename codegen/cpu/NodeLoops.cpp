@@ -97,6 +97,8 @@ bool cpu::takesPairs(Operation *node, const CpuLevel &level) {
   return level.vectorBits <= 256 && isa<loop::PointwiseOp>(node) && node->walk(calls).wasInterrupted();
 }
 
+static constexpr int64_t fewPoints = 4; // at once, and of what larger steps leave
+
 int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
   if (isa<loop::SortOp>(node))
     return 1; // places of rows fill the registers
@@ -110,7 +112,7 @@ int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
     return 1;
   if (heavy > 0 || operations > 16 || reductions > 2)
     return 2;
-  return 4;
+  return fewPoints;
 }
 
 namespace {
@@ -188,9 +190,9 @@ SmallVector<Value> cpu::emitVectorLoop(KernelEmitter &e, const EmissionPoint &po
     if (vectors && vectors % steps == 0)
       pointsPerStep = vectors / steps;
   }
-  if (pointsPerStep > 1) {
-    Value next = loop.wholeSteps(at, upper, lanes * pointsPerStep);
-    values = loop.steps(at, next, lanes, pointsPerStep, values);
+  for (int64_t points = pointsPerStep; points > 1; points = points > fewPoints ? fewPoints : 1) {
+    Value next = loop.wholeSteps(at, upper, lanes * points);
+    values = loop.steps(at, next, lanes, points, values);
     at = next;
   }
   Value next = loop.wholeSteps(at, upper, lanes);

@@ -246,7 +246,7 @@ TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int
 }
 
 SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                                      bool splitsGroups, int64_t lastColumns, bool isLong) {
+                                      bool splitsGroups, int64_t lastColumns, int64_t mostAlone) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   if (panels == 1) // no more than the columns fill
     vectors = llvm::divideCeil(lastColumns * vectors, panelWidth);
@@ -257,6 +257,7 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
     return (room - beside * (splitsGroups ? 2 : 1)) / vectorWidth;
   };
+  bool hasFewTiles = m <= 0 || (mostAlone && m <= tallestAlone);
   SmallVector<std::pair<double, TileSplit>> found;
   for (int64_t width : {4, 3, 2, 5, 1}) {
     int64_t vectorWidth = width * vectors;
@@ -274,8 +275,9 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
         return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4) + again;
       });
     });
-    // 6 x 64 has the best balance of cache traffic; others must be clearly better.
-    if (width == 4)
+    // 6 x 64 has the best balance of cache traffic; others must be clearly better, but where rows are few, or may be,
+    // and B streams from memory: fewer tiles read it then.
+    if (width == 4 && !hasFewTiles)
       cost *= 0.985;
     found.push_back({cost, {.height = height, .width = width}});
   }
@@ -289,7 +291,7 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     std::pair<double, TileSplit> narrow = found.front();
     narrow.second.width = std::min(panels, wanted);
     found.insert(found.begin(), narrow);
-  } else if (isLong && m > 0 && m <= tallestAlone) { // all rows at once, in the widest tile that has room for them
+  } else if (m > 0 && m <= mostAlone) { // all rows at once, in the widest tile that has room for them
     for (int64_t width : {4, 3, 2, 1})
       if (width <= panels && m <= heightAt(width * vectors)) {
         found.insert(found.begin(), {0, {.height = m, .width = width}});
@@ -521,7 +523,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       SmallVector<Value> next;
       for (int64_t u = 0; u < sets; ++u) {
         Value ku = i.add(k, i.constant(u));
-        SmallVector<Value> lines = u ? SmallVector<Value>() : movedFetches(fetched, loop, ku);
+        SmallVector<Value> lines = movedFetches(fetched, loop, ku);
         llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), lines));
       }
       return next;

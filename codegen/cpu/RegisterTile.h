@@ -48,11 +48,11 @@ struct TileSplit {
 /// Of a lone panel `lastColumns` are wanted.
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
 /// of few bits), or two words at once (products of sums): each vector of B takes two registers, and what splits or adds
-/// them one more. `isLong`: a column tile of B
-/// leaves the second-level cache between two row tiles.
+/// them one more. `mostAlone`: B streams from memory, and up to so many rows are one tile where registers suffice (0:
+/// it does not).
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
                                        int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
-                                       bool isLong = false);
+                                       int64_t mostAlone = 0);
 /// The first of them.
 inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
                             bool splitsGroups = false) {

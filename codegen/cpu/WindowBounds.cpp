@@ -121,6 +121,36 @@ static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int
   return step && index.uses(dimName(dim)) && usesDims(index, firstReduced, rank);
 }
 
+/// Whether neighbours along the dim read some of the same elements: all of them, or windows that overlap.
+static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
+  Expr index = cast<ExprAttr>(load.getIndices()[0]);
+  if (!load.getIndexOperands().empty() || !index.uses(dimName(dim)))
+    return true;
+  auto stepOf = [&](int64_t along) -> std::optional<int64_t> {
+    Expr step = index.uses(dimName(along)) ? index.coefficientOf(dimName(along)) : Expr::constant(load.getContext(), 0);
+    return step ? step.asConstant() : std::nullopt;
+  };
+  std::optional<int64_t> step = stepOf(dim);
+  int64_t span = 0;
+  for (int64_t reduced = firstReduced; reduced < int64_t(domain.size()); ++reduced) {
+    std::optional<int64_t> own = stepOf(reduced), extent = domain[size_t(reduced)].asConstant();
+    if (!step || !own || (*own && !extent))
+      return true; // not known
+    span += std::abs(*own) * std::max<int64_t>(extent.value_or(1) - 1, 0);
+  }
+  return !step || span >= std::abs(*step);
+}
+
+/// Whether neighbours along the dim share anything: elements, or what is asked at a border.
+static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
+  WalkResult found = op.walk([&](Operation *inner) {
+    auto load = dyn_cast<loop::LoadOp>(inner);
+    bool isShared = isa<loop::MaskedOp>(inner) || (load && isSharedAlong(load, dim, firstReduced, domain));
+    return isShared ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim) {
   SmallVector<Expr> domain = loop::getDomain(op);
   int64_t rank = int64_t(domain.size()), firstReduced = rank - int64_t(op.getReduced());
@@ -140,7 +170,8 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim
     WalkResult found = op.walk([&](loop::LoadOp load) {
       return isWindowed(load, dim, firstReduced, rank) ? WalkResult::interrupt() : WalkResult::advance();
     });
-    if (found.wasInterrupted())
+    bool joinsLanes = lanesDim >= firstReduced; // of several outputs in fewer steps
+    if (found.wasInterrupted() && (joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
       return dim;
   }
   return -1;

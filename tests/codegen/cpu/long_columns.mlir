@@ -1,13 +1,14 @@
 // A weight with so many terms that its column tiles leave the second-level cache between row tiles: where registers
-// hold a sum for each of a few rows, a tile has them all and each vector is loaded once. tests/unit compares results.
+// hold a sum for each of a few rows, a tile has them all and each vector is loaded once. The next columns are fetched
+// meanwhile. tests/unit compares results.
 // RUN: ptc-kernel %s | FileCheck %s --check-prefix=PLAN
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=asm | FileCheck %s --check-prefix=V4
 
 // PLAN-LABEL: loop.kernel @rows
 // PLAN-SAME: lhs = "in_place"
 // V4-LABEL: rows:
-// V4:         vmovups -2048(%[[W:.*]]), %[[B:zmm[0-9]+]]
-// V4-NEXT:    prefetcht1 (%[[W]])
+// V4:         vmovups (%{{.*}},[[K:%r[a-z0-9]+]],4), %[[B:zmm[0-9]+]]
+// V4-NEXT:    prefetcht1 (%{{.*}},[[K]],4)
 // V4-COUNT-16: vfmadd231ps {{.*}}{1to16}, %[[B]],
 // V4-NOT:     vfmadd
 // V4:         jl

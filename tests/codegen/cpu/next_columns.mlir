@@ -25,22 +25,45 @@ loop.kernel @shares(%a: !loop.buffer<[96*384] x f32>, %w: !loop.buffer<[512*384]
   }
 }
 
-// Two tiles of rows beside four panels fetch two whole panels each.
-// CHECK-LABEL: define {{.*}} @whole
+// Two tiles of 8 rows beside three panels fetch a half of each of the next three in every step: 32 bytes of a line.
+// CHECK-LABEL: define {{.*}} @few
+// V4:          phi <16 x float> [ zeroinitializer,
+// V4:          %[[BY:[0-9]+]] = shl {{(nsw )?}}i64 %{{[0-9]+}}, 5
+// V4-COUNT-3:  getelementptr i8, ptr %{{[0-9]+}}, i64 %[[BY]]
 // V4:          call void @llvm.prefetch
-// V4:          call void @llvm.prefetch
+// V4-NEXT:     call void @llvm.prefetch
+// V4-NEXT:     call void @llvm.prefetch
 // V4-NOT:      call void @llvm.prefetch
-loop.kernel @whole(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[512*384] x f32>, %y: !loop.buffer<[12*512] x f32>)
+loop.kernel @few(%a: !loop.buffer<[16*384] x f32>, %w: !loop.buffer<[768*384] x f32>, %y: !loop.buffer<[16*768] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
-  loop.contraction [12, 512, 384] batch 0 m 1 n 1 k 1 lhs {
-    %0 = loop.load %a[d0*384 + d2] : !loop.buffer<[12*384] x f32>
+  loop.contraction [16, 768, 384] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*384 + d2] : !loop.buffer<[16*384] x f32>
     loop.yield %0 : f32
   } rhs {
-    %0 = loop.panels %w : !loop.buffer<[512*384] x f32> -> f32
+    %0 = loop.panels %w : !loop.buffer<[768*384] x f32> -> f32
     loop.yield %0 : f32
   } epilogue {
   ^bb0(%acc: f32):
-    loop.store %acc, %y[d0*512 + d1] : !loop.buffer<[12*512] x f32>
+    loop.store %acc, %y[d0*768 + d1] : !loop.buffer<[16*768] x f32>
+  }
+}
+
+// A weight that streams from memory: 12 rows are one tile, of two panels, and fetch two more.
+// CHECK-LABEL: define {{.*}} @alone
+// V4:          phi <16 x float> [ zeroinitializer,
+// V4-COUNT-24: call <16 x float> @llvm.fma
+// V4-NOT:      call <16 x float> @llvm.fma
+loop.kernel @alone(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[768*384] x f32>, %y: !loop.buffer<[12*768] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [12, 768, 384] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*384 + d2] : !loop.buffer<[12*384] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[768*384] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*768 + d1] : !loop.buffer<[12*768] x f32>
   }
 }
 
@@ -48,7 +71,7 @@ loop.kernel @whole(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[512*384] 
 // the next block; how many tiles share a panel is known to a run.
 // CHECK-LABEL: define {{.*}} @blocks
 // V3:          %[[BACK:[0-9]+]] = select i1 %{{[^,]+}}, i64 131072, i64 %{{[0-9]+}}
-// V4:          %[[BACK:[0-9]+]] = select i1 %{{[^,]+}}, i64 524288, i64 %{{[0-9]+}}
+// V4:          %[[BACK:[0-9]+]] = select i1 %{{[^,]+}}, i64 393216, i64 %{{[0-9]+}}
 // CHECK-NEXT:  %[[ROWS:[0-9]+]] = select i1 %{{[^,]+}}, i64 0, i64 %{{[0-9]+}}
 // CHECK-NEXT:  add nsw i64 %[[BACK]], %[[ROWS]]
 // CHECK:       call void @llvm.prefetch
