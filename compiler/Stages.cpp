@@ -18,6 +18,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr));
+  if (isFixed && options.optLevel > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(createSinkBroadcasts()); // before folding, which knows no free dims
   // Before all that follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(
       createFoldConstants({constantBytes, isFixed && options.optLevel > 0 ? computedBytes : 0}, weights));
