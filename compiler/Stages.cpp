@@ -80,6 +80,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
   passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));
   passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
+  if (options.optLevel > 0 && !target.getInfo().runsOnDevice)
+    passes.addPass(createSumSingleColumns()); // which are fused with more; points and rows are dims apart by now
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;
