@@ -282,12 +282,12 @@ private:
           if (plan)
             return plan;
           refusal = plan;
-          if (producer.nodes.size() == 1 && isa<ReductionOp>(target) && isa<PointwiseOp>(consumer.nodes[0])) {
-            FusionPlan parts = canMergeParts(target, consumer.nodes[0], buffer, context);
-            if (parts)
-              return parts;
+          FusionPlan parts =
+              producer.nodes.size() == 1 ? canMergeParts(target, consumer.nodes[0], buffer, context) : FusionPlan();
+          if (parts)
+            return parts;
+          if (!parts.reason.empty())
             refusal = parts;
-          }
         }
       if (producer.nodes.size() == 1)
         if (Operation *target = getOnly(consumer, buffer, false)) {

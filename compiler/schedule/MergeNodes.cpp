@@ -550,7 +550,7 @@ FusionPlan loop::canMergeParts(Operation *target, Operation *node, Value buffer,
   auto sum = dyn_cast<ReductionOp>(target);
   SmallVector<Expr> addresses = getPartAddresses(node, buffer);
   if (!sum || context.hasDevice || !isPlainPointwise(node) || addresses.size() < 2 || addresses.size() > mostParts)
-    return FusionPlan::no("the consumer reads no few parts of a sum");
+    return {};
   unsigned stores = 0;
   sum.walk([&](StoreOp) { ++stores; });
   StoreOp store = getOnlyStore(sum, buffer);

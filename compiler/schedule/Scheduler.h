@@ -73,7 +73,7 @@ void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Val
                        const FusionContext &context);
 
 /// May pointwise `node`, which reads few parts of what the sum `target` writes to `buffer` (a gate and what it lets
-/// through), be one with it? All parts are summed side by side then.
+/// through), be one with it? All parts are summed side by side then. Others are refused without a reason.
 FusionPlan canMergeParts(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
                          const FusionContext &context);
 /// Returns what the two have become.
