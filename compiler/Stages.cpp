@@ -18,6 +18,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr));
+  if (isFixed && options.optLevel > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(createSinkBroadcasts()); // before folding, which knows no free dims
   // Before all that follows: known branches vanish with their bodies.
   passes.addNestedPass<mlir::func::FuncOp>(
       createFoldConstants({constantBytes, isFixed && options.optLevel > 0 ? computedBytes : 0}, weights));
@@ -79,6 +81,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
   passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));
   passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
+  if (options.optLevel > 0 && !target.getInfo().runsOnDevice)
+    passes.addPass(createSumSingleColumns()); // which are fused with more; points and rows are dims apart by now
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;

@@ -119,9 +119,6 @@ bool isNarrowContraction(loop::ContractionOp op);
 /// columns that the parts of all products are multiples of.
 int64_t getPanelUnit(loop::ContractionOp op);
 
-/// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
-loop::ReductionOp replaceByReduction(loop::ContractionOp op);
-
 /// The extents that a tile is chosen for; -1: not known.
 struct TiledExtents {
   TiledExtents(int64_t m, int64_t n, int64_t k)

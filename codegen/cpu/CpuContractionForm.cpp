@@ -108,45 +108,6 @@ bool cpu::isNarrowContraction(loop::ContractionOp op) {
   return isBelow(1, 3) || isBelow(2, 6);
 }
 
-loop::ReductionOp cpu::replaceByReduction(loop::ContractionOp op) {
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
-  auto reduction = loop::ReductionOp::create(builder, loc, op.getDomainAttr(), op.getK());
-  Block &body = reduction.getBody().emplaceBlock();
-  auto inlineRegion = [&](Region &region) -> Value {
-    Block &block = region.front();
-    Value result;
-    for (Operation &inner : llvm::make_early_inc_range(block)) {
-      if (auto yield = dyn_cast<loop::YieldOp>(inner)) {
-        result = yield.getValue();
-        yield.erase();
-        continue;
-      }
-      inner.moveBefore(&body, body.end());
-    }
-    return result;
-  };
-  Value a = inlineRegion(op.getLhs()), b = inlineRegion(op.getRhs());
-  builder.setInsertionPointToEnd(&body);
-  Type type = op.getEpilogue().getArgument(0).getType();
-  auto widen = [&](Value value) -> Value {
-    if (value.getType() == type)
-      return value;
-    if (isa<FloatType>(type))
-      return arith::ExtFOp::create(builder, loc, type, value);
-    return arith::ExtSIOp::create(builder, loc, type, value);
-  };
-  a = widen(a);
-  b = widen(b);
-  Value product = isa<FloatType>(type) ? arith::MulFOp::create(builder, loc, a, b).getResult()
-                                       : arith::MulIOp::create(builder, loc, a, b).getResult();
-  auto sum = loop::ReduceOp::create(builder, loc, product, prim::ReduceKind::Sum);
-  op.getEpilogue().getArgument(0).replaceAllUsesWith(sum.getResult());
-  inlineRegion(op.getEpilogue());
-  op.erase();
-  return reduction;
-}
-
 int64_t cpu::getPanelUnit(loop::ContractionOp op) {
   int64_t unit = 1;
   if (hasRowsBehind(op->getParentOfType<loop::KernelOp>()))

@@ -344,7 +344,7 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
     return planWinograd(op);
   if (isNarrowContraction(op)) {
     kernel.setParallel(int64_t(op.getBatch() + op.getM() + op.getN()));
-    replaceByReduction(op);
+    loop::replaceByReduction(op);
     return planLoops(kernel);
   }
   ContractionForm form = analyzeContraction(op);

@@ -92,7 +92,7 @@ bool gpu::planContraction(loop::KernelOp kernel, loop::ContractionOp op) {
   std::optional<MmaKind> kind = findMmaKind(op);
   // A library's kernel stays what the library is told of it.
   if ((isBelow(dims.m()) || isBelow(dims.n())) && !(kind && isStreamed(op, dims)) && !isLeftToLibrary(kernel)) {
-    cpu::replaceByReduction(op);
+    loop::replaceByReduction(op);
     return false;
   }
   if (kind && planStreamed(kernel, op))

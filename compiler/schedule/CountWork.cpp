@@ -91,13 +91,21 @@ private:
       Expr scores = product(context, ArrayRef<Expr>(domain).take_front(batch + 2));
       flops = flops + scores * steps * ((domain[batch + 2] + domain[batch + 3]) * 2 + 4);
     }
+    llvm::SmallPtrSet<Operation *, 16> outer; // of what a reduction has summed up: once for each point that it keeps
+    Expr kept = product(context, ArrayRef(domain).take_front(getKeptCount(node))) * steps;
     node->walk([&](Operation *op) {
+      bool isOuter = isa<ReductionOp>(node) && llvm::any_of(op->getOperands(), [&](Value operand) {
+                       Operation *source = operand.getDefiningOp();
+                       return source && (isa<ReduceOp, ArgReduceOp>(source) || outer.contains(source));
+                     });
+      if (isOuter)
+        outer.insert(op);
       if (isa<LoadOp, StoreOp>(op))
         countAccess(op, getDomain(node));
       else if (auto panels = dyn_cast<PanelsOp>(op))
         addRead(panels.getBuffer(), cast<BufferType>(panels.getBuffer().getType()).getElementCount(), false);
       else if (isFloatingPoint(op))
-        flops = flops + pointsOf(op, node, domain);
+        flops = flops + (isOuter ? kept : pointsOf(op, node, domain));
     });
   }
 

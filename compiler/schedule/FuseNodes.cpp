@@ -69,7 +69,7 @@ public:
         replaceIdleReductions(entry.group);
         if (!context.hasDevice)
           splitRuns(entry.group, context);
-        if (auto product = dyn_cast<ContractionOp>(entry.group.nodes[0]); product && entry.group.nodes.size() == 1)
+        if (auto product = dyn_cast<ReductionOp>(entry.group.nodes[0]); product && entry.group.nodes.size() == 1)
           blockChosenRows(product, context);
       }
     emit();
@@ -282,6 +282,12 @@ private:
           if (plan)
             return plan;
           refusal = plan;
+          FusionPlan parts =
+              producer.nodes.size() == 1 ? canMergeParts(target, consumer.nodes[0], buffer, context) : FusionPlan();
+          if (parts)
+            return parts;
+          if (!parts.reason.empty())
+            refusal = parts;
         }
       if (producer.nodes.size() == 1)
         if (Operation *target = getOnly(consumer, buffer, false)) {
@@ -307,6 +313,9 @@ private:
       producer.group.nodes = consumer.group.nodes;
       if (!consumer.group.outer.empty())
         producer.group.outer = consumer.group.outer;
+      break;
+    case FusionKind::MergeParts:
+      producer.group.nodes = {mergeParts(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context)};
       break;
     case FusionKind::Share:
       share(producer.group, consumer.group, plan, context);

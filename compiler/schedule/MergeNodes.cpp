@@ -115,15 +115,22 @@ std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Ex
   return dims;
 }
 
-/// The rows of a contraction, which are one dim, as the first dims of another node, which have as many points: work
-/// that broadcasts along some of them (a batch) cannot be written in terms of their product.
+/// The rows of a contraction, which are one dim, as the first dims of another node behind those of a batch that both
+/// have, which have as many points: work that broadcasts along some of them (images) cannot be written in terms of
+/// their product.
 class RowSplit {
 public:
   RowSplit(Operation *target, Operation *node, const FusionContext &context)
-      : contraction(dyn_cast<ContractionOp>(target)), context(context), rows(getDomain(node)) {
+      : contraction(dyn_cast<ContractionOp>(target)), context(context) {
     if (!contraction || contraction.getM() != 1)
-      rows.clear();
-    while (!rows.empty() && product(node->getContext(), rows) != getDomain(target)[contraction.getBatch()])
+      return;
+    SmallVector<Expr> domain = getDomain(target);
+    unsigned batch = contraction.getBatch();
+    rows = getDomain(node);
+    if (ArrayRef(rows).take_front(batch) == ArrayRef(domain).take_front(batch)) // products one behind the other
+      rows.erase(rows.begin(), rows.begin() + batch);
+    takeColumnsOff(domain);
+    while (!rows.empty() && product(node->getContext(), rows) != domain[batch])
       rows.pop_back();
   }
   bool isPossible() const { return rows.size() > 1; }
@@ -162,6 +169,20 @@ public:
 
 private:
   MLIRContext *getContext() { return contraction.getContext(); }
+
+  /// Where the last of the dims counts all columns of some rows, these rows are left of it.
+  void takeColumnsOff(ArrayRef<Expr> domain) {
+    unsigned batch = contraction.getBatch();
+    if (contraction.getN() != 1 || rows.empty() || product(getContext(), rows) != domain[batch] * domain[batch + 1])
+      return;
+    auto last = rows.back().asConstant(), columns = domain[batch + 1].asConstant();
+    if (!last || !columns || *columns < 1 || *last % *columns)
+      return;
+    rows.back() = Expr::constant(getContext(), *last / *columns);
+    if (*last == *columns)
+      rows.pop_back();
+  }
+
   SmallVector<Expr> dimsFrom(unsigned first, unsigned count) {
     SmallVector<Expr> dims;
     for (unsigned i = 0; i < count; ++i)
@@ -228,6 +249,42 @@ DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, c
   return split;
 }
 
+/// Whether neighbours in what the node reads at `position` are neighbours in all that it writes.
+bool keepsNeighbours(Operation *node, Expr position) {
+  bool keeps = true;
+  for (unsigned dim = 0; dim < getDomain(node).size(); ++dim)
+    if (Expr step = position.coefficientOf(dimName(dim)); step && step.isConstant(1))
+      node->walk([&](StoreOp store) {
+        Expr stored = getAddress(store).coefficientOf(dimName(dim));
+        keeps &= stored && stored.isConstant(1);
+      });
+  return keeps;
+}
+
+/// Makes a product's columns the digits by which `node` counts what it reads at `position` (heads that are written side
+/// by side with others), if its points then are affine in the product's dims; false if not. Vectors stay whole.
+bool splitColumns(ContractionOp product, Operation *store, Operation *node, Expr position,
+                  const FusionContext &context) {
+  std::string last = dimName(product.getBatch() + product.getM());
+  Expr step = product.getN() == 1 ? getAddress(store).coefficientOf(last) : Expr();
+  if (context.hasDevice || product.getRhs().getOps<PanelsOp>().empty() || !step || !step.isConstant(1) ||
+      !keepsNeighbours(node, position))
+    return false;
+  DimSplit split = splitAsRead(product, position, getDomain(node), context);
+  if (split.domain.size() == getDomain(product).size())
+    return false;
+  Expr address = getAddress(store).substitute([&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim ? split.oldDims[*dim] : Expr();
+  });
+  SymbolRanges ranges = getNodeRanges(product, split.domain, context.symbols);
+  if (!invert(position, getDomain(node), address, ranges, context.hints))
+    return false;
+  rewriteDims(product, split.domain, split.oldDims, context.symbols);
+  setDimKinds(product, split.kinds);
+  return true;
+}
+
 /// The slice of a product's result, stored at `address` of the dims `split`, that `node` reads; nothing if it is none,
 /// or one that would cut vectors of columns in parts.
 std::optional<Slice> findSlice(ContractionOp target, const DimSplit &split, Expr address, Operation *node,
@@ -258,7 +315,7 @@ std::optional<Slice> findSlice(ContractionOp target, const DimSplit &split, Expr
 }
 
 /// Whether the point of `node` at which `own` accesses what `access` in `target` does is affine in the target's dims;
-/// may split the rows of a contraction for that.
+/// may split the rows of a contraction for that, or the columns of a product that stores them.
 bool canInvert(Operation *node, Operation *own, Operation *target, Operation *access, const FusionContext &context) {
   auto isInvertible = [&] {
     SymbolRanges ranges = getNodeRanges(target, context.symbols);
@@ -266,14 +323,14 @@ bool canInvert(Operation *node, Operation *own, Operation *target, Operation *ac
   };
   if (isInvertible())
     return true;
-  RowSplit split(target, node, context);
-  if (!split.isPossible())
-    return false;
-  split.apply();
-  if (isInvertible())
-    return true;
-  split.undo();
-  return false;
+  if (RowSplit split(target, node, context); split.isPossible()) {
+    split.apply();
+    if (isInvertible())
+      return true;
+    split.undo();
+  }
+  auto product = dyn_cast<ContractionOp>(target);
+  return product && isa<StoreOp>(access) && splitColumns(product, access, node, getAddress(own), context);
 }
 
 /// The only store to `buffer` inside a node.
@@ -322,6 +379,28 @@ Expr getStoredCount(Operation *node, StoreOp store) {
   return product(node->getContext(), ArrayRef<Expr>(domain).take_front(count));
 }
 
+/// Clones an op of a node's body, its dims replaced, at the builder's position.
+void cloneWithDims(OpBuilder &b, Operation &op, IRMapping &mapping, ArrayRef<Expr> dims, const SymbolRanges &ranges) {
+  Operation *copy = b.clone(op, mapping);
+  substituteExprs(copy, [&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim ? dims[*dim] : Expr();
+  });
+  copy->walk([&](Operation *inner) {
+    for (NamedAttribute entry : llvm::to_vector(inner->getAttrs())) {
+      if (auto expr = dyn_cast<ExprAttr>(entry.getValue())) {
+        inner->setAttr(entry.getName(), Expr(expr).simplify(ranges));
+      } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
+        SmallVector<Attribute> simplified;
+        for (Attribute element : list)
+          simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges))
+                                                      : element);
+        inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
+      }
+    }
+  });
+}
+
 /// Clones the body of pointwise `node`, its dims replaced, at the builder's
 /// position. Loads of `buffer` become `value`.
 void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer, Value value,
@@ -329,28 +408,10 @@ void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer,
   IRMapping mapping;
   for (Operation &op : cast<PointwiseOp>(node).getBody().front()) {
     auto load = dyn_cast<LoadOp>(op);
-    if (load && load.getBuffer() == buffer) {
+    if (load && load.getBuffer() == buffer)
       mapping.map(load.getResult(), value);
-      continue;
-    }
-    Operation *copy = b.clone(op, mapping);
-    substituteExprs(copy, [&](StringRef symbol) -> Expr {
-      auto dim = getDimNumber(symbol);
-      return dim ? dims[*dim] : Expr();
-    });
-    copy->walk([&](Operation *inner) {
-      for (NamedAttribute entry : llvm::to_vector(inner->getAttrs())) {
-        if (auto expr = dyn_cast<ExprAttr>(entry.getValue())) {
-          inner->setAttr(entry.getName(), Expr(expr).simplify(ranges));
-        } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
-          SmallVector<Attribute> simplified;
-          for (Attribute element : list)
-            simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges))
-                                                        : element);
-          inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
-        }
-      }
-    });
+    else
+      cloneWithDims(b, op, mapping, dims, ranges);
   }
 }
 
@@ -383,18 +444,6 @@ bool isCheap(Operation *node) {
   bool hasFunctions = false;
   node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
   return !hasFunctions && countBodyOps(node) <= mostCheapOps;
-}
-
-/// Whether neighbours in what the node reads at `position` are neighbours in all that it writes.
-bool keepsNeighbours(Operation *node, Expr position) {
-  bool keeps = true;
-  for (unsigned dim = 0; dim < getDomain(node).size(); ++dim)
-    if (Expr step = position.coefficientOf(dimName(dim)); step && step.isConstant(1))
-      node->walk([&](StoreOp store) {
-        Expr stored = getAddress(store).coefficientOf(dimName(dim));
-        keeps &= stored && stored.isConstant(1);
-      });
-  return keeps;
 }
 
 /// Whether `node` takes an image apart whose channels lie side by side: a product that sums up windows writes it in
@@ -481,6 +530,88 @@ void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, c
   cloneBody(b, node, dims, buffer, store.getValue(), ranges);
   target->setLoc(fuseLocations(target, node));
   node->erase();
+}
+
+/// More sums at a time would not stay in registers.
+constexpr size_t mostParts = 4;
+
+/// The distinct addresses at which the node reads the buffer, in order; none where one is computed or under a mask.
+static SmallVector<Expr> getPartAddresses(Operation *node, Value buffer) {
+  SmallVector<Expr> addresses;
+  for (LoadOp load : getLoads(node, buffer)) {
+    if (isIndirect(load) || load->getParentOp() != node)
+      return {};
+    if (!llvm::is_contained(addresses, getAddress(load)))
+      addresses.push_back(getAddress(load));
+  }
+  return addresses;
+}
+
+/// The dims that a sum keeps, of the element at an address in the node's dims.
+static std::optional<SmallVector<Expr>> invertPart(ReductionOp sum, StoreOp store, Operation *node, Expr address,
+                                                   const FusionContext &context) {
+  SmallVector<Expr> kept = getDomain(sum);
+  kept.resize(getKeptCount(sum));
+  return invert(getAddress(store), kept, address, getNodeRanges(node, context.symbols), context.hints);
+}
+
+FusionPlan loop::canMergeParts(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
+  auto sum = dyn_cast<ReductionOp>(target);
+  SmallVector<Expr> addresses = getPartAddresses(node, buffer);
+  if (!sum || context.hasDevice || !isPlainPointwise(node) || addresses.size() < 2 || addresses.size() > mostParts)
+    return {};
+  unsigned stores = 0;
+  sum.walk([&](StoreOp) { ++stores; });
+  StoreOp store = getOnlyStore(sum, buffer);
+  if (stores != 1 || !store || store.getCombine() || isIndirect(store) || store->getParentOp() != sum)
+    return FusionPlan::no("the value is not written once at a plain address");
+  if (!buffer.getDefiningOp<BufferOp>() || llvm::range_size(buffer.getUsers()) != getLoads(node, buffer).size() + 1)
+    return FusionPlan::no("others read the value, too");
+  if (countBodyOps(sum) * addresses.size() + countBodyOps(node) > maxBodyOps)
+    return FusionPlan::no("the fused body would be too large");
+  Expr points = product(node->getContext(), getDomain(node));
+  if (points * int64_t(addresses.size()) != getStoredCount(sum, store))
+    return FusionPlan::no("the consumer does not read each element of the sum once");
+  for (Expr address : addresses)
+    if (!invertPart(sum, store, node, address, context))
+      return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
+  return {FusionKind::MergeParts, buffer, {}, {}};
+}
+
+Operation *loop::mergeParts(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
+  auto sum = cast<ReductionOp>(target);
+  StoreOp store = getOnlyStore(sum, buffer);
+  SmallVector<Expr> domain = getDomain(node), ownDims;
+  unsigned kept = getKeptCount(sum), rank = domain.size();
+  for (unsigned dim = 0; dim < rank; ++dim)
+    ownDims.push_back(Expr::dim(node->getContext(), dim));
+  llvm::append_range(domain, ArrayRef(getDomain(sum)).drop_front(kept));
+  OpBuilder b(node);
+  auto merged = ReductionOp::create(b, fuseLocations(sum, node), prim::getExprArray(b.getContext(), domain),
+                                    int64_t(sum.getReduced()));
+  b.setInsertionPointToStart(&merged.getBody().emplaceBlock());
+  SymbolRanges ranges = getNodeRanges(merged, context.symbols);
+  SmallVector<Expr> addresses = getPartAddresses(node, buffer);
+  SmallVector<Value> values;
+  for (Expr address : addresses) {
+    SmallVector<Expr> dims = *invertPart(sum, store, node, address, context);
+    for (unsigned dim = kept; dim < getDomain(sum).size(); ++dim)
+      dims.push_back(Expr::dim(b.getContext(), rank + dim - kept));
+    IRMapping mapping;
+    for (Operation &op : sum.getBody().front())
+      if (&op != store)
+        cloneWithDims(b, op, mapping, dims, ranges);
+    values.push_back(mapping.lookup(store.getValue()));
+  }
+  IRMapping mapping;
+  for (Operation &op : cast<PointwiseOp>(node).getBody().front())
+    if (auto load = dyn_cast<LoadOp>(op); load && load.getBuffer() == buffer)
+      mapping.map(load.getResult(), values[size_t(llvm::find(addresses, getAddress(load)) - addresses.begin())]);
+    else
+      cloneWithDims(b, op, mapping, ownDims, ranges);
+  sum.erase();
+  node->erase();
+  return merged;
 }
 
 /// A prologue of more columns costs more, for each block of them, than it saves.

@@ -8,6 +8,11 @@ def LinearizeAccesses : Pass<"ptc-linearize-accesses", "::mlir::ModuleOp"> {
                         "bytes that the addresses of a kernel's buffers are multiples of">];
 }
 
+def SumSingleColumns : Pass<"ptc-sum-single-columns", "::mlir::ModuleOp"> {
+  let summary = "products of one column by what is no weight in panels become sums";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {
   let summary = "orders each node's dims as memory runs, drops dims of 1 and merges adjacent dims";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

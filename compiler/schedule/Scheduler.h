@@ -34,7 +34,7 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, Share, Beside, MergeBeside, Blocks };
+enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, MergeParts, Share, Beside, MergeBeside, Blocks };
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
@@ -72,6 +72,14 @@ FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, 
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
 
+/// May pointwise `node`, which reads few parts of what the sum `target` writes to `buffer` (a gate and what it lets
+/// through), be one with it? All parts are summed side by side then. Others are refused without a reason.
+FusionPlan canMergeParts(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
+                         const FusionContext &context);
+/// Returns what the two have become.
+mlir::Operation *mergeParts(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
+                            const FusionContext &context);
+
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);
 
@@ -92,8 +100,9 @@ void share(Group &producer, const Group &consumer, const FusionPlan &plan, const
 FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
 void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
-/// Rows of a weight that each point of a lone product chooses: in blocks outside of the points (BlockChosenRows.cpp).
-void blockChosenRows(ContractionOp product, const FusionContext &context);
+/// Rows of a weight that each point of a lone sum of products chooses: in blocks outside of the points
+/// (BlockChosenRows.cpp).
+void blockChosenRows(ReductionOp product, const FusionContext &context);
 
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;

@@ -11,9 +11,9 @@
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
 // attention reads head by head run ahead of it (ShareDims.cpp).
 //
-// So do nodes that share the product's rows, reductions among them (a norm). Blocks have all columns then, so that what
-// every row reads anew is the whole weight: it must stay in the second-level cache, and rows must be enough for the
-// tasks that blocks of columns would have given.
+// So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts). Blocks have
+// all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
+// rows must be enough for the tasks that blocks of columns would have given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -205,7 +205,7 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
   bool shareRows =
-      !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp>);
+      !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp, SortOp>);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
   bool areAhead = areAll(producer, llvm::IsaPred<PointwiseOp>) && isa<AttentionOp>(consumer.nodes.back());
   if (!areProducts && !areAhead && !((arePointwise || shareRows) && isa<ContractionOp>(producer.nodes[0])))

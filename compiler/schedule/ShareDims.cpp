@@ -195,6 +195,29 @@ bool exceedsSorted(ArrayRef<const Group *> groups, const SymbolValues &hints) {
   return largest > sorted;
 }
 
+/// Whether the node reads no element at several points: windows that overlap are better taken by neighbours together.
+bool readsOnce(Operation *node, const FusionContext &context) {
+  SymbolRanges ranges = getNodeRanges(node, context.symbols);
+  Expr nothing = Expr::constant(node->getContext(), 0), one = Expr::constant(node->getContext(), 1);
+  bool isOnce = true;
+  node->walk([&](LoadOp load) {
+    Expr address = prim::getExprs(load.getIndices())[0];
+    SmallVector<Expr> domain = getDomain(node);
+    for (auto [dim, extent] : llvm::enumerate(domain))
+      extent = address.uses(("d" + Twine(dim)).str()) ? extent : one;
+    isOnce &= load.getIndexOperands().empty() && separates(address, nothing, domain, ranges, context.hints);
+  });
+  return isOnce;
+}
+
+/// Whether the groups, whose reductions keep different dims, may share those of the consumer: the producer is a sum
+/// that keeps more of each of its points (what several experts say of a row, which is then normalised).
+bool mayShareFewer(const Group &producer, Expr points, Expr fewer, const FusionContext &context) {
+  if (context.hasDevice || producer.nodes.size() != 1 || !isa<ReductionOp>(producer.nodes[0]))
+    return false;
+  return exactQuotient(points, fewer, context.symbols) && readsOnce(producer.nodes[0], context);
+}
+
 /// Why a point of the outer dims of one group needs more of the other than what that does at the same point; empty: it
 /// does not. Then `shared` is a value that they share. `mayBothWrite`: other elements of one buffer.
 StringRef whyNotSliceBySlice(const Group &producer, const Group &consumer, ArrayRef<Expr> outer,
@@ -260,8 +283,11 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
     return FusionPlan::no("two pointwise nodes are merged or not fused");
   SmallVector<Expr> outer = wanted ? *wanted : *other;
   MLIRContext *mlirContext = context.block->getParentOp()->getContext();
-  if (wanted && other && product(mlirContext, *wanted) != product(mlirContext, *other))
-    return FusionPlan::no("their reductions keep different dims");
+  if (wanted && other && product(mlirContext, *wanted) != product(mlirContext, *other)) {
+    if (!mayShareFewer(producer, product(mlirContext, *wanted), product(mlirContext, *other), context))
+      return FusionPlan::no("their reductions keep different dims");
+    outer = *other;
+  }
   int64_t points = product(mlirContext, outer).evaluate(context.hints).value_or(0);
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes) {
@@ -279,7 +305,8 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
   else
     return FusionPlan::no("its dims do not begin with the shared ones");
   Value shared;
-  if (StringRef reason = whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/false, shared);
+  if (StringRef reason =
+          whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/!context.hasDevice, shared);
       !reason.empty())
     return FusionPlan::no(reason.str());
   return {FusionKind::Share, shared, outer, {}};

@@ -98,3 +98,42 @@ void loop::mergeDims(ContractionOp op) {
     }
   }
 }
+
+ReductionOp loop::replaceByReduction(ContractionOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto reduction = ReductionOp::create(builder, loc, op.getDomainAttr(), op.getK());
+  Block &body = reduction.getBody().emplaceBlock();
+  auto inlineRegion = [&](Region &region) -> Value {
+    Block &block = region.front();
+    Value result;
+    for (Operation &inner : llvm::make_early_inc_range(block)) {
+      if (auto yield = dyn_cast<YieldOp>(inner)) {
+        result = yield.getValue();
+        yield.erase();
+        continue;
+      }
+      inner.moveBefore(&body, body.end());
+    }
+    return result;
+  };
+  Value a = inlineRegion(op.getLhs()), b = inlineRegion(op.getRhs());
+  builder.setInsertionPointToEnd(&body);
+  Type type = op.getEpilogue().getArgument(0).getType();
+  auto widen = [&](Value value) -> Value {
+    if (value.getType() == type)
+      return value;
+    if (isa<FloatType>(type))
+      return arith::ExtFOp::create(builder, loc, type, value);
+    return arith::ExtSIOp::create(builder, loc, type, value);
+  };
+  a = widen(a);
+  b = widen(b);
+  Value product = isa<FloatType>(type) ? arith::MulFOp::create(builder, loc, a, b).getResult()
+                                       : arith::MulIOp::create(builder, loc, a, b).getResult();
+  auto sum = ReduceOp::create(builder, loc, product, prim::ReduceKind::Sum);
+  op.getEpilogue().getArgument(0).replaceAllUsesWith(sum.getResult());
+  inlineRegion(op.getEpilogue());
+  op.erase();
+  return reduction;
+}

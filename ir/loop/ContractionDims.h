@@ -35,6 +35,9 @@ bool mergesIn(ContractionOp op, int64_t outer);
 /// Merges neighbouring dims of a class that all regions use as one, and drops dims of extent 1.
 void mergeDims(ContractionOp op);
 
+/// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
+ReductionOp replaceByReduction(ContractionOp op);
+
 } // namespace ptc::loop
 
 #endif // PTC_IR_LOOP_CONTRACTIONDIMS_H
