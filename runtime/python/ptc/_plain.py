@@ -1,0 +1,100 @@
+"""Calls whose inputs and outputs are all dense arrays of numpy's own types.
+
+A small model runs for less than a microsecond, and the structs of the ABI around it take ten: types, shapes, what shapes the
+outputs have. All of these follow from the shapes of the inputs, so each context keeps them for the shapes that it has seen,
+and a call sets pointers alone. Whatever is not such a call (other libraries' tensors, arrays that are not dense, strings,
+sequences, maps, packed elements, alias pairs, wrong arguments) is left to the general one, which also says what is wrong.
+"""
+
+import numpy as np
+
+from . import _abi, _dtypes, _values
+
+_MOST_CALLS = 64  # a model may meet any number of shapes
+
+
+def _is_plain(value):
+    code, bits = value._type
+    is_own = code in (_dtypes.INT, _dtypes.UINT, _dtypes.FLOAT, _dtypes.COMPLEX, _dtypes.BOOL) and bits >= 8
+    return is_own and value.alias is None and value._map is None
+
+
+class _Call:
+    """What one context needs for inputs of given shapes; whoever has the context has this."""
+
+    def __init__(self, function, ctx, arrays):
+        self._function, self._ctx = function, ctx
+        inputs = [_values.Buffer(value._type, array.shape, array) for value, array in zip(function.inputs, arrays)]
+        tensors = _values.tensors(inputs)
+        shapes = [[max(extent, 0) for extent in shape] for shape in function._output_shapes(ctx, tensors)]
+        outputs = [_values.Buffer(value._type, shape, None) for value, shape in zip(function.outputs, shapes)]
+        out = _values.tensors(outputs)
+        self._shapes = [buffer.shape for buffer in inputs + outputs]  # the tensors point to them
+        self._inputs = [tensors[place] for place in range(len(inputs))]
+        self._outputs = [
+            (value.name, shape, _dtypes.numpy_type(*value._type), out[place])
+            for place, (value, shape) in enumerate(zip(function.outputs, shapes))
+            if not value._found
+        ]
+        self._found = [entry for entry in zip(function.outputs, outputs, out) if entry[0]._found]  # the run brings memory
+        self._names = [value.name for value in function.outputs] if self._found else None
+        self._run = _abi.bound_run(function._model._table, ctx, function._index, tensors, out, None)
+
+    def __call__(self, arrays):
+        for tensor, array in zip(self._inputs, arrays):
+            tensor.data = _values.address_of(array)
+        results = {}
+        for name, shape, kind, tensor in self._outputs:
+            results[name] = array = np.empty(shape, kind)
+            tensor.data = _values.address_of(array)
+        if status := self._run():
+            self._function._check(self._ctx, status)
+        if not self._found:
+            return results
+        for value, buffer, tensor in self._found:
+            results[value.name] = self._function._result(value, buffer, tensor)
+        return {name: results[name] for name in self._names}
+
+
+class PlainCalls:
+    """Those of one function, on the CPU."""
+
+    def __init__(self, function):
+        self._function, self._calls = function, {}
+        is_any = function._model.device == "cpu" and all(map(_is_plain, function.inputs + function.outputs))
+        self._kinds = [_dtypes.numpy_type(*value._type) for value in function.inputs] if is_any else None
+        places = list(enumerate(function.inputs))
+        self._places = {value.c_name: place for place, value in places} | {value.name: place for place, value in places}
+
+    def _arrays(self, args, kwargs):
+        """The inputs in their order; None: this is a call of another kind."""
+        given = [*args, *[None] * (len(self._kinds) - len(args))]
+        for name, array in kwargs.items():
+            place = self._places.get(name, -1)
+            if place < len(args) or given[place] is not None:
+                return None
+            given[place] = array
+        if len(given) != len(self._kinds):
+            return None
+        for array, kind in zip(given, self._kinds):
+            if type(array) is not np.ndarray or array.dtype != kind or not array.flags.c_contiguous:
+                return None
+        return given
+
+    def __call__(self, args, kwargs):
+        """The results; None: this is a call of another kind."""
+        arrays = self._arrays(args, kwargs) if self._kinds is not None else None
+        if arrays is None:
+            return None
+        model, shapes = self._function._model, tuple([array.shape for array in arrays])
+        ctx = model._take()
+        try:
+            call = self._calls.get((ctx, shapes))
+            if call is None:
+                call = _Call(self._function, ctx, arrays)
+                if len(self._calls) >= _MOST_CALLS:
+                    self._calls.clear()
+                self._calls[ctx, shapes] = call
+            return call(arrays)
+        finally:
+            model._give_back(ctx)
