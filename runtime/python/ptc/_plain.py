@@ -1,14 +1,14 @@
-"""Calls whose inputs and outputs are all dense arrays of numpy's own types.
+"""Calls whose inputs and outputs are all dense arrays of numpy's own types, or tensors that become such at once.
 
 A small model runs for less than a microsecond, and the structs of the ABI around it take ten: types, shapes, what shapes the
 outputs have. All of these follow from the shapes of the inputs, so each context keeps them for the shapes that it has seen,
-and a call sets pointers alone. Whatever is not such a call (other libraries' tensors, arrays that are not dense, strings,
+and a call sets pointers alone. Whatever is not such a call (arrays that are not dense, tensors on a device, strings,
 sequences, maps, packed elements, alias pairs, wrong arguments) is left to the general one, which also says what is wrong.
 """
 
 import numpy as np
 
-from . import _abi, _dtypes, _values
+from . import _abi, _dlpack, _dtypes, _values
 
 _MOST_CALLS = 64  # a model may meet any number of shapes
 
@@ -76,7 +76,9 @@ class PlainCalls:
             given[place] = array
         if len(given) != len(self._kinds):
             return None
-        for array, kind in zip(given, self._kinds):
+        for place, kind in enumerate(self._kinds):
+            if type(array := given[place]) is not np.ndarray:
+                given[place] = array = _dlpack.to_plain_array(array)
             if type(array) is not np.ndarray or array.dtype != kind or not array.flags.c_contiguous:
                 return None
         return given
