@@ -324,13 +324,13 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
-        results = self._call_plainly(args, kwargs)
+        results = self._call_plainly(args, kwargs, {})
         return self._run(self._arguments(args, kwargs), {}, None) if results is None else results
 
-    def _call_plainly(self, args, kwargs):
+    def _call_plainly(self, args, kwargs, given):
         if self._plain is None:
             self._plain = PlainCalls(self)
-        return self._plain(args, kwargs)
+        return self._plain(args, kwargs, given)
 
     def run(self, inputs: dict[str, Any], outputs: dict[str, Any] | None = None, stream: Any = None) -> dict[str, Any]:
         """Runs the function into `outputs`, arrays or DLPack's tensors by name, dense and of the shapes of output_shapes; those
@@ -340,7 +340,7 @@ class Function:
         stream: of a model on a GPU, what its work is put on: torch's Stream, any object with `__cuda_stream__`, or the
         driver's number of one. With tensors on the device alone the results are there when the stream has come so far,
         and the tensors must live until then. Default: CUDA's legacy default stream if some tensor is on the device."""
-        if not outputs and stream is None and (results := self._call_plainly((), inputs)) is not None:
+        if stream is None and (results := self._call_plainly((), inputs, outputs or {})) is not None:
             return results
         given, number = dict(outputs or {}), _stream_number(stream)
         if number is not None and self._model.device == "cpu":
