@@ -37,6 +37,40 @@ class Calls(ModelTest):
         np.testing.assert_array_equal(loaded(x[:, ::-1], b)["z"], -x[:, ::-1])  # not contiguous
         np.testing.assert_array_equal(loaded(x[:0], b)["z"], -x[:0])
 
+    def test_calls_of_other_shapes_take_turns(self):
+        loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=0..8"))
+        b, kept = np.ones(3, np.float32), []
+        for rows in (2, 5, 0, 2, 5):
+            x = np.full((rows, 3), len(kept), np.float32)
+            if rows == 5:
+                x.flags.writeable = False
+            kept.append((x, loaded(x, b)["y"], loaded.run({"b": b, "x": x})["z"]))
+        for x, y, z in kept:  # results of earlier calls stay
+            np.testing.assert_array_equal(y, x + b)
+            np.testing.assert_array_equal(z, -x)
+        with self.assertRaisesRegex(ptc.Error, "x"):
+            loaded(np.zeros((2, 4), np.float32), b)
+        np.testing.assert_array_equal(loaded(x=x, b=b)["y"], x + b)
+
+    def test_more_shapes_than_are_kept(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        b = np.ones(3, np.float32)
+        for rows in [*range(1, 80), *range(1, 80)]:
+            x = np.full((rows, 3), rows, np.float32)
+            np.testing.assert_array_equal(loaded(x, b)["y"], x + b)
+
+    def test_shapes_that_each_run_finds(self):
+        nodes = [helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Neg", ["x"], ["z"])]
+        loaded = ptc.load(self.compile(model(nodes, [value("x", [6])], [value("i", [1, "k"], TensorProto.INT64), value("z", [6])])))
+        kept = []
+        for mask in (0b101101, 0, 0b111111, 0b000010):
+            x = np.array([mask >> place & 1 for place in range(6)], np.float32)
+            kept.append((x, loaded(x)))
+        for x, outputs in kept:
+            self.assertEqual(list(outputs), ["i", "z"])
+            np.testing.assert_array_equal(outputs["i"], np.array(np.nonzero(x)))
+            np.testing.assert_array_equal(outputs["z"], -x)
+
     def test_wrong_arguments_are_type_errors(self):
         loaded = ptc.load(self.compile(scaled_sum()))
         x, b = np.zeros((2, 3), np.float32), np.zeros(3, np.float32)

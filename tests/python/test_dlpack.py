@@ -23,6 +23,20 @@ class Tensor:
         return self.array.__dlpack__()
 
 
+class Convertible(Tensor):
+    """A tensor of a library that converts to arrays itself, torch's way: not where it cannot show its memory."""
+
+    conversions = 0
+
+    def __array__(self, *unused, **options):
+        self.conversions += 1
+        if self.device[0] != 1:
+            raise AssertionError("a copy from a device that nobody asked for")
+        if self.array.dtype == np.float64:
+            raise TypeError("an element type that arrays do not have")
+        return self.array
+
+
 class Owned(np.ndarray):
     """An array that can be referred to weakly."""
 
@@ -53,6 +67,17 @@ class DlpackTest(ModelTest):
     def test_types_are_checked(self):
         with self.assertRaisesRegex(TypeError, "input 'x' must be an array of float32, not float64"):
             self.double()(Tensor(np.zeros((2, 3))))
+
+    def test_a_conversion_of_its_own_is_used_where_it_serves(self):
+        double, array = self.double(), np.arange(6, dtype=np.float32).reshape(2, 3)
+        for tensor in (Convertible(array), Convertible(array[:, ::-1])):  # the second is not dense
+            for outputs in (double(tensor), double.run({"x": tensor})):
+                np.testing.assert_array_equal(outputs["y"], 2 * tensor.array)
+            self.assertEqual(tensor.conversions, 2)
+        with self.assertRaisesRegex(TypeError, "input 'x' must be an array of float32, not float64"):
+            double(Convertible(np.zeros((2, 3))))
+        with self.assertRaisesRegex(TypeError, "input 'x' is in the memory of CUDA, number 1"):
+            double(Convertible(array, device=(2, 1)))
 
     def test_other_devices_are_refused(self):
         with self.assertRaisesRegex(TypeError, "input 'x' is in the memory of CUDA, number 1; the model runs on the CPU"):

@@ -16,6 +16,7 @@ own. Inputs are never changed: the array of an alias pair is copied, and the out
 """
 
 import ctypes
+import math
 import os
 import threading
 import weakref
@@ -25,6 +26,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _abi, _dlpack, _dtypes, _values
+from ._plain import PlainCalls
 from ._program import CompileError, compile, program
 
 __all__ = ["CompileError", "Error", "Function", "Model", "Span", "Symbol", "Tap", "Value", "compile", "load", "program"]
@@ -200,10 +202,6 @@ def _stream_of(buffers):
     return _dlpack.DEFAULT_STREAM if any(isinstance(buffer, _dlpack.DeviceBuffer) for buffer in buffers) else None
 
 
-def _tensors(buffers):
-    return (_abi.Tensor * max(len(buffers), 1))(*[buffer.tensor for buffer in buffers])
-
-
 class Function:
     """One function of a model; call it with arrays, by position or by name."""
 
@@ -214,6 +212,7 @@ class Function:
         self.outputs = [_value(v) for v in raw.outputs[: raw.output_count]]
         self.symbols = [_symbol(s) for s in raw.symbols[: raw.symbol_count]]
         self.guards = [g.decode() for g in raw.guards[: raw.guard_count]]
+        self._plain = None
 
     def __repr__(self):
         values = lambda all: ", ".join(f"{v.name}: {v.dtype}{list(v.shape)}" for v in all)
@@ -292,7 +291,7 @@ class Function:
         if value.alias is not None:
             return _values.Buffer(value._type, shape, inputs[value.alias].data)
         if _is_packed(value):
-            count = int(np.prod(shape, dtype=np.int64))
+            count = math.prod(shape)
             return _values.Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
         size = [max(extent, 0) for extent in shape]  # a negative one fails a guard of the run, which says why
         return _values.Buffer(value._type, shape, np.empty(size, _dtypes.numpy_type(code, bits)))
@@ -315,7 +314,7 @@ class Function:
             return texts
         shape, data = tuple(buffer.shape[: len(value.shape)]), buffer.data
         if value._found:
-            size = (int(np.prod(shape, dtype=np.int64)) * bits + 7) // 8
+            size = (math.prod(shape) * bits + 7) // 8
             kind = np.uint8 if _is_packed(value) else _dtypes.numpy_type(code, bits)
             data = np.frombuffer(_taken(tensor.data, size), kind)
             tensor.data = None
@@ -325,7 +324,13 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Runs the function; returns a dict from output names to new arrays, in the order of the outputs."""
-        return self._run(self._arguments(args, kwargs), {}, None)
+        results = self._call_plainly(args, kwargs, {})
+        return self._run(self._arguments(args, kwargs), {}, None) if results is None else results
+
+    def _call_plainly(self, args, kwargs, given):
+        if self._plain is None:
+            self._plain = PlainCalls(self)
+        return self._plain(args, kwargs, given)
 
     def run(self, inputs: dict[str, Any], outputs: dict[str, Any] | None = None, stream: Any = None) -> dict[str, Any]:
         """Runs the function into `outputs`, arrays or DLPack's tensors by name, dense and of the shapes of output_shapes; those
@@ -335,6 +340,8 @@ class Function:
         stream: of a model on a GPU, what its work is put on: torch's Stream, any object with `__cuda_stream__`, or the
         driver's number of one. With tensors on the device alone the results are there when the stream has come so far,
         and the tensors must live until then. Default: CUDA's legacy default stream if some tensor is on the device."""
+        if stream is None and (results := self._call_plainly((), inputs, outputs or {})) is not None:
+            return results
         given, number = dict(outputs or {}), _stream_number(stream)
         if number is not None and self._model.device == "cpu":
             raise TypeError("a stream is of a model on a GPU; this one is on the CPU")
@@ -346,12 +353,12 @@ class Function:
         return self._run(self._arguments((), dict(inputs), number, [input for input, _ in pairs]), given, number)
 
     def _run(self, inputs, given, stream):
-        tensors = _tensors(inputs)
+        tensors = _values.tensors(inputs)
         with self._model._context() as ctx:
             shapes = self._output_shapes(ctx, tensors)
             outputs = [self._target(value, given[value.name], inputs, stream) if value.name in given else self._output(value, shape, inputs)
                        for value, shape in zip(self.outputs, shapes)]
-            out = _tensors(outputs)
+            out = _values.tensors(outputs)
             self._check(ctx, self._model._table.run(ctx, self._index, tensors, out, None, stream or _stream_of(inputs + outputs)))
             # While the context is ours: strings and sequences lie in it.
             results = {value.name: given[value.name] if value.name in given else self._result(value, *pair)
@@ -365,7 +372,7 @@ class Function:
         Each run reads the inputs where they are; what must be copied (strings, numbers of less than 8 bits, alias pairs,
         arrays that are not dense) is copied once. It keeps a context while it lives; one thread at a time may call it."""
         inputs = self._arguments(args, kwargs)
-        tensors = _tensors(inputs)
+        tensors = _values.tensors(inputs)
         model, table = self._model, self._model._table
         context = _HeldContext(model)
         ctx = context.ctx
@@ -373,7 +380,7 @@ class Function:
         outputs = [
             self._output(value, shape, inputs) for value, shape in zip(self.outputs, self._output_shapes(ctx, tensors))
         ]
-        out = _tensors(outputs)
+        out = _values.tensors(outputs)
         all = list(zip(self.outputs, outputs, out))
         late = [entry for entry in all if entry[0]._found or _is_converted(entry[0])]
         results = {entry[0].name: None if entry in late else self._result(*entry) for entry in all}
@@ -400,14 +407,14 @@ class Function:
         call may still be refused."""
         inputs = self._arguments(args, kwargs)
         with self._model._context() as ctx:
-            shapes = self._output_shapes(ctx, _tensors(inputs))
+            shapes = self._output_shapes(ctx, _values.tensors(inputs))
         return {value.name: None if value._type[0] == _dtypes.SEQUENCE else shape for value, shape in zip(self.outputs, shapes)}
 
     def workspace_size(self, *args: Any, **kwargs: Any) -> int:
         """Bytes of memory that a call on inputs of these shapes needs."""
         inputs = self._arguments(args, kwargs)
         with self._model._context() as ctx:
-            bytes = self._model._table.workspace_size(ctx, self._index, _tensors(inputs))
+            bytes = self._model._table.workspace_size(ctx, self._index, _values.tensors(inputs))
             if bytes == _abi.NO_SIZE:
                 raise Error(4, self._model._table.last_error(ctx).decode())
         return bytes

@@ -83,6 +83,15 @@ def is_tensor(given: Any) -> bool:
     return not isinstance(given, np.ndarray) and hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__")
 
 
+def to_plain_array(given: Any) -> np.ndarray | None:
+    """A tensor in the host's memory by its library's own conversion, a third of the time; None: it is none, or has no such
+    conversion, of which `to_array` says why."""
+    try:
+        return given.__array__() if is_tensor(given) and given.__dlpack_device__()[0] == CPU else None
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return None
+
+
 def is_on_device(given: Any) -> bool:
     """Whether it is a tensor in the memory of a CUDA device."""
     return is_tensor(given) and given.__dlpack_device__()[0] in (CUDA, CUDA_MANAGED)

@@ -6,6 +6,7 @@ values, are one dict, or a list of dicts where a map has several rows of values.
 """
 
 import ctypes as c
+import math
 
 import numpy as np
 
@@ -20,14 +21,26 @@ class Sequence(c.Structure):
     _fields_ = [("count", c.c_int64), ("tensors", c.POINTER(_abi.Tensor))]
 
 
+def address_of(array):
+    """Where its elements begin. `array.ctypes`, an object, takes eight times as long where memory may be written."""
+    try:
+        return c.addressof(c.c_char.from_buffer(array))
+    except (TypeError, ValueError):  # read only, empty, or of a type without a buffer
+        return array.ctypes.data
+
+
 class Buffer:
     """A tensor of the ABI and the memory that it points to. `parts` keeps alive what that memory points to."""
 
     def __init__(self, kind, shape, data, parts=None):
         self.data, self.parts = data, parts
         self.shape = (c.c_int64 * max(len(shape), 1))(*shape)
-        pointer = data.ctypes.data if isinstance(data, np.ndarray) else None if data is None else c.addressof(data)
+        pointer = address_of(data) if isinstance(data, np.ndarray) else None if data is None else c.addressof(data)
         self.tensor = _abi.Tensor(pointer, _abi.Device(_abi.CPU, 0), len(shape), _abi.DType(*kind, 1), self.shape, None, 0)
+
+
+def tensors(buffers):
+    return (_abi.Tensor * max(len(buffers), 1))(*[buffer.tensor for buffer in buffers])
 
 
 def _encode(text):
@@ -50,11 +63,11 @@ def strings_in(value, array):
 
 
 def strings_out(value, shape):
-    return Buffer(value._type, shape, (String * max(int(np.prod(shape, dtype=np.int64)), 1))())
+    return Buffer(value._type, shape, (String * max(math.prod(shape), 1))())
 
 
 def _texts(views, shape):
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     views = views[:count] if count else []
     texts = [c.string_at(v.data, v.bytes).decode("utf-8", "surrogateescape") if v.bytes else "" for v in views]
     result = np.empty(count, object)
@@ -95,7 +108,7 @@ def sequence_result(value, sequence):
 def _item(value, tensor):
     shape = tuple(tensor.shape[: tensor.rank])
     code, bits = value._type
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if code == _dtypes.SEQUENCE:
         return sequence_result(value, c.cast(tensor.data, c.POINTER(Sequence)).contents)
     if code == _dtypes.STRING:
