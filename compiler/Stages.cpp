@@ -89,8 +89,6 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
   bool runsOnDevice = target.getInfo().runsOnDevice;
-  if (options.optLevel > 0 && target.getInfo().weightPanel > 0)
-    passes.addPass(createTurnResults()); // epilogues are final, which fusion would make a part of the store again
   if (options.optLevel > 0 && runsOnDevice)
     passes.addPass(createFuseHorizontally(
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly

@@ -26,11 +26,6 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
                  Option<"device", "device", "bool", "false", "kernels run on a device, but for those of strings">];
 }
 
-def TurnResults : Pass<"ptc-turn-results", "::mlir::ModuleOp"> {
-  let summary = "convolutions of many terms write channels last, and a node behind them turns that";
-  let dependentDialects = ["::ptc::loop::LoopDialect"];
-}
-
 def FuseHorizontally : Pass<"ptc-fuse-horizontally", "::mlir::ModuleOp"> {
   let summary = "small pointwise kernels that are independent and next to each other become one";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

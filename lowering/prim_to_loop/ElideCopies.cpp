@@ -251,7 +251,7 @@ std::optional<unsigned> findChannels(Value buffer, unsigned hops = 1) {
     std::optional<unsigned> channels;
     if (product && load && product.getLhs().isAncestor(load->getParentRegion())) {
       channels = getChannels(product, load);
-    } else if (product && store && product.getN() == 1 && sumsUpWindows(product)) {
+    } else if (product && store && product.getN() == 1 && writesWholePixels(product)) {
       channels = findDim(store.getIndices(), product.getBatch() + product.getM());
     } else if (auto pointwise = dyn_cast<PointwiseOp>(node); pointwise && store && hops > 0) {
       for (auto source : pointwise.getBody().getOps<LoadOp>())

@@ -116,8 +116,11 @@ static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count
 }
 
 std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
-  unsigned last = getDomain(node).size() - 1;
-  if (!sumsUpWindows(node) || !load.getIndexOperands().empty())
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
+  if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
+      countPoints(domain, columns, node.getN()) < fewestColumns ||
+      countPoints(domain, window, node.getK() - 1) < fewestTaps)
     return std::nullopt;
   std::string name = "d" + std::to_string(last);
   std::optional<unsigned> found;
@@ -132,11 +135,12 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   return found;
 }
 
-bool loop::sumsUpWindows(ContractionOp node) {
+bool loop::writesWholePixels(ContractionOp node) {
+  constexpr int64_t fewestTerms = 24;
   SmallVector<Expr> domain = getDomain(node);
-  unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
+  unsigned columns = node.getBatch() + node.getM(), terms = columns + node.getN();
   return node.getK() >= 2 && countPoints(domain, columns, node.getN()) >= fewestColumns &&
-         countPoints(domain, window, node.getK() - 1) >= fewestTaps && countPoints(domain, last, 1) >= fewestChannels;
+         countPoints(domain, terms, node.getK()) >= fewestTerms && countPoints(domain, terms, node.getK() - 1) > 1;
 }
 
 static bool isIndirect(Expr index) {
