@@ -18,9 +18,9 @@
 // processors run two 256-bit multiply-adds in the time of a 512-bit one.
 //
 // Tiles with few accumulators (matrix times vector) are: there the sets of accumulators hide the latency, and B, which
-// streams from memory once, is read as one contiguous stream for each panel. Where k is so long that a column tile of B
-// leaves the second-level cache before the next row tile, a few more rows are one tile too, even if it is a vector
-// wide.
+// streams from memory once, is read as one contiguous stream for each panel. A few more rows are one tile, too, if B
+// streams from memory; where k is so long that a column tile of B leaves the second-level cache before the next row
+// tile, even if it is a vector wide.
 //
 //===----------------------------------------------------------------------===//
 
