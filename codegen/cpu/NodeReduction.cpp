@@ -541,7 +541,13 @@ void ReductionEmitter::emit(const Points &places) {
   } else if (!hasReducedLanes && inner && *inner <= (points.front().assumed ? unblockedSteps : unrolledWindow)) {
     outer.push_back(innermost);
     groupTerm = findGroupTerm(e, op, points.front().vectorDim, points.front().lanes);
-    results = emitWindow(orderWindow(outer), points, results);
+    // What is unrolled as a whole shares what it reads in any order; extremes, which take registers for NaN, spill less
+    // in that of the window.
+    int64_t elements = int64_t(points.size());
+    for (int64_t dim : outer)
+      elements *= domain[size_t(dim)].asConstant().value_or(unrolledTile + 1);
+    bool keepsOrder = elements <= unrolledTile && !isBlocked();
+    results = emitWindow(keepsOrder ? outer : orderWindow(outer), points, results);
   } else {
     results = emitLoops(e, domain, outer, points, results,
                         [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });
