@@ -389,7 +389,7 @@ bool ReductionEmitter::isSharedBy(const Points &points, Expr condition, int64_t 
 /// The dims of a tile's window with those last that neighbours' windows overlap along: what they share is read once, if
 /// it is unrolled. Terms of a group always are, before those where both are few.
 SmallVector<int64_t> ReductionEmitter::orderWindow(ArrayRef<int64_t> dims) {
-  constexpr int64_t nearest = 4; // outputs, or elements of a window, from one to the next that overlaps
+  constexpr int64_t nearest = 4; // outputs to the next one whose window has elements of this one's
   std::string tile = "d" + std::to_string(tiled);
   auto overlaps = [&](int64_t dim) {
     std::string name = "d" + std::to_string(dim);
@@ -399,9 +399,9 @@ SmallVector<int64_t> ReductionEmitter::orderWindow(ArrayRef<int64_t> dims) {
         Expr step = index.uses(of) ? index.coefficientOf(of) : Expr();
         return step ? std::abs(step.asConstant().value_or(0)) : 0;
       };
-      int64_t a = stepOf(tile), b = stepOf(name);
-      bool isNear = a && b && std::max(a, b) <= nearest * std::min(a, b);
-      return isNear ? WalkResult::interrupt() : WalkResult::advance();
+      int64_t apart = stepOf(tile), step = stepOf(name), extent = domain[size_t(dim)].asConstant().value_or(0);
+      bool isShared = apart && step && step <= nearest * apart && (extent - 1) * step >= apart;
+      return isShared ? WalkResult::interrupt() : WalkResult::advance();
     });
     return found.wasInterrupted();
   };
@@ -541,7 +541,13 @@ void ReductionEmitter::emit(const Points &places) {
   } else if (!hasReducedLanes && inner && *inner <= (points.front().assumed ? unblockedSteps : unrolledWindow)) {
     outer.push_back(innermost);
     groupTerm = findGroupTerm(e, op, points.front().vectorDim, points.front().lanes);
-    results = emitWindow(orderWindow(outer), points, results);
+    // What is unrolled as a whole shares what it reads in any order; extremes, which take registers for NaN, spill less
+    // in that of the window.
+    int64_t elements = int64_t(points.size());
+    for (int64_t dim : outer)
+      elements *= domain[size_t(dim)].asConstant().value_or(unrolledTile + 1);
+    bool keepsOrder = elements <= unrolledTile && !isBlocked();
+    results = emitWindow(keepsOrder ? outer : orderWindow(outer), points, results);
   } else {
     results = emitLoops(e, domain, outer, points, results,
                         [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });
