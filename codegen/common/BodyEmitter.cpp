@@ -126,6 +126,11 @@ bool BodyEmitter::resolveGroups(Access &access, Value base, Expr index, ValueRan
   std::optional<int64_t> known = place ? e.invariants.asConstant(place) : std::nullopt;
   if (!known)
     return false;
+  // A mask says which lanes there are: of whole groups, where the extent is a multiple of theirs.
+  auto lanes = e.getRanges().find("d" + std::to_string(point.vectorDim));
+  bool isWhole = lanes != e.getRanges().end() && (lanes->second.max + 1) % grouped->places == 0;
+  if (point.mask && (isGuarded || !isWhole || !grouped->keepsPlaces()))
+    return false;
   EmissionPoint first = point;
   first.dims[size_t(grouped->term)] = e.constant(0);
   access.address = e.getAddress(base, elementType, e.emitExpr(index, first, operands));
@@ -188,7 +193,7 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
       access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
       return access;
     }
-    if (isAligned && !isStore && !point.mask && resolveGroups(access, base, index, at, elementType))
+    if (isAligned && !isStore && resolveGroups(access, base, index, at, elementType))
       return access;
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
@@ -230,7 +235,8 @@ Value BodyEmitter::loadStrided(const Access &access, Type elementType) {
 
 Value BodyEmitter::loadInOrder(const Access &access, Type elementType) {
   if (access.together)
-    return createSpread(e.builder, e.loc, e.createLoad(elementType, access.together, access.address), access.places);
+    return createSpread(e.builder, e.loc, e.createLoad(elementType, access.together, access.address, access.mask),
+                        access.places);
   if (int64_t count = int64_t(access.runs.size())) {
     SmallVector<Value> parts;
     for (auto [run, address] : llvm::enumerate(access.runs)) {

@@ -69,7 +69,13 @@ std::optional<codegen::GroupedLanes> codegen::findGroupedLanes(Expr index, int64
   if (!term)
     return std::nullopt;
   int64_t places = ranges.find("d" + std::to_string(*term))->second.max + 1;
-  return GroupedLanes{*term, last + places, std::move(*offsets)};
+  return GroupedLanes{*term, last + places, std::move(*offsets), places};
+}
+
+bool codegen::GroupedLanes::keepsPlaces() const {
+  return together == int64_t(first.size()) && llvm::all_of(llvm::enumerate(first), [&](auto lane) {
+           return lane.value() == int64_t(lane.index()) / places * places;
+         });
 }
 
 bool codegen::isMultipleOf(Value value, int64_t power) {

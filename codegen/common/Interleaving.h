@@ -31,6 +31,10 @@ struct GroupedLanes {
   int64_t term;                     // the dim that says which
   int64_t together;                 // elements that all lanes read at all of its places: one vector, from place 0 on
   llvm::SmallVector<int64_t> first; // where in it each lane has place 0
+  int64_t places = 0;
+
+  /// Whether the lanes before a multiple of `places` read elements before it: whoever masks the others off masks those.
+  bool keepsPlaces() const;
 };
 /// The same along lanes of dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
 /// more elements than `lanes`.

@@ -56,8 +56,12 @@ loop.kernel @eights(%x: !loop.buffer<[256*n] x f32>, %w: !loop.buffer<[72*16] x 
   }
 }
 
-// Windows too large to be unrolled with the terms of a group; a rest of lanes under a mask, which gathers.
+// Windows too large to be unrolled with the terms of a group; a rest of lanes under a mask, which says what there is of
+// the groups, too.
 // OK:            ok long_window
+// CHECK-LABEL:   define {{.*}} @long_window
+// CHECK-NOT:     gather
+// CHECK:         ret i32
 loop.kernel @long_window(%x: !loop.buffer<[64*24] x f32>, %w: !loop.buffer<[72*24] x f32>, %y: !loop.buffer<[64*24] x f32>)
     attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 2>, test.tolerance = 1.0e-5} {
   loop.reduction [64, 24, 9, 8] reduced 2 {
