@@ -10,9 +10,10 @@
 // batch whose size is known needs none of this.)
 //
 // A value is alike along its free dims if its op keeps them apart from others and all operands are known or alike; its
-// short form has 1 in the place of each free dim. Of a dim 8*batch, heads and batch in one, 8 are left. Products and
-// sums, and what is on the way between them, are computed as short forms where something else reads them, and their
-// readers read broadcasts; repeated values that nothing is computed of stay as they are.
+// short form has 1 in the place of each free dim. Of a dim 8*batch, heads and batch in one, 8 are left. Products,
+// and what is computed of them, are short forms where something else reads them, and their readers read broadcasts.
+// Values without a product stay as they are: they cost little, and who reads a repeated value walks fewer dims (a
+// sampling grid took six times as long as a broadcast).
 //
 // Cost: linear in the ops.
 //
@@ -42,7 +43,7 @@ private:
 
   llvm::DenseSet<Operation *> known; // computed of constants and weights alone, all dims known
   llvm::DenseSet<Operation *> alike; // along all free dims
-  llvm::DenseSet<Operation *> costs; // of these: products and sums, and what is computed of them
+  llvm::DenseSet<Operation *> costs; // of these: products, and what is computed of them
   DenseMap<Value, Value> shortForms;
 };
 } // namespace
@@ -182,7 +183,7 @@ void BroadcastSinker::run(Block &block) {
       known.insert(&op);
     } else if (isAlike(&op)) {
       alike.insert(&op);
-      bool isCostly = isa<MatmulOp, ReduceOp>(op);
+      bool isCostly = isa<MatmulOp>(op);
       if (isCostly || llvm::any_of(op.getOperands(), [&](Value x) { return costs.contains(x.getDefiningOp()); }))
         costs.insert(&op);
     }

@@ -22,33 +22,33 @@ func.func @table(%x: tensor<?x3x2xf32, #prim.dims<[batch, 3, 2]>>) -> tensor<?x3
   return %y : tensor<?x3x2xf32, #prim.dims<[batch, 3, 2]>>
 }
 
-// Of heads and batch in one dim the heads are left, and the sum's result is repeated for each element of the batch.
+// Of heads and batch in one dim the heads are left, and the product is repeated for each element of the batch.
 // CHECK-LABEL: func.func @heads
 // CHECK:         %[[H:.*]] = prim.reshape %{{.*}} : tensor<1x2x4xf32> -> tensor<2x4xf32>
-// CHECK:         %[[S:.*]] = prim.reduce  sum %[[H]], [1] : tensor<2x4xf32> -> tensor<2xf32>
-// CHECK:         %[[B:.*]] = prim.broadcast %[[S]], [1] : tensor<2xf32> -> tensor<?x2xf32, #prim.dims<[batch, 2]>>
-// CHECK:         prim.reshape %[[B]] : {{.*}} -> tensor<?xf32, #prim.dims<[2*batch]>>
-func.func @heads(%x: tensor<?xf32, #prim.dims<[2*batch]>>) -> tensor<?xf32, #prim.dims<[2*batch]>> {
+// CHECK:         %[[P:.*]] = prim.matmul %[[H]], %{{.*}} -> tensor<2x3xf32>
+// CHECK:         %[[B:.*]] = prim.broadcast %[[P]], [1, 2] : tensor<2x3xf32> -> tensor<?x2x3xf32, #prim.dims<[batch, 2, 3]>>
+// CHECK:         prim.reshape %[[B]] : {{.*}} -> tensor<?x3xf32, #prim.dims<[2*batch, 3]>>
+func.func @heads(%x: tensor<?x3xf32, #prim.dims<[2*batch, 3]>>) -> tensor<?x3xf32, #prim.dims<[2*batch, 3]>> {
   %t = prim.constant dense<[[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]> : tensor<2x4xf32>
+  %w = prim.constant dense<2.0> : tensor<4x3xf32>
   %r = prim.broadcast %t, [1, 2] : tensor<2x4xf32> -> tensor<?x2x4xf32, #prim.dims<[batch, 2, 4]>>
   %h = prim.reshape %r : tensor<?x2x4xf32, #prim.dims<[batch, 2, 4]>> -> tensor<?x4xf32, #prim.dims<[2*batch, 4]>>
-  %s = prim.reduce sum %h, [1] : tensor<?x4xf32, #prim.dims<[2*batch, 4]>> -> tensor<?xf32, #prim.dims<[2*batch]>>
-  %y = prim.add %x, %s : tensor<?xf32, #prim.dims<[2*batch]>>
-  return %y : tensor<?xf32, #prim.dims<[2*batch]>>
+  %p = prim.matmul %h, %w : (tensor<?x4xf32, #prim.dims<[2*batch, 4]>>, tensor<4x3xf32>) -> tensor<?x3xf32, #prim.dims<[2*batch, 3]>>
+  %y = prim.add %x, %p : tensor<?x3xf32, #prim.dims<[2*batch, 3]>>
+  return %y : tensor<?x3xf32, #prim.dims<[2*batch, 3]>>
 }
 
-// A sum over a free dim depends on its size, and elements in another order mix it with others; what nothing is computed
-// of stays, too.
+// Sums cost little. What is multiplied stays, too, where elements in another order mix a free dim with others.
 // CHECK-LABEL: func.func @others
-// CHECK:         prim.reduce  sum %{{.*}}, [0] : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<4xf32>
+// CHECK:         prim.reduce  sum %{{.*}}, [1] : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<?xf32, #prim.dims<[n]>>
 // CHECK:         prim.reshape %{{.*}} : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<4x?xf32, #prim.dims<[4, n]>>
-// CHECK:         prim.reduce  sum %{{.*}}, [0] : tensor<4x?xf32, #prim.dims<[4, n]>>
-func.func @others(%x: tensor<?x4xf32, #prim.dims<[n, 4]>>) -> (tensor<4xf32>, tensor<?xf32, #prim.dims<[n]>>, tensor<?x4xf32, #prim.dims<[n, 4]>>) {
+// CHECK:         prim.matmul %{{.*}} -> tensor<3x?xf32, #prim.dims<[3, n]>>
+func.func @others() -> (tensor<?xf32, #prim.dims<[n]>>, tensor<3x?xf32, #prim.dims<[3, n]>>) {
   %t = prim.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>
+  %w = prim.constant dense<2.0> : tensor<3x4xf32>
   %r = prim.broadcast %t, [1] : tensor<4xf32> -> tensor<?x4xf32, #prim.dims<[n, 4]>>
-  %s = prim.reduce sum %r, [0] : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<4xf32>
+  %s = prim.reduce sum %r, [1] : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<?xf32, #prim.dims<[n]>>
   %h = prim.reshape %r : tensor<?x4xf32, #prim.dims<[n, 4]>> -> tensor<4x?xf32, #prim.dims<[4, n]>>
-  %m = prim.reduce sum %h, [0] : tensor<4x?xf32, #prim.dims<[4, n]>> -> tensor<?xf32, #prim.dims<[n]>>
-  %y = prim.add %x, %r : tensor<?x4xf32, #prim.dims<[n, 4]>>
-  return %s, %m, %y : tensor<4xf32>, tensor<?xf32, #prim.dims<[n]>>, tensor<?x4xf32, #prim.dims<[n, 4]>>
+  %m = prim.matmul %w, %h : (tensor<3x4xf32>, tensor<4x?xf32, #prim.dims<[4, n]>>) -> tensor<3x?xf32, #prim.dims<[3, n]>>
+  return %s, %m : tensor<?xf32, #prim.dims<[n]>>, tensor<3x?xf32, #prim.dims<[3, n]>>
 }
