@@ -5,7 +5,8 @@
 // depends on the order and on the choice of gaps, so several are tried: by size, by bytes x life,
 // by time. The best is then mended: the block that reaches the top came too late,
 // so it moves before the first block that it conflicts with, and all are placed again. Each round
-// costs a placement; rounds end at the lower bound or when their number is used up.
+// costs a placement; rounds end at the lower bound or when their number is used up. At last single blocks of the best
+// order change their places in it, as long as nothing gets worse.
 //
 // Sources: greedy by size, Pisarchyk and Lee, "Efficient memory management for deep neural
 // net inference" (2020), section 4; moving what reaches the top: hill climbing as in
@@ -19,6 +20,7 @@
 
 #include <limits>
 #include <numeric>
+#include <random>
 
 using namespace ptc;
 using llvm::ArrayRef;
@@ -26,7 +28,7 @@ using llvm::SmallVector;
 
 namespace {
 
-/// Pairs of blocks looked at while mending: about 0.1 s.
+/// Pairs of blocks looked at while mending, and while changing: about 0.1 s each.
 constexpr int64_t mendingBudget = 20'000'000;
 
 enum class GapChoice { Smallest, Lowest };
@@ -48,6 +50,7 @@ public:
       for (GapChoice choice : {GapChoice::Smallest, GapChoice::Lowest})
         mend(order, choice);
     }
+    change();
     return best;
   }
 
@@ -57,16 +60,45 @@ private:
   static bool byArea(const SizedLife &a, const SizedLife &b) { return getArea(a) > getArea(b); }
   static int64_t getArea(const SizedLife &block) { return block.size * (block.life.end - block.life.begin + 1); }
 
-  /// Places in `order`, then again and again with the top block moved forward.
-  void mend(SmallVector<unsigned> order, GapChoice choice) {
+  bool isDone() const { return !best.offsets.empty() && best.height <= bound; }
+
+  /// How many placements look at so many pairs.
+  int64_t countRounds(int64_t budget) const {
     int64_t pairs = 0;
     for (const auto &list : conflicts)
       pairs += list.size() + 1;
-    int64_t rounds = mendingBudget / 6 / std::max<int64_t>(pairs, 1);
-    for (int64_t round = 0; round <= rounds && (best.offsets.empty() || best.height > bound); ++round) {
+    return budget / std::max<int64_t>(pairs, 1);
+  }
+
+  /// Keeps the placement if none is lower; of equal ones the last.
+  void consider(Placement placement, ArrayRef<unsigned> order, GapChoice choice) {
+    if (!best.offsets.empty() && placement.height > best.height)
+      return;
+    best = std::move(placement);
+    bestOrder.assign(order.begin(), order.end());
+    bestChoice = choice;
+  }
+
+  void change() {
+    if (blocks.size() < 2 || best.height <= bound + bound / 64) // near enough
+      return;
+    std::minstd_rand random; // the same numbers everywhere
+    for (int64_t round = countRounds(mendingBudget); round > 0 && !isDone(); --round) {
+      SmallVector<unsigned> order = bestOrder;
+      size_t from = random() % order.size(), to = random() % order.size();
+      unsigned moved = order[from];
+      order.erase(order.begin() + from);
+      order.insert(order.begin() + to, moved);
+      consider(place(order, bestChoice), order, bestChoice);
+    }
+  }
+
+  /// Places in `order`, then again and again with the top block moved forward.
+  void mend(SmallVector<unsigned> order, GapChoice choice) {
+    int64_t rounds = countRounds(mendingBudget / 6);
+    for (int64_t round = 0; round <= rounds && !isDone(); ++round) {
       Placement placement = place(order, choice);
-      if (best.offsets.empty() || placement.height < best.height)
-        best = placement;
+      consider(placement, order, choice);
       if (!moveTopForward(order, placement))
         return;
     }
@@ -119,6 +151,8 @@ private:
   std::vector<SmallVector<unsigned>> conflicts;
   int64_t bound;
   Placement best;
+  SmallVector<unsigned> bestOrder;
+  GapChoice bestChoice = GapChoice::Smallest;
 };
 
 } // namespace

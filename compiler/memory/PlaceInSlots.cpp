@@ -1,18 +1,19 @@
 //===- PlaceInSlots.cpp - blocks of symbolic sizes in shared slots ---------===//
 //
 // Which of two symbolic sizes is larger is not known, so there are no gaps to look for. Memory is cut into slots that
-// lie one behind the other. A block takes all of a slot, or a lane of it:
+// lie one behind the other. A block takes all of a slot, or of a slot inside of it:
 //
-//   slot                 | A                |  B            |     size: max(A, B, lanes)
-//                        | C    | D   |     |               |     lanes: max(C, E) + D
+//   slot                 | A                |  B            |     size: max(A, B, parts)
+//                        | C    | D   |     |               |     parts: max(C, E) + D
 //                        | E  |       |                     |
 //
-// Blocks that are alive at one time are in different slots or in different lanes of one. Offsets are sums of maxima of
-// sizes, and stay small. (Stacking each block on all that it conflicts with packs tighter, but its offsets are nested
-// maxima: 74 MB of text for a detector with free height and width.)
+// Blocks that are alive at one time are in different slots, of which neither is inside of the other. Offsets are sums
+// of maxima of sizes, a few deep, and stay small. (Stacking each block on all that it conflicts with packs tighter, but
+// its offsets are nested maxima: 74 MB of text for a detector with free height and width.)
 //
-// Greedy, from the largest block at the hint to the smallest: each goes where the whole grows least; of such places to
-// blocks of its very size, which grow with it, else where least is left over.
+// Greedy: each block goes where the whole grows least at the hint; of such places to blocks of its very size, which
+// grow with it, else where least is left over. What comes out depends on the order, so several are tried, by size, by
+// bytes x life and by time, and the best is changed, one block at a time, as long as nothing gets worse.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
+#include <numeric>
+#include <random>
 #include <tuple>
 
 using namespace ptc;
@@ -29,113 +32,154 @@ using llvm::SmallVector;
 
 namespace {
 
-/// Blocks at the same offset, by their numbers.
-struct Lane {
-  SmallVector<unsigned> members;
-  int64_t atHint = 0; // the largest of them
-};
+/// Pairs of blocks looked at while the order is changed: about 0.1 s.
+constexpr int64_t changingBudget = 10'000'000;
+
+/// How deep slots lie in each other.
+constexpr unsigned deepest = 4;
 
 struct Slot {
-  Lane whole; // blocks that nothing is beside
-  SmallVector<Lane> lanes;
+  SmallVector<unsigned> whole; // blocks that nothing is beside, by their numbers
+  int64_t wholeAtHint = 0;     // the largest of them
+  std::vector<Slot> parts;
 
-  int64_t lanesAtHint() const {
-    int64_t sum = 0;
-    for (const Lane &lane : lanes)
-      sum += lane.atHint;
-    return sum;
+  int64_t partsAtHint() const {
+    return std::accumulate(parts.begin(), parts.end(), int64_t(0),
+                           [](int64_t sum, const Slot &part) { return sum + part.atHint(); });
   }
-  int64_t atHint() const { return std::max(whole.atHint, lanesAtHint()); }
+  int64_t atHint() const { return std::max(wholeAtHint, partsAtHint()); }
 };
 
 class SlotPlacer {
 public:
-  SlotPlacer(ArrayRef<SymbolicLife> blocks, const SymbolRanges &symbols) : blocks(blocks), symbols(symbols) {}
+  SlotPlacer(ArrayRef<SymbolicLife> blocks, const SymbolRanges &symbols)
+      : blocks(blocks), symbols(symbols),
+        lowerBound(getLowerBound(llvm::map_to_vector(
+            blocks, [](const SymbolicLife &block) { return SizedLife{block.life, block.sizeAtHint}; }))) {}
 
   SymbolicPlacement run() {
-    auto order = llvm::to_vector(llvm::seq<unsigned>(0, blocks.size()));
-    llvm::stable_sort(order, [&](unsigned a, unsigned b) { return blocks[a].sizeAtHint > blocks[b].sizeAtHint; });
-    for (unsigned block : order)
-      place(block);
+    SmallVector<unsigned> best;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    auto consider = [&](SmallVector<unsigned> order) {
+      int64_t height = placeAll(order);
+      if (height > least)
+        return;
+      least = height;
+      best = std::move(order);
+    };
+    for (auto isBefore : {byBegin, byArea, bySize}) {
+      auto order = llvm::to_vector(llvm::seq<unsigned>(0, blocks.size()));
+      llvm::stable_sort(order, [&](unsigned a, unsigned b) { return isBefore(blocks[a], blocks[b]); });
+      consider(std::move(order));
+    }
+    std::minstd_rand random; // the same numbers everywhere
+    int64_t lives = int64_t(blocks.size() * blocks.size()), rounds = lives ? changingBudget / lives : 0;
+    for (int64_t round = 0; round < rounds && least > lowerBound + lowerBound / 64; ++round) {
+      SmallVector<unsigned> order = best;
+      size_t from = random() % order.size(), to = random() % order.size();
+      unsigned moved = order[from];
+      order.erase(order.begin() + from);
+      order.insert(order.begin() + to, moved);
+      consider(std::move(order));
+    }
+    placeAll(best);
     return getPlacement();
   }
 
 private:
-  /// Where a block may go: lane -1 is the whole slot, the number of lanes a new one.
+  static bool bySize(const SymbolicLife &a, const SymbolicLife &b) { return a.sizeAtHint > b.sizeAtHint; }
+  static bool byBegin(const SymbolicLife &a, const SymbolicLife &b) { return a.life.begin < b.life.begin; }
+  static bool byArea(const SymbolicLife &a, const SymbolicLife &b) { return getArea(a) > getArea(b); }
+  static int64_t getArea(const SymbolicLife &block) {
+    return block.sizeAtHint * (block.life.end - block.life.begin + 1);
+  }
+
+  /// The bytes in all at the hint.
+  int64_t placeAll(ArrayRef<unsigned> order) {
+    memory = Slot();
+    for (unsigned block : order)
+      place(block);
+    return memory.atHint();
+  }
+
+  /// Where a block may go inside of a slot: from part to part; behind the last part is a new one.
   struct Choice {
-    unsigned slot;
-    int lane;
-    int64_t growth, left; // at the hint: bytes in all; bytes of the place that the block does not use
+    SmallVector<unsigned, deepest> path;
+    int64_t growth, left; // at the hint: bytes of the slot; bytes of the place that the block does not use
     bool holdsSize;
     auto rank() const { return std::tuple(growth, !holdsSize, left); }
   };
 
-  bool isFree(const Lane &lane, unsigned block) const {
-    return llvm::none_of(lane.members, [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
+  bool isFree(ArrayRef<unsigned> members, unsigned block) const {
+    return llvm::none_of(members, [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
   }
-  bool holdsSize(const Lane &lane, unsigned block) const {
-    return llvm::any_of(lane.members, [&](unsigned other) { return blocks[other].size == blocks[block].size; });
+  bool isAllFree(const Slot &slot, unsigned block) const {
+    return isFree(slot.whole, block) &&
+           llvm::all_of(slot.parts, [&](const Slot &part) { return isAllFree(part, block); });
+  }
+  bool holdsSize(const Slot &slot, unsigned block) const {
+    return llvm::any_of(slot.whole, [&](unsigned other) { return blocks[other].size == blocks[block].size; });
+  }
+
+  /// The best place in a slot of which no block takes all at that time; `depth`: how deep the slot lies, 0 is memory.
+  std::optional<Choice> choose(const Slot &slot, unsigned block, unsigned depth) const {
+    int64_t size = blocks[block].sizeAtHint, parts = slot.partsAtHint(), height = std::max(slot.wholeAtHint, parts);
+    std::optional<Choice> best;
+    auto consider = [&](Choice choice) {
+      if (!best || choice.rank() < best->rank())
+        best = std::move(choice);
+    };
+    auto growthTo = [&](int64_t wanted) { return std::max<int64_t>(0, wanted - height); };
+    if (depth > 0 && isAllFree(slot, block))
+      consider({{}, growthTo(size), std::max<int64_t>(0, height - size), holdsSize(slot, block)});
+    if (depth == deepest)
+      return best;
+    for (auto [number, part] : llvm::enumerate(slot.parts)) {
+      auto choice = isFree(part.whole, block) ? choose(part, block, depth + 1) : std::nullopt;
+      if (!choice)
+        continue;
+      choice->path.insert(choice->path.begin(), unsigned(number));
+      choice->growth = growthTo(parts + choice->growth);
+      consider(*choice);
+    }
+    consider({{unsigned(slot.parts.size())}, growthTo(parts + size), 0, false});
+    return best;
   }
 
   void place(unsigned block) {
-    int64_t size = blocks[block].sizeAtHint;
-    Choice best{unsigned(slots.size()), -1, size, 0, false};
-    auto consider = [&](Choice choice) {
-      if (choice.rank() < best.rank())
-        best = choice;
-    };
-    for (auto [number, slot] : llvm::enumerate(slots)) {
-      if (!isFree(slot.whole, block))
-        continue;
-      int64_t height = slot.atHint(), lanes = slot.lanesAtHint();
-      auto growthTo = [&](int64_t wanted) { return std::max<int64_t>(0, wanted - height); };
-      if (llvm::all_of(slot.lanes, [&](const Lane &lane) { return isFree(lane, block); }))
-        consider(
-            {unsigned(number), -1, growthTo(size), std::max<int64_t>(0, height - size), holdsSize(slot.whole, block)});
-      for (auto [index, lane] : llvm::enumerate(slot.lanes))
-        if (isFree(lane, block))
-          consider({unsigned(number), int(index), growthTo(lanes - lane.atHint + std::max(lane.atHint, size)),
-                    std::max<int64_t>(0, lane.atHint - size), holdsSize(lane, block)});
-      consider({unsigned(number), int(slot.lanes.size()), growthTo(lanes + size), 0, false});
+    Slot *slot = &memory;
+    for (unsigned part : choose(memory, block, 0)->path) {
+      if (part == slot->parts.size())
+        slot->parts.emplace_back();
+      slot = &slot->parts[part];
     }
-    if (best.slot == slots.size())
-      slots.emplace_back();
-    Slot &slot = slots[best.slot];
-    if (best.lane == int(slot.lanes.size()))
-      slot.lanes.emplace_back();
-    Lane &lane = best.lane < 0 ? slot.whole : slot.lanes[best.lane];
-    lane.members.push_back(block);
-    lane.atHint = std::max(lane.atHint, size);
+    slot->whole.push_back(block);
+    slot->wholeAtHint = std::max(slot->wholeAtHint, blocks[block].sizeAtHint);
   }
 
-  Expr sizeOf(const Lane &lane) const {
-    Expr size = blocks[lane.members.front()].size;
-    for (unsigned member : ArrayRef(lane.members).drop_front())
+  /// Gives the slot's blocks their offsets, from `begin` on; returns its size.
+  Expr lay(const Slot &slot, Expr begin, SymbolicPlacement &result) const {
+    Expr size = Expr::constant(begin.getContext(), 0);
+    for (const Slot &part : slot.parts)
+      size = (size + lay(part, (begin + size).simplify(symbols), result)).simplify(symbols);
+    for (unsigned member : slot.whole) {
+      result.offsets[member] = begin;
       size = Expr::max(size, blocks[member].size);
+    }
     return size.simplify(symbols);
   }
 
   SymbolicPlacement getPlacement() const {
-    Expr end = Expr::constant(blocks.front().size.getContext(), 0);
-    SymbolicPlacement result{SmallVector<Expr>(blocks.size()), end};
-    for (const Slot &slot : slots) {
-      for (unsigned member : slot.whole.members)
-        result.offsets[member] = result.size;
-      Expr lanes = Expr::constant(result.size.getContext(), 0);
-      for (const Lane &lane : slot.lanes) {
-        for (unsigned member : lane.members)
-          result.offsets[member] = (result.size + lanes).simplify(symbols);
-        lanes = (lanes + sizeOf(lane)).simplify(symbols);
-      }
-      Expr size = slot.lanes.empty() ? sizeOf(slot.whole) : Expr::max(sizeOf(slot.whole), lanes).simplify(symbols);
-      result.size = (result.size + size).simplify(symbols);
-    }
+    Expr begin = Expr::constant(blocks.front().size.getContext(), 0);
+    SymbolicPlacement result{SmallVector<Expr>(blocks.size()), begin};
+    result.size = lay(memory, begin, result);
     return result;
   }
 
   ArrayRef<SymbolicLife> blocks;
   const SymbolRanges &symbols;
-  SmallVector<Slot> slots;
+  int64_t lowerBound; // bytes, at the hint
+  Slot memory;
 };
 
 } // namespace
