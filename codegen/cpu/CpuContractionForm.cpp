@@ -304,8 +304,9 @@ static std::optional<int64_t> rowStep(ContractionForm &form) {
 /// How many rows, a constant step apart, are better off in one tile: a weight that streams from memory is read once
 /// then, not from the second-level cache again; where a column tile of it leaves that cache, in the lowest tiles, too.
 static int64_t mostRowsAlone(ContractionForm &form) {
-  auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
-  if (!m || !n || !k || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
+  auto n = form.n.asConstant(), k = form.k.asConstant();
+  int64_t fewest = form.m.range(SymbolRanges()).divisor; // the pixels of an image, whatever the batch
+  if (!n || !k || fewest > tallestAlone || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
       form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
     return 0;
   if (form.lhs != LhsForm::PackedRows && (form.lhs != LhsForm::InPlace || !rowStep(form)))

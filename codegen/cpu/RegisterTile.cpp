@@ -257,7 +257,7 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
     return (room - beside * (splitsGroups ? 2 : 1)) / vectorWidth;
   };
-  bool hasFewTiles = m <= 0 || (mostAlone && m <= tallestAlone);
+  bool hasFewTiles = mostAlone && m <= tallestAlone; // or may have
   SmallVector<std::pair<double, TileSplit>> found;
   for (int64_t width : {4, 3, 2, 5, 1}) {
     int64_t vectorWidth = width * vectors;
