@@ -86,7 +86,7 @@ void BodyEmitter::emitOp(Operation *op) {
   if (auto load = dyn_cast<loop::LoadOp>(op)) {
     if (Value held = e.getHeld(load.getBuffer()))
       return bind(load.getResult(), held);
-    Access access = resolve(load.getBuffer(), load.getIndices(), load.getIndexOperands(), load.getType(), false);
+    Access access = resolve(load.getBuffer(), load.getIndices(), load.getIndexOperands(), load.getType(), load);
     return bind(load.getResult(), this->load(access, load.getType()));
   }
   if (auto store = dyn_cast<loop::StoreOp>(op))
@@ -120,15 +120,21 @@ SmallVector<Value> BodyEmitter::resolveRuns(Value base, Expr index, ValueRange o
   return runs;
 }
 
-bool BodyEmitter::resolveGroups(Access &access, Value base, Expr index, ValueRange operands, Type elementType) {
-  auto grouped = findGroupedLanes(index, point.vectorDim, point.lanes, e.getRanges());
+bool BodyEmitter::resolveGroups(Access &access, Value base, loop::LoadOp load, ValueRange operands) {
+  Operation *node = load;
+  while (!loop::isNode(node))
+    node = node->getParentOp();
+  SymbolRanges ranges = getWholeRanges(node);
+  Expr index = cast<ExprAttr>(load.getIndices()[0]);
+  Type elementType = load.getType();
+  auto grouped = findGroupedLanes(index, point.vectorDim, point.lanes, ranges);
   Value place = grouped && size_t(grouped->term) < point.dims.size() ? point.dims[size_t(grouped->term)] : Value();
   std::optional<int64_t> known = place ? e.invariants.asConstant(place) : std::nullopt;
   if (!known)
     return false;
   // A mask says which lanes there are: of whole groups, where the extent is a multiple of theirs.
-  auto lanes = e.getRanges().find("d" + std::to_string(point.vectorDim));
-  bool isWhole = lanes != e.getRanges().end() && (lanes->second.max + 1) % grouped->places == 0;
+  auto lanes = ranges.find("d" + std::to_string(point.vectorDim));
+  bool isWhole = lanes != ranges.end() && (lanes->second.max + 1) % grouped->places == 0;
   if (point.mask && (isGuarded || !isWhole || !grouped->keepsPlaces()))
     return false;
   EmissionPoint first = point;
@@ -141,8 +147,9 @@ bool BodyEmitter::resolveGroups(Access &access, Value base, Expr index, ValueRan
 }
 
 BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, OperandRange operands, Type elementType,
-                                         bool isStore) {
+                                         loop::LoadOp load) {
   assert(indices.size() == 1 && "indices inside kernels are linear");
+  bool isStore = !load;
   Expr index = cast<ExprAttr>(indices[0]);
   SmallVector<Value> at = lookupAll(operands);
   Value base = e.getPointer(buffer);
@@ -193,7 +200,7 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
       access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
       return access;
     }
-    if (isAligned && !isStore && resolveGroups(access, base, index, at, elementType))
+    if (isAligned && !isStore && resolveGroups(access, base, load, at))
       return access;
     if (isUniformBut && !coefficient && !isStore)
       access.runs = resolveRuns(base, index, at, elementType);
@@ -274,7 +281,7 @@ void BodyEmitter::emitStore(loop::StoreOp op) {
   Value value = lookup(op.getValue());
   e.setHeld(op.getBuffer(), value);
   Type elementType = op.getValue().getType();
-  Access access = resolve(op.getBuffer(), op.getIndices(), op.getIndexOperands(), elementType, true);
+  Access access = resolve(op.getBuffer(), op.getIndices(), op.getIndexOperands(), elementType, {});
   if (std::optional<prim::ReduceKind> kind = op.getCombine()) {
     Value old = load(access, elementType);
     if (access.lanes > 1)

@@ -49,13 +49,13 @@ private:
     llvm::SmallVector<mlir::Value> vectors;
   };
   Access resolve(mlir::Value buffer, mlir::ArrayAttr indices, mlir::OperandRange operands, mlir::Type elementType,
-                 bool isStore);
+                 loop::LoadOp load); // null: of a store
   /// Addresses of the runs that lanes with that index read in turns, if it is such an index.
   llvm::SmallVector<mlir::Value> resolveRuns(mlir::Value base, Expr index, mlir::ValueRange operands,
                                              mlir::Type elementType);
   /// Lets lanes that read an element of their group each take it out of one vector, if the index is so and it is known
   /// which element.
-  bool resolveGroups(Access &access, mlir::Value base, Expr index, mlir::ValueRange operands, mlir::Type elementType);
+  bool resolveGroups(Access &access, mlir::Value base, loop::LoadOp load, mlir::ValueRange operands);
   /// Whether lanes with that stride are taken out of whole vectors.
   bool splits(int64_t stride, mlir::Type elementType) const;
   mlir::Value load(const Access &access, mlir::Type elementType);

@@ -1,5 +1,6 @@
 //===- Interleaving.cpp - indices that read several runs in turns ---------===//
 #include "codegen/common/Interleaving.h"
+#include "ir/loop/Loop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -47,6 +48,19 @@ std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_
   bool goesOn =
       llvm::all_of(llvm::enumerate(*offsets), [&](auto lane) { return lane.value() == step * int64_t(lane.index()); });
   return goesOn ? std::optional(step) : std::nullopt;
+}
+
+SymbolRanges codegen::getWholeRanges(Operation *node) {
+  SmallVector<Expr> domain = loop::getDomain(node);
+  SymbolRanges ranges;
+  for (auto [number, extent] : llvm::enumerate(domain))
+    if (std::optional<int64_t> known = extent.asConstant(); known && *known > 0)
+      ranges["d" + std::to_string(number)] = {.min = 0, .max = *known - 1};
+  node->walk([&](loop::MaskedOp op) {
+    for (Attribute condition : op.getConditions())
+      Expr(cast<ExprAttr>(condition)).walkSymbols([&](StringRef name) { ranges.erase(name); });
+  });
+  return ranges;
 }
 
 std::optional<codegen::GroupedLanes> codegen::findGroupedLanes(Expr index, int64_t dim, int64_t lanes,

@@ -36,7 +36,11 @@ struct GroupedLanes {
   /// Whether the lanes before a multiple of `places` read elements before it: whoever masks the others off masks those.
   bool keepsPlaces() const;
 };
-/// The same along lanes of dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
+/// Of the node's dims that are constant and that no condition in it asks for: at each of their places loads read what
+/// is there.
+SymbolRanges getWholeRanges(mlir::Operation *node);
+
+/// Such lanes along dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
 /// more elements than `lanes`.
 std::optional<GroupedLanes> findGroupedLanes(Expr index, int64_t dim, int64_t lanes, const SymbolRanges &ranges);
 

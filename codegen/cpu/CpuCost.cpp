@@ -163,17 +163,9 @@ static double sizeOf(ArrayRef<Expr> extents) {
   return points;
 }
 
-SymbolRanges cpu::getConstantRanges(ArrayRef<Expr> domain) {
-  SymbolRanges ranges;
-  for (auto [number, extent] : llvm::enumerate(domain))
-    if (std::optional<int64_t> known = extent.asConstant())
-      ranges[dimName(int64_t(number))] = {.min = 0, .max = std::max<int64_t>(*known - 1, 0)};
-  return ranges;
-}
-
 double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
   SmallVector<Expr> domain = loop::getDomain(node);
-  LaneAnalysis analysis{.number = dim, .turned = turned, .ranges = getConstantRanges(domain)};
+  LaneAnalysis analysis{.number = dim, .turned = turned, .ranges = codegen::getWholeRanges(node)};
   auto reduction = dyn_cast<loop::ReductionOp>(node);
   if (reduction) {
     codegen::BodyParts parts = codegen::splitBody(reduction.getBody().front());
@@ -209,8 +201,7 @@ double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
 }
 
 bool cpu::gathersAlong(Operation *node, int64_t dim) {
-  SmallVector<Expr> domain = loop::getDomain(node);
-  LaneAnalysis analysis{.number = dim, .ranges = getConstantRanges(domain)};
+  LaneAnalysis analysis{.number = dim, .ranges = codegen::getWholeRanges(node)};
   WalkResult result = node->walk([&](loop::LoadOp load) {
     switch (analysis.classify(Expr(cast<ExprAttr>(load.getIndices()[0])), {}).kind) {
     case AccessKind::Uniform:

@@ -50,8 +50,6 @@ bool gathersAcross(mlir::Operation *node, int64_t along, int64_t across);
 /// Whether stores of the 2 to 4 points along `along` fill what vectors of them along `across` leave out between their
 /// lanes.
 bool weavesStores(mlir::Operation *node, int64_t along, int64_t across);
-/// Of the dims whose extents are constant.
-SymbolRanges getConstantRanges(llvm::ArrayRef<Expr> domain);
 /// Lanes along the dim would load an element at a time.
 bool gathersAlong(mlir::Operation *node, int64_t dim);
 /// Lanes may run along the node's dim.

@@ -64,7 +64,7 @@ int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
     Operation *node = load;
     while (!loop::isNode(node))
       node = node->getParentOp();
-    return codegen::findGroupedLanes(index, dim, width, getConstantRanges(loop::getDomain(node))).has_value();
+    return codegen::findGroupedLanes(index, dim, width, codegen::getWholeRanges(node)).has_value();
   };
   auto fits = [&](int64_t width) {
     WalkResult result = op->walk([&](loop::LoadOp load) {

@@ -341,6 +341,7 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
 
 int64_t cpu::findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanesDim, int64_t lanes) {
   int64_t term = -1;
+  SymbolRanges ranges = codegen::getWholeRanges(op);
   if (lanes > 1)
     op.walk([&](loop::LoadOp load) {
       Expr index = cast<ExprAttr>(load.getIndices()[0]);
@@ -348,7 +349,7 @@ int64_t cpu::findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanes
           !index.uses("d" + std::to_string(lanesDim)) || index.coefficientOf("d" + std::to_string(lanesDim));
       if (isAffine || !load.getIndexOperands().empty() || codegen::findStepInBlocks(index, lanesDim, lanes))
         return;
-      if (auto grouped = codegen::findGroupedLanes(index, lanesDim, lanes, e.getRanges()))
+      if (auto grouped = codegen::findGroupedLanes(index, lanesDim, lanes, ranges))
         term = grouped->term;
     });
   return term;
@@ -457,11 +458,11 @@ SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const P
       point.dims[size_t(dims.front())] = iv;
     return windowLoops(dims.drop_front(), inside, values);
   };
-  if (iterations > budget && dims.front() != groupTerm)
+  auto lower = e.invariants.asConstant(range.lower), upper = e.invariants.asConstant(range.upper);
+  if (!lower || !upper || (iterations > budget && dims.front() != groupTerm))
     return e.createLoop(range.lower, range.upper, 1, carried, at);
   SmallVector<Value> values(carried);
-  int64_t upper = *e.invariants.asConstant(range.upper);
-  for (int64_t i = *e.invariants.asConstant(range.lower); i < upper; ++i)
+  for (int64_t i = *lower; i < *upper; ++i)
     values = at(e.constant(i), values);
   return values;
 }
