@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/prim_to_loop/MemoryOrder.h"
 #include "compiler/schedule/Scheduler.h"
 #include "mlir/IR/IRMapping.h"
 #include <numeric>
@@ -450,7 +451,8 @@ bool isCheap(Operation *node) {
 /// whole vectors of these, and one pass more costs less than what it would take otherwise (up to 8 times as long).
 bool takesImageApart(Operation *target, Operation *node, LoadOp load, const FusionContext &context) {
   auto contraction = dyn_cast<ContractionOp>(target);
-  return contraction && contraction.getK() >= 2 && !context.hasDevice && !keepsNeighbours(node, getAddress(load));
+  return contraction && !context.hasDevice && writesWholePixels(contraction) &&
+         !keepsNeighbours(node, getAddress(load));
 }
 
 /// May `node`, which reads a slice of what a product writes, run where it is written? May split rows and columns. (A
