@@ -19,8 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/prim_to_loop/MemoryOrder.h"
 #include "compiler/schedule/Scheduler.h"
+#include "ir/loop/ContractionDims.h"
 #include "mlir/IR/IRMapping.h"
 #include <numeric>
 

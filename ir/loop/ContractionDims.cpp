@@ -99,6 +99,18 @@ void loop::mergeDims(ContractionOp op) {
   }
 }
 
+bool loop::writesWholePixels(ContractionOp op) {
+  constexpr int64_t fewestColumns = 16, fewestTerms = 24;
+  DimCounts counts(op);
+  SmallVector<Expr> domain = getDomain(op);
+  auto points = [&](int64_t first, int64_t end) {
+    return product(op.getContext(), ArrayRef(domain).slice(first, end - first)).asConstant().value_or(0);
+  };
+  int64_t columns = counts.first(2), terms = counts.first(3), end = int64_t(domain.size());
+  return counts.counts[3] >= 2 && points(columns, terms) >= fewestColumns && points(terms, end) >= fewestTerms &&
+         points(terms, end - 1) > 1;
+}
+
 ReductionOp loop::replaceByReduction(ContractionOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();

@@ -35,6 +35,10 @@ bool mergesIn(ContractionOp op, int64_t outer);
 /// Merges neighbouring dims of a class that all regions use as one, and drops dims of extent 1.
 void mergeDims(ContractionOp op);
 
+/// Whether the op is a convolution whose sums of many terms are faster for whole pixels, of so many columns that
+/// vectors of them are full, than for whole rows of one column.
+bool writesWholePixels(ContractionOp op);
+
 /// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
 ReductionOp replaceByReduction(ContractionOp op);
 

@@ -135,14 +135,6 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   return found;
 }
 
-bool loop::writesWholePixels(ContractionOp node) {
-  constexpr int64_t fewestTerms = 24;
-  SmallVector<Expr> domain = getDomain(node);
-  unsigned columns = node.getBatch() + node.getM(), terms = columns + node.getN();
-  return node.getK() >= 2 && countPoints(domain, columns, node.getN()) >= fewestColumns &&
-         countPoints(domain, terms, node.getK()) >= fewestTerms && countPoints(domain, terms, node.getK() - 1) > 1;
-}
-
 static bool isIndirect(Expr index) {
   return index.usesAny([](StringRef symbol) { return symbol.starts_with("v$"); });
 }

@@ -21,10 +21,6 @@ llvm::SmallVector<int64_t> getPlacesOfStore(StoreOp store, unsigned rank);
 llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::ArrayRef<int64_t> places,
                                           LoadOp load = {});
 
-/// Whether the node is a convolution whose sums of many terms are faster for whole pixels, of so many columns that
-/// vectors of them are full, than for whole rows of one column.
-bool writesWholePixels(ContractionOp node);
-
 /// The dim of the buffer along which the load walks innermost, if the node is a convolution that adds up many of its
 /// elements for each pixel of a window: memory should run along it. Few channels (of pictures) and 1 x 1 convolutions
 /// have none.

@@ -246,8 +246,8 @@ static uint64_t end_rests(void) {
   return now;
 }
 
-static void count_loop(uint64_t time) {
-  for (worker_state *state = pool.states + 1; state <= pool.states + pool.workers; state++) {
+static void count_loop(uint64_t time, uint32_t participants) {
+  for (worker_state *state = pool.states + 1; state < pool.states + participants; state++) {
     if (state->rest == 0)
       continue;
     loop_times *times = is_resting(state) ? &state->without : &state->with;
@@ -303,9 +303,13 @@ static void run_together(ptc_rt_task *tasks, uint64_t pieces, uint32_t participa
   join_loop((uint32_t)pieces, epoch);
 }
 
-static void run_alone(ptc_rt_task *tasks, uint64_t pieces) {
-  for (uint64_t piece = 0; piece < pieces; piece++)
-    ptc_rt_run_piece(tasks, (int64_t)piece, 0);
+/* Each task in one piece: nobody else takes any. */
+static void run_without_workers(ptc_rt_task *tasks, uint64_t pieces) {
+  for (ptc_rt_task *task = tasks; pieces > 0; task++) {
+    pieces -= (uint64_t)task->pieces;
+    task->pieces = 1;
+    ptc_rt_run_piece(task, 0, 0);
+  }
 }
 
 static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participants) {
@@ -321,10 +325,10 @@ static bool pool_parallel(ptc_rt_task *tasks, int64_t count, uint32_t participan
   } else {
     uint64_t began = end_rests();
     if (all_rest(participants))
-      run_alone(tasks, pieces);
+      run_without_workers(tasks, pieces);
     else
       run_together(tasks, pieces, participants);
-    count_loop(ptc_rt_now() - began);
+    count_loop(ptc_rt_now() - began, participants);
   }
   give_back();
   return true;

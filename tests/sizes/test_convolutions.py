@@ -39,6 +39,17 @@ class Convolutions(unittest.TestCase):
         products = [kernel["flops"]["at_hint"] for kernel in kernels if kernel["kind"] == "contraction"]
         self.assertEqual(sorted(products), [2 * 9 * 9 * 6 * 16 * taps for taps in (1, 2, 2, 4)])
 
+    def test_windows_over_repeated_pixels(self):
+        """Pixels that are repeated stand in groups along the lanes, as a group's channels do, and borders ask for them."""
+        resized = '{ t = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , scales)'
+        for text, weights in (("y = MaxPool<kernel_shape=[1, 2], pads=[0, 1, 0, 1]>(t) }", {}),
+                              ("y = Conv<group=4, pads=[1, 0, 1, 0]>(t, k) }", {"k": (4, 1, 3, 2)}),
+                              ("y = Conv<group=4, dilations=[2, 1], pads=[2, 1, 2, 0]>(t, k) }", {"k": (4, 1, 3, 2)})):
+            for height, width, scales in ((8, 2, "1, 1, 2, 1"), (6, 16, "1, 1, 1, 2"), (5, 9, "1, 1, 3, 4")):
+                inputs = "".join(f", float[{', '.join(map(str, shape))}] {name}" for name, shape in weights.items())
+                model = Compiled(f"m (float[2, 4, {height}, {width}] x{inputs}) => (float[2, 4, oh, ow] y) <float[4] scales = {{{scales}}}> {resized} {text}")
+                model.check(self, x=floats(2, 4, height, width), **{name: floats(*shape) for name, shape in weights.items()})
+
     DILATED = """m (float[b, 8, 14, 9] x, float[8, 8, 3, 3] k) => (float[b, 8, oh, ow] y)
         { y = Conv<dilations=[D], pads=[P]>(x, k) }"""
 

@@ -76,3 +76,20 @@ loop.kernel @long_window(%x: !loop.buffer<[64*24] x f32>, %w: !loop.buffer<[72*2
     loop.store %3, %y[d0*24 + d1] : !loop.buffer<[64*24] x f32>
   }
 }
+
+// A condition asks for the term: of an element that does not exist nothing is read, and the first may be such.
+// OK:            ok masked_term
+loop.kernel @masked_term(%x: !loop.buffer<[8*16 - 1] x f32>, %w: !loop.buffer<[2*16] x f32>, %y: !loop.buffer<[8*16] x f32>)
+    attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 2>, test.tolerance = 1.0e-5} {
+  loop.reduction [8, 16, 2] reduced 1 {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [d0 + d2 - 1] else %zero {
+      %a = loop.load %x[16*d0 + 2*floordiv(d1, 2) + d2 - 1] : !loop.buffer<[8*16 - 1] x f32>
+      loop.yield %a : f32
+    } : f32
+    %1 = loop.load %w[d2*16 + d1] : !loop.buffer<[2*16] x f32>
+    %2 = arith.mulf %0, %1 : f32
+    %3 = loop.reduce sum %2 : f32
+    loop.store %3, %y[d0*16 + d1] : !loop.buffer<[8*16] x f32>
+  }
+}
