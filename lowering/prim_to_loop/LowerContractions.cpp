@@ -275,7 +275,7 @@ bool hasSmallGroups(prim::ConvolutionOp op, const TargetTraits &target) {
   for (Expr extent : ArrayRef(w).drop_front())
     terms *= extent.asConstant().value_or(mostTerms + 1);
   auto channels = w[0].asConstant(), taken = w[1].asConstant();
-  if (!channels || !taken || *channels % widest || terms > mostTerms || w.size() < 4)
+  if (!channels || !taken || terms > mostTerms || w.size() < 4)
     return false;
   int64_t group = *channels / op.getGroups();
   return group >= 2 && group < widest && llvm::isPowerOf2_64(uint64_t(group)) && *taken == group;

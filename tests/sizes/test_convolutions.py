@@ -76,7 +76,8 @@ class Convolutions(unittest.TestCase):
         """Groups of 2 to 16 channels, of results of others (channels last) and of arguments (channels first)."""
         for channels, group, window, pads, strides, dilation in (
                 (32, 2, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (32, 4, (3, 3), "1, 1, 1, 1", "2, 2", "1, 1"), (48, 8, (1, 5), "0, 2, 0, 2", "1, 1", "1, 1"),
-                (32, 16, (3, 3), "1, 0, 2, 1", "1, 2", "1, 1"), (64, 8, (3, 3), "2, 2, 2, 2", "1, 1", "2, 2"), (16, 4, (5, 7), "2, 3, 2, 3", "3, 1", "1, 1")):
+                (32, 16, (3, 3), "1, 0, 2, 1", "1, 2", "1, 1"), (64, 8, (3, 3), "2, 2, 2, 2", "1, 1", "2, 2"), (16, 4, (5, 7), "2, 3, 2, 3", "3, 1", "1, 1"),
+                (24, 8, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (20, 2, (3, 3), "1, 1, 1, 1", "2, 1", "1, 1"), (12, 4, (3, 2), "1, 0, 1, 1", "1, 1", "1, 1")):
             weight = ", ".join(map(str, floats(channels * group * window[0] * window[1]) / 5))
             text = """m (float[b, 3, h, w] x, float[b, C, h, w] u, float[C, 3, 1, 1] first) => (float[b, C, h2, w2] y, float[b, C, h2, w2] z)
                 <float[C, G, K0, K1] k = { WEIGHT }, float[C, G, K0, K1] l = { WEIGHT }> { a = Conv(x, first)
