@@ -26,21 +26,21 @@ std::optional<int64_t> findStepInBlocks(Expr index, int64_t dim, int64_t lanes);
 /// the first; null where they are no constants. A channel's group of 4 begins at 4*floordiv(d0, 4): 0 0 0 0 4 4 4 4.
 std::optional<llvm::SmallVector<int64_t>> findLaneOffsets(Expr index, int64_t dim, int64_t lanes);
 
+/// Of the node's dims that are constant and that no condition in it asks for: at each of their places loads read what
+/// is there.
+SymbolRanges getWholeRanges(mlir::Operation *node);
+
 /// Lanes of several groups of elements, of which each reads one, the same of each group: 4*floordiv(d0, 4) + d1.
 struct GroupedLanes {
   int64_t term;                     // the dim that says which
   int64_t together;                 // elements that all lanes read at all of its places: one vector, from place 0 on
   llvm::SmallVector<int64_t> first; // where in it each lane has place 0
-  int64_t places = 0;
+  int64_t places;                   // elements of a group
 
   /// Whether the lanes before a multiple of `places` read elements before it: whoever masks the others off masks those.
   bool keepsPlaces() const;
 };
-/// Of the node's dims that are constant and that no condition in it asks for: at each of their places loads read what
-/// is there.
-SymbolRanges getWholeRanges(mlir::Operation *node);
-
-/// Such lanes along dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
+/// Those along dim `dim` whose first stands at a multiple of `lanes`; null: they are no such lanes, or have
 /// more elements than `lanes`.
 std::optional<GroupedLanes> findGroupedLanes(Expr index, int64_t dim, int64_t lanes, const SymbolRanges &ranges);
 

@@ -22,6 +22,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
+#include <limits>
 #include <numeric>
 #include <random>
 #include <tuple>
