@@ -43,8 +43,8 @@ using llvm::SmallVector;
 
 namespace {
 
-/// Pairs of blocks looked at while the order is changed, in a column and at two ends: about 0.1 s.
-constexpr int64_t changingBudget = 10'000'000;
+/// Pairs of blocks looked at while the order is changed: about 0.1 s in a column, less at two ends.
+constexpr int64_t columnBudget = 10'000'000, endsBudget = 5'000'000;
 
 /// How deep slots lie in each other.
 constexpr unsigned deepest = 4;
@@ -81,8 +81,11 @@ public:
           best = std::move(candidate);
       }
     auto &slots = ends[best->end];
-    llvm::erase_if(slots, [&](const EndSlot &slot) { return overlaps(slot, block); });
-    slots.push_back(std::move(best->slot));
+    EndSlot slot = takeOverlapping(slots, block);
+    cutter.insert(slot.slot, block, best->choice);
+    slot.members.push_back(block);
+    slot.height += best->choice.growth;
+    slots.push_back(std::move(slot));
     height += std::get<0>(best->rank);
   }
 
@@ -117,7 +120,7 @@ private:
   };
   struct Candidate {
     unsigned end;
-    EndSlot slot; // instead of those that it is made of
+    SlotChoice choice; // in what is alive with the block there, as one slot
     std::tuple<int64_t, int64_t, size_t, int64_t>
         rank; // growth of memory and of the slot, blocks in it, bytes left over
   };
@@ -129,30 +132,55 @@ private:
     return llvm::any_of(slot.members, [&](unsigned block) { return overlaps(other, block); });
   }
 
-  /// The slot that `block` would be in at `end`, of all there that are alive with it.
-  std::optional<Candidate> choose(unsigned end, unsigned block, unsigned limit) const {
-    Candidate result{.end = end};
-    auto &[slot, members, slotHeight] = result.slot;
-    for (const EndSlot &part : ends[end])
-      if (overlaps(part, block)) {
-        llvm::append_range(slot.whole, part.slot.whole);
-        slot.wholeAtHint = std::max(slot.wholeAtHint, part.slot.wholeAtHint);
-        llvm::append_range(slot.rows, part.slot.rows);
-        llvm::append_range(members, part.members);
-        slotHeight = std::max(slotHeight, part.height);
+  static void append(Slot &slot, const Slot &other) {
+    llvm::append_range(slot.whole, other.whole);
+    slot.wholeAtHint = std::max(slot.wholeAtHint, other.wholeAtHint);
+    llvm::append_range(slot.rows, other.rows);
+  }
+
+  /// What is alive with `block` as one slot, out of an end's.
+  EndSlot takeOverlapping(std::vector<EndSlot> &slots, unsigned block) const {
+    EndSlot taken;
+    std::vector<EndSlot> others;
+    for (EndSlot &slot : slots) {
+      if (!overlaps(slot, block)) {
+        others.push_back(std::move(slot));
+      } else if (taken.members.empty()) {
+        taken = std::move(slot);
+      } else {
+        append(taken.slot, slot.slot);
+        llvm::append_range(taken.members, slot.members);
+        taken.height = std::max(taken.height, slot.height);
       }
-    auto choice = cutter.choose(slot, block, 1, limit);
+    }
+    slots = std::move(others);
+    return taken;
+  }
+
+  std::optional<Candidate> choose(unsigned end, unsigned block, unsigned limit) const {
+    SmallVector<const EndSlot *> parts;
+    for (const EndSlot &slot : ends[end])
+      if (overlaps(slot, block))
+        parts.push_back(&slot);
+    Slot all; // where they are several
+    int64_t slotHeight = 0;
+    size_t members = 1;
+    for (const EndSlot *part : parts) {
+      if (parts.size() > 1)
+        append(all, part->slot);
+      slotHeight = std::max(slotHeight, part->height);
+      members += part->members.size();
+    }
+    auto choice = cutter.choose(parts.size() == 1 ? parts.front()->slot : all, block, 1, limit);
     if (!choice)
       return std::nullopt;
-    cutter.insert(slot, block, *choice);
-    members.push_back(block);
-    slotHeight += choice->growth;
     int64_t beside = 0;
     for (const EndSlot &other : ends[1 - end])
-      if (other.height > beside && overlaps(other, result.slot))
+      if (other.height > beside &&
+          (overlaps(other, block) || llvm::any_of(parts, [&](const EndSlot *part) { return overlaps(other, *part); })))
         beside = other.height;
-    result.rank = {std::max<int64_t>(0, slotHeight + beside - height), choice->growth, members.size(), choice->left};
-    return result;
+    int64_t growth = std::max<int64_t>(0, slotHeight + choice->growth + beside - height);
+    return Candidate{end, *choice, {growth, choice->growth, members, choice->left}};
   }
 
   ArrayRef<SymbolicLife> blocks;
@@ -167,7 +195,7 @@ int64_t getArea(const SymbolicLife &block) { return block.sizeAtHint * (block.li
 bool hasLargerArea(const SymbolicLife &a, const SymbolicLife &b) { return getArea(a) > getArea(b); }
 
 /// The best memory of one form that the orders tried give.
-template <typename Memory> Memory search(ArrayRef<SymbolicLife> blocks, int64_t nearEnough) {
+template <typename Memory> Memory search(ArrayRef<SymbolicLife> blocks, int64_t nearEnough, int64_t budget) {
   Memory best(blocks);
   SmallVector<unsigned> bestOrder;
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -187,7 +215,7 @@ template <typename Memory> Memory search(ArrayRef<SymbolicLife> blocks, int64_t 
     consider(std::move(order));
   }
   std::minstd_rand random; // the same numbers everywhere
-  int64_t lives = int64_t(blocks.size() * blocks.size()), rounds = lives ? changingBudget / lives : 0;
+  int64_t lives = int64_t(blocks.size() * blocks.size()), rounds = lives ? budget / lives : 0;
   for (int64_t round = 0; round < rounds && least > nearEnough; ++round) {
     SmallVector<unsigned> order = bestOrder;
     size_t from = random() % order.size(), to = random() % order.size();
@@ -206,9 +234,9 @@ SymbolicPlacement ptc::placeInSlots(ArrayRef<SymbolicLife> blocks, const SymbolR
       llvm::map_to_vector(blocks, [](const SymbolicLife &block) { return SizedLife{block.life, block.sizeAtHint}; }));
   int64_t nearEnough = lowerBound + lowerBound / 64;
   SymbolicPlacement result{SmallVector<Expr>(blocks.size()), Expr::constant(blocks.front().size.getContext(), 0)};
-  auto column = search<Column>(blocks, nearEnough);
+  auto column = search<Column>(blocks, nearEnough, columnBudget);
   if (column.atHint() > nearEnough)
-    if (auto ends = search<TwoEnds>(blocks, nearEnough); ends.atHint() < column.atHint()) {
+    if (auto ends = search<TwoEnds>(blocks, nearEnough, endsBudget); ends.atHint() < column.atHint()) {
       ends.lay(symbols, result);
       return result;
     }
