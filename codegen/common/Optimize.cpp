@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Optimize.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -23,6 +24,40 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 using namespace llvm;
+
+namespace {
+/// Unrolls and peels short loops as LLVM does, which unrolls to at most 600 instructions and peels loops of 75. Before
+/// it asks how often a loop runs, it prices all that is in it, and does so anew for each loop around others.
+struct UnrollShortLoopsPass : PassInfoMixin<UnrollShortLoopsPass> {
+  /// Instructions: up to how many a loop is looked at, and if it runs a constant number of times. Some count for
+  /// nothing.
+  static constexpr size_t most = 256, mostCounted = 1024;
+
+  static size_t countInstructions(const Loop &loop) {
+    size_t count = 0;
+    for (const BasicBlock *block : loop.blocks())
+      if ((count += block->size()) > mostCounted)
+        break;
+    return count;
+  }
+
+  static bool hasConstantTrips(const Loop &loop, ScalarEvolution &evolution) {
+    SmallVector<BasicBlock *> exiting;
+    loop.getExitingBlocks(exiting);
+    return evolution.isBackedgeTakenCountMaxOrZero(&loop) || any_of(exiting, [&](const BasicBlock *block) {
+             return evolution.getSmallConstantTripCount(&loop, block) != 0;
+           });
+  }
+
+  PreservedAnalyses run(Loop &loop, LoopAnalysisManager &analyses, LoopStandardAnalysisResults &results,
+                        LPMUpdater &updater) {
+    size_t count = countInstructions(loop);
+    if (count > mostCounted || (count > most && !hasConstantTrips(loop, results.SE)))
+      return PreservedAnalyses::all();
+    return LoopFullUnrollPass(/*OptLevel=*/2, /*OnlyWhenForced=*/false).run(loop, analyses, results, updater);
+  }
+};
+} // namespace
 
 static FunctionPassManager buildPasses(unsigned optLevel) {
   FunctionPassManager passes;
@@ -42,7 +77,7 @@ static FunctionPassManager buildPasses(unsigned optLevel) {
     return passes;
   {
     LoopPassManager loops;
-    loops.addPass(LoopFullUnrollPass(/*OptLevel=*/2, /*OnlyWhenForced=*/false));
+    loops.addPass(UnrollShortLoopsPass());
     passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops)));
   }
   passes.addPass(SROAPass(SROAOptions::ModifyCFG));

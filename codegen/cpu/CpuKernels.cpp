@@ -501,6 +501,16 @@ object::TargetLevel cpu::getTargetLevel(const CpuLevel &level) {
 llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp kernel, StringRef name,
                                                                   const CpuLevel &level, llvm::LLVMContext &context,
                                                                   const codegen::CodeOptions &options) {
+  auto machine = object::createTargetMachine(getTargetLevel(level), options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  return generateKernel(kernel, name, level, context, **machine, options);
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp kernel, StringRef name,
+                                                                  const CpuLevel &level, llvm::LLVMContext &context,
+                                                                  llvm::TargetMachine &machine,
+                                                                  const codegen::CodeOptions &options) {
   assert(kernel.getConfigAttr() && "generateKernel wants a planned kernel");
   auto failed = [&](const char *what) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
@@ -516,12 +526,9 @@ llvm::Expected<std::unique_ptr<llvm::Module>> cpu::generateKernel(loop::KernelOp
   if (!result)
     return failed("translation to LLVM failed");
   object::TargetLevel target = getTargetLevel(level);
-  auto machine = object::createTargetMachine(target, options.optLevel);
-  if (!machine)
-    return machine.takeError();
-  object::prepareModule(*result, target, **machine);
-  codegen::optimizeKernel(*result, **machine, options.optLevel);
+  object::prepareModule(*result, target, machine);
+  codegen::optimizeKernel(*result, machine, options.optLevel);
   if (options.optLevel >= 3)
-    object::optimizeModule(*result, target, **machine, options.optLevel);
+    object::optimizeModule(*result, target, machine, options.optLevel);
   return result;
 }

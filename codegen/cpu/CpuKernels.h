@@ -40,6 +40,12 @@ llvm::Expected<std::unique_ptr<llvm::Module>> generateKernel(loop::KernelOp kern
                                                              const CpuLevel &level, llvm::LLVMContext &context,
                                                              const codegen::CodeOptions &options = {});
 
+/// The same with a machine of the level and of the options' `optLevel`.
+llvm::Expected<std::unique_ptr<llvm::Module>> generateKernel(loop::KernelOp kernel, llvm::StringRef symbolName,
+                                                             const CpuLevel &level, llvm::LLVMContext &context,
+                                                             llvm::TargetMachine &machine,
+                                                             const codegen::CodeOptions &options);
+
 } // namespace ptc::cpu
 
 #endif // PTC_CODEGEN_CPU_CPUKERNELS_H

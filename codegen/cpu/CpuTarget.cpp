@@ -5,6 +5,8 @@
 #include "codegen/host/HostModule.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ObjectFile.h"
@@ -113,6 +115,7 @@ private:
   static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "hpp", "json", "llvm", "asm"};
   llvm::SmallVector<llvm::StringRef> levels;
   TargetInfo info;
+  mutable object::MachinePool machines;
 };
 
 } // namespace
@@ -123,25 +126,40 @@ llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp ker
   codegen::KernelCode code{.kernel = kernel.getSymName().str(), .level = level.name.str()};
   std::string symbol = host::kernelSymbol(kernel.getSymName(), level.name);
   object::TargetLevel target = getTargetLevel(level);
-  // Emission changes a module: each has one of its own, in a context of its own, which threads do not share.
-  auto emit = [&](object::EmissionKind kind, object::CodeFacts *facts) -> llvm::Expected<llvm::SmallVector<char, 0>> {
-    llvm::LLVMContext context;
-    auto module = cpu::generateKernel(kernel, symbol, level, context, options);
-    if (!module)
-      return module.takeError();
-    if (options.wantsText)
-      code.llvmText = object::printModule(**module);
-    return object::emitOptimized(**module, target, kind, options.optLevel, facts);
+  auto machine = machines.take(target, options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context; // of its own: threads do not share one
+  auto module = cpu::generateKernel(kernel, symbol, level, context, **machine, options);
+  if (!module)
+    return module.takeError();
+  if (options.wantsText)
+    code.llvmText = object::printModule(**module);
+  // Emission changes a module: what may be emitted again is kept as bitcode, with the order of uses, of which some
+  // passes' results depend.
+  bool mayEmitAgain = hasConstantsBesideTile(kernel);
+  llvm::SmallVector<char, 0> kept;
+  if (mayEmitAgain || options.wantsText) {
+    llvm::raw_svector_ostream stream(kept);
+    llvm::WriteBitcodeToFile(**module, stream, /*ShouldPreserveUseListOrder=*/true);
+  }
+  auto emitAgain = [&](object::EmissionKind kind,
+                       object::CodeFacts *facts) -> llvm::Expected<llvm::SmallVector<char, 0>> {
+    llvm::LLVMContext again;
+    auto copy = llvm::parseBitcodeFile(llvm::MemoryBufferRef(llvm::StringRef(kept.data(), kept.size()), ""), again);
+    if (!copy)
+      return copy.takeError();
+    return object::emitModule(**copy, **machine, kind, facts, target.hoistsConstants);
   };
-  auto object = emit(object::EmissionKind::Object, &code.facts);
+  auto object = object::emitModule(**module, **machine, object::EmissionKind::Object, &code.facts);
   if (!object)
     return object.takeError();
   // A tile takes all registers. With constants in some of them besides, the allocator may copy and spill accumulators
   // in the innermost loop, which halves the speed: if it spills, the code without is made, too, and compared.
-  if (code.facts.spills > 0 && hasConstantsBesideTile(kernel)) {
+  if (code.facts.spills > 0 && mayEmitAgain) {
     object::CodeFacts facts;
     target.hoistsConstants = false;
-    auto other = emit(object::EmissionKind::Object, &facts);
+    auto other = emitAgain(object::EmissionKind::Object, &facts);
     if (!other)
       return other.takeError();
     target.hoistsConstants = facts.spills + facts.reloads > code.facts.spills + code.facts.reloads;
@@ -151,7 +169,7 @@ llvm::Expected<codegen::KernelCode> CpuTarget::generateKernel(loop::KernelOp ker
     }
   }
   if (options.wantsText) {
-    auto text = emit(object::EmissionKind::Assembly, nullptr);
+    auto text = emitAgain(object::EmissionKind::Assembly, nullptr);
     if (!text)
       return text.takeError();
     code.assembly.assign(text->begin(), text->end());

@@ -80,6 +80,29 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetLevel &
   return machine;
 }
 
+MachinePool::Loan::~Loan() {
+  if (!machine)
+    return;
+  std::lock_guard lock(pool->mutex);
+  pool->idle[key].push_back(std::move(machine));
+}
+
+Expected<MachinePool::Loan> MachinePool::take(const TargetLevel &level, unsigned optLevel) {
+  std::string key = (Twine(level.triple) + "|" + level.cpu + "|" + level.features + "|" + Twine(optLevel)).str();
+  {
+    std::lock_guard lock(mutex);
+    if (auto &machines = idle[key]; !machines.empty()) {
+      Loan loan(*this, key, std::move(machines.back()));
+      machines.pop_back();
+      return loan;
+    }
+  }
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(level, optLevel);
+  if (!machine)
+    return machine.takeError();
+  return Loan(*this, key, std::move(*machine));
+}
+
 void prepareModule(Module &module, const TargetLevel &level, const TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());

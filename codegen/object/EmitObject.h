@@ -5,14 +5,17 @@
 
 #include "codegen/object/CodeFacts.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace llvm {
 class Module;
-class TargetMachine;
 } // namespace llvm
 
 namespace ptc::object {
@@ -33,6 +36,32 @@ struct TargetLevel {
 /// generator does, as for optimizeModule.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const TargetLevel &level,
                                                                          unsigned optLevel = 2);
+
+/// Machines to use again: one takes as long to make as a small kernel's code. Safe to use from several threads; the
+/// kernels of one machine come one after the other.
+class MachinePool {
+public:
+  /// A machine out of the pool, back in it when the result goes. The pool must live longer.
+  class Loan {
+  public:
+    Loan(MachinePool &pool, std::string key, std::unique_ptr<llvm::TargetMachine> machine)
+        : pool(&pool), key(std::move(key)), machine(std::move(machine)) {}
+    Loan(Loan &&) = default;
+    ~Loan();
+    llvm::TargetMachine &operator*() const { return *machine; }
+
+  private:
+    MachinePool *pool;
+    std::string key;
+    std::unique_ptr<llvm::TargetMachine> machine; // null where it was moved on
+  };
+
+  llvm::Expected<Loan> take(const TargetLevel &level, unsigned optLevel);
+
+private:
+  std::mutex mutex;
+  llvm::StringMap<std::vector<std::unique_ptr<llvm::TargetMachine>>> idle; // by what createTargetMachine is told
+};
 
 /// Sets triple, data layout and the level's function attributes; do this before optimising.
 void prepareModule(llvm::Module &module, const TargetLevel &level, const llvm::TargetMachine &machine);

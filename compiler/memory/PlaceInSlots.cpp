@@ -1,7 +1,7 @@
 //===- PlaceInSlots.cpp - blocks of symbolic sizes in shared slots ---------===//
 //
 // Which of two symbolic sizes is larger is not known, so there are no gaps to look for. Memory is cut into slots that
-// lie one behind the other. A block takes all of a slot, or of a slot inside of it:
+// lie one behind the other. A block takes all of a slot, or of a slot inside of it (Slots.h):
 //
 //   slot                 | A                |  B            |     size: max(A, B, parts)
 //                        | C    | D   |     |               |     parts: max(C, E) + D
@@ -11,6 +11,16 @@
 // of maxima of sizes, a few deep, and stay small. (Stacking each block on all that it conflicts with packs tighter, but
 // its offsets are nested maxima: 74 MB of text for a detector with free height and width.)
 //
+// Such a column of slots has room for the largest block of each at one time, though they may be alive at different
+// ones. Where that is more than the lower bound, slots of short lives at both ends of memory are tried as well:
+//
+//   time  | A     .   B |     size: max(A + B, C + B, C + D), of those that are alive at one time
+//     |   | C     .   B |     B and D end where memory does: their offsets are its size less their own
+//     v   | C   . D     |
+//
+// Of a chain of layers, where each result is alive until the next one is there, that is the lower bound whatever the
+// sizes. A block that is alive with several slots of an end makes them one, cut into rows at different times.
+//
 // Greedy: each block goes where the whole grows least at the hint; of such places to blocks of its very size, which
 // grow with it, else where least is left over. What comes out depends on the order, so several are tried, by size, by
 // bytes x life and by time, and the best is changed, one block at a time, as long as nothing gets worse.
@@ -18,14 +28,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/memory/PlaceInSlots.h"
+#include "compiler/memory/Slots.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
+#include <array>
 #include <limits>
-#include <numeric>
 #include <random>
-#include <tuple>
 
 using namespace ptc;
 using llvm::ArrayRef;
@@ -33,158 +43,203 @@ using llvm::SmallVector;
 
 namespace {
 
-/// Pairs of blocks looked at while the order is changed: about 0.1 s.
-constexpr int64_t changingBudget = 10'000'000;
+/// Pairs of blocks looked at while the order is changed: about 0.1 s in a column, less at two ends.
+constexpr int64_t columnBudget = 10'000'000, endsBudget = 5'000'000;
 
 /// How deep slots lie in each other.
 constexpr unsigned deepest = 4;
 
-struct Slot {
-  SmallVector<unsigned> whole; // blocks that nothing is beside, by their numbers
-  int64_t wholeAtHint = 0;     // the largest of them
-  std::vector<Slot> parts;
-
-  int64_t partsAtHint() const {
-    return std::accumulate(parts.begin(), parts.end(), int64_t(0),
-                           [](int64_t sum, const Slot &part) { return sum + part.atHint(); });
-  }
-  int64_t atHint() const { return std::max(wholeAtHint, partsAtHint()); }
-};
-
-class SlotPlacer {
+/// One slot of which no block takes all.
+class Column {
 public:
-  SlotPlacer(ArrayRef<SymbolicLife> blocks, const SymbolRanges &symbols)
-      : blocks(blocks), symbols(symbols),
-        lowerBound(getLowerBound(llvm::map_to_vector(
-            blocks, [](const SymbolicLife &block) { return SizedLife{block.life, block.sizeAtHint}; }))) {}
+  explicit Column(ArrayRef<SymbolicLife> blocks) : cutter(blocks, /*areRowsMany=*/false) {}
 
-  SymbolicPlacement run() {
-    SmallVector<unsigned> best;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    auto consider = [&](SmallVector<unsigned> order) {
-      int64_t height = placeAll(order);
-      if (height > least)
-        return;
-      least = height;
-      best = std::move(order);
-    };
-    for (auto isBefore : {byBegin, byArea, bySize}) {
-      auto order = llvm::to_vector(llvm::seq<unsigned>(0, blocks.size()));
-      llvm::stable_sort(order, [&](unsigned a, unsigned b) { return isBefore(blocks[a], blocks[b]); });
-      consider(std::move(order));
-    }
-    std::minstd_rand random; // the same numbers everywhere
-    int64_t lives = int64_t(blocks.size() * blocks.size()), rounds = lives ? changingBudget / lives : 0;
-    for (int64_t round = 0; round < rounds && least > lowerBound + lowerBound / 64; ++round) {
-      SmallVector<unsigned> order = best;
-      size_t from = random() % order.size(), to = random() % order.size();
-      unsigned moved = order[from];
-      order.erase(order.begin() + from);
-      order.insert(order.begin() + to, moved);
-      consider(std::move(order));
-    }
-    placeAll(best);
-    return getPlacement();
+  void place(unsigned block) { cutter.insert(memory, block, *cutter.choose(memory, block, 0, deepest)); }
+  int64_t atHint() const { return memory.atHint(); }
+  void lay(const SymbolRanges &symbols, SymbolicPlacement &result) const {
+    result.size = cutter.getSize(memory, symbols);
+    cutter.lay(memory, Expr::constant(result.size.getContext(), 0), symbols, result.offsets);
   }
 
 private:
-  static bool bySize(const SymbolicLife &a, const SymbolicLife &b) { return a.sizeAtHint > b.sizeAtHint; }
-  static bool byBegin(const SymbolicLife &a, const SymbolicLife &b) { return a.life.begin < b.life.begin; }
-  static bool byArea(const SymbolicLife &a, const SymbolicLife &b) { return getArea(a) > getArea(b); }
-  static int64_t getArea(const SymbolicLife &block) {
-    return block.sizeAtHint * (block.life.end - block.life.begin + 1);
-  }
+  SlotCutter cutter;
+  Slot memory;
+};
 
-  /// The bytes in all at the hint.
-  int64_t placeAll(ArrayRef<unsigned> order) {
-    memory = Slot();
-    for (unsigned block : order)
-      place(block);
-    return memory.atHint();
-  }
-
-  /// Where a block may go inside of a slot: from part to part; behind the last part is a new one.
-  struct Choice {
-    SmallVector<unsigned, deepest> path;
-    int64_t growth, left; // at the hint: bytes of the slot; bytes of the place that the block does not use
-    bool holdsSize;
-    auto rank() const { return std::tuple(growth, !holdsSize, left); }
-  };
-
-  bool isFree(ArrayRef<unsigned> members, unsigned block) const {
-    return llvm::none_of(members, [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
-  }
-  bool isAllFree(const Slot &slot, unsigned block) const {
-    return isFree(slot.whole, block) &&
-           llvm::all_of(slot.parts, [&](const Slot &part) { return isAllFree(part, block); });
-  }
-  bool holdsSize(const Slot &slot, unsigned block) const {
-    return llvm::any_of(slot.whole, [&](unsigned other) { return blocks[other].size == blocks[block].size; });
-  }
-
-  /// The best place in a slot of which no block takes all at that time; `depth`: how deep the slot lies, 0 is memory.
-  std::optional<Choice> choose(const Slot &slot, unsigned block, unsigned depth) const {
-    int64_t size = blocks[block].sizeAtHint, parts = slot.partsAtHint(), height = std::max(slot.wholeAtHint, parts);
-    std::optional<Choice> best;
-    auto consider = [&](Choice choice) {
-      if (!best || choice.rank() < best->rank())
-        best = std::move(choice);
-    };
-    auto growthTo = [&](int64_t wanted) { return std::max<int64_t>(0, wanted - height); };
-    if (depth > 0 && isAllFree(slot, block))
-      consider({{}, growthTo(size), std::max<int64_t>(0, height - size), holdsSize(slot, block)});
-    if (depth == deepest)
-      return best;
-    for (auto [number, part] : llvm::enumerate(slot.parts)) {
-      auto choice = isFree(part.whole, block) ? choose(part, block, depth + 1) : std::nullopt;
-      if (!choice)
-        continue;
-      choice->path.insert(choice->path.begin(), unsigned(number));
-      choice->growth = growthTo(parts + choice->growth);
-      consider(*choice);
-    }
-    consider({{unsigned(slot.parts.size())}, growthTo(parts + size), 0, false});
-    return best;
-  }
+/// Slots at both ends, those of one end alive at different times.
+class TwoEnds {
+public:
+  explicit TwoEnds(ArrayRef<SymbolicLife> blocks) : blocks(blocks), cutter(blocks, /*areRowsMany=*/true) {}
 
   void place(unsigned block) {
-    Slot *slot = &memory;
-    for (unsigned part : choose(memory, block, 0)->path) {
-      if (part == slot->parts.size())
-        slot->parts.emplace_back();
-      slot = &slot->parts[part];
-    }
-    slot->whole.push_back(block);
-    slot->wholeAtHint = std::max(slot->wholeAtHint, blocks[block].sizeAtHint);
+    std::optional<Candidate> best;
+    // Deeper slots where nothing else is left.
+    for (unsigned limit = deepest; !best; ++limit)
+      for (unsigned end : {0, 1}) {
+        auto candidate = choose(end, block, limit);
+        if (candidate && (!best || candidate->rank < best->rank))
+          best = std::move(candidate);
+      }
+    auto &slots = ends[best->end];
+    EndSlot slot = takeOverlapping(slots, block);
+    cutter.insert(slot.slot, block, best->choice);
+    slot.members.push_back(block);
+    slot.height += best->choice.growth;
+    slots.push_back(std::move(slot));
+    height += std::get<0>(best->rank);
   }
 
-  /// Gives the slot's blocks their offsets, from `begin` on; returns its size.
-  Expr lay(const Slot &slot, Expr begin, SymbolicPlacement &result) const {
-    Expr size = Expr::constant(begin.getContext(), 0);
-    for (const Slot &part : slot.parts)
-      size = (size + lay(part, (begin + size).simplify(symbols), result)).simplify(symbols);
-    for (unsigned member : slot.whole) {
-      result.offsets[member] = begin;
-      size = Expr::max(size, blocks[member].size);
+  int64_t atHint() const { return height; }
+
+  void lay(const SymbolRanges &symbols, SymbolicPlacement &result) const {
+    std::array<SmallVector<Expr>, 2> sizes;
+    for (unsigned end : {0, 1})
+      for (const EndSlot &slot : ends[end])
+        sizes[end].push_back(cutter.getSize(slot.slot, symbols));
+    Expr zero = Expr::constant(result.size.getContext(), 0);
+    result.size = zero;
+    auto hold = [&](Expr size) { result.size = Expr::max(result.size, size.simplify(symbols)).simplify(symbols); };
+    for (auto [low, lowSize] : llvm::zip_equal(ends[0], sizes[0])) {
+      hold(lowSize);
+      for (auto [high, highSize] : llvm::zip_equal(ends[1], sizes[1]))
+        if (overlaps(low, high))
+          hold(lowSize + highSize);
     }
-    return size.simplify(symbols);
+    llvm::for_each(sizes[1], hold);
+    for (auto [low, lowSize] : llvm::zip_equal(ends[0], sizes[0]))
+      cutter.lay(low.slot, zero, symbols, result.offsets);
+    for (auto [high, highSize] : llvm::zip_equal(ends[1], sizes[1]))
+      cutter.lay(high.slot, (result.size - highSize).simplify(symbols), symbols, result.offsets);
   }
 
-  SymbolicPlacement getPlacement() const {
-    Expr begin = Expr::constant(blocks.front().size.getContext(), 0);
-    SymbolicPlacement result{SmallVector<Expr>(blocks.size()), begin};
-    result.size = lay(memory, begin, result);
-    return result;
+private:
+  struct EndSlot {
+    Slot slot;
+    SmallVector<unsigned> members;
+    int64_t height = 0; // at the hint
+  };
+  struct Candidate {
+    unsigned end;
+    SlotChoice choice; // in what is alive with the block there, as one slot
+    std::tuple<int64_t, int64_t, size_t, int64_t>
+        rank; // growth of memory and of the slot, blocks in it, bytes left over
+  };
+
+  bool overlaps(const EndSlot &slot, unsigned block) const {
+    return llvm::any_of(slot.members, [&](unsigned other) { return blocks[other].life.overlaps(blocks[block].life); });
+  }
+  bool overlaps(const EndSlot &slot, const EndSlot &other) const {
+    return llvm::any_of(slot.members, [&](unsigned block) { return overlaps(other, block); });
+  }
+
+  static void append(Slot &slot, const Slot &other) {
+    llvm::append_range(slot.whole, other.whole);
+    slot.wholeAtHint = std::max(slot.wholeAtHint, other.wholeAtHint);
+    llvm::append_range(slot.rows, other.rows);
+  }
+
+  /// What is alive with `block` as one slot, out of an end's.
+  EndSlot takeOverlapping(std::vector<EndSlot> &slots, unsigned block) const {
+    EndSlot taken;
+    std::vector<EndSlot> others;
+    for (EndSlot &slot : slots) {
+      if (!overlaps(slot, block)) {
+        others.push_back(std::move(slot));
+      } else if (taken.members.empty()) {
+        taken = std::move(slot);
+      } else {
+        append(taken.slot, slot.slot);
+        llvm::append_range(taken.members, slot.members);
+        taken.height = std::max(taken.height, slot.height);
+      }
+    }
+    slots = std::move(others);
+    return taken;
+  }
+
+  std::optional<Candidate> choose(unsigned end, unsigned block, unsigned limit) const {
+    SmallVector<const EndSlot *> parts;
+    for (const EndSlot &slot : ends[end])
+      if (overlaps(slot, block))
+        parts.push_back(&slot);
+    Slot all; // where they are several
+    int64_t slotHeight = 0;
+    size_t members = 1;
+    for (const EndSlot *part : parts) {
+      if (parts.size() > 1)
+        append(all, part->slot);
+      slotHeight = std::max(slotHeight, part->height);
+      members += part->members.size();
+    }
+    auto choice = cutter.choose(parts.size() == 1 ? parts.front()->slot : all, block, 1, limit);
+    if (!choice)
+      return std::nullopt;
+    int64_t beside = 0;
+    for (const EndSlot &other : ends[1 - end])
+      if (other.height > beside &&
+          (overlaps(other, block) || llvm::any_of(parts, [&](const EndSlot *part) { return overlaps(other, *part); })))
+        beside = other.height;
+    int64_t growth = std::max<int64_t>(0, slotHeight + choice->growth + beside - height);
+    return Candidate{end, *choice, {growth, choice->growth, members, choice->left}};
   }
 
   ArrayRef<SymbolicLife> blocks;
-  const SymbolRanges &symbols;
-  int64_t lowerBound; // bytes, at the hint
-  Slot memory;
+  SlotCutter cutter;
+  std::array<std::vector<EndSlot>, 2> ends;
+  int64_t height = 0; // of all at the hint
 };
+
+bool isLarger(const SymbolicLife &a, const SymbolicLife &b) { return a.sizeAtHint > b.sizeAtHint; }
+bool isEarlier(const SymbolicLife &a, const SymbolicLife &b) { return a.life.begin < b.life.begin; }
+int64_t getArea(const SymbolicLife &block) { return block.sizeAtHint * (block.life.end - block.life.begin + 1); }
+bool hasLargerArea(const SymbolicLife &a, const SymbolicLife &b) { return getArea(a) > getArea(b); }
+
+/// The best memory of one form that the orders tried give.
+template <typename Memory> Memory search(ArrayRef<SymbolicLife> blocks, int64_t nearEnough, int64_t budget) {
+  Memory best(blocks);
+  SmallVector<unsigned> bestOrder;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  auto consider = [&](SmallVector<unsigned> order) {
+    Memory memory(blocks);
+    for (unsigned block : order)
+      memory.place(block);
+    if (memory.atHint() > least)
+      return;
+    least = memory.atHint();
+    best = std::move(memory);
+    bestOrder = std::move(order);
+  };
+  for (auto isBefore : {isEarlier, hasLargerArea, isLarger}) {
+    auto order = llvm::to_vector(llvm::seq<unsigned>(0, blocks.size()));
+    llvm::stable_sort(order, [&](unsigned a, unsigned b) { return isBefore(blocks[a], blocks[b]); });
+    consider(std::move(order));
+  }
+  std::minstd_rand random; // the same numbers everywhere
+  int64_t lives = int64_t(blocks.size() * blocks.size()), rounds = lives ? budget / lives : 0;
+  for (int64_t round = 0; round < rounds && least > nearEnough; ++round) {
+    SmallVector<unsigned> order = bestOrder;
+    size_t from = random() % order.size(), to = random() % order.size();
+    unsigned moved = order[from];
+    order.erase(order.begin() + from);
+    order.insert(order.begin() + to, moved);
+    consider(std::move(order));
+  }
+  return best;
+}
 
 } // namespace
 
 SymbolicPlacement ptc::placeInSlots(ArrayRef<SymbolicLife> blocks, const SymbolRanges &symbols) {
-  return SlotPlacer(blocks, symbols).run();
+  int64_t lowerBound = getLowerBound(
+      llvm::map_to_vector(blocks, [](const SymbolicLife &block) { return SizedLife{block.life, block.sizeAtHint}; }));
+  int64_t nearEnough = lowerBound + lowerBound / 64;
+  SymbolicPlacement result{SmallVector<Expr>(blocks.size()), Expr::constant(blocks.front().size.getContext(), 0)};
+  auto column = search<Column>(blocks, nearEnough, columnBudget);
+  if (column.atHint() > nearEnough)
+    if (auto ends = search<TwoEnds>(blocks, nearEnough, endsBudget); ends.atHint() < column.atHint()) {
+      ends.lay(symbols, result);
+      return result;
+    }
+  column.lay(symbols, result);
+  return result;
 }

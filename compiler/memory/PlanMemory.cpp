@@ -175,7 +175,8 @@ private:
       }
     lowerBound = getLowerBound(lives);
     arena = placeInClasses(order);
-    if (llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
+    if (arena.evaluate(hints).value_or(0) <= lowerBound ||
+        llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
       return;
     auto symbolic = llvm::map_to_vector(
         order, [](const MemoryBlock *block) { return SymbolicLife{block->life, block->size, block->sizeAtHint}; });
