@@ -315,6 +315,15 @@ class Quantize(unittest.TestCase):
         self.assertLess(scales["entropy"], 14)  # 255 bins of the histogram
         self.assertLess(scales["percentile"], 12)
 
+    def test_zeros_do_not_narrow_a_range(self):
+        """Half of what is behind a ReLU: any range has them exactly."""
+        weights = {f"w{i}": normal(self.rng, 64, 64, scale=64**-0.5) for i in range(4)}
+        nodes = [node("MatMul", "x w0", "h0")]
+        for i in range(1, 4):
+            nodes += [node("Relu", f"h{i - 1}", f"r{i}"), node("MatMul", f"r{i} w{i}", f"h{i}" if i < 3 else "y")]
+        proto, samples = model(nodes, {"x": ["batch", 64]}, {"y": ["batch", 64]}, weights), self.feeds(x=(256, 64))
+        self.judge(proto, self.quantize(proto, samples, "--calibrate=entropy"), samples, least=28)
+
     def test_percentile_is_that_of_numpy(self):
         proto = model([node("MatMul", "x w", "y")], {"x": [64, 256]}, {"y": [64, 16]}, {"w": normal(self.rng, 256, 16)})
         samples = [{"x": normal(self.rng, 64, 256)} for _ in range(SAMPLES)]
