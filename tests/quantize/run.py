@@ -274,6 +274,27 @@ class Quantize(unittest.TestCase):
         made = self.quantize(proto, samples := self.feeds(x=(2, 8)))
         self.judge(proto, made, samples, least=20, multiplies_bytes=False)
 
+    def test_numbers_that_rounding_loses(self):
+        """A difference that is 0 in 8 bits, and divides."""
+        proto = model([node("MatMul", "x w", "h"), node("Div", "one h", "y")], {"x": [1, 2]}, {"y": [1, 1]},
+                      {"w": np.float32([[1], [-1]]), "one": np.float32(1)})
+        self.quantize(proto, [{"x": np.float32([[1.001, 1]])}])
+        self.assertIn("output 'y': 1 element not finite, but in floats", self.printed)
+        self.assertEqual(self.report["outputs"][0]["not_finite"], 1)
+        self.ptc("quantize", "model.onnx", "--data", "samples", "--min-db=1", code=1)
+
+    def test_outputs_without_a_number(self):
+        proto = model([node("MatMul", "x w", "h"), node("Div", "h none", "y")], {"x": [1, 2]}, {"y": [1, 1]},
+                      {"w": np.float32([[1], [-1]]), "none": np.float32(0)})
+        self.quantize(proto, [{"x": np.float32([[2, 1]])}])
+        self.assertIn("output 'y': no element of it is finite in floats", self.printed)
+
+    def test_files_that_cannot_be_written(self):
+        """Told before a sample is read."""
+        self.save(self.perceptron(), [])
+        for flag in ("-o", "--report"):
+            self.assertIn("absent", self.ptc("quantize", "model.onnx", "--data", "samples", flag, "absent/x", code=6))
+
     def test_what_is_not_finite_is_left_out(self):
         proto, samples = self.perceptron(), self.feeds(x=(5, 32))
         broken = [dict(feeds) for feeds in samples]
