@@ -66,6 +66,28 @@ static Expected<TimedModel> prepare(const ModelLibrary &library, const BenchOpti
   return TimedModel::prepare(library, how);
 }
 
+/// Times say little beside each other where libraries take other inputs: they are of different models.
+static Error warnIfOtherInputs(Session &session, const ModelLibrary &library, const ModelLibrary &other,
+                               StringRef function) {
+  std::vector<StringRef> inputs[2];
+  const ModelLibrary *libraries[] = {&library, &other};
+  for (auto [i, each] : llvm::enumerate(libraries)) {
+    Expected<unsigned> number = each->findFunction(function);
+    if (!number)
+      return number.takeError();
+    const ptc_function &entry = each->table().functions[*number];
+    for (const ptc_value &input : ArrayRef(entry.inputs, entry.input_count))
+      inputs[i].push_back(input.name);
+    llvm::sort(inputs[i]);
+  }
+  if (inputs[0] == inputs[1])
+    return Error::success();
+  DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = other.path().str()};
+  record.message = "its inputs are not those of '" + library.path().str() + "': these are times of different models";
+  session.diagnostics.report(std::move(record));
+  return Error::success();
+}
+
 static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row &row) {
   std::vector<double> ratios;
   auto end = Clock::now() + std::chrono::duration<double>(minTime);
@@ -296,6 +318,8 @@ static Error bench(Session &session, const BenchOptions &options) {
     if (!opened)
       return opened.takeError();
     other = std::move(*opened);
+    if (Error error = warnIfOtherInputs(session, *library, *other, options.function))
+      return error;
   }
   Expected<std::vector<SymbolDims>> dimSets = combinations(options.dims);
   if (!dimSets)

@@ -164,6 +164,16 @@ static Error writeFiles(Session &session, const QuantizeOptions &options, const 
   return Error::success();
 }
 
+/// Before all that takes long: an error if a file could not be written.
+static Error checkOutputFiles(const QuantizeOptions &options) {
+  artifact::Outputs outputs;
+  for (const std::string &path : {options.output, options.reportPath})
+    if (!path.empty() && path != "-")
+      if (Expected<std::string> staged = outputs.stage(path); !staged)
+        return staged.takeError();
+  return Error::success();
+}
+
 static Error quantizeIn(Session &session, const QuantizeOptions &options, StringRef folder) {
   for (StringRef part : {"float", "quantized"})
     if (std::error_code failed = sys::fs::create_directory(pathIn(folder, part)))
@@ -172,6 +182,8 @@ static Error quantizeIn(Session &session, const QuantizeOptions &options, String
   if (Error error = quantizer.readModel())
     return error;
   if (Error error = quantizer.checkInputsKept(options.output))
+    return error;
+  if (Error error = checkOutputFiles(options))
     return error;
   if (int nested = quantizer.countNested())
     session.say(Twine(nested) + " product(s) inside of If, Loop, Scan or functions stay in floats");

@@ -596,8 +596,11 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   split = listTiles(f, e.level, extents).front();
   auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
-  if (height && width && f.panelUnit % *width == 0)
-    split = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
+  if (height && width) {
+    TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
+    if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
+      split = wanted;
+  }
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
   rhsPack = at(f.rhsAt);

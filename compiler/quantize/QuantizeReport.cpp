@@ -14,8 +14,10 @@ static double noiseOverSignal(const SignalAndNoise &error) { return error.signal
 
 double ProductError::ownNoise() const { return noiseOverSignal(weights) + noiseOverSignal(input); }
 
-/// "38.2", or "exact".
+/// "38.2", "exact", or "none" where there was no number to compare.
 static std::string formatDecibels(const SignalAndNoise &error) {
+  if (error.count == 0)
+    return "none";
   if (error.noise == 0)
     return "exact";
   return formatv("{0:f1}", error.decibels()).str();
@@ -51,8 +53,14 @@ void printReport(raw_ostream &os, const QuantizeReport &report, bool all) {
   for (const quantize::Skipped &skipped : report.skipped)
     os << "in floats: " << skipped.title << ": " << skipped.reason << '\n';
   for (const OutputError &output : report.outputs) {
-    os << "output '" << output.name << "': " << formatDecibels(output.error);
-    if (output.error.noise != 0)
+    os << "output '" << output.name << "': ";
+    if (output.error.count == 0)
+      os << "no element of it is finite in floats";
+    else if (output.notFinite)
+      os << plural(output.notFinite, "element") << " not finite, but in floats";
+    else
+      os << formatDecibels(output.error);
+    if (output.error.noise != 0 && !output.notFinite)
       os << " dB, "
          << format("largest difference %.3g where the largest value is %.3g", output.largestDifference, output.largest);
     os << '\n';
@@ -80,6 +88,8 @@ std::string formatReport(const QuantizeReport &report) {
     json::Object object{
         {"name", output.name}, {"largest_difference", output.largestDifference}, {"largest", output.largest}};
     addDecibels(object, "db", output.error);
+    if (output.notFinite)
+      object["not_finite"] = int64_t(output.notFinite);
     outputs.push_back(std::move(object));
   }
   return formatv("{0:2}\n", json::Value(json::Object{{"model", report.model},

@@ -20,6 +20,7 @@ struct OutputError {
   std::string name;
   quantize::SignalAndNoise error;
   double largestDifference = 0, largest = 0;
+  uint64_t notFinite = 0; // elements that are numbers in floats alone
 };
 
 struct QuantizeReport {

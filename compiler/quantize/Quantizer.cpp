@@ -204,10 +204,11 @@ Expected<std::vector<std::string>> Quantizer::write(StringRef folder, StringRef 
 // Errors
 //===----------------------------------------------------------------------===//
 
+/// Where the model in floats has a number; that the other has none there is noise without end.
 static void addErrors(SignalAndNoise &error, ArrayRef<float> expected, ArrayRef<float> actual) {
   for (auto [wanted, got] : llvm::zip(expected, actual))
-    if (std::isfinite(wanted) && std::isfinite(got))
-      error.add(wanted, got);
+    if (std::isfinite(wanted))
+      error.add(wanted, std::isfinite(got) ? got : HUGE_VAL);
 }
 
 void Quantizer::expect(StringRef value, ArrayRef<float> elements) {
@@ -234,12 +235,16 @@ void Quantizer::compareOutput(StringRef name, ArrayRef<float> wanted, ArrayRef<f
   report.isMeasured = true;
   auto output = llvm::find_if(report.outputs, [&](const OutputError &known) { return known.name == name; });
   if (output == report.outputs.end())
-    output = report.outputs.insert(output, {name.str(), {}, 0, 0});
+    output = report.outputs.insert(output, {.name = name.str()});
   addErrors(output->error, wanted, actual);
   for (auto [a, b] : llvm::zip(wanted, actual)) {
-    if (!std::isfinite(a) || !std::isfinite(b))
+    if (!std::isfinite(a))
       continue;
     output->largest = std::max(output->largest, double(std::abs(a)));
+    if (!std::isfinite(b)) {
+      ++output->notFinite;
+      continue;
+    }
     output->largestDifference = std::max(output->largestDifference, std::abs(double(a) - double(b)));
   }
 }

@@ -339,9 +339,17 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
   return n.sum(n.mul(gathered, weighting), axis.axis + 1, /*keepDims=*/false);
 }
 
-/// Coordinates where sizes are symbols: every transformation but that of regions.
+/// Coordinates where sizes are symbols: every transformation.
 Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &transformation) {
   EmittedArithmetic a(n, axis);
+  if (transformation == "tf_crop_and_resize") {
+    Value last = n.add(a.inSize(), -1.0), steps = n.add(a.outSize(), -1.0);
+    Value zero = n.scalarLike(0, steps), isSingle = n.lessEqual(steps, zero);
+    Value divisor = n.select(isSingle, n.scalarLike(1, steps), steps);
+    Value step = n.select(isSingle, zero, n.div(n.mul(last, axis.end - axis.start), divisor));
+    Value origin = n.select(isSingle, n.mul(last, 0.5 * (axis.start + axis.end)), n.mul(last, axis.start));
+    return a.add(a.mul(a.positions(), step), origin);
+  }
   if (transformation == "tf_half_pixel_for_nn")
     return a.unscaled(a.add(a.positions(), 0.5));
   auto ratio = [&](Value in, Value) { // one result element sits at 0
@@ -396,17 +404,11 @@ Value resampleCubic(NodeContext &n, Value x, Value c, const Axis &axis, const Sa
 }
 
 /// Whether resampling may learn sizes and scales when the program runs.
-bool canBeOpen(const Sampling &s) {
-  return !(s.antialias && s.mode != "nearest") && s.transformation != "tf_crop_and_resize";
-}
+bool canBeOpen(const Sampling &s) { return !(s.antialias && s.mode != "nearest"); }
 
-Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
-  if (!canBeOpen(s))
-    return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
-                          "Resize with " + std::string(s.antialias ? "antialias" : s.transformation) +
-                              " at a size that is not known");
+/// At coordinates that are emitted.
+Value resampleAt(NodeContext &n, Value x, Value c, const Axis &axis, const Sampling &s) {
   EmittedArithmetic a(n, axis);
-  Value c = emittedCoordinates(n, axis, s.transformation);
   if (s.mode == "cubic")
     return resampleCubic(n, x, c, axis, s);
   if (s.mode == "nearest") {
@@ -422,6 +424,18 @@ Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling
   Value first = n.gather(x, n.convert(low, n.si64()), axis.axis);
   Value second = n.gather(x, n.convert(high, n.si64()), axis.axis);
   return n.add(first, n.mul(n.sub(second, first), weight));
+}
+
+Value resampleSymbolic(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
+  if (!canBeOpen(s))
+    return n.failWithHelp("pin the sizes with --dim or --shape", DiagId::UnsupportedForm,
+                          "Resize with antialias at a size that is not known");
+  Value c = emittedCoordinates(n, axis, s.transformation), y = resampleAt(n, x, c, axis, s);
+  if (s.transformation != "tf_crop_and_resize" || n.hasFailed())
+    return y;
+  Value last = n.add(EmittedArithmetic(n, axis).inSize(), -1.0);
+  Value isOutside = n.logicalOr(n.less(c, n.scalarLike(0, c)), n.less(last, c));
+  return n.select(alongAxis(n, isOutside, y, axis.axis), n.scalarLike(s.extrapolation, y), y);
 }
 
 /// How often each element is repeated, if that is all there is to it.
@@ -440,7 +454,8 @@ std::optional<int64_t> repetition(NodeContext &n, const Axis &axis, const Sampli
 }
 
 Value resample(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
-  if (axis.in == axis.out && axis.scale.value_or(1) == 1 && !axis.factor && s.transformation != "tf_crop_and_resize")
+  bool isWhole = s.transformation != "tf_crop_and_resize" || (axis.start == 0 && axis.end == 1);
+  if (axis.in == axis.out && axis.scale.value_or(1) == 1 && !axis.factor && isWhole)
     return x;
   if (std::optional<int64_t> times = repetition(n, axis, s)) {
     Dims wide = n.dims(x), joined = wide;
@@ -499,6 +514,14 @@ std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
 // The operators
 //===----------------------------------------------------------------------===//
 
+/// What of the axis `i` of `count` tf_crop_and_resize looks at.
+static void setRegion(Axis &entry, llvm::ArrayRef<double> regions, size_t i, size_t count) {
+  if (regions.empty())
+    return;
+  entry.start = regions[i];
+  entry.end = regions[i + count];
+}
+
 static bool isScale(double scale) { return scale > 0 && std::isfinite(scale); }
 
 static Value failOnScale(NodeContext &n, double scale) {
@@ -523,7 +546,7 @@ static Value guardScale(NodeContext &n, Value factor) {
 
 /// The scales are found when the program runs; those among them that are known stay so.
 static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::ArrayRef<int64_t> axes,
-                                 const Sampling &s) {
+                                 llvm::ArrayRef<double> regions, const Sampling &s) {
   Type wide = mlir::Float64Type::get(n.getContext());
   llvm::SmallVector<Axis> resized;
   for (auto [i, axis] : llvm::enumerate(axes)) {
@@ -533,14 +556,16 @@ static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::Ar
     if (known && known->size() == 1 && !isScale(known->front()))
       return failOnScale(n, known->front());
     std::optional<Expr> out = known && known->size() == 1 ? scaledSize(n, in, known->front()) : std::nullopt;
+    Axis entry{axis, in, {}};
+    setRegion(entry, regions, i, axes.size());
     if (out) {
-      resized.push_back({axis, in, *out, known->front()});
-      continue;
+      entry.out = *out;
+      entry.scale = known->front();
+    } else {
+      entry.factor = guardScale(n, n.convert(scale, wide));
+      Value size = n.mul(n.convert(n.fromExprs(in, n.si64(), /*isScalar=*/true), wide), entry.factor);
+      entry.out = n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr());
     }
-    Value factor = guardScale(n, n.convert(scale, wide));
-    Value size = n.mul(n.convert(n.fromExprs(in, n.si64(), /*isScalar=*/true), wide), factor);
-    Axis entry{axis, in, n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr())};
-    entry.factor = factor;
     resized.push_back(entry);
   }
   return resampleAll(n, x, resized, s);
@@ -553,7 +578,7 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
   bool isFound = vector && n.rank(vector) == 1 && !n.knownFloats(vector) &&
                  n.shapes.assumeEqual(n.dim(vector, 0), n.expr(axes.size()));
   if (!n.has("scales") && isFound && canBeOpen(s))
-    return resizeByFoundScales(n, x, vector, axes, s);
+    return resizeByFoundScales(n, x, vector, axes, regions, s);
   if (n.has("scales"))
     scales = n.reals("scales");
   else
@@ -571,10 +596,7 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
       return n.fail(DiagId::DimMismatch, n.has("scales") ? "a number of 'scales'" : "a number of the input 'scales'",
                     (*scales)[i], "the size that it gives", "one that cannot be expressed");
     Axis entry{axis, n.dim(x, axis), *out, (*scales)[i]};
-    if (!regions.empty()) {
-      entry.start = regions[i];
-      entry.end = regions[i + axes.size()];
-    }
+    setRegion(entry, regions, i, axes.size());
     resized.push_back(entry);
   }
   return resampleAll(n, x, resized, s);
@@ -582,7 +604,7 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
 
 /// One scale for all axes, the smallest or the largest that the sizes ask for.
 static Value resizeKeepingAspect(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Expr> sizes,
-                                 bool takesLeast, const Sampling &s) {
+                                 bool takesLeast, llvm::ArrayRef<double> regions, const Sampling &s) {
   Type wide = mlir::Float64Type::get(n.getContext());
   auto asReal = [&](Expr e) { return n.convert(n.fromExprs(e, n.si64(), /*isScalar=*/true), wide); };
   Value factor;
@@ -592,11 +614,12 @@ static Value resizeKeepingAspect(NodeContext &n, Value x, llvm::ArrayRef<int64_t
   }
   factor = guardScale(n, factor);
   llvm::SmallVector<Axis> resized;
-  for (int64_t axis : axes) {
+  for (auto [i, axis] : llvm::enumerate(axes)) {
     Expr in = n.dim(x, axis);
     Value size = n.unary<FloorOp>(n.add(n.mul(asReal(in), factor), 0.5));
     Axis entry{axis, in, n.bind(n.convert(size, n.si64()), Expr())};
     entry.factor = factor;
+    setRegion(entry, regions, i, axes.size());
     resized.push_back(entry);
   }
   return resampleAll(n, x, resized, s);
@@ -618,7 +641,7 @@ static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes
   bool hasOpen =
       llvm::any_of(*sizes, isOpen) || llvm::any_of(axes, [&](int64_t axis) { return isOpen(n.dim(x, axis)); });
   if (policy != "stretch" && hasOpen)
-    return resizeKeepingAspect(n, x, axes, *sizes, policy == "not_larger", s);
+    return resizeKeepingAspect(n, x, axes, *sizes, policy == "not_larger", regions, s);
   if (policy != "stretch")
     for (auto [i, axis] : llvm::enumerate(axes)) {
       double scale = double((*sizes)[i].getValue()) / double(n.dim(x, axis).getValue());
@@ -629,10 +652,7 @@ static Value resizeToSizes(NodeContext &n, Value x, llvm::ArrayRef<int64_t> axes
     Axis entry{axis, n.dim(x, axis), (*sizes)[i], shared};
     if (shared)
       entry.out = n.expr(int64_t(std::floor(entry.in.getValue() * *shared + 0.5)));
-    if (!regions.empty()) {
-      entry.start = regions[i];
-      entry.end = regions[i + axes.size()];
-    }
+    setRegion(entry, regions, i, axes.size());
     resized.push_back(entry);
   }
   return resampleAll(n, x, resized, s);

@@ -46,6 +46,7 @@ void ActivationRange::addHistogram(ArrayRef<float> elements) {
   for (float element : elements) {
     if (!std::isfinite(element))
       continue;
+    zeros += element == 0;
     int64_t bin = width > 0 ? binCount / 2 + int64_t(std::floor(element / width)) : binCount / 2;
     ++bins[std::clamp<int64_t>(bin, 0, binCount - 1)];
   }
@@ -61,6 +62,7 @@ void ActivationRange::join(const ActivationRange &other) {
   wide.high = isEmpty() ? other.high : std::max(high, other.high);
   wide.count = count + other.count;
   wide.notFinite = notFinite + other.notFinite;
+  wide.zeros = zeros + other.zeros;
   if (!bins.empty() || !other.bins.empty()) {
     wide.bins.resize(binCount);
     for (const ActivationRange *part : {static_cast<const ActivationRange *>(this), &other})
@@ -142,17 +144,21 @@ static double lostEntropy(ArrayRef<uint64_t> bins, int64_t first, int64_t last) 
 }
 
 /// The threshold t for which [-t, t] loses the least, within the extremes (Migacz, "8-bit inference with TensorRT").
+/// Zeros do not count: each range has 0 exactly. As a part of their bin they would be spread over the whole first step
+/// behind a ReLU, and the narrowest range, whose steps are single bins, would win whatever it cuts off.
 Range ActivationRange::chooseByEntropy() const {
   constexpr int64_t half = binCount / 2, leastBins = 64, step = 16;
   double width = binWidth(), best = std::numeric_limits<double>::infinity();
   int64_t firstSeen = half + int64_t(std::floor(low / width)), lastSeen = half + int64_t(std::floor(high / width));
   int64_t chosen = half;
+  std::vector<uint64_t> numbers = bins;
+  numbers[half] -= zeros;
   for (int64_t threshold = half; threshold >= leastBins; threshold -= step) { // of equals the widest
     int64_t first = std::max({half - threshold, firstSeen, int64_t(0)});
     int64_t last = std::min({half + threshold - 1, lastSeen, binCount - 1});
     if (last - first + 1 < levels)
       break;
-    double lost = lostEntropy(bins, first, last);
+    double lost = lostEntropy(numbers, first, last);
     if (lost < best) {
       best = lost;
       chosen = threshold;

@@ -56,6 +56,7 @@ private:
   float low = 0, high = 0;
   uint64_t count = 0, notFinite = 0;
   std::vector<uint64_t> bins; // between -m and m, the largest magnitude
+  uint64_t zeros = 0;         // of what the bins count
 };
 
 /// Unsigned: the range with 0 in it, 0 exactly a multiple of the scale. Signed: symmetric, with zero point 0.

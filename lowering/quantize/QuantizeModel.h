@@ -10,13 +10,16 @@ namespace ptc::quantize {
 /// Sums of squares of what rounding is measured by.
 struct SignalAndNoise {
   double signal = 0, noise = 0;
+  uint64_t count = 0;
   void add(double expected, double actual) {
     signal += expected * expected;
     noise += (expected - actual) * (expected - actual);
+    ++count;
   }
   void add(const SignalAndNoise &other) {
     signal += other.signal;
     noise += other.noise;
+    count += other.count;
   }
   /// 10 log10 of the ratio; infinity without noise.
   double decibels() const;

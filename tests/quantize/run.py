@@ -274,6 +274,27 @@ class Quantize(unittest.TestCase):
         made = self.quantize(proto, samples := self.feeds(x=(2, 8)))
         self.judge(proto, made, samples, least=20, multiplies_bytes=False)
 
+    def test_numbers_that_rounding_loses(self):
+        """A difference that is 0 in 8 bits, and divides."""
+        proto = model([node("MatMul", "x w", "h"), node("Div", "one h", "y")], {"x": [1, 2]}, {"y": [1, 1]},
+                      {"w": np.float32([[1], [-1]]), "one": np.float32(1)})
+        self.quantize(proto, [{"x": np.float32([[1.001, 1]])}])
+        self.assertIn("output 'y': 1 element not finite, but in floats", self.printed)
+        self.assertEqual(self.report["outputs"][0]["not_finite"], 1)
+        self.ptc("quantize", "model.onnx", "--data", "samples", "--min-db=1", code=1)
+
+    def test_outputs_without_a_number(self):
+        proto = model([node("MatMul", "x w", "h"), node("Div", "h none", "y")], {"x": [1, 2]}, {"y": [1, 1]},
+                      {"w": np.float32([[1], [-1]]), "none": np.float32(0)})
+        self.quantize(proto, [{"x": np.float32([[2, 1]])}])
+        self.assertIn("output 'y': no element of it is finite in floats", self.printed)
+
+    def test_files_that_cannot_be_written(self):
+        """Told before a sample is read."""
+        self.save(self.perceptron(), [])
+        for flag in ("-o", "--report"):
+            self.assertIn("absent", self.ptc("quantize", "model.onnx", "--data", "samples", flag, "absent/x", code=6))
+
     def test_what_is_not_finite_is_left_out(self):
         proto, samples = self.perceptron(), self.feeds(x=(5, 32))
         broken = [dict(feeds) for feeds in samples]
@@ -314,6 +335,15 @@ class Quantize(unittest.TestCase):
         self.assertGreater(scales["minmax"], 200)
         self.assertLess(scales["entropy"], 14)  # 255 bins of the histogram
         self.assertLess(scales["percentile"], 12)
+
+    def test_zeros_do_not_narrow_a_range(self):
+        """Half of what is behind a ReLU: any range has them exactly."""
+        weights = {f"w{i}": normal(self.rng, 64, 64, scale=64**-0.5) for i in range(4)}
+        nodes = [node("MatMul", "x w0", "h0")]
+        for i in range(1, 4):
+            nodes += [node("Relu", f"h{i - 1}", f"r{i}"), node("MatMul", f"r{i} w{i}", f"h{i}" if i < 3 else "y")]
+        proto, samples = model(nodes, {"x": ["batch", 64]}, {"y": ["batch", 64]}, weights), self.feeds(x=(256, 64))
+        self.judge(proto, self.quantize(proto, samples, "--calibrate=entropy"), samples, least=28)
 
     def test_percentile_is_that_of_numpy(self):
         proto = model([node("MatMul", "x w", "y")], {"x": [64, 256]}, {"y": [64, 16]}, {"w": normal(self.rng, 256, 16)})

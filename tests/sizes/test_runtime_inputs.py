@@ -122,6 +122,18 @@ class RuntimeInputs(unittest.TestCase):
                 for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
 
+    def test_resize_of_regions(self):
+        """In part outside of the image, backwards, of one element; a free batch and sizes that the run finds."""
+        resize = 'y = Resize<mode="{}", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=1.5>(x, roi, '
+        for mode in ("nearest", "linear", "cubic"):
+            for roi in ("0, 0, 0.1, 0.2, 1, 1, 0.8, 0.9", "0, 0, -0.31, 0.4, 1, 1, 0.53, 1.57", "0, 0, 0.9, 0.1, 1, 1, 0.2, 0.3"):
+                weights = f"<float[8] roi = {{{roi}}}> {{ {resize.format(mode)}"
+                sized = Compiled(f"m (float[n, 2, a, b] x, int64[4] s) => (float[k, c, p, q] y) {weights}, s) }}")
+                for s in (ints(1, 2, 16, 24), ints(1, 2, 1, 13)):
+                    sized.check(self, x=sparse(1, 2, 8, 12), s=s)
+                scaled = Compiled(f"m (float[n, 2, a, b] x, float[4] s) => (float[k, c, p, q] y) {weights}s) }}")
+                scaled.check(self, x=sparse(1, 2, 8, 12), s=np.array([1, 1, 2.5, 1.5], np.float32))
+
     def test_resize_by_what_is_no_scale(self):
         for mode in ("nearest", "linear", "cubic"):
             model = Compiled(f"m (float[1, 2, a, b] x, float[4] s) => (float[n, c, p, q] y) {{ y = Resize<mode=\"{mode}\">(x, , s) }}")

@@ -66,7 +66,7 @@ class Replay(Case):
 
     def test_numbers_change_kernels_and_not_results(self):
         planned = self.compile("net.so", "--cpu=x86-64-v3", "--fp=strict")
-        for number, numbers in enumerate([{"tile_rows": 1, "tile_panels": 1}, {"m_blocks": 7, "n_blocks": 3}, {"k_blocks": 5}, {"prefetch": 0}]):
+        for number, numbers in enumerate([{"tile_rows": 1, "tile_panels": 1}, {"tile_rows": 2, "tile_panels": 3}, {"m_blocks": 7, "n_blocks": 3}, {"k_blocks": 5}, {"prefetch": 0}]):
             file = self.edit({"conv": numbers, "gemm": numbers}, name=f"{number}.json")
             tuned = self.compile(f"tuned{number}.so", "--cpu=x86-64-v3", "--fp=strict", "--tune-file", file)
             self.assertNotEqual(planned, tuned, numbers)
@@ -82,9 +82,10 @@ class Replay(Case):
         self.assertEqual(changed, {"x86-64-v3"})
 
     def test_numbers_out_of_range(self):
-        file = self.edit({"conv": {"tile_rows": 99, "tile_panels": -3, "m_blocks": 10**12, "n_blocks": 0, "k_blocks": 10**12}})
-        self.compile("net.so", "--cpu=x86-64-v3", "--fp=strict", "--tune-file", file)
-        self.check("net.so")
+        for rows, panels in ((99, -3), (0, 0), (-(2**63), 2**63 - 1)):
+            file = self.edit({"conv": {"tile_rows": rows, "tile_panels": panels, "m_blocks": 10**12, "n_blocks": 0, "k_blocks": 10**12}})
+            self.compile("net.so", "--cpu=x86-64-v3", "--fp=strict", "--tune-file", file)
+            self.check("net.so")
 
     def test_depfile(self):
         file = self.edit({})

@@ -342,7 +342,8 @@ TEST_CASE("products are right whatever sizes tuning asks for", "[contraction][tu
       for (int64_t extreme : {INT64_MIN, INT64_MAX})
         checkMatmul(shape, *level,
                     {{"m_blocks", extreme}, {"n_blocks", extreme}, {"k_blocks", extreme}, {"prefetch", extreme}});
-      checkMatmul(shape, *level, {{"tile_rows", INT64_MIN}, {"tile_panels", INT64_MAX}});
+      for (auto [rows, panels] : {std::pair{INT64_MIN, INT64_MAX}, std::pair<int64_t, int64_t>{0, 0}})
+        checkMatmul(shape, *level, {{"tile_rows", rows}, {"tile_panels", panels}});
     }
   for (const cpu::CpuLevel *level : lowestAndHighest()) {
     Convolution shape{.height = 13, .width = 11, .in = 64, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1};
