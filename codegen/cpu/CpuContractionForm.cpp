@@ -98,14 +98,7 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
 bool cpu::isNarrowContraction(loop::ContractionOp op) {
   if (containsPanels(op.getLhs()) || containsPanels(op.getRhs()))
     return false;
-  loop::DimCounts counts(op);
-  SmallVector<Expr> domain = loop::getDomain(op);
-  auto isBelow = [&](int group, int64_t bound) {
-    ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
-    auto extent = product(op.getContext(), dims).asConstant();
-    return extent && *extent < bound;
-  };
-  return isBelow(1, 3) || isBelow(2, 6);
+  return loop::isNarrow(op);
 }
 
 int64_t cpu::getPanelUnit(loop::ContractionOp op) {

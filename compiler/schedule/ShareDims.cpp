@@ -367,18 +367,6 @@ static bool hasProduct(Operation *node, ArrayRef<Expr> heads, const FusionContex
   });
 }
 
-/// Whether a tile of the product's sums has too few rows or columns to pay: it is better computed as sums then.
-static bool isNarrow(ContractionOp product) {
-  constexpr int64_t fewestRows = 3, fewestColumns = 6;
-  DimCounts counts(product);
-  SmallVector<Expr> domain = getDomain(product);
-  auto isBelow = [&](int kind, int64_t fewest) {
-    auto part = ArrayRef(domain).slice(size_t(counts.first(kind)), size_t(counts.counts[kind]));
-    return ptc::product(product.getContext(), part).asConstant().value_or(fewest) < fewest;
-  };
-  return isBelow(1, fewestRows) || isBelow(2, fewestColumns);
-}
-
 FusionPlan loop::canRunAhead(const Group &producer, const Group &consumer, const FusionContext &context) {
   constexpr int64_t mostQueries = 64; // that are one task
   auto attention = cast<AttentionOp>(consumer.nodes.back());

@@ -157,6 +157,17 @@ void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {
       simplifyExprs(&each, ranges);
 }
 
+bool loop::isNarrow(ContractionOp op) {
+  constexpr int64_t fewestRows = 3, fewestColumns = 6;
+  DimCounts counts(op);
+  SmallVector<Expr> domain = getDomain(op);
+  auto isBelow = [&](int group, int64_t bound) {
+    ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
+    return product(op.getContext(), dims).asConstant().value_or(bound) < bound;
+  };
+  return isBelow(1, fewestRows) || isBelow(2, fewestColumns);
+}
+
 bool loop::writesWholePixels(ContractionOp op) {
   constexpr int64_t fewestColumns = 16, fewestTerms = 24;
   DimCounts counts(op);
