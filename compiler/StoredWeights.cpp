@@ -173,8 +173,8 @@ static std::string keyOf(loop::WeightOp weight) {
     os << ":winograd" << tile;
   if (auto bits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr))
     os << ":packed" << bits.getInt();
-  if (weight->hasAttr(prim::turnedAttr))
-    os << ":turned";
+  if (mlir::Attribute turned = weight->getAttr(prim::turnedAttr))
+    os << ":turned" << turned;
   if (isNarrowed(weight))
     os << ':' << cast<loop::BufferType>(weight.getType()).getElementType();
   return key;
@@ -241,6 +241,13 @@ static ArrayRef<int64_t> partRowsOf(loop::WeightOp weight) {
   return rows ? rows.asArrayRef() : ArrayRef<int64_t>();
 }
 
+/// Rows and columns of a weight's part that is a matrix, as kernels have it.
+static std::pair<int64_t, int64_t> shapeOfPart(loop::WeightOp weight, size_t part) {
+  ArrayRef<int64_t> shape = sourceTypeOf(weight).getShape(), rows = partRowsOf(weight);
+  bool isTurned = prim::isTurnedPart(weight, 0); // the declared type is that of the first
+  return {rows.empty() ? shape[isTurned ? 1 : 0] : rows[part], shape[isTurned ? 0 : 1]};
+}
+
 /// The transpose of a matrix with so many columns.
 static std::vector<char> turn(ArrayRef<char> matrix, size_t columns, size_t elementBytes) {
   std::vector<char> turned(matrix.size());
@@ -265,8 +272,8 @@ public:
     isBfloat = type.isBF16();
     bits = width != 1 && width < 8 && declared ? width : 0;
     count = bits ? size_t(declared.getNumElements()) : 0;
-    if (weight->hasAttr(prim::turnedAttr))
-      turnedRows.assign(partRowsOf(weight).begin(), partRowsOf(weight).end());
+    for (size_t part = 0; part < this->sources.size(); ++part)
+      turnedRows.push_back(prim::isTurnedPart(weight, part) ? shapeOfPart(weight, part).first : 0);
     elementBytes = cast<loop::BufferType>(weight.getType()).getElementBytes();
   }
 
@@ -277,7 +284,7 @@ public:
     std::vector<char> all;
     for (auto [part, source] : llvm::enumerate(sources)) {
       std::vector<char> elements = convert(source);
-      llvm::append_range(all, turnedRows.empty() ? elements : turn(elements, size_t(turnedRows[part]), elementBytes));
+      llvm::append_range(all, turnedRows[part] ? turn(elements, size_t(turnedRows[part]), elementBytes) : elements);
     }
     return use(all);
   }
@@ -297,7 +304,7 @@ private:
   bool narrows, isBfloat;
   unsigned bits;                   // of elements that share bytes, or 0
   size_t count;                    // of those, in each weight
-  SmallVector<int64_t> turnedRows; // of each weight's transpose, if it is to be turned
+  SmallVector<int64_t> turnedRows; // of each weight's transpose, if it is to be turned; else 0
   size_t elementBytes;
 };
 
@@ -453,11 +460,17 @@ static bool isOfParts(loop::WeightOp weight) {
          recipe.getStrides().front() == declared.getNumElements();
 }
 
-/// How a matrix of so many rows, one of several along the first dim, is stored: its own panels, or rows. `terms` is how
-/// long a row is.
-static host::Recipe describeRows(loop::WeightOp weight, unsigned elementBytes, int64_t rows, int64_t terms) {
+/// The same of the transpose.
+static void turn(host::Recipe &part, std::pair<int64_t, int64_t> shape) {
+  auto [rows, terms] = shape;
+  for (int64_t &stride : part.strides)
+    stride = stride / terms + stride % terms * rows;
+}
+
+/// How a matrix, one of several, is stored: its own panels where they lie along the first dim, or rows.
+static host::Recipe describeRows(loop::WeightOp weight, unsigned elementBytes, std::pair<int64_t, int64_t> shape) {
   loop::RecipeAttr recipe = weight.getRecipeAttr();
-  bool isTurned = weight->hasAttr(prim::turnedAttr);
+  auto [rows, terms] = shape;
   host::Recipe part{.elementBytes = elementBytes, .extents = {rows, terms}, .strides = {terms, 1}};
   if (recipe) {
     part.extents = recipe.getExtents().vec();
@@ -467,17 +480,18 @@ static host::Recipe describeRows(loop::WeightOp weight, unsigned elementBytes, i
     part.lane = recipe.getLane();
     part.limit = rows;
   }
-  for (int64_t &stride : part.strides)
-    stride = isTurned ? stride / terms + stride % terms * rows : stride;
   return part;
 }
 
 /// How the op's weight number `number` is stored.
 static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elementBytes, size_t number) {
   loop::RecipeAttr recipe = weight.getRecipeAttr();
-  if (ArrayRef<int64_t> rows = partRowsOf(weight); !rows.empty() && (recipe || weight->hasAttr(prim::turnedAttr))) {
-    mlir::RankedTensorType declared = sourceTypeOf(weight);
-    return describeRows(weight, elementBytes, rows[number], declared.getNumElements() / rows[0]);
+  bool isTurned = prim::isTurnedPart(weight, number);
+  if (recipe ? !partRowsOf(weight).empty() : isTurned) {
+    host::Recipe part = describeRows(weight, elementBytes, shapeOfPart(weight, number));
+    if (isTurned)
+      turn(part, shapeOfPart(weight, number));
+    return part;
   }
   if (!recipe)
     return std::nullopt;
@@ -485,14 +499,17 @@ static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elem
   std::vector<double> transform;
   if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
     llvm::append_range(transform, loop::getWinogradWeightMatrix(tile));
-  return host::Recipe{.elementBytes = elementBytes,
-                      .offset = recipe.getOffset(),
-                      .extents = recipe.getExtents().drop_front(outer).vec(),
-                      .strides = recipe.getStrides().drop_front(outer).vec(),
-                      .panel = recipe.getPanel() < 0 ? -1 : recipe.getPanel() - outer,
-                      .lane = recipe.getPanel() < 0 ? recipe.getLane() : recipe.getLane() - outer,
-                      .limit = recipe.getLimit(),
-                      .transform = std::move(transform)};
+  host::Recipe part{.elementBytes = elementBytes,
+                    .offset = recipe.getOffset(),
+                    .extents = recipe.getExtents().drop_front(outer).vec(),
+                    .strides = recipe.getStrides().drop_front(outer).vec(),
+                    .panel = recipe.getPanel() < 0 ? -1 : recipe.getPanel() - outer,
+                    .lane = recipe.getPanel() < 0 ? recipe.getLane() : recipe.getLane() - outer,
+                    .limit = recipe.getLimit(),
+                    .transform = std::move(transform)};
+  if (isTurned)
+    turn(part, shapeOfPart(weight, number));
+  return part;
 }
 
 static StringSet<> foldedNames(mlir::ModuleOp module) {
@@ -546,8 +563,11 @@ std::vector<host::Weight> StoredWeights::describe(mlir::ModuleOp module) const {
         continue;
       mlir::RankedTensorType declared = sourceTypeOf(weight);
       std::vector<int64_t> shape = declared.getShape().vec();
+      bool isTurned = prim::isTurnedPart(weight, part);
+      if (isTurned != prim::isTurnedPart(weight, 0))
+        std::swap(shape[0], shape[1]);
       if (ArrayRef<int64_t> rows = partRowsOf(weight); !rows.empty())
-        shape[weight->hasAttr(prim::turnedAttr) ? 1 : 0] = rows[part];
+        shape[isTurned ? 1 : 0] = rows[part];
       replaceable.push_back({.name = ref.getName().str(),
                              .dtype = host::dtypeOf(declared.getElementType()),
                              .shape = std::move(shape),

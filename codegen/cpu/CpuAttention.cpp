@@ -20,8 +20,9 @@
 // multiplication each; --fp=strict leaves it out, and so do scores with a mask that is added, whose largest finite
 // numbers log2(e) would make infinite.
 //
-// Pointwise nodes that write what a head reads (the copy of a cache of keys and values) run ahead of its task, which is
-// one then.
+// Pointwise nodes and products that write what a head reads (the copy of a cache of keys and values, scores by
+// distances) run ahead of all its queries, which are one task then. Products use the scratch of the queries, one after
+// the other.
 //
 // Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
 //
@@ -85,8 +86,7 @@ static AttentionForm analyze(loop::AttentionOp op) {
   f.j = f.domain[f.batchDims + 1];
   f.d = f.domain[f.batchDims + 2];
   f.e = f.domain[f.batchDims + 3];
-  bool isAlone = llvm::hasSingleElement(getNodes(op->getParentOfType<loop::KernelOp>())); // else a head is one task
-  auto wanted = isAlone ? loop::getTuned(op, tuned::taskQueries) : std::nullopt;
+  auto wanted = loop::getTuned(op, tuned::taskQueries);
   if (auto known = f.i.asConstant(); known && wanted) {
     f.rowsMost = std::clamp<int64_t>(*wanted, 1, std::clamp<int64_t>(*known, 1, mostQueries));
     f.rows = constant(f.rowsMost);
@@ -141,24 +141,51 @@ static AttentionForm analyze(loop::AttentionOp op) {
   return f;
 }
 
-FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
-  AttentionForm f = analyze(cast<loop::AttentionOp>(nodes.back()));
-  if (nodes.size() > 1 && !f.blocks.isConstant(1))
-    return nodes.back()->emitError("has heads of several tasks, and nodes that run ahead of each head once");
+/// Bytes of scratch that queries and the products ahead of them use in turns; the kernel's own buffers follow.
+static Expr scratchInTurns(const AttentionForm &f, ArrayRef<Operation *> ahead) {
+  Expr bytes = f.scratch;
+  for (Operation *node : ahead)
+    if (auto product = dyn_cast<loop::ContractionOp>(node))
+      bytes = Expr::max(bytes, analyzeContraction(product).scratch);
+  return bytes;
+}
+
+/// What runs ahead of a head, in multiply-adds.
+static Expr workAhead(loop::KernelOp kernel, const AttentionForm &f, ArrayRef<Operation *> ahead) {
   MLIRContext *context = kernel.getContext();
-  Expr one = Expr::constant(context, 1);
-  Expr work = (f.rows + packedElement) * f.j * (f.d + f.e);
-  for (Operation *node : nodes.drop_back()) {
+  Expr work = Expr::constant(context, 0);
+  for (Operation *node : ahead) {
+    if (auto contraction = dyn_cast<loop::ContractionOp>(node)) {
+      ContractionForm form = describeContraction(contraction);
+      work = work + form.m * form.n * form.k;
+      continue;
+    }
     int64_t stores = 0;
     node->walk([&](loop::StoreOp) { ++stores; });
     work = work + product(context, ArrayRef(loop::getDomain(node)).drop_front(f.batchDims)) * stores * storedElement;
   }
+  return work;
+}
+
+FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+  AttentionForm f = analyze(cast<loop::AttentionOp>(nodes.back()));
+  ArrayRef<Operation *> ahead = nodes.drop_back();
+  for (Operation *node : ahead)
+    if (auto product = dyn_cast<loop::ContractionOp>(node))
+      canonicalizeContraction(product);
+  MLIRContext *context = kernel.getContext();
+  Expr one = Expr::constant(context, 1);
+  Expr work = (f.rows + packedElement) * f.j * (f.d + f.e), tasks = f.blocks;
+  if (!ahead.empty()) {
+    work = work * tasks + workAhead(kernel, f, ahead);
+    tasks = one;
+  }
   Builder builder(context);
   auto config = builder.getDictionaryAttr(
       {builder.getNamedAttr("queries", ExprAttr(f.rows)), builder.getNamedAttr("keys", ExprAttr(f.keys))});
-  return KernelPlan{.iterations = f.batch * f.blocks,
+  return KernelPlan{.iterations = f.batch * tasks,
                     .grain = Expr::constant(context, grainWork).ceilDiv(Expr::max(work, one)),
-                    .scratch = f.scratch,
+                    .scratch = scratchInTurns(f, ahead) + placeLocalBuffers(kernel).scratch,
                     .config = config};
 }
 
@@ -169,7 +196,8 @@ struct AttentionEmission {
   void emit(Value begin, Value end);
 
   // Parts of a task.
-  void decodeTask(Value index);
+  void decodeHead(Value index);
+  void decodeBlock(Value block);
   void emitAhead();
   void emitTask();
   void packKeys(Value key, Value count);
@@ -219,6 +247,7 @@ struct AttentionEmission {
   Type f32;
   std::optional<float> scale; // scores are products times it, which the copies of the queries bring, and log2(e)
   int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
+  bool isEmitted = true; // all that runs ahead
   Value queries, keys, depth, size;
   Value qPack, kPack, vPack, scores, output, maxima, sums, scales, partials;
   Value qPitch, scorePitch, outputPitch, blockKeys;
@@ -280,6 +309,7 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   scorePitch = value(f.scorePitch);
   outputPitch = value(f.outputPitch);
   blockKeys = value(f.keys);
+  placeLocals(e, 1, scratchInTurns(f, ahead));
 }
 
 //===----------------------------------------------------------------------===//
@@ -624,9 +654,8 @@ void AttentionEmission::emitResults() {
   });
 }
 
-void AttentionEmission::decodeTask(Value index) {
-  Value blocks = value(f.blocks), block = in.mod(index, blocks, true), flat = in.floorDiv(index, blocks, true);
-  batch = flat;
+void AttentionEmission::decodeHead(Value index) {
+  Value flat = batch = index;
   batchDims.assign(f.batchDims, Value());
   for (int64_t d = f.batchDims - 1; d > 0; --d) {
     Value extent = value(f.domain[d]);
@@ -635,6 +664,9 @@ void AttentionEmission::decodeTask(Value index) {
   }
   if (f.batchDims)
     batchDims[0] = flat;
+}
+
+void AttentionEmission::decodeBlock(Value block) {
   Value most = value(f.rows);
   firstRow = in.mul(block, most);
   rows = in.min(most, in.sub(queries, firstRow));
@@ -643,8 +675,16 @@ void AttentionEmission::decodeTask(Value index) {
 void AttentionEmission::emitAhead() {
   EmissionPoint point;
   point.dims = batchDims;
-  for (Operation *node : ahead)
-    NodeEmitter(e, node).emit({point}, f.batchDims, chooseNodeVector(node, f.batchDims));
+  for (Operation *node : ahead) {
+    auto product = dyn_cast<loop::ContractionOp>(node);
+    if (!product) {
+      NodeEmitter(e, node).emit({point}, f.batchDims, chooseNodeVector(node, f.batchDims));
+      continue;
+    }
+    ContractionForm form = analyzeContraction(product);
+    Value tasks = value(form.mBlocks * form.nBlocks), first = in.mul(batch, tasks);
+    isEmitted &= succeeded(emitContractions(e, node, first, in.add(first, tasks), nullptr));
+  }
   e.setDomain(f.domain);
 }
 
@@ -673,9 +713,21 @@ void AttentionEmission::emitTask() {
 }
 
 void AttentionEmission::emit(Value begin, Value end) {
+  Value blocks = value(f.blocks);
+  if (!ahead.empty())
+    return loop(begin, end, 1, [&](Value head) {
+      decodeHead(head);
+      emitAhead();
+      if (f.sharesKeys)
+        packKeys(in.constant(0), keys);
+      loop(in.constant(0), blocks, 1, [&](Value block) {
+        decodeBlock(block);
+        emitTask();
+      });
+    });
   e.createLoop(begin, end, 1, {in.constant(-1)}, [&](Value index, ValueRange held) -> SmallVector<Value> {
-    decodeTask(index);
-    emitAhead();
+    decodeHead(in.floorDiv(index, blocks, true));
+    decodeBlock(in.mod(index, blocks, true));
     if (f.sharesKeys) {
       Value isNew = in.compare(arith::CmpIPredicate::ne, batch, held[0]);
       auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
@@ -691,6 +743,7 @@ void AttentionEmission::emit(Value begin, Value end) {
 LogicalResult cpu::emitAttention(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end) {
   auto op = cast<loop::AttentionOp>(nodes.back());
   emitter.setDomain(loop::getDomain(op));
-  AttentionEmission(emitter, op, nodes.drop_back()).emit(begin, end);
-  return success();
+  AttentionEmission emission(emitter, op, nodes.drop_back());
+  emission.emit(begin, end);
+  return success(emission.isEmitted);
 }

@@ -202,7 +202,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     Value weights = e.getPointer(f.lhsPanels.getBuffer());
     Value panelSize = i.mul(k, i.constant(panelWidth));
     Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
-    Value base = e.getAddress(weights, f.lhsElement, i.mul(task.batch, batchSize));
+    Value base = e.getAddress(weights, f.lhsElement, i.mul(task.matrix, batchSize));
     return [=, this, count = rows.height](ValueRange outer) {
       Value inner = moved(base, outer);
       SmallVector<Value> addresses;
@@ -414,7 +414,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     else if (f.group == 1)
       bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
-    Value flat = i.add(i.mul(task.batch, panels), panel);
+    Value flat = i.add(i.mul(task.matrix, panels), panel);
     operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
     operands.bElement = bElement;
     bool isLone = isLoneRowTile(rows.height);
@@ -636,6 +636,7 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   ContractionTask task;
   Value tasksOfBatch = i.mul(mBlocks, nBlocks);
   task.batch = i.floorDiv(index, tasksOfBatch, true);
+  task.matrix = f.matrices ? i.mod(task.batch, i.constant(f.matrices), true) : task.batch;
   Value rest = i.mod(index, tasksOfBatch, true);
   // Columns are taken apart by each task, rows once for tasks that share them.
   bool mFastest = f.mFastest && !widensTasks() && !takesQuads();

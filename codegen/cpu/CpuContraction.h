@@ -72,6 +72,7 @@ struct ContractionForm {
   /// Of a rhs that is a product of an element and of what does not change along the last k dim: the two; or null.
   mlir::Value factored, factor;
   mlir::Value rhsValue;                         // what the rhs yields
+  int64_t matrices = 0;                         // of the packed weight, if those of the batch are more or not known
   int64_t words = 1;                            // PackedConverted: the panels' group
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
   int64_t mostAlone = 0;                        // rows that are one tile where registers suffice

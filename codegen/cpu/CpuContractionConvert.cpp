@@ -255,7 +255,7 @@ void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kL
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
     Value target =
         e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), value(f.rhsRows)), width));
-    Value flat = i.mul(i.add(i.mul(task.batch, panels), panel), i.floorDiv(k, words, true));
+    Value flat = i.mul(i.add(i.mul(task.matrix, panels), panel), i.floorDiv(k, words, true));
     forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
       loop(lower, upper, f.words, [&](Value first) {
         point.dims[last] = first;

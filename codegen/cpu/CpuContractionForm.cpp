@@ -98,21 +98,15 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
 bool cpu::isNarrowContraction(loop::ContractionOp op) {
   if (containsPanels(op.getLhs()) || containsPanels(op.getRhs()))
     return false;
-  loop::DimCounts counts(op);
-  SmallVector<Expr> domain = loop::getDomain(op);
-  auto isBelow = [&](int group, int64_t bound) {
-    ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
-    auto extent = product(op.getContext(), dims).asConstant();
-    return extent && *extent < bound;
-  };
-  return isBelow(1, 3) || isBelow(2, 6);
+  return loop::isNarrow(op);
 }
 
 int64_t cpu::getPanelUnit(loop::ContractionOp op) {
   int64_t unit = 1;
-  if (hasRowsBehind(op->getParentOfType<loop::KernelOp>()))
-    return unit;
   Block &block = *op->getBlock();
+  bool isAhead = !block.getOps<loop::AttentionOp>().empty();
+  if (isAhead || hasRowsBehind(op->getParentOfType<loop::KernelOp>()))
+    return unit;
   for (auto product : block.getOps<loop::ContractionOp>())
     for (auto node : block.getOps<loop::PointwiseOp>())
       if (auto parts = loop::findColumnParts(product, node))
@@ -441,6 +435,19 @@ static void groupTerms(ContractionForm &form) {
 // Analysis
 //===----------------------------------------------------------------------===//
 
+/// How many matrices the packed weight has, if the batch has other numbers of them; else 0.
+static int64_t countMatrices(const ContractionForm &form) {
+  loop::PanelsOp panels = form.rhsPanels ? form.rhsPanels : form.lhsPanels;
+  Expr columns = form.rhsPanels ? form.n : form.m;
+  auto count = columns.asConstant(), k = form.k.asConstant();
+  if (!panels || panels.getBits() || loop::getWinogradTile(form.op) || !count || !k)
+    return 0;
+  auto elements = cast<loop::BufferType>(panels.getBuffer().getType()).getElementCount().asConstant();
+  int64_t ofMatrix = int64_t(llvm::alignTo(uint64_t(*count), uint64_t(panelWidth))) * *k;
+  int64_t matrices = elements && ofMatrix ? *elements / ofMatrix : 0;
+  return form.batch.isConstant(matrices) ? 0 : matrices;
+}
+
 ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   ContractionForm form;
   MLIRContext *context = op.getContext();
@@ -476,6 +483,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
     if (form.lhs != LhsForm::PackedRows)
       form.lhsLoad = {};
   }
+  form.matrices = countMatrices(form);
   form.mostAlone = mostRowsAlone(form);
   groupTerms(form);
   return form;

@@ -65,6 +65,10 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
   for (auto [mine, original] : llvm::zip(copy->getBlock().getArguments(), emitter.kernel.getBlock().getArguments()))
     if (Value pointer = emitter.getPointer(original))
       emitter.setPointer(mine, pointer);
+  for (auto [mine, original] :
+       llvm::zip(copy->getBlock().getOps<loop::BufferOp>(), emitter.kernel.getBlock().getOps<loop::BufferOp>()))
+    if (Value pointer = emitter.getPointer(original.getResult()))
+      emitter.setPointer(mine.getResult(), pointer);
   SmallVector<Operation *> originals = getNodes(emitter.kernel);
   auto place = llvm::find(originals, op.getOperation()) - originals.begin();
   auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);

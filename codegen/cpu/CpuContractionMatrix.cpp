@@ -239,7 +239,7 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value count, Value panel, Val
   forEachSum([&](int64_t sum, Value address) {
     f.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
   });
-  Value flat = i.add(i.mul(task.batch, c.panels), panel);
+  Value flat = i.add(i.mul(task.matrix, c.panels), panel);
   emitNest(shape, 0, {}, at(e.getPointer(f.rhsBuffer), i.mul(flat, panelBytes())));
   forEachSum([&](int64_t sum, Value address) { callMatrix(e, "tilestored64", sum, {address, pitch}); });
 }

@@ -380,7 +380,7 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
 
 bool cpu::hasRowsBehind(loop::KernelOp kernel) {
   return kernel && kernel.getParallel() > 0 && !kernel.getBlock().getOps<loop::ContractionOp>().empty() &&
-         getNodes(kernel).size() > 1;
+         kernel.getBlock().getOps<loop::AttentionOp>().empty() && getNodes(kernel).size() > 1;
 }
 
 FailureOr<loop::KernelOp> cpu::createRowKernel(loop::KernelOp kernel) {

@@ -188,7 +188,7 @@ void ContractionEmission::widenColumns(const ContractionTask &task, const Column
   Value lower = groupsTo(kLower), width = i.constant(panelWidth);
   Value groups = i.floorDiv(k, i.constant(f.group), true);
   for (int64_t p = 0; p < columns.panels; ++p) {
-    Value flat = i.add(i.add(i.mul(task.batch, panels), panel), i.constant(p));
+    Value flat = i.add(i.add(i.mul(task.matrix, panels), panel), i.constant(p));
     Value from = e.getAddress(e.getPointer(f.rhsBuffer), accumulator, i.mul(i.mul(flat, groups), width));
     Value to = e.getAddress(wideRhs, accumulator, i.mul(value(f.wideRows), i.constant(p * wordsOfGroup * panelWidth)));
     SmallVector<Value> sums(takesSums() ? size_t(panelWidth / lanes) : 0, zeroSum());

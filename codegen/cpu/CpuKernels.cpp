@@ -43,10 +43,10 @@ LogicalResult cpu::planKernel(loop::KernelOp kernel) {
     return planRecurrence(kernel, recurrence);
   FailureOr<KernelPlan> plan = failure();
   SmallVector<Operation *> nodes = getNodes(kernel);
-  if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
-    plan = planContractions(kernel, nodes);
-  else if (!nodes.empty() && isa<loop::AttentionOp>(nodes.back()))
+  if (!nodes.empty() && isa<loop::AttentionOp>(nodes.back()))
     plan = planAttention(kernel, nodes);
+  else if (!nodes.empty() && isa<loop::ContractionOp>(nodes.front()))
+    plan = planContractions(kernel, nodes);
   else
     plan = planLoops(kernel);
   if (failed(plan))
@@ -77,7 +77,6 @@ public:
   void emit(Value begin, Value end);
 
 private:
-  void placeLocals(int64_t lanes);
   void emitNodes(const Points &points);
   void emitRows(Value begin, Value end);
   void emitTiledRows(Value begin, Value end);
@@ -96,22 +95,20 @@ private:
 
 } // namespace
 
-void LoopKernel::placeLocals(int64_t lanes) {
-  LocalMemory memory = placeLocalBuffers(kernel);
+void cpu::placeLocals(KernelEmitter &e, int64_t lanes, Expr base) {
+  LocalMemory memory = placeLocalBuffers(e.kernel);
+  auto inScratch = [&](Expr offset) { return e.getScratchAt(e.emitExpr(base ? base + offset : offset, {})); };
   for (const LocalBuffer &local : memory.buffers) {
     auto buffer = dyn_cast<loop::BufferOp>(local.op);
     if (!buffer) {
-      e.setLocalMemory(local.op, e.getScratchAt(e.emitExpr(local.offset, {})));
+      e.setLocalMemory(local.op, inScratch(local.offset));
       continue;
     }
-    Value pointer;
     if (lanes > 1)
       e.setPerLane(buffer.getResult());
-    if (local.onStack || lanes > 1)
-      pointer = e.createStackSlot(*local.bytes.asConstant() * lanes);
-    else
-      pointer = e.getScratchAt(e.emitExpr(local.offset, {}));
-    e.setPointer(buffer.getResult(), pointer);
+    bool onStack = local.onStack || lanes > 1;
+    e.setPointer(buffer.getResult(),
+                 onStack ? e.createStackSlot(*local.bytes.asConstant() * lanes) : inScratch(local.offset));
   }
 }
 
@@ -162,7 +159,7 @@ void LoopKernel::emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
 
 // Each iteration is one point of the shared dims.
 void LoopKernel::emitRows(Value begin, Value end) {
-  placeLocals(1);
+  placeLocals(e, 1);
   SmallVector<Value> sizes;
   for (Expr extent : extents)
     sizes.push_back(e.emitExpr(extent, {}));
@@ -175,7 +172,7 @@ void LoopKernel::emitRows(Value begin, Value end) {
 
 // Each iteration is one point of the shared dims but one, which is tiled, or a block of that.
 void LoopKernel::emitTiledRows(Value begin, Value end) {
-  placeLocals(1);
+  placeLocals(e, 1);
   SmallVector<Value> sizes;
   for (auto [dim, extent] : llvm::enumerate(extents))
     if (int64_t(dim) != config.tiled)
@@ -246,7 +243,7 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   Value extent = e.emitExpr(extents[size_t(dim)], {}), block = e.constant(config.block);
   int64_t lanes = shortenToBlocks(kernel, dim, chooseLanes(e, kernel, extents[size_t(dim)]));
   bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
-  placeLocals(lanes);
+  placeLocals(e, lanes);
   bool isTiled = config.tiled >= 0;
   bool isOneNode = nodes.size() == 1 && !hasLocals && !isTiled;
   int64_t perStep = isOneNode ? choosePointsPerStep(nodes.front(), e.level) : 1;
@@ -341,10 +338,10 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end, RowsBe
   Operation *first = nodes.empty() ? nullptr : nodes.front();
   if (first)
     e.loc = first->getLoc();
-  if (isa_and_present<loop::ContractionOp>(first))
-    return emitContractions(e, nodes, begin, end, runRows);
   if (first && isa<loop::AttentionOp>(nodes.back()))
     return emitAttention(e, nodes, begin, end);
+  if (isa_and_present<loop::ContractionOp>(first))
+    return emitContractions(e, nodes, begin, end, runRows);
   LoopKernel(e).emit(begin, end);
   return success();
 }

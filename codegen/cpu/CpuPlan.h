@@ -35,6 +35,9 @@ struct LocalMemory {
   Expr scratch; // bytes a thread
 };
 LocalMemory placeLocalBuffers(loop::KernelOp kernel);
+/// Tells the emitter where these are; those in scratch behind the first `base` bytes of it (null: 0). `lanes` copies of
+/// each, on the stack where there are several.
+void placeLocals(KernelEmitter &emitter, int64_t lanes, Expr base = {});
 
 /// The kernel's nodes in order.
 llvm::SmallVector<mlir::Operation *> getNodes(loop::KernelOp kernel);

@@ -1,7 +1,8 @@
 //===- CpuTemplates.h - compute-bound nodes on the CPU ----------*- C++ -*-===//
 //
-// What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone, or
-// contractions that are cut into the same blocks and nodes that read these part by part or row by row.
+// What a template offers to planKernel and generateKernel. A kernel with a template node holds that node alone,
+// contractions that are cut into the same blocks and nodes that read these part by part or row by row, or an attention
+// and what runs ahead of its heads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUTEMPLATES_H
@@ -23,7 +24,7 @@ struct KernelPlan {
 mlir::FailureOr<KernelPlan> planContraction(loop::KernelOp kernel, loop::ContractionOp op);
 /// Several, each block of one before the same block of the next, and nodes behind each block.
 mlir::FailureOr<KernelPlan> planContractions(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
-/// An attention, the last of the nodes, and pointwise nodes that run ahead of each of its heads.
+/// An attention, the last of the nodes, and pointwise nodes and products that run ahead of each of its heads.
 mlir::FailureOr<KernelPlan> planAttention(loop::KernelOp kernel, llvm::ArrayRef<mlir::Operation *> nodes);
 
 /// Emits a call for rows [begin, end) of what runs behind a product row by row.

@@ -116,8 +116,7 @@ static void addAttention(Alternatives &found, const KernelPlan &plan, loop::Atte
   auto planned = [&](StringRef name) { return Expr(plan.config.getAs<ExprAttr>(name)).asConstant().value_or(0); };
   if (keys)
     found.scale(tuned::blockKeys, planned("keys"), 64, *keys);
-  bool isAlone = llvm::hasSingleElement(getNodes(op->getParentOfType<loop::KernelOp>()));
-  if (queries && isAlone) // else a head is one task
+  if (queries)
     found.scale(tuned::taskQueries, planned("queries"), 16, *queries);
 }
 
@@ -146,14 +145,15 @@ SmallVector<DictionaryAttr> cpu::listAlternatives(loop::KernelOp kernel, const C
   SmallVector<Operation *> nodes = getNodes(*copy);
   if (nodes.empty() || getRecurrence(*copy))
     return {};
-  auto contraction = dyn_cast<loop::ContractionOp>(nodes.front());
+  auto attention = dyn_cast<loop::AttentionOp>(nodes.back());
+  auto contraction = attention ? loop::ContractionOp() : dyn_cast<loop::ContractionOp>(nodes.front());
   if (contraction)
     canonicalizeContraction(contraction);
   if (contraction && loop::getWinogradTile(contraction)) {
     addWinograd(found, contraction, level);
   } else if (contraction && !isNarrowContraction(contraction)) {
     addContraction(found, contraction, level);
-  } else if (auto attention = dyn_cast<loop::AttentionOp>(nodes.back())) {
+  } else if (attention) {
     if (FailureOr<KernelPlan> plan = planAttention(*copy, nodes); succeeded(plan))
       addAttention(found, *plan, attention);
   } else if (!contraction) {

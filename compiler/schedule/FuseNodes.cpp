@@ -66,6 +66,9 @@ public:
         mergeMembers(entry.group, context);
         for (Value buffer : SmallVector<Value>(entry.group.written))
           dropUnread(buffer);
+        dropIdle(entry.group);
+        if (entry.group.nodes.empty())
+          continue;
         replaceIdleReductions(entry.group);
         if (!context.hasDevice)
           splitRuns(entry.group, context);
@@ -353,6 +356,17 @@ private:
     buffer.getDefiningOp()->erase();
   }
 
+  /// Pointwise nodes of which nothing is left.
+  static void dropIdle(Group &group) {
+    llvm::erase_if(group.nodes, [](Operation *node) {
+      auto pointwise = dyn_cast<PointwiseOp>(node);
+      bool isIdle = pointwise && pointwise.getBody().front().empty();
+      if (isIdle)
+        pointwise.erase();
+      return isIdle;
+    });
+  }
+
   /// Reductions of which nobody reads any more what they reduced, but what they store on the way, are pointwise.
   static void replaceIdleReductions(Group &group) {
     for (Operation *&node : group.nodes) {
@@ -592,6 +606,8 @@ private:
   void emit() {
     for (unsigned number : order.getOrder()) {
       Group &group = entries[number].group;
+      if (group.nodes.empty())
+        continue;
       if (group.isOpaque) {
         group.nodes[0]->moveBefore(&block, block.end());
         continue;

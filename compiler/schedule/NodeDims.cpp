@@ -1,6 +1,7 @@
 //===- NodeDims.cpp - rewriting the dims of nodes -------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
+#include "ir/loop/ContractionDims.h"
 #include "ir/loop/Recurrence.h"
 
 using namespace mlir;
@@ -41,18 +42,6 @@ SymbolRanges loop::getNodeRanges(Operation *node, ArrayRef<Expr> domain, const S
   return ranges;
 }
 
-static Attribute simplifyExprs(Attribute attr, const SymbolRanges &ranges) {
-  if (auto expr = dyn_cast<ExprAttr>(attr))
-    return Expr(expr).simplify(ranges);
-  auto list = dyn_cast<ArrayAttr>(attr);
-  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
-    return attr;
-  SmallVector<Attribute> elements;
-  for (Attribute element : list)
-    elements.push_back(Expr(cast<ExprAttr>(element)).simplify(ranges));
-  return ArrayAttr::get(attr.getContext(), elements);
-}
-
 void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, const SymbolRanges &symbols) {
   setDomain(node, domain);
   SymbolRanges ranges = getNodeRanges(node, symbols);
@@ -63,13 +52,8 @@ void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> ol
   for (Region &region : node->getRegions()) {
     for (Operation &op : region.front())
       substituteExprs(&op, map);
-    region.walk([&](Operation *op) {
-      for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
-        Attribute simplified = simplifyExprs(entry.getValue(), ranges);
-        if (simplified != entry.getValue())
-          op->setAttr(entry.getName(), simplified);
-      }
-    });
+    for (Operation &op : region.front())
+      simplifyExprs(&op, ranges);
   }
 }
 
@@ -137,6 +121,14 @@ unsigned loop::getKeptCount(Operation *node) {
   return 0;
 }
 
+unsigned loop::getIndependentCount(Operation *node) {
+  if (auto contraction = dyn_cast<ContractionOp>(node))
+    return contraction.getBatch();
+  if (auto attention = dyn_cast<AttentionOp>(node))
+    return attention.getBatch();
+  return getKeptCount(node);
+}
+
 void loop::forEachExpr(Operation *node, function_ref<void(Expr)> visit) {
   for (Region &region : node->getRegions())
     region.walk([&](Operation *op) {
@@ -167,7 +159,7 @@ Expr loop::exactQuotient(Expr a, Expr b, const SymbolRanges &ranges) {
 std::optional<DimSplit> loop::findPrefixSplit(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
   SmallVector<Expr> domain = getDomain(node);
   SmallVector<unsigned> kinds = getDimKinds(node);
-  unsigned kept = getKeptCount(node);
+  unsigned kept = getIndependentCount(node);
   MLIRContext *context = node->getContext();
   SmallVector<Expr> newDomain, oldDims(domain.size());
   SmallVector<unsigned> newKinds;

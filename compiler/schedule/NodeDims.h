@@ -43,6 +43,8 @@ bool isReorderable(mlir::Operation *node);
 
 /// Dims that are not reduced, and may be shared with other nodes of a kernel.
 unsigned getKeptCount(mlir::Operation *node);
+/// The same of all nodes: the batch dims of templates, too, run independently.
+unsigned getIndependentCount(mlir::Operation *node);
 
 /// All expressions in the node's body.
 void forEachExpr(mlir::Operation *node, llvm::function_ref<void(Expr)> visit);

@@ -104,9 +104,10 @@ private:
 
   /// Buffers that only this group touches are its own.
   void classify(Operation *fused, bool hasLocals, SmallVectorImpl<Value> &buffers, SmallVectorImpl<Value> &locals) {
-    // A product's results are those of a block, not of a point of the shared dims.
+    // A product's results are those of a block, not of a point of the shared dims, but ahead of an attention's heads.
+    bool hasHeads = isa<FusedOp>(fused) && isa<AttentionOp>(fused->getRegion(0).front().back());
     auto isOfPoint = [&](Operation *user) {
-      return fused->isProperAncestor(user) && !isa<ContractionOp>(getEnclosingNode(user));
+      return fused->isProperAncestor(user) && (hasHeads || !isa<ContractionOp>(getEnclosingNode(user)));
     };
     auto add = [&](Value buffer) {
       if (llvm::is_contained(buffers, buffer) || llvm::is_contained(locals, buffer))
@@ -163,6 +164,8 @@ private:
         auto indices = cast<ArrayAttr>(user->getAttr("indices"));
         Expr at = prim::getExprs(indices)[0].substitute(zeroParallel).simplify(getNodeRanges(node, symbols));
         user->setAttr("indices", prim::getExprArray(context, {at}));
+        if (at.usesAny(isOperandSymbol)) // what is read was written
+          continue;
         size = Expr::max(size, getLargest(at, getDomain(node)) + 1).simplify(symbols);
       }
       auto type = cast<BufferType>(local.getType());

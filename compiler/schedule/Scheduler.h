@@ -9,8 +9,8 @@
 //   share     groups of pointwise and reduction nodes run one after the other for each
 //             point of common outer dims: what lies between them stays in cache
 //   blocks    products of the same rows, pointwise nodes that read these part by part, and nodes that share a product's
-//             rows run one after the other for each block of their results; pointwise nodes run ahead of each head of
-//             an attention
+//             rows run one after the other for each block of their results; pointwise nodes and products run ahead of
+//             each head of an attention
 //
 // `canFuse` answers with a plan or with the reason for refusing.
 //
@@ -89,14 +89,14 @@ void splitRuns(Group &group, const FusionContext &context);
 
 // Sharing outer dims (ShareDims.cpp).
 FusionPlan canShare(const Group &producer, const Group &consumer, const FusionContext &context);
-/// May pointwise nodes run in an attention's tasks, ahead of the heads that read what they write? The plan's dims are
-/// those of heads.
+/// May pointwise nodes and products run in an attention's tasks, ahead of the heads that read what they write? The
+/// plan's dims are those of heads.
 FusionPlan canRunAhead(const Group &producer, const Group &consumer, const FusionContext &context);
 /// Adds the consumer's nodes to the producer's, all of them with the plan's dims first.
 void share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 
 // Sharing blocks of rows and columns (ShareBlocks.cpp): of products, and of pointwise nodes and norms behind them;
-// heads of an attention, and of pointwise nodes ahead of it. Groups of other nodes are refused without a reason.
+// heads of an attention, and of what runs ahead of it. Groups of other nodes are refused without a reason.
 FusionPlan canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context);
 void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context);
 

@@ -9,7 +9,7 @@
 //
 // Pointwise nodes that read a product part by part (the heads of queries and keys that are rotated) run behind it in
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
-// attention reads head by head run ahead of it (ShareDims.cpp).
+// attention reads head by head, and products of its heads, run ahead of it (ShareDims.cpp).
 //
 // So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts). Blocks have
 // all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
@@ -207,7 +207,8 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   bool shareRows =
       !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp, SortOp>);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
-  bool areAhead = areAll(producer, llvm::IsaPred<PointwiseOp>) && isa<AttentionOp>(consumer.nodes.back());
+  bool areAhead =
+      areAll(producer, llvm::IsaPred<PointwiseOp, ContractionOp>) && isa<AttentionOp>(consumer.nodes.back());
   if (!areProducts && !areAhead && !((arePointwise || shareRows) && isa<ContractionOp>(producer.nodes[0])))
     return {};
   if (context.hasDevice)
@@ -252,11 +253,11 @@ static void bringPartsForward(Operation *node, ArrayRef<Operation *> products, c
 void loop::shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {
   bool hasHeads = isa<AttentionOp>(consumer.nodes.back());
   if (hasHeads)
-    for (Operation *node : producer.nodes)
+    for (Operation *node : llvm::concat<Operation *const>(producer.nodes, consumer.nodes))
       splitPrefix(node, plan.outer, context.symbols);
   else if (plan.outer.empty())
     for (Operation *node : consumer.nodes)
       bringPartsForward(node, producer.nodes, context.symbols);
   producer.nodes.append(consumer.nodes);
-  producer.outer = hasHeads ? SmallVector<Expr>() : plan.outer; // heads are batch dims of the attention alone
+  producer.outer = plan.outer;
 }

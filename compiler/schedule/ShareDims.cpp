@@ -15,12 +15,16 @@
 // Nodes may have those points as other dims: (3136) is (56, 56) to a node that reads windows of an image. The shared
 // dims are then the finer ones, into which all nodes' dims can be split.
 //
-// An attention of few queries shares its heads in the same way with pointwise nodes that run ahead of it: a copy of
-// keys and values is read while it lies in cache.
+// An attention shares its heads in the same way with pointwise nodes and products that run ahead of it: a copy of keys
+// and values is read while it lies in cache, and products of queries and keys by positions, of which each score gets
+// one element, take the room of one head. A head is one task then; if it would be several, that must be worth it:
+// nobody else reads what runs ahead, and products are among it, or what reads them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/loop/ContractionDims.h"
+#include "ir/loop/Winograd.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -112,17 +116,36 @@ SymbolRanges getAccessRanges(Operation *access, Operation *node, ArrayRef<Expr> 
   return ranges;
 }
 
-/// As findPrefixSplit has it; the points of an attention's batch dims, too, run independently.
-std::optional<DimSplit> findOuterSplit(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
-  auto attention = dyn_cast<AttentionOp>(node);
-  if (!attention)
-    return findPrefixSplit(node, outer, symbols);
-  DimSplit split{getDomain(node), {}, getDimKinds(node)};
-  if (ArrayRef(split.domain).take_front(attention.getBatch()) != outer)
-    return std::nullopt;
-  for (unsigned dim = 0; dim < split.domain.size(); ++dim)
-    split.oldDims.push_back(Expr::dim(node->getContext(), dim));
-  return split;
+/// What an index that is read lies below, null if that is not known: the extent that it is checked against (one that
+/// fails is 0), or one more than the largest of constants, which are not checked where they are not negative.
+Expr getIndexBound(Value index) {
+  if (auto check = index.getDefiningOp<CheckIndexOp>())
+    return check.getExtent();
+  auto widening = index.getDefiningOp<arith::ExtSIOp>();
+  auto load = (widening ? widening.getIn() : index).getDefiningOp<LoadOp>();
+  auto constant = load ? skipViews(load.getBuffer()).getDefiningOp<ConstantOp>() : ConstantOp();
+  if (!constant)
+    return {};
+  int64_t least = 0, most = 0;
+  for (const APInt &value : constant.getValue().getValues<APInt>()) {
+    least = std::min(least, value.getSExtValue());
+    most = std::max(most, value.getSExtValue());
+  }
+  return least < 0 ? Expr() : Expr::constant(index.getContext(), most + 1);
+}
+
+/// The ranges with those of an access's operands.
+SymbolRanges addOperandRanges(ValueRange operands, SymbolRanges ranges) {
+  for (auto [number, operand] : llvm::enumerate(operands))
+    if (Expr bound = getIndexBound(operand)) {
+      ExprRange known = bound.range(ranges), range;
+      range.min = 0;
+      if (known.max != std::numeric_limits<int64_t>::max())
+        range.max = std::max<int64_t>(known.max - 1, 0);
+      range.below = bound;
+      ranges[Expr::operand(bound.getContext(), unsigned(number)).getSymbol().str()] = range;
+    }
+  return ranges;
 }
 
 /// All accesses to `buffer` in a group whose nodes' first dims are made `outer`, as slices.
@@ -131,7 +154,7 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
   SmallVector<Slice> slices;
   bool ok = true;
   for (Operation *node : group.nodes) {
-    DimSplit split = *findOuterSplit(node, outer, context.symbols);
+    DimSplit split = *findPrefixSplit(node, outer, context.symbols);
     SymbolRanges ranges = getNodeRanges(node, split.domain, context.symbols);
     auto map = [&](StringRef symbol) -> Expr {
       auto dim = getDimNumber(symbol);
@@ -141,10 +164,11 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
       Value accessed;
       Expr address;
       bool indirect = false;
+      SymbolRanges own = getAccessRanges(op, node, split.domain, ranges);
       if (auto load = dyn_cast<LoadOp>(op)) {
         accessed = load.getBuffer();
         address = prim::getExprs(load.getIndices())[0];
-        indirect = !load.getIndexOperands().empty();
+        own = addOperandRanges(load.getIndexOperands(), own);
       } else if (auto store = dyn_cast<StoreOp>(op)) {
         accessed = store.getBuffer();
         address = prim::getExprs(store.getIndices())[0];
@@ -152,7 +176,7 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
       }
       if (accessed != buffer)
         return;
-      Slice slice{{}, {}, getAccessRanges(op, node, split.domain, ranges)};
+      Slice slice{{}, {}, own};
       if (indirect || !splitAddress(address.substitute(map).simplify(ranges), outer.size(), slice.f, slice.g)) {
         ok = false;
         return;
@@ -253,7 +277,7 @@ std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, 
     if (fits(node))
       continue;
     SmallVector<Expr> domain = getDomain(node);
-    domain.resize(getKeptCount(node));
+    domain.resize(getIndependentCount(node));
     auto refined = refineDims(outer, domain, symbols);
     if (!refined)
       return std::nullopt;
@@ -312,21 +336,59 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
   return {FusionKind::Share, shared, outer, {}};
 }
 
+/// Whether nobody but the two groups touches what the producer writes.
+static bool isOwn(const Group &producer, const Group &consumer) {
+  auto isMember = [&](Operation *user) {
+    Operation *node = getEnclosingNode(user);
+    return llvm::is_contained(producer.nodes, node) || llvm::is_contained(consumer.nodes, node);
+  };
+  return llvm::all_of(producer.written, [&](Value buffer) {
+    return buffer.getDefiningOp<BufferOp>() && llvm::all_of(buffer.getUsers(), isMember);
+  });
+}
+
+/// Whether the node is a product of the heads, or reads one: there is more to do ahead than to move.
+static bool hasProduct(Operation *node, ArrayRef<Expr> heads, const FusionContext &context) {
+  auto isOfHeads = [&](Operation *op) {
+    auto product = dyn_cast<ContractionOp>(op);
+    if (!product)
+      return false;
+    SmallVector<Expr> batch = getDomain(product);
+    batch.resize(product.getBatch());
+    return !batch.empty() && refineDims(heads, batch, context.symbols).has_value();
+  };
+  if (isOfHeads(node))
+    return true;
+  SmallVector<Value> read, written;
+  collectAccesses(node, read, written);
+  return llvm::any_of(read, [&](Value buffer) {
+    return llvm::any_of(buffer.getUsers(),
+                        [&](Operation *user) { return isa<StoreOp>(user) && isOfHeads(getEnclosingNode(user)); });
+  });
+}
+
 FusionPlan loop::canRunAhead(const Group &producer, const Group &consumer, const FusionContext &context) {
   constexpr int64_t mostQueries = 64; // that are one task
   auto attention = cast<AttentionOp>(consumer.nodes.back());
   SmallVector<Expr> outer = getDomain(attention);
-  auto queries = outer[attention.getBatch()].asConstant();
+  Expr queries = outer[attention.getBatch()];
   outer.resize(attention.getBatch());
-  if (!queries || *queries < 1 || *queries > mostQueries)
+  auto count = queries.asConstant();
+  bool isOneTask = count && *count >= 1 && *count <= mostQueries;
+  auto isCostly = [&](Operation *node) { return hasProduct(node, outer, context); };
+  if (!isOneTask && !(isOwn(producer, consumer) && llvm::any_of(producer.nodes, isCostly)))
     return FusionPlan::no("a head may have several tasks, or none");
+  for (Operation *node : producer.nodes)
+    if (auto product = dyn_cast<ContractionOp>(node); product && (isNarrow(product) || getWinogradTile(product)))
+      return FusionPlan::no("a product ahead of heads has its tiles of sums");
   if (llvm::any_of(producer.written, [&](Value buffer) { return producer.reads(buffer); }))
     return FusionPlan::no("what would run ahead reads of itself what other heads make");
   if (product(attention.getContext(), outer).evaluate(context.hints).value_or(0) < minParallelPoints)
     return FusionPlan::no("too few heads are shared to keep the cores busy");
-  for (Operation *node : producer.nodes)
-    if (!findOuterSplit(node, outer, context.symbols))
-      return FusionPlan::no("its dims do not begin with those of heads");
+  if (auto dims = findSharedDims({&producer, &consumer}, outer, context.symbols))
+    outer = *dims;
+  else
+    return FusionPlan::no("its dims do not begin with those of heads");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
   Value shared;

@@ -39,14 +39,13 @@ Results eval::evalWeight(prim::WeightOp op, Operands, Scope &scope) {
   std::vector<char> all; // of several weights
   llvm::ArrayRef<char> bytes;
   auto rows = op->getAttrOfType<mlir::DenseI64ArrayAttr>(prim::partRowsAttr);
-  bool isTurned = rows && op->hasAttr(prim::turnedAttr);
   for (auto [number, ref] : llvm::enumerate(op.getRefs())) {
     llvm::Expected<llvm::ArrayRef<char>> part = scope.weights.getBytes(ref);
     if (!part)
       return part.takeError();
     bytes = *part;
-    if (isTurned)
-      appendTurned(*part, rows[int64_t(number)], dims->back(), all);
+    if (prim::isTurnedPart(op, number))
+      appendTurned(*part, rows ? rows[int64_t(number)] : (*dims)[1], dims->back(), all);
     else if (op.getOthers())
       all.insert(all.end(), part->begin(), part->end());
   }

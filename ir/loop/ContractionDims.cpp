@@ -99,6 +99,75 @@ void loop::mergeDims(ContractionOp op) {
   }
 }
 
+static Attribute simplify(Attribute attr, const SymbolRanges &ranges) {
+  if (auto expr = dyn_cast<ExprAttr>(attr))
+    return Expr(expr).simplify(ranges);
+  auto list = dyn_cast<ArrayAttr>(attr);
+  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
+    return attr;
+  SmallVector<Attribute> elements;
+  for (Attribute element : list)
+    elements.push_back(Expr(cast<ExprAttr>(element)).simplify(ranges));
+  return ArrayAttr::get(attr.getContext(), elements);
+}
+
+void loop::simplifyExprs(Operation *root, const SymbolRanges &ranges) {
+  root->walk([&](Operation *op) {
+    for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
+      Attribute simplified = simplify(entry.getValue(), ranges);
+      if (simplified != entry.getValue())
+        op->setAttr(entry.getName(), simplified);
+    }
+  });
+}
+
+void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {
+  MLIRContext *context = op.getContext();
+  SmallVector<Expr> domain = getDomain(op);
+  Expr extent = Expr::constant(context, inner);
+  domain[dim] = domain[dim].floorDiv(extent);
+  domain.insert(domain.begin() + dim + 1, extent);
+  for (Region &region : op->getRegions())
+    for (Operation &each : region.front())
+      substituteExprs(&each, [&](StringRef name) -> Expr {
+        std::optional<unsigned> number = parseNumbered(name, 'd');
+        if (!number || int64_t(*number) < dim)
+          return {};
+        Expr behind = dimExpr(context, *number + 1);
+        return int64_t(*number) == dim ? dimExpr(context, *number) * extent + behind : behind;
+      });
+  setDomain(op, domain);
+  DimCounts counts(op);
+  int group = 0;
+  while (dim >= counts.first(group + 1))
+    ++group;
+  ++counts.counts[group];
+  counts.set(op);
+  SymbolRanges ranges;
+  for (auto [number, below] : llvm::enumerate(domain)) {
+    ExprRange range;
+    range.min = 0;
+    if (auto known = below.asConstant())
+      range.max = std::max<int64_t>(*known - 1, 0);
+    range.below = below;
+    ranges["d" + std::to_string(number)] = range;
+  }
+  for (Region &region : op->getRegions())
+    for (Operation &each : region.front())
+      simplifyExprs(&each, ranges);
+}
+
+bool loop::isNarrow(ContractionOp op) {
+  constexpr int64_t fewestRows = 3, fewestColumns = 6;
+  DimCounts counts(op);
+  SmallVector<Expr> domain = getDomain(op);
+  auto isBelow = [&](int group, int64_t bound) {
+    ArrayRef<Expr> dims = ArrayRef(domain).slice(counts.first(group), counts.counts[group]);
+    return product(op.getContext(), dims).asConstant().value_or(bound) < bound;
+  };
+  return isBelow(1, fewestRows) || isBelow(2, fewestColumns);
+}
+
 bool loop::writesWholePixels(ContractionOp op) {
   constexpr int64_t fewestColumns = 16, fewestTerms = 24;
   DimCounts counts(op);

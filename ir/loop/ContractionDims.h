@@ -35,6 +35,15 @@ bool mergesIn(ContractionOp op, int64_t outer);
 /// Merges neighbouring dims of a class that all regions use as one, and drops dims of extent 1.
 void mergeDims(ContractionOp op);
 
+/// Whether the op has so few rows or columns that a register tile does not pay, if no weight is packed for it.
+bool isNarrow(ContractionOp op);
+
+/// Simplifies all expressions of the op and of those inside of it.
+void simplifyExprs(mlir::Operation *root, const SymbolRanges &ranges);
+
+/// A dim of extent c * `inner` as two dims, the second one of extent `inner`. Expressions are simplified.
+void splitDim(ContractionOp op, int64_t dim, int64_t inner);
+
 /// Whether the op is a convolution whose sums of many terms are faster for whole pixels, of so many columns that
 /// vectors of them are full, than for whole rows of one column.
 bool writesWholePixels(ContractionOp op);

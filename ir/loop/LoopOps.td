@@ -436,7 +436,7 @@ def Loop_PanelsOp : Loop_Op<"panels", []> {
   let summary = "in a contraction's rhs: an element of a packed weight";
   let description = [{
     Instead of a load: buffer is rank 1 and packed [batch...][ceil(n/16)][k/group][16][group]; yields the element at
-    the contraction's (b, k, n). `group` divides the last k dim: where an instruction adds up several products, their
+    the contraction's (b, k, n). Where the batch has more matrices than are packed, they repeat. `group` divides the last k dim: where an instruction adds up several products, their
     operands are neighbours. `bits` above 0: elements are unsigned numbers of so many bits, the `group` of them in 32, the
     first lowest. What follows in the region converts the element, and may read other weights beside it: one with a `row`
     has rows of its own, [batch...][ceil(n/16)][rows][16], of which the expression over k dims says which.

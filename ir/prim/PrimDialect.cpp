@@ -74,14 +74,27 @@ SmallVector<WeightRefAttr> WeightOp::getRefs() { return getWeightRefs(getRef(), 
 
 RankedTensorType WeightOp::getPartType() {
   auto type = cast<RankedTensorType>(getResult().getType());
-  if (auto rows = (*this)->getAttrOfType<DenseI64ArrayAttr>(partRowsAttr)) {
-    int64_t first = rows[0], columns = type.getDimSize(1);
-    SmallVector<int64_t> shape{first, columns};
-    if ((*this)->hasAttr(turnedAttr))
-      std::swap(shape[0], shape[1]);
-    return RankedTensorType::get(shape, type.getElementType());
-  }
-  return getOthersAttr() ? getTensorType(ArrayRef(getDims(type)).drop_front(), type.getElementType()) : type;
+  if (!getOthersAttr())
+    return type;
+  auto rows = (*this)->getAttrOfType<DenseI64ArrayAttr>(partRowsAttr);
+  SmallVector<Expr> dims = getDims(type);
+  if (rows)
+    dims[0] = Expr::constant(getContext(), rows[0]);
+  else
+    dims.erase(dims.begin());
+  if (isTurnedPart(*this, 0))
+    std::swap(dims[0], dims[1]);
+  return getTensorType(dims, type.getElementType());
+}
+
+void prim::setTurned(Operation *weight, ArrayRef<bool> turned) {
+  if (llvm::is_contained(turned, true))
+    weight->setAttr(turnedAttr, DenseBoolArrayAttr::get(weight->getContext(), turned));
+}
+
+bool prim::isTurnedPart(Operation *weight, size_t number) {
+  auto turned = weight->getAttrOfType<DenseBoolArrayAttr>(turnedAttr);
+  return turned && turned[int64_t(number)];
 }
 
 bool prim::isNarrowedWeight(Operation *op) {

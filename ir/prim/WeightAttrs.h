@@ -21,13 +21,19 @@ inline constexpr llvm::StringLiteral packedBitsAttr = "packed_bits";
 /// On a `prim.weight` or `loop.weight` with others: the weights are matrices of these numbers of rows, one behind
 /// another along the first dim instead of a new one.
 inline constexpr llvm::StringLiteral partRowsAttr = "part_rows";
-/// Beside that: it is the transposes that lie so.
+/// On a `prim.weight` or `loop.weight` with others that are matrices: for each of them, whether it is its transpose
+/// that lies so.
 inline constexpr llvm::StringLiteral turnedAttr = "turned";
 /// On a function or program: names of weights whose values went into constants.
 inline constexpr llvm::StringLiteral foldedWeightsAttr = "prim.folded_weights";
 
 /// The references of an op for one weight or several: the first, and those of `others`, which may be null.
 llvm::SmallVector<WeightRefAttr> getWeightRefs(WeightRefAttr first, mlir::ArrayAttr others);
+
+/// Whether part `number` of an op for several weights is the transpose of that weight.
+bool isTurnedPart(mlir::Operation *weight, size_t number);
+/// Says so of each part, if any is.
+void setTurned(mlir::Operation *weight, llvm::ArrayRef<bool> turned);
 
 /// Whether the op rounds a weight of f32 to a narrower float: a stored form of the weight, which is never computed.
 bool isNarrowedWeight(mlir::Operation *op);

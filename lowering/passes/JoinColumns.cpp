@@ -41,8 +41,7 @@ struct Part {
 
   /// Whether the two can be columns of one product.
   bool fits(Part other) {
-    return isTurned == other.isTurned && terms == other.terms &&
-           getElementType(weight.getResult()) == getElementType(other.weight.getResult()) &&
+    return terms == other.terms && getElementType(weight.getResult()) == getElementType(other.weight.getResult()) &&
            getElementType(product.getResult()) == getElementType(other.product.getResult());
   }
 };
@@ -107,8 +106,7 @@ void join(Block *start, MutableArrayRef<Part> parts) {
   auto weight = WeightOp::create(atStart, loc, getTensorType({all, terms}, element), parts[0].weight.getRef(),
                                  b.getArrayAttr(ArrayRef(others).drop_front()));
   weight->setAttr(partRowsAttr, b.getDenseI64ArrayAttr(rows));
-  if (parts[0].isTurned)
-    weight->setAttr(turnedAttr, b.getUnitAttr());
+  setTurned(weight, llvm::map_to_vector(parts, [](Part &part) { return part.isTurned; }));
   Value rhs = TransposeOp::create(b, loc, weight, ArrayRef<int64_t>{1, 0});
   Value joint = MatmulOp::create(b, loc, first.getLhs(), rhs);
   SmallVector<Expr> starts(getRank(joint), Expr::constant(context, 0)), dims = getDims(joint);

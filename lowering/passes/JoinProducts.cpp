@@ -8,7 +8,7 @@
 // The weights lie one behind another along a new first dim, which the product has as its batch: each part has the
 // values and the row-major order that it had alone. What follows all products alike, op by op (a bias, a rounding),
 // follows the joint one; biases are put one behind another, too, with -0 for a product that has none (as the keys of
-// some attentions): x + -0 = x for every x.
+// some attentions): x + -0 = x for every x. Some weights may be stored as the transposes of what the others are.
 //
 // Queries, keys and values of one attention may be products of two values (where positions are added for the scores
 // alone). These are written one behind the other then, and the joint product reads each as often as it needs it:
@@ -20,6 +20,7 @@
 // such products stay alone, as do those whose weight something else reads.
 //
 //===----------------------------------------------------------------------===//
+#include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
 #include "llvm/ADT/MapVector.h"
@@ -63,6 +64,32 @@ static bool hasWholeBytes(Value value) {
   return type.isIntOrFloat() && type.getIntOrFloatBitWidth() % 8 == 0;
 }
 
+static bool isTurned(Value matrix) { return matrix.getDefiningOp<TransposeOp>() != nullptr; }
+
+/// The weight that the value is, rounded or not, or is the transpose of. `isAlone`: whether nothing else reads it.
+static WeightOp getWeight(Value value, bool *isAlone = nullptr) {
+  bool isOnlyUse = value.hasOneUse();
+  auto takeOff = [&](Operation *op) {
+    value = op->getOperand(0);
+    isOnlyUse &= value.hasOneUse();
+  };
+  if (isTurned(value))
+    takeOff(value.getDefiningOp());
+  if (isNarrowedWeight(value.getDefiningOp()))
+    takeOff(value.getDefiningOp());
+  if (isAlone)
+    *isAlone = isOnlyUse;
+  return value.getDefiningOp<WeightOp>();
+}
+
+/// Whether the values are matrices of one type, of which the model stores one as it is and the other's transpose.
+static bool areStoredBothWays(Value a, Value b) {
+  bool isFirstAlone = false, isSecondAlone = false;
+  WeightOp first = getWeight(a, &isFirstAlone), second = getWeight(b, &isSecondAlone);
+  return first && second && isTurned(a) != isTurned(b) && getRank(a) == 2 && isFirstAlone && isSecondAlone &&
+         !first.getOthers() && !second.getOthers() && getElementType(first) == getElementType(second);
+}
+
 /// Whether the values can lie one behind another without a copy at run time: constants or weights below ops that are
 /// alike. Weights must have no other reader, or they would be stored twice.
 static bool canStack(Value a, Value b) {
@@ -70,6 +97,8 @@ static bool canStack(Value a, Value b) {
   bool areConstant = isConstantView(a) && isConstantView(b);
   if (!first || !second || (a == b && !areConstant) || a.getType() != b.getType() || !hasWholeBytes(a))
     return false;
+  if (areStoredBothWays(a, b))
+    return true;
   if (auto weight = dyn_cast<WeightOp>(first)) {
     auto other = dyn_cast<WeightOp>(second);
     return other && a.hasOneUse() && b.hasOneUse() && !weight.getOthers() && !other.getOthers();
@@ -302,11 +331,15 @@ Value Group::stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
                                llvm::to_vector(llvm::seq<int64_t>(1, getRank(first) + 1)));
   // Weights and constants stand where all dominate, whatever region reads them.
   OpBuilder atStart = OpBuilder::atBlockBegin(start);
-  if (auto weight = first.getDefiningOp<WeightOp>()) {
+  auto areTurned = llvm::map_to_vector(values, isTurned);
+  if (first.getDefiningOp<WeightOp>() || !llvm::all_equal(areTurned)) {
     SmallVector<Attribute> others;
     for (Value value : values.drop_front())
-      others.push_back(value.getDefiningOp<WeightOp>().getRef());
-    return WeightOp::create(atStart, loc, stackedType(first), weight.getRef(), b.getArrayAttr(others));
+      others.push_back(getWeight(value).getRef());
+    Type type = stackedType(first), stored = getTensorType(getDims(type), getElementType(getWeight(first)));
+    auto weight = WeightOp::create(atStart, loc, stored, getWeight(first).getRef(), b.getArrayAttr(others));
+    setTurned(weight, areTurned);
+    return stored == type ? weight.getResult() : ConvertOp::create(atStart, loc, type, weight).getResult();
   }
   if (getConstant(first))
     return stackConstants(atStart, loc, values);

@@ -104,14 +104,17 @@ void lowerGather(FunctionLowering &lowering, prim::GatherOp op) {
 }
 
 void lowerGatherElements(FunctionLowering &lowering, prim::GatherElementsOp op) {
-  Tensor tensor = startGather(lowering, op.getX(), op.getIndices(), op.getResult(), op.getLoc());
-  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(op.getIndices()).element;
   unsigned axis = op.getAxis();
-  Expr extent = checkedExtents(op.getIndices(), prim::getDims(op.getX())[axis])[0];
+  Expr extent = prim::getDims(op.getX())[axis];
+  Value positions = withoutWrap(op.getIndices(), extent);
+  bool wraps = positions != op.getIndices();
+  Tensor tensor = startGather(lowering, op.getX(), positions, op.getResult(), op.getLoc());
+  ElementFn x = lowering.get(op.getX()).element, indices = lowering.get(positions).element;
+  extent = checkedExtents(positions, extent)[0];
   Type indexType = prim::getElementType(op.getIndices());
   tensor.element = [=](Body &body, const Index &index) {
     Index target = index;
-    target.at[axis] = emitIndirect(body, indices, index, indexType, extent, target);
+    target.at[axis] = emitIndirect(body, indices, index, indexType, extent, target, wraps);
     return x(body, target);
   };
   lowering.set(op.getResult(), tensor);

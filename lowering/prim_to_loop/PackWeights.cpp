@@ -1,12 +1,12 @@
 //===- PackWeights.cpp - weights in the form that kernels read ------------===//
 //
 // The rhs of a contraction that is a plain, affine read of a weight is stored in
-// unit panels, [batch...][n/16][k...][16] for a target whose panels have 16 columns:
-// every register tile of each of its levels reads them front to back; of 8-bit integers four
-// neighbours in k lie side by side, [n/16][k/4][16][4], of bf16 two, and of numbers of fewer bits than a byte as many
-// as 32 bits hold. What converts a weight of few bits stays in the rhs; the scales and zero points that it reads are
-// stored as panels, too, with a row for each block of the sum. Panels do not pay below six columns: vectors then run
-// along k, or along another dim, and the weight is one more operand.
+// unit panels, [batch...][n/16][k...][16] (first dims of the batch that it does not depend on are left out: its
+// matrices repeat) for a target whose panels have 16 columns: every register tile of each of its levels reads them
+// front to back; of 8-bit integers four neighbours in k lie side by side, [n/16][k/4][16][4], of bf16 two, and of
+// numbers of fewer bits than a byte as many as 32 bits hold. What converts a weight of few bits stays in the rhs; the
+// scales and zero points that it reads are stored as panels, too, with a row for each block of the sum. Panels do not
+// pay below six columns: vectors then run along k, or along another dim, and the weight is one more operand.
 //
 // Such weights, and those of reductions (depthwise convolutions), are stored with
 // their dims in the order in which the node walks memory: beside channels that lie
@@ -338,18 +338,48 @@ void packBeside(ContractionOp node, const WeightRead &read, int64_t panelWidth) 
   replaceByPanels(load, load, PanelsOp::create(b, load.getLoc(), load.getType(), packed, 1, 0, ExprAttr(row)));
 }
 
+/// Makes a batch that counts elements and, in each of them, the matrices of a weight (12*batch for 12 heads) two dims.
+void splitRepeated(ContractionOp node) {
+  auto load = dyn_cast<LoadOp>(node.getRhs().front().front());
+  if (!load || !load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()) ||
+      !llvm::hasNItems(node.getRhs().front(), 2))
+    return;
+  for (unsigned dim = 0; dim < node.getBatch(); ++dim) {
+    std::string name = ("d" + Twine(dim)).str();
+    Expr extent = getDomain(node)[dim], d = Expr::symbol(node.getContext(), name);
+    for (Expr index : prim::getExprs(load.getIndices())) {
+      bool isRest = index.getKind() == ExprKind::Mod && index.getOperands()[0] == d;
+      int64_t matrices = isRest ? index.getOperands()[1].asConstant().value_or(0) : 0;
+      if (matrices > 1 && extent != Expr::constant(node.getContext(), matrices) &&
+          extent.floorDiv(matrices) * matrices == extent)
+        return splitDim(node, dim, matrices);
+    }
+  }
+}
+
+/// First dims of a batch that the weight does not depend on.
+unsigned countRepeating(ContractionOp node, const RhsReads &reads) {
+  unsigned count = 0;
+  bool isPlain = reads.others.empty() && llvm::hasNItems(node.getRhs().front(), 2);
+  while (isPlain && count < node.getBatch() && reads.element.steps[count] == 0)
+    ++count;
+  return count;
+}
+
 /// `winograd`: the tile with which the node is computed, or 0.
 void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t winograd) {
+  splitRepeated(node);
   std::optional<RhsReads> reads = matchRhs(node);
   if (!reads || node.getN() != 1)
     return;
+  unsigned firstBatch = winograd ? 0 : countRepeating(node, *reads);
   WeightRead &element = reads->element;
   SmallVector<Expr> domain = getDomain(node);
   unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
   PanelDims dims;
   for (unsigned dim = 0; dim < domain.size(); ++dim)
-    if ((dim < node.getBatch() || dim >= nDim) && !domain[dim].isConstant())
-      return; // a weight's own dims are constant; a broadcast batch is not packed
+    if (((dim >= firstBatch && dim < node.getBatch()) || dim >= nDim) && !domain[dim].isConstant())
+      return; // a weight's own dims are constant
   int64_t n = domain[nDim].getValue();
   if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0))
     return;
@@ -367,7 +397,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
         !mergesIn(node.getLhs(), lastDim, domain[lastDim + 1]))
       return;
   }
-  for (unsigned dim = 0; dim < node.getBatch(); ++dim)
+  for (unsigned dim = firstBatch; dim < node.getBatch(); ++dim)
     dims.add(domain[dim].getValue(), element.steps[dim]);
   if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
     for (unsigned dim : {window, window + 1})

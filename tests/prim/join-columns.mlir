@@ -29,7 +29,7 @@ func.func @grouped(%x: tensor<1x2x4xf32>) -> tensor<1x2x2xf32> {
 
 // Weights that are stored as products read them are turned where they lie together.
 // CHECK-LABEL: func.func @turned
-// CHECK:         prim.weight <"k", "", 0, 64> others [#prim.weight_ref<"v", "", 64, 32>] {part_rows = array<i64: 4, 2>, turned} : tensor<6x4xf32>
+// CHECK:         prim.weight <"k", "", 0, 64> others [#prim.weight_ref<"v", "", 64, 32>] {part_rows = array<i64: 4, 2>, turned = array<i1: true, true>} : tensor<6x4xf32>
 // CHECK:         prim.matmul
 // CHECK-NOT:     prim.matmul
 func.func @turned(%x: tensor<1x2x4xf32>, %q: tensor<1x2x4xf32>) -> tensor<1x2x2xf32> {

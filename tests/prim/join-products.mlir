@@ -33,6 +33,21 @@ func.func @heads(%x: tensor<1x2x4xf32>) -> tensor<1x2x4xf32> {
   return %a : tensor<1x2x4xf32>
 }
 
+// Some weights are stored as the transposes of what others are: those are turned where all lie together.
+// CHECK-LABEL: func.func @stored_both_ways
+// CHECK:         %[[W:.*]] = prim.weight <"q", "", 0, 32> others [#prim.weight_ref<"v", "", 32, 32>] {turned = array<i1: true, false>} : tensor<2x4x2xf32>
+// CHECK:         prim.matmul %{{.*}}, %[[W]]
+// CHECK-NOT:     prim.matmul
+func.func @stored_both_ways(%x: tensor<3x4xf32>, %k: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %q = prim.weight <"q", "", 0, 32> : tensor<2x4xf32>
+  %v = prim.weight <"v", "", 32, 32> : tensor<4x2xf32>
+  %qt = prim.transpose %q, [1, 0] : tensor<2x4xf32> -> tensor<4x2xf32>
+  %q0 = prim.matmul %x, %qt : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+  %v0 = prim.matmul %x, %v : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+  %y = prim.attention %q0, %k, %v0 scale 1.0 : (tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
 // Keys that have no bias get one that changes nothing; constants may have several readers.
 // CHECK-LABEL: func.func @unbiased_keys
 // CHECK-DAG:     %[[B:.*]] = prim.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [-0.000000e+00, -0.000000e+00], [1.000000e+00, 2.000000e+00]]> : tensor<3x2xf32>

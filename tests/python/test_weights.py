@@ -34,14 +34,18 @@ def network():
     return model(nodes, inputs, [value("y", ["n", 35])], weights)
 
 
-def attention(width=64, heads=4):
-    """Queries, keys and values of one tensor: their products are one, over weights one behind another."""
+def attention(width=64, heads=4, turned="", inner=64):
+    """Queries, keys and values of one tensor: their products are one, over weights one behind another. `turned`: those of
+    which the model stores the transpose. `inner`: how many features the tensor has."""
     nodes, weights = [], {"shape": np.array([0, 0, heads, width // heads], np.int64),
                           "whole": np.array([0, 0, width], np.int64), "scale": np.float32((width // heads) ** -0.5)}
     for part, perm in {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}.items():
-        weights |= {part: normal(width, width) / 8, f"{part}_bias": normal(width)}
+        is_turned = part in turned
+        weights |= {part: normal(*((width, inner) if is_turned else (inner, width))) / 8, f"{part}_bias": normal(width)}
+        if is_turned:
+            nodes.append(helper.make_node("Transpose", [part], [f"{part}_turned"], perm=[1, 0]))
         nodes += [
-            helper.make_node("MatMul", ["x", part], [f"{part}_product"]),
+            helper.make_node("MatMul", ["x", f"{part}_turned" if is_turned else part], [f"{part}_product"]),
             helper.make_node("Add", [f"{part}_product", f"{part}_bias"], [f"{part}_sum"]),
             helper.make_node("Reshape", [f"{part}_sum", "shape"], [f"{part}_split"]),
             helper.make_node("Transpose", [f"{part}_split"], [f"{part}_heads"], perm=perm),
@@ -54,19 +58,20 @@ def attention(width=64, heads=4):
         helper.make_node("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3]),
         helper.make_node("Reshape", ["turned", "whole"], ["y"]),
     ]
-    return model(nodes, [value("x", ["n", "length", width])], [value("y", ["n", "length", width])], weights)
+    return model(nodes, [value("x", ["n", "length", inner])], [value("y", ["n", "length", width])], weights)
 
 
 def columns(turned):
-    """Products of one tensor by weights of two widths: one product with the columns of all. `turned`: the model stores the
-    weights' transposes."""
+    """Products of one tensor by weights of two widths: one product with the columns of all. `turned`: those of which the
+    model stores the transpose."""
     nodes, weights = [], {"zero": np.array([0], np.int64), "half": np.array([32], np.int64),
                           "end": np.array([64], np.int64), "axis": np.array([2], np.int64)}
     for part, width in {"q": 64, "k": 32, "v": 32}.items():
-        weights[part] = normal(width, 48) / 8 if turned else normal(48, width) / 8
-        if turned:
+        is_turned = part in turned
+        weights[part] = normal(width, 48) / 8 if is_turned else normal(48, width) / 8
+        if is_turned:
             nodes.append(helper.make_node("Transpose", [part], [f"{part}_turned"], perm=[1, 0]))
-        nodes.append(helper.make_node("MatMul", ["x", f"{part}_turned" if turned else part], [f"{part}_product"]))
+        nodes.append(helper.make_node("MatMul", ["x", f"{part}_turned" if is_turned else part], [f"{part}_product"]))
     nodes += [
         helper.make_node("Slice", ["q_product", "zero", "half", "axis"], ["left"]),
         helper.make_node("Slice", ["q_product", "half", "end", "axis"], ["right"]),
@@ -116,10 +121,13 @@ class Weights(ModelTest):
                     self.check(ptc.load(library, cpu_level=level), proto, feeds)  # models are independent
 
     def test_weights_that_lie_one_behind_another_are_replaced_one_by_one(self):
-        proto = attention()
-        feeds = {"x": normal(2, 9, 64)}
+        for turned in ("", "qk"):
+            self.replace_joint(attention(turned=turned, inner=96), turned)
+
+    def replace_joint(self, proto, turned):
+        feeds = {"x": normal(2, 9, 96)}
         for flags in ([], ["--weights=file"], ["--weights=none"], ["--autocast=bf16"]):
-            library = self.compile(proto, *flags, name="-".join(["joint", *flags]).replace("--", "").replace("=", "-"))
+            library = self.compile(proto, *flags, name="-".join(["joint", turned, *flags]).replace("--", "").replace("=", "-"))
             kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
             self.assertEqual([kernel["kind"] for kernel in kernels].count("contraction"), 1)
             loaded = ptc.load(library)
@@ -130,21 +138,21 @@ class Weights(ModelTest):
                         loaded.set_weight(tensor.name, numpy_helper.to_array(tensor))
             now, limit = proto, 3e-2 if "--autocast=bf16" in flags else 1e-4
             for name in ("v", "q", "k"):
-                array = normal(64, 64) / 8
+                array = normal(*((64, 96) if name in turned else (96, 64))) / 8
                 loaded.set_weight(name, array)
                 now = changed(now, name, array)
                 want = expected(now, feeds)
-                with self.subTest(flags=flags, name=name):
+                with self.subTest(turned=turned, flags=flags, name=name):
                     self.assertLess(np.abs(loaded(**feeds)["y"] - want).max() / np.abs(want).max(), limit)
             again = ptc.load(self.compile(now, *[flag for flag in flags if flag != "--weights=none"]))
             np.testing.assert_array_equal(loaded(**feeds)["y"], again(**feeds)["y"])
 
     def test_weights_whose_columns_lie_side_by_side_are_replaced_one_by_one(self):
         feeds = {"x": normal(2, 9, 48)}
-        for turned in (False, True):
+        for turned in ("", "qkv", "k"):
             for flags in ([], ["--weights=none"]):
                 now = columns(turned)
-                library = self.compile(now, *flags, name="-".join(["columns", str(turned), *flags]).replace("--", "").replace("=", "-"))
+                library = self.compile(now, *flags, name="-".join(["columns", turned, *flags]).replace("--", "").replace("=", "-"))
                 kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
                 self.assertEqual([kernel["kind"] for kernel in kernels].count("contraction"), 3)
                 loaded = ptc.load(library)
