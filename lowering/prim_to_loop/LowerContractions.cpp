@@ -322,7 +322,7 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Te
 }
 
 /// Realizes a pad that mirrors, repeats or wraps below views: windows overlap, and would compute its indices again for
-/// each of their elements.
+/// each of their elements. Where a free size is padded, a copy computes each index, too, and is a launch more.
 void storeBorders(FunctionLowering &lowering, Value value, Location loc) {
   SmallVector<Operation *> views;
   Value base = value;
@@ -334,6 +334,9 @@ void storeBorders(FunctionLowering &lowering, Value value, Location loc) {
   auto pad = base.getDefiningOp<prim::PadOp>();
   if (!pad || pad.getKind() == prim::PadKind::Constant || lowering.get(base).buffer)
     return;
+  for (auto [from, to] : llvm::zip(prim::getDims(pad.getX()), prim::getDims(pad.getResult())))
+    if (from != to && !to.isConstant())
+      return;
   lowering.realize(lowering.get(base), loc);
   for (Operation *view : llvm::reverse(views))
     lowering.lowerView(view);
