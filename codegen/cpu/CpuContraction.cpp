@@ -696,6 +696,10 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   Parts rows = splitRows();
   task.firstTile = piece(rows.tiles, mBlocks, task.mBlock);
   task.endTile = piece(rows.tiles, mBlocks, i.add(task.mBlock, one));
+  if (!i.asConstant(mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
+    task.firstTile = hide(e, task.firstTile);
+    task.endTile = hide(e, task.endTile);
+  }
   auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
   task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
   task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);

@@ -342,6 +342,22 @@ TEST_CASE("several outputs of few channels are a row of the tile", "[contraction
                       .stride = stride});
 }
 
+TEST_CASE("outputs beside each other in a row of the tile read no pixels but their own", "[contraction]") {
+  Convolution s{.height = 4, .width = 80, .in = 8, .out = 8, .kernelHeight = 1, .kernelWidth = 9};
+  constexpr int64_t infinite = 41;
+  std::vector<float> x(size_t(s.height * s.width * s.in), 1.0f), w(size_t(s.out * s.kernelWidth * s.in), 1.0f);
+  x[infinite * s.in] = INFINITY;
+  auto panels = packPanels(w.data(), s.kernelWidth * s.in, s.out, 1, s.kernelWidth * s.in);
+  std::vector<float> zeros(size_t(s.outHeight() * s.outWidth() * s.out)), y(zeros.size());
+  for (const cpu::CpuLevel *level : plannedLevels()) {
+    auto kernel = CompiledKernel::compile(s.text(), *level, "");
+    REQUIRE(kernel);
+    kernel->run({x.data(), panels.data(), zeros.data(), zeros.data(), y.data()}, {}, 1);
+    for (int64_t at = 0; at < s.outWidth(); ++at)
+      REQUIRE(std::isfinite(y[size_t(at * s.out)]) == (infinite < at || infinite >= at + s.kernelWidth));
+  }
+}
+
 TEST_CASE("tiles of one height where an image's pixels are a multiple of it, for any batch", "[contraction]") {
   for (int64_t images : {0, 3})
     for (auto [height, width, out] : {std::array<int64_t, 3>{14, 14, 16}, {11, 6, 40}})
