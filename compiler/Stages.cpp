@@ -59,7 +59,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   // A target whose products read packed weights has these, too. Others convert as they stream them for a few rows, and
   // word by word for more.
   constexpr int64_t fewRows = 4;
-  lowering.recurrences = lowering.readsRowsAnywhere = lowering.groupsInWindows = target.weightPanel > 0;
+  lowering.recurrences = lowering.readsRowsAnywhere = lowering.groupsInWindows = lowering.storesBorders =
+      target.weightPanel > 0;
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   // Producers write straight into concats and outputs. Devices write pixels along the pixels.

@@ -14,7 +14,8 @@
 //
 // Tiles. Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
 // needs at most two heights; likewise widths. Which two a symbolic m needs is known when it runs: there is code for
-// every height, and all but two of their loops are empty. No tile computes rows that there are not.
+// every height, and all but two of their loops are empty. Where the pixels of an image divide it, whatever the batch,
+// tiles of one height may. No tile computes rows that there are not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,19 +97,21 @@ void ContractionEmission::setDims(EmissionPoint &point, int64_t first, int64_t c
     point.dims[first] = flat;
 }
 
-SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &base, Value row, int64_t rows) {
+/// Every `step`-th row from `row` on; `step` divides the last dim where there are several.
+SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &base, Value row, int64_t rows,
+                                                          int64_t step) {
   SmallVector<EmissionPoint> points(rows, base);
   int64_t first = f.firstM(), lastDim = f.firstN() - 1;
   for (int64_t r = 0; r < rows; ++r) {
     if (f.mDims <= 1 || r == 0) {
-      setDims(points[r], first, f.mDims, i.add(row, i.constant(r)));
+      setDims(points[r], first, f.mDims, i.add(row, i.constant(r * step)));
       continue;
     }
-    // One more than the row before, with carries.
+    // One step more than the row before, with carries.
     Value carry;
     for (int64_t d = lastDim; d >= first; --d) {
       Value before = points[r - 1].dims[d];
-      Value one = carry ? carry : i.constant(1);
+      Value one = carry ? carry : i.constant(step);
       Value next = i.add(before, one);
       if (d > first) {
         Value wraps = i.compare(arith::CmpIPredicate::eq, next, value(f.domain[d]));
@@ -223,11 +226,11 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
     base.dims[d] = i.constant(0);
   Expr index = indexOf(f.lhsLoad);
   if (std::optional<int64_t> step = stepInPlace(f)) {
-    setDims(base, f.firstM(), f.mDims, row);
+    setDims(base, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
     Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
-    return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step)); };
+    return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step * outputs)); };
   }
-  SmallVector<EmissionPoint> points = rowPoints(base, row, rows.height);
+  SmallVector<EmissionPoint> points = rowPoints(base, i.mul(row, i.constant(outputs)), rows.height, outputs);
   // Loop strength reduction takes addresses that are made of divisions apart, and divides in each step of k.
   bool hasDivisions = false;
   for (int64_t dim = f.firstM(); dim < f.firstN(); ++dim)
@@ -253,6 +256,8 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
 
 /// Of all tiles of m, the first `larger` have one row more than `part`.
 ContractionEmission::Parts ContractionEmission::splitRows() {
+  if (!i.asConstant(m) && rowUnit % split.height == 0)
+    return {i.floorDiv(m, i.constant(split.height), true), i.constant(split.height), i.constant(0)};
   Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), i.constant(split.height), true);
   Value part = i.floorDiv(m, i.max(tiles, i.constant(1)), true);
   return {tiles, part, i.sub(m, i.mul(tiles, part))};
@@ -398,6 +403,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (!i.asConstant(m) && i.asConstant(k).value_or(longK) >= longK) // a low tile has few accumulators
     unroll = unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
   TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
+  if (outputs > 1)
+    shape = {.rows = rows.height, .panels = int64_t(llvm::divideCeil(outputs * outputColumns, panelWidth))};
   if (isWide) {
     TileOperands wide = wideOperands(task, rows, row, kLower, kUpper);
     return finishTile(task, rows, columns, row, panel, [&](ValueRange init) {
@@ -458,29 +465,35 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
+  auto multiply = [&](const TileOperands &own, ValueRange init) {
+    return outputs > 1 ? separateOutputs(shape, multiplyOutputs(shape, own, init))
+                       : emitRegisterTile(e, shape, own, init);
+  };
   auto products = [&](ValueRange init) {
     if (startsNext)
       startNextTile(operands, columns.panels);
-    return emitRegisterTile(e, shape, operands, init);
+    return multiply(operands, init);
   };
+  RowClass finished = rowsOfOutputs(rows);
+  Value firstFinished = i.mul(row, i.constant(outputs));
   SmallVector<KLoop> insideLoops;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
   if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands
     insideLoops = getInsideLoops();
   if (insideLoops.empty())
-    return finishTile(task, rows, columns, row, panel, products);
+    return finishTile(task, finished, columns, firstFinished, panel, products);
   TileOperands inside = insideOperands(task, operands, insideLoops, rows.height, row);
   Value isInside = liesInside(task, rows.height, row);
-  finishTile(task, rows, columns, row, panel, [&](ValueRange init) {
+  finishTile(task, finished, columns, firstFinished, panel, [&](ValueRange init) {
     SmallVector<Type> types;
-    for (int64_t r = 0; r < rows.height; ++r)
+    for (int64_t r = 0; r < finished.height; ++r)
       for (const TileVector &vector : vectors)
         types.push_back(VectorType::get(vector.lanes, accumulator));
     auto choice = scf::IfOp::create(e.builder, e.loc, types, isInside, /*withElseRegion=*/true);
     for (auto [block, own] : {std::pair(choice.thenBlock(), &inside), std::pair(choice.elseBlock(), &operands)}) {
       OpBuilder::InsertionGuard guard(e.builder);
       e.builder.setInsertionPointToStart(block);
-      scf::YieldOp::create(e.builder, e.loc, emitRegisterTile(e, shape, *own, init));
+      scf::YieldOp::create(e.builder, e.loc, multiply(*own, init));
     }
     return SmallVector<Value>(choice.getResults());
   });
@@ -544,18 +557,19 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       auto emitOne = [&](Value rowTile) {
         emitTile(task, rows, columns, rowTile, firstRowOf(rows, rowTile), panel, kLower, kUpper, isWide);
       };
-      if (f.isSplitK() || !waits(task, rows, columns)) {
+      RowClass finished = rowsOfOutputs(rows);
+      if (f.isSplitK() || !waits(task, finished, columns)) {
         loop(rows.lower, rows.upper, 1, emitOne);
         continue;
       }
       loop(rows.lower, rows.upper, tilesThatWait, [&](Value first) {
         Value last = i.min(i.add(first, i.constant(tilesThatWait)), rows.upper);
         loop(first, last, 1, [&](Value rowTile) {
-          waitingRows = i.mul(i.sub(rowTile, first), i.constant(rows.height));
+          waitingRows = i.mul(i.sub(rowTile, first), i.constant(finished.height));
           emitOne(rowTile);
         });
-        emitWaitingEpilogue(task, columns, firstRowOf(rows, first), i.mul(i.sub(last, first), i.constant(rows.height)),
-                            panel);
+        emitWaitingEpilogue(task, columns, i.mul(firstRowOf(rows, first), i.constant(outputs)),
+                            i.mul(i.sub(last, first), i.constant(finished.height)), panel);
       });
     }
   };
@@ -572,7 +586,7 @@ SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLeve
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
                       (form.wideLhsAt && multipliesSums(form, level));
   SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups,
-                                           extents.lastColumns, form.mostAlone);
+                                           extents.lastColumns, form.mostAlone, extents.rowUnit);
   if (form.panelUnit == 1)
     return tiles;
   TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};
@@ -582,21 +596,31 @@ SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLeve
   return tiles;
 }
 
+/// A tile as wide as the outputs of a row, which have the columns of one panel.
+static TileSplit tileOfOutputs(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
+  for (TileSplit tile : listTiles(form, level, extents))
+    if (tile.width == extents.panels)
+      return {.height = tile.height, .width = 1};
+  llvm_unreachable("so many vectors are a tile's row");
+}
+
 ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm &form)
     : e(emitter), f(form), i(emitter.invariants), accumulator(form.accumulator) {
   lanes = std::min(panelWidth, e.level.lanesOf(accumulator.getIntOrFloatBitWidth()));
-  m = value(f.m);
+  outputs = chooseOutputs(f, e.level);
+  m = value(f.m.floorDiv(outputs));
   n = value(f.n);
   k = value(f.k);
   mBlocks = value(f.mBlocks);
   nBlocks = value(f.nBlocks);
   panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
+  rowUnit = std::max<int64_t>(f.rowUnit() / outputs, 1);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
-  TiledExtents extents(known(m), known(n), known(k));
-  split = listTiles(f, e.level, extents).front();
+  TiledExtents extents(known(m), outputs > 1 ? outputs * outputColumns : known(n), known(k), rowUnit);
+  split = outputs > 1 ? tileOfOutputs(f, e.level, extents) : listTiles(f, e.level, extents).front();
   auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
-  if (height && width) {
+  if (outputs == 1 && height && width) {
     TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
     if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
       split = wanted;
@@ -676,6 +700,10 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   Parts rows = splitRows();
   task.firstTile = piece(rows.tiles, mBlocks, task.mBlock);
   task.endTile = piece(rows.tiles, mBlocks, i.add(task.mBlock, one));
+  if (!i.asConstant(mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
+    task.firstTile = hide(e, task.firstTile);
+    task.endTile = hide(e, task.endTile);
+  }
   auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
   task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
   task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);

@@ -78,6 +78,11 @@ struct ContractionForm {
   int64_t mostAlone = 0;                        // rows that are one tile where registers suffice
   llvm::SmallVector<KLoop> kLoops;
 
+  /// Where few columns leave most of a vector unused: the loop over k that moves as the outputs in a line of the image
+  /// do, by so many steps from one to the next (0: there is none), and how many may be a row of the tile
+  /// (CpuContractionOutputs.cpp).
+  int64_t tapLoop = 0, tapStep = 0, mostOutputs = 1;
+
   // Blocks: tasks are batch x mBlocks x nBlocks; kLoops[0] runs in kBlocks pieces of kBlock.
   Expr mBlocks, nBlocks, kBlocks, kBlock;
   bool mFastest = false;
@@ -102,6 +107,8 @@ struct ContractionForm {
   bool isDot() const { return group > 1 && bits == 0; }
   bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
   bool isSplitK() const { return !kBlocks.isConstant(1); }
+  /// What divides m, whatever the sizes that a run tells: the pixels of an image.
+  int64_t rowUnit() const { return m.range(SymbolRanges()).divisor; }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }
   int64_t firstK() const { return batchDims + mDims + nDims; }
@@ -120,15 +127,23 @@ bool isNarrowContraction(loop::ContractionOp op);
 /// columns that the parts of all products are multiples of.
 int64_t getPanelUnit(loop::ContractionOp op);
 
-/// The extents that a tile is chosen for; -1: not known.
+/// The extents that a tile is chosen for; -1: not known. `rowUnit` divides m.
 struct TiledExtents {
-  TiledExtents(int64_t m, int64_t n, int64_t k)
-      : m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k),
+  TiledExtents(int64_t m, int64_t n, int64_t k, int64_t rowUnit = 1)
+      : rowUnit(rowUnit), m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k),
         lastColumns(n > 0 ? n - (panels - 1) * panelWidth : panelWidth) {}
-  int64_t m, panels, k, lastColumns;
+  int64_t rowUnit, m, panels, k, lastColumns;
 };
 /// Tiles for the contraction's products, the one estimated to be the fastest first.
 llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
+
+/// Whether no other node of the kernel is cut into the product's tasks, or runs behind them.
+bool ownsTasks(const ContractionForm &form);
+
+/// Finds the form's tapLoop.
+void findTaps(ContractionForm &form);
+/// How many outputs are a row of the tile at the level.
+int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
 
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;

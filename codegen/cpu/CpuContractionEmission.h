@@ -118,6 +118,15 @@ struct ContractionEmission {
   void finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value row,
                   mlir::Value panel, TileProducts products);
 
+  // Several outputs in a row of the tile (CpuContractionOutputs.cpp).
+  llvm::SmallVector<mlir::Value> multiplyOutputs(TileShape shape, const TileOperands &operands, mlir::ValueRange init);
+  /// The sums of such a tile as those of a tile with a row for each output.
+  llvm::SmallVector<mlir::Value> separateOutputs(TileShape shape, mlir::ValueRange accumulators);
+  RowClass rowsOfOutputs(RowClass rows) const {
+    rows.height *= outputs;
+    return rows;
+  }
+
   // Sums in matrix registers (CpuContractionMatrix.cpp).
   bool sumsInMatrix();
   void prepareMatrix();
@@ -223,7 +232,8 @@ struct ContractionEmission {
   /// Sets dims [first, first + count) from a flat index.
   void setDims(EmissionPoint &point, int64_t first, int64_t count, mlir::Value flat);
   /// Dims of `rows` rows that follow each other from `row`, by counting up.
-  llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows);
+  llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows,
+                                             int64_t step = 1);
   /// Nested loops over k dims; `body` gets all their values. Dim 0 runs in [kLower, kUpper) of kLoops[0] if it is the
   /// outermost one and k is split.
   void forEachK(llvm::ArrayRef<int64_t> dims, mlir::Value kLower, mlir::Value kUpper, EmissionPoint &point,
@@ -256,6 +266,8 @@ struct ContractionEmission {
   TileSplit split;
   bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
+  int64_t rowUnit = 1; // divides m
+  int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
       quadWeights, quadProducts, quadRowSums, quadColumnSums;
   Widening widening = Widening::None;

@@ -299,7 +299,7 @@ static std::optional<int64_t> rowStep(ContractionForm &form) {
 /// then, not from the second-level cache again; where a column tile of it leaves that cache, in the lowest tiles, too.
 static int64_t mostRowsAlone(ContractionForm &form) {
   auto n = form.n.asConstant(), k = form.k.asConstant();
-  int64_t fewest = form.m.range(SymbolRanges()).divisor; // the pixels of an image, whatever the batch
+  int64_t fewest = form.rowUnit();
   if (!n || !k || fewest > tallestAlone || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
       form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
     return 0;
@@ -486,6 +486,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.matrices = countMatrices(form);
   form.mostAlone = mostRowsAlone(form);
   groupTerms(form);
+  findTaps(form);
   return form;
 }
 

@@ -54,9 +54,9 @@ bool ContractionEmission::areConditionsSolvable() {
 SmallVector<KLoop> ContractionEmission::joinLoops() {
   if (f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
     return {};
-  // From the inside out; what is split stays the outermost loop.
+  // From the inside out; what is split stays the outermost loop, as does what has steps of some outputs alone.
   SmallVector<KLoop> joined(f.kLoops);
-  size_t outermost = f.isSplitK() ? 1 : 0;
+  size_t outermost = f.isSplitK() ? 1 : outputs > 1 ? size_t(f.tapLoop) : 0;
   while (joined.size() > outermost + 1) {
     KLoop inner = joined.back(), &outer = joined[joined.size() - 2];
     if (outer.aStride != inner.extent * inner.aStride || outer.bStride != inner.extent * inner.bStride)
@@ -87,7 +87,7 @@ SmallVector<KLoop> ContractionEmission::getInsideLoops() {
     return {};
   int64_t line = f.firstN() - 1;
   Expr stride = loop::strideOf(indexOf(f.lhsLoad), line);
-  bool isLong = f.domain[line].asConstant().value_or(0) >= tilesOfLine * split.height;
+  bool isLong = f.domain[line].asConstant().value_or(0) >= tilesOfLine * split.height * outputs;
   if (!isLong || !stride || !stride.isConstant() || !areConditionsSolvable())
     return {};
   return isPacked ? loopsInPlace() : joinLoops();
@@ -96,8 +96,8 @@ SmallVector<KLoop> ContractionEmission::getInsideLoops() {
 Value ContractionEmission::liesInside(const ContractionTask &task, int64_t height, Value row) {
   int64_t line = f.firstN() - 1;
   EmissionPoint first = taskPoint(task);
-  setDims(first, f.firstM(), f.mDims, row);
-  Value last = i.add(first.dims[line], i.constant(height - 1));
+  setDims(first, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
+  Value last = i.add(first.dims[line], i.constant(height * outputs - 1));
   Value inside = i.compare(arith::CmpIPredicate::slt, last, value(f.domain[line]));
   for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>()) {
     EmissionPoint smallest = first;
@@ -130,12 +130,12 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
       operands.loops.back() = outermost;
   }
   EmissionPoint point = taskPoint(task);
-  setDims(point, f.firstM(), f.mDims, row);
+  setDims(point, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
     point.dims[dim] = i.constant(0);
   Expr index = indexOf(f.lhsLoad);
   Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
-  int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue();
+  int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue() * outputs;
   auto step = joined.back().aStride.asConstant(), extent = joined.back().extent.asConstant();
   operands.meetsRows = step && extent && *step != 0 && *extent <= longestUnrolled && stride % *step == 0 &&
                        std::abs(stride / *step) < *extent;

@@ -139,7 +139,7 @@ static void splitK(ContractionForm &form) {
   form.kBlock = outer.extent;
   auto k = form.k.asConstant(), extent = outer.extent.asConstant(), m = form.m.asConstant();
   bool isNaturalOrder = outer.dim == form.firstK();
-  if (form.rhs != RhsForm::Panels && !isNaturalOrder)
+  if ((form.rhs != RhsForm::Panels && !isNaturalOrder) || form.tapStep)
     return;
   if (!k && form.kLoops.size() == 1) {
     form.kBlock = Expr::constant(context, 768); // whole words
@@ -214,8 +214,7 @@ static bool paysInQuads(ContractionForm &form) {
          (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
 }
 
-/// Whether no other node of the kernel is cut into the product's tasks, or runs behind them.
-static bool ownsTasks(const ContractionForm &form) {
+bool cpu::ownsTasks(const ContractionForm &form) {
   auto kernel = form.op->getParentOfType<loop::KernelOp>();
   return !kernel || getNodes(kernel).size() == 1;
 }
@@ -262,7 +261,8 @@ static void layOutScratch(ContractionForm &form) {
     form.sumsAt = layout.add(form.rowsMost * form.sumsPitch, bytes);
   } else {
     form.sumsPitch = constant(widestTile * panelWidth);
-    form.sumsAt = layout.add(constant(tilesThatWait * tallestAlone) * form.sumsPitch, bytes);
+    int64_t rows = std::max(tallestAlone, tallestTile * form.mostOutputs);
+    form.sumsAt = layout.add(constant(tilesThatWait * rows) * form.sumsPitch, bytes);
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);

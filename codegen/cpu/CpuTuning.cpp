@@ -86,7 +86,7 @@ static void addSplits(Alternatives &found, const ContractionForm &form, int64_t 
 static void addContraction(Alternatives &found, loop::ContractionOp op, const CpuLevel &level) {
   ContractionForm form = analyzeContraction(op);
   auto known = [](Expr extent) { return extent.asConstant().value_or(-1); };
-  TiledExtents extents(known(form.m), known(form.n), known(form.k));
+  TiledExtents extents(known(form.m), known(form.n), known(form.k), form.rowUnit());
   addTiles(found, form, level, extents);
   if (extents.m <= 0 || known(form.n) <= 0 || extents.k <= 0)
     return; // blocks follow from sizes that a run tells

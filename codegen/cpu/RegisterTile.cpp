@@ -245,8 +245,15 @@ TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int
   return balanced(level, wanted, m, panels, vectorsOfPanel(level, accumulator));
 }
 
+/// The largest divisor of `unit` that is not above `most`; 0 where that is 1.
+static int64_t largestDivisor(int64_t unit, int64_t most) {
+  while (most > 1 && unit % most)
+    --most;
+  return most > 1 ? most : 0;
+}
+
 SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                                      bool splitsGroups, int64_t lastColumns, int64_t mostAlone) {
+                                      bool splitsGroups, int64_t lastColumns, int64_t mostAlone, int64_t rowUnit) {
   int64_t vectors = vectorsOfPanel(level, accumulator);
   if (panels == 1) // no more than the columns fill
     vectors = llvm::divideCeil(lastColumns * vectors, panelWidth);
@@ -264,17 +271,28 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     if (width > 1 && vectorWidth > 5)
       continue;
     // A height that is not known takes code for each that there may be.
-    int64_t height = std::min<int64_t>(heightAt(vectorWidth), m > 0 ? tallestTile : tallestOfUnknown);
+    int64_t most = std::min<int64_t>(heightAt(vectorWidth), tallestTile);
+    if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsGroups)
+      most = std::min<int64_t>(most, 6);
+    int64_t height = m > 0 ? most : std::min(most, tallestOfUnknown);
     if (width > panels || height < 1)
       continue;
-    if (vectorWidth == 4 && level.vectorRegisters == 32 && !splitsGroups)
-      height = 6;
+    auto tileCost = [&](int64_t h, int64_t w) {
+      double v = double(w * vectors), again = w * panelWidth * k > firstLevelTerms ? fromSecondLevel * v : 0;
+      return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4) + again;
+    };
     double cost = coverCost(panels, width, [&](int64_t w) {
-      return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) {
-        double v = double(w * vectors), again = w * panelWidth * k > firstLevelTerms ? fromSecondLevel * v : 0;
-        return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4) + again;
-      });
+      return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) { return tileCost(h, w); });
     });
+    // Tiles of one height that are whole in any case take code for that one.
+    if (int64_t whole = m > 0 ? 0 : largestDivisor(rowUnit, most); whole > 0) {
+      double ofWhole =
+          coverCost(panels, width, [&](int64_t w) { return tileCost(whole, w) * double(manyRows) / double(whole); });
+      if (ofWhole <= cost) {
+        cost = ofWhole;
+        height = whole;
+      }
+    }
     // 6 x 64 has the best balance of cache traffic; others must be clearly better, but where rows are few, or may be,
     // and B streams from memory: fewer tiles read it then.
     if (width == 4 && !hasFewTiles)
@@ -338,6 +356,9 @@ struct TileEmission {
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
+  Value loadOutputs(Value rowAddress, const TileVector &vector);
+  Value maskOfOutputs(const TileVector &vector);
+  bool hasProducts(const TileVector &vector) const;
   SmallVector<Value> movedFetches(ValueRange fetched, const TileLoop &loop, Value k);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                           ValueRange fetched);
@@ -373,7 +394,49 @@ Value TileEmission::lowerHalf(Value vector) {
   return LLVM::ShuffleVectorOp::create(emitter.builder, emitter.loc, vector, vector, order);
 }
 
+/// Whether one of the outputs in the vector has a product in these steps.
+bool TileEmission::hasProducts(const TileVector &vector) const {
+  const TileOutputs &outputs = operands.outputs;
+  return outputs.count == 1 ||
+         (vector.column < outputs.end * outputColumns && vector.column + vector.lanes > outputs.first * outputColumns);
+}
+
+/// The lanes of those outputs; null: all of the vector.
+Value TileEmission::maskOfOutputs(const TileVector &vector) {
+  const TileOutputs &outputs = operands.outputs;
+  if (outputs.count == 1)
+    return {};
+  SmallVector<bool> lanesOfProducts;
+  for (int64_t lane = 0; lane < vector.lanes; ++lane) {
+    int64_t output = (vector.column + lane) / outputColumns;
+    lanesOfProducts.push_back(output >= outputs.first && output < outputs.end);
+  }
+  if (llvm::all_of(lanesOfProducts, [](bool has) { return has; }))
+    return {};
+  auto type = VectorType::get({vector.lanes}, emitter.builder.getI1Type());
+  return emitter.invariants.constant(cast<TypedAttr>(DenseElementsAttr::get(type, lanesOfProducts)));
+}
+
+/// Each output's columns, from where it stands in B. What stands in lanes of others is not used.
+Value TileEmission::loadOutputs(Value rowAddress, const TileVector &vector) {
+  InvariantBuilder &i = emitter.invariants;
+  const TileOutputs &outputs = operands.outputs;
+  SmallVector<Value> parts;
+  for (int64_t column = vector.column; column < vector.column + vector.lanes; column += outputColumns) {
+    int64_t output = std::clamp(column / outputColumns, outputs.first, outputs.end - 1);
+    Value offset = i.sub(i.constant(column % outputColumns), i.mul(outputs.distance, i.constant(output)));
+    Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
+    parts.push_back(emitter.createLoad(operands.bElement, std::min(vector.lanes, outputColumns), address));
+  }
+  if (parts.size() == 1)
+    return parts[0];
+  SmallVector<int32_t> order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(vector.lanes)));
+  return LLVM::ShuffleVectorOp::create(emitter.builder, emitter.loc, parts[0], parts[1], order);
+}
+
 Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange ks) {
+  if (operands.outputs.count > 1)
+    return hasProducts(vector) ? loadOutputs(rowAddress, vector) : Value();
   int64_t panel = vector.column / panelWidth, part = vector.column % panelWidth;
   InvariantBuilder &i = emitter.invariants;
   Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part));
@@ -422,12 +485,16 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
     for (int64_t c = 0; c < width; ++c) {
+      if (!hasProducts(vectors[c]))
+        continue;
       Value part = vectors[c].lanes < vectors.front().lanes ? lowerHalf(a) : a, &sum = next[r * width + c];
       auto createDot = operands.group == 1                    ? createMultiplyAdd
                        : isa<FloatType>(operands.accumulator) ? createBf16Dot
                        : operands.aElement.isInteger(16)      ? createPairDot
                                                               : createByteDot;
-      sum = createDot(emitter, part, b[c], sum);
+      Value added = createDot(emitter, part, b[c], sum);
+      Value mask = maskOfOutputs(vectors[c]);
+      sum = mask ? arith::SelectOp::create(emitter.builder, emitter.loc, mask, added, sum).getResult() : added;
     }
   }
   return next;

@@ -49,10 +49,10 @@ struct TileSplit {
 /// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
 /// of few bits), or two words at once (products of sums): each vector of B takes two registers, and what splits or adds
 /// them one more. `mostAlone`: B streams from memory, and up to so many rows are one tile where registers suffice (0:
-/// it does not).
+/// it does not). `rowUnit`: what is known to divide m where m is not known.
 llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
                                        int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
-                                       int64_t mostAlone = 0);
+                                       int64_t mostAlone = 0, int64_t rowUnit = 1);
 /// The first of them.
 inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
                             bool splitsGroups = false) {
@@ -69,6 +69,16 @@ int64_t unrollOfTile(const CpuLevel &level, int64_t accumulators);
 struct TileLoop {
   mlir::Value lower, upper; // i64
   mlir::Value aStride, bStride;
+};
+
+/// Columns that each output has in a row of several.
+inline constexpr int64_t outputColumns = 8;
+
+/// A row of the tile that is several outputs side by side, each of which reads B so many elements before the one ahead
+/// of it. Those in [first, end) have products in these steps of k.
+struct TileOutputs {
+  int64_t count = 1, first = 0, end = 1;
+  mlir::Value distance; // i64
 };
 
 struct TileOperands {
@@ -93,6 +103,7 @@ struct TileOperands {
   llvm::SmallVector<mlir::Value> fetched;
   mlir::Value fetchedBytes;
   bool prefetchesB = false; // each panel's own stream, further on
+  TileOutputs outputs;      // several: B is one panel of f32, of whose columns each output has the first
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
   std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;

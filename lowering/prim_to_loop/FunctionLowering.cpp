@@ -455,7 +455,8 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
       OpBuilder builder(function);
       if (failed(prim::verifyBoundSymbols(function)) ||
           failed(FunctionLowering(function, builder,
-                                  {recurrences, convertsWeights, readsRowsAnywhere, groupsInWindows, mostStreamedRows})
+                                  {recurrences, convertsWeights, readsRowsAnywhere, groupsInWindows, storesBorders,
+                                   mostStreamedRows})
                      .run()))
         return signalPassFailure();
       function.erase();

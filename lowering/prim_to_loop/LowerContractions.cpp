@@ -321,8 +321,31 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Te
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
 
+/// Realizes a pad that mirrors, repeats or wraps below views: windows overlap, and would compute its indices again for
+/// each of their elements. Where a free size is padded, a copy computes each index, too, and is a launch more.
+void storeBorders(FunctionLowering &lowering, Value value, Location loc) {
+  SmallVector<Operation *> views;
+  Value base = value;
+  while (!lowering.get(base).buffer &&
+         isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp, prim::SliceOp>(base.getDefiningOp())) {
+    views.push_back(base.getDefiningOp());
+    base = views.back()->getOperand(0);
+  }
+  auto pad = base.getDefiningOp<prim::PadOp>();
+  if (!pad || pad.getKind() == prim::PadKind::Constant || lowering.get(base).buffer)
+    return;
+  for (auto [from, to] : llvm::zip(prim::getDims(pad.getX()), prim::getDims(pad.getResult())))
+    if (from != to && !to.isConstant())
+      return;
+  lowering.realize(lowering.get(base), loc);
+  for (Operation *view : llvm::reverse(views))
+    lowering.lowerView(view);
+}
+
 void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
+  if (lowering.target.storesBorders)
+    storeBorders(lowering, op.getX(), loc);
   const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc));
   const Tensor weight = lowering.get(prepareOperand(lowering, op.getW(), loc));
   MLIRContext *context = op.getContext();

@@ -81,7 +81,8 @@ void checkConvolution(const Convolution &s, const cpu::CpuLevel &level, const Nu
   auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
   REQUIRE(kernel);
   std::vector<float> y(residual.size(), -777.0f);
-  kernel->run({x.data(), panels.data(), bias.data(), residual.data(), y.data()}, {}, 2);
+  std::vector<int64_t> symbols(s.isFreeBatch ? 1 : 0, s.images);
+  kernel->run({x.data(), panels.data(), bias.data(), residual.data(), y.data()}, symbols, 2);
   double worst = 0;
   for (int64_t image = 0; image < s.images; ++image)
     for (int64_t oy = 0; oy < oh; ++oy)
@@ -99,8 +100,7 @@ void checkConvolution(const Convolution &s, const cpu::CpuLevel &level, const Nu
             }
           size_t at = size_t(s.outputIndex(image, oy, ox, c));
           sum += s.hasResidual ? residual[at] : 0;
-          if (s.hasRelu)
-            sum = std::max(sum, 0.0);
+          sum = activate(s.hasRelu ? Activation::Relu : s.hasGelu ? Activation::Gelu : Activation::None, sum);
           worst = std::max(worst, std::abs(sum - y[at]));
         }
   CHECK(worst < 2e-6 * std::sqrt(double(terms)) * 4);
@@ -311,6 +311,66 @@ TEST_CASE("convolutions with few outputs", "[contraction]") {
                           .stride = stride,
                           .pad = 2,
                           .hasRelu = true});
+}
+
+TEST_CASE("several outputs of few channels are a row of the tile", "[contraction]") {
+  for (auto [out, height, width, stride] :
+       {std::array<int64_t, 4>{8, 3, 39, 1}, {6, 1, 7, 2}, {7, 5, 5, 3}, {5, 3, 3, 1}})
+    for (bool isFree : {false, true})
+      checkConvolution({.images = 2,
+                        .height = 3 + stride * 8,
+                        .width = width - (isFree ? 4 : 0) + stride * (isFree ? 83 : 71),
+                        .in = stride == 2 ? 24 : 8,
+                        .out = out,
+                        .kernelHeight = height,
+                        .kernelWidth = width,
+                        .stride = stride,
+                        .pad = isFree ? 2 : 0,
+                        .hasResidual = true,
+                        .hasRelu = !isFree,
+                        .hasGelu = isFree,
+                        .isFreeBatch = isFree});
+  // Signals; a window of one pixel; outputs that share few pixels.
+  for (auto [window, stride] : {std::array<int64_t, 2>{1, 1}, {64, 2}, {64, 60}})
+    checkConvolution({.images = 2,
+                      .height = 1,
+                      .width = window + stride * 255,
+                      .in = window == 1 ? 16 : 1,
+                      .out = 8,
+                      .kernelHeight = 1,
+                      .kernelWidth = window,
+                      .stride = stride});
+}
+
+TEST_CASE("outputs beside each other in a row of the tile read no pixels but their own", "[contraction]") {
+  Convolution s{.height = 4, .width = 80, .in = 8, .out = 8, .kernelHeight = 1, .kernelWidth = 9};
+  constexpr int64_t infinite = 41;
+  std::vector<float> x(size_t(s.height * s.width * s.in), 1.0f), w(size_t(s.out * s.kernelWidth * s.in), 1.0f);
+  x[infinite * s.in] = INFINITY;
+  auto panels = packPanels(w.data(), s.kernelWidth * s.in, s.out, 1, s.kernelWidth * s.in);
+  std::vector<float> zeros(size_t(s.outHeight() * s.outWidth() * s.out)), y(zeros.size());
+  for (const cpu::CpuLevel *level : plannedLevels()) {
+    auto kernel = CompiledKernel::compile(s.text(), *level, "");
+    REQUIRE(kernel);
+    kernel->run({x.data(), panels.data(), zeros.data(), zeros.data(), y.data()}, {}, 1);
+    for (int64_t at = 0; at < s.outWidth(); ++at)
+      REQUIRE(std::isfinite(y[size_t(at * s.out)]) == (infinite < at || infinite >= at + s.kernelWidth));
+  }
+}
+
+TEST_CASE("tiles of one height where an image's pixels are a multiple of it, for any batch", "[contraction]") {
+  for (int64_t images : {0, 3})
+    for (auto [height, width, out] : {std::array<int64_t, 3>{14, 14, 16}, {11, 6, 40}})
+      checkConvolution({.images = images,
+                        .height = height,
+                        .width = width,
+                        .in = 16,
+                        .out = out,
+                        .kernelHeight = 3,
+                        .kernelWidth = 3,
+                        .pad = 1,
+                        .hasRelu = true,
+                        .isFreeBatch = true});
 }
 
 TEST_CASE("convolutions whose sums are so long that they run in blocks, in either layout", "[contraction]") {

@@ -154,10 +154,12 @@ int64_t Convolution::outputIndex(int64_t image, int64_t y, int64_t x, int64_t ch
 
 std::string Convolution::text() const {
   int64_t oh = outHeight(), ow = outWidth(), panels = (out + 15) / 16;
-  std::string typeX = buffer(str(images * height * width * groups * in), "f32");
+  std::string batch = extent(isFreeBatch ? "b" : "", images);
+  std::string typeX = buffer(times({batch, str(height * width * groups * in)}), "f32");
   int64_t positions = winograd ? (winograd + 2) * (winograd + 2) : kernelHeight * kernelWidth;
   std::string typeW = buffer(str(groups * panels * positions * in * 16), "f32");
-  std::string typeBias = buffer(str(groups * out), "f32"), typeY = buffer(str(images * oh * ow * groups * out), "f32");
+  std::string typeBias = buffer(str(groups * out), "f32");
+  std::string typeY = buffer(times({batch, str(oh * ow * groups * out)}), "f32");
   // Dims: group, image, oh, ow, oc, kh, kw, ic.
   std::string y = "(d2*" + str(stride) + " + d5*" + str(dilation) + " - " + str(pad) + ")";
   std::string x = "(d3*" + str(stride) + " + d6*" + str(dilation) + " - " + str(pad) + ")";
@@ -191,16 +193,18 @@ std::string Convolution::text() const {
   }
   if (hasRelu)
     epilogue.activate(Activation::Relu);
+  if (hasGelu)
+    epilogue.activate(Activation::Gelu);
   epilogue.text += "  loop.store " + epilogue.value + ", %y [" + yIndex + "] : " + typeY + "\n";
-  std::string domain;
-  for (int64_t e : {groups, images, oh, ow, out, kernelHeight, kernelWidth, in})
-    domain += (domain.empty() ? "" : ", ") + str(e);
+  std::string domain = str(groups) + ", " + batch;
+  for (int64_t e : {oh, ow, out, kernelHeight, kernelWidth, in})
+    domain += ", " + str(e);
   std::string body = "loop.contraction [" + domain + "] batch 1 m 3 n 1 k 3 lhs {\n" + lhs + "} rhs {\n" +
                      "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + "} " : "") + ": " +
                      typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" + epilogue.text +
                      "}\n";
-  return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY, {},
-                "4", body);
+  return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY,
+                present({isFreeBatch ? "b" : ""}), "4", body);
 }
 
 //===----------------------------------------------------------------------===//

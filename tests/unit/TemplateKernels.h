@@ -38,7 +38,8 @@ struct Convolution {
   int64_t padAfter = -1; // below and to the right; -1: as `pad`
   int64_t winograd = 0;  // the tile for which w is transformed (ir/loop/Winograd.h); 0: it is not
   bool isChannelsFirst = false, isInputChannelsFirst = false;
-  bool hasResidual = false, hasRelu = false;
+  bool hasResidual = false, hasRelu = false, hasGelu = false;
+  bool isFreeBatch = false; // how many images there are is known to a run alone
 
   int64_t pads() const { return pad + (padAfter < 0 ? pad : padAfter); }
   int64_t outHeight() const { return (height + pads() - dilation * (kernelHeight - 1) - 1) / stride + 1; }
