@@ -110,8 +110,9 @@ struct ContractionEmission {
   /// Whether `liesInside` can tell: for each condition it is known at which end of each dim it is smallest.
   bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
-  /// Fetches what tiles further on in the image's line read from `first` on, their rows `stride` elements apart.
-  void fetchPixels(mlir::Value first, int64_t height, int64_t stride);
+  /// Fetches what a later tile reads so many bytes beyond `first`, its rows `stride` elements apart.
+  void fetchPixels(mlir::Value first, int64_t height, int64_t stride, mlir::Value ahead);
+  mlir::Value bytesAhead();
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
   /// The products of a tile, added to what is given, and what becomes of them.
