@@ -479,7 +479,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   SmallVector<KLoop> insideLoops;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
   if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands
-    insideLoops = getInsideLoops();
+    insideLoops = getInsideLoops(rows.height);
   if (insideLoops.empty())
     return finishTile(task, finished, columns, firstFinished, panel, products);
   TileOperands inside = insideOperands(task, operands, insideLoops, rows.height, row);

@@ -104,13 +104,16 @@ struct ContractionEmission {
   bool meetsZeros() const;
 
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
-  /// The loops over k of such a tile, which reads A where it is; empty where there is nothing to gain.
-  llvm::SmallVector<KLoop> getInsideLoops();
+  /// The loops over k of such a tile of so many rows, which reads A where it is; empty where there is nothing to gain.
+  llvm::SmallVector<KLoop> getInsideLoops(int64_t height);
   llvm::SmallVector<KLoop> joinLoops();
   llvm::SmallVector<KLoop> loopsInPlace();
   /// Whether `liesInside` can tell: for each condition it is known at which end of each dim it is smallest.
   bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
+  /// Fetches what a later tile reads so many bytes beyond `first`, its rows `stride` elements apart.
+  void fetchPixels(mlir::Value first, int64_t height, int64_t stride, mlir::Value ahead);
+  mlir::Value bytesAhead();
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
   /// The products of a tile, added to what is given, and what becomes of them.

@@ -91,7 +91,7 @@ bool ContractionEmission::copiesRuns() {
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim) {
     auto extent = f.domain[dim].asConstant();
     Expr stride = loop::strideOf(index, dim);
-    if (!extent || !stride || !stride.isConstant() || stride.getValue() < 0)
+    if (!extent || !stride || (stride.isConstant() && stride.getValue() < 0))
       return false;
     runs *= dim == f.lhsVectorDim ? 1 : *extent;
   }
@@ -110,41 +110,46 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
     point.dims[dim] = i.constant(0);
   Value first = e.emitExpr(index, point);
-  int64_t lastRun = 0;
-  for (int64_t dim : outer)
-    lastRun += loop::strideOf(index, dim).getValue() * (f.domain[dim].getValue() - 1);
   // The vectors of the last run may not reach beyond the buffer, which the whole window lies in.
-  Value end = i.add(first, i.constant(lastRun + covered));
+  Value lastRun = i.constant(0), ascends = i.constant(e.builder.getBoolAttr(true));
+  for (int64_t dim : outer) {
+    Value stride = value(loop::strideOf(index, dim));
+    lastRun = i.add(lastRun, i.mul(stride, i.constant(f.domain[dim].getValue() - 1)));
+    ascends = i.logicalAnd(ascends, i.compare(arith::CmpIPredicate::sge, stride, i.constant(0)));
+  }
+  Value end = i.add(first, i.add(lastRun, i.constant(covered)));
   Value size = value(cast<loop::BufferType>(f.lhsLoad.getBuffer().getType()).getElementCount());
-  Value fits = i.compare(arith::CmpIPredicate::sle, end, size);
+  Value fits = i.logicalAnd(i.compare(arith::CmpIPredicate::sle, end, size), ascends);
   Value isInside = i.logicalAnd(liesInside(task, 1, row), fits);
   emitIf(isInside, [&] {
     Value source = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, first);
-    auto copy = [&](auto &&self, ArrayRef<int64_t> dims, int64_t from, Value to) -> void {
+    auto copy = [&](auto &&self, ArrayRef<int64_t> dims, Value from, Value to) -> void {
       if (!dims.empty()) {
-        int64_t stride = loop::strideOf(index, dims.front()).getValue();
+        Value stride = value(loop::strideOf(index, dims.front()));
         for (int64_t at = 0; at < f.domain[dims.front()].getValue(); ++at)
-          self(self, dims.drop_front(), from + at * stride, i.add(to, i.mul(i.constant(at), strideIn(dims.front()))));
+          self(self, dims.drop_front(), i.add(from, i.mul(i.constant(at), stride)),
+               i.add(to, i.mul(i.constant(at), strideIn(dims.front()))));
         return;
       }
       for (int64_t at = 0; at < length; at += width) {
-        Value run = e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.constant(from + at)));
+        Value run =
+            e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.add(from, i.constant(at))));
         e.createStore(run, e.getAddress(target, f.lhsElement, i.add(to, i.constant(at))));
       }
     };
-    copy(copy, outer, 0, i.constant(0));
+    copy(copy, outer, i.constant(0), i.constant(0));
   });
   return isInside;
 }
 
 void ContractionEmission::forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(Value)> body) {
-  if (getInsideLoops().empty())
+  if (getInsideLoops(split.height).empty())
     return loop(task.firstRow, i.add(task.firstRow, task.rows), 1, body);
   for (const RowClass &rows : rowClasses(task))
     loop(rows.lower, rows.upper, 1, [&](Value tile) {
-      Value first = i.add(i.mul(tile, i.constant(rows.height)), rows.offset);
-      Value end = i.add(first, i.constant(rows.height));
-      loop(first, i.select(liesInside(task, rows.height, first), first, end), 1, body);
+      Value first = firstRowOf(rows, tile), end = i.add(first, i.constant(rows.height));
+      bool readsInPlace = !getInsideLoops(rows.height).empty();
+      loop(first, readsInPlace ? i.select(liesInside(task, rows.height, first), first, end) : end, 1, body);
     });
 }
 

@@ -149,10 +149,10 @@ Value cpu::createBf16Dot(KernelEmitter &e, Value a, Value b, Value c) {
   return c;
 }
 
-void cpu::createPrefetch(KernelEmitter &emitter, Value address) {
+void cpu::createPrefetch(KernelEmitter &emitter, Value address, int level) {
   OpBuilder &builder = emitter.builder;
   LLVM::Prefetch::create(builder, emitter.loc, address, /*rw=*/builder.getI32IntegerAttr(0),
-                         /*hint=*/builder.getI32IntegerAttr(2), /*cache=*/builder.getI32IntegerAttr(1));
+                         /*hint=*/builder.getI32IntegerAttr(4 - level), /*cache=*/builder.getI32IntegerAttr(1));
 }
 
 void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {

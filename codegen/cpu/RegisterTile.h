@@ -137,8 +137,8 @@ mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value
 void transposeSquare(KernelEmitter &emitter, llvm::SmallVectorImpl<mlir::Value> &rows);
 /// The same number or address, of which LLVM knows nothing.
 mlir::Value hide(KernelEmitter &emitter, mlir::Value value);
-/// Fetches the line at `address` into the second-level cache.
-void createPrefetch(KernelEmitter &emitter, mlir::Value address);
+/// Fetches the line at `address` into the cache of a level, 1 or 2.
+void createPrefetch(KernelEmitter &emitter, mlir::Value address, int level = 2);
 
 } // namespace ptc::cpu
 
