@@ -150,6 +150,13 @@ static Expr scratchInTurns(const AttentionForm &f, ArrayRef<Operation *> ahead) 
   return bytes;
 }
 
+/// Of a product that runs ahead of each head. Its dims may be merged; its batch begins with the heads.
+static Expr matricesOfHead(const ContractionForm &form, const AttentionForm &f) {
+  MLIRContext *context = form.accumulator.getContext();
+  Expr heads = product(context, ArrayRef(f.domain).take_front(f.batchDims));
+  return form.batch.floorDiv(Expr::max(heads, Expr::constant(context, 1)));
+}
+
 /// What runs ahead of a head, in multiply-adds.
 static Expr workAhead(loop::KernelOp kernel, const AttentionForm &f, ArrayRef<Operation *> ahead) {
   MLIRContext *context = kernel.getContext();
@@ -157,7 +164,7 @@ static Expr workAhead(loop::KernelOp kernel, const AttentionForm &f, ArrayRef<Op
   for (Operation *node : ahead) {
     if (auto contraction = dyn_cast<loop::ContractionOp>(node)) {
       ContractionForm form = describeContraction(contraction);
-      work = work + form.m * form.n * form.k;
+      work = work + matricesOfHead(form, f) * form.m * form.n * form.k;
       continue;
     }
     int64_t stores = 0;
@@ -682,7 +689,7 @@ void AttentionEmission::emitAhead() {
       continue;
     }
     ContractionForm form = analyzeContraction(product);
-    Value tasks = value(form.mBlocks * form.nBlocks), first = in.mul(batch, tasks);
+    Value tasks = value(matricesOfHead(form, f) * form.mBlocks * form.nBlocks), first = in.mul(batch, tasks);
     isEmitted &= succeeded(emitContractions(e, node, first, in.add(first, tasks), nullptr));
   }
   e.setDomain(f.domain);

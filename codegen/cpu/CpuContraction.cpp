@@ -621,7 +621,8 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
   if (outputs == 1 && height && width) {
-    TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, {.height = *height, .width = *width});
+    TileSplit asked{.height = *height, .width = *width};
+    TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, asked, rowUnit);
     if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
       split = wanted;
   }

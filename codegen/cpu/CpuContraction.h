@@ -109,6 +109,11 @@ struct ContractionForm {
   bool isSplitK() const { return !kBlocks.isConstant(1); }
   /// What divides m, whatever the sizes that a run tells: the pixels of an image.
   int64_t rowUnit() const { return m.range(SymbolRanges()).divisor; }
+  /// What a row that is redirected reads in the innermost loop, at most: outputs of one row of the tile read on.
+  Expr fillSize() const {
+    bool readsOn = tapStep && tapLoop + 1 == int64_t(kLoops.size());
+    return kLoops.back().extent + (readsOn ? (mostOutputs - 1) * tapStep : 0);
+  }
   int64_t firstM() const { return batchDims; }
   int64_t firstN() const { return batchDims + mDims; }
   int64_t firstK() const { return batchDims + mDims + nDims; }

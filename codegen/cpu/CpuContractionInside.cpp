@@ -29,10 +29,10 @@ using namespace ptc::cpu;
 
 static constexpr int64_t longestUnrolled = 8; // steps of a loop that LLVM may make one after the other
 static constexpr int64_t longestPixel = 12;   // channels: with 16, code that exists twice gained nothing
-/// Bytes ahead that a tile's pixels are fetched: more lines of channels are read, a little of each, than the processor follows
-/// by itself. As far as the next line of the image, if that is near, or a little on in the same. Of an image of 600 KB
-/// that waits in memory the next line is better (half of the time that 512 bytes take), of one of megabytes, which
-/// streams, what is near (on AVX2 0.95 of the time of copying; with the next line or 1 KB 1.06 to 1.2).
+/// Bytes ahead that a tile's pixels are fetched: more lines of channels are read, a little of each, than the processor
+/// follows by itself. As far as the next line of the image, if that is near, or a little on in the same. Of an image of
+/// 600 KB that waits in memory the next line is better (half of the time that 512 bytes take), of one of megabytes,
+/// which streams, what is near (on AVX2 0.95 of the time of copying; with the next line or 1 KB 1.06 to 1.2).
 static constexpr int64_t farthestAhead = 2048, nearAhead = 512;
 static constexpr int64_t lineBytes = 64, mostLines = 4;
 static constexpr int64_t tilesOfLine = 3; // fewer, and most tiles lie in two lines or at a border

@@ -69,7 +69,7 @@ void ContractionEmission::forEachVector(EmissionPoint point, int64_t dim, Value 
 void ContractionEmission::fillRedirected() {
   Value element = i.constant(f.lhsOther);
   Value vector = e.splat(element, lanes);
-  loop(i.constant(0), i.mul(value(f.kLoops.back().extent), i.constant(f.group)), lanes,
+  loop(i.constant(0), i.mul(value(f.fillSize()), i.constant(f.group)), lanes,
        [&](Value at) { e.createStore(vector, e.getAddress(fill, f.lhsElement, at)); });
 }
 
@@ -132,8 +132,7 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
         return;
       }
       for (int64_t at = 0; at < length; at += width) {
-        Value run =
-            e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.add(from, i.constant(at))));
+        Value run = e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.add(from, i.constant(at))));
         e.createStore(run, e.getAddress(target, f.lhsElement, i.add(to, i.constant(at))));
       }
     };

@@ -265,7 +265,7 @@ static void layOutScratch(ContractionForm &form) {
     form.sumsAt = layout.add(constant(tilesThatWait * rows) * form.sumsPitch, bytes);
   }
   if (form.lhs == LhsForm::Redirected)
-    form.fillAt = layout.add(form.kLoops.back().extent + 16, bytes);
+    form.fillAt = layout.add(form.fillSize() + 16, bytes);
   if (ownsTasks(form) && paysInQuads(form)) {
     form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
     form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);

@@ -48,11 +48,13 @@ private:
 
 static void addTiles(Alternatives &found, const ContractionForm &form, const CpuLevel &level,
                      const TiledExtents &extents) {
+  if (chooseOutputs(form, level) > 1)
+    return; // rows of several outputs have a tile of their own
   SmallVector<TileSplit> tiles = listTiles(form, level, extents);
   TileSplit chosen = tiles.front();
   tiles.push_back({.height = chosen.height - 1, .width = chosen.width});
   for (const TileSplit &tile : ArrayRef(tiles).drop_front()) {
-    TileSplit limited = limitTile(level, form.accumulator, extents.m, extents.panels, tile);
+    TileSplit limited = limitTile(level, form.accumulator, extents.m, extents.panels, tile, extents.rowUnit);
     if (limited.height != chosen.height || limited.width != chosen.width)
       found.add({{tuned::tileRows, limited.height}, {tuned::tilePanels, limited.width}});
   }

@@ -238,9 +238,12 @@ static TileSplit balanced(const CpuLevel &level, TileSplit most, int64_t m, int6
   return split;
 }
 
-TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, TileSplit wanted) {
-  int64_t most = m <= 0 ? tallestOfUnknown : m <= tallestAlone ? tallestAlone : tallestTile;
+TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, TileSplit wanted,
+                         int64_t rowUnit) {
+  int64_t most = m > 0 && m <= tallestAlone ? tallestAlone : tallestTile;
   wanted.height = std::clamp<int64_t>(wanted.height, 1, most);
+  if (m <= 0 && rowUnit % wanted.height)
+    wanted.height = std::min(wanted.height, tallestOfUnknown);
   wanted.width = std::clamp<int64_t>(wanted.width, 1, std::min<int64_t>(panels, widestTile));
   return balanced(level, wanted, m, panels, vectorsOfPanel(level, accumulator));
 }

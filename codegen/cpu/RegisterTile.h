@@ -58,8 +58,9 @@ inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64
                             bool splitsGroups = false) {
   return listTiles(level, accumulator, m, panels, k, splitsGroups).front();
 }
-/// A tile of about the wanted height and width that divides the product into equal parts.
-TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, TileSplit wanted);
+/// A tile of about the wanted height and width that divides the product into equal parts. `rowUnit` divides m.
+TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, TileSplit wanted,
+                    int64_t rowUnit);
 
 /// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
 /// each other.

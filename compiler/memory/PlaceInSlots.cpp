@@ -45,6 +45,9 @@ namespace {
 
 /// Pairs of blocks looked at while the order is changed: about 0.1 s in a column, less at two ends.
 constexpr int64_t columnBudget = 10'000'000, endsBudget = 5'000'000;
+/// Blocks at two ends. With 300 a second goes by, with 1000 eleven, and offsets of the upper end, each of which is made
+/// of the whole size, become megabytes of text.
+constexpr size_t mostAtTwoEnds = 160;
 
 /// How deep slots lie in each other.
 constexpr unsigned deepest = 4;
@@ -235,7 +238,7 @@ SymbolicPlacement ptc::placeInSlots(ArrayRef<SymbolicLife> blocks, const SymbolR
   int64_t nearEnough = lowerBound + lowerBound / 64;
   SymbolicPlacement result{SmallVector<Expr>(blocks.size()), Expr::constant(blocks.front().size.getContext(), 0)};
   auto column = search<Column>(blocks, nearEnough, columnBudget);
-  if (column.atHint() > nearEnough)
+  if (column.atHint() > nearEnough && blocks.size() <= mostAtTwoEnds)
     if (auto ends = search<TwoEnds>(blocks, nearEnough, endsBudget); ends.atHint() < column.atHint()) {
       ends.lay(symbols, result);
       return result;

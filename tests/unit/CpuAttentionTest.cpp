@@ -58,7 +58,7 @@ double worstError(const Attention &s, const Tensors &t, const std::vector<float>
             FAIL("row " << i << " without a key gives " << got);
           if (sum == 0)
             continue;
-          worst = std::max(worst, std::isnan(got) ? 1.0 : std::abs(result / sum - got));
+          worst = larger(worst, std::abs(result / sum - got));
         }
       }
   return worst;

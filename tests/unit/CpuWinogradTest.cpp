@@ -61,7 +61,7 @@ void check(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numb
           scale = std::max(scale, std::abs(sum));
           size_t at = size_t(s.outputIndex(image, oy, ox, channel));
           sum += bias[size_t(channel)] + (s.hasResidual ? residual[at] : 0);
-          worst = std::max(worst, std::abs((s.hasRelu ? std::max(sum, 0.0) : sum) - y[at]));
+          worst = larger(worst, std::abs((s.hasRelu ? std::max(sum, 0.0) : sum) - y[at]));
         }
   CHECK(worst <= errorBound(s.winograd) * std::max(scale, 1.0));
   // Any cut into pieces, that is any number of threads, gives the same bits.

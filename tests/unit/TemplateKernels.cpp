@@ -162,7 +162,7 @@ std::string Convolution::text() const {
   std::string typeY = buffer(times({batch, str(oh * ow * groups * out)}), "f32");
   // Dims: group, image, oh, ow, oc, kh, kw, ic.
   std::string y = "(d2*" + str(stride) + " + d5*" + str(dilation) + " - " + str(pad) + ")";
-  std::string x = "(d3*" + str(stride) + " + d6*" + str(dilation) + " - " + str(pad) + ")";
+  std::string x = "(d3*" + str(stride) + " + d6*" + str(dilation) + " - " + str(padLeft()) + ")";
   std::string channel = "(d0*" + str(in) + " + d7)", result = "(d0*" + str(out) + " + d4)";
   std::string xIndex, yIndex;
   int64_t inChannels = groups * in, outChannels = groups * out;
@@ -178,9 +178,9 @@ std::string Convolution::text() const {
     yIndex = "((d1*" + str(oh) + " + d2)*" + str(ow) + " + d3)*" + str(outChannels) + " + " + result;
   std::string lhs;
   if (pads())
-    lhs = "  %z = arith.constant 0.0 : f32\n  %xv = loop.masked [" + y + ", " + str(height - 1) + " - " + y + ", " + x +
-          ", " + str(width - 1) + " - " + x + "] else %z {\n" + load("%xl", "%x", xIndex, typeX) +
-          "  loop.yield %xl : f32\n  } : f32\n";
+    lhs = "  %z = arith.constant 0.0 : f32\n  %xv = loop.masked [" + y + ", " + str(height - 1) + " - " + y +
+          (padsLines ? ", " + x + ", " + str(width - 1) + " - " + x : "") + "] else %z {\n" +
+          load("%xl", "%x", xIndex, typeX) + "  loop.yield %xl : f32\n  } : f32\n";
   else
     lhs = load("%xv", "%x", xIndex, typeX);
   lhs += "  loop.yield %xv : f32\n";
