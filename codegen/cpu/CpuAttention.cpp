@@ -152,9 +152,7 @@ static Expr scratchInTurns(const AttentionForm &f, ArrayRef<Operation *> ahead) 
 
 /// Of a product that runs ahead of each head. Its dims may be merged; its batch begins with the heads.
 static Expr matricesOfHead(const ContractionForm &form, const AttentionForm &f) {
-  MLIRContext *context = form.accumulator.getContext();
-  Expr heads = product(context, ArrayRef(f.domain).take_front(f.batchDims));
-  return form.batch.floorDiv(Expr::max(heads, Expr::constant(context, 1)));
+  return form.batch.floorDiv(Expr::max(f.batch, Expr::constant(form.accumulator.getContext(), 1)));
 }
 
 /// What runs ahead of a head, in multiply-adds.

@@ -14,10 +14,11 @@
 // Where a pixel's channels are a slice of more, the loops stay, without the questions.
 //
 // An image of few channels first is read in runs as short as the window, so rows are copied to scratch; a tile inside
-// reads them where they are, with the same loops, and only rows of the other tiles are copied.
+// reads them where they are, with the same loops, and only rows of the other tiles are copied. Copying took longer than
+// the products. What tiles further on read is fetched meanwhile, as copies run by run do by themselves.
 //
 // Most tiles of an image that is large beside its window are such. The loops over k exist twice, so it is done only
-// where they are short and the lines are long.
+// where they are short and the lines are long, or of any length that a run tells.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,7 +43,7 @@ struct Matmul {
 struct Convolution {
   int64_t images = 1, height = 1, width = 1, groups = 1, in = 1, out = 1; // channels of a group
   int64_t kernelHeight = 1, kernelWidth = 1, stride = 1, dilation = 1, pad = 0;
-  int64_t padAfter = -1;  // below and to the right; -1: as `pad`
+  int64_t padAfter = -1; // below and to the right; -1: as `pad`
   bool padsLines = true; // to the left and right, too
   int64_t winograd = 0;  // the tile for which w is transformed (ir/loop/Winograd.h); 0: it is not
   bool isChannelsFirst = false, isInputChannelsFirst = false;
@@ -53,7 +53,9 @@ struct Convolution {
   int64_t pads() const { return pad + (padAfter < 0 ? pad : padAfter); }
   int64_t outHeight() const { return (height + pads() - dilation * (kernelHeight - 1) - 1) / stride + 1; }
   int64_t padLeft() const { return padsLines ? pad : 0; }
-  int64_t outWidth() const { return (width + (padsLines ? pads() : 0) - dilation * (kernelWidth - 1) - 1) / stride + 1; }
+  int64_t outWidth() const {
+    return (width + (padsLines ? pads() : 0) - dilation * (kernelWidth - 1) - 1) / stride + 1;
+  }
   int64_t inputIndex(int64_t image, int64_t y, int64_t x, int64_t channel) const;
   int64_t outputIndex(int64_t image, int64_t y, int64_t x, int64_t channel) const;
   double flops() const {

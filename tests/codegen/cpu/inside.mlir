@@ -80,7 +80,9 @@ loop.kernel @short_lines(%x: !loop.buffer<[20*20*8] x f32>, %w: !loop.buffer<[15
 
 // Channels first: tiles of 14 and 13 rows, three steps unrolled, that read the image where it is, and as many that read
 // rows copied for tiles at a border.
+// What later tiles read is fetched: 112 bytes of 14 pixels, as far on as the next line.
 // CHECK-LABEL:     define {{.*}} @channels_first
+// CHECK:           call void @llvm.prefetch{{.*}}(ptr {{.*}}, i32 0, i32 3, i32 1)
 // CHECK-COUNT-162: call <16 x float> @llvm.fma
 // CHECK-NOT:       @llvm.fma
 // CHECK:           ret i32
