@@ -1,0 +1,95 @@
+//===- CpuContractionTiles.cpp - which tiles a contraction's task has -----===//
+//
+// Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
+// needs at most two heights; likewise widths. Which two a symbolic m needs is known when it runs: there is code for
+// every height, and all but two of their loops are empty. Where the pixels of an image divide it, whatever the batch,
+// tiles of one height may. No tile computes rows that there are not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+/// Of all tiles of m, the first `larger` have one row more than `part`.
+ContractionEmission::Parts ContractionEmission::splitRows() {
+  if (!i.asConstant(m) && rowUnit % split.height == 0)
+    return {i.floorDiv(m, i.constant(split.height), true), i.constant(split.height), i.constant(0)};
+  Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), i.constant(split.height), true);
+  Value part = i.floorDiv(m, i.max(tiles, i.constant(1)), true);
+  return {tiles, part, i.sub(m, i.mul(tiles, part))};
+}
+
+SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
+  Parts rows = splitRows();
+  SmallVector<RowClass> classes;
+  if (auto part = i.asConstant(rows.part)) {
+    if (i.asConstant(rows.larger) != 0)
+      classes.push_back({*part + 1, i.constant(0), task.firstTile, i.min(task.endTile, rows.larger)});
+    classes.push_back({*part, rows.larger, i.max(task.firstTile, rows.larger), task.endTile});
+    return classes;
+  }
+  // Tiles of one height lie together: [0, larger) or [larger, tiles), or there are none.
+  for (int64_t height = split.height; height >= 1; --height) {
+    Value isPart = i.compare(arith::CmpIPredicate::eq, rows.part, i.constant(height));
+    Value isLarger = i.compare(arith::CmpIPredicate::eq, rows.part, i.constant(height - 1));
+    Value lower = i.select(isPart, rows.larger, i.constant(0));
+    Value upper = i.select(isPart, rows.tiles, i.select(isLarger, rows.larger, i.constant(0)));
+    classes.push_back({height, lower, i.max(task.firstTile, lower), i.min(task.endTile, upper)});
+  }
+  return classes;
+}
+
+SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTask &task) {
+  auto known = i.asConstant(n);
+  int64_t width = split.width;
+  if (!known) {
+    // Whole tiles of whole panels, then single panels, of which the last may end before n does.
+    Value whole = i.sub(i.min(task.endPanel, i.floorDiv(n, i.constant(panelWidth), true)), task.firstPanel);
+    Value full = i.floorDiv(i.max(whole, i.constant(0)), i.constant(width), true);
+    Value count = i.sub(task.endPanel, task.firstPanel);
+    return {{width, 0, i.constant(0), full}, {1, 0, i.mul(full, i.constant(width)), count, true}};
+  }
+  int64_t all = llvm::divideCeil(*known, panelWidth);
+  int64_t count = llvm::divideCeil(all, width), part = all / count, larger = all % count;
+  SmallVector<ColumnClass> classes;
+  if (larger)
+    classes.push_back({part + 1, 0, task.firstColumnTile, i.min(task.endColumnTile, i.constant(larger))});
+  Value firstPart = i.max(task.firstColumnTile, i.constant(larger));
+  int64_t lastColumns = *known % panelWidth;
+  if (!lastColumns) {
+    classes.push_back({part, larger, firstPart, task.endColumnTile});
+    return classes;
+  }
+  // The last tile is a class of its own: it alone has masks, and leaves out the vectors that are all outside.
+  Value last = i.constant(count - 1);
+  if (count - larger > 1)
+    classes.push_back({part, larger, firstPart, i.min(task.endColumnTile, last)});
+  classes.push_back({part, larger, i.max(firstPart, last), task.endColumnTile, true, lastColumns});
+  return classes;
+}
+
+void ContractionEmission::forEachColumnTile(const ContractionTask &task, ColumnBody body) {
+  for (const ColumnClass &columns : columnClasses(task))
+    loop(columns.lower, columns.upper, 1, [&](Value at) {
+      Value tile = inTurn(columns.lower, columns.upper, at);
+      Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
+      if (!i.asConstant(n))
+        panel = i.add(panel, task.firstPanel);
+      body(columns, panel);
+    });
+}
+
+Value ContractionEmission::firstRowOf(const RowClass &rows, Value rowTile) {
+  return i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
+}
+
+void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {
+  forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
+    for (const RowClass &rows : rowClasses(task))
+      loop(rows.lower, rows.upper, 1,
+           [&](Value rowTile) { body(rows, columns, rowTile, firstRowOf(rows, rowTile), panel); });
+  });
+}
