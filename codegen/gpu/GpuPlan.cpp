@@ -151,10 +151,16 @@ LocalMemory gpu::placeLocalBuffers(loop::KernelOp kernel, const GpuConfig &confi
   return memory;
 }
 
-// A thread may have copies of its own of all local buffers.
+// A thread may have copies of its own of all local buffers. Registers have no index that a run tells.
 static bool fitsThread(loop::KernelOp kernel) {
+  auto isIndirect = [](Operation *user) {
+    auto load = dyn_cast<loop::LoadOp>(user);
+    return load && !load.getIndexOperands().empty();
+  };
   int64_t bytes = 0;
   for (auto buffer : kernel.getBlock().getOps<loop::BufferOp>()) {
+    if (llvm::any_of(buffer.getResult().getUsers(), isIndirect))
+      return false;
     auto type = cast<loop::BufferType>(buffer.getResult().getType());
     std::optional<int64_t> count = type.getElementCount().asConstant();
     if (!count)
