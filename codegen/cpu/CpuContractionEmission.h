@@ -113,6 +113,7 @@ struct ContractionEmission {
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
   /// Fetches what a later tile reads so many bytes beyond `first`, its rows `stride` elements apart.
   void fetchPixels(mlir::Value first, int64_t height, int64_t stride, mlir::Value ahead);
+  /// How far on that is: the next line of the image, if it is near.
   mlir::Value bytesAhead();
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
