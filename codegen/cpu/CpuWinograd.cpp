@@ -60,6 +60,7 @@ private:
   Value liesInside(const OutputTile &tile);
   void copyPixels(const OutputTile &tile);
   void multiply(const ContractionTask &task);
+  Value nextPanels(const ContractionTask &task, Value position, const ColumnClass &columns, Value panel);
   void multiplyTile(const ContractionTask &task, Value position, const RowClass &rows, const ColumnClass &columns,
                     Value rowTile, Value row, Value panel);
   void transformSums(const ContractionTask &task);
@@ -279,6 +280,18 @@ void WinogradEmission::transformPixels(const ContractionTask &task) {
 // Products
 //===----------------------------------------------------------------------===//
 
+/// How many panels behind this column tile the next one lies: behind a task's last one its first, of the next position,
+/// and behind the last position the next task's.
+Value WinogradEmission::nextPanels(const ContractionTask &task, Value position, const ColumnClass &columns,
+                                   Value panel) {
+  Value width = constant(columns.panels), next = i.add(position, constant(1)), all = constant(w.positions());
+  Value isLast = i.compare(arith::CmpIPredicate::sge, i.add(panel, width), task.endPanel);
+  Value hasMore = i.compare(arith::CmpIPredicate::slt, next, all);
+  Value ofPosition = i.sub(i.add(c.panels, task.firstPanel), panel);
+  Value ofTask = i.sub(i.mod(task.endPanel, c.panels, true), i.add(i.mul(position, c.panels), panel));
+  return i.select(isLast, i.select(hasMore, ofPosition, ofTask), width);
+}
+
 void WinogradEmission::multiplyTile(const ContractionTask &task, Value position, const RowClass &rows,
                                     const ColumnClass &columns, Value rowTile, Value row, Value panel) {
   ContractionForm &p = w.product;
@@ -291,7 +304,8 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
   operands.prefetchesB = c.isLoneRowTile(rows.height);
   if (!operands.prefetchesB)
-    c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels, {});
+    c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels,
+                      {nextPanels(task, position, columns, panel), constant(0)});
   operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
   Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
   operands.rowAddresses = [&](ValueRange) {
