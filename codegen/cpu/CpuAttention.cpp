@@ -292,7 +292,7 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   keys = value(f.j);
   depth = value(f.d);
   size = value(f.e);
-  TileSplit split = chooseTile(e.level, f32, f.rowsMost, 64, 128);
+  TileSplit split = chooseTile(e.level, f32, TiledExtents(f.rowsMost, 64 * panelWidth, 128));
   height = std::min(split.height, tallestTile);
   width = split.width;
   if (width > 2) { // widths divide a block of keys: only its last tile is narrower

@@ -499,8 +499,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
                       (form.wideLhsAt && multipliesSums(form, level));
-  SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents.m, extents.panels, extents.k, splitsGroups,
-                                           extents.lastColumns, form.mostAlone, extents.rowUnit);
+  TileReads reads{.splitsGroups = splitsGroups, .streams = form.streams, .mostAlone = form.mostAlone};
+  SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents, reads);
   if (form.panelUnit == 1)
     return tiles;
   TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};
@@ -536,7 +536,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
   if (outputs == 1 && height && width) {
     TileSplit asked{.height = *height, .width = *width};
-    TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, asked, rowUnit);
+    TileSplit wanted = limitTile(e.level, accumulator, extents, asked);
     if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
       split = wanted;
   }

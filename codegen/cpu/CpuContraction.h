@@ -75,6 +75,7 @@ struct ContractionForm {
   int64_t matrices = 0;                         // of the packed weight, if those of the batch are more or not known
   int64_t words = 1;                            // PackedConverted: the panels' group
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
+  bool streams = false;                         // B is a weight that does not wait in the second-level cache
   int64_t mostAlone = 0;                        // rows that are one tile where registers suffice
   llvm::SmallVector<KLoop> kLoops;
 
@@ -132,13 +133,6 @@ bool isNarrowContraction(loop::ContractionOp op);
 /// columns that the parts of all products are multiples of.
 int64_t getPanelUnit(loop::ContractionOp op);
 
-/// The extents that a tile is chosen for; -1: not known. `rowUnit` divides m.
-struct TiledExtents {
-  TiledExtents(int64_t m, int64_t n, int64_t k, int64_t rowUnit = 1)
-      : rowUnit(rowUnit), m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k),
-        lastColumns(n > 0 ? n - (panels - 1) * panelWidth : panelWidth) {}
-  int64_t rowUnit, m, panels, k, lastColumns;
-};
 /// Tiles for the contraction's products, the one estimated to be the fastest first.
 llvm::SmallVector<TileSplit> listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
 

@@ -295,21 +295,29 @@ static std::optional<int64_t> rowStep(ContractionForm &form) {
   return step ? std::optional(*step * form.lhsBytes()) : std::nullopt;
 }
 
+/// Bytes of an element of the packed rhs.
+static int64_t panelBytes(ContractionForm &form) {
+  return loop::getElementBytes(cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType());
+}
+
+/// Whether B is a weight of known size, of numbers that are multiplied as they are, that streams from memory.
+static bool streamsWeight(ContractionForm &form) {
+  auto n = form.n.asConstant(), k = form.k.asConstant();
+  if (!n || !k || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty())
+    return false;
+  return *n * *k * panelBytes(form) >= leastStreamed;
+}
+
 /// How many rows, a constant step apart, are better off in one tile: a weight that streams from memory is read once
 /// then, not from the second-level cache again; where a column tile of it leaves that cache, in the lowest tiles, too.
 static int64_t mostRowsAlone(ContractionForm &form) {
-  auto n = form.n.asConstant(), k = form.k.asConstant();
   int64_t fewest = form.rowUnit();
-  if (!n || !k || fewest > tallestAlone || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty() ||
-      form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
+  if (!form.streams || fewest > tallestAlone || form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
     return 0;
   if (form.lhs != LhsForm::PackedRows && (form.lhs != LhsForm::InPlace || !rowStep(form)))
     return 0; // the addresses of so many rows would need registers
-  Type element = cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType();
-  int64_t columnBytes = *k * loop::getElementBytes(element);
-  if (std::min(*n, columnsOfTile) * columnBytes >= leastStreamed)
-    return tallestAlone;
-  return *n * columnBytes >= leastStreamed ? tallestTile : 0;
+  int64_t columns = std::min(form.n.getValue(), columnsOfTile);
+  return columns * form.k.getValue() * panelBytes(form) >= leastStreamed ? tallestAlone : tallestTile;
 }
 
 /// Whether rows that a tile reads side by side share so few sets that they push each other out before a line is used
@@ -473,6 +481,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;
   if (form.rhs == RhsForm::PackedConverted)
     std::swap(form.words, form.group);
+  form.streams = streamsWeight(form);
   form.lhsElement = form.isDot() ? form.rhsPanels.getType() : form.accumulator;
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;

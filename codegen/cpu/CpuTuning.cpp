@@ -54,7 +54,7 @@ static void addTiles(Alternatives &found, const ContractionForm &form, const Cpu
   TileSplit chosen = tiles.front();
   tiles.push_back({.height = chosen.height - 1, .width = chosen.width});
   for (const TileSplit &tile : ArrayRef(tiles).drop_front()) {
-    TileSplit limited = limitTile(level, form.accumulator, extents.m, extents.panels, tile, extents.rowUnit);
+    TileSplit limited = limitTile(level, form.accumulator, extents, tile);
     if (limited.height != chosen.height || limited.width != chosen.width)
       found.add({{tuned::tileRows, limited.height}, {tuned::tilePanels, limited.width}});
   }

@@ -139,6 +139,8 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
   for (int64_t dim = p.firstM(); dim < form.row; ++dim)
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;
+  if (auto n = p.n.asConstant())
+    p.streams = *n * p.k.getValue() * form.positions() * p.accumulatorBytes() >= leastStreamed;
   planTasks(form);
   layOutScratch(form);
   return form;

@@ -212,9 +212,9 @@ static constexpr int64_t streamedTerms = 1 << 17; // of B, of which a run finds 
 
 /// Terms of B that stay in a first-level cache beside rows of A; what a vector of those costs that every row tile
 /// fetches again, in cycles that are not hidden behind multiply-adds: it decides between tiles that are equal
-/// otherwise.
+/// otherwise. Where rows are so few that the second-level cache takes lines from memory in most cycles, it costs more.
 static constexpr int64_t firstLevelTerms = 6 << 10;
-static constexpr double fromSecondLevel = 0.01;
+static constexpr double fromSecondLevel = 0.01, fromBusyLevel = 0.25;
 
 /// Registers for accumulators, a row of B and what multiplies them: beside the B row, a broadcast and, without fused
 /// multiply-add, a product.
@@ -238,11 +238,10 @@ static TileSplit balanced(const CpuLevel &level, TileSplit most, int64_t m, int6
   return split;
 }
 
-TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, TileSplit wanted,
-                         int64_t rowUnit) {
-  int64_t most = m > 0 && m <= tallestAlone ? tallestAlone : tallestTile;
+TileSplit cpu::limitTile(const CpuLevel &level, Type accumulator, const TiledExtents &extents, TileSplit wanted) {
+  int64_t m = extents.m, panels = extents.panels, most = m > 0 && m <= tallestAlone ? tallestAlone : tallestTile;
   wanted.height = std::clamp<int64_t>(wanted.height, 1, most);
-  if (m <= 0 && rowUnit % wanted.height)
+  if (m <= 0 && extents.rowUnit % wanted.height)
     wanted.height = std::min(wanted.height, tallestOfUnknown);
   wanted.width = std::clamp<int64_t>(wanted.width, 1, std::min<int64_t>(panels, widestTile));
   return balanced(level, wanted, m, panels, vectorsOfPanel(level, accumulator));
@@ -255,11 +254,13 @@ static int64_t largestDivisor(int64_t unit, int64_t most) {
   return most > 1 ? most : 0;
 }
 
-SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, int64_t m, int64_t panels, int64_t k,
-                                      bool splitsGroups, int64_t lastColumns, int64_t mostAlone, int64_t rowUnit) {
+SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, const TiledExtents &extents,
+                                      const TileReads &reads) {
+  int64_t m = extents.m, panels = extents.panels, k = extents.k;
+  bool splitsGroups = reads.splitsGroups;
   int64_t vectors = vectorsOfPanel(level, accumulator);
   if (panels == 1) // no more than the columns fill
-    vectors = llvm::divideCeil(lastColumns * vectors, panelWidth);
+    vectors = llvm::divideCeil(extents.lastColumns * vectors, panelWidth);
   // Where a panel alone fills the registers (128-bit levels) B is read as a memory operand.
   int64_t room = roomOf(level) - splitsGroups;
   double once = k > 0 ? 24.0 / double(k) : 0.03; // entry and epilogue of a vector, in multiply-adds a k
@@ -267,7 +268,8 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     int64_t beside = vectors >= 4 && level.vectorRegisters < 32 ? 1 : std::min<int64_t>(vectorWidth, 4);
     return (room - beside * (splitsGroups ? 2 : 1)) / vectorWidth;
   };
-  bool hasFewTiles = mostAlone && m <= tallestAlone; // or may have
+  bool isFew = reads.streams && m > 0 && m <= tallestAlone, mayBeFew = m <= 0 && reads.mostAlone;
+  double ofVector = isFew ? fromBusyLevel : fromSecondLevel;
   SmallVector<std::pair<double, TileSplit>> found;
   for (int64_t width : {4, 3, 2, 5, 1}) {
     int64_t vectorWidth = width * vectors;
@@ -281,14 +283,14 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     if (width > panels || height < 1)
       continue;
     auto tileCost = [&](int64_t h, int64_t w) {
-      double v = double(w * vectors), again = w * panelWidth * k > firstLevelTerms ? fromSecondLevel * v : 0;
+      double v = double(w * vectors), again = w * panelWidth * k > firstLevelTerms ? ofVector * v : 0;
       return std::max({h * v / 2, (h + v) / 2, 4.0 / 2}) + once * (h * v + 4) + again;
     };
     double cost = coverCost(panels, width, [&](int64_t w) {
       return coverCost(m > 0 ? m : manyRows, height, [&](int64_t h) { return tileCost(h, w); });
     });
     // Tiles of one height that are whole in any case take code for that one.
-    if (int64_t whole = m > 0 ? 0 : largestDivisor(rowUnit, most); whole > 0) {
+    if (int64_t whole = m > 0 ? 0 : largestDivisor(extents.rowUnit, most); whole > 0) {
       double ofWhole =
           coverCost(panels, width, [&](int64_t w) { return tileCost(whole, w) * double(manyRows) / double(whole); });
       if (ofWhole <= cost) {
@@ -298,7 +300,7 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     }
     // 6 x 64 has the best balance of cache traffic; others must be clearly better, but where rows are few, or may be,
     // and B streams from memory: fewer tiles read it then.
-    if (width == 4 && !hasFewTiles)
+    if (width == 4 && !isFew && !mayBeFew)
       cost *= 0.985;
     found.push_back({cost, {.height = height, .width = width}});
   }
@@ -312,7 +314,7 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, i
     std::pair<double, TileSplit> narrow = found.front();
     narrow.second.width = std::min(panels, wanted);
     found.insert(found.begin(), narrow);
-  } else if (m > 0 && m <= mostAlone) { // all rows at once, in the widest tile that has room for them
+  } else if (m > 0 && m <= reads.mostAlone) { // all rows at once, in the widest tile that has room for them
     for (int64_t width : {4, 3, 2, 1})
       if (width <= panels && m <= heightAt(width * vectors)) {
         found.insert(found.begin(), {0, {.height = m, .width = width}});

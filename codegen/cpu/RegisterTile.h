@@ -44,23 +44,34 @@ struct TileSplit {
   int64_t unroll = 1;
 };
 
-/// The tiles for an m x n product with k terms (-1: not known), n in panels, the one estimated to be the fastest first.
-/// Of a lone panel `lastColumns` are wanted.
-/// `splitsGroups`: the tile reads neighbours in k as one word and takes them apart (bf16 without a dot product, numbers
-/// of few bits), or two words at once (products of sums): each vector of B takes two registers, and what splits or adds
-/// them one more. `mostAlone`: B streams from memory, and up to so many rows are one tile where registers suffice (0:
-/// it does not). `rowUnit`: what is known to divide m where m is not known.
-llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels,
-                                       int64_t k, bool splitsGroups = false, int64_t lastColumns = panelWidth,
-                                       int64_t mostAlone = 0, int64_t rowUnit = 1);
+/// The product that a tile is chosen for; -1: not known. `rowUnit` divides m. Of the last of the panels `lastColumns`
+/// are wanted.
+struct TiledExtents {
+  TiledExtents(int64_t m, int64_t n, int64_t k, int64_t rowUnit = 1)
+      : rowUnit(rowUnit), m(m), panels(n < 0 ? 64 : std::max<int64_t>(llvm::divideCeil(n, panelWidth), 1)), k(k),
+        lastColumns(n > 0 ? n - (panels - 1) * panelWidth : panelWidth) {}
+  int64_t rowUnit, m, panels, k, lastColumns;
+};
+
+/// How a tile reads its operands. `splitsGroups`: neighbours in k as one word that it takes apart (bf16 without a dot
+/// product, numbers of few bits), or two words at once (products of sums): each vector of B takes two registers, and
+/// what splits or adds them one more. `streams`: B comes from memory, of which each row tile behind the first finds it
+/// in the second-level cache. Up to `mostAlone` rows are one tile where registers suffice.
+struct TileReads {
+  bool splitsGroups = false, streams = false;
+  int64_t mostAlone = 0;
+};
+
+/// The tiles for a product, the one estimated to be the fastest first.
+llvm::SmallVector<TileSplit> listTiles(const CpuLevel &level, mlir::Type accumulator, const TiledExtents &extents,
+                                       const TileReads &reads = {});
 /// The first of them.
-inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, int64_t k,
-                            bool splitsGroups = false) {
-  return listTiles(level, accumulator, m, panels, k, splitsGroups).front();
+inline TileSplit chooseTile(const CpuLevel &level, mlir::Type accumulator, const TiledExtents &extents,
+                            const TileReads &reads = {}) {
+  return listTiles(level, accumulator, extents, reads).front();
 }
-/// A tile of about the wanted height and width that divides the product into equal parts. `rowUnit` divides m.
-TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, int64_t m, int64_t panels, TileSplit wanted,
-                    int64_t rowUnit);
+/// A tile of about the wanted height and width that divides the product into equal parts.
+TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, const TiledExtents &extents, TileSplit wanted);
 
 /// How many sets of accumulators a tile of so many vectors takes turns with, so that multiply-adds need not wait for
 /// each other.
