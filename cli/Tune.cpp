@@ -56,7 +56,7 @@ static Error tune(Session &session, TuneOptions options) {
   Expected<TunerResult> result = tuneKernels(session, "tune", options.tuner, options.output);
   if (!result)
     return result.takeError();
-  if (options.output == "-")
+  if (options.output == "-" || session.common.quiet)
     return Error::success();
   printKernels(session.out, result->tuning);
   session.out << options.output << ": " << describe(*result) << '\n';

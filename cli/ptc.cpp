@@ -101,6 +101,16 @@ static std::string canonicalSpelling(StringRef argument) {
   return argument.str();
 }
 
+/// A flag that ends behind its '=': the parser would take the next argument for its value.
+static std::optional<UsageError> missingValue(ArrayRef<std::string> arguments) {
+  const auto *empty = llvm::find_if(arguments, [](StringRef argument) {
+    return argument.starts_with("--") && argument.find('=') == argument.size() - 1;
+  });
+  if (empty == arguments.end())
+    return std::nullopt;
+  return UsageError{"'" + *empty + "' has no value", "write it behind the '=', or leave the flag out"};
+}
+
 /// `@FILE` stands for the arguments in FILE, but not as the value of a flag: `-i @inputs.npz` is an archive.
 static void expand(StringRef argument, unsigned depth, Arguments &arguments) {
   std::vector<std::string> &given = arguments.words;
@@ -147,11 +157,12 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
     return exitOk;
   }
 
-  std::optional<UsageError> wrong;
+  std::optional<UsageError> wrong = missingValue(arguments);
   std::vector<std::string> given = arguments;
   try {
     std::reverse(arguments.begin(), arguments.end());
-    app.parse(arguments);
+    if (!wrong)
+      app.parse(arguments);
   } catch (const CLI::CallForHelp &) {
     outs() << app.help();
     return exitOk;
