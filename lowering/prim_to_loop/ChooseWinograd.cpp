@@ -24,8 +24,8 @@ using namespace ptc;
 using namespace ptc::loop;
 
 static constexpr int64_t fewestChannels = 16;    // of input and output: a vector, and a product worth a tile's entry
-static constexpr double streamCost = 11;         // multiply-adds in the time in which a core reads an f32 from memory
-static constexpr double fewestRows = 6;          // of a register tile at full speed
+static constexpr double streamRows = 17.5;       // rows of a product that takes as long as its weights from memory
+static constexpr double tileRows = 3.5;          // rows in the time that the tiles of a product take besides
 static constexpr double leastGain = 1.15;        // smaller ones are within what the estimate does not see
 static constexpr double pixelCost[] = {70, 220}; // of one channel of a tile's pixels, for t = 2 and 4
 static constexpr double sumCost[] = {50, 180};   // of one channel of a tile's sums
@@ -37,17 +37,18 @@ struct Extents {
 };
 } // namespace
 
+/// A product with so many weights, which are fetched while it multiplies.
+static double productCost(double weights, double rows) { return weights * std::max(rows + tileRows, streamRows); }
+
 static double directCost(const Extents &e) {
-  double weights = 9 * e.in * e.out;
-  return weights * (e.images * e.rows * e.columns + streamCost);
+  return productCost(9 * e.in * e.out, e.images * e.rows * e.columns);
 }
 
 static double winogradCost(const Extents &e, int64_t tile) {
-  double products = double((tile + 2) * (tile + 2));
+  double positions = double((tile + 2) * (tile + 2));
   double tiles = e.images * std::ceil(e.rows / double(tile)) * std::ceil(e.columns / double(tile));
-  double weights = products * e.in * e.out;
   double transforms = tiles * (e.in * pixelCost[tile / 4] + e.out * sumCost[tile / 4]);
-  return weights * (std::max(tiles, fewestRows) + streamCost) + transforms;
+  return productCost(positions * e.in * e.out, tiles) + transforms;
 }
 
 /// Whether memory runs along `dim` in all accesses of the region that use it, of which there are some.
