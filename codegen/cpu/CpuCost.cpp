@@ -193,7 +193,7 @@ double cpu::estimatePoint(Operation *node, int64_t dim, int64_t turned) {
   if (dim >= kept) {
     double horizontal = 0; // once behind the loops of all reduced dims
     node->walk([&](Operation *op) {
-      horizontal += isa<loop::ReduceOp>(op) ? 10 : isa<loop::ArgReduceOp>(op) ? 40 : 0;
+      horizontal += isa<loop::ReduceOp>(op) ? 14 : isa<loop::ArgReduceOp>(op) ? 40 : 0;
     });
     cost += horizontal * 16 / analysis.points;
   }
