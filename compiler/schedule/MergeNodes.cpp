@@ -219,7 +219,7 @@ DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, c
   SmallVector<Expr> rows, columns;
   Expr rest;
   auto digits = getDigits(position, read, getNodeRanges(target, context.symbols), context.hints, rest);
-  if (digits && target.getM() <= 1 && target.getN() == 1 && split.domain[n].isConstant()) {
+  if (digits && target.getN() == 1 && split.domain[n].isConstant()) {
     int64_t width = split.domain[n].getValue(), part = std::gcd(width, rest.asConstant().value_or(0));
     for (const Digit &digit : *digits)
       if (auto step = digit.step.asConstant(); !step || *step % width == 0)
@@ -229,14 +229,14 @@ DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, c
     if (part < width && part % panel == 0)
       columns = {Expr::constant(target.getContext(), width / part), Expr::constant(target.getContext(), part)};
   }
-  if (rows.size() < 2 || target.getM() == 0 || product(target.getContext(), rows) != split.domain[m])
+  if (rows.size() < 2 || target.getM() != 1 || product(target.getContext(), rows) != split.domain[m])
     rows.clear();
   SmallVector<Expr> domain;
   SmallVector<unsigned> kinds;
   for (auto [dim, extent] : llvm::enumerate(split.domain)) {
-    ArrayRef<Expr> parts = dim == n && !columns.empty()                      ? ArrayRef(columns)
-                           : dim == m && target.getM() == 1 && !rows.empty() ? ArrayRef(rows)
-                                                                             : ArrayRef(extent);
+    ArrayRef<Expr> parts = dim == n && !columns.empty() ? ArrayRef(columns)
+                           : dim == m && !rows.empty()  ? ArrayRef(rows)
+                                                        : ArrayRef(extent);
     Expr old = Expr::constant(target.getContext(), 0);
     for (Expr part : parts) {
       old = old * part + Expr::dim(target.getContext(), domain.size());

@@ -4,15 +4,17 @@
 // user's graph had. For each node, within each kind of dims:
 //
 //   1. dims of extent 1 go (one of each kind stays in a contraction)
-//   2. a dim of a pointwise node that is seen divided by a number (halves that change places) becomes the quotient and
-//      the rest, if nothing is divided then and what was divided is in runs along the rest
+//   2. a dim of a pointwise node that is seen divided by a number (halves that change places; heads behind a batch)
+//      becomes the quotient and the rest, if nothing is divided then and what was divided is in runs along the rest or
+//      another dim
 //   3. dims are ordered by how far a step moves in memory, far to near: by the store
 //      for kept dims, by the first load that uses it for reduced ones
 //   4. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
 //      only as a*extent(b) + b; what would need a new division or modulo does not merge,
 //      nor what is in runs along b and would be in runs no longer
 //
-// Steps of symbolic size compare by the symbols' hints.
+// Steps of symbolic size compare by the symbols' hints, equal ones by larger sizes: with a batch of 1 a step of 256
+// elements is as long as one of 256 times the batch, but is no longer for any other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +41,7 @@ std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 class Normalizer {
 public:
   Normalizer(Operation *node, const SymbolRanges &symbols, const SymbolValues &hints)
-      : node(node), symbols(symbols), hints(hints) {}
+      : node(node), symbols(symbols), hints(hints), larger(enlarge(hints)) {}
 
   void run() {
     dropUnitDims();
@@ -108,20 +110,21 @@ private:
     for (unsigned dim = 0; dim < getDomain(node).size(); ++dim) {
       int64_t divisor = 0;
       forEachExpr(node, [&](Expr expr) { divisor = divisor ? divisor : findDivisor(expr, dimName(dim)); });
-      std::optional<int64_t> extent = getDomain(node)[dim].asConstant();
-      if (divisor > 1 && extent && *extent > divisor && *extent % divisor == 0)
-        trySplit(dim, divisor);
+      Expr extent = getDomain(node)[dim];
+      Expr quotient = divisor > 1 ? exactQuotient(extent, Expr::constant(context(), divisor), symbols) : Expr();
+      if (quotient && quotient.asConstant().value_or(divisor) > 1)
+        trySplit(dim, quotient, divisor);
     }
   }
 
-  void trySplit(unsigned dim, int64_t rest) {
+  void trySplit(unsigned dim, Expr quotient, int64_t rest) {
     SmallVector<Expr> domain = getDomain(node), oldDims;
     SmallVector<unsigned> kinds = getDimKinds(node);
     for (unsigned i = 0; i < domain.size(); ++i)
       oldDims.push_back(Expr::dim(context(), i <= dim ? i : i + 1));
     oldDims[dim] = Expr::dim(context(), dim) * rest + Expr::dim(context(), dim + 1);
     Expr inner = Expr::constant(context(), rest), extent = domain[dim];
-    domain[dim] = Expr::constant(context(), extent.getValue() / rest);
+    domain[dim] = quotient;
     domain.insert(domain.begin() + dim + 1, inner);
     kinds.insert(kinds.begin() + dim + 1, kinds[dim]);
     SymbolRanges ranges = getNodeRanges(node, domain, symbols);
@@ -134,8 +137,10 @@ private:
         return number ? oldDims[*number] : Expr();
       });
       changed = changed.simplify(ranges);
-      bool mustRun = countDivisions(expr) ? changed.uses(dimName(dim + 1)) : isRun(expr, dimName(dim), extent);
-      keepsRuns &= countDivisions(changed) == 0 && (!mustRun || isRun(changed, dimName(dim + 1), inner));
+      bool isDivided = countDivisions(expr) > 0;
+      bool mustRun = isDivided ? changed.uses(dimName(dim + 1)) : isRun(expr, dimName(dim), extent);
+      keepsRuns &= countDivisions(changed) == 0 &&
+                   (!mustRun || isRun(changed, dimName(dim + 1), inner) || (isDivided && hasRuns(changed, domain)));
     });
     for (Expr each : getDomain(node))
       keepsRuns &= !each.uses(dimName(dim));
@@ -143,6 +148,12 @@ private:
       return;
     rewriteDims(node, domain, oldDims, symbols);
     setDimKinds(node, kinds);
+  }
+
+  /// Whether the expression moves by one element at a time along some dim.
+  bool hasRuns(Expr expr, ArrayRef<Expr> domain) {
+    return llvm::any_of(llvm::seq<unsigned>(0, domain.size()),
+                        [&](unsigned dim) { return isRun(expr, dimName(dim), domain[dim]); });
   }
 
   /// Another dim of the same kind stays.
@@ -156,22 +167,32 @@ private:
     return false;
   }
 
-  /// How far one step of a dim moves at the hint; large where that is unclear.
-  int64_t getStep(Expr position, unsigned dim) {
+  /// How far one step of a dim moves: at the hint, and where all symbols are larger.
+  using Step = std::pair<int64_t, int64_t>;
+
+  /// A dim's step in memory; short where that is unclear.
+  Step getStep(Expr position, unsigned dim) {
     Expr step = position.coefficientOf(dimName(dim));
     if (!step)
-      return position.uses(dimName(dim)) ? 1 : 0;
-    int64_t value = step.evaluate(hints).value_or(1);
-    return value < 0 ? -value : value;
+      return position.uses(dimName(dim)) ? Step{1, 1} : Step{0, 0};
+    auto lengthAt = [&](const SymbolValues &sizes) { return std::abs(step.evaluate(sizes).value_or(1)); };
+    return {lengthAt(hints), lengthAt(larger)};
+  }
+
+  static SymbolValues enlarge(const SymbolValues &hints) {
+    SymbolValues larger = hints;
+    for (auto &symbol : larger)
+      symbol.second *= 2;
+    return larger;
   }
 
   void orderDims() {
     SmallVector<Expr> domain = getDomain(node);
     SmallVector<unsigned> kinds = getDimKinds(node);
-    SmallVector<int64_t> steps(domain.size(), 0);
+    SmallVector<Step> steps(domain.size());
     auto look = [&](Expr position, bool reduced) {
       for (unsigned dim = 0; dim < domain.size(); ++dim)
-        if (steps[dim] == 0 && isReducedKind(kinds[dim]) == reduced)
+        if (steps[dim].first == 0 && isReducedKind(kinds[dim]) == reduced)
           steps[dim] = getStep(position, dim);
     };
     node->walk([&](StoreOp store) { look(prim::getExprs(store.getIndices())[0], false); });
@@ -288,6 +309,7 @@ private:
   Operation *node;
   const SymbolRanges &symbols;
   const SymbolValues &hints;
+  SymbolValues larger;
 };
 
 struct NormalizeNodes : ptc::impl::NormalizeNodesBase<NormalizeNodes> {

@@ -19,6 +19,14 @@
 // could have been computed in its epilogue, or where it would have been written straight into a concat or a result:
 // such products stay alone, as do those whose weight something else reads.
 //
+// Concats are no hindrance where they, too, become one (keys by content and by position, side by side in each head, of
+// several layers that read one image): those of products of the same values follow each other along the new dim.
+//
+//   concat(matmul(x, v0), matmul(y, w0)), concat(matmul(x, v1), matmul(y, w1)), ...
+//                                                  ->    c = concat(matmul(x, [v0, v1, ...]), ...),  c[0], c[1], ...
+//
+// A concat of products of two values is that of the parts of one product (queries by content and by position).
+//
 //===----------------------------------------------------------------------===//
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
@@ -122,19 +130,62 @@ static bool areJoinable(ArrayRef<Value> values) {
 // Who reads a product
 //===----------------------------------------------------------------------===//
 
+using Operations = llvm::SmallPtrSet<Operation *, 8>;
+
 /// Whether the value lies in memory of its own, however its readers are fused with it. (What reads a slice is another
-/// loop; a concat or a result may be where the value is written at once.)
-static bool isStoredAnyway(Value value) {
+/// loop; a concat or a result may be where the value is written at once.) Or it is read by one of the `joined` concats.
+static bool isStoredAnyway(Value value, const Operations &joined) {
   SmallVector<Operation *> readers;
   listReaders(value, readers);
   bool hasProduct = false;
   for (Operation *reader : readers) {
-    bool isProduct = isa<MatmulOp, AttentionOp, ConvolutionOp>(reader);
+    bool isProduct = isa<MatmulOp, AttentionOp, ConvolutionOp>(reader) || joined.contains(reader);
     if (!isProduct && !isa<PointwiseOpInterface, ReduceOp, SliceOp>(reader))
       return false;
     hasProduct |= isProduct;
   }
   return hasProduct || readers.size() > 1;
+}
+
+//===----------------------------------------------------------------------===//
+// A new first dim
+//===----------------------------------------------------------------------===//
+
+/// The type of `count` such values along a new first dim.
+static Type getStackedType(Value value, size_t count) {
+  SmallVector<Expr> dims{Expr::constant(value.getContext(), int64_t(count))};
+  llvm::append_range(dims, getDims(value));
+  return getTensorType(dims, getElementType(value));
+}
+
+/// The op with a new first dim of `count` in front of its operands' and its result's.
+static Value putFirstDim(OpBuilder &b, Location loc, Operation *op, ValueRange operands, size_t count) {
+  auto behindFirst = [](ArrayRef<int64_t> axes, bool withFirst) {
+    SmallVector<int64_t> moved(withFirst ? 1 : 0, 0);
+    for (int64_t axis : axes)
+      moved.push_back(axis + 1);
+    return moved;
+  };
+  Type type = getStackedType(op->getResult(0), count);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return BroadcastOp::create(b, loc, type, operands[0], behindFirst(broadcast.getAxes(), true));
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return TransposeOp::create(b, loc, operands[0], behindFirst(transpose.getPermutation(), true));
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *joint = b.clone(*op, mapping);
+  joint->setLoc(loc);
+  joint->getResult(0).setType(type);
+  return joint->getResult(0);
+}
+
+/// `count` elements along the first dim, from `first` on.
+static Value takeParts(OpBuilder &b, Location loc, Value value, int64_t first, int64_t count) {
+  SmallVector<Expr> starts(getRank(value), Expr::constant(b.getContext(), 0)), dims = getDims(value);
+  starts[0] = Expr::constant(b.getContext(), first);
+  dims[0] = Expr::constant(b.getContext(), count);
+  return SliceOp::create(b, loc, getTensorType(dims, getElementType(value)), value,
+                         getExprArray(b.getContext(), starts), SmallVector<int64_t>(starts.size(), 1));
 }
 
 //===----------------------------------------------------------------------===//
@@ -145,8 +196,8 @@ namespace {
 /// Products with one lhs, and what follows each of them alike.
 class Group {
 public:
-  /// `start` is the function's first block.
-  Group(Block *start, ArrayRef<MatmulOp> products) : start(start) {
+  /// `start` is the function's first block; `concats` are joined, too.
+  Group(Block *start, ArrayRef<MatmulOp> products, const Operations &concats) : start(start), concats(concats) {
     for (MatmulOp product : products)
       chains.push_back({product});
   }
@@ -167,13 +218,16 @@ private:
   SmallVector<Operation *> step(size_t at) const {
     return llvm::map_to_vector(chains, [&](const Chain &chain) { return chain[at]; });
   }
-  Type stackedType(Value value) const;
+  Type stackedType(Value value) const { return getStackedType(value, chains.size()); }
   Value stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
   Value stack(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
   Value stackLhs(OpBuilder &b, Location loc, ArrayRef<Value> values) const;
-  Value putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const;
+  Value putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const {
+    return ::putFirstDim(b, loc, op, operands, chains.size());
+  }
 
   Block *start;
+  const Operations &concats;
   SmallVector<Chain> chains; // of equal length
   SmallVector<AddOp> filled; // biases of -0
 };
@@ -277,14 +331,8 @@ void Group::trimViews() {
 /// Takes products out that had better stay alone, and says whether there were none.
 bool Group::keepStored() {
   size_t before = chains.size();
-  llvm::erase_if(chains, [](const Chain &chain) { return !isStoredAnyway(chain.back()->getResult(0)); });
+  llvm::erase_if(chains, [&](const Chain &chain) { return !isStoredAnyway(chain.back()->getResult(0), concats); });
   return chains.size() == before;
-}
-
-Type Group::stackedType(Value value) const {
-  SmallVector<Expr> dims{Expr::constant(value.getContext(), int64_t(chains.size()))};
-  llvm::append_range(dims, getDims(value));
-  return getTensorType(dims, getElementType(value));
 }
 
 Value Group::stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) const {
@@ -297,27 +345,6 @@ Value Group::stackConstants(OpBuilder &b, Location loc, ArrayRef<Value> values) 
   }
   auto type = cast<ShapedType>(stackedType(values.front()));
   return ConstantOp::create(b, loc, type, DenseElementsAttr::getFromRawBuffer(type, bytes));
-}
-
-/// The op with a new first dim in front of its operands' and its result's.
-Value Group::putFirstDim(OpBuilder &b, Location loc, Operation *op, ArrayRef<Value> operands) const {
-  auto behindFirst = [](ArrayRef<int64_t> axes, bool withFirst) {
-    SmallVector<int64_t> moved(withFirst ? 1 : 0, 0);
-    for (int64_t axis : axes)
-      moved.push_back(axis + 1);
-    return moved;
-  };
-  Type type = stackedType(op->getResult(0));
-  if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return BroadcastOp::create(b, loc, type, operands[0], behindFirst(broadcast.getAxes(), true));
-  if (auto transpose = dyn_cast<TransposeOp>(op))
-    return TransposeOp::create(b, loc, operands[0], behindFirst(transpose.getPermutation(), true));
-  IRMapping mapping;
-  mapping.map(op->getOperands(), operands);
-  Operation *joint = b.clone(*op, mapping);
-  joint->setLoc(loc);
-  joint->getResult(0).setType(type);
-  return joint->getResult(0);
 }
 
 /// The values, of each chain one, along a new first dim.
@@ -406,14 +433,8 @@ void Group::build() {
     joint = at == 0 ? MatmulOp::create(b, loc, operands[0], operands[1]).getResult()
                     : putFirstDim(b, loc, ops[0], operands);
   }
-  SmallVector<Expr> starts(getRank(joint), Expr::constant(b.getContext(), 0)), one = getDims(joint);
-  SmallVector<int64_t> steps(starts.size(), 1);
-  one[0] = Expr::constant(b.getContext(), 1);
   for (auto [number, chain] : llvm::enumerate(chains)) {
-    Value end = chain.back()->getResult(0);
-    starts[0] = Expr::constant(b.getContext(), int64_t(number));
-    Value part = SliceOp::create(b, end.getLoc(), getTensorType(one, getElementType(joint)), joint,
-                                 getExprArray(b.getContext(), starts), steps);
+    Value end = chain.back()->getResult(0), part = takeParts(b, end.getLoc(), joint, int64_t(number), 1);
     end.replaceAllUsesWith(ReshapeOp::create(b, end.getLoc(), end.getType(), part));
   }
 }
@@ -428,7 +449,7 @@ bool Group::join() {
 }
 
 //===----------------------------------------------------------------------===//
-// The pass
+// Who is joined
 //===----------------------------------------------------------------------===//
 
 /// Products of two dims by one value in one block.
@@ -439,25 +460,27 @@ static bool areOfOneForm(MatmulOp a, MatmulOp b) {
   return a.getType() == b.getType() && canStack(a.getRhs(), b.getRhs());
 }
 
-/// The product that an operand of an attention is, views and a bias aside.
-static MatmulOp findProjection(Value operand) {
-  Operation *op = operand.getDefiningOp();
+/// The product that a value is, views and biases aside.
+static MatmulOp findProjection(Value value) {
+  Operation *op = value.getDefiningOp();
   while (op && (isView(op) || isa<AddOp>(op))) {
     bool isBiasFirst = isa<AddOp>(op) && isConstantView(op->getOperand(0));
+    if (isa<AddOp>(op) && !isBiasFirst && !isConstantView(op->getOperand(1)))
+      return {};
     op = op->getOperand(isBiasFirst ? 1 : 0).getDefiningOp();
   }
   return dyn_cast_or_null<MatmulOp>(op);
 }
 
-/// The projections of an attention that are of several values, as Group::stackLhs needs them; empty where they are of
+/// The operands that are projections of two values, as Group::stackLhs needs them; empty where they are of
 /// one, or one of the values would have to be copied, or has other products, which it is joined for.
-static SmallVector<MatmulOp> listProjections(AttentionOp attention, const ProductsByLhs &byLhs) {
-  MatmulOp model = findProjection(attention.getV());
+static SmallVector<MatmulOp> listProjections(ValueRange operands, const ProductsByLhs &byLhs) {
+  MatmulOp model = findProjection(operands.back());
   llvm::MapVector<Value, SmallVector<MatmulOp>> ofValues;
   SmallVector<MatmulOp> all;
   if (!model)
     return {};
-  for (Value operand : {attention.getQ(), attention.getK(), attention.getV()})
+  for (Value operand : operands)
     if (MatmulOp product = findProjection(operand);
         product && product->getBlock() == model->getBlock() && !llvm::is_contained(all, product) &&
         product.getLhs().getType() == model.getLhs().getType() && (product == model || areOfOneForm(product, model))) {
@@ -469,6 +492,8 @@ static SmallVector<MatmulOp> listProjections(AttentionOp attention, const Produc
   MatmulOp first = *llvm::min_element(all, [](MatmulOp a, MatmulOp b) { return a->isBeforeInBlock(b); });
   for (auto &[value, products] : ofValues) {
     Operation *maker = value.getDefiningOp();
+    while (auto transpose = dyn_cast_or_null<TransposeOp>(maker)) // its maker may write it in another order, too
+      maker = transpose.getX().getDefiningOp();
     auto found = byLhs.find({value, model->getBlock()});
     if (!isa_and_present<PointwiseOpInterface>(maker) || maker->getBlock() != model->getBlock() ||
         !maker->isBeforeInBlock(first) || found == byLhs.end() || found->second.size() != products.size())
@@ -478,6 +503,105 @@ static SmallVector<MatmulOp> listProjections(AttentionOp attention, const Produc
                     [&](MatmulOp a, MatmulOp b) { return ofValues[a.getLhs()].size() > ofValues[b.getLhs()].size(); });
   return all;
 }
+
+//===----------------------------------------------------------------------===//
+// Concats
+//===----------------------------------------------------------------------===//
+
+/// The products whose views the concat joins, if each is of another value and nothing else reads the views; empty if it
+/// joins something else.
+static SmallVector<MatmulOp> listParts(ConcatOp concat) {
+  SmallVector<MatmulOp> parts;
+  for (Value input : concat.getInputs()) {
+    MatmulOp product = findProjection(input);
+    SmallVector<Operation *> readers;
+    if (product)
+      listReaders(input, readers);
+    if (readers.size() != 1 || getRank(product.getRhs()) != 2 || product->getBlock() != concat->getBlock() ||
+        llvm::any_of(parts, [&](MatmulOp part) { return part.getLhs() == product.getLhs(); }))
+      return {};
+    parts.push_back(product);
+  }
+  return parts;
+}
+
+namespace {
+/// Concats that are alike, of products that are of the same values and can be joined.
+struct ConcatFamily {
+  SmallVector<ConcatOp> concats;
+  SmallVector<MatmulOp> parts; // of the first one
+
+  bool takes(ConcatOp concat, MutableArrayRef<MatmulOp> its) {
+    if (!areAlike(concat, concats.front()))
+      return false;
+    return llvm::all_of(llvm::zip_equal(its, parts), [](auto pair) {
+      MatmulOp a = std::get<0>(pair), b = std::get<1>(pair);
+      return a.getLhs() == b.getLhs() && areOfOneForm(a, b);
+    });
+  }
+};
+
+/// An input of a concat as views of an element along a product's first dim.
+struct PartViews {
+  SmallVector<Operation *> views; // the last one first
+  SliceOp slice;
+  int64_t number;
+};
+} // namespace
+
+static std::optional<PartViews> findPartViews(Value input) {
+  PartViews found;
+  for (; isa_and_nonnull<ReshapeOp, TransposeOp>(input.getDefiningOp()); input = input.getDefiningOp()->getOperand(0))
+    found.views.push_back(input.getDefiningOp());
+  found.slice = input.getDefiningOp<SliceOp>();
+  auto number = found.slice ? getExprs(found.slice.getStarts())[0].asConstant() : std::nullopt;
+  if (!number || found.views.empty() || !getDims(input)[0].isConstant(1))
+    return std::nullopt;
+  found.number = *number;
+  return found;
+}
+
+/// What `number` is joined by the concats, of each `count` ops alike, along a new first dim; null if the parts of one
+/// product do not follow each other.
+static Value stackInputs(OpBuilder &b, ArrayRef<ConcatOp> concats, unsigned number) {
+  std::optional<PartViews> first = findPartViews(ConcatOp(concats.front()).getInputs()[number]);
+  if (!first)
+    return {};
+  for (auto [i, concat] : llvm::enumerate(concats)) {
+    std::optional<PartViews> part = findPartViews(ConcatOp(concat).getInputs()[number]);
+    if (!part || part->slice.getX() != first->slice.getX() || part->number != first->number + int64_t(i) ||
+        !llvm::equal(part->views, first->views, areAlike))
+      return {};
+  }
+  Value stacked = takeParts(b, first->slice.getLoc(), first->slice.getX(), first->number, int64_t(concats.size()));
+  first->views.pop_back(); // which takes the first dim off
+  for (Operation *view : llvm::reverse(first->views))
+    stacked = putFirstDim(b, view->getLoc(), view, stacked, concats.size());
+  return stacked;
+}
+
+/// One concat for all of the family, whose products are joined.
+static void joinConcats(ArrayRef<ConcatOp> concats) {
+  ConcatOp first = *llvm::min_element(concats, [](ConcatOp a, ConcatOp b) { return a->isBeforeInBlock(b); });
+  OpBuilder b(first);
+  SmallVector<Value> inputs;
+  for (unsigned number = 0; number < first.getInputs().size(); ++number)
+    if (Value stacked = stackInputs(b, concats, number))
+      inputs.push_back(stacked);
+    else
+      return;
+  Location loc = b.getFusedLoc(llvm::map_to_vector(concats, [](ConcatOp concat) { return concat.getLoc(); }));
+  Value joint = ConcatOp::create(b, loc, getStackedType(first, concats.size()), inputs, first.getAxis() + 1);
+  for (auto [number, concat] : llvm::enumerate(concats)) {
+    Value part = takeParts(b, ConcatOp(concat).getLoc(), joint, int64_t(number), 1);
+    concat->getResult(0).replaceAllUsesWith(
+        ReshapeOp::create(b, ConcatOp(concat).getLoc(), concat->getResult(0).getType(), part));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
 
 namespace {
 struct JoinProducts : ptc::impl::JoinProductsBase<JoinProducts> {
@@ -490,21 +614,62 @@ struct JoinProducts : ptc::impl::JoinProductsBase<JoinProducts> {
       if (getRank(product.getRhs()) == 2)
         byLhs[{product.getLhs(), product->getBlock()}].push_back(product);
     });
-    function.walk([&](AttentionOp attention) {
-      SmallVector<MatmulOp> projections = severalValues ? listProjections(attention, byLhs) : SmallVector<MatmulOp>();
-      if (Group(&function.front(), projections).join())
+    SmallVector<ConcatFamily> families = listFamilies();
+    Operations joined, concatenated;
+    for (ConcatFamily &family : families)
+      if (family.concats.size() > 1)
+        for (ConcatOp concat : family.concats) {
+          joined.insert(concat);
+          for (MatmulOp part : listParts(concat))
+            concatenated.insert(part);
+        }
+    auto joinSeveral = [&](ValueRange operands, const Operations &concats) {
+      SmallVector<MatmulOp> projections = listProjections(operands, byLhs);
+      if (Group(&function.front(), projections, concats).join())
         for (MatmulOp product : projections)
           byLhs[{product.getLhs(), product->getBlock()}].clear();
+    };
+    function.walk([&](AttentionOp attention) {
+      if (severalValues)
+        joinSeveral({attention.getQ(), attention.getK(), attention.getV()}, joined);
     });
+    for (ConcatFamily &family : families)
+      if (family.concats.size() == 1)
+        joinSeveral(family.concats[0].getInputs(), Operations(family.concats.begin(), family.concats.end()));
+    // What goes into concats lies nowhere else, and is joined apart.
+    auto areTogether = [&](MatmulOp a, MatmulOp b) {
+      return concatenated.contains(a) == concatenated.contains(b) && areOfOneForm(a, b);
+    };
     for (auto &[lhs, products] : byLhs)
       while (products.size() > 1) {
         SmallVector<MatmulOp> alike{products.front()}, others;
         for (MatmulOp product : ArrayRef(products).drop_front())
-          (areOfOneForm(product, alike[0]) ? alike : others).push_back(product);
-        Group(&function.front(), alike).join();
+          (areTogether(product, alike[0]) ? alike : others).push_back(product);
+        Group(&function.front(), alike, joined).join();
         products = others;
       }
+    for (const ConcatFamily &family : families)
+      if (family.concats.size() > 1)
+        joinConcats(family.concats);
     eraseDeadOps(function);
+  }
+
+  /// Concats of products, in the order of the program. None where each part would be copied: epilogues write them.
+  SmallVector<ConcatFamily> listFamilies() {
+    SmallVector<ConcatFamily> families;
+    if (!severalValues)
+      return families;
+    getOperation().walk([&](ConcatOp concat) {
+      SmallVector<MatmulOp> parts = listParts(concat);
+      if (parts.size() < 2)
+        return;
+      auto *found = llvm::find_if(families, [&](ConcatFamily &family) { return family.takes(concat, parts); });
+      if (found == families.end())
+        families.push_back({{concat}, parts});
+      else
+        found->concats.push_back(concat);
+    });
+    return families;
   }
 };
 } // namespace

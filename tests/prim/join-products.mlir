@@ -181,3 +181,25 @@ func.func @positions_of_argument(%y: tensor<2x4xf32>, %pos: tensor<2x4xf32>) -> 
   %a = prim.attention %q1, %k1, %v1 scale 1.0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
   return %a : tensor<1x2x4xf32>
 }
+
+// One of the two values may be the transpose of what is computed, which is then written in that order, too.
+// SEVERAL-LABEL: func.func @turned
+// SEVERAL:         prim.concat %{{.*}}, %{{.*}} axis 0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<2x2x4xf32>
+// SEVERAL:         prim.matmul %{{.*}}, %{{.*}} -> tensor<3x2x4xf32>
+// SEVERAL-NOT:     prim.matmul
+func.func @turned(%x: tensor<4x2xf32>, %pos: tensor<2x4xf32>) -> (tensor<4x2xf32>, tensor<1x2x4xf32>) {
+  %q = prim.weight <"q", "", 0, 64> : tensor<4x4xf32>
+  %k = prim.weight <"k", "", 64, 64> : tensor<4x4xf32>
+  %v = prim.weight <"v", "", 128, 64> : tensor<4x4xf32>
+  %t = prim.tanh %x : tensor<4x2xf32>
+  %y = prim.transpose %t, [1, 0] : tensor<4x2xf32> -> tensor<2x4xf32>
+  %p = prim.add %y, %pos : tensor<2x4xf32>
+  %q0 = prim.matmul %p, %q : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %q1 = prim.reshape %q0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %k0 = prim.matmul %p, %k : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %k1 = prim.reshape %k0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %v0 = prim.matmul %y, %v : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %v1 = prim.reshape %v0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %a = prim.attention %q1, %k1, %v1 scale 1.0 : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  return %t, %a : tensor<4x2xf32>, tensor<1x2x4xf32>
+}
