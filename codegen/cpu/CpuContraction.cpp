@@ -402,6 +402,9 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
+  if (!sharedPixels.empty())
+    operands = sharingOperands(task, operands, row);
+
   auto multiply = [&](const TileOperands &own, ValueRange init) {
     return outputs > 1 ? separateOutputs(shape, multiplyOutputs(shape, own, init))
                        : emitRegisterTile(e, shape, own, init);
@@ -539,6 +542,8 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
     TileSplit wanted = limitTile(e.level, accumulator, extents.m, extents.panels, asked, rowUnit);
     if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
       split = wanted;
+  } else {
+    findSharedPixels();
   }
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);

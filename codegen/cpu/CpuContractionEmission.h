@@ -131,6 +131,11 @@ struct ContractionEmission {
     return rows;
   }
 
+  // Pixels that a tile's rows share (CpuContractionPixels.cpp).
+  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns.
+  void findSharedPixels();
+  TileOperands sharingOperands(const ContractionTask &task, TileOperands operands, mlir::Value row);
+
   // Sums in matrix registers (CpuContractionMatrix.cpp).
   bool sumsInMatrix();
   void prepareMatrix();
@@ -279,6 +284,7 @@ struct ContractionEmission {
   mlir::Value isBackwards;                // in every second step of a recurrence; null: in none
   mlir::Region bias;                      // yields it; empty: there is none
   std::optional<MatrixSlots> matrixSlots; // while sums are in matrix registers
+  llvm::SmallVector<llvm::SmallVector<TileUse>> sharedPixels; // of a tile in a step; empty: none
   bool hasFewRows = false;                // m is not known, and below fewestInMatrix where this is emitted
 };
 
