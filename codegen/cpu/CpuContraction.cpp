@@ -30,6 +30,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t longK = 64;             // terms that are worth turns between sets of accumulators
 static constexpr int64_t fewestSkipped = 32;     // terms that are worth the question whether they are all zeros
+static constexpr int64_t longestInside = 4;      // tiles' heights of a window, most of which lies inside for each tile
 static constexpr int64_t leastTurned = 1 << 13;  // elements of a weight that does not wait in the first-level cache
 static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
 static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
@@ -137,7 +138,8 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
-/// Whether a dilated or transposed window often reads zeros alone for all rows of a tile.
+/// Whether a window that is dilated, transposed or longer than tiles are high often reads zeros alone for all rows of a
+/// tile.
 bool ContractionEmission::meetsZeros() const {
   auto isZero = [](TypedAttr other) {
     auto number = dyn_cast<FloatAttr>(other);
@@ -151,7 +153,8 @@ bool ContractionEmission::meetsZeros() const {
       if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
         return false;
       Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
-      return !step || !step.isConstant() || std::abs(step.getValue()) > 1;
+      bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
+      return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
     });
   });
 }

@@ -23,9 +23,9 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t mostTaps = 7;      // rows of B in registers, beside 14 sums
-static constexpr int64_t fewestRows = 7;    // fewer sums wait for each other
-static constexpr int64_t fewestTerms = 13;  // channels of a pixel: fewer are joined with the window's columns
+static constexpr int64_t mostTaps = 7;     // rows of B in registers, beside 14 sums
+static constexpr int64_t fewestRows = 7;   // fewer sums wait for each other
+static constexpr int64_t fewestTerms = 13; // channels of a pixel: fewer are joined with the window's columns
 
 /// Steps of what dim `across` of the outputs and dim `along` of the window move alike; nothing if they do not.
 static std::optional<std::pair<int64_t, int64_t>> commonSteps(const ContractionForm &form, int64_t across,
@@ -47,7 +47,8 @@ static std::optional<std::pair<int64_t, int64_t>> commonSteps(const ContractionF
 }
 
 void ContractionEmission::findSharedPixels() {
-  int64_t line = f.firstN() - 1, vectors = int64_t(getTileVectors(1, f.n.asConstant().value_or(panelWidth), lanes).size());
+  int64_t line = f.firstN() - 1,
+          vectors = int64_t(getTileVectors(1, f.n.asConstant().value_or(panelWidth), lanes).size());
   auto columns = f.n.asConstant(), across = f.mDims ? f.domain[line].asConstant() : std::nullopt;
   bool isPlain = f.lhs == LhsForm::Redirected && f.rhs == RhsForm::Panels && f.group == 1 && !f.bits &&
                  f.beside.empty() && f.lhsElement == accumulator && isa<FloatType>(accumulator) && !f.isSplitK() &&

@@ -8,6 +8,10 @@
 // scales and zero points that it reads are stored as panels, too, with a row for each block of the sum. Panels do not
 // pay below six columns: vectors then run along k, or along another dim, and the weight is one more operand.
 //
+// Columns may be several dims that do not follow each other in the source: the phases of a transposed convolution and
+// its channels. A column's number then has digits, each with a step of its own, and a panel is the last of them, of
+// which one may be cut. Where panels end within a digit that does not divide them, the weight is one more operand.
+//
 // Such weights, and those of reductions (depthwise convolutions), are stored with
 // their dims in the order in which the node walks memory: beside channels that lie
 // innermost, a window's weights lie [window...][channel], columns before those on a target without panels.

@@ -41,6 +41,16 @@ class Convolutions(unittest.TestCase):
                 model.check(self, x=floats(batch, channels, height, width))
             Compiled(text.replace("b,", "1,").replace("h, w]", "1, 1]")).check(self, x=floats(1, channels, 1, 1))
 
+    def test_transposed_small_images(self):
+        """Phases apart: each at the places alone that are results; of one pixel, the part of the window that is left."""
+        for window, stride, pads, extra, group, height in ((4, 2, "1, 1, 1, 1", 0, 1, 4), (3, 2, "1, 1, 1, 1", 1, 1, 4), (5, 2, "2, 2, 2, 2", 1, 2, 3), (4, 2, "1, 2, 1, 0", 0, 1, 2),
+                                                           (4, 2, "1, 1, 1, 1", 0, 1, 1), (4, 2, "3, 0, 0, 3", 0, 2, 1), (4, 4, "1, 1, 1, 1", 2, 1, 2), (2, 2, "0, 0, 0, 0", 0, 1, 4)):
+            weight = ", ".join(map(str, floats(4 * 64 * window * window) / 5))
+            text = f"""m (float[2, 4, {height}, 5] x) => (float[2, c, oh, ow] y) <float[4, 64, {window}, {window}] k = {{ {weight} }}>
+                {{ y = ConvTranspose<strides=[{stride}, {stride}], pads=[{pads}], output_padding=[{extra}, {extra}], group={group}>(x, k) }}"""
+            Compiled(text).check(self, x=floats(2, 4, height, 5))
+            Compiled(text.replace(f"{height}, 5]", f"{height}, {height}]")).check(self, x=floats(2, 4, height, height))
+
     def test_products_of_phases(self):
         """A window of 3 x 3 by strides of 2 sees 9 elements for 4 results: in four convolutions, and no zeros."""
         weight = ", ".join(map(str, floats(6 * 16 * 9)))
