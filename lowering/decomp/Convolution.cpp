@@ -133,9 +133,9 @@ static Value convolveGroup(NodeContext &n, const Phased &c, llvm::ArrayRef<Phase
     Expr places = isApart ? window.resultDims[i].floorDiv(stride) : n.dim(x, int64_t(i) + 2) + (most - 1);
     inner.resultDims.push_back(n.shapes.simplify(places));
   }
-  // Columns are (phases, out), so that channels lie side by side, or (out, phases) where blocks of them would end among
-  // the channels of a phase, but not among the phases of a channel.
-  bool isOutFirst = blockColumns % allPhases == 0 && out.mod(blockColumns).asConstant().value_or(0) != 0;
+  // Columns are (phases, out), so that channels lie side by side, or (out, phases) of fewer channels than fill a block:
+  // it would end among the channels of a phase, but does not among the phases of a channel.
+  bool isOutFirst = blockColumns % allPhases == 0 && out.asConstant().value_or(blockColumns) < blockColumns;
   Ints order{0}, back{0};
   Dims sums{n.dim(x, 0), n.expr(groups)};
   if (isOutFirst) {
