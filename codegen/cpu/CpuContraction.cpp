@@ -579,18 +579,33 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   isFlatN = isFlat(f.firstN(), f.nDims);
 }
 
+/// Where groups of channels are read in place a thread has all of some rows, as whoever wrote them: of other groups it
+/// would fetch what lies in the other threads' caches. The weight of all groups waits in the second-level cache.
+static bool hasRowsOutsideGroups(const ContractionForm &f) {
+  auto groups = f.batch.asConstant(), columns = f.n.asConstant(), terms = f.k.asConstant();
+  return f.rhs == RhsForm::Panels && f.lhs == LhsForm::Redirected && f.matrices == 0 && groups && *groups > 1 &&
+         columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
+}
+
 ContractionTask ContractionEmission::decodeTask(Value index) {
   ContractionTask task;
-  Value tasksOfBatch = i.mul(mBlocks, nBlocks);
-  task.batch = i.floorDiv(index, tasksOfBatch, true);
+  bool hasRowsOutside = hasRowsOutsideGroups(f);
+  Value tasksOfBatch = i.mul(mBlocks, nBlocks), tasksOfRows = i.mul(value(f.batch), nBlocks);
+  if (hasRowsOutside) {
+    Value rest = i.mod(index, tasksOfRows, true);
+    task.mBlock = i.floorDiv(index, tasksOfRows, true);
+    task.batch = i.floorDiv(rest, nBlocks, true);
+    task.nBlock = i.mod(rest, nBlocks, true);
+  } else {
+    // Columns are taken apart by each task, rows once for tasks that share them.
+    bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
+    Value rest = i.mod(index, tasksOfBatch, true), fastest = mFastest ? mBlocks : nBlocks;
+    Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
+    task.batch = i.floorDiv(index, tasksOfBatch, true);
+    task.mBlock = mFastest ? fast : slow;
+    task.nBlock = mFastest ? slow : fast;
+  }
   task.matrix = f.matrices ? i.mod(task.batch, i.constant(f.matrices), true) : task.batch;
-  Value rest = i.mod(index, tasksOfBatch, true);
-  // Columns are taken apart by each task, rows once for tasks that share them.
-  bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
-  Value fastest = mFastest ? mBlocks : nBlocks;
-  Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
-  task.mBlock = mFastest ? fast : slow;
-  task.nBlock = mFastest ? slow : fast;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   setDims(point, 0, f.batchDims, task.batch);
