@@ -30,6 +30,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t longK = 64;             // terms that are worth turns between sets of accumulators
 static constexpr int64_t fewestSkipped = 32;     // terms that are worth the question whether they are all zeros
+static constexpr int64_t longestInside = 4;      // tiles' heights of a window, most of which lies inside for each tile
 static constexpr int64_t leastTurned = 1 << 13;  // elements of a weight that does not wait in the first-level cache
 static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
 static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
@@ -137,7 +138,8 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
-/// Whether a dilated or transposed window often reads zeros alone for all rows of a tile.
+/// Whether a window that is dilated, transposed or longer than tiles are high often reads zeros alone for all rows of a
+/// tile.
 bool ContractionEmission::meetsZeros() const {
   auto isZero = [](TypedAttr other) {
     auto number = dyn_cast<FloatAttr>(other);
@@ -151,7 +153,8 @@ bool ContractionEmission::meetsZeros() const {
       if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
         return false;
       Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
-      return !step || !step.isConstant() || std::abs(step.getValue()) > 1;
+      bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
+      return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
     });
   });
 }
@@ -402,6 +405,9 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   if (f.lhs == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
+  if (!sharedPixels.empty())
+    operands = sharingOperands(task, operands, row);
+
   auto multiply = [&](const TileOperands &own, ValueRange init) {
     return outputs > 1 ? separateOutputs(shape, multiplyOutputs(shape, own, init))
                        : emitRegisterTile(e, shape, own, init);
@@ -539,6 +545,8 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
     TileSplit wanted = limitTile(e.level, accumulator, extents, asked);
     if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
       split = wanted;
+  } else {
+    findSharedPixels();
   }
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);
@@ -571,18 +579,33 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   isFlatN = isFlat(f.firstN(), f.nDims);
 }
 
+/// Where groups of channels are read in place a thread has all of some rows, as whoever wrote them: of other groups it
+/// would fetch what lies in the other threads' caches. The weight of all groups waits in the second-level cache.
+static bool hasRowsOutsideGroups(const ContractionForm &f) {
+  auto groups = f.batch.asConstant(), columns = f.n.asConstant(), terms = f.k.asConstant();
+  return f.rhs == RhsForm::Panels && f.lhs == LhsForm::Redirected && f.matrices == 0 && groups && *groups > 1 &&
+         columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
+}
+
 ContractionTask ContractionEmission::decodeTask(Value index) {
   ContractionTask task;
-  Value tasksOfBatch = i.mul(mBlocks, nBlocks);
-  task.batch = i.floorDiv(index, tasksOfBatch, true);
+  bool hasRowsOutside = hasRowsOutsideGroups(f);
+  Value tasksOfBatch = i.mul(mBlocks, nBlocks), tasksOfRows = i.mul(value(f.batch), nBlocks);
+  if (hasRowsOutside) {
+    Value rest = i.mod(index, tasksOfRows, true);
+    task.mBlock = i.floorDiv(index, tasksOfRows, true);
+    task.batch = i.floorDiv(rest, nBlocks, true);
+    task.nBlock = i.mod(rest, nBlocks, true);
+  } else {
+    // Columns are taken apart by each task, rows once for tasks that share them.
+    bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
+    Value rest = i.mod(index, tasksOfBatch, true), fastest = mFastest ? mBlocks : nBlocks;
+    Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
+    task.batch = i.floorDiv(index, tasksOfBatch, true);
+    task.mBlock = mFastest ? fast : slow;
+    task.nBlock = mFastest ? slow : fast;
+  }
   task.matrix = f.matrices ? i.mod(task.batch, i.constant(f.matrices), true) : task.batch;
-  Value rest = i.mod(index, tasksOfBatch, true);
-  // Columns are taken apart by each task, rows once for tasks that share them.
-  bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
-  Value fastest = mFastest ? mBlocks : nBlocks;
-  Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
-  task.mBlock = mFastest ? fast : slow;
-  task.nBlock = mFastest ? slow : fast;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   setDims(point, 0, f.batchDims, task.batch);

@@ -131,6 +131,11 @@ struct ContractionEmission {
     return rows;
   }
 
+  // Pixels that a tile's rows share (CpuContractionPixels.cpp).
+  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns.
+  void findSharedPixels();
+  TileOperands sharingOperands(const ContractionTask &task, TileOperands operands, mlir::Value row);
+
   // Sums in matrix registers (CpuContractionMatrix.cpp).
   bool sumsInMatrix();
   void prepareMatrix();
@@ -275,11 +280,12 @@ struct ContractionEmission {
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
       quadWeights, quadProducts, quadRowSums, quadColumnSums;
   Widening widening = Widening::None;
-  mlir::Value waitingRows;                // in scratch, of tiles before the one that is emitted
-  mlir::Value isBackwards;                // in every second step of a recurrence; null: in none
-  mlir::Region bias;                      // yields it; empty: there is none
-  std::optional<MatrixSlots> matrixSlots; // while sums are in matrix registers
-  bool hasFewRows = false;                // m is not known, and below fewestInMatrix where this is emitted
+  mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
+  mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none
+  mlir::Region bias;                                          // yields it; empty: there is none
+  std::optional<MatrixSlots> matrixSlots;                     // while sums are in matrix registers
+  llvm::SmallVector<llvm::SmallVector<TileUse>> sharedPixels; // of a tile in a step; empty: none
+  bool hasFewRows = false; // m is not known, and below fewestInMatrix where this is emitted
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

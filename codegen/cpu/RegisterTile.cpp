@@ -369,6 +369,7 @@ struct TileEmission {
                           ValueRange fetched);
   SmallVector<Value> stepSums(ArrayRef<Value> rows, Value index, Value bRow, ArrayRef<Value> firstWords, ValueRange ks,
                               ValueRange acc);
+  SmallVector<Value> stepPixels(ArrayRef<Value> pixels, Value index, Value bRow, ValueRange acc);
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
   Value upperBound(ArrayRef<Value> rows);
@@ -476,6 +477,8 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   InvariantBuilder &i = emitter.invariants;
   for (Value address : fetched)
     createPrefetch(emitter, address);
+  if (!operands.pixels.empty())
+    return stepPixels(rows, i.mul(k, operands.loops.back().aStride), bRow, acc);
   int64_t width = vectorsOfRow();
   SmallVector<Value> b, next(acc), ks(outer);
   ks.push_back(k);
@@ -500,6 +503,31 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
       Value added = createDot(emitter, part, b[c], sum);
       Value mask = maskOfOutputs(vectors[c]);
       sum = mask ? arith::SelectOp::create(emitter.builder, emitter.loc, mask, added, sum).getResult() : added;
+    }
+  }
+  return next;
+}
+
+/// What the rows share is loaded once.
+SmallVector<Value> TileEmission::stepPixels(ArrayRef<Value> pixels, Value index, Value bRow, ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  int64_t width = vectorsOfRow();
+  SmallVector<SmallVector<Value>> b;
+  SmallVector<Value> next(acc);
+  for (auto [pixel, uses] : llvm::zip_equal(pixels, operands.pixels)) {
+    Value a = loadA(pixel, index);
+    for (const TileUse &use : uses) {
+      while (int64_t(b.size()) <= use.tap) {
+        Value distance = i.mul(operands.tapStride, i.constant(int64_t(b.size())));
+        Value row = emitter.getAddress(bRow, operands.bElement, distance);
+        b.emplace_back();
+        for (const TileVector &vector : vectors)
+          b.back().push_back(loadB(row, vector, {}));
+      }
+      for (int64_t c = 0; c < width; ++c) {
+        Value &sum = next[use.row * width + c];
+        sum = createMultiplyAdd(emitter, a, b[use.tap][c], sum);
+      }
     }
   }
   return next;

@@ -93,6 +93,11 @@ struct TileOutputs {
   mlir::Value distance; // i64
 };
 
+/// A product of a pixel: the row of the tile whose sum it is, and which of the rows of B it is by.
+struct TileUse {
+  int64_t row, tap;
+};
+
 struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
   mlir::Type aElement;    // of A in memory: the accumulator's type, or i8, i16 or bf16 if there are groups
@@ -115,7 +120,11 @@ struct TileOperands {
   llvm::SmallVector<mlir::Value> fetched;
   mlir::Value fetchedBytes;
   bool prefetchesB = false; // each panel's own stream, further on
-  TileOutputs outputs;      // several: B is one panel of f32, of whose columns each output has the first
+  /// Rows share what they read: all products of each element of A in a step, for which rowAddresses has as many
+  /// addresses, with rows of B that lie `tapStride` elements apart. Empty: a row has an element of its own.
+  llvm::ArrayRef<llvm::SmallVector<TileUse>> pixels;
+  mlir::Value tapStride;
+  TileOutputs outputs; // several: B is one panel of f32, of whose columns each output has the first
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.
   std::function<mlir::Value(mlir::Value, int64_t column, mlir::ValueRange ks)> convertB;

@@ -23,10 +23,19 @@ Values conv(NodeContext &n) {
   return {addBias(n, n.convolution(x, w, *window, groups), n.optionalInput(2))};
 }
 
+/// A transposed convolution by phases. `isApart`: each phase is computed by itself, at the places alone that are
+/// results.
+struct Phased {
+  Value x, w;
+  const PlacedWindow &window;
+  int64_t groups;
+  bool isApart = false;
+};
+
 /// Results of a transposed convolution along one dim whose places leave the remainders [first, first + count) by the
-/// stride. They see `taps` elements of the window each.
+/// stride. They see `taps` elements of the window each, from place `start` on.
 struct Phases {
-  int64_t first, count, taps;
+  int64_t first, count, taps, start = 0;
 };
 
 /// A window of 5 and a stride of 3: the remainders 0 and 1 see two elements, 2 sees one. Those that see as many as the
@@ -38,6 +47,40 @@ static llvm::SmallVector<Phases> phasesOf(int64_t size, int64_t stride) {
     phases.push_back({first, 1, size / stride + 1});
   phases.push_back({rest, stride - rest, size / stride});
   return phases;
+}
+
+/// Each remainder alone, in the order of their first results: those of place t and remainder r are t * stride + r -
+/// low.
+static llvm::SmallVector<Phases> phasesApart(int64_t size, int64_t stride, int64_t low) {
+  llvm::SmallVector<Phases> phases(size_t(stride), Phases{});
+  for (int64_t first = 0; first < stride; ++first) {
+    int64_t start = llvm::divideCeilSigned(low - first, stride);
+    phases[size_t(start * stride + first - low)] = {first, 1, size / stride + (first < size % stride), start};
+  }
+  return phases;
+}
+
+/// Whether that saves products: together, phases have a place at the border of the image where others have results.
+static bool savesBorders(NodeContext &n, Value x, Value w, const PlacedWindow &window) {
+  constexpr int64_t mostPhases = 4, fewestColumns = 64;
+  constexpr double leastSaved = 1.15;
+  int64_t phases = 1;
+  double together = 1, apart = 1;
+  for (auto [i, size] : llvm::enumerate(window.size)) {
+    int64_t stride = window.strides[i];
+    auto extent = n.dim(x, int64_t(i) + 2).asConstant(), low = window.low[i].asConstant(),
+         results = window.resultDims[i].asConstant();
+    if (!extent || !low || !results || *results % stride)
+      return false;
+    for (const Phases &phase : phasesApart(size, stride, *low))
+      if (phase.start >= phase.taps)
+        return false; // it starts within the image
+    phases *= stride;
+    together *= double((*extent + llvm::divideCeil(size, stride) - 1) * stride);
+    apart *= double(*results);
+  }
+  return phases <= mostPhases && n.dim(w, 1).asConstant().value_or(0) >= fewestColumns &&
+         together >= leastSaved * apart;
 }
 
 constexpr int64_t mostGroups = 16; // of phases: convolutions for one
@@ -58,13 +101,19 @@ static bool hasPhases(NodeContext &n, Value x, const PlacedWindow &window) {
   return isStrided && groups <= mostGroups;
 }
 
-/// The sums of some phases of each dim: [batch, phases..., out, places...].
-static Value convolveGroup(NodeContext &n, Value x, Value w, const PlacedWindow &window, llvm::ArrayRef<Phases> group) {
-  Expr in = n.dim(w, 0), out = n.dim(w, 1), columns = out;
+/// Columns that kernels have side by side.
+constexpr int64_t blockColumns = 16;
+
+/// The sums of some phases of each dim: [batch, phases..., groups, out, places...].
+static Value convolveGroup(NodeContext &n, const Phased &c, llvm::ArrayRef<Phases> group) {
+  auto [x, w, window, groups, isApart] = c;
+  Expr in = n.dim(w, 0).floorDiv(groups), out = n.dim(w, 1);
+  int64_t spatial = int64_t(group.size()), allPhases = 1;
   PlacedWindow inner;
   inner.strides = inner.dilations = Ints(group.size(), 1);
-  Dims firsts(2, n.expr(0)), seen{in, out}, split{in, out}, starts(2, n.expr(0)), picked{in, out}, phases{n.dim(x, 0)};
-  Ints apart(2, 1), steps(2, 1), order;
+  Dims firsts(2, n.expr(0)), seen{n.dim(w, 0), out}, split{n.expr(groups), in, out}, starts(3, n.expr(0)),
+      picked{n.expr(groups), in, out}, phases;
+  Ints apart(2, 1), steps(3, 1), ofPhases, ofTaps;
   for (auto [i, phase] : llvm::enumerate(group)) {
     int64_t stride = window.strides[i], most = llvm::divideCeil(window.size[i], stride);
     int64_t period = phase.count == 1 ? 1 : stride;
@@ -75,37 +124,56 @@ static Value convolveGroup(NodeContext &n, Value x, Value w, const PlacedWindow 
     llvm::append_range(starts, Dims{n.expr(phase.taps - 1), n.expr(0)});
     llvm::append_range(picked, Dims{n.expr(phase.taps), n.expr(phase.count)});
     steps.append({phase.taps > 1 ? -1 : 1, 1});
-    order.push_back(2 * int64_t(i) + 3);
+    ofTaps.push_back(2 * int64_t(i) + 3);
+    ofPhases.push_back(2 * int64_t(i) + 4);
     phases.push_back(n.expr(phase.count));
-    columns = columns * phase.count;
+    allPhases *= phase.count;
     inner.size.push_back(phase.taps);
-    inner.low.push_back(n.expr(phase.taps - 1));
-    inner.high.push_back(n.expr(most - 1));
-    inner.resultDims.push_back(n.shapes.simplify(n.dim(x, int64_t(i) + 2) + (most - 1)));
+    inner.low.push_back(n.expr(phase.taps - 1 - phase.start));
+    Expr places = isApart ? window.resultDims[i].floorDiv(stride) : n.dim(x, int64_t(i) + 2) + (most - 1);
+    inner.resultDims.push_back(n.shapes.simplify(places));
   }
-  order.append({1, 0}); // [phases..., out, in, window...]
-  for (size_t i = 0; i < group.size(); ++i)
-    order.push_back(2 * int64_t(i) + 2);
+  // Columns are (phases, out), so that channels lie side by side, or (out, phases) of fewer channels than fill a block:
+  // it would end among the channels of a phase, but does not among the phases of a channel.
+  bool isOutFirst = blockColumns % allPhases == 0 && out.asConstant().value_or(blockColumns) < blockColumns;
+  Ints order{0}, back{0};
+  Dims sums{n.dim(x, 0), n.expr(groups)};
+  if (isOutFirst) {
+    order.push_back(2);
+    sums.push_back(out);
+  }
+  llvm::append_range(order, ofPhases);
+  llvm::append_range(sums, phases);
+  if (!isOutFirst) {
+    order.push_back(2);
+    sums.push_back(out);
+  }
+  order.push_back(1);
+  llvm::append_range(order, ofTaps);
+  llvm::append_range(sums, inner.resultDims);
   Value turned = n.transpose(n.slice(n.reshape(n.slice(w, firsts, apart, seen), split), starts, steps, picked), order);
-  Dims weight{n.shapes.simplify(columns), in};
+  Dims weight{n.shapes.simplify(out * (groups * allPhases)), in};
   for (int64_t size : inner.size)
     weight.push_back(n.expr(size));
-  Value sums = n.convolution(x, n.reshape(turned, weight), inner, 1);
-  phases.push_back(out);
-  llvm::append_range(phases, inner.resultDims);
-  return n.reshape(sums, phases);
+  Value y = n.reshape(n.convolution(x, n.reshape(turned, weight), inner, groups), sums);
+  for (int64_t i = 0; i < spatial; ++i)
+    back.push_back(i + (isOutFirst ? 3 : 2));
+  back.append({1, isOutFirst ? 2 : spatial + 2});
+  for (int64_t i = 0; i < spatial; ++i)
+    back.push_back(spatial + 3 + i);
+  return n.transpose(y, back);
 }
 
 /// All phases of the dims from group.size() on, for those of the dims before it that `group` has.
-static Value convolveGroups(NodeContext &n, Value x, Value w, const PlacedWindow &window,
-                            llvm::SmallVector<Phases> group) {
+static Value convolveGroups(NodeContext &n, const Phased &c, llvm::SmallVector<Phases> group) {
   size_t dim = group.size();
-  if (dim == window.size.size())
-    return convolveGroup(n, x, w, window, group);
+  if (dim == c.window.size.size())
+    return convolveGroup(n, c, group);
+  int64_t size = c.window.size[dim], stride = c.window.strides[dim];
   Values parts;
-  for (Phases phases : phasesOf(window.size[dim], window.strides[dim])) {
+  for (Phases phases : c.isApart ? phasesApart(size, stride, c.window.low[dim].getValue()) : phasesOf(size, stride)) {
     group.push_back(phases);
-    parts.push_back(convolveGroups(n, x, w, window, group));
+    parts.push_back(convolveGroups(n, c, group));
     group.pop_back();
   }
   return parts.size() == 1 ? parts.front() : n.concat(parts, int64_t(dim) + 1);
@@ -119,22 +187,43 @@ static Value convolveGroups(NodeContext &n, Value x, Value w, const PlacedWindow
 /// So it is a convolution over x with the columns (r, out), and what it computes is moved to its places; several where
 /// remainders see different numbers of elements. Summed as it is written, all but one of strides^dims products would
 /// be with zeros.
-static Value convolvePhases(NodeContext &n, Value x, Value w, const PlacedWindow &window) {
+static Value convolvePhases(NodeContext &n, Value x, Value w, const PlacedWindow &window, int64_t groups) {
+  Phased c{x, w, window, groups, savesBorders(n, x, w, window)};
   int64_t spatial = int64_t(window.size.size());
-  Expr out = n.dim(w, 1);
+  Expr out = n.shapes.simplify(n.dim(w, 1) * groups);
   Dims whole{n.dim(x, 0), out};
-  Ints places{0, spatial + 1};
+  Ints places{0, spatial + 1, spatial + 2};
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t stride = window.strides[size_t(i)];
     Expr count = n.dim(x, i + 2) + (llvm::divideCeil(window.size[size_t(i)], stride) - 1);
-    whole.push_back(n.shapes.simplify(count * stride));
-    places.append({spatial + 2 + i, i + 1});
+    whole.push_back(c.isApart ? window.resultDims[size_t(i)] : n.shapes.simplify(count * stride));
+    places.append({spatial + 3 + i, i + 1});
   }
-  Value y = n.reshape(n.transpose(convolveGroups(n, x, w, window, {}), places), whole);
+  Value y = n.reshape(n.transpose(convolveGroups(n, c, {}), places), whole);
+  if (c.isApart)
+    return y;
   Dims from(2, n.expr(0)), to{n.dim(x, 0), out};
   llvm::append_range(from, window.low);
   llvm::append_range(to, window.resultDims);
   return n.slice(y, from, Ints(to.size(), 1), to);
+}
+
+/// Along dims of one element there is one place of the window, with any stride: the results are the part of the window
+/// that no padding takes away.
+static Value spreadPixels(NodeContext &n, Value x, Value w, PlacedWindow &window) {
+  Dims from(2, n.expr(0)), to{n.dim(w, 0), n.dim(w, 1)};
+  for (size_t i = 0; i < window.size.size(); ++i) {
+    auto low = window.low[i].asConstant(), results = window.resultDims[i].asConstant();
+    bool isPart = n.dim(x, int64_t(i) + 2).isConstant(1) && window.dilations[i] == 1 && low && results && *low >= 0 &&
+                  *results >= 1 && *low + *results <= window.size[i];
+    from.push_back(n.expr(isPart ? *low : 0));
+    to.push_back(n.expr(isPart ? *results : window.size[i]));
+    if (isPart) {
+      window.size[i] = window.strides[i] = *results;
+      window.low[i] = n.expr(0);
+    }
+  }
+  return n.slice(w, from, Ints(to.size(), 1), to);
 }
 
 Values convTranspose(NodeContext &n) {
@@ -146,8 +235,9 @@ Values convTranspose(NodeContext &n) {
     return {};
   if (groups < 1 || !n.shapes.assumeEqual(n.dim(w, 0).mod(groups), n.expr(0)))
     return {n.fail(DiagId::BadAttribute, "group", groups, "it must divide the channels")};
-  bool fits = groups == 1 && n.elementType(x) == n.elementType(w) && n.dim(x, 1) == n.dim(w, 0);
-  Value y = fits && hasPhases(n, x, *window) ? convolvePhases(n, x, w, *window)
+  w = spreadPixels(n, x, w, *window);
+  bool fits = n.elementType(x) == n.elementType(w) && n.dim(x, 1) == n.dim(w, 0);
+  Value y = fits && hasPhases(n, x, *window) ? convolvePhases(n, x, w, *window, groups)
                                              : n.convolution(x, w, *window, groups, /*transposed=*/true);
   return {addBias(n, y, n.optionalInput(2))};
 }

@@ -232,10 +232,11 @@ bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
   return true;
 }
 
-/// The dim of the buffer that `number` alone tells at these indices.
+/// The dim of the buffer along which `number` counts elements at these indices, alone or those of a group.
 std::optional<unsigned> findDim(ArrayAttr indices, unsigned number) {
+  std::string name = ("d" + Twine(number)).str();
   for (auto [dim, index] : llvm::enumerate(prim::getExprs(indices)))
-    if (index == Expr::dim(indices.getContext(), number))
+    if (Expr step = index.uses(name) ? index.coefficientOf(name) : Expr(); step && step.isConstant(1))
       return dim;
   return std::nullopt;
 }

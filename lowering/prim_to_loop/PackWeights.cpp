@@ -8,6 +8,10 @@
 // scales and zero points that it reads are stored as panels, too, with a row for each block of the sum. Panels do not
 // pay below six columns: vectors then run along k, or along another dim, and the weight is one more operand.
 //
+// Columns may be several dims that do not follow each other in the source: the phases of a transposed convolution and
+// its channels. A column's number then has digits, each with a step of its own, and a panel is the last of them, of
+// which one may be cut. Where panels end within a digit that does not divide them, the weight is one more operand.
+//
 // Such weights, and those of reductions (depthwise convolutions), are stored with
 // their dims in the order in which the node walks memory: beside channels that lie
 // innermost, a window's weights lie [window...][channel], columns before those on a target without panels.
@@ -155,7 +159,8 @@ Expr getPosition(LoadOp load) {
 
 /// Step of `position` for each dim in [begin, end), all constant; nothing if
 /// one is not. What remains of the position goes to `rest`.
-std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr &rest) {
+/// Of dim `column`, whose steps need not be equal, `rest` then keeps its part.
+std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, unsigned column, Expr &rest) {
   SmallVector<int64_t> steps;
   rest = position;
   for (unsigned dim = 0; dim < rank; ++dim) {
@@ -166,14 +171,47 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, Expr 
     }
     Expr remainder;
     Expr step = rest.coefficientOf(name, &remainder);
+    if (dim == column && (!step || !step.isConstant())) {
+      steps.push_back(0);
+      continue;
+    }
     if (!step || !step.isConstant())
       return std::nullopt;
     steps.push_back(step.getValue());
     rest = remainder;
   }
-  if (!rest.isConstant())
-    return std::nullopt;
   return steps;
+}
+
+/// A digit of the number of a column: as many values, and how far each steps in the source.
+struct Digit {
+  int64_t extent, step;
+};
+
+/// The digits, the last one first, by which the positions of columns are told: those of a weight whose columns are
+/// several dims that do not follow each other in memory. Nothing if there are none such.
+std::optional<SmallVector<Digit>> getDigits(ArrayRef<int64_t> positions) {
+  SmallVector<Digit> digits;
+  for (size_t apart = 1; apart < positions.size();) { // columns between those that differ in the next digit alone
+    int64_t step = positions[apart] - positions[0];
+    size_t end = apart;
+    while (end < positions.size() && positions[end] == positions[0] + step * int64_t(end / apart))
+      end += apart;
+    if (positions.size() % end)
+      return std::nullopt;
+    digits.push_back({int64_t(end / apart), step});
+    apart = end;
+  }
+  for (auto [column, position] : llvm::enumerate(positions)) {
+    int64_t left = int64_t(column), told = positions[0];
+    for (const Digit &digit : digits) {
+      told += left % digit.extent * digit.step;
+      left /= digit.extent;
+    }
+    if (told != position)
+      return std::nullopt;
+  }
+  return digits;
 }
 
 /// Terms that are stored side by side: processors add up the products of four bytes in one instruction, unsigned ones
@@ -194,24 +232,41 @@ int64_t getGroup(ContractionOp node) {
   return node.getK() && getDomain(node).back().getValue() % group == 0 ? group : 1;
 }
 
-/// A read of a weight or constant in its source's order, and how far each dim of the node steps in the source.
+/// A read of a weight or constant in its source's order, and how far each dim of the node steps in the source; where
+/// the columns have no such step, their digits.
 struct WeightRead {
   LoadOp load;
   SmallVector<int64_t> steps;
+  SmallVector<Digit> columns;
   int64_t offset = 0;
 };
 
-std::optional<WeightRead> matchWeightRead(LoadOp load, unsigned rank) {
+std::optional<WeightRead> matchWeightRead(LoadOp load, ArrayRef<Expr> domain, unsigned nDim) {
   if (!load.getIndexOperands().empty() || !isConstantBuffer(load.getBuffer()))
     return std::nullopt;
   auto weight = load.getBuffer().getDefiningOp<WeightOp>();
   if (weight && weight.getRecipe())
     return std::nullopt;
   Expr rest;
-  auto steps = getSteps(getPosition(load), rank, rest);
+  auto steps = getSteps(getPosition(load), unsigned(domain.size()), nDim, rest);
   if (!steps)
     return std::nullopt;
-  return WeightRead{load, *steps, rest.getValue()};
+  if (rest.isConstant())
+    return WeightRead{load, *steps, {}, rest.getValue()};
+  std::optional<int64_t> columns = nDim < domain.size() ? domain[nDim].asConstant() : std::nullopt;
+  SmallVector<int64_t> positions;
+  for (int64_t column = 0; column < columns.value_or(0); ++column) {
+    SymbolValues at;
+    at[("d" + Twine(nDim)).str()] = column;
+    std::optional<int64_t> position = rest.evaluate(at);
+    if (!position)
+      return std::nullopt; // of other dims, too
+    positions.push_back(*position);
+  }
+  std::optional<SmallVector<Digit>> digits = getDigits(positions);
+  if (!digits || digits->empty())
+    return std::nullopt;
+  return WeightRead{load, *steps, *digits, positions.front()};
 }
 
 /// A rhs that reads a weight's elements, converts them and reads other weights for that, but computes nothing of its
@@ -258,11 +313,12 @@ void matchBits(RhsReads &reads) {
 
 std::optional<RhsReads> matchRhs(ContractionOp node) {
   RhsReads reads;
-  unsigned rank = getDomain(node).size(), conversions = 0;
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned conversions = 0;
   SmallVector<WeightRead> all;
   for (Operation &op : node.getRhs().front()) {
     if (auto load = dyn_cast<LoadOp>(op)) {
-      auto read = matchWeightRead(load, rank);
+      auto read = matchWeightRead(load, domain, node.getBatch() + node.getM());
       if (!read)
         return std::nullopt;
       all.push_back(*read);
@@ -277,7 +333,8 @@ std::optional<RhsReads> matchRhs(ContractionOp node) {
   auto sizeOf = [](LoadOp load) { return cast<BufferType>(load.getBuffer().getType()).getElementCount().getValue(); };
   auto largest =
       std::max_element(all.begin(), all.end(), [&](auto &a, auto &b) { return sizeOf(a.load) < sizeOf(b.load); });
-  if (largest == all.end() || conversions > mostConversions)
+  bool hasDigits = llvm::any_of(all, [](const WeightRead &read) { return !read.columns.empty(); });
+  if (largest == all.end() || conversions > mostConversions || (hasDigits && all.size() > 1))
     return std::nullopt;
   reads.element = *largest;
   all.erase(largest);
@@ -299,6 +356,38 @@ struct PanelDims {
     return RecipeAttr::get(context, extents, strides, offset, panel, lane, columns);
   }
 };
+
+/// Adds the digits of columns but for those of a panel, which are returned, the last one first. What is no whole panel
+/// is told by the panels' limit, whose dims are then those of the first digit. Nothing if panels end within a digit.
+std::optional<SmallVector<Digit>> addPanels(PanelDims &dims, ArrayRef<Digit> digits, int64_t panelWidth,
+                                            int64_t &limit) {
+  SmallVector<Digit> lanes, outer;
+  int64_t width = 1;
+  for (auto [number, digit] : llvm::enumerate(digits)) {
+    int64_t part = panelWidth / width;
+    if (digit.extent <= part && number + 1 < digits.size()) {
+      if (part % digit.extent)
+        return std::nullopt;
+      lanes.push_back(digit);
+      width *= digit.extent;
+      continue;
+    }
+    bool isFirst = number + 1 == digits.size();
+    if (digit.extent % part && !isFirst)
+      return std::nullopt;
+    if (digit.extent % part) {
+      limit = digit.extent;
+      dims.panel = int64_t(dims.extents.size());
+    }
+    if (part > 1)
+      lanes.push_back({part, digit.step});
+    outer.push_back({int64_t(llvm::divideCeil(digit.extent, part)), digit.step * part});
+    width = panelWidth;
+  }
+  for (const Digit &digit : llvm::reverse(outer))
+    dims.add(digit.extent, digit.step);
+  return lanes;
+}
 
 void replaceByPanels(Operation *element, LoadOp load, PanelsOp panels) {
   Value source = load.getBuffer();
@@ -381,7 +470,8 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
     if (((dim >= firstBatch && dim < node.getBatch()) || dim >= nDim) && !domain[dim].isConstant())
       return; // a weight's own dims are constant
   int64_t n = domain[nDim].getValue();
-  if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0))
+  bool hasDigits = !element.columns.empty();
+  if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0) || (hasDigits && winograd))
     return;
   unsigned lastDim = domain.size() - 1, window = winograd ? getWinogradWindow(node) : 0;
   bool isPartOfByte = bool(reads->number);
@@ -402,16 +492,26 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
     for (unsigned dim : {window, window + 1})
       dims.add(domain[dim].getValue(), element.steps[dim]);
-  dims.panel = dims.extents.size();
-  dims.add(llvm::divideCeil(n, panelWidth), element.steps[nDim] * panelWidth);
+  int64_t limit = hasDigits ? 0 : n;
+  std::optional<SmallVector<Digit>> lanes = SmallVector<Digit>{{panelWidth, element.steps[nDim]}};
+  if (hasDigits) {
+    lanes = addPanels(dims, element.columns, panelWidth, limit);
+  } else {
+    dims.panel = dims.extents.size();
+    dims.add(llvm::divideCeil(n, panelWidth), element.steps[nDim] * panelWidth);
+  }
+  if (!lanes)
+    return;
   for (unsigned dim = kDim; dim <= lastDim; ++dim) {
     if (winograd && (dim == window || dim == window + 1))
       continue;
     int64_t terms = dim == lastDim ? neighbours : 1;
     dims.add(domain[dim].getValue() / terms, element.steps[dim] * terms);
   }
-  dims.lane = dims.extents.size();
-  dims.add(panelWidth, element.steps[nDim]);
+  if (dims.panel >= 0)
+    dims.lane = dims.extents.size();
+  for (const Digit &digit : llvm::reverse(*lanes))
+    dims.add(digit.extent, digit.step);
   if (neighbours > 1)
     dims.add(neighbours, element.steps[lastDim]);
 
@@ -422,7 +522,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   if (as.packedBits)
     count = count * bits / 8;
   LoadOp load = element.load;
-  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), element.offset, n), count, as);
+  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), element.offset, limit), count, as);
   if (!packed)
     return;
   OpBuilder b(load);

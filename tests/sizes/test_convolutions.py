@@ -29,6 +29,28 @@ class Convolutions(unittest.TestCase):
             for batch, height, width in ((1, 1, 1), (2, 5, 3), (1, 14, 7)):
                 model.check(self, x=floats(batch, 6, height, width), k=floats(6, 5, *window), bias=floats(5))
 
+    def test_transposed_groups(self):
+        """Weights of the model, of 1 to 16 channels a group; of images of one pixel, of which all strides are alike."""
+        for channels, group, out, window, stride, pad in ((6, 1, 1, 4, 2, 1), (6, 1, 3, 3, 2, 0), (8, 4, 5, 2, 2, 0), (32, 16, 16, 4, 2, 1), (3, 3, 3, 8, 4, 2),
+                                                          (4, 4, 32, 4, 3, 1), (2, 1, 1, 16, 8, 4), (12, 12, 1, 4, 2, 1), (4, 4, 20, 4, 4, 0)):
+            weight = ", ".join(map(str, floats(channels * out * window * window) / 5))
+            text = f"""m (float[b, {channels}, h, w] x) => (float[b, c, oh, ow] y) <float[{channels}, {out}, {window}, {window}] k = {{ {weight} }}>
+                {{ y = ConvTranspose<strides=[{stride}, {stride}], pads=[{pad}, {pad}, {pad}, {pad}], group={channels // group}>(x, k) }}"""
+            model = Compiled(text)
+            for batch, height, width in ((1, 1, 1), (2, 5, 3), (1, 14, 7)):
+                model.check(self, x=floats(batch, channels, height, width))
+            Compiled(text.replace("b,", "1,").replace("h, w]", "1, 1]")).check(self, x=floats(1, channels, 1, 1))
+
+    def test_transposed_small_images(self):
+        """Phases apart: each at the places alone that are results; of one pixel, the part of the window that is left."""
+        for window, stride, pads, extra, group, height in ((4, 2, "1, 1, 1, 1", 0, 1, 4), (3, 2, "1, 1, 1, 1", 1, 1, 4), (5, 2, "2, 2, 2, 2", 1, 2, 3), (4, 2, "1, 2, 1, 0", 0, 1, 2),
+                                                           (4, 2, "1, 1, 1, 1", 0, 1, 1), (4, 2, "3, 0, 0, 3", 0, 2, 1), (4, 4, "1, 1, 1, 1", 2, 1, 2), (2, 2, "0, 0, 0, 0", 0, 1, 4)):
+            weight = ", ".join(map(str, floats(4 * 64 * window * window) / 5))
+            text = f"""m (float[2, 4, {height}, 5] x) => (float[2, c, oh, ow] y) <float[4, 64, {window}, {window}] k = {{ {weight} }}>
+                {{ y = ConvTranspose<strides=[{stride}, {stride}], pads=[{pads}], output_padding=[{extra}, {extra}], group={group}>(x, k) }}"""
+            Compiled(text).check(self, x=floats(2, 4, height, 5))
+            Compiled(text.replace(f"{height}, 5]", f"{height}, {height}]")).check(self, x=floats(2, 4, height, height))
+
     def test_products_of_phases(self):
         """A window of 3 x 3 by strides of 2 sees 9 elements for 4 results: in four convolutions, and no zeros."""
         weight = ", ".join(map(str, floats(6 * 16 * 9)))
@@ -77,7 +99,8 @@ class Convolutions(unittest.TestCase):
         for channels, group, window, pads, strides, dilation in (
                 (32, 2, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (32, 4, (3, 3), "1, 1, 1, 1", "2, 2", "1, 1"), (48, 8, (1, 5), "0, 2, 0, 2", "1, 1", "1, 1"),
                 (32, 16, (3, 3), "1, 0, 2, 1", "1, 2", "1, 1"), (64, 8, (3, 3), "2, 2, 2, 2", "1, 1", "2, 2"), (16, 4, (5, 7), "2, 3, 2, 3", "3, 1", "1, 1"),
-                (24, 8, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (20, 2, (3, 3), "1, 1, 1, 1", "2, 1", "1, 1"), (12, 4, (3, 2), "1, 0, 1, 1", "1, 1", "1, 1")):
+                (24, 8, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1"), (20, 2, (3, 3), "1, 1, 1, 1", "2, 1", "1, 1"), (12, 4, (3, 2), "1, 0, 1, 1", "1, 1", "1, 1"),
+                (32, 16, (3, 3), "1, 1, 1, 1", "1, 1", "1, 1")):
             weight = ", ".join(map(str, floats(channels * group * window[0] * window[1]) / 5))
             text = """m (float[b, 3, h, w] x, float[b, C, h, w] u, float[C, 3, 1, 1] first) => (float[b, C, h2, w2] y, float[b, C, h2, w2] z)
                 <float[C, G, K0, K1] k = { WEIGHT }, float[C, G, K0, K1] l = { WEIGHT }> { a = Conv(x, first)

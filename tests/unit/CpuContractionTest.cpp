@@ -371,6 +371,31 @@ TEST_CASE("outputs beside each other in a row of the tile read no pixels but the
   }
 }
 
+TEST_CASE("rows of a tile share pixels where a vector is all columns", "[contraction]") {
+  // {columns, the window's rows and columns, stride, dilation, outputs of a line}
+  for (auto [out, height, width, stride, dilation, across] : {std::array<int64_t, 6>{16, 3, 3, 1, 1, 28},
+                                                              {12, 3, 3, 2, 1, 14},
+                                                              {16, 1, 7, 1, 1, 9},
+                                                              {16, 5, 5, 3, 1, 11},
+                                                              {9, 3, 3, 1, 2, 20},
+                                                              {16, 2, 2, 1, 1, 17},
+                                                              {16, 3, 9, 1, 1, 14}})
+    for (bool isFree : {false, true})
+      checkConvolution({.images = 2,
+                        .height = (height - 1) * dilation + 1 + stride * 4 - 2,
+                        .width = (width - 1) * dilation + 1 + stride * (across - 1) - 2,
+                        .in = isFree ? 13 : 16,
+                        .out = out,
+                        .kernelHeight = height,
+                        .kernelWidth = width,
+                        .stride = stride,
+                        .dilation = dilation,
+                        .pad = 1,
+                        .hasResidual = true,
+                        .hasGelu = isFree,
+                        .isFreeBatch = isFree});
+}
+
 TEST_CASE("tiles of one height where an image's pixels are a multiple of it, for any batch", "[contraction]") {
   for (int64_t images : {0, 3})
     for (auto [height, width, out] : {std::array<int64_t, 3>{14, 14, 16}, {11, 6, 40}})

@@ -44,3 +44,19 @@ func.func @product(%x: tensor<1x9x8x16xf32>) -> tensor<1x24x9x8xf32> {
   %c = prim.convolution %t, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x16x9x8xf32>, tensor<24x16x1x1xf32>) -> tensor<1x24x9x8xf32>
   return %c : tensor<1x24x9x8xf32>
 }
+
+// So is one of groups, whose channels are columns of several.
+// CHECK-LABEL: loop.program @grouped
+// CHECK: %[[IMAGE:[0-9]+]] = loop.buffer : <[1, 64, 9, 8] x f32, <[0, 2, 3, 1]>>
+// CHECK: loop.contraction
+// CHECK: loop.store %{{.*}}, %[[IMAGE]]
+// CHECK: loop.pointwise [1, 64, 9, 8]
+// CHECK: loop.load %[[IMAGE]]
+// INPLACE-LABEL: loop.program @grouped
+// INPLACE-NOT: <[0, 2, 3, 1]>
+func.func @grouped(%x: tensor<1x9x8x64xf32>) -> tensor<1x64x9x8xf32> {
+  %a = prim.weight <"a", "", 0, 36864> : tensor<64x16x3x3xf32>
+  %t = prim.transpose %x, [0, 3, 1, 2] : tensor<1x9x8x64xf32> -> tensor<1x64x9x8xf32>
+  %c = prim.convolution %t, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 4 : (tensor<1x64x9x8xf32>, tensor<64x16x3x3xf32>) -> tensor<1x64x9x8xf32>
+  return %c : tensor<1x64x9x8xf32>
+}
