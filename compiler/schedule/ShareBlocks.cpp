@@ -208,8 +208,10 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 /// Columns of a block of all rows that its reader may run behind; 0: there is no such block that pays. `first` and
 /// `read`: which columns it reads.
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
+  constexpr int64_t panel = 16;
   constexpr int64_t mostBytes = 256 << 10; // of the block's results: some of the cache is for the rows
-  constexpr int64_t fewestBlocks = 4;
+  constexpr int64_t fewestBlocks = 8, manyBlocks = 18;
+  constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
   auto extentOf = [&](int64_t begin, int64_t end) {
@@ -217,14 +219,22 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read,
   };
   Expr rows = extentOf(0, counts.first(2));
   auto atHint = rows.evaluate(context.hints);
-  auto columns = extentOf(counts.first(2), counts.first(3)).asConstant();
+  auto columns = extentOf(counts.first(2), counts.first(3)).asConstant(),
+       terms = extentOf(counts.first(3), int64_t(domain.size())).asConstant();
   auto type = dyn_cast<FloatType>(product.getEpilogue().getArgument(0).getType());
-  if (!columns || !atHint || !type)
+  if (!columns || !terms || !atHint || !type)
+    return 0;
+  // Every thread reads all rows then. They would be cut into columns anyway, or are little beside the results
+  // (measured: 400 rows by a weight of 384 x 384 took a tenth longer on two threads).
+  if (*atHint > *columns && 4 * *terms > *columns)
     return 0;
   int64_t bytes = type.getWidth() / 8;
+  // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
+  // longer).
+  auto areEven = [](int64_t blocks) { return blocks >= fewestBlocks && blocks % (blocks < manyBlocks ? 4 : 2) == 0; };
   for (int64_t width : {64, 48, 32, 16})
-    if (first % width == 0 && read % width == 0 && *columns % width == 0 && read / width >= fewestBlocks &&
-        *atHint * width * bytes <= mostBytes)
+    if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&
+        *atHint * width * bytes <= mostBytes && (width > panel || *terms <= fewTerms))
       return width;
   return 0;
 }
