@@ -12,8 +12,8 @@
 // attention reads head by head, and products of its heads, run ahead of it (ShareDims.cpp).
 //
 // A sum that reads a product column by column, each in any rows (a depthwise convolution, pooling), runs behind blocks
-// of whole columns: what it reads is in the second-level cache then. All rows of the product and of what that reads
-// must fit there, and columns must be enough for the tasks.
+// of whole columns: what it reads lies in the second-level cache then. Every thread reads all rows for that, and there
+// are no more tasks than blocks.
 //
 // So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts). Blocks have
 // all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
@@ -209,8 +209,8 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 /// `read`: which columns it reads.
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
   constexpr int64_t panel = 16;
-  constexpr int64_t mostBytes = 256 << 10; // of the block's results: some of the cache is for the rows
-  constexpr int64_t fewestBlocks = 8, manyBlocks = 18;
+  constexpr int64_t mostBytes = 256 << 10;             // of the block's results: some of the cache is for the rows
+  constexpr int64_t fewestBlocks = 8, manyBlocks = 18; // of the latter it matters little how even they are
   constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
