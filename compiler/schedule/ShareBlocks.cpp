@@ -232,8 +232,9 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read,
   // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
   // longer).
   auto areEven = [](int64_t blocks, int64_t width) {
-    bool isMany = blocks >= manyBlocks || (width == widest && blocks >= manyWidest);
-    return blocks >= fewestBlocks && (isMany || blocks % 4 == 0) && (width == widest || blocks % 2 == 0);
+    bool isEven =
+        width == widest ? blocks % 2 == 0 || blocks >= manyWidest : blocks % (blocks < manyBlocks ? 4 : 2) == 0;
+    return isEven && blocks >= fewestBlocks;
   };
   for (int64_t width : {widest, 3 * panel, 2 * panel, panel})
     if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width, width) &&
