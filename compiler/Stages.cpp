@@ -78,6 +78,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const codegen::Target &target) {
+  if (options.optLevel > 0)
+    passes.addPass(createNarrowNodes()); // while indices are those of the buffers' dims
   // Dependences and memory runs are told from linear positions.
   constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
   passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));

@@ -102,6 +102,7 @@ struct ContractionForm {
   Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
   int64_t panelUnit = 1;      // panels that no block cuts: a part that nodes behind the product read
   bool hasAllColumns = false; // of each block: nodes behind the product read whole rows
+  bool hasAllRows = false;    // the same, whole columns
   Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.

@@ -105,6 +105,8 @@ int64_t cpu::getPanelUnit(loop::ContractionOp op) {
   int64_t unit = 1;
   Block &block = *op->getBlock();
   bool isAhead = !block.getOps<loop::AttentionOp>().empty();
+  if (auto columns = findColumnsBehind(op->getParentOfType<loop::KernelOp>()))
+    return columns->width / panelWidth;
   if (isAhead || hasRowsBehind(op->getParentOfType<loop::KernelOp>()))
     return unit;
   for (auto product : block.getOps<loop::ContractionOp>())
@@ -476,6 +478,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.accumulator = op.getEpilogue().getArgument(0).getType();
   form.panelUnit = getPanelUnit(op);
   form.hasAllColumns = hasRowsBehind(op->getParentOfType<loop::KernelOp>());
+  form.hasAllRows = findColumnsBehind(op->getParentOfType<loop::KernelOp>()).has_value();
   chooseRhs(form);
   form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
   form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;

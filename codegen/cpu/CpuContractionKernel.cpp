@@ -3,7 +3,9 @@
 // A kernel has one product, or several that are cut into the same tasks, of which later ones read what the earlier ones
 // have put there. Pointwise nodes that read a product part by part (heads that are rotated) run behind each task, for
 // the parts that it has computed. Nodes that share a product's rows (a norm) are a function of their own, which each
-// task of whole rows calls for its rows: what their code keeps in registers is not in the way of the tile.
+// task of whole rows calls for its rows: what their code keeps in registers is not in the way of the tile. So is a sum
+// that reads columns in any rows (a depthwise convolution), which each task of whole columns calls for its parts of
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +24,22 @@ using namespace ptc::cpu;
 
 static constexpr int64_t resultsOfTurn = 1 << 14; // of tasks of one product before those of the next of a kernel
 
+/// The first of `count` parts that does not begin before the panel. Blocks are cut between parts: one lies inside of
+/// the block, or outside.
+static Value partAt(InvariantBuilder &i, const loop::ColumnParts &parts, Value count, Value panel) {
+  Value columns = i.sub(i.mul(panel, i.constant(panelWidth)), i.constant(parts.first));
+  Value part = i.floorDiv(i.max(columns, i.constant(0)), i.constant(parts.width), true);
+  return i.min(part, count);
+}
+
 void ContractionEmission::emitBehind(const ContractionTask &task, Operation *node, loop::ContractionOp product) {
   std::optional<loop::ColumnParts> parts = loop::findColumnParts(product, node);
   if (!parts)
     return;
   SmallVector<Expr> domain = loop::getDomain(node);
   int64_t rowDims = int64_t(parts->rows.size()), vectorDim = chooseNodeVector(node, rowDims + 1);
-  // Blocks are cut between parts: one lies inside of the block, or outside.
-  auto partAt = [&](Value panel) {
-    Value columns = i.sub(i.mul(panel, i.constant(panelWidth)), i.constant(parts->first));
-    Value part = i.floorDiv(i.max(columns, i.constant(0)), i.constant(parts->width), true);
-    return i.min(part, value(domain[size_t(rowDims)]));
-  };
-  Value first = partAt(task.firstPanel), end = partAt(task.endPanel);
+  Value count = value(domain[size_t(rowDims)]);
+  Value first = partAt(i, *parts, count, task.firstPanel), end = partAt(i, *parts, count, task.endPanel);
   NodeEmitter emitter(e, node);
   loop(i.constant(0), task.rows, 1, [&](Value row) {
     EmissionPoint point;
@@ -55,10 +60,10 @@ void ContractionEmission::emitBehind(const ContractionTask &task, Operation *nod
   e.setDomain(f.domain);
 }
 
-/// `behind`: pointwise nodes of the kernel, each read a product's parts. `runRows`: what shares its rows; null:
-/// nothing.
+/// `behind`: pointwise nodes of the kernel, each read a product's parts. `runBehind`: what shares its rows or columns;
+/// null: nothing.
 static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp op, Value begin, Value end,
-                                     ArrayRef<Operation *> behind, RowsBehind runRows) {
+                                     ArrayRef<Operation *> behind, RunBehind runBehind) {
   // Parts of the op are rewritten for emission; other threads may be emitting the same kernel for another level.
   OpBuilder detached(op.getContext());
   OwningOpRef<loop::KernelOp> copy = cast<loop::KernelOp>(detached.clone(*emitter.kernel));
@@ -92,9 +97,16 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
       widening->erase();
     }
   }
-  if (runRows)
+  std::optional<loop::ColumnParts> columns = findColumnsBehind(*copy);
+  if (columns)
     emission.afterTask = [&](const ContractionTask &task) {
-      runRows(task.firstRow, emission.i.add(task.firstRow, task.rows));
+      Value count = emission.value(loop::getDomain(originals.back()).front());
+      runBehind(partAt(emission.i, *columns, count, task.firstPanel),
+                partAt(emission.i, *columns, count, task.endPanel));
+    };
+  else if (runBehind)
+    emission.afterTask = [&](const ContractionTask &task) {
+      runBehind(task.firstRow, emission.i.add(task.firstRow, task.rows));
     };
   else if (!behind.empty())
     emission.afterTask = [&](const ContractionTask &task) {
@@ -108,11 +120,11 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
 }
 
 LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *> nodes, Value begin, Value end,
-                                    RowsBehind runRows) {
+                                    RunBehind runBehind) {
   ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>),
                         behind = nodes.drop_front(ops.size());
   if (ops.size() == 1)
-    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind, runRows);
+    return emitContraction(emitter, cast<loop::ContractionOp>(ops.front()), begin, end, behind, runBehind);
   // As many tasks of one as leave their results in the second-level cache, then the same of the next: weights stream in
   // long runs, and copies of rows serve several tasks.
   InvariantBuilder &in = emitter.invariants;

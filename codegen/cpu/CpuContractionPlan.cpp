@@ -124,6 +124,11 @@ static void countBlocks(ContractionForm &form) {
   }
   if (form.hasAllColumns)
     form.nBlocks = constant(1);
+  if (form.hasAllRows) { // few blocks are as even as they can be
+    int64_t parts = *n / (panelWidth * form.panelUnit);
+    form.mBlocks = constant(1);
+    form.nBlocks = constant(tunedWithin(form.op, tuned::nBlocks, 1, parts, std::min(parts, 2 * wantedTasks)));
+  }
   if (form.panelUnit > 1) // a part is one task's
     form.nBlocks = constant(std::min(form.nBlocks.getValue(), *n / (panelWidth * form.panelUnit)));
   bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
@@ -380,20 +385,38 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
 
 bool cpu::hasRowsBehind(loop::KernelOp kernel) {
   return kernel && kernel.getParallel() > 0 && !kernel.getBlock().getOps<loop::ContractionOp>().empty() &&
-         kernel.getBlock().getOps<loop::AttentionOp>().empty() && getNodes(kernel).size() > 1;
+         kernel.getBlock().getOps<loop::AttentionOp>().empty() && getNodes(kernel).size() > 1 &&
+         !findColumnsBehind(kernel);
 }
 
-FailureOr<loop::KernelOp> cpu::createRowKernel(loop::KernelOp kernel) {
-  loop::KernelOp rows = kernel.clone();
-  for (auto product : llvm::make_early_inc_range(rows.getBlock().getOps<loop::ContractionOp>()))
+std::optional<loop::ColumnParts> cpu::findColumnsBehind(loop::KernelOp kernel) {
+  SmallVector<Operation *> nodes = kernel ? getNodes(kernel) : SmallVector<Operation *>();
+  if (nodes.size() != 2 || kernel.getParallel() != 1 || !isa<loop::ContractionOp>(nodes[0]) ||
+      !isa<loop::ReductionOp>(nodes[1]))
+    return std::nullopt;
+  auto parts = loop::findOwnColumns(cast<loop::ContractionOp>(nodes[0]), nodes[1]);
+  return parts && parts->dim == 0 && parts->width % panelWidth == 0 ? parts : std::nullopt;
+}
+
+FailureOr<NodesBehind> cpu::createKernelBehind(loop::KernelOp kernel) {
+  bool hasColumns = findColumnsBehind(kernel).has_value();
+  loop::KernelOp own = kernel.clone();
+  for (auto product : llvm::make_early_inc_range(own.getBlock().getOps<loop::ContractionOp>()))
     product.erase();
+  if (hasColumns) {
+    auto sum = cast<loop::ReductionOp>(getNodes(own).front());
+    SmallVector<Expr> domain = loop::getDomain(sum);
+    own.setParallel(int64_t(domain.size() - sum.getReduced()));
+    setPlan(own, planLoops(own, /*apart=*/1));
+    return NodesBehind{own, Expr(own.getIterationsAttr()).floorDiv(domain.front())};
+  }
   Builder b(kernel.getContext());
-  rows->setAttr(loop::tunedAttr, b.getDictionaryAttr(b.getNamedAttr(tuned::lanesDim, b.getI64IntegerAttr(-1))));
-  if (failed(planKernel(rows))) {
-    rows.erase();
+  own->setAttr(loop::tunedAttr, b.getDictionaryAttr(b.getNamedAttr(tuned::lanesDim, b.getI64IntegerAttr(-1))));
+  if (failed(planKernel(own))) {
+    own.erase();
     return failure();
   }
-  return rows;
+  return NodesBehind{own, Expr::constant(kernel.getContext(), 1)};
 }
 
 Expr cpu::getProductScratch(loop::KernelOp kernel) {

@@ -51,10 +51,7 @@ LogicalResult cpu::planKernel(loop::KernelOp kernel) {
     plan = planLoops(kernel);
   if (failed(plan))
     return failure();
-  kernel.setIterationsAttr(plan->iterations);
-  kernel.setGrainAttr(plan->grain);
-  kernel.setScratchAttr(plan->scratch ? plan->scratch : Expr::constant(kernel.getContext(), 0));
-  kernel.setConfigAttr(plan->config);
+  setPlan(kernel, *plan);
   return success();
 }
 
@@ -332,8 +329,8 @@ void LoopKernel::emit(Value begin, Value end) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// `runRows`: what runs behind a product row by row, in a function of its own.
-static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end, RowsBehind runRows) {
+/// `runBehind`: what runs behind a product row by row or column by column, in a function of its own.
+static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end, RunBehind runBehind) {
   SmallVector<Operation *> nodes = getNodes(e.kernel);
   Operation *first = nodes.empty() ? nullptr : nodes.front();
   if (first)
@@ -341,7 +338,7 @@ static LogicalResult emitKernel(KernelEmitter &e, Value begin, Value end, RowsBe
   if (first && isa<loop::AttentionOp>(nodes.back()))
     return emitAttention(e, nodes, begin, end);
   if (isa_and_present<loop::ContractionOp>(first))
-    return emitContractions(e, nodes, begin, end, runRows);
+    return emitContractions(e, nodes, begin, end, runBehind);
   LoopKernel(e).emit(begin, end);
   return success();
 }
@@ -378,8 +375,12 @@ public:
 
 private:
   FailureOr<SmallVector<std::string>> addStages(loop::KernelOp kernel, StringRef name);
-  /// The function of what runs behind a product row by row; empty: there is nothing.
-  FailureOr<std::string> addRows(loop::KernelOp kernel, StringRef name);
+  /// A function of what runs behind a product, and its iterations for a row or a part of the columns.
+  struct FunctionBehind {
+    std::string name; // empty: there is nothing
+    Expr iterations;
+  };
+  FailureOr<FunctionBehind> addBehind(loop::KernelOp kernel, StringRef name);
   void expand(LLVM::LLVMFuncOp function);
 
   const CpuLevel &level;
@@ -403,23 +404,24 @@ FailureOr<SmallVector<std::string>> ModuleBuilder::addStages(loop::KernelOp kern
   return names;
 }
 
-FailureOr<std::string> ModuleBuilder::addRows(loop::KernelOp kernel, StringRef name) {
-  if (!hasRowsBehind(kernel))
-    return std::string();
-  FailureOr<loop::KernelOp> rows = createRowKernel(kernel);
-  if (failed(rows))
+FailureOr<ModuleBuilder::FunctionBehind> ModuleBuilder::addBehind(loop::KernelOp kernel, StringRef name) {
+  bool hasColumns = findColumnsBehind(kernel).has_value();
+  if (!hasColumns && !hasRowsBehind(kernel))
+    return FunctionBehind();
+  FailureOr<NodesBehind> behind = createKernelBehind(kernel);
+  if (failed(behind))
     return failure();
-  OwningOpRef<loop::KernelOp> own = *rows;
-  std::string ownName = (name + ".rows").str();
+  OwningOpRef<loop::KernelOp> own = behind->kernel;
+  std::string ownName = (name + (hasColumns ? ".columns" : ".rows")).str();
   if (failed(addFunction(*own, ownName, LLVM::Linkage::Internal)))
     return failure();
-  return ownName;
+  return FunctionBehind{ownName, behind->iterations};
 }
 
 LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, LLVM::Linkage linkage) {
   FailureOr<SmallVector<std::string>> stages = addStages(kernel, name);
-  FailureOr<std::string> rows = addRows(kernel, name);
-  if (failed(stages) || failed(rows))
+  FailureOr<FunctionBehind> behind = addBehind(kernel, name);
+  if (failed(stages) || failed(behind))
     return failure();
   MLIRContext *context = kernel.getContext();
   Location loc = UnknownLoc::get(context);
@@ -441,13 +443,17 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
   emitter.isStrict = !code.contracts;
   emitter.isStage = linkage == LLVM::Linkage::Internal;
-  auto runRows = [&](Value begin, Value end) {
+  auto runBehind = [&](Value begin, Value end) {
+    InvariantBuilder &in = emitter.invariants;
     Value own = emitter.getScratchAt(emitter.emitExpr(getProductScratch(kernel), {}));
-    callKernel(emitter, *rows, {frame.buffers, frame.symbols, begin, end, own, errorFlag});
+    Value iterations = emitter.emitExpr(behind->iterations, {});
+    callKernel(emitter, behind->name,
+               {frame.buffers, frame.symbols, in.mul(begin, iterations), in.mul(end, iterations), own, errorFlag});
   };
   if (loop::RecurrenceOp recurrence = getRecurrence(kernel))
     emitRecurrence(emitter, recurrence, *stages, frame);
-  else if (failed(emitKernel(emitter, frame.begin, frame.end, rows->empty() ? RowsBehind() : RowsBehind(runRows))))
+  else if (failed(
+               emitKernel(emitter, frame.begin, frame.end, behind->name.empty() ? RunBehind() : RunBehind(runBehind))))
     return failure();
   Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   LLVM::ReturnOp::create(builder, loc, result);

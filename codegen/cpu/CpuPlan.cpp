@@ -245,14 +245,14 @@ static bool allowsTiles(loop::ReductionOp op, const Choice &inside, ArrayRef<Exp
 
 // A lone windowed reduction with lanes along a kept dim runs along a second one in tiles; one with lanes along a
 // reduced dim along any. All kept dims are shared then. Where the others are few, the tiled dim is cut as well.
-static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
+static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operation *> nodes, int64_t apart) {
   auto reduction = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (!reduction)
     return std::nullopt;
   SmallVector<Expr> domain = loop::getDomain(reduction);
   int64_t kept = int64_t(domain.size()) - int64_t(reduction.getReduced());
   std::optional<Choice> best;
-  for (int64_t dim = kept - 1; dim >= 0; --dim)
+  for (int64_t dim = kept - 1; dim >= apart; --dim)
     if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim); choice && (!best || choice->cost < best->cost))
       best = choice;
   Choice inside = chooseInside(nodes, kept);
@@ -263,7 +263,7 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
     return std::nullopt;
   LoopConfig &config = best->config;
   int64_t lanesDim = config.sharedVector >= 0 ? config.sharedVector : config.nodeVectors.front();
-  config.tiled = findTiledDim(reduction, kept, lanesDim);
+  config.tiled = findTiledDim(reduction, apart, kept, lanesDim);
   if (config.tiled < 0)
     return std::nullopt;
   double others = 1;
@@ -360,10 +360,17 @@ static std::optional<Choice> chooseSquares(loop::KernelOp kernel, ArrayRef<Opera
   return best;
 }
 
-KernelPlan cpu::planLoops(loop::KernelOp kernel) {
+void cpu::setPlan(loop::KernelOp kernel, const KernelPlan &plan) {
+  kernel.setIterationsAttr(plan.iterations);
+  kernel.setGrainAttr(plan.grain);
+  kernel.setScratchAttr(plan.scratch ? plan.scratch : Expr::constant(kernel.getContext(), 0));
+  kernel.setConfigAttr(plan.config);
+}
+
+KernelPlan cpu::planLoops(loop::KernelOp kernel, int64_t apart) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Operation *> nodes = getNodes(kernel);
-  std::optional<Choice> tiled = chooseTiled(kernel, nodes);
+  std::optional<Choice> tiled = chooseTiled(kernel, nodes, apart);
   bool isSquare = false;
   if (!tiled && !loop::getTuned(kernel, tuned::lanesDim)) {
     tiled = chooseSquares(kernel, nodes);
@@ -372,7 +379,7 @@ KernelPlan cpu::planLoops(loop::KernelOp kernel) {
   int64_t shared = int64_t(kernel.getParallel());
   std::optional<int64_t> wanted = loop::getTuned(kernel, tuned::lanesDim);
   Choice best = tiled ? *tiled : chooseInside(nodes, shared);
-  for (int64_t dim = shared - 1; dim >= 0 && !tiled; --dim)
+  for (int64_t dim = shared - 1; dim >= apart && !tiled; --dim)
     if (std::optional<Choice> choice = chooseShared(kernel, nodes, dim);
         choice && (wanted ? dim == *wanted : choice->cost < best.cost))
       best = *choice;

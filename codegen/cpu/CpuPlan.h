@@ -61,7 +61,10 @@ bool canVectorize(mlir::Operation *node, int64_t dim);
 /// The node's own dim, behind `shared` others, along which lanes run best; -1: scalar code is better.
 int64_t chooseNodeVector(mlir::Operation *node, int64_t shared);
 
-KernelPlan planLoops(loop::KernelOp kernel);
+/// Neither lanes nor tiles run along the first `apart` dims: they are the first digits of the iterations.
+KernelPlan planLoops(loop::KernelOp kernel, int64_t apart = 0);
+/// Sets the attributes that say how the kernel is cut.
+void setPlan(loop::KernelOp kernel, const KernelPlan &plan);
 
 } // namespace ptc::cpu
 

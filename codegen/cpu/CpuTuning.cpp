@@ -68,7 +68,7 @@ static void addBlocks(Alternatives &found, const ContractionForm &form, const Ti
                                           {rows / 2, columns}, {rows * 2, columns / 2}, {rows / 2, columns * 2}};
   bool hasWholeRows = hasRowsBehind(form.op->getParentOfType<loop::KernelOp>());
   for (auto [mBlocks, nBlocks] : others)
-    if (hasWholeRows && nBlocks != columns)
+    if ((hasWholeRows && nBlocks != columns) || (form.hasAllRows && mBlocks != rows))
       continue;
     else if (mBlocks >= 1 && mBlocks <= mostRows && nBlocks >= 1 && nBlocks <= mostColumns)
       found.add({{tuned::mBlocks, mBlocks}, {tuned::nBlocks, nBlocks}});

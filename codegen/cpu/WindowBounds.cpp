@@ -151,7 +151,7 @@ static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced
   return found.wasInterrupted();
 }
 
-int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim) {
+int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, int64_t lanesDim) {
   SmallVector<Expr> domain = loop::getDomain(op);
   int64_t rank = int64_t(domain.size()), firstReduced = rank - int64_t(op.getReduced());
   int64_t window = 1, operations = 0;
@@ -163,7 +163,7 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim
   if (op.getReduced() == 0 || window > largestWindow || operations > 2 * longestBody ||
       !llvm::none_of(op.getBody().front(), [](Operation &inner) { return isa<loop::ArgReduceOp>(inner); }))
     return -1;
-  for (int64_t dim = shared - 1; dim >= 0; --dim) {
+  for (int64_t dim = shared - 1; dim >= apart; --dim) {
     auto extent = domain[size_t(dim)].asConstant();
     if (dim == lanesDim || (extent && *extent < 2))
       continue;

@@ -25,9 +25,9 @@ std::optional<DimBounds> solveForAllWindows(Expr condition, int64_t dim, llvm::A
                                             int64_t firstReduced);
 
 /// The kept dim that a kernel of one windowed reduction can be tiled along, -1: none. Lanes run along `lanesDim`, of
-/// the first `shared` dims as the tiled one, or of the reduced ones. Neighbours along it that have nothing in common
-/// are better off one after the other.
-int64_t findTiledDim(loop::ReductionOp op, int64_t shared, int64_t lanesDim);
+/// dims [apart, shared) as the tiled one, or of the reduced ones. Neighbours along it that have nothing in common are
+/// better off one after the other.
+int64_t findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, int64_t lanesDim);
 
 } // namespace ptc::cpu
 

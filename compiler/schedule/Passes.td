@@ -1,6 +1,11 @@
 //===- Passes.td - from loop nodes to kernels -----------------------------===//
 include "mlir/Pass/PassBase.td"
 
+def NarrowNodes : Pass<"ptc-narrow-nodes", "::mlir::ModuleOp"> {
+  let summary = "nodes run over the points alone whose results are read";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def LinearizeAccesses : Pass<"ptc-linearize-accesses", "::mlir::ModuleOp"> {
   let summary = "turns logical indices into positions in memory, by the buffers' layouts";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

@@ -11,6 +11,10 @@
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
 // attention reads head by head, and products of its heads, run ahead of it (ShareDims.cpp).
 //
+// A sum that reads a product column by column, each in any rows (a depthwise convolution, pooling), runs behind blocks
+// of whole columns: what it reads lies in the second-level cache then. Every thread reads all rows for that, and there
+// are no more tasks than blocks.
+//
 // So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts). Blocks have
 // all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
 // rows must be enough for the tasks that blocks of columns would have given.
@@ -201,15 +205,95 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
   return plan;
 }
 
+/// Columns of a block of all rows that its reader may run behind; 0: there is no such block that pays. `first` and
+/// `read`: which columns it reads.
+static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
+  constexpr int64_t panel = 16, widest = 4 * panel;
+  constexpr int64_t mostBytes = 256 << 10; // of the block's results: some of the cache is for the rows
+  constexpr int64_t fewestBlocks = 8, manyBlocks = 18, manyWidest = 15; // many need be even no more
+  constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
+  DimCounts counts(product);
+  SmallVector<Expr> domain = getDomain(product);
+  auto extentOf = [&](int64_t begin, int64_t end) {
+    return ptc::product(product.getContext(), ArrayRef(domain).slice(size_t(begin), size_t(end - begin)));
+  };
+  Expr rows = extentOf(0, counts.first(2));
+  auto atHint = rows.evaluate(context.hints);
+  auto columns = extentOf(counts.first(2), counts.first(3)).asConstant(),
+       terms = extentOf(counts.first(3), int64_t(domain.size())).asConstant();
+  auto type = dyn_cast<FloatType>(product.getEpilogue().getArgument(0).getType());
+  if (!columns || !terms || !atHint || !type)
+    return 0;
+  // Every thread reads all rows then. They would be cut into columns anyway, or are little beside the results
+  // (measured: 400 rows by a weight of 384 x 384 took a tenth longer on two threads).
+  if (*atHint > *columns && 4 * *terms > *columns)
+    return 0;
+  int64_t bytes = type.getWidth() / 8;
+  // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
+  // longer).
+  auto areEven = [](int64_t blocks, int64_t width) {
+    bool isEven =
+        width == widest ? blocks % 2 == 0 || blocks >= manyWidest : blocks % (blocks < manyBlocks ? 4 : 2) == 0;
+    return isEven && blocks >= fewestBlocks;
+  };
+  for (int64_t width : {widest, 3 * panel, 2 * panel, panel})
+    if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width, width) &&
+        *atHint * width * bytes <= mostBytes && (width > panel || *terms <= fewTerms))
+      return width;
+  return 0;
+}
+
+/// Elements of the product's result.
+static Expr countPoints(ContractionOp product) {
+  SmallVector<Expr> domain = getDomain(product);
+  return ptc::product(product.getContext(), ArrayRef(domain).take_front(size_t(DimCounts(product).first(3))));
+}
+
+/// May a lone sum that reads columns of the product in any rows run behind blocks of whole columns?
+static FusionPlan canRunBehindColumns(const Group &producer, const Group &consumer, const FusionContext &context) {
+  constexpr int64_t fewestResults = 16; // one of so many products
+  auto product = cast<ContractionOp>(producer.nodes[0]);
+  Operation *node = consumer.nodes[0];
+  if (producer.nodes.size() > 1)
+    return FusionPlan::no("other nodes run in the product's blocks");
+  if (!isOfRows(product))
+    return FusionPlan::no("the product is none of rows and a weight in panels");
+  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  for (Value buffer : producer.written)
+    if (consumer.reads(buffer))
+      plan.buffer = buffer;
+  if (!plan.buffer)
+    return FusionPlan::no("they share no value");
+  auto parts = findOwnColumns(product, node);
+  SmallVector<Expr> domain = getDomain(node);
+  auto read = parts ? domain[parts->dim].asConstant() : std::nullopt;
+  if (!read || parts->width != 1 || parts->dim >= getKeptCount(node))
+    return FusionPlan::no("its points do not read one column each");
+  // A mean of all rows is better taken in long runs of columns (measured: 2 to 5 % of product and mean).
+  ArrayRef<Expr> kept = ArrayRef(domain).take_front(getKeptCount(node));
+  auto results = ptc::product(node->getContext(), kept).evaluate(context.hints),
+       products = countPoints(product).evaluate(context.hints);
+  if (!results || !products || *results * fewestResults < *products)
+    return FusionPlan::no("it sums up most of what it reads");
+  int64_t width = chooseColumns(product, parts->first, *read, context);
+  if (!width)
+    return FusionPlan::no("the product is faster in blocks of rows");
+  plan.outer = {Expr::constant(product.getContext(), *read / width)};
+  return plan;
+}
+
 FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
   bool shareRows =
       !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp, SortOp>);
+  bool shareColumns =
+      consumer.outer.empty() && consumer.nodes.size() == 1 && areAll(consumer, llvm::IsaPred<ReductionOp>);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
   bool areAhead =
       areAll(producer, llvm::IsaPred<PointwiseOp, ContractionOp>) && isa<AttentionOp>(consumer.nodes.back());
-  if (!areProducts && !areAhead && !((arePointwise || shareRows) && isa<ContractionOp>(producer.nodes[0])))
+  if (!areProducts && !areAhead &&
+      !((arePointwise || shareRows || shareColumns) && isa<ContractionOp>(producer.nodes[0])))
     return {};
   if (context.hasDevice)
     return FusionPlan::no("a device's blocks hold one product's sums");
@@ -222,6 +306,8 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
     return canRunBehind(producer, consumer);
   if (shareRows)
     return canRunBehindRows(producer, consumer, context);
+  if (shareColumns)
+    return canRunBehindColumns(producer, consumer, context);
   FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
   for (Operation *first : producer.nodes)
     for (Operation *second : consumer.nodes) {
@@ -250,11 +336,30 @@ static void bringPartsForward(Operation *node, ArrayRef<Operation *> products, c
   }
 }
 
+/// Puts a dim in front of the others that counts blocks of the columns that the node reads of the product.
+static void splitColumns(ContractionOp product, Operation *node, Expr blocks, const SymbolRanges &symbols) {
+  MLIRContext *context = node->getContext();
+  unsigned columns = findOwnColumns(product, node)->dim;
+  SmallVector<Expr> domain = getDomain(node), oldDims;
+  SmallVector<unsigned> kinds = getDimKinds(node);
+  for (unsigned dim = 0; dim < domain.size(); ++dim)
+    oldDims.push_back(Expr::dim(context, dim + 1));
+  Expr width = exactQuotient(domain[columns], blocks, symbols);
+  oldDims[columns] = oldDims[columns] + Expr::dim(context, 0) * width;
+  domain[columns] = width;
+  domain.insert(domain.begin(), blocks);
+  kinds.insert(kinds.begin(), 0);
+  rewriteDims(node, domain, oldDims, symbols);
+  setDimKinds(node, kinds);
+}
+
 void loop::shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {
   bool hasHeads = isa<AttentionOp>(consumer.nodes.back());
   if (hasHeads)
     for (Operation *node : llvm::concat<Operation *const>(producer.nodes, consumer.nodes))
       splitPrefix(node, plan.outer, context.symbols);
+  else if (consumer.outer.empty() && !plan.outer.empty())
+    splitColumns(cast<ContractionOp>(producer.nodes[0]), consumer.nodes[0], plan.outer[0], context.symbols);
   else if (plan.outer.empty())
     for (Operation *node : consumer.nodes)
       bringPartsForward(node, producer.nodes, context.symbols);

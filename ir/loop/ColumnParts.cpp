@@ -92,15 +92,53 @@ static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> doma
   return parts;
 }
 
+/// The parts of rows of `columns` elements of which `address` lies in one; dims that move by whole rows may be
+/// anything.
+static std::optional<ColumnParts> matchColumns(Expr address, ArrayRef<Expr> domain, int64_t columns) {
+  ColumnParts parts{{}, 0, 0, 0};
+  Expr left = address;
+  SymbolRanges ranges;
+  for (unsigned dim = 0; dim < domain.size(); ++dim) {
+    if (!left.uses(dimName(dim)))
+      continue;
+    Expr rest, step = left.coefficientOf(dimName(dim), &rest);
+    if (!step)
+      return std::nullopt;
+    if (step.floorDiv(columns).simplify({}) * columns == step) {
+      left = rest;
+      continue;
+    }
+    std::optional<int64_t> known = step.asConstant(), extent = domain[dim].asConstant();
+    if (!known || !extent || *known < 0)
+      return std::nullopt;
+    ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
+    if (*known > parts.width)
+      parts.width = *known, parts.dim = dim;
+  }
+  if (parts.width == 0 || columns % parts.width)
+    return std::nullopt;
+  Expr rest = left;
+  left.coefficientOf(dimName(parts.dim), &rest);
+  ExprRange range = rest.mod(columns).simplify(ranges).range(ranges); // without whole rows
+  int64_t low = range.min / parts.width, high = range.max / parts.width;
+  parts.first = low * parts.width;
+  bool staysInRow = parts.first + domain[parts.dim].asConstant().value_or(columns) * parts.width <= columns;
+  if (low != high || !staysInRow)
+    return std::nullopt;
+  return parts;
+}
+
 static Expr countRows(ContractionOp product) {
   SmallVector<Expr> domain = getDomain(product);
   return ptc::product(product.getContext(), ArrayRef(domain).take_front(size_t(DimCounts(product).first(2))));
 }
 
-std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *node) {
+/// What `match` says of all addresses at which the node reads the product's results, in rows of so many columns;
+/// nothing if it differs, or there are none.
+static std::optional<ColumnParts> findParts(ContractionOp product, Operation *node,
+                                            llvm::function_ref<std::optional<ColumnParts>(Expr, int64_t)> match) {
   SmallVector<Value> read, written;
   collectAccesses(product, read, written);
-  Expr rowCount = countRows(product);
   std::optional<ColumnParts> found;
   WalkResult result = node->walk([&](LoadOp load) {
     if (!llvm::is_contained(written, load.getBuffer()))
@@ -109,13 +147,25 @@ std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *nod
     auto columns = store ? countColumns(product, prim::getExprs(store.getIndices())[0]) : std::nullopt;
     if (!columns || !load.getIndexOperands().empty())
       return WalkResult::interrupt();
-    auto parts = matchAddress(prim::getExprs(load.getIndices())[0], getDomain(node), *columns, rowCount);
+    std::optional<ColumnParts> parts = match(prim::getExprs(load.getIndices())[0], *columns);
     if (!parts || (found && *found != *parts))
       return WalkResult::interrupt();
     found = parts;
     return WalkResult::advance();
   });
   return result.wasInterrupted() ? std::nullopt : found;
+}
+
+std::optional<ColumnParts> findColumnParts(ContractionOp product, Operation *node) {
+  Expr rowCount = countRows(product);
+  return findParts(product, node, [&](Expr address, int64_t columns) {
+    return matchAddress(address, getDomain(node), columns, rowCount);
+  });
+}
+
+std::optional<ColumnParts> findOwnColumns(ContractionOp product, Operation *node) {
+  return findParts(product, node,
+                   [&](Expr address, int64_t columns) { return matchColumns(address, getDomain(node), columns); });
 }
 
 /// Whether the address lies in row number d0, ..., d(shared - 1), counted in that order, of `columns` elements.
