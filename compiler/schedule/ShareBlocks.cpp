@@ -11,10 +11,10 @@
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
 // attention reads head by head, and products of its heads, run ahead of it (ShareDims.cpp).
 //
-// So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts), and copies of
-// parts of rows, which the product may fill in part (the half that a shuffle of channels hands on). Blocks have
-// all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
-// rows must be enough for the tasks that blocks of columns would have given.
+// So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts), and copies
+// of parts of rows, which the product may fill in part (the half that a shuffle of channels hands on). Blocks have all
+// columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and rows
+// must be enough for the tasks that blocks of columns would have given.
 //
 //===----------------------------------------------------------------------===//
 
