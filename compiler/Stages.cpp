@@ -63,6 +63,9 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
       target.weightPanel > 0;
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
+  passes.addPass(createUnifyExtents()); // before sizes are compared; on loop, where no type rule asks for others
+  if (options.optLevel > 0 && target.weightPanel > 0)
+    passes.addPass(createJoinShifts()); // before a part that is the whole value is elided
   // Producers write straight into concats and outputs. Devices write pixels along the pixels.
   passes.addPass(createElideCopies({.keepsImages = options.optLevel > 0 && target.weightPanel > 0}));
   if (options.optLevel > 0 && target.weightPanel > 0)

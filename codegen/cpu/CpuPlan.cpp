@@ -279,6 +279,8 @@ static constexpr int64_t fewestInSquare = 4; // of either dim, if that is known
 static constexpr int64_t wholeSide = 128;    // a dim that is not longer is not cut
 static constexpr int64_t sideBlock = 64;     // lines of both sides stay in the first-level cache meanwhile
 
+static constexpr int64_t wholeStrands = 1024; // the same, where strands are woven: each line is written at one place
+
 static constexpr int64_t fewLines = 16; // that go on in step
 
 static bool fillsSquares(Expr extent) { return extent.asConstant().value_or(fewestInSquare) >= fewestInSquare; }
@@ -332,10 +334,10 @@ static std::optional<Choice> chooseSquares(loop::KernelOp kernel, ArrayRef<Opera
   std::optional<Choice> best;
   for (int64_t along = 0, rank = int64_t(domain.size()); along < rank; ++along)
     for (int64_t across = 0; across < rank; ++across) {
-      bool isGather = gathersAcross(node, along, across);
-      if (!fillsSquares(domain[size_t(across)]) || (!isGather && getCrossingLoads(node, along, across).empty()))
+      bool isGather = gathersAcross(node, along, across), isWoven = !isGather && weavesStores(node, along, across);
+      bool turns = isGather || isWoven || !getCrossingLoads(node, along, across).empty();
+      if (!turns || !fillsSquares(domain[size_t(across)]))
         continue;
-      bool isWoven = !isGather && weavesStores(node, along, across);
       if (!isWoven && !fillsSquares(domain[size_t(along)]))
         continue;
       Choice choice;
@@ -354,7 +356,9 @@ static std::optional<Choice> chooseSquares(loop::KernelOp kernel, ArrayRef<Opera
   Expr across = domain[size_t(config.tiled)];
   config.block = chooseSideBlock(domain[size_t(config.sharedVector)]);
   bool isApart = storesApart(node, config.sharedVector, config.tiled);
-  int64_t side = isApart ? chooseFewLines(across) : chooseSideBlock(across);
+  bool isWhole = weavesStores(node, config.sharedVector, config.tiled) && across.asConstant().value_or(0) > 0 &&
+                 across.getValue() <= wholeStrands;
+  int64_t side = isWhole ? across.getValue() : isApart ? chooseFewLines(across) : chooseSideBlock(across);
   config.tileBlock = across.isConstant(side) ? 0 : side;
   kernel.setParallel(int64_t(domain.size()));
   return best;

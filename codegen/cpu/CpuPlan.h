@@ -50,8 +50,8 @@ llvm::SmallVector<loop::LoadOp> getCrossingLoads(mlir::Operation *node, int64_t 
 /// Whether a node gathers rows that run along dim `across`, at places that do not depend on it, while its stores follow
 /// dim `along`.
 bool gathersAcross(mlir::Operation *node, int64_t along, int64_t across);
-/// Whether stores of the 2 to 4 points along `along` fill what vectors of them along `across` leave out between their
-/// lanes.
+/// Whether stores of the 2 to 4 points along `along`, or 8, fill what vectors of them along `across` leave out between
+/// their lanes.
 bool weavesStores(mlir::Operation *node, int64_t along, int64_t across);
 /// Lanes along the dim would load an element at a time.
 bool gathersAlong(mlir::Operation *node, int64_t dim);

@@ -9,9 +9,9 @@
 // Where another dim lies between the lines that are written, the next block goes on where they end, and there are few
 // of them (measured: 48 lines of 16 f32 take ten times as long as three times 16).
 //
-// Of 2 to 4 points along the dim of the stores there is no square. Lanes run along the other one then, and where the
-// results of these few points lie between each other (pixels of three channels) their vectors are woven into as many
-// that follow each other.
+// Of 2 to 4 points along the dim of the stores, or 8, there is no square. Lanes run along the other one then, and where
+// the results of these few points lie between each other (pixels of three channels, one row at eight shifts) their
+// vectors are woven into as many that follow each other. Each point of the few is known: its shift is a number.
 //
 // Where a node gathers rows that lie across its stores (pixels with their channels side by side, at places that are
 // read), the body itself runs with lanes along the rows, for as many points as a vector has lanes, and its results are
@@ -104,20 +104,35 @@ bool cpu::gathersAcross(Operation *node, int64_t along, int64_t across) {
   return gathers;
 }
 
-static constexpr int64_t mostStrands = 4;
+static constexpr int64_t mostStrands = 8;
 
 bool cpu::weavesStores(Operation *node, int64_t along, int64_t across) {
   std::optional<int64_t> strands = loop::getDomain(node)[size_t(along)].asConstant();
-  if (!strands || *strands < 2 || *strands > mostStrands)
+  bool isCount = strands && *strands >= 2 && *strands <= mostStrands &&
+                 (*strands == 3 || llvm::isPowerOf2_64(uint64_t(*strands))); // weaveVectors
+  if (!isCount || along == across || !isa<loop::PointwiseOp>(node))
     return false;
-  Block &block = node->getRegion(0).front();
-  return llvm::all_of(block.getOps<loop::StoreOp>(), [&](loop::StoreOp store) {
-    Expr step = Expr(cast<ExprAttr>(store.getIndices()[0])).coefficientOf("d" + std::to_string(across));
-    bool isLoaded = llvm::any_of(block.getOps<loop::LoadOp>(),
-                                 [&](loop::LoadOp load) { return load.getBuffer() == store.getBuffer(); });
-    return step && step.isConstant(*strands) && !isLoaded && !store.getCombine() &&
-           !store.getValue().getType().isInteger(1);
+  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  auto isStep = [](Expr index, StringRef dim, int64_t length) {
+    Expr step = index.coefficientOf(dim);
+    return step && step.isConstant(length);
+  };
+  llvm::DenseSet<Value> stored;
+  for (auto store : node->getRegion(0).front().getOps<loop::StoreOp>()) {
+    Expr index = cast<ExprAttr>(store.getIndices()[0]);
+    if (!store.getIndexOperands().empty() || store.getCombine() || store.getValue().getType().isInteger(1) ||
+        !isStep(index, alongName, 1) || !isStep(index, acrossName, *strands))
+      return false;
+    stored.insert(store.getBuffer());
+  }
+  bool isCrossing = false;
+  WalkResult result = node->walk([&](loop::LoadOp load) {
+    Expr index = cast<ExprAttr>(load.getIndices()[0]);
+    isCrossing |= load.getIndexOperands().empty() && !load.getType().isInteger(1) && index.uses(alongName) &&
+                  !isStep(index, alongName, 1) && isStep(index, acrossName, 1);
+    return stored.contains(load.getBuffer()) ? WalkResult::interrupt() : WalkResult::advance();
   });
+  return isCrossing && !result.wasInterrupted();
 }
 
 namespace {
@@ -149,6 +164,7 @@ private:
   void square(Value column, Value row, int64_t width);
   void gatheredSquare(Value column, Value row, int64_t width);
   void strands(Value row, int64_t count, int64_t width);
+  bool mayRepeat();
   void lines(int64_t dim, const Side &lanes, int64_t other, const Side &points);
   EmissionPoint at(Value column, Value row, int64_t vectorDim, int64_t lanes);
 
@@ -300,6 +316,30 @@ static Value weaveVector(KernelEmitter &e, ArrayRef<Value> strands, int64_t numb
   return woven;
 }
 
+/// The vectors that hold the strands' elements in turns. As many strands as lanes are a square; else 4 and 8 are woven
+/// in rounds: those with even numbers, those with odd ones, and these two with each other.
+static SmallVector<Value> weaveVectors(KernelEmitter &e, ArrayRef<Value> strands) {
+  SmallVector<Value> woven(strands);
+  if (int64_t(strands.size()) == cast<VectorType>(strands.front().getType()).getNumElements()) {
+    transposeSquare(e, woven);
+    return woven;
+  }
+  woven.clear();
+  if (strands.size() < 4) {
+    for (int64_t number = 0; number < int64_t(strands.size()); ++number)
+      woven.push_back(weaveVector(e, strands, number));
+    return woven;
+  }
+  SmallVector<Value> sides[2];
+  for (auto [number, strand] : llvm::enumerate(strands))
+    sides[number % 2].push_back(strand);
+  SmallVector<Value> even = weaveVectors(e, sides[0]), odd = weaveVectors(e, sides[1]);
+  for (auto [a, b] : llvm::zip_equal(even, odd))
+    for (int64_t number : {0, 1})
+      woven.push_back(weaveVector(e, {a, b}, number));
+  return woven;
+}
+
 void SquareEmission::strands(Value row, int64_t count, int64_t width) {
   SmallVector<SmallVector<Value>> values(stores.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -312,9 +352,9 @@ void SquareEmission::strands(Value row, int64_t count, int64_t width) {
   for (auto [store, all] : llvm::zip_equal(stores, values)) {
     Type type = store.getValue().getType();
     Value start = e.emitExpr(Expr(cast<ExprAttr>(store.getIndices()[0])), first);
-    for (int64_t i = 0; i < count; ++i) {
-      Value place = e.invariants.add(start, e.constant(i * width));
-      e.createStore(weaveVector(e, all, i), e.getAddress(e.getPointer(store.getBuffer()), type, place));
+    for (auto [i, vector] : llvm::enumerate(weaveVectors(e, all))) {
+      Value place = e.invariants.add(start, e.constant(int64_t(i) * width));
+      e.createStore(vector, e.getAddress(e.getPointer(store.getBuffer()), type, place));
     }
   }
 }
@@ -328,7 +368,19 @@ void SquareEmission::weave(const Side &columns, const Side &rows, int64_t width)
       strands(row, *columns.length, width);
       return {};
     });
-  lines(across, behind(rows, whole), along, columns);
+  Side rest = behind(rows, whole);
+  if (rest.length.value_or(0) > 0 && *whole.length > 0 && mayRepeat()) // some of a whole vector are stored twice
+    return strands(e.invariants.sub(rows.to, e.constant(width)), *columns.length, width);
+  lines(across, rest, along, columns);
+}
+
+/// Whether a point may be computed again: nothing is read where results are stored, whose buffer may be the same then.
+bool SquareEmission::mayRepeat() {
+  WalkResult result = node->walk([&](loop::LoadOp load) {
+    bool isStored = llvm::any_of(stores, [&](loop::StoreOp store) { return store.getIndices() == load.getIndices(); });
+    return isStored ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return !result.wasInterrupted();
 }
 
 void cpu::emitSquares(KernelEmitter &e, Operation *node, const LoopConfig &config, const EmissionPoint &point,

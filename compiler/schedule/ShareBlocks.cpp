@@ -11,13 +11,14 @@
 // the same way: blocks are cut between parts then, and a task's parts follow its sums. Those that write what an
 // attention reads head by head, and products of its heads, run ahead of it (ShareDims.cpp).
 //
+// So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts), and copies
+// of parts of rows, which the product may fill in part (the half that a shuffle of channels hands on). Blocks have all
+// columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and rows
+// must be enough for the tasks that blocks of columns would have given.
+//
 // A sum that reads a product column by column, each in any rows (a depthwise convolution, pooling), runs behind blocks
 // of whole columns: what it reads lies in the second-level cache then. Every thread reads all rows for that, and there
 // are no more tasks than blocks.
-//
-// So do nodes that share the product's rows, reductions and sorts among them (a norm, a choice of experts). Blocks have
-// all columns then, so that what every row reads anew is the whole weight: it must stay in the second-level cache, and
-// rows must be enough for the tasks that blocks of columns would have given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -282,6 +283,17 @@ static FusionPlan canRunBehindColumns(const Group &producer, const Group &consum
   return plan;
 }
 
+/// The group as one over rows, if it is a node that copies parts of rows: its first dim counts them.
+static std::optional<Group> asCopyOfRows(const Group &group) {
+  auto isOfCopy = [](Operation &op) { return isa<LoadOp, StoreOp>(op); };
+  auto node = group.nodes.size() == 1 && group.outer.empty() ? dyn_cast<PointwiseOp>(group.nodes[0]) : PointwiseOp();
+  if (!node || getDomain(node).size() < 2 || !llvm::all_of(node.getBody().front(), isOfCopy))
+    return std::nullopt;
+  Group rows = group;
+  rows.outer = {getDomain(node).front()};
+  return rows;
+}
+
 FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
@@ -302,8 +314,12 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   for (Value buffer : consumer.written)
     if (producer.reads(buffer) || producer.writes(buffer))
       return FusionPlan::no("the consumer overwrites what the producer reads or writes");
-  if (arePointwise)
-    return canRunBehind(producer, consumer);
+  if (arePointwise) {
+    FusionPlan parts = canRunBehind(producer, consumer);
+    std::optional<Group> rows = parts ? std::nullopt : asCopyOfRows(consumer);
+    FusionPlan whole = rows ? canRunBehindRows(producer, *rows, context) : FusionPlan();
+    return whole ? whole : parts;
+  }
   if (shareRows)
     return canRunBehindRows(producer, consumer, context);
   if (shareColumns)

@@ -2,6 +2,7 @@
 #include "ir/expr/Expr.h"
 #include "ir/expr/ExprPolynomial.h"
 #include "ir/expr/ExprStorage.h"
+#include "ir/expr/ReplaceParts.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -152,21 +153,20 @@ private:
   llvm::DenseMap<mlir::Attribute, std::optional<int64_t>> known;
 };
 
-/// Rebuilds an expression with symbols replaced, shared parts once.
+/// Rebuilds an expression with some of its parts replaced, shared parts once.
 class Substitution {
 public:
-  explicit Substitution(llvm::function_ref<Expr(llvm::StringRef)> map) : map(map) {}
+  explicit Substitution(llvm::function_ref<Expr(Expr)> map) : map(map) {}
 
   Expr visit(Expr e) {
     if (e.isConstant())
       return e;
-    if (e.isSymbol()) {
-      Expr replacement = map(e.getSymbol());
-      return replacement ? replacement : e;
-    }
-    Expr &slot = known[mlir::Attribute(e)];
-    if (slot)
-      return slot;
+    if (Expr replacement = map(e))
+      return replacement;
+    if (e.isSymbol())
+      return e;
+    if (Expr found = known.lookup(mlir::Attribute(e)))
+      return found;
     llvm::SmallVector<Expr, 4> operands;
     bool changed = false;
     for (Expr operand : e.getOperands()) {
@@ -210,14 +210,19 @@ public:
   }
 
 private:
-  llvm::function_ref<Expr(llvm::StringRef)> map;
+  llvm::function_ref<Expr(Expr)> map;
   llvm::DenseMap<mlir::Attribute, Expr> known;
 };
 } // namespace
 
 std::optional<int64_t> Expr::evaluate(const SymbolValues &values) const { return Evaluator(values).visit(*this); }
 
-Expr Expr::substitute(llvm::function_ref<Expr(llvm::StringRef)> map) const { return Substitution(map).visit(*this); }
+Expr Expr::substitute(llvm::function_ref<Expr(llvm::StringRef)> map) const {
+  auto ofSymbol = [&](Expr e) { return e.isSymbol() ? map(e.getSymbol()) : Expr(); };
+  return Substitution(ofSymbol).visit(*this);
+}
+
+Expr ptc::replaceParts(Expr e, llvm::function_ref<Expr(Expr)> map) { return Substitution(map).visit(e); }
 
 static bool anySymbol(Expr e, llvm::function_ref<bool(llvm::StringRef)> predicate,
                       llvm::DenseSet<mlir::Attribute> &seen) {

@@ -20,23 +20,40 @@ static StoreOp findStore(ContractionOp product, Value buffer) {
   return isOnly ? found : StoreOp();
 }
 
-/// How many columns the rows have in which the product lies at `address`; nothing if it lies in no rows.
-static std::optional<int64_t> countColumns(ContractionOp product, Expr address) {
+/// Rows in which a product lies: its columns are [first, first + own) of `columns`.
+struct Rows {
+  int64_t columns, first, own;
+};
+
+/// The rows in which the product lies at `address`; nothing if it lies in no rows.
+static std::optional<Rows> findRows(ContractionOp product, Expr address) {
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
-  Expr step = Expr::constant(product.getContext(), 1), columns;
+  Expr step = Expr::constant(product.getContext(), 1), columns, ownColumns;
   for (int64_t dim = counts.first(3) - 1; dim >= 0; --dim) {
-    if (dim == counts.first(2) - 1)
-      columns = step;
     Expr rest, own = address.coefficientOf(dimName(unsigned(dim)), &rest);
+    if (dim == counts.first(2) - 1) {
+      ownColumns = step;
+      columns = step = own && own.isConstant() ? own : step; // the product may be part of a row
+    }
     if (!own || (own != step && !domain[size_t(dim)].isConstant(1)))
       return std::nullopt;
     address = rest;
     step = step * domain[size_t(dim)];
   }
   if (counts.first(2) == 0) // a single row
-    columns = step;
-  return columns && address.isConstant(0) ? columns.asConstant() : std::nullopt;
+    ownColumns = columns = step;
+  if (!columns || !columns.isConstant() || !ownColumns.isConstant() || !address.isConstant())
+    return std::nullopt;
+  Rows rows{columns.getValue(), address.getValue(), ownColumns.getValue()};
+  bool areInside = rows.first >= 0 && rows.first + rows.own <= rows.columns;
+  return areInside ? std::optional(rows) : std::nullopt;
+}
+
+/// How many columns the product's rows have, if there is nothing else in them.
+static std::optional<int64_t> countColumns(ContractionOp product, Expr address) {
+  std::optional<Rows> rows = findRows(product, address);
+  return rows && rows->own == rows->columns ? std::optional(rows->columns) : std::nullopt;
 }
 
 /// The dims, each with its step in rows, that count `count` rows, the outermost first.
@@ -201,9 +218,9 @@ bool readsOwnRows(ContractionOp product, Operation *node, unsigned shared) {
     if (!llvm::is_contained(written, load.getBuffer()))
       return WalkResult::advance();
     StoreOp store = findStore(product, load.getBuffer());
-    auto columns = store ? countColumns(product, prim::getExprs(store.getIndices())[0]) : std::nullopt;
-    bool isOwn = columns && load.getIndexOperands().empty() &&
-                 liesInOwnRow(prim::getExprs(load.getIndices())[0], domain, shared, *columns);
+    auto rows = store ? findRows(product, prim::getExprs(store.getIndices())[0]) : std::nullopt;
+    bool isOwn = rows && load.getIndexOperands().empty() &&
+                 liesInOwnRow(prim::getExprs(load.getIndices())[0], domain, shared, rows->columns);
     return isOwn ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !result.wasInterrupted();

@@ -29,7 +29,7 @@ std::optional<ColumnParts> findColumnParts(ContractionOp product, mlir::Operatio
 std::optional<ColumnParts> findOwnColumns(ContractionOp product, mlir::Operation *node);
 
 /// Whether the node's first `shared` dims count the product's rows in order, and it reads of the product's results what
-/// lies in the row of its point alone.
+/// lies in the row of its point alone. Something else may lie in the rows, too.
 bool readsOwnRows(ContractionOp product, mlir::Operation *node, unsigned shared);
 
 } // namespace ptc::loop

@@ -12,6 +12,16 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }
 
+def UnifyExtents : Pass<"ptc-unify-extents", "::mlir::ModuleOp"> {
+  let summary = "expressions that a guard makes equal are one expression";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def JoinShifts : Pass<"ptc-join-shifts", "::mlir::ModuleOp"> {
+  let summary = "copies of one value at several shifts, side by side in memory, are one node";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def ElideCopies : Pass<"ptc-elide-copies", "::mlir::ModuleOp"> {
   let summary = "lets producers write where a copy would have put their values (concat, outputs)";
   let options = [Option<"keepsImages", "keeps-images", "bool", "false", "images of convolutions stay channels last, and are copied into results">];

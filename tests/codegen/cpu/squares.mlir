@@ -127,3 +127,68 @@ loop.kernel @boxes(%x: !loop.buffer<[4*150] x f32>, %y: !loop.buffer<[4*150] x f
     loop.store %1, %z[4*d0 + d1] : !loop.buffer<[4*150] x f32>
   }
 }
+
+// One row at eight shifts, with zeros beside it: what each strand reads is known, eight vectors are woven, and the last
+// ones begin where the row has a whole vector left.
+// OK:             ok shifts
+// CHECK-LABEL:    define {{.*}} @shifts
+// CHECK-NOT:      select i1
+// CHECK-COUNT-8:  call <8 x float> @llvm.masked.load
+// CHECK-COUNT-16: store <8 x float>
+// CHECK:          ret i32
+loop.kernel @shifts(%x: !loop.buffer<[5*53] x f32>, %y: !loop.buffer<[5*53*8] x f32>)
+    attributes {symbols = [], parallel = 3 : i64, arguments_written = array<i64: 1>} {
+  loop.pointwise [5, 53, 8] {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [d1 + select(eq(d2, 0), -9, select(eq(d2, 1), 0, select(eq(d2, 2), 5, select(eq(d2, 3), 11, select(eq(d2, 4), 12, select(eq(d2, 5), 30, select(eq(d2, 6), 40, 60))))))),
+                      -d1 - select(eq(d2, 0), -9, select(eq(d2, 1), 0, select(eq(d2, 2), 5, select(eq(d2, 3), 11, select(eq(d2, 4), 12, select(eq(d2, 5), 30, select(eq(d2, 6), 40, 60))))))) + 52] else %zero {
+      %1 = loop.load %x[53*d0 + d1 + select(eq(d2, 0), -9, select(eq(d2, 1), 0, select(eq(d2, 2), 5, select(eq(d2, 3), 11, select(eq(d2, 4), 12, select(eq(d2, 5), 30, select(eq(d2, 6), 40, 60)))))))] : !loop.buffer<[5*53] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.store %0, %y[424*d0 + 8*d1 + d2] : !loop.buffer<[5*53*8] x f32>
+  }
+}
+
+// Rows of any length, and such as have no whole vector.
+// OK:             ok any_rows
+loop.kernel @any_rows(%x: !loop.buffer<[3*n] x f32>, %y: !loop.buffer<[12*n] x f32>)
+    attributes {symbols = ["n"], parallel = 3 : i64, arguments_written = array<i64: 1>,
+                test.symbols = [{n = 1}, {n = 2}, {n = 5}, {n = 17}, {n = 64}, {n = 203}]} {
+  loop.pointwise [3, n, 4] {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [select(eq(d2, 0), d1 - 1, select(eq(d2, 1), 0, select(eq(d2, 2), n - d1 - 2, n - d1 - 3)))] else %zero {
+      %1 = loop.load %x[n*d0 + d1 + select(eq(d2, 0), -1, select(eq(d2, 1), 0, select(eq(d2, 2), 1, 2)))] : !loop.buffer<[3*n] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.store %0, %y[4*n*d0 + 4*d1 + d2] : !loop.buffer<[12*n] x f32>
+  }
+}
+
+// OK:             ok short_rows
+loop.kernel @short_rows(%x: !loop.buffer<[3*11] x f32>, %y: !loop.buffer<[3*11*8] x f32>)
+    attributes {symbols = [], parallel = 3 : i64, arguments_written = array<i64: 1>} {
+  loop.pointwise [3, 11, 8] {
+    %zero = arith.constant 0.0 : f32
+    %0 = loop.masked [-d1 - d2 + 10] else %zero {
+      %1 = loop.load %x[11*d0 + d1 + select(eq(d2, 7), 7, d2)] : !loop.buffer<[3*11] x f32>
+      loop.yield %1 : f32
+    } : f32
+    loop.store %0, %y[88*d0 + 8*d1 + d2] : !loop.buffer<[3*11*8] x f32>
+  }
+}
+
+// What lies where the results go may be their memory: no pixel is computed twice, and four vectors of both strands are all.
+// OK:             ok added
+// CHECK-LABEL:    define {{.*}} @added
+// CHECK-COUNT-8:  store <8 x float>
+// CHECK-NOT:      store <8 x float>
+// CHECK:          ret i32
+loop.kernel @added(%x: !loop.buffer<[2*37] x f32>, %z: !loop.buffer<[37*2] x f32>, %y: !loop.buffer<[37*2] x f32>)
+    attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 2>} {
+  loop.pointwise [37, 2] {
+    %0 = loop.load %x[37*d1 + d0] : !loop.buffer<[2*37] x f32>
+    %1 = loop.load %z[2*d0 + d1] : !loop.buffer<[37*2] x f32>
+    %2 = arith.addf %0, %1 : f32
+    loop.store %2, %y[2*d0 + d1] : !loop.buffer<[37*2] x f32>
+  }
+}
