@@ -211,7 +211,7 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
   constexpr int64_t panel = 16, widest = 4 * panel;
   constexpr int64_t mostBytes = 256 << 10; // of the block's results: some of the cache is for the rows
-  constexpr int64_t fewestBlocks = 8, manyBlocks = 18, manyWidest = 15; // many need be even no more
+  constexpr int64_t fewestBlocks = 8, manyBlocks = 15; // many are even enough
   constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
@@ -230,15 +230,10 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read,
   if (*atHint > *columns && 4 * *terms > *columns)
     return 0;
   int64_t bytes = type.getWidth() / 8;
-  // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
-  // longer).
-  auto areEven = [](int64_t blocks, int64_t width) {
-    bool isEven =
-        width == widest ? blocks % 2 == 0 || blocks >= manyWidest : blocks % (blocks < manyBlocks ? 4 : 2) == 0;
-    return isEven && blocks >= fewestBlocks;
-  };
+  // Some threads would wait for the last of few blocks (measured: 5 of them on two threads took a tenth longer).
+  auto areEven = [](int64_t blocks) { return blocks >= manyBlocks || (blocks >= fewestBlocks && blocks % 4 == 0); };
   for (int64_t width : {widest, 3 * panel, 2 * panel, panel})
-    if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width, width) &&
+    if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&
         *atHint * width * bytes <= mostBytes && (width > panel || *terms <= fewTerms))
       return width;
   return 0;
@@ -294,13 +289,17 @@ static std::optional<Group> asCopyOfRows(const Group &group) {
   return rows;
 }
 
+/// A lone sum: its blocks may be of columns.
+static bool isLoneSum(const Group &group) {
+  return !group.isOpaque && group.outer.empty() && group.nodes.size() == 1 && isa<ReductionOp>(group.nodes[0]);
+}
+
 FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, const FusionContext &context) {
   auto areAll = [](const Group &group, auto isOne) { return !group.isOpaque && llvm::all_of(group.nodes, isOne); };
   bool arePointwise = areAll(consumer, llvm::IsaPred<PointwiseOp>);
   bool shareRows =
       !arePointwise && !consumer.outer.empty() && areAll(consumer, llvm::IsaPred<PointwiseOp, ReductionOp, SortOp>);
-  bool shareColumns =
-      consumer.outer.empty() && consumer.nodes.size() == 1 && areAll(consumer, llvm::IsaPred<ReductionOp>);
+  bool shareColumns = isLoneSum(consumer);
   bool areProducts = areAll(producer, llvm::IsaPred<ContractionOp>) && areAll(consumer, llvm::IsaPred<ContractionOp>);
   bool areAhead =
       areAll(producer, llvm::IsaPred<PointwiseOp, ContractionOp>) && isa<AttentionOp>(consumer.nodes.back());
@@ -374,7 +373,7 @@ void loop::shareBlocks(Group &producer, const Group &consumer, const FusionPlan 
   if (hasHeads)
     for (Operation *node : llvm::concat<Operation *const>(producer.nodes, consumer.nodes))
       splitPrefix(node, plan.outer, context.symbols);
-  else if (consumer.outer.empty() && !plan.outer.empty())
+  else if (isLoneSum(consumer) && !plan.outer.empty())
     splitColumns(cast<ContractionOp>(producer.nodes[0]), consumer.nodes[0], plan.outer[0], context.symbols);
   else if (plan.outer.empty())
     for (Operation *node : consumer.nodes)

@@ -99,26 +99,8 @@ void loop::mergeDims(ContractionOp op) {
   }
 }
 
-static Attribute simplify(Attribute attr, const SymbolRanges &ranges) {
-  if (auto expr = dyn_cast<ExprAttr>(attr))
-    return Expr(expr).simplify(ranges);
-  auto list = dyn_cast<ArrayAttr>(attr);
-  if (!list || list.empty() || !isa<ExprAttr>(list[0]))
-    return attr;
-  SmallVector<Attribute> elements;
-  for (Attribute element : list)
-    elements.push_back(Expr(cast<ExprAttr>(element)).simplify(ranges));
-  return ArrayAttr::get(attr.getContext(), elements);
-}
-
 void loop::simplifyExprs(Operation *root, const SymbolRanges &ranges) {
-  root->walk([&](Operation *op) {
-    for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
-      Attribute simplified = simplify(entry.getValue(), ranges);
-      if (simplified != entry.getValue())
-        op->setAttr(entry.getName(), simplified);
-    }
-  });
+  mapExprs(root, [&](Expr expr) { return expr.simplify(ranges); });
 }
 
 void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {

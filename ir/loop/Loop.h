@@ -40,8 +40,9 @@ bool isControlFlow(mlir::Operation *op);
 llvm::SmallVector<Expr> getDomain(mlir::Operation *node);
 void setDomain(mlir::Operation *node, llvm::ArrayRef<Expr> domain);
 
-/// Rewrites every expression inside `root` (indices, conditions, index ops and
-/// the domains of nodes) by substituting symbols.
+/// Rewrites every expression inside `root`: indices, conditions, index ops and the domains of nodes.
+void mapExprs(mlir::Operation *root, llvm::function_ref<Expr(Expr)> map);
+/// The same by substituting symbols.
 void substituteExprs(mlir::Operation *root, llvm::function_ref<Expr(llvm::StringRef)> map);
 
 /// A symbol whose value the program learns while it runs.

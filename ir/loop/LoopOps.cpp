@@ -200,26 +200,30 @@ Expr BoundSymbols::getMost(Expr expr) const {
       .upper;
 }
 
-static Attribute substitute(Attribute attr, function_ref<Expr(StringRef)> map) {
+static Attribute mapExprs(Attribute attr, function_ref<Expr(Expr)> map) {
   if (auto expr = dyn_cast<ExprAttr>(attr))
-    return Expr(expr).substitute(map);
+    return map(Expr(expr));
   auto list = dyn_cast<ArrayAttr>(attr);
   if (!list || list.empty() || !isa<ExprAttr>(list[0]))
     return attr;
   SmallVector<Attribute> elements;
   for (Attribute element : list)
-    elements.push_back(Expr(cast<ExprAttr>(element)).substitute(map));
+    elements.push_back(map(Expr(cast<ExprAttr>(element))));
   return ArrayAttr::get(attr.getContext(), elements);
 }
 
-void loop::substituteExprs(Operation *root, function_ref<Expr(StringRef)> map) {
+void loop::mapExprs(Operation *root, function_ref<Expr(Expr)> map) {
   root->walk([&](Operation *op) {
     for (NamedAttribute entry : llvm::to_vector(op->getAttrs())) {
-      Attribute changed = substitute(entry.getValue(), map);
+      Attribute changed = ::mapExprs(entry.getValue(), map);
       if (changed != entry.getValue())
         op->setAttr(entry.getName(), changed);
     }
   });
+}
+
+void loop::substituteExprs(Operation *root, function_ref<Expr(StringRef)> map) {
+  mapExprs(root, [&](Expr expr) { return expr.substitute(map); });
 }
 
 void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallVectorImpl<Value> &written) {

@@ -83,8 +83,9 @@ def Loop_RecipeAttr : AttrDef<Loop_Dialect, "Recipe"> {
   let summary = "how a weight's stored form is gathered from its source";
   let description = [{
     dest[e0, e1, ...] (row-major over `extents`) = source[offset + sum e_i * strides_i].
-    Panels: dim `lane` of extent 16 continues dim `panel`; elements with
-    panel*16 + lane >= limit are 0 (`panel` is -1 where there are no panels).
+    Panels: dim `lane`, of extent 16 or, where dims behind it have the other columns
+    of a panel, a divisor of it, continues dim `panel`; elements with panel * extent
+    of `lane` + lane >= limit are 0 (`panel` is -1 where there are no panels).
     `element` is the source's element type if the stored form converts it.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$extents, ArrayRefParameter<"int64_t">:$strides, "int64_t":$offset,
