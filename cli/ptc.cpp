@@ -101,14 +101,16 @@ static std::string canonicalSpelling(StringRef argument) {
   return argument.str();
 }
 
-/// A flag that ends behind its '=': the parser would take the next argument for its value.
-static std::optional<UsageError> missingValue(ArrayRef<std::string> arguments) {
-  const auto *empty = llvm::find_if(arguments, [](StringRef argument) {
+/// Takes a flag that ends behind its '=' out of the arguments: the parser would take the next one for its value.
+static std::optional<UsageError> takeMissingValue(std::vector<std::string> &arguments) {
+  auto empty = llvm::find_if(arguments, [](StringRef argument) {
     return argument.starts_with("--") && argument.find('=') == argument.size() - 1;
   });
   if (empty == arguments.end())
     return std::nullopt;
-  return UsageError{"'" + *empty + "' has no value", "write it behind the '=', or leave the flag out"};
+  UsageError error{"'" + *empty + "' has no value", "write it behind the '=', or leave the flag out"};
+  arguments.erase(empty);
+  return error;
 }
 
 /// `@FILE` stands for the arguments in FILE, but not as the value of a flag: `-i @inputs.npz` is an archive.
@@ -157,12 +159,11 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
     return exitOk;
   }
 
-  std::optional<UsageError> wrong = missingValue(arguments);
   std::vector<std::string> given = arguments;
+  std::optional<UsageError> wrong, missing = takeMissingValue(arguments);
   try {
     std::reverse(arguments.begin(), arguments.end());
-    if (!wrong)
-      app.parse(arguments);
+    app.parse(arguments);
   } catch (const CLI::CallForHelp &) {
     outs() << app.help();
     return exitOk;
@@ -173,6 +174,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
   } catch (const CLI::ParseError &error) {
     wrong = {error.what(), "`ptc " + verb.name.str() + " --help` lists what there is"};
   }
+  if (missing)
+    wrong = missing;
   Diagnostics diagnostics(errs(), styleOf(common), "ptc");
   if (wrong) {
     diagnostics.error(exitUsage, wrong->message, wrong->help);

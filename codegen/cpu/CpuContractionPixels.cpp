@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/loop/Winograd.h"
 #include <map>
 
 using namespace mlir;
@@ -54,8 +55,8 @@ void ContractionEmission::findSharedPixels() {
                  f.beside.empty() && f.lhsElement == accumulator && isa<FloatType>(accumulator) && !f.isSplitK() &&
                  cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType() == accumulator &&
                  f.op.getRhs().front().getOperations().size() == 1;
-  if (!isPlain || outputs > 1 || f.kLoops.size() < 2 || !across || !columns || *columns > panelWidth ||
-      *columns <= lanes / 2 || vectors != 1)
+  if (!isPlain || loop::getWinogradTile(f.op) || outputs > 1 || f.kLoops.size() < 2 || !across || !columns ||
+      *columns > panelWidth || *columns <= lanes / 2 || vectors != 1)
     return;
   const KLoop &tap = f.kLoops[f.kLoops.size() - 2];
   int64_t taps = tap.dim < 0 ? 0 : tap.extent.asConstant().value_or(0);

@@ -268,7 +268,8 @@ void ContractionEmission::finishQuads(const ContractionTask &task, Value panel) 
 }
 
 void ContractionEmission::emitQuads(const ContractionTask &task) {
-  int64_t most = chooseTile(e.level, accumulator, TiledExtents(-1, panelWidth, -1), {.splitsGroups = takesSums()}).height;
+  int64_t most =
+      chooseTile(e.level, accumulator, TiledExtents(-1, panelWidth, -1), {.splitsGroups = takesSums()}).height;
   // Tiles of one height, and before them some that are one higher.
   Value tiles = i.floorDiv(i.add(task.rows, i.constant(most - 1)), i.constant(most), true);
   Value part = i.floorDiv(task.rows, i.max(tiles, i.constant(1)), true);

@@ -210,8 +210,8 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 /// `read`: which columns it reads.
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
   constexpr int64_t panel = 16, widest = 4 * panel;
-  constexpr int64_t mostBytes = 256 << 10; // of the block's results: some of the cache is for the rows
-  constexpr int64_t fewestBlocks = 8, manyBlocks = 15; // many are even enough
+  constexpr int64_t mostBytes = 256 << 10;             // of the block's results: some of the cache is for the rows
+  constexpr int64_t fewestBlocks = 8, manyBlocks = 16; // many are even enough
   constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
@@ -230,7 +230,8 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read,
   if (*atHint > *columns && 4 * *terms > *columns)
     return 0;
   int64_t bytes = type.getWidth() / 8;
-  // Some threads would wait for the last of few blocks (measured: 5 of them on two threads took a tenth longer).
+  // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
+  // longer).
   auto areEven = [](int64_t blocks) { return blocks >= manyBlocks || (blocks >= fewestBlocks && blocks % 4 == 0); };
   for (int64_t width : {widest, 3 * panel, 2 * panel, panel})
     if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&

@@ -532,7 +532,7 @@ struct ConcatFamily {
   SmallVector<MatmulOp> parts; // of the first one
 
   bool takes(ConcatOp concat, MutableArrayRef<MatmulOp> its) {
-    if (!areAlike(concat, concats.front()))
+    if (concat->getBlock() != concats.front()->getBlock() || !areAlike(concat, concats.front()))
       return false;
     return llvm::all_of(llvm::zip_equal(its, parts), [](auto pair) {
       MatmulOp a = std::get<0>(pair), b = std::get<1>(pair);

@@ -40,9 +40,7 @@ struct Extents {
 /// A product with so many weights, which are fetched while it multiplies.
 static double productCost(double weights, double rows) { return weights * std::max(rows + tileRows, streamRows); }
 
-static double directCost(const Extents &e) {
-  return productCost(9 * e.in * e.out, e.images * e.rows * e.columns);
-}
+static double directCost(const Extents &e) { return productCost(9 * e.in * e.out, e.images * e.rows * e.columns); }
 
 static double winogradCost(const Extents &e, int64_t tile) {
   double positions = double((tile + 2) * (tile + 2));
