@@ -208,34 +208,33 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 
 /// Columns of a block of all rows that its reader may run behind; 0: there is no such block that pays. `first` and
 /// `read`: which columns it reads.
-static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read, const FusionContext &context) {
-  constexpr int64_t panel = 16, widest = 4 * panel;
+static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read) {
+  constexpr int64_t panel = 16;
   constexpr int64_t mostBytes = 256 << 10;             // of the block's results: some of the cache is for the rows
   constexpr int64_t fewestBlocks = 8, manyBlocks = 16; // many are even enough
-  constexpr int64_t fewTerms = 64; // tiles of one panel wait for their loads: what runs behind is as long as the sums
+  // Narrow tiles and short sums wait for their loads (measured: two panels, or 16 to 48 terms, took 5 to 14 % longer).
+  constexpr int64_t widest = 4 * panel, narrowest = 3 * panel, fewestTerms = 64;
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
   auto extentOf = [&](int64_t begin, int64_t end) {
-    return ptc::product(product.getContext(), ArrayRef(domain).slice(size_t(begin), size_t(end - begin)));
+    return ptc::product(product.getContext(), ArrayRef(domain).slice(size_t(begin), size_t(end - begin))).asConstant();
   };
-  Expr rows = extentOf(0, counts.first(2));
-  auto atHint = rows.evaluate(context.hints);
-  auto columns = extentOf(counts.first(2), counts.first(3)).asConstant(),
-       terms = extentOf(counts.first(3), int64_t(domain.size())).asConstant();
+  // Rows that a run tells may be more than the cache or a thread's scratch memory have room for.
+  auto rows = extentOf(0, counts.first(2)), columns = extentOf(counts.first(2), counts.first(3)),
+       terms = extentOf(counts.first(3), int64_t(domain.size()));
   auto type = dyn_cast<FloatType>(product.getEpilogue().getArgument(0).getType());
-  if (!columns || !terms || !atHint || !type)
+  if (!rows || !columns || !terms || !type || *terms < fewestTerms)
     return 0;
   // Every thread reads all rows then. They would be cut into columns anyway, or are little beside the results
   // (measured: 400 rows by a weight of 384 x 384 took a tenth longer on two threads).
-  if (*atHint > *columns && 4 * *terms > *columns)
+  if (*rows > *columns && 4 * *terms > *columns)
     return 0;
-  int64_t bytes = type.getWidth() / 8;
   // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
   // longer).
   auto areEven = [](int64_t blocks) { return blocks >= manyBlocks || (blocks >= fewestBlocks && blocks % 4 == 0); };
-  for (int64_t width : {widest, 3 * panel, 2 * panel, panel})
+  for (int64_t width = widest; width >= narrowest; width -= panel)
     if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&
-        *atHint * width * bytes <= mostBytes && (width > panel || *terms <= fewTerms))
+        *rows * width * (type.getWidth() / 8) <= mostBytes)
       return width;
   return 0;
 }
@@ -247,7 +246,7 @@ static Expr countPoints(ContractionOp product) {
 }
 
 /// May a lone sum that reads columns of the product in any rows run behind blocks of whole columns?
-static FusionPlan canRunBehindColumns(const Group &producer, const Group &consumer, const FusionContext &context) {
+static FusionPlan canRunBehindColumns(const Group &producer, const Group &consumer) {
   constexpr int64_t fewestResults = 16; // one of so many products
   auto product = cast<ContractionOp>(producer.nodes[0]);
   Operation *node = consumer.nodes[0];
@@ -268,11 +267,10 @@ static FusionPlan canRunBehindColumns(const Group &producer, const Group &consum
     return FusionPlan::no("its points do not read one column each");
   // A mean of all rows is better taken in long runs of columns (measured: 2 to 5 % of product and mean).
   ArrayRef<Expr> kept = ArrayRef(domain).take_front(getKeptCount(node));
-  auto results = ptc::product(node->getContext(), kept).evaluate(context.hints),
-       products = countPoints(product).evaluate(context.hints);
+  auto results = ptc::product(node->getContext(), kept).asConstant(), products = countPoints(product).asConstant();
   if (!results || !products || *results * fewestResults < *products)
     return FusionPlan::no("it sums up most of what it reads");
-  int64_t width = chooseColumns(product, parts->first, *read, context);
+  int64_t width = chooseColumns(product, parts->first, *read);
   if (!width)
     return FusionPlan::no("the product is faster in blocks of rows");
   plan.outer = {Expr::constant(product.getContext(), *read / width)};
@@ -323,7 +321,7 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
   if (shareRows)
     return canRunBehindRows(producer, consumer, context);
   if (shareColumns)
-    return canRunBehindColumns(producer, consumer, context);
+    return canRunBehindColumns(producer, consumer);
   FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
   for (Operation *first : producer.nodes)
     for (Operation *second : consumer.nodes) {

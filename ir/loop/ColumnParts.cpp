@@ -34,7 +34,8 @@ static std::optional<Rows> findRows(ContractionOp product, Expr address) {
     Expr rest, own = address.coefficientOf(dimName(unsigned(dim)), &rest);
     if (dim == counts.first(2) - 1) {
       ownColumns = step;
-      columns = step = own && own.isConstant() ? own : step; // the product may be part of a row
+      bool isOnly = domain[size_t(dim)].isConstant(1);                  // the address does not tell its step
+      columns = step = !isOnly && own && own.isConstant() ? own : step; // the product may be part of a row
     }
     if (!own || (own != step && !domain[size_t(dim)].isConstant(1)))
       return std::nullopt;
