@@ -165,10 +165,13 @@ std::optional<PlacedWindow> ptc::decomp::placeTransposedWindow(NodeContext &n, V
       out = whole - low - high;
     }
     out = n.shapes.simplify(out);
-    if (n.shapes.range(out).max < 1) {
+    ExprRange range = n.shapes.range(out);
+    if (range.max < 1) {
       n.fail(DiagId::NegativeDim, i + 2, out);
       return std::nullopt;
     }
+    if (range.min < 1 && !n.shapes.assume(Expr::lt(n.expr(0), out)))
+      return std::nullopt;
     w.low.push_back(n.shapes.simplify(low));
     w.high.push_back(n.shapes.simplify(high));
     w.resultDims.push_back(out);
