@@ -30,16 +30,16 @@ func.func @large(%x: tensor<1x64x56x56xf32>) -> tensor<1x64x56x56xf32> {
 // CHECK-DAG:     loop.weight <"b", {{.*}}winograd = 2 : i64
 // CHECK-DAG:     loop.weight <"c", {{.*}}source = tensor<8x256x3x3xf32>} :
 // CHECK-DAG:     loop.weight <"d", {{.*}}source = tensor<32x8x1x1xf32>} :
-func.func @small(%x: tensor<1x256x14x14xf32>) -> tensor<1x32x6x6xf32> {
+func.func @small(%x: tensor<1x256x10x10xf32>) -> tensor<1x32x4x4xf32> {
   %a = prim.weight <"a", "", 0, 262144> : tensor<256x256x1x1xf32>
   %b = prim.weight <"b", "", 0, 2359296> : tensor<256x256x3x3xf32>
   %c = prim.weight <"c", "", 0, 73728> : tensor<8x256x3x3xf32>
   %d = prim.weight <"d", "", 0, 1024> : tensor<32x8x1x1xf32>
-  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x14x14xf32>, tensor<256x256x1x1xf32>) -> tensor<1x256x14x14xf32>
-  %2 = prim.convolution %1, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x256x14x14xf32>, tensor<256x256x3x3xf32>) -> tensor<1x256x14x14xf32>
-  %3 = prim.convolution %2, %c strides [2, 2] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x14x14xf32>, tensor<8x256x3x3xf32>) -> tensor<1x8x6x6xf32>
-  %4 = prim.convolution %3, %d strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x8x6x6xf32>, tensor<32x8x1x1xf32>) -> tensor<1x32x6x6xf32>
-  return %4 : tensor<1x32x6x6xf32>
+  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x10x10xf32>, tensor<256x256x1x1xf32>) -> tensor<1x256x10x10xf32>
+  %2 = prim.convolution %1, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x256x10x10xf32>, tensor<256x256x3x3xf32>) -> tensor<1x256x10x10xf32>
+  %3 = prim.convolution %2, %c strides [2, 2] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x256x10x10xf32>, tensor<8x256x3x3xf32>) -> tensor<1x8x4x4xf32>
+  %4 = prim.convolution %3, %d strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x8x4x4xf32>, tensor<32x8x1x1xf32>) -> tensor<1x32x4x4xf32>
+  return %4 : tensor<1x32x4x4xf32>
 }
 
 // Volumes: the slices of a 3x3x3 window are terms like channels, outside of them.
