@@ -12,9 +12,9 @@
 // in the whole program. Left is a side that is one quotient, which the other one must not hold; of two quotients the
 // first. Rules are applied to the guards that follow and to each other, so that what comes in holds no left side.
 //
-// Invariant: guards stay. They are what a call is refused by, and hold wherever a size is asked for. Here and not on
-// prim, where a convolution's result has the size that its type rule says. Symbols of the arguments are prim's, too
-// (UnifySizes).
+// Invariant: guards stay, and what says which sizes a variant is for. They are what a call is refused or served by, and
+// hold wherever a size is asked for. Here and not on prim, where a convolution's result has the size that its type rule
+// says. Symbols of the arguments are prim's, too (UnifySizes).
 //
 //===----------------------------------------------------------------------===//
 #include "ir/expr/ReplaceParts.h"
@@ -66,17 +66,17 @@ Rules findRules(ArrayRef<Expr> guards) {
 struct UnifyExtents : ptc::impl::UnifyExtentsBase<UnifyExtents> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      ArrayAttr guards = program.getGuards();
-      Rules rules = findRules(prim::getExprs(guards));
+      Rules rules = findRules(prim::getExprs(program.getGuards()));
       if (rules.empty())
         continue;
+      DictionaryAttr own = program->getAttrDictionary();
       AttrTypeReplacer replacer;
       replacer.addReplacement([&](ExprAttr expr) -> std::optional<std::pair<Attribute, WalkResult>> {
         return std::pair<Attribute, WalkResult>(rewrite(rules, expr), WalkResult::skip());
       });
       replacer.recursivelyReplaceElementsIn(program, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                             /*replaceTypes=*/true);
-      program.setGuardsAttr(guards);
+      program->setAttrs(own);
     }
   }
 };
