@@ -93,18 +93,25 @@ static UsageError missingArgument(const CLI::App &app, StringRef verb) {
   return {"an argument is missing", "`ptc " + verb.str() + " --help` lists what there is"};
 }
 
-/// Flags that are spelled as other compilers spell them, in the form that the parser knows.
+/// Whether it is a flag of one letter with '=' behind it, as in -o=FILE.
+static bool isLetterWithEquals(StringRef argument) {
+  return argument.size() > 2 && argument[0] == '-' && llvm::isAlpha(argument[1]) && argument[2] == '=';
+}
+
+/// Flags that are spelled as other programs spell them, in the form that the parser knows.
 static std::string canonicalSpelling(StringRef argument) {
   for (StringRef flag : {"-MD", "-MF", "-MT"})
     if (argument == flag)
       return ("-" + argument).str();
+  if (isLetterWithEquals(argument) && argument.size() > 3)
+    return (argument.take_front(2) + argument.drop_front(3)).str();
   return argument.str();
 }
 
 /// Takes a flag that ends behind its '=' out of the arguments: the parser would take the next one for its value.
 static std::optional<UsageError> takeMissingValue(std::vector<std::string> &arguments) {
   auto empty = llvm::find_if(arguments, [](StringRef argument) {
-    return argument.starts_with("--") && argument.find('=') == argument.size() - 1;
+    return (argument.starts_with("--") || isLetterWithEquals(argument)) && argument.find('=') == argument.size() - 1;
   });
   if (empty == arguments.end())
     return std::nullopt;

@@ -137,6 +137,8 @@ public:
   virtual llvm::SmallVector<mlir::DictionaryAttr> listAlternatives(loop::KernelOp kernel, llvm::StringRef level) const {
     return {};
   }
+  /// The names of all numbers that listAlternatives may give.
+  virtual llvm::ArrayRef<llvm::StringLiteral> getTunedNames() const { return {}; }
   /// Code of a planned kernel. Safe to call from several threads on kernels of one MLIRContext.
   virtual llvm::Expected<KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef level,
                                                     const CodeOptions &options) const = 0;

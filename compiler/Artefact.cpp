@@ -483,16 +483,18 @@ Error Artefact::useTuning(KernelSet &set) {
     return exitError(exitUsage,
                      "'" + file + "' was measured at level " + tuning->level + ", which is not in the library",
                      info.levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
-  size_t unknown = applyTuning(*tuning, set.kernels);
-  if (unknown == 0)
-    return Error::success();
-  DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
-  record.message = formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
-                           set.kernels.size())
-                       .str();
-  record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
-                         compilation.options.model + "` again");
-  compilation.hooks.diagnostics.report(std::move(record));
+  auto warn = [&](std::string message) {
+    DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
+    record.message = std::move(message);
+    record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
+                           compilation.options.model + "` again");
+    compilation.hooks.diagnostics.report(std::move(record));
+  };
+  if (std::vector<std::string> names = findUnknownNumbers(*tuning, set.target.getTunedNames()); !names.empty())
+    warn("numbers that this ptc does not know: " + llvm::join(names, ", "));
+  if (size_t unknown = applyTuning(*tuning, set.kernels))
+    warn(formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
+                 set.kernels.size()));
   return Error::success();
 }
 

@@ -107,6 +107,7 @@ public:
                                                            llvm::StringRef level) const override {
     return cpu::listAlternatives(kernel, *findCpuLevel(level));
   }
+  llvm::ArrayRef<llvm::StringLiteral> getTunedNames() const override { return cpu::tuned::names; }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, llvm::StringRef levelName,
                                                      const codegen::CodeOptions &options) const override;
 

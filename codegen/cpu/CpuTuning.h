@@ -24,6 +24,8 @@ inline constexpr Name blockTiles = "block_tiles", taskPanels = "task_panels";
 inline constexpr Name taskQueries = "task_queries", blockKeys = "block_keys";
 // Loops: the shared dim of the lanes, -1: each node's own.
 inline constexpr Name lanesDim = "lanes_dim";
+inline constexpr Name names[] = {mBlocks,    nBlocks,    kBlocks,     tileRows,  tilePanels, prefetch,
+                                 blockTiles, taskPanels, taskQueries, blockKeys, lanesDim};
 } // namespace tuned
 
 /// The tuned number within [least, most], or else `chosen`.

@@ -64,6 +64,7 @@ public:
   SmallVector<DictionaryAttr> listAlternatives(loop::KernelOp kernel, StringRef level) const override {
     return gpu::listAlternatives(kernel, level);
   }
+  ArrayRef<llvm::StringLiteral> getTunedNames() const override { return gpu::tuned::names; }
   llvm::Expected<codegen::KernelCode> generateKernel(loop::KernelOp kernel, StringRef level,
                                                      const codegen::CodeOptions &options) const override;
   std::string joinAssembly(ArrayRef<codegen::KernelCode> codes) const override;

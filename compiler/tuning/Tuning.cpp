@@ -3,6 +3,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
+#include <set>
 
 using namespace llvm;
 
@@ -96,6 +97,15 @@ Expected<Tuning> readTuning(StringRef path) {
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
+
+std::vector<std::string> findUnknownNumbers(const Tuning &tuning, ArrayRef<StringLiteral> known) {
+  std::set<std::string> unknown;
+  for (const TunedKernel &kernel : tuning.kernels)
+    for (const auto &[name, number] : kernel.numbers)
+      if (!is_contained(known, StringRef(name)))
+        unknown.insert(name);
+  return {unknown.begin(), unknown.end()};
+}
 
 size_t applyTuning(const Tuning &tuning, ArrayRef<loop::KernelOp> kernels) {
   StringMap<const TunedKernel *> known;

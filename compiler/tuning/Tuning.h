@@ -39,6 +39,9 @@ std::string writeTuning(const Tuning &tuning);
 /// An ExitError that tells what to do about it if the file is not there or is no tuning file.
 llvm::Expected<Tuning> readTuning(llvm::StringRef path);
 
+/// Names of numbers in the tuning that are not among the known ones, sorted.
+std::vector<std::string> findUnknownNumbers(const Tuning &tuning, llvm::ArrayRef<llvm::StringLiteral> known);
+
 /// Sets the numbers on kernels that are not planned yet. Kernels that the tuning does not know stay as they are; their
 /// number is returned.
 size_t applyTuning(const Tuning &tuning, llvm::ArrayRef<loop::KernelOp> kernels);

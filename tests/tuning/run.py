@@ -106,6 +106,12 @@ class Replay(Case):
         self.assertIn("warning: 1 of 1 kernels are not in it", done.stderr)
         self.assertIn("ptc tune other.onnx", done.stderr)
 
+    def test_unknown_number_is_a_warning(self):
+        file = self.edit({"conv": {"tile_row": 2}})
+        done = subprocess.run([self.program, "compile", self.model, "--cpu=x86-64-v3", "--tune-file", file], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: numbers that this ptc does not know: tile_row", done.stderr)
+
     def test_level_that_the_library_lacks(self):
         file = self.edit({})
         text = self.run_ptc("compile", self.model, "--cpu=x86-64-v4", "--tune-file", file, code=2)
