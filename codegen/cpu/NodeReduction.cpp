@@ -40,6 +40,8 @@ static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblock
 // Windows of pooling and depthwise convolution are unrolled: their conditions and addresses become constants.
 static constexpr int64_t unrolledWindow = 32;
 static constexpr int64_t unrolledTile = 64;  // elements of the windows of a tile
+static constexpr int64_t unrolledRow = 512;  // of a line of them, along which they overlap
+static constexpr size_t longestOfRow = 8;    // operations for an element there
 static constexpr int64_t unrolledGroup = 32; // elements of a window whose terms stand in groups of lanes
 
 namespace {
@@ -71,6 +73,7 @@ private:
   bool isBlocked() const;
   int64_t chooseLaneStride(const EmissionPoint &point);
   SmallVector<int64_t> orderWindow(ArrayRef<int64_t> dims);
+  int64_t findSummedApart(ArrayRef<int64_t> dims);
 
   KernelEmitter &e;
   loop::ReductionOp op;
@@ -85,6 +88,7 @@ private:
     Value lower, upper;
   };
   llvm::DenseMap<int64_t, Range> windowRanges;
+  int64_t summedApart = -1; // of its innermost loops are sums that are added to those of the others, -1
 };
 
 } // namespace
@@ -390,24 +394,10 @@ bool ReductionEmitter::isSharedBy(const Points &points, Expr condition, int64_t 
 /// The dims of a tile's window with those last that neighbours' windows overlap along: what they share is read once, if
 /// it is unrolled. Terms of a group always are, before those where both are few.
 SmallVector<int64_t> ReductionEmitter::orderWindow(ArrayRef<int64_t> dims) {
-  constexpr int64_t nearest = 4; // outputs to the next one whose window has elements of this one's
-  std::string tile = "d" + std::to_string(tiled);
-  auto overlaps = [&](int64_t dim) {
-    std::string name = "d" + std::to_string(dim);
-    WalkResult found = op.walk([&](loop::LoadOp load) {
-      Expr index = cast<ExprAttr>(load.getIndices()[0]);
-      auto stepOf = [&](StringRef of) {
-        Expr step = index.uses(of) ? index.coefficientOf(of) : Expr();
-        return step ? std::abs(step.asConstant().value_or(0)) : 0;
-      };
-      int64_t apart = stepOf(tile), step = stepOf(name), extent = domain[size_t(dim)].asConstant().value_or(0);
-      bool isShared = apart && step && step <= nearest * apart && (extent - 1) * step >= apart;
-      return isShared ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    return found.wasInterrupted();
-  };
   if (tiled < 0)
     return SmallVector<int64_t>(dims);
+  bool inSteps = llvm::any_of(dims, [&](int64_t dim) { return windowsOverlap(op, tiled, dim, true); });
+  auto overlaps = [&](int64_t dim) { return windowsOverlap(op, tiled, dim, inSteps); };
   int64_t together = 1; // elements of what is unrolled
   for (int64_t dim : dims)
     if (dim == groupTerm || overlaps(dim))
@@ -442,7 +432,17 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
 SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   if (dims.empty())
     return vectorDim >= 0 ? wholeVectors(points, carried) : step(points, carried);
+  if (int64_t(dims.size()) == summedApart) {
+    summedApart = -1; // within
+    SmallVector<Value> sums(carried), own = windowLoops(dims, points, initial(points, 1, points.front().lanes));
+    summedApart = int64_t(dims.size());
+    for (size_t slot = 0; slot < sums.size(); ++slot) // sums have a slot each
+      sums[slot] = mergeSlots(e, parts.reductions[slot % parts.reductions.size()], sums[slot], own[slot])[0];
+    return sums;
+  }
   int64_t budget = points.size() > 4 ? unrolledTile / int64_t(points.size()) : unrolledWindow;
+  if (dims.size() == 1 && tiled >= 0 && parts.before.size() <= longestOfRow && windowsOverlap(op, tiled, dims.front()))
+    budget = std::max(budget, unrolledRow / int64_t(points.size()));
   if (llvm::is_contained(dims, groupTerm))
     budget = unrolledGroup;
   int64_t iterations = 1;
@@ -467,6 +467,18 @@ SmallVector<Value> ReductionEmitter::windowLoops(ArrayRef<int64_t> dims, const P
   return values;
 }
 
+/// Of the loops over a long window, how many of the innermost are a sum of their own; -1: all.
+int64_t ReductionEmitter::findSummedApart(ArrayRef<int64_t> dims) {
+  int64_t elements = 1, inner = 0;
+  for (int64_t dim : llvm::reverse(dims)) {
+    elements *= std::min(domain[size_t(dim)].asConstant().value_or(unblockedSteps + 1), unblockedSteps + 1);
+    if (elements > unblockedSteps)
+      return inner ? inner : -1;
+    ++inner;
+  }
+  return -1;
+}
+
 /// All of a window at once. Points of a tile, and windows too large to be unrolled, leave out what lies outside.
 SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried) {
   InvariantBuilder &in = e.invariants;
@@ -481,6 +493,7 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
   llvm::DenseSet<Attribute> assumed;
   if (points.front().assumed)
     assumed = *points.front().assumed;
+  summedApart = vectorDim < 0 && isBlocked() ? findSummedApart(dims) : -1;
   skippable = getSkippableConditions(op);
   for (Expr condition : skippable)
     for (int64_t dim : dims) {
@@ -502,6 +515,7 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
     point.assumed = &assumed;
   SmallVector<Value> results = windowLoops(dims, inside, carried);
   skippable.clear();
+  summedApart = -1;
   return results;
 }
 

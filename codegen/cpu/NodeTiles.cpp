@@ -32,6 +32,7 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 static constexpr int64_t mostConstantTiles = 3; // their code is unrolled
+static constexpr int64_t mostElements = 4096;   // of windows in them, where those reach over more than a tile
 
 namespace {
 class TileEmission {
@@ -46,6 +47,7 @@ public:
 
 private:
   int64_t chooseWidth();
+  int64_t longestRow();
   void emitAt(Value position, int64_t count, bool isInside);
   void singles(Value from, Value to, bool isInside);
   void tiles(Value from, Value to, int64_t width);
@@ -99,6 +101,15 @@ int64_t TileEmission::chooseWidth() {
   return std::max<int64_t>(most / std::max<int64_t>(reductions, 1), 2);
 }
 
+/// The most elements of a window along which those of neighbours overlap.
+int64_t TileEmission::longestRow() {
+  int64_t longest = 1;
+  for (int64_t reduced = int64_t(domain.size() - op.getReduced()); reduced < int64_t(domain.size()); ++reduced)
+    if (windowsOverlap(op, dim, reduced))
+      longest = std::max(longest, domain[size_t(reduced)].asConstant().value_or(mostElements));
+  return longest;
+}
+
 /// `count` outputs from `position` on.
 void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
   auto known = e.invariants.asConstant(position);
@@ -143,7 +154,9 @@ void TileEmission::emitKnown(int64_t extent) {
   auto startOf = [&](int64_t tile) { return tile * part + std::min(tile, larger); };
   auto isInside = [&](int64_t tile) { return from && to && startOf(tile) >= *from && startOf(tile + 1) <= *to; };
   int64_t outside = llvm::count_if(llvm::seq<int64_t>(0, count), [&](int64_t tile) { return !isInside(tile); });
-  if (outside > mostConstantTiles)
+  // Single outputs wait for their own sums: worse where they are more than a tile.
+  bool reachesFar = from && to && std::max(*from, extent - *to) > width;
+  if (outside > (reachesFar ? std::max(mostElements / (width * longestRow()), mostConstantTiles) : mostConstantTiles))
     return emitRange(e.constant(0), e.constant(extent));
   for (int64_t tile = 0; tile < count;) {
     int64_t size = startOf(tile + 1) - startOf(tile), end = tile + 1;

@@ -18,8 +18,9 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t largestWindow = 128; // elements; longer reductions have enough reuse of their own
-static constexpr int64_t longestBody = 24;    // operations for an element of the window: tiles are unrolled
+static constexpr int64_t largestWindow = 128;       // elements; longer reductions have enough reuse of their own,
+static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
+static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
 
 static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
@@ -151,16 +152,37 @@ static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced
   return found.wasInterrupted();
 }
 
+bool cpu::windowsOverlap(loop::ReductionOp op, int64_t kept, int64_t reduced, bool inSteps) {
+  constexpr int64_t nearest = 4; // outputs to the next one whose window has elements of this one's
+  SmallVector<Expr> domain = loop::getDomain(op);
+  int64_t extent = domain[size_t(reduced)].asConstant().value_or(0);
+  WalkResult found = op.walk([&](loop::LoadOp load) {
+    Expr index = cast<ExprAttr>(load.getIndices()[0]);
+    auto stepOf = [&](int64_t dim) {
+      Expr step = index.uses(dimName(dim)) ? index.coefficientOf(dimName(dim)) : Expr();
+      return step ? std::abs(step.asConstant().value_or(0)) : 0;
+    };
+    int64_t apart = stepOf(kept), step = stepOf(reduced);
+    bool isShared =
+        apart && step && step <= nearest * apart && (extent - 1) * step >= apart && (!inSteps || step % apart == 0);
+    return isShared ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, int64_t lanesDim) {
   SmallVector<Expr> domain = loop::getDomain(op);
   int64_t rank = int64_t(domain.size()), firstReduced = rank - int64_t(op.getReduced());
   int64_t window = 1, operations = 0;
   for (int64_t dim = firstReduced; dim < rank; ++dim) {
     auto known = dim == lanesDim ? std::optional<int64_t>(1) : domain[size_t(dim)].asConstant();
-    window *= std::clamp<int64_t>(known.value_or(largestWindow + 1), 1, largestWindow + 1);
+    window *= std::clamp<int64_t>(known.value_or(largestOverlapping + 1), 1, largestOverlapping + 1);
+    window = std::min(window, largestOverlapping + 1);
   }
   op.walk([&](Operation *) { ++operations; });
-  if (op.getReduced() == 0 || window > largestWindow || operations > 2 * longestBody ||
+  bool joinsLanes = lanesDim >= firstReduced; // of several outputs in fewer steps
+  int64_t most = joinsLanes ? largestWindow : largestOverlapping;
+  if (op.getReduced() == 0 || window > most || operations > 2 * longestBody ||
       !llvm::none_of(op.getBody().front(), [](Operation &inner) { return isa<loop::ArgReduceOp>(inner); }))
     return -1;
   for (int64_t dim = shared - 1; dim >= apart; --dim) {
@@ -170,7 +192,11 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
     WalkResult found = op.walk([&](loop::LoadOp load) {
       return isWindowed(load, dim, firstReduced, rank) ? WalkResult::interrupt() : WalkResult::advance();
     });
-    bool joinsLanes = lanesDim >= firstReduced; // of several outputs in fewer steps
+    // Of symbolic extent, as many outputs as the window is long would be by themselves at the borders.
+    if (window > largestWindow && (!extent || llvm::none_of(llvm::seq(firstReduced, rank), [&](int64_t reduced) {
+          return windowsOverlap(op, dim, reduced);
+        })))
+      continue;
     if (found.wasInterrupted() && (joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
       return dim;
   }

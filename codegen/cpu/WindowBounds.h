@@ -24,6 +24,11 @@ std::optional<DimBounds> solveFor(Expr condition, int64_t dim);
 std::optional<DimBounds> solveForAllWindows(Expr condition, int64_t dim, llvm::ArrayRef<Expr> domain,
                                             int64_t firstReduced);
 
+/// Whether the windows of outputs that are near each other along the kept dim have elements in common which they see at
+/// different places of the reduced dim. `inSteps`: each such place is a whole number of outputs further; a line of the
+/// window that is longer than a line of the image, whose end is the next one's start, is no overlap then.
+bool windowsOverlap(loop::ReductionOp op, int64_t kept, int64_t reduced, bool inSteps = false);
+
 /// The kept dim that a kernel of one windowed reduction can be tiled along, -1: none. Lanes run along `lanesDim`, of
 /// dims [apart, shared) as the tiled one, or of the reduced ones. Neighbours along it that have nothing in common are
 /// better off one after the other.
