@@ -109,9 +109,9 @@ static void countBlocks(ContractionForm &form) {
     form.nBlocks = constant(
         tunedWithin(form.op, tuned::nBlocks, 1, llvm::divideCeil(std::max<int64_t>(*n, 1), panelWidth), blocks.n));
   } else {
-    int64_t rows = 96;
+    int64_t mostRows = 96, rows = mostRows;
     if (k && *k > 0)
-      rows = std::clamp<int64_t>(blockBytes / (*k * form.lhsBytes()), 48, 96);
+      rows = std::clamp<int64_t>(blockBytes / (*k * form.lhsBytes()), 48, mostRows);
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
@@ -119,8 +119,9 @@ static void countBlocks(ContractionForm &form) {
     };
     form.mBlocks = blocksOf(form.m, rows);
     form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
-    if (form.hasAllColumns) // about as many tasks
-      form.mBlocks = blocksOf(form.m, std::max(fewestOfSmall, rows / form.nBlocks.asConstant().value_or(1)));
+    if (form.hasAllColumns) // as many tasks, if they have rows enough: threads share few of them evenly
+      form.mBlocks = Expr::min(Expr::max(form.mBlocks, blocksOf(form.m, mostRows) * form.nBlocks),
+                               blocksOf(form.m, fewestOfSmall));
   }
   if (form.hasAllColumns)
     form.nBlocks = constant(1);

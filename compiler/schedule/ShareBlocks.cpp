@@ -147,12 +147,13 @@ static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
 
 /// Whether blocks of the product may well have all columns: the weight stays in the second-level cache, and there would
 /// be no blocks of columns anyway, or rows for about as many tasks. The first task of a thread waits for the whole
-/// weight. Where that comes from memory, few rows do not pay for it (measured: 100 rows by a weight of 256 x 256 took a
-/// tenth longer).
+/// weight. Of one that no second-level cache holds each thread reads all, too (measured at two threads: 100 to 1000
+/// rows by a weight of 1024 x 256 took 1 to 8 % longer, 49 rows by 2048 x 256 from memory a fifth).
 static bool paysInWholeRows(ContractionOp product, const FusionContext &context) {
   constexpr int64_t mostBytes = 512 << 10, oneTask = 1 << 18;               // multiply-adds
   constexpr int64_t mostInCaches = 16 << 20;                                // of all weights, from one run to the next
   constexpr int64_t rowsOfBlock = 96, columnsOfBlock = 128, manyTasks = 16; // about what the CPU's plan has
+  constexpr int64_t fewestOfBlock = 24;                                     // rows
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
   auto extentOf = [&](int64_t first, int64_t end) {
@@ -169,17 +170,18 @@ static bool paysInWholeRows(ContractionOp product, const FusionContext &context)
     auto type = cast<BufferType>(panels.getBuffer().getType());
     bytes += type.getElementCount().asConstant().value_or(mostBytes + 1) * type.getElementBytes();
   }
+  bool isFree = !rows.isConstant(); // fewer rows are cut into blocks of columns where it is known that they are few
+  int64_t blocks = llvm::divideCeil(*atHint, rowsOfBlock) * llvm::divideCeil(*columns, columnsOfBlock);
+  bool isAsMany = *atHint >= fewestOfBlock * blocks;
   if (bytes > mostBytes)
     return false;
   if (std::max<int64_t>(*atHint, 8) * *columns * *terms < oneTask)
     return true;
-  bool isFree = !rows.isConstant(); // fewer rows are cut into blocks of columns where it is known that they are few
   if (*columns < columnsOfBlock)
     return isFree || *atHint >= rowsOfBlock;
   if (*columns > 2 * columnsOfBlock)
     return false;
   int64_t tasks = llvm::divideCeil(*atHint, rowsOfBlock / 2);
-  bool isAsMany = tasks >= 2 * int64_t(llvm::divideCeil(*atHint, rowsOfBlock));
   return tasks >= manyTasks || (isFree && (isAsMany || context.weightBytes <= mostInCaches));
 }
 

@@ -4,7 +4,7 @@
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefix=LLVM
 
 // CHECK:      loop.kernel @norm
-// CHECK-SAME: m_blocks = #prim.expr<max(1, floordiv(s0 + 47, 48))>
+// CHECK-SAME: m_blocks = #prim.expr<min(max(1, 2*max(1, floordiv(s0 + 95, 96)), floordiv(s0 + 95, 96)), max(1, floordiv(s0 + 23, 24)))>
 // CHECK-SAME: n_blocks = #prim.expr<1>
 // LLVM:       define internal i32 @norm.rows(
 // LLVM:       define {{.*}}i32 @norm(
