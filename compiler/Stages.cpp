@@ -32,6 +32,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   }
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass()); // equal subgraphs of the decompositions become one
+  if (options.optLevel > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(createSinkRepeats()); // before attention, whose masks repeat for all heads
   RecognizeAttentionOptions attention;
   attention.remarks = options.remarks;
   passes.addNestedPass<mlir::func::FuncOp>(createRecognizeAttention(attention)); // masks and scales are folded by now

@@ -295,6 +295,8 @@ private:
       if (producer.nodes.size() == 1)
         if (Operation *target = getOnly(consumer, buffer, false)) {
           FusionPlan plan = canMergeIntoConsumer(producer.nodes[0], target, buffer, context);
+          if (!plan && consumer.nodes.size() == 1)
+            plan = canMergeReads(producer.nodes[0], target, buffer, context);
           if (plan)
             return plan;
         }
@@ -319,6 +321,10 @@ private:
       break;
     case FusionKind::MergeParts:
       producer.group.nodes = {mergeParts(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context)};
+      break;
+    case FusionKind::MergeReads:
+      mergeReads(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context);
+      producer.group.nodes = consumer.group.nodes;
       break;
     case FusionKind::Share:
       share(producer.group, consumer.group, plan, context);

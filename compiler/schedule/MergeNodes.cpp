@@ -19,33 +19,30 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/schedule/Scheduler.h"
+#include "compiler/schedule/MergeNodes.h"
 #include "ir/loop/ContractionDims.h"
-#include "mlir/IR/IRMapping.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
-namespace {
+std::string loop::dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
-std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
-
-Expr getAddress(Operation *access) {
+Expr loop::getAddress(Operation *access) {
   if (auto load = dyn_cast<LoadOp>(access))
     return prim::getExprs(load.getIndices())[0];
   return prim::getExprs(cast<StoreOp>(access).getIndices())[0];
 }
 
-bool isIndirect(Operation *access) {
+bool loop::isIndirect(Operation *access) {
   if (auto load = dyn_cast<LoadOp>(access))
     return !load.getIndexOperands().empty();
   return !cast<StoreOp>(access).getIndexOperands().empty();
 }
 
 /// Divisions of dims: those of sizes alone are numbers to a loop.
-unsigned countDivisions(Expr expr) {
+static unsigned countDivisions(Expr expr) {
   if (!expr.usesAny(isDimSymbol))
     return 0;
   unsigned count = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
@@ -54,16 +51,8 @@ unsigned countDivisions(Expr expr) {
   return count;
 }
 
-struct Digit {
-  unsigned dim;
-  Expr step;
-  int64_t size;
-};
-
-/// `position` as a mixed-radix number of the dims, its first digit first; `rest` is what depends on none of them.
-/// Nothing if it is no such number: then points may share a position.
-std::optional<SmallVector<Digit>> getDigits(Expr position, ArrayRef<Expr> domain, const SymbolRanges &ranges,
-                                            const SymbolValues &hints, Expr &rest) {
+std::optional<SmallVector<Digit>> loop::getDigits(Expr position, ArrayRef<Expr> domain, const SymbolRanges &ranges,
+                                                  const SymbolValues &hints, Expr &rest) {
   SmallVector<Digit> digits;
   rest = position;
   for (unsigned dim = 0; dim < domain.size(); ++dim) {
@@ -87,11 +76,8 @@ std::optional<SmallVector<Digit>> getDigits(Expr position, ArrayRef<Expr> domain
   return digits;
 }
 
-/// The dims of `domain` as functions of an address written in other dims;
-/// nothing if `position` is no mixed-radix number of the dims, divisions remain or it never is that address.
-/// `ranges` are those of the dims that `address` is written in.
-std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Expr address, const SymbolRanges &ranges,
-                                        const SymbolValues &hints) {
+std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> domain, Expr address,
+                                              const SymbolRanges &ranges, const SymbolValues &hints) {
   Expr rest;
   std::optional<SmallVector<Digit>> digits = getDigits(position, domain, ranges, hints, rest);
   if (!digits)
@@ -115,6 +101,89 @@ std::optional<SmallVector<Expr>> invert(Expr position, ArrayRef<Expr> domain, Ex
   }
   return dims;
 }
+
+StoreOp loop::getOnlyStore(Operation *node, Value buffer) {
+  StoreOp found;
+  bool several = false;
+  node->walk([&](StoreOp store) {
+    if (store.getBuffer() != buffer)
+      return;
+    several |= bool(found);
+    found = store;
+  });
+  return several ? StoreOp() : found;
+}
+
+SmallVector<LoadOp> loop::getLoads(Operation *node, Value buffer) {
+  SmallVector<LoadOp> loads;
+  node->walk([&](LoadOp load) {
+    if (load.getBuffer() == buffer)
+      loads.push_back(load);
+  });
+  return loads;
+}
+
+void loop::cloneWithDims(OpBuilder &b, Operation &op, IRMapping &mapping, ArrayRef<Expr> dims,
+                         const SymbolRanges &ranges) {
+  Operation *copy = b.clone(op, mapping);
+  substituteExprs(copy, [&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim ? dims[*dim] : Expr();
+  });
+  copy->walk([&](Operation *inner) {
+    for (NamedAttribute entry : llvm::to_vector(inner->getAttrs())) {
+      if (auto expr = dyn_cast<ExprAttr>(entry.getValue())) {
+        inner->setAttr(entry.getName(), Expr(expr).simplify(ranges));
+      } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
+        SmallVector<Attribute> simplified;
+        for (Attribute element : list)
+          simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges))
+                                                      : element);
+        inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
+      }
+    }
+  });
+}
+
+Location loop::fuseLocations(Operation *a, Operation *b) {
+  return FusedLoc::get(a->getContext(), {a->getLoc(), b->getLoc()});
+}
+
+unsigned loop::countBodyOps(Operation *node) {
+  unsigned count = 0;
+  node->walk([&](Operation *) { ++count; });
+  return count;
+}
+
+bool loop::isPlainPointwise(Operation *node) {
+  bool plain = isa<PointwiseOp>(node);
+  node->walk([&](StoreOp store) { plain &= !store.getCombine(); });
+  return plain;
+}
+
+Expr loop::getStoredCount(Operation *node, StoreOp store) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned count = domain.size();
+  if (auto reduction = dyn_cast<ReductionOp>(node)) {
+    bool usesReduced = false;
+    unsigned kept = count - reduction.getReduced();
+    getAddress(store).walkSymbols([&](StringRef symbol) {
+      auto dim = getDimNumber(symbol);
+      usesReduced |= dim && *dim >= kept;
+    });
+    if (!usesReduced)
+      count = kept;
+  } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
+    count -= contraction.getK();
+  } else if (isa<AttentionOp>(node)) {
+    SmallVector<Expr> stored(domain.begin(), domain.end() - 3); // batch and i
+    stored.push_back(domain.back());                            // e
+    return product(node->getContext(), stored);
+  }
+  return product(node->getContext(), ArrayRef<Expr>(domain).take_front(count));
+}
+
+namespace {
 
 /// The rows of a contraction, which are one dim, as the first dims of another node behind those of a batch that both
 /// have, which have as many points: work that broadcasts along some of them (images) cannot be written in terms of
@@ -334,74 +403,6 @@ bool canInvert(Operation *node, Operation *own, Operation *target, Operation *ac
   return product && isa<StoreOp>(access) && splitColumns(product, access, node, getAddress(own), context);
 }
 
-/// The only store to `buffer` inside a node.
-StoreOp getOnlyStore(Operation *node, Value buffer) {
-  StoreOp found;
-  bool several = false;
-  node->walk([&](StoreOp store) {
-    if (store.getBuffer() != buffer)
-      return;
-    several |= bool(found);
-    found = store;
-  });
-  return several ? StoreOp() : found;
-}
-
-SmallVector<LoadOp> getLoads(Operation *node, Value buffer) {
-  SmallVector<LoadOp> loads;
-  node->walk([&](LoadOp load) {
-    if (load.getBuffer() == buffer)
-      loads.push_back(load);
-  });
-  return loads;
-}
-
-/// Product of the extents a store runs over: kept dims of a reduction, b, m, n dims of a
-/// contraction...
-Expr getStoredCount(Operation *node, StoreOp store) {
-  SmallVector<Expr> domain = getDomain(node);
-  unsigned count = domain.size();
-  if (auto reduction = dyn_cast<ReductionOp>(node)) {
-    bool usesReduced = false;
-    unsigned kept = count - reduction.getReduced();
-    getAddress(store).walkSymbols([&](StringRef symbol) {
-      auto dim = getDimNumber(symbol);
-      usesReduced |= dim && *dim >= kept;
-    });
-    if (!usesReduced)
-      count = kept;
-  } else if (auto contraction = dyn_cast<ContractionOp>(node)) {
-    count -= contraction.getK();
-  } else if (isa<AttentionOp>(node)) {
-    SmallVector<Expr> stored(domain.begin(), domain.end() - 3); // batch and i
-    stored.push_back(domain.back());                            // e
-    return product(node->getContext(), stored);
-  }
-  return product(node->getContext(), ArrayRef<Expr>(domain).take_front(count));
-}
-
-/// Clones an op of a node's body, its dims replaced, at the builder's position.
-void cloneWithDims(OpBuilder &b, Operation &op, IRMapping &mapping, ArrayRef<Expr> dims, const SymbolRanges &ranges) {
-  Operation *copy = b.clone(op, mapping);
-  substituteExprs(copy, [&](StringRef symbol) -> Expr {
-    auto dim = getDimNumber(symbol);
-    return dim ? dims[*dim] : Expr();
-  });
-  copy->walk([&](Operation *inner) {
-    for (NamedAttribute entry : llvm::to_vector(inner->getAttrs())) {
-      if (auto expr = dyn_cast<ExprAttr>(entry.getValue())) {
-        inner->setAttr(entry.getName(), Expr(expr).simplify(ranges));
-      } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
-        SmallVector<Attribute> simplified;
-        for (Attribute element : list)
-          simplified.push_back(isa<ExprAttr>(element) ? Attribute(Expr(cast<ExprAttr>(element)).simplify(ranges))
-                                                      : element);
-        inner->setAttr(entry.getName(), b.getArrayAttr(simplified));
-      }
-    }
-  });
-}
-
 /// Clones the body of pointwise `node`, its dims replaced, at the builder's
 /// position. Loads of `buffer` become `value`.
 void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer, Value value,
@@ -416,27 +417,7 @@ void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer,
   }
 }
 
-Location fuseLocations(Operation *a, Operation *b) {
-  return FusedLoc::get(a->getContext(), {a->getLoc(), b->getLoc()});
-}
-
-/// A body into which much has been merged stops being a good loop.
-constexpr unsigned maxBodyOps = 400;
-
-unsigned countBodyOps(Operation *node) {
-  unsigned count = 0;
-  node->walk([&](Operation *) { ++count; });
-  return count;
-}
-
 bool isMergeTarget(Operation *node) { return isa<PointwiseOp, ReductionOp, ContractionOp, AttentionOp>(node); }
-
-/// Whether ops of `node`, other than loads of `buffer`, depend on `target`'s order.
-bool isPlainPointwise(Operation *node) {
-  bool plain = isa<PointwiseOp>(node);
-  node->walk([&](StoreOp store) { plain &= !store.getCombine(); });
-  return plain;
-}
 
 /// A prologue or a part of an epilogue of more work costs more than it saves.
 constexpr unsigned mostCheapOps = 12;
@@ -532,88 +513,6 @@ void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, c
   cloneBody(b, node, dims, buffer, store.getValue(), ranges);
   target->setLoc(fuseLocations(target, node));
   node->erase();
-}
-
-/// More sums at a time would not stay in registers.
-constexpr size_t mostParts = 4;
-
-/// The distinct addresses at which the node reads the buffer, in order; none where one is computed or under a mask.
-static SmallVector<Expr> getPartAddresses(Operation *node, Value buffer) {
-  SmallVector<Expr> addresses;
-  for (LoadOp load : getLoads(node, buffer)) {
-    if (isIndirect(load) || load->getParentOp() != node)
-      return {};
-    if (!llvm::is_contained(addresses, getAddress(load)))
-      addresses.push_back(getAddress(load));
-  }
-  return addresses;
-}
-
-/// The dims that a sum keeps, of the element at an address in the node's dims.
-static std::optional<SmallVector<Expr>> invertPart(ReductionOp sum, StoreOp store, Operation *node, Expr address,
-                                                   const FusionContext &context) {
-  SmallVector<Expr> kept = getDomain(sum);
-  kept.resize(getKeptCount(sum));
-  return invert(getAddress(store), kept, address, getNodeRanges(node, context.symbols), context.hints);
-}
-
-FusionPlan loop::canMergeParts(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
-  auto sum = dyn_cast<ReductionOp>(target);
-  SmallVector<Expr> addresses = getPartAddresses(node, buffer);
-  if (!sum || context.hasDevice || !isPlainPointwise(node) || addresses.size() < 2 || addresses.size() > mostParts)
-    return {};
-  unsigned stores = 0;
-  sum.walk([&](StoreOp) { ++stores; });
-  StoreOp store = getOnlyStore(sum, buffer);
-  if (stores != 1 || !store || store.getCombine() || isIndirect(store) || store->getParentOp() != sum)
-    return FusionPlan::no("the value is not written once at a plain address");
-  if (!buffer.getDefiningOp<BufferOp>() || llvm::range_size(buffer.getUsers()) != getLoads(node, buffer).size() + 1)
-    return FusionPlan::no("others read the value, too");
-  if (countBodyOps(sum) * addresses.size() + countBodyOps(node) > maxBodyOps)
-    return FusionPlan::no("the fused body would be too large");
-  Expr points = product(node->getContext(), getDomain(node));
-  if (points * int64_t(addresses.size()) != getStoredCount(sum, store))
-    return FusionPlan::no("the consumer does not read each element of the sum once");
-  for (Expr address : addresses)
-    if (!invertPart(sum, store, node, address, context))
-      return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return {FusionKind::MergeParts, buffer, {}, {}};
-}
-
-Operation *loop::mergeParts(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
-  auto sum = cast<ReductionOp>(target);
-  StoreOp store = getOnlyStore(sum, buffer);
-  SmallVector<Expr> domain = getDomain(node), ownDims;
-  unsigned kept = getKeptCount(sum), rank = domain.size();
-  for (unsigned dim = 0; dim < rank; ++dim)
-    ownDims.push_back(Expr::dim(node->getContext(), dim));
-  llvm::append_range(domain, ArrayRef(getDomain(sum)).drop_front(kept));
-  OpBuilder b(node);
-  auto merged = ReductionOp::create(b, fuseLocations(sum, node), prim::getExprArray(b.getContext(), domain),
-                                    int64_t(sum.getReduced()));
-  b.setInsertionPointToStart(&merged.getBody().emplaceBlock());
-  SymbolRanges ranges = getNodeRanges(merged, context.symbols);
-  SmallVector<Expr> addresses = getPartAddresses(node, buffer);
-  SmallVector<Value> values;
-  for (Expr address : addresses) {
-    SmallVector<Expr> dims = *invertPart(sum, store, node, address, context);
-    for (unsigned dim = kept; dim < getDomain(sum).size(); ++dim)
-      dims.push_back(Expr::dim(b.getContext(), rank + dim - kept));
-    IRMapping mapping;
-    for (Operation &op : sum.getBody().front())
-      if (&op != store)
-        cloneWithDims(b, op, mapping, dims, ranges);
-    values.push_back(mapping.lookup(store.getValue()));
-  }
-  IRMapping mapping;
-  for (Operation &op : cast<PointwiseOp>(node).getBody().front())
-    if (auto load = dyn_cast<LoadOp>(op); load && load.getBuffer() == buffer)
-      mapping.map(load.getResult(), values[size_t(llvm::find(addresses, getAddress(load)) - addresses.begin())]);
-    else
-      cloneWithDims(b, op, mapping, ownDims, ranges);
-  sum.erase();
-  node->erase();
-  return merged;
 }
 
 /// A prologue of more columns costs more, for each block of them, than it saves.

@@ -34,7 +34,17 @@ struct Group {
   bool writes(mlir::Value buffer) const { return llvm::is_contained(written, buffer); }
 };
 
-enum class FusionKind { None, MergeIntoProducer, MergeIntoConsumer, MergeParts, Share, Beside, MergeBeside, Blocks };
+enum class FusionKind {
+  None,
+  MergeIntoProducer,
+  MergeIntoConsumer,
+  MergeParts,
+  MergeReads,
+  Share,
+  Beside,
+  MergeBeside,
+  Blocks
+};
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
@@ -79,6 +89,13 @@ FusionPlan canMergeParts(mlir::Operation *target, mlir::Operation *node, mlir::V
 /// Returns what the two have become.
 mlir::Operation *mergeParts(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
                             const FusionContext &context);
+
+/// May pointwise `node`, which writes `buffer`, be computed at each of the few places where `target` reads it? Only
+/// where that is no more work, as where pairs of rows become one and pairs of columns then. May split the target's
+/// dims.
+FusionPlan canMergeReads(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
+                         const FusionContext &context);
+void mergeReads(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
 
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);

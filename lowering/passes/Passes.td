@@ -57,6 +57,10 @@ def SinkBroadcasts : Pass<"ptc-sink-broadcasts", "::mlir::func::FuncOp"> {
   let summary = "what is computed of constants that repeat along free dims is computed once";
 }
 
+def SinkRepeats : Pass<"ptc-sink-repeats", "::mlir::func::FuncOp"> {
+  let summary = "sums over rows that repeat, and what is computed of them, are computed once";
+}
+
 def SplitBatch : Pass<"ptc-split-batch", "::mlir::func::FuncOp"> {
   let summary = "ops that treat each image of a batch alone run image by image where caches gain by it";
   let options = [Option<"nearBytes", "near-bytes", "int64_t", "0", "of the cache that a core has for itself">,
