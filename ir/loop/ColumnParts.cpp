@@ -121,7 +121,7 @@ static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> doma
   int64_t width = apart->width;
   if (range.min < 0 || range.min / width != range.max / width)
     return std::nullopt;
-  return ColumnParts{*order, apart->partDim, range.min / width * width, width};
+  return ColumnParts{.rows = *order, .dim = apart->partDim, .width = width, .first = range.min / width * width};
 }
 
 /// The parts of rows of `columns` elements of which `address` lies in one; dims that move by whole rows may be
@@ -137,7 +137,7 @@ static std::optional<ColumnParts> matchColumns(Expr address, ArrayRef<Expr> doma
   bool staysInRow = first + domain[apart->partDim].asConstant().value_or(columns) * width <= columns;
   if (range.min / width != range.max / width || !staysInRow)
     return std::nullopt;
-  return ColumnParts{{}, apart->partDim, first, width};
+  return ColumnParts{.rows = {}, .dim = apart->partDim, .width = width, .first = first};
 }
 
 static Expr countRows(ContractionOp product) {
