@@ -75,69 +75,75 @@ static std::optional<SmallVector<unsigned>> orderRows(ArrayRef<std::pair<unsigne
   return order;
 }
 
-/// An address with its steps by whole rows apart.
-struct RowsApart {
-  SmallVector<std::pair<unsigned, Expr>> rows; // dims, each with its step in rows
-  Expr columns;                                // what is left of the address
-  SymbolRanges ranges;                         // of the dims in `columns`
-  unsigned partDim = 0;                        // the dim of the widest step in `columns`
-  int64_t width = 0;                           // that step; 0: there is none
-};
-
-/// Nothing where a dim that does not move by whole rows of `columns` elements moves backwards or is not known.
-static std::optional<RowsApart> takeRowsApart(Expr address, ArrayRef<Expr> domain, int64_t columns) {
-  RowsApart apart{.columns = address};
+static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> domain, int64_t columns, Expr rowCount) {
+  SmallVector<std::pair<unsigned, Expr>> rows;
+  ColumnParts parts{{}, 0, 0, 0};
+  Expr left = address, leftOfPart;
+  SymbolRanges ranges;
   for (unsigned dim = 0; dim < domain.size(); ++dim) {
-    if (!apart.columns.uses(dimName(dim)))
+    if (!address.uses(dimName(dim)))
       continue;
-    Expr rest, step = apart.columns.coefficientOf(dimName(dim), &rest);
+    Expr rest, step = left.coefficientOf(dimName(dim), &rest);
     if (!step)
       return std::nullopt;
-    if (Expr inRows = step.floorDiv(columns).simplify({}); inRows * columns == step) {
-      apart.rows.push_back({dim, inRows});
-      apart.columns = rest;
+    if (Expr inRows = step.floorDiv(columns).simplify({}); !inRows.isConstant(0) && inRows * columns == step) {
+      rows.push_back({dim, inRows});
+      left = rest;
       continue;
     }
     std::optional<int64_t> known = step.asConstant(), extent = domain[dim].asConstant();
-    if (!known || !extent || *known < 0)
+    if (!known || !extent)
       return std::nullopt;
-    apart.ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
-    if (*known > apart.width)
-      apart.width = *known, apart.partDim = dim;
+    ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
+    if (*known > parts.width)
+      parts.width = *known, parts.dim = dim;
   }
-  if (apart.width == 0 || columns % apart.width)
+  auto order = orderRows(rows, domain, rowCount);
+  if (!order || parts.width == 0 || columns % parts.width)
     return std::nullopt;
-  return apart;
-}
-
-static std::optional<ColumnParts> matchAddress(Expr address, ArrayRef<Expr> domain, int64_t columns, Expr rowCount) {
-  std::optional<RowsApart> apart = takeRowsApart(address, domain, columns);
-  auto order = apart ? orderRows(apart->rows, domain, rowCount) : std::nullopt;
-  if (!order)
+  left.coefficientOf(dimName(parts.dim), &leftOfPart);
+  ExprRange range = leftOfPart.range(ranges);
+  if (range.min < 0 || range.min / parts.width != range.max / parts.width)
     return std::nullopt;
-  Expr leftOfPart;
-  apart->columns.coefficientOf(dimName(apart->partDim), &leftOfPart);
-  ExprRange range = leftOfPart.range(apart->ranges);
-  int64_t width = apart->width;
-  if (range.min < 0 || range.min / width != range.max / width)
-    return std::nullopt;
-  return ColumnParts{.rows = *order, .dim = apart->partDim, .width = width, .first = range.min / width * width};
+  parts.rows = *order;
+  parts.first = range.min / parts.width * parts.width;
+  return parts;
 }
 
 /// The parts of rows of `columns` elements of which `address` lies in one; dims that move by whole rows may be
 /// anything.
 static std::optional<ColumnParts> matchColumns(Expr address, ArrayRef<Expr> domain, int64_t columns) {
-  std::optional<RowsApart> apart = takeRowsApart(address, domain, columns);
-  if (!apart)
+  ColumnParts parts{{}, 0, 0, 0};
+  Expr left = address;
+  SymbolRanges ranges;
+  for (unsigned dim = 0; dim < domain.size(); ++dim) {
+    if (!left.uses(dimName(dim)))
+      continue;
+    Expr rest, step = left.coefficientOf(dimName(dim), &rest);
+    if (!step)
+      return std::nullopt;
+    if (step.floorDiv(columns).simplify({}) * columns == step) {
+      left = rest;
+      continue;
+    }
+    std::optional<int64_t> known = step.asConstant(), extent = domain[dim].asConstant();
+    if (!known || !extent || *known < 0)
+      return std::nullopt;
+    ranges[dimName(dim)] = {.min = 0, .max = *extent - 1};
+    if (*known > parts.width)
+      parts.width = *known, parts.dim = dim;
+  }
+  if (parts.width == 0 || columns % parts.width)
     return std::nullopt;
-  Expr leftOfPart;
-  apart->columns.coefficientOf(dimName(apart->partDim), &leftOfPart);
-  ExprRange range = leftOfPart.mod(columns).simplify(apart->ranges).range(apart->ranges); // without whole rows
-  int64_t width = apart->width, first = range.min / width * width;
-  bool staysInRow = first + domain[apart->partDim].asConstant().value_or(columns) * width <= columns;
-  if (range.min / width != range.max / width || !staysInRow)
+  Expr rest = left;
+  left.coefficientOf(dimName(parts.dim), &rest);
+  ExprRange range = rest.mod(columns).simplify(ranges).range(ranges); // without whole rows
+  int64_t low = range.min / parts.width, high = range.max / parts.width;
+  parts.first = low * parts.width;
+  bool staysInRow = parts.first + domain[parts.dim].asConstant().value_or(columns) * parts.width <= columns;
+  if (low != high || !staysInRow)
     return std::nullopt;
-  return ColumnParts{.rows = {}, .dim = apart->partDim, .width = width, .first = first};
+  return parts;
 }
 
 static Expr countRows(ContractionOp product) {
