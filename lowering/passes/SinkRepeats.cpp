@@ -2,8 +2,9 @@
 //
 // A mask is repeated for all heads, and then asked whether it hides a whole row. Each head has the same answer:
 //
-//   reduce(repeat(x))    ->    repeat(reduce(x))        repeat: a broadcast along the first dims, and a reshape of
-//   these
+//   reduce(repeat(x))    ->    repeat(reduce(x))
+//
+// repeat: a broadcast along the first dims, and a reshape of these.
 //
 // So is what is computed point by point of repeats alike and of what depends on the last dims alone, before and behind
 // such a sum, until something reads it that is none of these: that one reads the repeat. Without a sum repeats stay as

@@ -25,7 +25,6 @@ LAYERS = {
     "conv_5x5": ("Conv", (1, 64, 56, 56), (64, 64, 5, 5), {"pads": [2] * 4}),
     "conv_depthwise": ("Conv", (1, 128, 56, 56), (128, 1, 3, 3), {"pads": [1] * 4, "group": 128}),
     "conv_depthwise_s2": ("Conv", (1, 128, 56, 56), (128, 1, 5, 5), {"pads": [2] * 4, "group": 128, "strides": [2, 2]}),
-    "conv_depthwise_7x7": ("Conv", (1, 96, 56, 56), (96, 1, 7, 7), {"pads": [3] * 4, "group": 96}),
     "conv_depthwise_13x13": ("Conv", (1, 256, 28, 28), (256, 1, 13, 13), {"pads": [6] * 4, "group": 256}),
     "conv_depthwise_27x27": ("Conv", (1, 512, 14, 14), (512, 1, 27, 27), {"pads": [13] * 4, "group": 512}),
     "conv_depthwise_31x31": ("Conv", (1, 128, 56, 56), (128, 1, 31, 31), {"pads": [15] * 4, "group": 128}),
