@@ -483,18 +483,21 @@ Error Artefact::useTuning(KernelSet &set) {
     return exitError(exitUsage,
                      "'" + file + "' was measured at level " + tuning->level + ", which is not in the library",
                      info.levelFlag + "=" + tuning->level + ", or a file measured at one of its levels");
-  auto warn = [&](std::string message) {
+  auto warn = [&](std::string message, std::string help) {
     DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = file.str()};
     record.message = std::move(message);
-    record.helps.push_back("it was written for another model, other flags or by another ptc: run `ptc tune " +
-                           compilation.options.model + "` again");
+    record.helps.push_back(std::move(help));
     compilation.hooks.diagnostics.report(std::move(record));
   };
-  if (std::vector<std::string> names = findUnknownNumbers(*tuning, set.target.getTunedNames()); !names.empty())
-    warn("numbers that this ptc does not know: " + llvm::join(names, ", "));
+  llvm::ArrayRef<llvm::StringLiteral> known = set.target.getTunedNames();
+  if (std::vector<std::string> names = findUnknownNumbers(*tuning, known); !names.empty())
+    warn("numbers that this ptc does not know are left out: " + llvm::join(names, ", "),
+         "those for " + info.name.str() + " are " + llvm::join(known, ", "));
   if (size_t unknown = applyTuning(*tuning, set.kernels))
     warn(formatv("{0} of {1} kernels are not in it and keep the sizes that ptc estimates to be best", unknown,
-                 set.kernels.size()));
+                 set.kernels.size()),
+         "it was written for another model, other flags or by another ptc: run `ptc tune " + compilation.options.model +
+             "` again");
   return Error::success();
 }
 

@@ -24,6 +24,7 @@ inline constexpr Name blockTiles = "block_tiles", taskPanels = "task_panels";
 inline constexpr Name taskQueries = "task_queries", blockKeys = "block_keys";
 // Loops: the shared dim of the lanes, -1: each node's own.
 inline constexpr Name lanesDim = "lanes_dim";
+// All of them.
 inline constexpr Name names[] = {mBlocks,    nBlocks,    kBlocks,     tileRows,  tilePanels, prefetch,
                                  blockTiles, taskPanels, taskQueries, blockKeys, lanesDim};
 } // namespace tuned

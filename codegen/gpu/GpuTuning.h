@@ -29,6 +29,7 @@ inline constexpr Name warps = "warps", keyGroups = "key_groups", blockKeys = "bl
 // Loops: threads of a row, rows of a block; adjacent points of a thread, threads of a block.
 inline constexpr Name rowThreads = "row_threads", blockRows = "block_rows";
 inline constexpr Name lanes = "lanes", blockThreads = "block_threads";
+// All of them.
 inline constexpr Name names[] = {warpgroups, tileRows,  tileColumns, splits,    together,      stages,
                                  cublaslt,   cudnn,     streamed,    across,    streamThreads, warps,
                                  keyGroups,  blockKeys, rowThreads,  blockRows, lanes,         blockThreads};

@@ -110,7 +110,8 @@ class Replay(Case):
         file = self.edit({"conv": {"tile_row": 2}})
         done = subprocess.run([self.program, "compile", self.model, "--cpu=x86-64-v3", "--tune-file", file], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("warning: numbers that this ptc does not know: tile_row", done.stderr)
+        self.assertIn("warning: numbers that this ptc does not know are left out: tile_row\n", done.stderr)
+        self.assertIn("help: those for cpu are m_blocks, ", done.stderr)
 
     def test_level_that_the_library_lacks(self):
         file = self.edit({})
