@@ -89,8 +89,11 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
   passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));
   passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
-  if (options.optLevel > 0 && !target.getInfo().runsOnDevice)
+  if (options.optLevel > 0 && !target.getInfo().runsOnDevice) {
     passes.addPass(createSumSingleColumns()); // which are fused with more; points and rows are dims apart by now
+    passes.addPass(createSumInStages());      // what each stage is fused with is told by its own dims
+    passes.addPass(createSpreadGroups());     // also of rows that a first stage sums up
+  }
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;
   fusion.disable = options.optLevel == 0;

@@ -122,11 +122,14 @@ static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int
   return step && index.uses(dimName(dim)) && usesDims(index, firstReduced, rank);
 }
 
-/// Whether neighbours along the dim read some of the same elements: all of them, or windows that overlap.
+/// Whether neighbours along the dim read some of the same elements of their windows: all of them, or where windows
+/// overlap. (What a whole window reads once is no reason to run in step.)
 static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
   Expr index = cast<ExprAttr>(load.getIndices()[0]);
-  if (!load.getIndexOperands().empty() || !index.uses(dimName(dim)))
+  if (!load.getIndexOperands().empty())
     return true;
+  if (!index.uses(dimName(dim)))
+    return usesDims(index, firstReduced, int64_t(domain.size()));
   auto stepOf = [&](int64_t along) -> std::optional<int64_t> {
     Expr step = index.uses(dimName(along)) ? index.coefficientOf(dimName(along)) : Expr::constant(load.getContext(), 0);
     return step ? step.asConstant() : std::nullopt;

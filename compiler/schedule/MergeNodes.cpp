@@ -41,8 +41,7 @@ bool loop::isIndirect(Operation *access) {
   return !cast<StoreOp>(access).getIndexOperands().empty();
 }
 
-/// Divisions of dims: those of sizes alone are numbers to a loop.
-static unsigned countDivisions(Expr expr) {
+unsigned loop::countDivisions(Expr expr) {
   if (!expr.usesAny(isDimSymbol))
     return 0;
   unsigned count = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
@@ -76,7 +75,7 @@ std::optional<SmallVector<Digit>> loop::getDigits(Expr position, ArrayRef<Expr> 
   return digits;
 }
 
-std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> domain, Expr address,
+std::optional<SmallVector<Expr>> loop::locate(Expr position, ArrayRef<Expr> domain, Expr address,
                                               const SymbolRanges &ranges, const SymbolValues &hints) {
   Expr rest;
   std::optional<SmallVector<Digit>> digits = getDigits(position, domain, ranges, hints, rest);
@@ -96,10 +95,17 @@ std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> doma
   // The digits must be digits: another slice of T would give points outside the domain.
   for (auto [dim, extent] : llvm::zip(dims, domain)) {
     auto isInside = knownLess(dim, extent, ranges);
-    if (countDivisions(dim) > 0 || dim.range(ranges).min < 0 || !isInside || !*isInside)
+    if (dim.range(ranges).min < 0 || !isInside || !*isInside)
       return {};
   }
   return dims;
+}
+
+std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> domain, Expr address,
+                                              const SymbolRanges &ranges, const SymbolValues &hints) {
+  auto dims = locate(position, domain, address, ranges, hints);
+  bool isDivided = dims && llvm::any_of(*dims, [](Expr dim) { return countDivisions(dim) > 0; });
+  return isDivided ? std::nullopt : dims;
 }
 
 StoreOp loop::getOnlyStore(Operation *node, Value buffer) {

@@ -18,6 +18,16 @@ def SumSingleColumns : Pass<"ptc-sum-single-columns", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def SumInStages : Pass<"ptc-sum-in-stages", "::mlir::ModuleOp"> {
+  let summary = "sums over parts of many rows are taken over whole rows first";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
+def SpreadGroups : Pass<"ptc-spread-groups", "::mlir::ModuleOp"> {
+  let summary = "what many rows read by groups of columns is stored for each column";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {
   let summary = "orders each node's dims as memory runs, drops dims of 1 and merges adjacent dims";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

@@ -48,6 +48,11 @@ def _normalisations():
     yield "batch_norm", _one(f"{IMAGE}, float[64] w, float[64] w2, float[64] w3, float[64] wv", "BatchNormalization(x, w, w2, w3, wv)")
     yield "instance_norm", _one(f"{IMAGE}, float[64] w, float[64] w2", "InstanceNormalization(x, w, w2)")
     yield "group_norm", _one(f"{IMAGE}, float[64] w, float[64] w2", "GroupNormalization<num_groups=8>(x, w, w2)")
+    # What a network has around it: channels innermost, and an image that no cache of a core holds.
+    for channels, side in ((128, 96), (320, 64), (512, 32)):
+        yield f"group_norm_{channels}", (f"(float[1, {side}, {side}, {channels}] x, float[{channels}] w, float[{channels}] w2){F} {{"
+                                         " c = Transpose<perm=[0, 3, 1, 2]>(x) n = GroupNormalization<num_groups=32>(c, w, w2)"
+                                         " y = Transpose<perm=[0, 2, 3, 1]>(n) }")
     yield "lrn", _one(IMAGE, "LRN<size=5>(x)")
     yield "lp_norm", _one("float[128, 768] x", "LpNormalization<axis=-1, p=2>(x)")
     for name, dims, axis in (("rows", "12, 128, 128", -1), ("classes", "1, 1000", -1), ("vocabulary", "1, 50257", -1), ("pixels", "1, 21, 128, 128", 1),

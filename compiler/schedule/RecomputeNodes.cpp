@@ -1,0 +1,139 @@
+//===- RecomputeNodes.cpp - cheap values computed by their readers --------===//
+//
+// x - mean has two readers: the sum of its squares, and what divides it by their root. Where the two run in one loop it
+// stays in cache between them. Where they cannot, because the sum needs the whole image, it would be written to memory
+// and read twice, to save one subtraction.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/RecomputeNodes.h"
+#include "compiler/schedule/MergeNodes.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+static constexpr unsigned mostReaders = 4;
+static constexpr unsigned mostOps = 4;       // of arithmetic, which loads and stores of the value hide
+static constexpr int64_t smallShare = 1 << 4; // what is read besides has at most a sixteenth of the points
+
+/// Whether the op takes a cycle or so for each vector.
+static bool isCheap(Operation &op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::ExtFOp>(op);
+}
+
+/// Whether a sum writes the buffer, or what a few pointwise nodes make of one does.
+static bool isOfSum(Value buffer, unsigned depth = 0) {
+  constexpr unsigned mostNodes = 3;
+  return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+    if (!isa<StoreOp>(user))
+      return false;
+    auto node = dyn_cast<PointwiseOp>(user->getParentOp());
+    return isa<ReductionOp>(user->getParentOp()) ||
+           (node && depth < mostNodes && llvm::any_of(node.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+              return isOfSum(load.getBuffer(), depth + 1);
+            }));
+  });
+}
+
+/// The node that computes the value, if it is a cheap one, and waits for a sum: others may be part of what makes the
+/// large value (a product's bias).
+static PointwiseOp findSource(Value buffer, const SymbolValues &hints) {
+  PointwiseOp node;
+  for (Operation *user : buffer.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user)) {
+      if (node || isIndirect(store) || store.getCombine())
+        return {};
+      node = dyn_cast<PointwiseOp>(store->getParentOp());
+      if (!node)
+        return {};
+    }
+  if (!node)
+    return {};
+  auto points = product(node.getContext(), getDomain(node)).evaluate(hints);
+  unsigned large = 0, ops = 0, stores = 0;
+  bool waits = false;
+  for (Operation &op : node.getBody().front()) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      auto type = cast<BufferType>(load.getBuffer().getType());
+      auto elements = type.getElementCount().evaluate(hints);
+      if (isIndirect(load) || !elements || !points)
+        return {};
+      bool isLarge = *elements * smallShare > *points;
+      large += isLarge;
+      waits |= !isLarge && isOfSum(load.getBuffer());
+    } else if (isa<StoreOp>(op)) {
+      ++stores;
+    } else if (isCheap(op)) {
+      ++ops;
+    } else if (!isa<arith::ConstantOp>(op)) {
+      return {};
+    }
+  }
+  return stores == 1 && large == 1 && waits && ops <= mostOps ? node : PointwiseOp();
+}
+
+/// The source's dims at a place that reads what it writes, if each point of the reader reads another element and what
+/// the source reads of as many elements is read without divisions then.
+static std::optional<SmallVector<Expr>> locateRead(PointwiseOp source, StoreOp store, LoadOp load,
+                                                   const SymbolRanges &symbols, const SymbolValues &hints) {
+  Operation *reader = load->getParentOp();
+  MLIRContext *context = source.getContext();
+  Expr points = product(context, getDomain(source)).simplify(symbols);
+  if (!isa<PointwiseOp, ReductionOp>(reader) || isIndirect(load) ||
+      product(context, getDomain(reader)).simplify(symbols) != points)
+    return std::nullopt;
+  SymbolRanges ranges = getNodeRanges(reader, symbols);
+  auto dims = locate(getAddress(store), getDomain(source), getAddress(load), ranges, hints);
+  if (!dims)
+    return std::nullopt;
+  for (LoadOp read : source.getBody().getOps<LoadOp>()) {
+    auto type = cast<BufferType>(read.getBuffer().getType());
+    Expr address = getAddress(read).substitute([&](StringRef symbol) -> Expr {
+      auto dim = getDimNumber(symbol);
+      return dim ? (*dims)[*dim] : Expr();
+    });
+    bool isLarge = type.getElementCount().evaluate(hints).value_or(0) * smallShare > points.evaluate(hints).value_or(0);
+    if (isLarge && countDivisions(address.simplify(ranges)) > 0)
+      return std::nullopt;
+  }
+  return dims;
+}
+
+bool loop::recomputeInReaders(Value buffer, const SymbolRanges &symbols, const SymbolValues &hints) {
+  PointwiseOp source = buffer.getDefiningOp<BufferOp>() ? findSource(buffer, hints) : PointwiseOp();
+  if (!source)
+    return false;
+  StoreOp store = getOnlyStore(source, buffer);
+  SmallVector<std::pair<LoadOp, SmallVector<Expr>>> reads;
+  for (Operation *user : buffer.getUsers()) {
+    if (user == store)
+      continue;
+    auto load = dyn_cast<LoadOp>(user);
+    auto dims = load && load->getBlock()->getParentOp()->getBlock() == source->getBlock()
+                    ? locateRead(source, store, load, symbols, hints)
+                    : std::nullopt;
+    if (!dims || reads.size() == mostReaders)
+      return false;
+    reads.push_back({load, *dims});
+  }
+  llvm::DenseMap<std::pair<Operation *, Attribute>, Value> values; // of a reader at an address
+  for (auto &[load, dims] : reads) {
+    Operation *reader = load->getParentOp();
+    Value &value = values[{reader, getAddress(load)}];
+    if (!value) {
+      SymbolRanges ranges = getNodeRanges(reader, symbols);
+      OpBuilder b = OpBuilder::atBlockBegin(load->getBlock());
+      IRMapping mapping;
+      for (Operation &op : source.getBody().front())
+        if (&op != store)
+          cloneWithDims(b, op, mapping, dims, ranges);
+      value = mapping.lookup(store.getValue());
+    }
+    load.getResult().replaceAllUsesWith(value);
+    load.erase();
+  }
+  source.erase();
+  buffer.getDefiningOp()->erase();
+  return true;
+}

@@ -1,0 +1,17 @@
+//===- RecomputeNodes.h - cheap values computed by their readers *- C++ -*-===//
+#ifndef PTC_COMPILER_SCHEDULE_RECOMPUTENODES_H
+#define PTC_COMPILER_SCHEDULE_RECOMPUTENODES_H
+
+#include "ir/loop/Loop.h"
+
+namespace ptc::loop {
+
+/// Computes what a cheap pointwise node writes to `buffer` where it is read, and drops node and buffer: memory sees one
+/// value less, written and read. The node reads one other value of as many elements, in no order of its own, and else
+/// little. Returns false, with nothing changed, where the node is not of that kind or a reader would do more than read
+/// each element once.
+bool recomputeInReaders(mlir::Value buffer, const SymbolRanges &symbols, const SymbolValues &hints);
+
+} // namespace ptc::loop
+
+#endif // PTC_COMPILER_SCHEDULE_RECOMPUTENODES_H

@@ -1,0 +1,258 @@
+//===- SumInStages.cpp - sums across rows, block by block of them ---------===//
+//
+// A sum may lie across memory and keep the columns of its rows apart, or groups of them: those of a group norm, with
+// channels innermost, are 8 elements of each of 9216 rows of 256. Group by group, half a cache line of each row is read,
+// 32 times over; column by column, a few lines of each row, which lie pages apart. Such a sum is taken in two stages, for
+// CPUs:
+//
+//   parts[block, column]  =  sum of column, over the rows of a block     whole rows, in the order of memory
+//   sum[group]            =  sum of parts, over blocks and the group's columns
+//
+// Blocks are independent: threads share them. Where the parts are many still, the second stage is taken in stages, too.
+//
+// Refused: runs of several vectors inside a row, which are read at the same speed (measured: 40 elements with AVX-512),
+// rows of few columns, which are read whole anyway, and little work, for which one kernel more costs more. Rows of
+// a number of which no part is known (and that is no product of sizes) stay as they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/Passes.h"
+#include "compiler/schedule/RecomputeNodes.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::loop;
+
+namespace ptc {
+#define GEN_PASS_DEF_SUMINSTAGES
+#include "compiler/schedule/Passes.h.inc"
+} // namespace ptc
+
+static constexpr int64_t longRun = 40;        // elements of a row that one sum reads
+static constexpr int64_t leastWork = 1 << 16; // elements: their sum takes as long as a few launches
+// Where columns are kept apart: elements of a row, and in all (what the second-level cache holds is read as fast in any
+// order).
+static constexpr int64_t longRow = 256, leastColumnWork = 1 << 18;
+// Rows of a block (measured from 8 to 1024, 256 to 1024 columns of f32: 32 and 64 are the fastest, by little), and those
+// that will do.
+static constexpr int64_t blockRows = 32, fewestRows = 8, mostRows = 256;
+
+namespace {
+
+std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
+
+/// The dims of a sum that lies across rows, and the rows of a block.
+struct RowSum {
+  unsigned group;                 // the last kept dim: groups of columns, or columns
+  unsigned row;                   // the first reduced dim
+  std::optional<unsigned> column; // the last reduced dim: columns of a group
+  int64_t run;                    // columns of a group
+  Expr block;
+};
+
+/// How many of the rows a block has: the divisor next to what a block should have; of a product of sizes that one of
+/// them. Null where none will do.
+Expr chooseBlock(Expr rows, const SymbolValues &hints) {
+  Expr best;
+  int64_t distance = 0;
+  auto consider = [&](Expr block, int64_t size) {
+    if (size < fewestRows || size > mostRows || (best && std::abs(size - blockRows) >= distance))
+      return;
+    best = block;
+    distance = std::abs(size - blockRows);
+  };
+  if (auto count = rows.asConstant()) {
+    for (int64_t size = fewestRows; size <= mostRows; ++size)
+      if (*count % size == 0)
+        consider(Expr::constant(rows.getContext(), size), size);
+  } else if (rows.getKind() == ExprKind::Mul) {
+    for (Expr factor : rows.getOperands())
+      consider(factor, factor.evaluate(hints).value_or(0));
+  }
+  return best;
+}
+
+bool isPlainSum(ReductionOp sum) {
+  return !sum.walk([](Operation *op) {
+               bool isNested = isa<ReduceOp, StoreOp>(op) && !isa<ReductionOp>(op->getParentOp());
+               return isNested || isa<ArgReduceOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+             })
+              .wasInterrupted();
+}
+
+std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
+  SmallVector<Expr> domain = getDomain(sum);
+  unsigned kept = getKeptCount(sum), rank = unsigned(domain.size());
+  Expr block = kept < rank ? chooseBlock(domain[kept], hints) : Expr();
+  if (kept == 0 || !block || !isPlainSum(sum))
+    return std::nullopt;
+  RowSum rows{.group = kept - 1, .row = kept, .column = {}, .run = 1, .block = block};
+  int64_t elements = product(sum.getContext(), domain).evaluate(hints).value_or(0);
+  int64_t groups = domain[rows.group].evaluate(hints).value_or(0);
+  std::optional<RowSum> found;
+  sum.walk([&](LoadOp load) {
+    Expr position = prim::getExprs(load.getIndices())[0];
+    auto step = [&](unsigned dim) {
+      Expr each = position.coefficientOf(dimName(dim));
+      return each ? each.evaluate(hints).value_or(0) : 0;
+    };
+    if (!load.getIndexOperands().empty())
+      return;
+    if (rank - kept > 1 && step(rank - 1) == 1) {
+      rows.column = rank - 1;
+      rows.run = domain[rank - 1].asConstant().value_or(longRun);
+    }
+    bool pays = rows.column ? rows.run < longRun && elements >= leastWork
+                            : groups >= longRow && elements >= leastColumnWork;
+    if (pays && step(rows.group) == rows.run && step(rows.row) >= groups * rows.run)
+      found = rows;
+  });
+  return found;
+}
+
+/// The ops of the node that are known once it has been summed up.
+llvm::SmallPtrSet<Operation *, 16> findResults(ReductionOp sum) {
+  llvm::SmallPtrSet<Operation *, 16> results;
+  for (Operation &op : sum.getBody().front()) {
+    bool isResult = isa<ReduceOp>(op);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        isResult |= results.contains(operand.getDefiningOp());
+    });
+    if (isResult)
+      results.insert(&op);
+  }
+  return results;
+}
+
+/// Removes what nothing in the node needs.
+void eraseUnused(ReductionOp sum) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(sum.getBody().front())))
+    if (!isa<StoreOp>(op) && op.use_empty())
+      op.erase();
+}
+
+/// The first stage, over the node's rows as they lie in memory, before the node, which becomes the second.
+class Stages {
+public:
+  Stages(ReductionOp sum, RowSum rows, const SymbolRanges &symbols)
+      : second(sum), rows(rows), symbols(symbols), domain(getDomain(sum)) {}
+
+  void split() {
+    auto first = cast<ReductionOp>(OpBuilder(second).clone(*second));
+    keepParts(first);
+    SmallVector<Value> parts = storeParts(first);
+    loadParts(parts);
+  }
+
+private:
+  MLIRContext *context() { return second.getContext(); }
+  Expr dim(size_t number) { return Expr::dim(context(), unsigned(number)); }
+  Expr getBlockCount() { return exactQuotient(domain[rows.row], rows.block, symbols); }
+
+  /// Rows in blocks, which are kept apart, as all columns are: [blocks, kept.., columns] of [rows of a block, ..].
+  void keepParts(ReductionOp first) {
+    auto results = findResults(first);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(first.getBody().front())))
+      if (results.contains(&op) && !isa<ReduceOp>(op))
+        op.erase();
+    SmallVector<Expr> newDomain{getBlockCount()}, oldDims(domain.size());
+    auto keep = [&](unsigned old) {
+      oldDims[old] = dim(newDomain.size());
+      newDomain.push_back(domain[old]);
+    };
+    for (unsigned old = 0; old < rows.group; ++old)
+      keep(old);
+    Expr column = dim(newDomain.size());
+    oldDims[rows.group] = column.floorDiv(rows.run);
+    if (rows.column)
+      oldDims[*rows.column] = column.mod(rows.run);
+    newDomain.push_back(domain[rows.group] * rows.run);
+    SmallVector<unsigned> kinds(newDomain.size(), 0);
+    oldDims[rows.row] = dim(0) * rows.block + dim(newDomain.size());
+    newDomain.push_back(rows.block);
+    for (unsigned old = rows.row + 1; old < rows.column.value_or(unsigned(domain.size())); ++old)
+      keep(old);
+    kinds.resize(newDomain.size(), 1);
+    rewriteDims(first, newDomain, oldDims, symbols);
+    setDimKinds(first, kinds);
+  }
+
+  /// A buffer for each sum of the node, in the order of its kept dims.
+  SmallVector<Value> storeParts(ReductionOp first) {
+    SmallVector<Expr> kept = getDomain(first);
+    kept.truncate(getKeptCount(first));
+    Expr position = Expr::constant(context(), 0);
+    for (auto [at, extent] : llvm::enumerate(kept))
+      position = position * extent + dim(at);
+    SmallVector<Value> parts;
+    for (ReduceOp reduce : llvm::to_vector(first.getBody().getOps<ReduceOp>())) {
+      auto type = BufferType::get(context(), ArrayRef<Expr>(product(context(), kept)), prim::getScalarType(reduce.getType()),
+                                  LayoutAttr::getRowMajor(context(), 1));
+      OpBuilder b(first);
+      parts.push_back(BufferOp::create(b, reduce.getLoc(), type));
+      b.setInsertionPointAfter(reduce);
+      StoreOp::create(b, reduce.getLoc(), reduce, parts.back(), ArrayRef<Expr>(position));
+    }
+    return parts;
+  }
+
+  /// The node sums up the parts: [kept..] of [blocks, columns of a group].
+  void loadParts(ArrayRef<Value> parts) {
+    SmallVector<Expr> newDomain(ArrayRef(domain).take_front(rows.row)), oldDims;
+    for (unsigned old = 0; old < domain.size(); ++old)
+      oldDims.push_back(old < rows.row ? dim(old) : Expr::constant(context(), 0)); // results are of kept dims alone
+    Expr position = dim(rows.row);
+    for (unsigned old = 0; old < rows.row; ++old)
+      position = position * domain[old] + dim(old);
+    auto results = findResults(second);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(second.getBody().front())))
+      if (isa<StoreOp>(op) && !results.contains(&op))
+        op.erase(); // the first stage has it
+    newDomain.push_back(getBlockCount());
+    if (rows.column) {
+      position = position * rows.run + dim(newDomain.size());
+      newDomain.push_back(domain[*rows.column]);
+    }
+    SmallVector<unsigned> kinds(rows.row, 0);
+    kinds.resize(newDomain.size(), 1);
+    rewriteDims(second, newDomain, oldDims, symbols);
+    setDimKinds(second, kinds);
+    for (auto [reduce, buffer] : llvm::zip(llvm::to_vector(second.getBody().getOps<ReduceOp>()), parts)) {
+      OpBuilder b(reduce);
+      Value part = LoadOp::create(b, reduce.getLoc(), buffer, ArrayRef<Expr>(position));
+      reduce.getValueMutable().assign(part);
+    }
+    eraseUnused(second);
+  }
+
+  ReductionOp second;
+  RowSum rows;
+  const SymbolRanges &symbols;
+  SmallVector<Expr> domain;
+};
+
+struct SumInStages : ptc::impl::SumInStagesBase<SumInStages> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
+      SymbolValues hints = prim::getSymbolHints(program.getSymbols());
+      SmallVector<ReductionOp> sums;
+      program.walk([&](ReductionOp sum) { sums.push_back(sum); });
+      for (ReductionOp sum : sums) {
+        if (!findRows(sum, hints))
+          continue;
+        SmallVector<Value> read;
+        sum.walk([&](LoadOp load) { read.push_back(load.getBuffer()); });
+        for (Value buffer : llvm::SmallSetVector<Value, 4>(read.begin(), read.end()))
+          recomputeInReaders(buffer, symbols, hints); // no reader runs in the loop of a sum over all rows
+        while (std::optional<RowSum> rows = findRows(sum, hints))
+          Stages(sum, *rows, symbols).split();
+      }
+    }
+  }
+};
+
+} // namespace
