@@ -21,7 +21,7 @@ namespace ptc {
 
 static constexpr int64_t widestVector = 16;   // elements: groups of so many, or of a multiple, are no gather
 static constexpr int64_t fewestReads = 32;    // of each column: one launch and a store for that many gathers
-static constexpr int64_t leastWork = 1 << 16; // points
+static constexpr int64_t leastWork = 1 << 13; // points
 
 namespace {
 

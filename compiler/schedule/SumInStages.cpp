@@ -31,7 +31,7 @@ namespace ptc {
 } // namespace ptc
 
 static constexpr int64_t longRun = 40;        // elements of a row that one sum reads
-static constexpr int64_t leastWork = 1 << 16; // elements: their sum takes as long as a few launches
+static constexpr int64_t leastWork = 1 << 13; // elements: their sum takes as long as a few launches
 // Where columns are kept apart: elements of a row, and in all (what the second-level cache holds is read as fast in any
 // order).
 static constexpr int64_t longRow = 256, leastColumnWork = 1 << 18;
