@@ -91,6 +91,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
   if (options.optLevel > 0 && !target.getInfo().runsOnDevice) {
     passes.addPass(createSumSingleColumns()); // which are fused with more; points and rows are dims apart by now
+    passes.addPass(createSumOfParts());       // nodes are merged into the sums of what they write
     passes.addPass(createSumInStages());      // what each stage is fused with is told by its own dims
     passes.addPass(createSpreadGroups());     // also of rows that a first stage sums up
   }

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/GroupOrder.h"
+#include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
@@ -380,11 +381,7 @@ private:
       if (!reduction ||
           llvm::any_of(reduction.getBody().getOps(), [](Operation &op) { return isa<ReduceOp, ArgReduceOp>(op); }))
         continue;
-      OpBuilder b(reduction);
-      auto pointwise = PointwiseOp::create(b, reduction.getLoc(), reduction.getDomainAttr());
-      pointwise.getBody().takeBody(reduction.getBody());
-      reduction.erase();
-      node = pointwise;
+      node = replaceByPointwise(reduction);
     }
   }
 

@@ -108,6 +108,37 @@ std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> doma
   return isDivided ? std::nullopt : dims;
 }
 
+DimSplit loop::splitAtDigits(Operation *node, Expr read, ArrayRef<Digit> digits) {
+  DimSplit split;
+  SmallVector<unsigned> kinds = getDimKinds(node);
+  for (auto [dim, extent] : llvm::enumerate(getDomain(node))) {
+    auto step = read.coefficientOf(dimName(dim)).asConstant();
+    SmallVector<Expr> parts{extent};
+    for (const Digit &digit : llvm::reverse(digits)) { // the last first: each takes what is left of the dim
+      auto length = digit.step.asConstant();
+      if (!step || *step < 1 || !length || *length % *step)
+        continue;
+      int64_t covered = 1;
+      for (Expr part : ArrayRef(parts).drop_front())
+        covered *= part.getValue();
+      int64_t count = *length / *step / covered;
+      Expr left = parts[0].floorDiv(std::max<int64_t>(count, 1));
+      if (count < 2 || *length / *step % covered || left * count != parts[0] || left.isConstant(1))
+        continue;
+      parts[0] = left;
+      parts.insert(parts.begin() + 1, Expr::constant(node->getContext(), count));
+    }
+    Expr old = Expr::constant(node->getContext(), 0);
+    for (Expr part : parts) {
+      old = old * part + Expr::dim(node->getContext(), split.domain.size());
+      split.domain.push_back(part);
+      split.kinds.push_back(kinds[dim]);
+    }
+    split.oldDims.push_back(old);
+  }
+  return split;
+}
+
 StoreOp loop::getOnlyStore(Operation *node, Value buffer) {
   StoreOp found;
   bool several = false;
@@ -555,6 +586,31 @@ static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value b
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }
 
+/// Splits the target's dims as the node counts what it writes, if its points are found in them then, and nobody else
+/// reads that: it would be written in the target's order, not in its own.
+static bool splitAsWritten(Operation *target, LoadOp load, Operation *node, StoreOp store,
+                           const FusionContext &context) {
+  Value buffer = store.getBuffer();
+  if (!buffer.getDefiningOp<BufferOp>() || llvm::range_size(buffer.getUsers()) != getLoads(target, buffer).size() + 1)
+    return false;
+  Expr rest;
+  auto digits =
+      getDigits(getAddress(store), getDomain(node), getNodeRanges(node, context.symbols), context.hints, rest);
+  if (!digits)
+    return false;
+  DimSplit split = splitAtDigits(target, getAddress(load), *digits);
+  Expr address = getAddress(load).substitute([&](StringRef symbol) -> Expr {
+    auto dim = getDimNumber(symbol);
+    return dim ? split.oldDims[*dim] : Expr();
+  });
+  SymbolRanges ranges = getNodeRanges(target, split.domain, context.symbols);
+  if (!invert(getAddress(store), getDomain(node), address, ranges, context.hints))
+    return false;
+  rewriteDims(target, split.domain, split.oldDims, context.symbols);
+  setDimKinds(target, split.kinds);
+  return true;
+}
+
 FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
   if (!isPlainPointwise(node))
     return FusionPlan::no("the producer is not pointwise");
@@ -579,7 +635,8 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   Expr rest;
   if (!getDigits(getAddress(loads[0]), getDomain(target), ranges, context.hints, rest))
     return FusionPlan::no("the consumer reads an element more than once");
-  if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints))
+  if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints) &&
+      (context.hasDevice || !splitAsWritten(target, loads[0], node, store, context)))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }

@@ -38,6 +38,10 @@ std::optional<llvm::SmallVector<Expr>> invert(Expr position, llvm::ArrayRef<Expr
 /// Divisions of dims: those of sizes alone are numbers to a loop.
 unsigned countDivisions(Expr expr);
 
+/// A node's dims split where another node's, by whose digits it reads what that one writes, begin: 12 rows of 12 are
+/// (144), of which every eighth element of 96 is read.
+DimSplit splitAtDigits(mlir::Operation *node, Expr read, llvm::ArrayRef<Digit> digits);
+
 /// The only store to `buffer` inside a node.
 StoreOp getOnlyStore(mlir::Operation *node, mlir::Value buffer);
 llvm::SmallVector<LoadOp> getLoads(mlir::Operation *node, mlir::Value buffer);

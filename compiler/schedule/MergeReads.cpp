@@ -97,37 +97,6 @@ Operation *loop::mergeParts(Operation *target, Operation *node, Value buffer, co
   return merged;
 }
 
-/// A pointwise node's dims split where another node's, by whose digits it reads what that one writes, begin: 12 rows of
-/// 12 are (144), of which every eighth element of 96 is read.
-static DimSplit splitAtDigits(Operation *node, Expr read, ArrayRef<Digit> digits) {
-  DimSplit split;
-  for (auto [dim, extent] : llvm::enumerate(getDomain(node))) {
-    auto step = read.coefficientOf(dimName(dim)).asConstant();
-    SmallVector<Expr> parts{extent};
-    for (const Digit &digit : llvm::reverse(digits)) { // the last first: each takes what is left of the dim
-      auto length = digit.step.asConstant();
-      if (!step || *step < 1 || !length || *length % *step)
-        continue;
-      int64_t covered = 1;
-      for (Expr part : ArrayRef(parts).drop_front())
-        covered *= part.getValue();
-      int64_t count = *length / *step / covered;
-      Expr left = parts[0].floorDiv(std::max<int64_t>(count, 1));
-      if (count < 2 || *length / *step % covered || left * count != parts[0] || left.isConstant(1))
-        continue;
-      parts[0] = left;
-      parts.insert(parts.begin() + 1, Expr::constant(node->getContext(), count));
-    }
-    Expr old = Expr::constant(node->getContext(), 0);
-    for (Expr part : parts) {
-      old = old * part + Expr::dim(node->getContext(), split.domain.size());
-      split.domain.push_back(part);
-    }
-    split.oldDims.push_back(old);
-  }
-  return split;
-}
-
 FusionPlan loop::canMergeReads(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
   SmallVector<Expr> addresses = getPartAddresses(target, buffer), domain = getDomain(node);
   if (!isPlainPointwise(node) || !isPlainPointwise(target) || addresses.size() < 2 || addresses.size() > mostParts)

@@ -18,6 +18,11 @@ def SumSingleColumns : Pass<"ptc-sum-single-columns", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def SumOfParts : Pass<"ptc-sum-of-parts", "::mlir::ModuleOp"> {
+  let summary = "a sum over what several nodes write side by side is taken part by part";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SumInStages : Pass<"ptc-sum-in-stages", "::mlir::ModuleOp"> {
   let summary = "sums over parts of many rows are taken over whole rows first";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/RecomputeNodes.h"
 #include "llvm/ADT/SetVector.h"
@@ -43,52 +44,54 @@ namespace {
 
 std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
-/// The dims of a sum that lies across rows, and the rows of a block.
+struct Blocks {
+  Expr count, rows; // of a block
+};
+
+/// The dims of a sum that lies across rows, and these in blocks.
 struct RowSum {
   unsigned group;                 // the last kept dim: groups of columns, or columns
   unsigned row;                   // the first reduced dim
   std::optional<unsigned> column; // the last reduced dim: columns of a group
   int64_t run;                    // columns of a group
-  Expr block;
+  Blocks blocks;
 };
 
-/// How many of the rows a block has: the divisor next to what a block should have; of a product of sizes that one of
-/// them. Null where none will do.
-Expr chooseBlock(Expr rows, const SymbolValues &hints) {
-  Expr best;
-  int64_t distance = 0;
-  auto consider = [&](Expr block, int64_t size) {
-    if (size < fewestRows || size > mostRows || (best && std::abs(size - blockRows) >= distance))
+/// The rows as blocks of so many, the divisor next to what a block should have; of a product of sizes that one of them
+/// (which may be 0: then there are no rows). Nothing where none will do.
+std::optional<Blocks> chooseBlocks(Expr rows, const SymbolValues &hints) {
+  std::optional<Blocks> best;
+  int64_t distance = mostRows;
+  auto consider = [&](Blocks blocks) {
+    int64_t size = blocks.rows.evaluate(hints).value_or(0);
+    if (size < fewestRows || size > mostRows || std::abs(size - blockRows) >= distance)
       return;
-    best = block;
+    best = blocks;
     distance = std::abs(size - blockRows);
   };
+  MLIRContext *context = rows.getContext();
   if (auto count = rows.asConstant()) {
     for (int64_t size = fewestRows; size <= mostRows; ++size)
       if (*count % size == 0)
-        consider(Expr::constant(rows.getContext(), size), size);
+        consider({Expr::constant(context, *count / size), Expr::constant(context, size)});
   } else if (rows.getKind() == ExprKind::Mul) {
-    for (Expr factor : rows.getOperands())
-      consider(factor, factor.evaluate(hints).value_or(0));
+    SmallVector<Expr> factors(rows.getOperands());
+    for (unsigned number = 0; number < factors.size(); ++number) {
+      SmallVector<Expr> others = factors;
+      others.erase(others.begin() + number);
+      consider({product(context, others), factors[number]});
+    }
   }
   return best;
-}
-
-bool isPlainSum(ReductionOp sum) {
-  return !sum.walk([](Operation *op) {
-               bool isNested = isa<ReduceOp, StoreOp>(op) && !isa<ReductionOp>(op->getParentOp());
-               return isNested || isa<ArgReduceOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-             })
-              .wasInterrupted();
 }
 
 std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
   SmallVector<Expr> domain = getDomain(sum);
   unsigned kept = getKeptCount(sum), rank = unsigned(domain.size());
-  Expr block = kept < rank ? chooseBlock(domain[kept], hints) : Expr();
-  if (kept == 0 || !block || !isPlainSum(sum))
+  std::optional<Blocks> blocks = kept < rank ? chooseBlocks(domain[kept], hints) : std::nullopt;
+  if (kept == 0 || !blocks || !canSumParts(sum))
     return std::nullopt;
-  RowSum rows{.group = kept - 1, .row = kept, .column = {}, .run = 1, .block = block};
+  RowSum rows{.group = kept - 1, .row = kept, .column = {}, .run = 1, .blocks = *blocks};
   int64_t elements = product(sum.getContext(), domain).evaluate(hints).value_or(0);
   int64_t groups = domain[rows.group].evaluate(hints).value_or(0);
   std::optional<RowSum> found;
@@ -112,28 +115,6 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
   return found;
 }
 
-/// The ops of the node that are known once it has been summed up.
-llvm::SmallPtrSet<Operation *, 16> findResults(ReductionOp sum) {
-  llvm::SmallPtrSet<Operation *, 16> results;
-  for (Operation &op : sum.getBody().front()) {
-    bool isResult = isa<ReduceOp>(op);
-    op.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        isResult |= results.contains(operand.getDefiningOp());
-    });
-    if (isResult)
-      results.insert(&op);
-  }
-  return results;
-}
-
-/// Removes what nothing in the node needs.
-void eraseUnused(ReductionOp sum) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(sum.getBody().front())))
-    if (!isa<StoreOp>(op) && op.use_empty())
-      op.erase();
-}
-
 /// The first stage, over the node's rows as they lie in memory, before the node, which becomes the second.
 class Stages {
 public:
@@ -143,22 +124,17 @@ public:
   void split() {
     auto first = cast<ReductionOp>(OpBuilder(second).clone(*second));
     keepParts(first);
-    SmallVector<Value> parts = storeParts(first);
-    loadParts(parts);
+    loadParts(storePartials(first));
   }
 
 private:
   MLIRContext *context() { return second.getContext(); }
   Expr dim(size_t number) { return Expr::dim(context(), unsigned(number)); }
-  Expr getBlockCount() { return exactQuotient(domain[rows.row], rows.block, symbols); }
 
   /// Rows in blocks, which are kept apart, as all columns are: [blocks, kept.., columns] of [rows of a block, ..].
   void keepParts(ReductionOp first) {
-    auto results = findResults(first);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(first.getBody().front())))
-      if (results.contains(&op) && !isa<ReduceOp>(op))
-        op.erase();
-    SmallVector<Expr> newDomain{getBlockCount()}, oldDims(domain.size());
+    dropResults(first);
+    SmallVector<Expr> newDomain{rows.blocks.count}, oldDims(domain.size());
     auto keep = [&](unsigned old) {
       oldDims[old] = dim(newDomain.size());
       newDomain.push_back(domain[old]);
@@ -171,32 +147,13 @@ private:
       oldDims[*rows.column] = column.mod(rows.run);
     newDomain.push_back(domain[rows.group] * rows.run);
     SmallVector<unsigned> kinds(newDomain.size(), 0);
-    oldDims[rows.row] = dim(0) * rows.block + dim(newDomain.size());
-    newDomain.push_back(rows.block);
+    oldDims[rows.row] = dim(0) * rows.blocks.rows + dim(newDomain.size());
+    newDomain.push_back(rows.blocks.rows);
     for (unsigned old = rows.row + 1; old < rows.column.value_or(unsigned(domain.size())); ++old)
       keep(old);
     kinds.resize(newDomain.size(), 1);
     rewriteDims(first, newDomain, oldDims, symbols);
     setDimKinds(first, kinds);
-  }
-
-  /// A buffer for each sum of the node, in the order of its kept dims.
-  SmallVector<Value> storeParts(ReductionOp first) {
-    SmallVector<Expr> kept = getDomain(first);
-    kept.truncate(getKeptCount(first));
-    Expr position = Expr::constant(context(), 0);
-    for (auto [at, extent] : llvm::enumerate(kept))
-      position = position * extent + dim(at);
-    SmallVector<Value> parts;
-    for (ReduceOp reduce : llvm::to_vector(first.getBody().getOps<ReduceOp>())) {
-      auto type = BufferType::get(context(), ArrayRef<Expr>(product(context(), kept)), prim::getScalarType(reduce.getType()),
-                                  LayoutAttr::getRowMajor(context(), 1));
-      OpBuilder b(first);
-      parts.push_back(BufferOp::create(b, reduce.getLoc(), type));
-      b.setInsertionPointAfter(reduce);
-      StoreOp::create(b, reduce.getLoc(), reduce, parts.back(), ArrayRef<Expr>(position));
-    }
-    return parts;
   }
 
   /// The node sums up the parts: [kept..] of [blocks, columns of a group].
@@ -207,11 +164,7 @@ private:
     Expr position = dim(rows.row);
     for (unsigned old = 0; old < rows.row; ++old)
       position = position * domain[old] + dim(old);
-    auto results = findResults(second);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(second.getBody().front())))
-      if (isa<StoreOp>(op) && !results.contains(&op))
-        op.erase(); // the first stage has it
-    newDomain.push_back(getBlockCount());
+    newDomain.push_back(rows.blocks.count);
     if (rows.column) {
       position = position * rows.run + dim(newDomain.size());
       newDomain.push_back(domain[*rows.column]);
@@ -225,7 +178,7 @@ private:
       Value part = LoadOp::create(b, reduce.getLoc(), buffer, ArrayRef<Expr>(position));
       reduce.getValueMutable().assign(part);
     }
-    eraseUnused(second);
+    dropElements(second); // the first stage has them
   }
 
   ReductionOp second;
