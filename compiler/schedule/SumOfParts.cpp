@@ -9,7 +9,7 @@
 //
 // and each node is merged into the sum of its part (FuseNodes). For CPUs.
 //
-// Refused: values that others read, too, and parts that the sum reads in an order that has no inverse, since nothing
+// Refused: few elements, values that others read, too, and parts that the sum reads in an order that has no inverse, since nothing
 // would be merged then.
 //
 //===----------------------------------------------------------------------===//
@@ -27,7 +27,8 @@ namespace ptc {
 #include "compiler/schedule/Passes.h.inc"
 } // namespace ptc
 
-static constexpr size_t mostParts = 8; // nodes of one kernel, about (Scheduler.h: mostBeside)
+static constexpr size_t mostParts = 8;         // nodes of one kernel, about (Scheduler.h: mostBeside)
+static constexpr int64_t leastWork = 1 << 10; // elements: fewer are in cache wherever they lie
 
 namespace {
 
@@ -84,7 +85,7 @@ public:
       : sum(sum), symbols(symbols), hints(hints), domain(getDomain(sum)) {}
 
   std::optional<Parts> find() {
-    if (!isCombinable(sum))
+    if (!isCombinable(sum) || product(sum.getContext(), domain).evaluate(hints).value_or(0) < leastWork)
       return std::nullopt;
     for (LoadOp load : sum.getBody().getOps<LoadOp>()) {
       SmallVector<StoreOp> stores = getStores(load);
