@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Optimize.h"
+#include "codegen/common/OrderStores.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/Module.h"
@@ -24,6 +25,7 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 using namespace llvm;
+using ptc::codegen::OrderStoresPass;
 
 namespace {
 /// Unrolls and peels short loops as LLVM does, which unrolls to at most 600 instructions and peels loops of 75. Before
@@ -59,9 +61,14 @@ struct UnrollShortLoopsPass : PassInfoMixin<UnrollShortLoopsPass> {
 };
 } // namespace
 
+static void addSlotsToRegisters(FunctionPassManager &passes) {
+  passes.addPass(OrderStoresPass());
+  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+}
+
 static FunctionPassManager buildPasses(unsigned optLevel) {
   FunctionPassManager passes;
-  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  addSlotsToRegisters(passes);
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
@@ -80,7 +87,7 @@ static FunctionPassManager buildPasses(unsigned optLevel) {
     loops.addPass(UnrollShortLoopsPass());
     passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops)));
   }
-  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  addSlotsToRegisters(passes);
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(JumpThreadingPass()); // vectors side by side ask the same condition one after the other
   passes.addPass(InstCombinePass());

@@ -1,4 +1,5 @@
 #include "codegen/object/EmitObject.h"
+#include "codegen/common/OrderStores.h"
 #include "runtime/include/ptc/descriptor.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -136,6 +137,11 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   for (LibFunc function : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset, LibFunc_memcmp, LibFunc_bcmp})
     library.setAvailable(function);
   functions.registerPass([&] { return TargetLibraryAnalysis(library); });
+  builder.registerPipelineStartEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+    passes.addPass(createModuleToFunctionPassAdaptor(codegen::OrderStoresPass()));
+  });
+  builder.registerPeepholeEPCallback(
+      [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(codegen::OrderStoresPass()); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
