@@ -7,8 +7,8 @@
 //   store <8 x float> %low, %slot
 //   %all = load <16 x float>, %slot
 //
-// a shuffle of %low and %high at the first of these lines, where the part at the highest offset is stored: before %low is
-// there. The module is broken, and what is computed is anything. With that store behind the other it is right.
+// a shuffle of %low and %high at the first of these lines, where the part at the highest offset is stored: before %low
+// is there. The module is broken, and what is computed is anything. With that store behind the other it is right.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/OrderStores.h"

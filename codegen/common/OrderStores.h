@@ -7,8 +7,8 @@
 namespace ptc::codegen {
 
 /// Where a stack slot is stored in parts within a block and read as one vector, moves the store of the last part behind
-/// those of the others. To run ahead of every SROA: LLVM 22's joins the parts where the last of them is stored, and uses
-/// values there that are computed later.
+/// those of the others. To run ahead of every SROA: LLVM 22's joins the parts where the last of them is stored, and
+/// uses values there that are computed later.
 struct OrderStoresPass : llvm::PassInfoMixin<OrderStoresPass> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
   static bool isRequired() { return true; }

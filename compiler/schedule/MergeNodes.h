@@ -28,8 +28,8 @@ struct Digit {
 std::optional<llvm::SmallVector<Digit>> getDigits(Expr position, llvm::ArrayRef<Expr> domain,
                                                   const SymbolRanges &ranges, const SymbolValues &hints, Expr &rest);
 
-/// The dims of `domain` as functions of an address written in other dims; nothing if `position` is no mixed-radix number
-/// of the dims or it never is that address. `ranges` are those of the dims that `address` is written in.
+/// The dims of `domain` as functions of an address written in other dims; nothing if `position` is no mixed-radix
+/// number of the dims or it never is that address. `ranges` are those of the dims that `address` is written in.
 std::optional<llvm::SmallVector<Expr>> locate(Expr position, llvm::ArrayRef<Expr> domain, Expr address,
                                               const SymbolRanges &ranges, const SymbolValues &hints);
 /// The same without divisions; nothing where some remain.

@@ -1,7 +1,7 @@
 //===- PartialSums.h - sums taken in parts ----------------------*- C++ -*-===//
 //
-// What SumInStages.cpp and SumOfParts.cpp do to a reduction: nodes with its body sum up parts of it, and its results are
-// computed of those.
+// What SumInStages.cpp and SumOfParts.cpp do to a reduction: nodes with its body sum up parts of it, and its results
+// are computed of those.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_COMPILER_SCHEDULE_PARTIALSUMS_H
@@ -11,8 +11,8 @@
 
 namespace ptc::loop {
 
-/// Whether a reduction may be taken in parts: all that it reduces and stores stands in its body itself, and it asks for no
-/// positions.
+/// Whether a reduction may be taken in parts: all that it reduces and stores stands in its body itself, and it asks for
+/// no positions.
 bool canSumParts(ReductionOp sum);
 
 /// Erases the ops that are known only once all has been summed up, but for the reductions.

@@ -14,7 +14,7 @@ using namespace ptc;
 using namespace ptc::loop;
 
 static constexpr unsigned mostReaders = 4;
-static constexpr unsigned mostOps = 4;       // of arithmetic, which loads and stores of the value hide
+static constexpr unsigned mostOps = 4;        // of arithmetic, which loads and stores of the value hide
 static constexpr int64_t smallShare = 1 << 4; // what is read besides has at most a sixteenth of the points
 
 /// Whether the op takes a cycle or so for each vector.
@@ -30,9 +30,9 @@ static bool isOfSum(Value buffer, unsigned depth = 0) {
       return false;
     auto node = dyn_cast<PointwiseOp>(user->getParentOp());
     return isa<ReductionOp>(user->getParentOp()) ||
-           (node && depth < mostNodes && llvm::any_of(node.getBody().getOps<LoadOp>(), [&](LoadOp load) {
-              return isOfSum(load.getBuffer(), depth + 1);
-            }));
+           (node && depth < mostNodes &&
+            llvm::any_of(
+                node.getBody().getOps<LoadOp>(), [&](LoadOp load) { return isOfSum(load.getBuffer(), depth + 1); }));
   });
 }
 

@@ -28,10 +28,10 @@ namespace {
 /// An address by groups of a dim's columns.
 struct GroupAddress {
   Value buffer;
-  SmallVector<unsigned> dims;  // of the reader, that it uses: the last one's columns are grouped
-  SmallVector<Expr> extents;   // of these
-  int64_t group;               // columns
-  Expr address;                // in terms of d0, d1, ...: those dims
+  SmallVector<unsigned> dims; // of the reader, that it uses: the last one's columns are grouped
+  SmallVector<Expr> extents;  // of these
+  int64_t group;              // columns
+  Expr address;               // in terms of d0, d1, ...: those dims
 };
 
 /// The number by which the expression divides the dim itself; 0: there is none.
@@ -68,8 +68,8 @@ public:
     node->walk([&](LoadOp load) { loads.push_back(load); });
     for (LoadOp load : loads)
       if (std::optional<GroupAddress> read = findGroups(load, node)) {
-        Attribute place = ArrayAttr::get(
-            node->getContext(), {read->address, prim::getExprArray(node->getContext(), read->extents)});
+        Attribute place =
+            ArrayAttr::get(node->getContext(), {read->address, prim::getExprArray(node->getContext(), read->extents)});
         Value &columns = spread[{read->buffer, place}];
         if (!columns)
           columns = store(*read, node);
@@ -127,13 +127,13 @@ private:
     domain.push_back(Expr::constant(context, read.group));
     auto node = PointwiseOp::create(b, reader->getLoc(), prim::getExprArray(context, domain));
     b.setInsertionPointToStart(&node.getBody().emplaceBlock());
-    Expr position = Expr::constant(context, 0), column = Expr::dim(context, last) * read.group + Expr::dim(context, last + 1);
+    Expr position = Expr::constant(context, 0),
+         column = Expr::dim(context, last) * read.group + Expr::dim(context, last + 1);
     for (auto [dim, extent] : llvm::enumerate(read.extents))
       position = position * extent + (dim == last ? column : Expr::dim(context, unsigned(dim)));
     SymbolRanges ranges = getNodeRanges(node, symbols);
-    Expr address = read.address.substitute([&](StringRef symbol) -> Expr {
-      return getDimNumber(symbol) == last ? column : Expr();
-    });
+    Expr address = read.address.substitute(
+        [&](StringRef symbol) -> Expr { return getDimNumber(symbol) == last ? column : Expr(); });
     Value value = LoadOp::create(b, reader->getLoc(), read.buffer, ArrayRef<Expr>(address.simplify(ranges)));
     StoreOp::create(b, reader->getLoc(), value, columns, ArrayRef<Expr>(position.simplify(ranges)));
     return columns;

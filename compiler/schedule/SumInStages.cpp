@@ -1,9 +1,9 @@
 //===- SumInStages.cpp - sums across rows, block by block of them ---------===//
 //
 // A sum may lie across memory and keep the columns of its rows apart, or groups of them: those of a group norm, with
-// channels innermost, are 8 elements of each of 9216 rows of 256. Group by group, half a cache line of each row is read,
-// 32 times over; column by column, a few lines of each row, which lie pages apart. Such a sum is taken in two stages, for
-// CPUs:
+// channels innermost, are 8 elements of each of 9216 rows of 256. Group by group, half a cache line of each row is
+// read, 32 times over; column by column, a few lines of each row, which lie pages apart. Such a sum is taken in two
+// stages, for CPUs:
 //
 //   parts[block, column]  =  sum of column, over the rows of a block     whole rows, in the order of memory
 //   sum[group]            =  sum of parts, over blocks and the group's columns
@@ -36,8 +36,8 @@ static constexpr int64_t leastWork = 1 << 13; // elements: their sum takes as lo
 // Where columns are kept apart: elements of a row, and in all (what the second-level cache holds is read as fast in any
 // order).
 static constexpr int64_t longRow = 256, leastColumnWork = 1 << 18;
-// Rows of a block (measured from 8 to 1024, 256 to 1024 columns of f32: 32 and 64 are the fastest, by little), and those
-// that will do.
+// Rows of a block (measured from 8 to 1024, 256 to 1024 columns of f32: 32 and 64 are the fastest, by little), and
+// those that will do.
 static constexpr int64_t blockRows = 32, fewestRows = 8, mostRows = 256;
 
 namespace {
@@ -107,8 +107,8 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
       rows.column = rank - 1;
       rows.run = domain[rank - 1].asConstant().value_or(longRun);
     }
-    bool pays = rows.column ? rows.run < longRun && elements >= leastWork
-                            : groups >= longRow && elements >= leastColumnWork;
+    bool pays =
+        rows.column ? rows.run < longRun && elements >= leastWork : groups >= longRow && elements >= leastColumnWork;
     if (pays && step(rows.group) == rows.run && step(rows.row) >= groups * rows.run)
       found = rows;
   });

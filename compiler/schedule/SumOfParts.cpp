@@ -1,16 +1,16 @@
 //===- SumOfParts.cpp - sums over values put side by side -----------------===//
 //
 // Values are stacked to be summed up: samples of several levels of an image, each weighed, or what several branches
-// say. Written into one buffer by nodes of their own and read again by the sum, they cross memory twice. A reduction over
-// a dim that several pointwise nodes write parts of is taken part by part:
+// say. Written into one buffer by nodes of their own and read again by the sum, they cross memory twice. A reduction
+// over a dim that several pointwise nodes write parts of is taken part by part:
 //
 //   T[.., 0:4, ..] = f(..);  T[.., 4:8, ..] = g(..);   s[..] = sum over i < 8 of w[i] * T[.., i, ..]
 //   ->  p[..] = sum over i < 4 of w[i] * f(..);   q[..] = sum over i < 4 of w[i + 4] * g(..);   s[..] = p + q
 //
 // and each node is merged into the sum of its part (FuseNodes). For CPUs.
 //
-// Refused: few elements, values that others read, too, and parts that the sum reads in an order that has no inverse, since nothing
-// would be merged then.
+// Refused: few elements, values that others read, too, and parts that the sum reads in an order that has no inverse,
+// since nothing would be merged then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ namespace ptc {
 #include "compiler/schedule/Passes.h.inc"
 } // namespace ptc
 
-static constexpr size_t mostParts = 8;         // nodes of one kernel, about (Scheduler.h: mostBeside)
+static constexpr size_t mostParts = 8;        // nodes of one kernel, about (Scheduler.h: mostBeside)
 static constexpr int64_t leastWork = 1 << 10; // elements: fewer are in cache wherever they lie
 
 namespace {
@@ -160,9 +160,8 @@ private:
   }
 
   Expr atPart(Expr expr, unsigned dim, int64_t first) {
-    return expr.substitute([&](StringRef symbol) {
-      return symbol == dimName(dim) ? Expr::dim(sum.getContext(), dim) + first : Expr();
-    });
+    return expr.substitute(
+        [&](StringRef symbol) { return symbol == dimName(dim) ? Expr::dim(sum.getContext(), dim) + first : Expr(); });
   }
 
   ReductionOp sum;
