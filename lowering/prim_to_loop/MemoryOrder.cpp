@@ -105,7 +105,7 @@ SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64
   return order;
 }
 
-static constexpr int64_t fewestChannels = 16, fewestColumns = 3, fewestTaps = 4;
+static constexpr int64_t fewestChannels = 16, fewestColumns = 3, fewestTaps = 3;
 static constexpr int64_t manyColumns = 16; // for which a copy pays that is read once
 
 /// How many points the dims [first, first + count) have; 0: not known.

@@ -99,6 +99,19 @@ class Convolutions(unittest.TestCase):
             model = Compiled(self.DILATED.replace("D]", dilation + "]").replace("P]", pads + "]"))
             model.check(self, x=floats(2, 8, 14, 9), k=floats(8, 8, 3, 3))
 
+    def test_tiles_in_lines(self):
+        """Tiles end with lines, or where windows begin to see the image: of known sizes, in two tasks, of volumes, with long epilogues."""
+        for dims, window, strides, pads, dilation in (
+                ((17, 17), (1, 7), "1, 1", "0, 3, 0, 3", "1, 1"), ((17, 17), (7, 1), "1, 1", "3, 0, 3, 0", "1, 1"), ((8, 8), (1, 3), "1, 1", "0, 1, 0, 1", "1, 1"),
+                ((28, 28), (3, 3), "1, 1", "12, 12, 12, 12", "12, 12"), ((20, 28), (3, 3), "1, 1", "18, 6, 18, 6", "18, 6"), ((29, 23), (3, 3), "2, 2", "8, 8, 8, 8", "8, 8"),
+                ((14, 14), (5, 5), "2, 2", "2, 2, 2, 2", "1, 1"), ((4, 14, 14), (3, 3, 3), "2, 2, 2", "1, 1, 1, 1, 1, 1", "1, 1, 1")):
+            sizes, axes = ", ".join(map(str, dims)), ", ".join("abc"[:len(dims)])
+            weight, ones = ", ".join(map(str, floats(48 * 40 * int(np.prod(window))) / 20)), ", ".join("1" * len(dims))
+            kernel = ", ".join(map(str, window))
+            text = f"""m (float[1, 40, {sizes}] x, float[40, 40, {ones}] first) => (float[1, 48, {axes}] y) <float[48, 40, {kernel}] k = {{ {weight} }}>
+                {{ a = Conv(x, first) c = Conv<strides=[{strides}], pads=[{pads}], dilations=[{dilation}]>(a, k) t = Tanh(c) e = Erf(t) y = Mul(e, c) }}"""
+            Compiled(text).check(self, x=floats(1, 40, *dims), first=floats(40, 40, *[1] * len(dims)) / 40)
+
     LINES = """m (float[2, 3, H, W] x, float[8, 3, 1, 1] k, float[16, 8, K0, K1] l) => (float[2, 16, oh, ow] y)
         { a = Conv(x, k) b = Conv<strides=[S], pads=[P], dilations=[D]>(a, l) y = Relu (b) }"""
 
