@@ -105,8 +105,9 @@ SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64
   return order;
 }
 
-static constexpr int64_t fewestChannels = 16, fewestColumns = 3, fewestTaps = 3;
-static constexpr int64_t manyColumns = 16; // for which a copy pays that is read once
+static constexpr int64_t fewestChannels = 16, fewestColumns = 3, fewestTaps = 4;
+static constexpr int64_t fewestTapsOfImage = 3; // rows of signals are gathered as fast, where each is read so often
+static constexpr int64_t manyColumns = 16;      // for which a copy pays that is read once
 
 /// How many points the dims [first, first + count) have; 0: not known.
 static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count) {
@@ -141,8 +142,10 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   SmallVector<Expr> domain = getDomain(node);
   unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
   int64_t count = countPoints(domain, columns, node.getN());
+  bool isImage = cast<BufferType>(load.getBuffer().getType()).getRank() >= 4;
   if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
-      count < fewestColumns || countPoints(domain, window, node.getK() - 1) < fewestTaps ||
+      count < fewestColumns ||
+      countPoints(domain, window, node.getK() - 1) < (isImage ? fewestTapsOfImage : fewestTaps) ||
       (count < manyColumns && !overlapsWindows(node, load)))
     return std::nullopt;
   std::string name = "d" + std::to_string(last);
