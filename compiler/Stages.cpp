@@ -88,7 +88,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   // Dependences and memory runs are told from linear positions.
   constexpr int64_t devicePointers = 16; // bytes: a thread's widest access
   passes.addPass(createLinearizeAccesses({.pointerAlignment = target.getInfo().runsOnDevice ? devicePointers : 1}));
-  passes.addPass(createNormalizeNodes()); // equal iteration spaces look equal, which fusion compares
+  // Equal iteration spaces look equal, which fusion compares. On CPUs vectors of results between each other are woven.
+  passes.addPass(createNormalizeNodes({.weaves = options.optLevel > 0 && !target.getInfo().runsOnDevice}));
   if (options.optLevel > 0 && !target.getInfo().runsOnDevice) {
     passes.addPass(createSumSingleColumns()); // which are fused with more; points and rows are dims apart by now
     passes.addPass(createSumOfParts());       // nodes are merged into the sums of what they write

@@ -138,25 +138,29 @@ Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
-/// Whether a window that is dilated, transposed or longer than tiles are high often reads zeros alone for all rows of a
-/// tile.
-bool ContractionEmission::meetsZeros() const {
+bool ContractionEmission::mayLeaveOut() const {
   auto isZero = [](TypedAttr other) {
     auto number = dyn_cast<FloatAttr>(other);
     return number ? number.getValue().isPosZero() : cast<IntegerAttr>(other).getValue().isZero();
   };
-  if (e.isStrict || !isZero(f.lhsOther) || f.kLoops.back().extent.asConstant().value_or(0) < fewestSkipped)
+  return !e.isStrict && isZero(f.lhsOther) && f.kLoops.back().extent.asConstant().value_or(0) >= fewestSkipped;
+}
+
+/// Whether a window often reads zeros alone for all rows of a tile: one that is dilated, transposed or longer than
+/// tiles are high, or where tiles lie in lines.
+bool ContractionEmission::meetsZeros() const {
+  if (!mayLeaveOut())
     return false;
-  return llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
-    return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
-      std::string dim = "d" + std::to_string(loop.dim);
-      if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
-        return false;
-      Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
-      bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
-      return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
-    });
-  });
+  return asksForZeros || llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
+           return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
+             std::string dim = "d" + std::to_string(loop.dim);
+             if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
+               return false;
+             Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
+             bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
+             return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
+           });
+         });
 }
 
 /// Elements from a row of A where it is to the next; none where that is no constant.
@@ -291,7 +295,9 @@ void ContractionEmission::fetchNextPanels(TileOperands &operands, const Contract
   Value bytes, panel = i.mod(local, width, true), share = i.floorDiv(local, width, true), apart = panelBytes;
   int64_t fetches = 1;
   if (known && blocks) {
-    int64_t tiles = std::max<int64_t>(llvm::divideCeil(*known, split.height) / *blocks, 1);
+    int64_t all = lineParts.empty() ? llvm::divideCeil(*known, split.height)
+                                    : *known / lengthOfLine() * int64_t(lineParts.size());
+    int64_t tiles = std::max<int64_t>(all / *blocks, 1);
     if (tiles < panels) {
       int64_t groups = std::gcd(tiles, panels), sharers = tiles / groups;
       fetches = panels / groups;
@@ -475,15 +481,17 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       if (isWide && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
       auto emitOne = [&](Value rowTile) {
-        emitTile(task, rows, columns, rowTile, firstRowOf(rows, rowTile), panel, kLower, kUpper, isWide);
+        emitTile(task, rows, columns, numberOf(task, rows, rowTile), firstRowOf(rows, rowTile), panel, kLower, kUpper,
+                 isWide);
       };
       RowClass finished = rowsOfOutputs(rows);
       if (f.isSplitK() || !waits(task, finished, columns)) {
         loop(rows.lower, rows.upper, 1, emitOne);
         continue;
       }
-      loop(rows.lower, rows.upper, tilesThatWait, [&](Value first) {
-        Value last = i.min(i.add(first, i.constant(tilesThatWait)), rows.upper);
+      int64_t together = rows.firsts.empty() ? tilesThatWait : 1; // rows follow each other
+      loop(rows.lower, rows.upper, together, [&](Value first) {
+        Value last = i.min(i.add(first, i.constant(together)), rows.upper);
         loop(first, last, 1, [&](Value rowTile) {
           waitingRows = i.mul(i.sub(rowTile, first), i.constant(finished.height));
           emitOne(rowTile);
@@ -547,6 +555,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
       split = wanted;
   } else {
     findSharedPixels();
+    cutLines();
   }
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.lhsAt);

@@ -127,6 +127,10 @@ struct ContractionForm {
 /// is contiguous along m but not along n. Rewrites the op in place; its meaning stays.
 void canonicalizeContraction(loop::ContractionOp op);
 
+/// Whether windows of the convolution leave the image along the last of its two dims of rows and not along the other
+/// one, so often that tiles along the other one, whose pixels see the same, are less work.
+bool bringsColumnsOutside(loop::ContractionOp op);
+
 /// True if the register tile does not pay: few columns or rows and no packed weight.
 bool isNarrowContraction(loop::ContractionOp op);
 

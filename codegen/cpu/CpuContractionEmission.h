@@ -23,10 +23,18 @@ struct ContractionTask {
   mlir::Value firstColumnTile, endColumnTile;
 };
 
-/// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset.
+/// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset. Where tiles are parts of lines,
+/// those of a line start at `firsts`, after as many other tiles of it as `before`.
 struct RowClass {
   int64_t height;
   mlir::Value offset, lower, upper;
+  llvm::SmallVector<int64_t> firsts;
+  int64_t before = 0;
+};
+
+/// Rows of each line that are a tile: [first, first + height).
+struct LinePart {
+  int64_t first, height;
 };
 
 /// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset.
@@ -101,7 +109,17 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+  /// Whether products of zeros alone may be left out, and are worth the question.
+  bool mayLeaveOut() const;
   bool meetsZeros() const;
+
+  // Tiles in lines of the image (CpuContractionLines.cpp).
+  /// Sets lineParts or the height of tiles, and asksForZeros, where that saves products.
+  void cutLines();
+  /// Rows of a line that has parts.
+  int64_t lengthOfLine() const { return lineParts.back().first + lineParts.back().height; }
+  /// The number of a tile among all of the task's, counted from the task's first.
+  mlir::Value numberOf(const ContractionTask &task, const RowClass &rows, mlir::Value rowTile);
 
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
   /// The loops over k of such a tile of so many rows, which reads A where it is; empty where there is nothing to gain.
@@ -285,7 +303,9 @@ struct ContractionEmission {
   mlir::Region bias;                                          // yields it; empty: there is none
   std::optional<MatrixSlots> matrixSlots;                     // while sums are in matrix registers
   llvm::SmallVector<llvm::SmallVector<TileUse>> sharedPixels; // of a tile in a step; empty: none
-  bool hasFewRows = false; // m is not known, and below fewestInMatrix where this is emitted
+  bool hasFewRows = false;   // m is not known, and below fewestInMatrix where this is emitted
+  bool asksForZeros = false; // tiles lie in lines of the image, whose windows often read zeros alone at some element
+  llvm::SmallVector<LinePart> lineParts; // the tiles of each line; empty: tiles follow each other
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

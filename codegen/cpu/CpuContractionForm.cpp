@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContraction.h"
+#include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
@@ -79,6 +80,24 @@ static void swapRoles(loop::ContractionOp op) {
   op.getRhs().takeBody(held);
 }
 
+static bool isAlone(loop::ContractionOp op) {
+  auto kernel = op->getParentOfType<loop::KernelOp>();
+  return !kernel || getNodes(kernel).size() == 1;
+}
+
+/// Puts the last of two dims of rows outside of the other one.
+static void exchangeRows(loop::ContractionOp op) {
+  int64_t first = loop::DimCounts(op).first(1);
+  SmallVector<Expr> domain = loop::getDomain(op);
+  std::swap(domain[size_t(first)], domain[size_t(first) + 1]);
+  loop::substituteExprs(op, [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    bool isRow = number && (*number == first || *number == first + 1);
+    return isRow ? Expr::dim(op.getContext(), unsigned(2 * first + 1 - *number)) : Expr();
+  });
+  loop::setDomain(op, domain);
+}
+
 void cpu::canonicalizeContraction(loop::ContractionOp op) {
   if (loop::getWinogradTile(op))
     return; // which dims are rows, columns and the window is told by their places
@@ -93,6 +112,8 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
   }
   if (canSwap && !containsPanels(op.getLhs()) && isTransposedResult(op))
     swapRoles(op);
+  else if (panels && canSwap && isAlone(op) && bringsColumnsOutside(op))
+    exchangeRows(op);
 }
 
 bool cpu::isNarrowContraction(loop::ContractionOp op) {

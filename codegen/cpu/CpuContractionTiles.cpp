@@ -3,7 +3,8 @@
 // Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
 // needs at most two heights; likewise widths. Which two a symbolic m needs is known when it runs: there is code for
 // every height, and all but two of their loops are empty. Where the pixels of an image divide it, whatever the batch,
-// tiles of one height may. No tile computes rows that there are not.
+// tiles of one height may. No tile computes rows that there are not. Where lines are cut (CpuContractionLines.cpp)
+// tiles of one height are a loop over the lines' parts that have it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,8 @@ using namespace ptc::cpu;
 
 /// Of all tiles of m, the first `larger` have one row more than `part`.
 ContractionEmission::Parts ContractionEmission::splitRows() {
+  if (!lineParts.empty()) // a task has whole lines
+    return {i.floorDiv(m, i.constant(lengthOfLine()), true), i.constant(lengthOfLine()), i.constant(0)};
   if (!i.asConstant(m) && rowUnit % split.height == 0)
     return {i.floorDiv(m, i.constant(split.height), true), i.constant(split.height), i.constant(0)};
   Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), i.constant(split.height), true);
@@ -25,6 +28,22 @@ ContractionEmission::Parts ContractionEmission::splitRows() {
 SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
   Parts rows = splitRows();
   SmallVector<RowClass> classes;
+  int64_t before = 0;
+  for (const LinePart &part : lineParts) {
+    if (llvm::any_of(classes, [&](const RowClass &rows) { return rows.height == part.height; }))
+      continue;
+    RowClass rows{.height = part.height, .before = before};
+    for (const LinePart &each : lineParts)
+      if (each.height == part.height)
+        rows.firsts.push_back(each.first);
+    Value count = i.constant(int64_t(rows.firsts.size()));
+    rows.lower = i.mul(task.firstTile, count);
+    rows.upper = i.mul(task.endTile, count);
+    before += int64_t(rows.firsts.size());
+    classes.push_back(rows);
+  }
+  if (!classes.empty())
+    return classes;
   if (auto part = i.asConstant(rows.part)) {
     if (i.asConstant(rows.larger) != 0)
       classes.push_back({*part + 1, i.constant(0), task.firstTile, i.min(task.endTile, rows.larger)});
@@ -83,7 +102,23 @@ void ContractionEmission::forEachColumnTile(const ContractionTask &task, ColumnB
 }
 
 Value ContractionEmission::firstRowOf(const RowClass &rows, Value rowTile) {
-  return i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
+  if (rows.firsts.empty())
+    return i.add(i.mul(rowTile, i.constant(rows.height)), rows.offset);
+  Value count = i.constant(int64_t(rows.firsts.size())), part = i.mod(rowTile, count, true);
+  Value first = i.constant(rows.firsts[0]);
+  for (auto [number, each] : llvm::enumerate(rows.firsts))
+    if (number)
+      first = i.select(i.compare(arith::CmpIPredicate::eq, part, i.constant(int64_t(number))), i.constant(each), first);
+  return i.add(i.mul(i.floorDiv(rowTile, count, true), i.constant(lengthOfLine())), first);
+}
+
+Value ContractionEmission::numberOf(const ContractionTask &task, const RowClass &rows, Value rowTile) {
+  if (rows.firsts.empty())
+    return rowTile;
+  Value count = i.constant(int64_t(rows.firsts.size())), all = i.constant(int64_t(lineParts.size()));
+  Value lines = i.sub(i.floorDiv(rowTile, count, true), task.firstTile);
+  Value within = i.add(i.mod(rowTile, count, true), i.constant(rows.before));
+  return i.add(task.firstTile, i.add(i.mul(lines, all), within));
 }
 
 void ContractionEmission::forEachTile(const ContractionTask &task, TileBody body) {

@@ -6,12 +6,14 @@
 //   1. dims of extent 1 go (one of each kind stays in a contraction)
 //   2. a dim of a pointwise node that is seen divided by a number (halves that change places; heads behind a batch)
 //      becomes the quotient and the rest, if nothing is divided then and what was divided is in runs along the rest or
-//      another dim
+//      another dim; on CPUs also where a few rests are divided still (a transposed convolution's results, of which
+//      every second one sees the same elements of the window, from the second one on), and all that is read is in runs
+//      along the quotient: results of each rest are vectors, which are woven
 //   3. dims are ordered by how far a step moves in memory, far to near: by the store
 //      for kept dims, by the first load that uses it for reduced ones
 //   4. adjacent dims (a, b) merge into one of extent a*b if all expressions see them
 //      only as a*extent(b) + b; what would need a new division or modulo does not merge,
-//      nor what is in runs along b and would be in runs no longer
+//      nor what is in runs along a or b and would be in runs no longer
 //
 // Steps of symbolic size compare by the symbols' hints, equal ones by larger sizes: with a batch of 1 a step of 256
 // elements is as long as one of 256 times the batch, but is no longer for any other.
@@ -33,6 +35,7 @@ namespace ptc {
 } // namespace ptc
 
 static constexpr int64_t shortestRun = 16; // elements: a vector of the longest level
+static constexpr int64_t mostWoven = 8;    // vectors that are woven in registers, a power of two, or three
 
 namespace {
 
@@ -40,8 +43,8 @@ std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
 class Normalizer {
 public:
-  Normalizer(Operation *node, const SymbolRanges &symbols, const SymbolValues &hints)
-      : node(node), symbols(symbols), hints(hints), larger(enlarge(hints)) {}
+  Normalizer(Operation *node, const SymbolRanges &symbols, const SymbolValues &hints, bool weaves)
+      : node(node), symbols(symbols), hints(hints), larger(enlarge(hints)), weaves(weaves) {}
 
   void run() {
     dropUnitDims();
@@ -128,26 +131,62 @@ private:
     domain.insert(domain.begin() + dim + 1, inner);
     kinds.insert(kinds.begin() + dim + 1, kinds[dim]);
     SymbolRanges ranges = getNodeRanges(node, domain, symbols);
+    auto change = [&](Expr expr) {
+      Expr changed = expr.substitute([&](StringRef symbol) -> Expr {
+        auto number = getDimNumber(symbol);
+        return number ? oldDims[*number] : Expr();
+      });
+      return changed.simplify(ranges);
+    };
     bool keepsRuns = true;
     forEachExpr(node, [&](Expr expr) {
       if (!expr.uses(dimName(dim)))
         return;
-      auto changed = expr.substitute([&](StringRef symbol) -> Expr {
-        auto number = getDimNumber(symbol);
-        return number ? oldDims[*number] : Expr();
-      });
-      changed = changed.simplify(ranges);
+      Expr changed = change(expr);
       bool isDivided = countDivisions(expr) > 0;
       bool mustRun = isDivided ? changed.uses(dimName(dim + 1)) : isRun(expr, dimName(dim), extent);
       keepsRuns &= countDivisions(changed) == 0 &&
                    (!mustRun || isRun(changed, dimName(dim + 1), inner) || (isDivided && hasRuns(changed, domain)));
     });
-    for (Expr each : getDomain(node))
-      keepsRuns &= !each.uses(dimName(dim));
-    if (!keepsRuns)
+    bool isUsed = llvm::any_of(getDomain(node), [&](Expr each) { return each.uses(dimName(dim)); });
+    if (isUsed || !(keepsRuns || (weaves && canWeave(dim, quotient, rest, change))))
       return;
     rewriteDims(node, domain, oldDims, symbols);
     setDimKinds(node, kinds);
+  }
+
+  /// Whether, with `change`, results lie as far from each other along the dim as there are rests, which lie side by
+  /// side, and what is read is in runs along it for each of them.
+  bool canWeave(unsigned dim, Expr quotient, int64_t rest, function_ref<Expr(Expr)> change) {
+    if (rest > mostWoven || !(rest == 3 || llvm::isPowerOf2_64(uint64_t(rest))))
+      return false;
+    std::string along = dimName(dim), rests = dimName(dim + 1), old = dimName(dim);
+    bool isWoven = true, stores = false;
+    forEachExpr(node, [&](Expr expr) { isWoven &= !expr.uses(old) || !isDivided(change(expr), along); });
+    node->walk([&](Operation *op) {
+      auto load = dyn_cast<LoadOp>(op);
+      auto store = dyn_cast<StoreOp>(op);
+      if (!load && !store)
+        return;
+      Expr index = load ? Expr(cast<ExprAttr>(load.getIndices()[0])) : Expr(cast<ExprAttr>(store.getIndices()[0]));
+      if (store || index.uses(old))
+        index = change(index);
+      else
+        return;
+      Expr ofRest = index.coefficientOf(rests), step = index.coefficientOf(along);
+      stores |= bool(store);
+      isWoven &=
+          store ? ofRest && ofRest.isConstant(1) && step && step.isConstant(rest) : isRun(index, along, quotient);
+    });
+    return isWoven && stores;
+  }
+
+  /// Whether something that uses the dim is divided, or its remainder taken.
+  static bool isDivided(Expr expr, StringRef dim) {
+    bool isDivision = expr.getKind() == ExprKind::FloorDiv || expr.getKind() == ExprKind::Mod;
+    if (isDivision && expr.uses(dim))
+      return true;
+    return llvm::any_of(expr.getOperands(), [&](Expr operand) { return isDivided(operand, dim); });
   }
 
   /// Whether the expression moves by one element at a time along some dim.
@@ -280,8 +319,9 @@ private:
         return {};
       });
       changed = changed.simplify(ranges);
-      mergeable =
-          countDivisions(changed) <= countDivisions(expr) && (!isRun(expr, b, inner) || isRun(changed, a, inner));
+      mergeable = countDivisions(changed) <= countDivisions(expr) &&
+                  (!isRun(expr, b, inner) || isRun(changed, a, inner)) &&
+                  (!isRun(expr, a, domain[dim]) || isRun(changed, a, domain[dim]));
     });
     for (Expr extent : domain)
       mergeable &= !extent.uses(a) && !extent.uses(b);
@@ -310,16 +350,18 @@ private:
   const SymbolRanges &symbols;
   const SymbolValues &hints;
   SymbolValues larger;
+  bool weaves;
 };
 
 struct NormalizeNodes : ptc::impl::NormalizeNodesBase<NormalizeNodes> {
+  using NormalizeNodesBase::NormalizeNodesBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SymbolRanges symbols = prim::getSymbolRanges(program.getSymbols());
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());
       program.walk([&](Operation *op) {
         if (isNode(op))
-          Normalizer(op, symbols, hints).run();
+          Normalizer(op, symbols, hints, weaves).run();
       });
     }
   }

@@ -36,6 +36,7 @@ def SpreadGroups : Pass<"ptc-spread-groups", "::mlir::ModuleOp"> {
 def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {
   let summary = "orders each node's dims as memory runs, drops dims of 1 and merges adjacent dims";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
+  let options = [Option<"weaves", "weaves", "bool", "false", "results that lie between each other are woven in registers">];
 }
 
 def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {

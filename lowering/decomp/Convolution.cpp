@@ -208,6 +208,112 @@ static Value convolvePhases(NodeContext &n, Value x, Value w, const PlacedWindow
   return n.slice(y, from, Ints(to.size(), 1), to);
 }
 
+/// Columns of the products of phases for a pixel, those included that fill up blocks; one column is a sum along the
+/// channels.
+static int64_t columnsOfPhases(const PlacedWindow &window, int64_t out) {
+  constexpr int64_t ofSum = 4;
+  struct Group {
+    int64_t taps, phases;
+  };
+  llvm::SmallVector<Group> groups{{1, 1}};
+  for (auto [i, size] : llvm::enumerate(window.size))
+    for (auto [taps, phases] : std::exchange(groups, {}))
+      for (const Phases &each : phasesOf(size, window.strides[i]))
+        groups.push_back({taps * each.taps, phases * each.count});
+  int64_t columns = 0;
+  for (auto [taps, phases] : groups)
+    columns += taps * (phases * out == 1 ? ofSum : llvm::divideCeil(phases * out, blockColumns) * blockColumns);
+  return columns;
+}
+
+/// Whether convolveBySpreading is less work than phases: of few channels these are products of few columns, several of
+/// them where remainders see different numbers of elements.
+static bool spreadsProducts(NodeContext &n, Value x, Value w, const PlacedWindow &window, int64_t groups) {
+  constexpr int64_t mostTaps = 25;
+  constexpr int64_t mostChannels = 8; // images of more are read pixel by pixel, and written so by phases
+  constexpr double ofCopies = 1.25;   // of the product: pixels are copied for it
+  constexpr double ofElement = 200;   // products in whose time one is added up that is stored alone
+  auto in = n.dim(w, 0).asConstant(), out = n.dim(w, 1).asConstant();
+  bool isSource = w.getDefiningOp<ConstantOp>() || w.getDefiningOp<WeightOp>(); // others may be products of integers
+  Type type = n.elementType(x);
+  if (!isSource || !(type.isF32() || type.isF64()) || groups != 1 || !in || !out || *out > mostChannels)
+    return false;
+  int64_t taps = 1, rows = *out, results = *out; // for a pixel
+  for (auto [i, size] : llvm::enumerate(window.size)) {
+    int64_t stride = window.strides[i];
+    taps *= llvm::divideCeil(size, stride);
+    rows *= size;
+    results *= stride;
+  }
+  int64_t stride = window.strides.back();
+  bool isCount = stride == 1 || stride == 3 || (stride <= 8 && llvm::isPowerOf2_64(uint64_t(stride)));
+  bool isWoven = isCount && n.shapes.simplify(window.resultDims.back().mod(stride)).isConstant(0); // NodeSquares.cpp
+  double spreading = double(rows) * ofCopies + (isWoven ? 0 : ofElement * double(results) / double(*in));
+  return taps <= mostTaps && spreading < double(columnsOfPhases(window, *out));
+}
+
+/// A transposed convolution as one product of the pixels and the whole window, whose rows are then added up where they
+/// lie in the image: with the names of convolvePhases,
+///
+///   z[k, p] = sum over channels of w[k] * x[p],   y[q] = sum over j of z[j * stride + r, t - j]
+///
+/// Nothing is multiplied that is not in the image or in the window; a row of z is a whole image of one element of the
+/// window. What it costs is that z has as many elements of the window for each result as there are taps j.
+static Value convolveBySpreading(NodeContext &n, Value x, Value w, const PlacedWindow &window) {
+  int64_t spatial = int64_t(window.size.size());
+  Expr batch = n.dim(x, 0), in = n.dim(w, 0), out = n.dim(w, 1);
+  Expr rows = out, pixels = n.expr(1);
+  Dims planes{batch}, spread{batch, out};
+  Ints windowFirst, order{0, spatial + 1};
+  for (int64_t i = 0; i < spatial; ++i) {
+    int64_t size = window.size[size_t(i)], stride = window.strides[size_t(i)];
+    rows = rows * size;
+    pixels = pixels * n.dim(x, i + 2);
+    planes.push_back(n.expr(size));
+    windowFirst.push_back(i + 2);
+    order.append({spatial + 2 + i, i + 1});
+    spread.push_back(n.shapes.simplify((n.dim(x, i + 2) + (llvm::divideCeil(size, stride) - 1)) * stride));
+  }
+  windowFirst.append({1, 0});
+  planes.push_back(out);
+  for (int64_t i = 0; i < spatial; ++i)
+    planes.push_back(n.dim(x, i + 2));
+  rows = n.shapes.simplify(rows);
+  pixels = n.shapes.simplify(pixels);
+  Value weight = n.broadcast(n.reshape(n.transpose(w, windowFirst), {rows, in}), {1, 2}, {batch, rows, in});
+  Value z = n.reshape(n.matmul(weight, n.reshape(x, {batch, in, pixels})), planes);
+
+  // One tap of each dim after the other: the elements that it has of the window, at the places that see them.
+  Value sum, zero = n.scalarLike(0, z);
+  Ints tap(size_t(spatial), 0);
+  while (true) {
+    Dims from(planes.size(), n.expr(0)), part(planes), low(from), high(from);
+    for (int64_t i = 0; i < spatial; ++i) {
+      int64_t size = window.size[size_t(i)], stride = window.strides[size_t(i)], j = tap[size_t(i)];
+      int64_t seen = std::min(stride, size - j * stride), most = llvm::divideCeil(size, stride);
+      from[size_t(i + 1)] = n.expr(j * stride);
+      part[size_t(i + 1)] = n.expr(seen);
+      high[size_t(i + 1)] = n.expr(stride - seen);
+      low[size_t(spatial + 2 + i)] = n.expr(j);
+      high[size_t(spatial + 2 + i)] = n.expr(most - 1 - j);
+    }
+    Value seen = n.pad(n.slice(z, from, Ints(planes.size(), 1), part), zero, low, high);
+    sum = sum ? n.add(sum, seen) : seen;
+    int64_t next = spatial - 1;
+    for (; next >= 0; --next) {
+      if (++tap[size_t(next)] * window.strides[size_t(next)] < window.size[size_t(next)])
+        break;
+      tap[size_t(next)] = 0;
+    }
+    if (next < 0)
+      break;
+  }
+  Dims from(2, n.expr(0)), to{batch, out};
+  llvm::append_range(from, window.low);
+  llvm::append_range(to, window.resultDims);
+  return n.slice(n.reshape(n.transpose(sum, order), spread), from, Ints(to.size(), 1), to);
+}
+
 /// Along dims of one element there is one place of the window, with any stride: the results are the part of the window
 /// that no padding takes away.
 static Value spreadPixels(NodeContext &n, Value x, Value w, PlacedWindow &window) {
@@ -237,8 +343,13 @@ Values convTranspose(NodeContext &n) {
     return {n.fail(DiagId::BadAttribute, "group", groups, "it must divide the channels")};
   w = spreadPixels(n, x, w, *window);
   bool fits = n.elementType(x) == n.elementType(w) && n.dim(x, 1) == n.dim(w, 0);
-  Value y = fits && hasPhases(n, x, *window) ? convolvePhases(n, x, w, *window, groups)
-                                             : n.convolution(x, w, *window, groups, /*transposed=*/true);
+  Value y;
+  if (!fits || !hasPhases(n, x, *window))
+    y = n.convolution(x, w, *window, groups, /*transposed=*/true);
+  else if (spreadsProducts(n, x, w, *window, groups))
+    y = convolveBySpreading(n, x, w, *window);
+  else
+    y = convolvePhases(n, x, w, *window, groups);
   return {addBias(n, y, n.optionalInput(2))};
 }
 

@@ -13,8 +13,9 @@
 // copy.
 //
 //   copied   a load of an input by a contraction whose sum runs over a window and, innermost, over one dim of the
-//            input; with so many channels that a vector is full of them, and as many columns. Loads by a pointwise node
-//            that take so many channels at places inside of the image that are read, as often as it has elements
+//            input; with so many channels that a vector is full of them, and as many columns, or three of windows that
+//            overlap. Loads by a pointwise node that take so many channels at places inside of the image that are read,
+//            as often as it has elements
 //   not      results, which may be written in parts, some between two reads; few channels, as of pictures (whole tiles
 //            of such are read in place, CpuContractionInside.cpp); 1 x 1 convolutions, which are products whose other
 //            operand may be transposed

@@ -105,7 +105,9 @@ SmallVector<int64_t> loop::getBufferOrder(ArrayRef<Expr> indices, ArrayRef<int64
   return order;
 }
 
-static constexpr int64_t fewestChannels = 16, fewestColumns = 16, fewestTaps = 4;
+static constexpr int64_t fewestChannels = 16, fewestColumns = 3, fewestTaps = 4;
+static constexpr int64_t fewestTapsOfImage = 3; // rows of signals are gathered as fast, where each is read so often
+static constexpr int64_t manyColumns = 16;      // for which a copy pays that is read once
 
 /// How many points the dims [first, first + count) have; 0: not known.
 static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count) {
@@ -115,12 +117,36 @@ static int64_t countPoints(ArrayRef<Expr> domain, unsigned first, unsigned count
   return points;
 }
 
+/// Whether windows of the convolution overlap, so that elements of the image are read twice and more.
+static bool overlapsWindows(ContractionOp node, LoadOp load) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned rows = node.getBatch(), columns = rows + node.getM(), window = columns + node.getN();
+  double reads = 1;
+  for (Expr index : prim::getExprs(load.getIndices())) {
+    auto stepOf = [&](unsigned dim) {
+      Expr step = index.coefficientOf("d" + std::to_string(dim));
+      return step ? step.asConstant().value_or(0) : 0;
+    };
+    int64_t taps = 0, stride = 0;
+    for (unsigned dim = window; dim + 1 < domain.size(); ++dim)
+      taps = std::max(taps, stepOf(dim) ? countPoints(domain, dim, 1) : 0);
+    for (unsigned dim = rows; dim < columns; ++dim)
+      stride = std::max(stride, stepOf(dim));
+    if (taps && stride)
+      reads *= double(taps) / double(stride);
+  }
+  return reads >= 2;
+}
+
 std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   SmallVector<Expr> domain = getDomain(node);
   unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
+  int64_t count = countPoints(domain, columns, node.getN());
+  bool isImage = cast<BufferType>(load.getBuffer().getType()).getRank() >= 4;
   if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
-      countPoints(domain, columns, node.getN()) < fewestColumns ||
-      countPoints(domain, window, node.getK() - 1) < fewestTaps)
+      count < fewestColumns ||
+      countPoints(domain, window, node.getK() - 1) < (isImage ? fewestTapsOfImage : fewestTaps) ||
+      (count < manyColumns && !overlapsWindows(node, load)))
     return std::nullopt;
   std::string name = "d" + std::to_string(last);
   std::optional<unsigned> found;

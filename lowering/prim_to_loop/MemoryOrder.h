@@ -22,8 +22,8 @@ llvm::SmallVector<int64_t> getBufferOrder(llvm::ArrayRef<Expr> indices, llvm::Ar
                                           LoadOp load = {});
 
 /// The dim of the buffer along which the load walks innermost, if the node is a convolution that adds up many of its
-/// elements for each pixel of a window: memory should run along it. Few channels (of pictures) and 1 x 1 convolutions
-/// have none.
+/// elements for each pixel of a window: memory should run along it. Few channels (of pictures), 1 x 1 convolutions, one
+/// or two columns, and few of windows that lie side by side have none.
 std::optional<unsigned> getChannels(ContractionOp node, LoadOp load);
 
 /// The dim of an image along which a pointwise node gathers rows, at places that are read, if memory should run along

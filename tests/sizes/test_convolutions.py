@@ -61,6 +61,25 @@ class Convolutions(unittest.TestCase):
         products = [kernel["flops"]["at_hint"] for kernel in kernels if kernel["kind"] == "contraction"]
         self.assertEqual(sorted(products), [2 * 9 * 9 * 6 * 16 * taps for taps in (1, 2, 2, 4)])
 
+    def test_few_channels(self):
+        """To few channels: one product of pixels and window, whose rows are added up at their places; of free sizes and of known ones."""
+        for channels, out, window, stride, pads, extra in ((16, 3, (4, 4), (2, 2), "1, 1, 1, 1", "0, 0"), (16, 1, (3, 3), (2, 2), "1, 1, 1, 1", "1, 1"),
+                                                           (64, 3, (5, 5), (2, 2), "2, 1, 2, 1", "1, 0"), (24, 7, (3, 6), (2, 3), "0, 1, 1, 2", "0, 0"),
+                                                           (32, 2, (9, 3), (4, 2), "2, 1, 3, 0", "0, 0"), (40, 5, (3, 3), (1, 2), "1, 1, 1, 1", "0, 1")):
+            weight = ", ".join(map(str, floats(channels * out * window[0] * window[1]) / 5))
+            text = f"""m (float[b, {channels}, h, w] x, float[{channels}, {channels}, 1, 1] first) => (float[b, {out}, oh, ow] y, float[b, {out}, oh, ow] z)
+                <float[{channels}, {out}, {window[0]}, {window[1]}] k = {{ {weight} }}>
+                {{ y = ConvTranspose<strides=[{stride[0]}, {stride[1]}], pads=[{pads}], output_padding=[{extra}]>(x, k)
+                a = Conv(x, first) c = ConvTranspose<strides=[{stride[0]}, {stride[1]}], pads=[{pads}], output_padding=[{extra}]>(a, k) z = Sigmoid(c) }}"""
+            model = Compiled(text)
+            first = floats(channels, channels, 1, 1) / channels
+            for batch, height, width in ((2, 5, 3), (1, 14, 40), (1, 1, 17)):
+                model.check(self, x=floats(batch, channels, height, width), first=first)
+            known = Compiled(text.replace("b,", "1,").replace("h, w]", "9, 20]"))
+            known.check(self, x=floats(1, channels, 9, 20), first=first)
+            kernels = json.loads(known.library.with_suffix(".json").read_text())["kernels"]
+            self.assertIn(2 * 9 * 20 * channels * out * window[0] * window[1], [kernel["flops"]["at_hint"] for kernel in kernels])
+
     def test_windows_over_repeated_pixels(self):
         """Pixels that are repeated stand in groups along the lanes, as a group's channels do, and borders ask for them."""
         resized = '{ t = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , scales)'
@@ -79,6 +98,19 @@ class Convolutions(unittest.TestCase):
         for dilation, pads in (("24, 24", "24, 24, 24, 24"), ("13, 9", "13, 9, 13, 9"), ("12, 6", "12, 6, 12, 6"), ("20, 1", "30, 0, 20, 0")):
             model = Compiled(self.DILATED.replace("D]", dilation + "]").replace("P]", pads + "]"))
             model.check(self, x=floats(2, 8, 14, 9), k=floats(8, 8, 3, 3))
+
+    def test_tiles_in_lines(self):
+        """Tiles end with lines, or where windows begin to see the image: of known sizes, in two tasks, of volumes, with long epilogues."""
+        for dims, window, strides, pads, dilation in (
+                ((17, 17), (1, 7), "1, 1", "0, 3, 0, 3", "1, 1"), ((17, 17), (7, 1), "1, 1", "3, 0, 3, 0", "1, 1"), ((8, 8), (1, 3), "1, 1", "0, 1, 0, 1", "1, 1"),
+                ((28, 28), (3, 3), "1, 1", "12, 12, 12, 12", "12, 12"), ((20, 28), (3, 3), "1, 1", "18, 6, 18, 6", "18, 6"), ((29, 23), (3, 3), "2, 2", "8, 8, 8, 8", "8, 8"),
+                ((14, 14), (5, 5), "2, 2", "2, 2, 2, 2", "1, 1"), ((4, 14, 14), (3, 3, 3), "2, 2, 2", "1, 1, 1, 1, 1, 1", "1, 1, 1")):
+            sizes, axes = ", ".join(map(str, dims)), ", ".join("abc"[:len(dims)])
+            weight, ones = ", ".join(map(str, floats(48 * 40 * int(np.prod(window))) / 20)), ", ".join("1" * len(dims))
+            kernel = ", ".join(map(str, window))
+            text = f"""m (float[1, 40, {sizes}] x, float[40, 40, {ones}] first) => (float[1, 48, {axes}] y) <float[48, 40, {kernel}] k = {{ {weight} }}>
+                {{ a = Conv(x, first) c = Conv<strides=[{strides}], pads=[{pads}], dilations=[{dilation}]>(a, k) t = Tanh(c) e = Erf(t) y = Mul(e, c) }}"""
+            Compiled(text).check(self, x=floats(1, 40, *dims), first=floats(40, 40, *[1] * len(dims)) / 40)
 
     LINES = """m (float[2, 3, H, W] x, float[8, 3, 1, 1] k, float[16, 8, K0, K1] l) => (float[2, 16, oh, ow] y)
         { a = Conv(x, k) b = Conv<strides=[S], pads=[P], dilations=[D]>(a, l) y = Relu (b) }"""

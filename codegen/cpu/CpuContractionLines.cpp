@@ -1,0 +1,218 @@
+//===- CpuContractionLines.cpp - tiles in lines of the image --------------===//
+//
+// Problem. Where all rows of a tile read zeros beside the image at an element of the window, its products are left out.
+// Tiles of rows that follow each other seldom are such: of 17 pixels a line and 14 rows a tile most lie in two lines,
+// of which one is in the image; and of a half line some pixels see what the others do not.
+//
+// Idea. A line of the image is the last dim of the rows. All lines are cut alike, into a few tiles: as even as they can
+// be, or also wherever windows along the line begin or cease to see the image, which dilated ones do at a few places
+// (28 pixels with taps 12 apart: 12, 4 and 12). An element of the window is left out for a tile then by what is above
+// and below its line, and to both sides of it.
+//
+// What that brings is counted: for each tile, the elements of the window that one of its rows sees. Lower tiles take
+// longer for each row, and the question costs a little for each element. What is little is left alone.
+//
+// Rows whose dims the window meets alike may be in any order: one along which windows leave the image is put outside
+// (a window of 1 x 7: tiles are pieces of columns, for each of which an element is in the image or is not).
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuTemplates.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr size_t mostHeights = 3;     // of tiles: code stands there for each
+static constexpr int64_t mostElements = 512; // of the window
+static constexpr int64_t mostRows = 1 << 16; // more lie in large images, whose borders are little
+static constexpr double leastSaved = 0.03;   // of the products' time
+static constexpr double ofQuestion = 8;      // cycles for an element of the window
+static constexpr double latency = 4;         // of a multiply-add, in cycles
+static constexpr double ofVector = 2;        // cycles in which the second-level cache gives one of the weight
+
+/// For each place along a dim of the rows the elements of the window that lie in the image there.
+using SeenPlaces = SmallVector<llvm::BitVector>;
+
+/// The dim of the rows that the condition is about, if it is one; -1: none.
+static std::optional<int64_t> rowDimOf(Expr condition, int64_t firstM, int64_t firstN) {
+  int64_t found = -1;
+  for (int64_t dim = 0; dim < firstN; ++dim) {
+    if (!condition.uses("d" + std::to_string(dim)))
+      continue;
+    if (found >= 0 || dim < firstM)
+      return std::nullopt;
+    found = dim;
+  }
+  return found;
+}
+
+/// What windows see along each dim of the rows, the dims of the window being `window`; none where extents are not known
+/// or conditions are of several dims.
+static std::optional<SmallVector<SeenPlaces>> findSeen(ArrayRef<Expr> domain, ArrayRef<Expr> conditions, int64_t firstM,
+                                                       int64_t firstN, ArrayRef<int64_t> window) {
+  int64_t elements = 1;
+  for (int64_t dim : window)
+    elements *=
+        dim < 0 ? mostElements + 1 : std::min(domain[dim].asConstant().value_or(mostElements + 1), mostElements + 1);
+  if (elements > mostElements)
+    return std::nullopt;
+  SmallVector<SeenPlaces> seen;
+  for (int64_t dim = firstM; dim < firstN; ++dim) {
+    auto extent = domain[dim].asConstant();
+    if (!extent || *extent > mostRows)
+      return std::nullopt;
+    seen.emplace_back(*extent, llvm::BitVector(unsigned(elements), true));
+  }
+  for (Expr condition : conditions) {
+    std::optional<int64_t> dim = rowDimOf(condition, firstM, firstN);
+    if (!dim)
+      return std::nullopt;
+    if (*dim < 0)
+      continue;
+    for (auto [place, bits] : llvm::enumerate(seen[size_t(*dim - firstM)]))
+      for (int64_t element = 0; element < elements; ++element) {
+        SymbolValues values;
+        values["d" + std::to_string(*dim)] = int64_t(place);
+        int64_t rest = element;
+        for (int64_t each : llvm::reverse(window)) {
+          values["d" + std::to_string(each)] = rest % domain[each].getValue();
+          rest /= domain[each].getValue();
+        }
+        auto value = condition.evaluate(values);
+        if (!value)
+          return std::nullopt;
+        if (*value < 0)
+          bits.reset(unsigned(element));
+      }
+  }
+  return seen;
+}
+
+/// The line as tiles of at most `height` rows, cut at `ends`, too (the last of which is the line's).
+static SmallVector<LinePart> partLine(ArrayRef<int64_t> ends, int64_t height) {
+  SmallVector<LinePart> parts;
+  int64_t first = 0;
+  for (int64_t end : ends) {
+    int64_t count = llvm::divideCeil(end - first, height);
+    for (int64_t part = 0; part < count; ++part) {
+      int64_t own = (end - first + count - part - 1) / (count - part);
+      parts.push_back({first, own});
+      first += own;
+    }
+  }
+  return parts;
+}
+
+void ContractionEmission::cutLines() {
+  auto known = i.asConstant(m), terms = f.kLoops.back().extent.asConstant();
+  if (f.lhs != LhsForm::Redirected || f.rhs != RhsForm::Panels || f.group != 1 || f.bits || outputs > 1 ||
+      !sharedPixels.empty() || e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows ||
+      *known <= split.height || !terms || !isa<FloatType>(accumulator) || !mayLeaveOut())
+    return;
+  SmallVector<int64_t> window;
+  for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
+    window.push_back(loop.dim);
+  auto seen = findSeen(f.domain, prim::getExprs(f.lhsMask.getConditions()), f.firstM(), f.firstN(), window);
+  if (!seen)
+    return;
+  int64_t pixels = 1;
+  for (const SeenPlaces &places : *seen)
+    pixels *= int64_t(places.size());
+  if (pixels != *known)
+    return; // rows are tiles of pixels, for Winograd's algorithm
+  const SeenPlaces &along = seen->back();
+  int64_t line = int64_t(along.size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
+  auto roomOfTask = f.rowsMost.asConstant();
+  if (blocks < 1 || lines < blocks || !roomOfTask || llvm::divideCeil(lines, blocks) * line > *roomOfTask)
+    return;
+
+  SmallVector<llvm::BitVector> ofLines;
+  for (int64_t number = 0; number < lines; ++number) {
+    llvm::BitVector bits(along.front().size(), true);
+    int64_t rest = number;
+    for (const SeenPlaces &places : llvm::reverse(ArrayRef(*seen).drop_back())) {
+      bits &= places[size_t(rest % int64_t(places.size()))];
+      rest /= int64_t(places.size());
+    }
+    ofLines.push_back(bits);
+  }
+  // Cycles of one element of the window for a tile.
+  auto costOf = [&](int64_t height, bool asks) {
+    double vectors = double(split.width * panelWidth / lanes), sums = double(height) * vectors;
+    double step = std::max({sums / 2, (double(height) + vectors) / 2, vectors * ofVector, latency});
+    return step * double(*terms) + (asks ? ofQuestion + double(height) : 0);
+  };
+  double best = 0;
+  bool asks = meetsZeros();
+  int64_t tiles = llvm::divideCeil(*known, split.height), row = 0;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    int64_t height = *known / tiles + (tile < *known % tiles);
+    llvm::BitVector any(along.front().size(), !asks);
+    for (int64_t end = row + height; asks && row < end; ++row) {
+      llvm::BitVector own = ofLines[size_t(row / line)];
+      own &= along[size_t(row % line)];
+      any |= own;
+    }
+    best += costOf(height, asks) * double(any.count());
+  }
+  best *= 1 - leastSaved;
+  SmallVector<int64_t> ends;
+  for (int64_t place = 1; place < line; ++place)
+    if (along[size_t(place)] != along[size_t(place - 1)])
+      ends.push_back(place);
+  ends.push_back(line);
+  SmallVector<LinePart> chosen;
+  for (const SmallVector<LinePart> &parts : {partLine({line}, split.height), partLine(ends, split.height)}) {
+    llvm::SmallSet<int64_t, 8> heights;
+    for (LinePart part : parts)
+      heights.insert(part.height);
+    if (heights.size() > mostHeights)
+      continue;
+    double cost = 0;
+    for (LinePart part : parts) {
+      llvm::BitVector any(along.front().size());
+      for (int64_t place = part.first; place < part.first + part.height; ++place)
+        any |= along[size_t(place)];
+      for (llvm::BitVector bits : ofLines)
+        cost += costOf(part.height, /*asks=*/true) * double((bits &= any).count());
+    }
+    if (cost < best) {
+      best = cost;
+      chosen = parts;
+    }
+  }
+  if (chosen.empty())
+    return;
+  asksForZeros = true;
+  if (llvm::all_of(chosen, [&](LinePart part) { return part.height == chosen[0].height; }))
+    split.height = chosen[0].height; // tiles one behind the other end with lines
+  else
+    lineParts = chosen;
+}
+
+bool cpu::bringsColumnsOutside(loop::ContractionOp op) {
+  constexpr int64_t fewestPlaces = 6;
+  constexpr double leastUnseen = 0.05;
+  loop::DimCounts counts(op);
+  auto yield = cast<loop::YieldOp>(op.getLhs().front().getTerminator());
+  auto mask = yield.getValue().getDefiningOp<loop::MaskedOp>();
+  int64_t firstM = counts.first(1), firstN = counts.first(2), firstK = counts.first(3);
+  if (!mask || counts.counts[0] || counts.counts[1] != 2 || counts.counts[3] < 2)
+    return false;
+  SmallVector<Expr> domain = loop::getDomain(op), conditions = prim::getExprs(mask.getConditions());
+  auto window = llvm::to_vector(llvm::seq<int64_t>(firstK, int64_t(domain.size()) - 1));
+  auto seen = findSeen(domain, conditions, firstM, firstN, window);
+  if (!seen || int64_t(seen->front().size()) < fewestPlaces)
+    return false;
+  auto shareOf = [](const SeenPlaces &places) {
+    double count = 0;
+    for (const llvm::BitVector &bits : places)
+      count += double(bits.count());
+    return count / double(places.size() * places.front().size());
+  };
+  return shareOf(seen->front()) == 1 && shareOf(seen->back()) < 1 - leastUnseen;
+}
