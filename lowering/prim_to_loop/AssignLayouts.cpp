@@ -9,7 +9,8 @@
 //   recurrence    row-major: rows of a step lie behind those of the step before
 //   others        the order of the largest buffer they read, so that nothing is
 //                 transposed on the way (a pooling keeps channels last); row-major
-//                 if they read none. What they fill is decided by who else
+//                 if they read none, or if none of what they read has all of
+//                 their dims (all pairs of two rows). What they fill is decided by who else
 //                 writes there (a scatter into zeros). Bytes that a product
 //                 reads in groups have these innermost, images that a
 //                 convolution reads, or pixels are gathered from, their

@@ -77,10 +77,30 @@ static SmallVector<int64_t> getPlaces(LayoutAttr layout, ArrayRef<Expr> indices,
   return places;
 }
 
+/// Whether another read has dims that `largest` has not: each is repeated along dims of the others (all pairs of two
+/// rows), and none of them says how the points should run.
+static bool isOfPairs(Operation *node, LoadOp largest) {
+  auto collect = [](LoadOp load, llvm::SmallDenseSet<unsigned> &dims) {
+    for (Expr index : prim::getExprs(load.getIndices()))
+      walkDims(index, [&](unsigned dim) { dims.insert(dim); });
+  };
+  llvm::SmallDenseSet<unsigned> known, others;
+  collect(largest, known);
+  bool isIndirect = false;
+  node->walk([&](LoadOp load) {
+    isIndirect |= !load.getIndexOperands().empty();
+    if (!isa_and_nonnull<WeightOp, ConstantOp>(load.getBuffer().getDefiningOp()))
+      collect(load, others);
+  });
+  return !isIndirect && llvm::any_of(others, [&](unsigned dim) { return !known.contains(dim); });
+}
+
 SmallVector<int64_t> loop::getMemoryPlaces(Operation *node, const SymbolValues &hints) {
   LoadOp largest = getLargestRead(node, hints);
   if (!largest)
     return {};
+  if (isa<PointwiseOp>(node) && isOfPairs(node, largest))
+    return llvm::to_vector(llvm::seq<int64_t>(0, getDomain(node).size()));
   auto type = cast<BufferType>(largest.getBuffer().getType());
   return getPlaces(type.getLayout(), prim::getExprs(largest.getIndices()), getDomain(node).size(), largest);
 }

@@ -9,7 +9,8 @@ namespace ptc::loop {
 /// For each dim of the node's domain, the place that it has in the memory order of the largest buffer that the node
 /// reads and that has a layout, weights and constants aside: 0 is the outermost. An index that several dims share (a
 /// pixel and a window's offset) gives all of them its place; a dim that is not read has that of the dim before it.
-/// Empty if the node reads no such buffer.
+/// Of a pointwise node that reads several of which none has all dims (all pairs of two rows), the places are those in
+/// the domain. Empty if the node reads no such buffer.
 llvm::SmallVector<int64_t> getMemoryPlaces(mlir::Operation *node, const SymbolValues &hints);
 
 /// The same of a buffer with a layout that a node with `rank` dims writes.

@@ -1,4 +1,4 @@
-"""Speech, video and recommendation."""
+"""Speech, video, recommendation, sequences and graphs."""
 
 import torch
 
@@ -74,4 +74,61 @@ def _video():
     return torchvision.models.video.r3d_18(weights=None), (torch.rand(2, 3, 16, 112, 112),), {"x": {0: "batch"}}, ["logits"]
 
 
-MODELS = {"deepspeech": _deepspeech, "whisper_tiny": _whisper, "r3d_18": _video, "dlrm": _dlrm}
+class _MatrixMemory(torch.nn.Module):
+    """A layer of xLSTM's matrix memory, all steps at once: products of queries and keys, weighed by what the gates between them let through."""
+
+    def __init__(self, width=256, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.rows = torch.nn.Linear(width, 3 * width)
+        self.gates = torch.nn.Linear(width, 2 * heads)
+        self.norm = torch.nn.LayerNorm(width // heads)
+        self.out = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, steps, width = x.shape
+        queries, keys, values = self.rows(x).view(batch, steps, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        enters, stays = self.gates(x).transpose(1, 2).chunk(2, 1)
+        kept = torch.nn.functional.logsigmoid(stays).cumsum(-1)
+        decay = kept[..., :, None] - kept[..., None, :] + enters[..., None, :]
+        decay = decay.masked_fill(torch.ones(steps, steps, dtype=torch.bool).triu(1), float("-inf"))
+        most = decay.amax(-1, keepdim=True)
+        weights = queries @ keys.transpose(-1, -2) / (width // self.heads) ** 0.5 * (decay - most).exp()
+        read = weights @ values / torch.maximum(weights.sum(-1, keepdim=True).abs(), (-most).exp())
+        return self.out(self.norm(read).transpose(1, 2).reshape(batch, steps, width))
+
+
+def _mlstm():
+    return _MatrixMemory(), (torch.randn(2, 128, 256),), {"x": {0: "batch"}}, ["y"]
+
+
+class _GraphAttention(torch.nn.Module):
+    """Two layers of a graph attention network: a softmax over each vertex's edges, by scatters."""
+
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(2))
+        self.scores = torch.nn.ModuleList(torch.nn.Linear(width // heads, 2) for _ in range(2))
+
+    def forward(self, x, edges):
+        source, target = edges[0], edges[1]
+        count = x.shape[0]
+        for layer, scores in zip(self.layers, self.scores):
+            rows = layer(x).view(count, self.heads, -1)
+            given = scores(rows)
+            score = torch.nn.functional.leaky_relu(given[..., 0][source] + given[..., 1][target], 0.2)
+            most = torch.full((count, self.heads), -1e30).scatter_reduce(0, target[:, None].expand(-1, self.heads), score, "amax")
+            weight = (score - most[target]).exp()
+            total = torch.zeros(count, self.heads).index_add(0, target, weight)
+            read = torch.zeros(count, self.heads, rows.shape[2]).index_add(0, target, rows[source] * (weight / total[target])[..., None])
+            x = torch.nn.functional.elu(read.flatten(1))
+        return x
+
+
+def _gat():
+    edges = torch.arange(2 * 3000).reshape(2, 3000) * 37 % 500
+    return _GraphAttention(), (torch.randn(500, 64), edges), {"x": {0: "vertices"}, "edges": {1: "edges"}}, ["y"]
+
+
+MODELS = {"deepspeech": _deepspeech, "whisper_tiny": _whisper, "r3d_18": _video, "dlrm": _dlrm, "mlstm": _mlstm, "gat": _gat}
