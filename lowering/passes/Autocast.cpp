@@ -50,11 +50,23 @@ static Value baseOf(Value value) {
   return value;
 }
 
+/// Whether products alone read the concat, and concats of which that is true.
+static bool isForProducts(ConcatOp concat) {
+  llvm::SetVector<Operation *> concats;
+  concats.insert(concat);
+  for (size_t i = 0; i < concats.size(); ++i)
+    for (Operation *user : concats[i]->getUsers())
+      if (isa<ConcatOp>(user))
+        concats.insert(user);
+      else if (!isa<MatmulOp, ConvolutionOp, AttentionOp>(user))
+        return false;
+  return true;
+}
+
 /// Whether the op is a view, or a concat for products alone, below which rounding belongs.
 static bool sinksBelow(Operation *op) {
-  if (isa_and_nonnull<ConcatOp>(op))
-    return llvm::all_of(op->getUsers(),
-                        [](Operation *user) { return isa<MatmulOp, ConvolutionOp, AttentionOp>(user); });
+  if (auto concat = dyn_cast_if_present<ConcatOp>(op))
+    return isForProducts(concat);
   if (!isView(op))
     return false;
   Operation *base = baseOf(op->getResult(0)).getDefiningOp();

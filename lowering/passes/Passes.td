@@ -50,7 +50,7 @@ def RecognizeAttention : Pass<"ptc-recognize-attention", "::mlir::func::FuncOp">
 }
 
 def SimplifyAlgebra : Pass<"ptc-simplify-algebra", "::mlir::func::FuncOp"> {
-  let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices";
+  let summary = "identities of arithmetic, compositions of views, gathers and concats that are slices, concats that are parts of others";
 }
 
 def SinkBroadcasts : Pass<"ptc-sink-broadcasts", "::mlir::func::FuncOp"> {

@@ -16,8 +16,11 @@
 //   concat(slice(x, a to end), slice(x, 0 to a)) = pad(x), wrapped: a roll
 //   concat(slice(x, n to 2n), slice(x, 0 to n)) = slice(reshape(x, [2, n]), 1 to 0) as one dim
 //   concat(-slice(x, n to 2n), slice(x, 0 to n)) = that times [-1, 1]
+//   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
 //
-// The last but two lets a value that was split and joined again be written in place. A roll is an index into x; where
+// A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
+// before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
+// concats one writes each value, in place, and none copies. A roll is an index into x; where
 // few elements lie behind the axis, two copies cost less. Halves that change places need no modulo: with what rotary
 // embeddings make of them they are one node.
 //
@@ -344,6 +347,42 @@ struct JoinSlices : OpRewritePattern<ConcatOp> {
   }
 };
 
+/// The longest concat, along the same axis and in the same block, of a run of what `op` joins, but not of all of it;
+/// and where that run begins. Null where there is none.
+std::pair<ConcatOp, size_t> findJoinedRun(ConcatOp op) {
+  std::pair<ConcatOp, size_t> longest;
+  size_t count = 1;
+  for (auto [start, input] : llvm::enumerate(op.getInputs()))
+    for (Operation *user : input.getUsers()) {
+      auto other = dyn_cast<ConcatOp>(user);
+      if (!other || other->getBlock() != op->getBlock() || other.getAxis() != op.getAxis())
+        continue;
+      size_t size = other.getInputs().size();
+      if (size <= count || size >= op.getInputs().size() || start + size > op.getInputs().size() ||
+          !llvm::equal(other.getInputs(), op.getInputs().slice(start, size)))
+        continue;
+      longest = {other, start};
+      count = size;
+    }
+  return longest;
+}
+
+struct NestConcats : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    auto [part, start] = findJoinedRun(op);
+    if (!part)
+      return rewriter.notifyMatchFailure(op, "no other concat of some of its inputs");
+    if (op->isBeforeInBlock(part)) // which has no other operands than `op` has
+      rewriter.moveOpBefore(part, op);
+    SmallVector<Value> inputs(op.getInputs());
+    auto run = inputs.begin() + start;
+    inputs.insert(inputs.erase(run, run + part.getInputs().size()), part.getResult());
+    rewriter.replaceOpWithNewOp<ConcatOp>(op, op.getResult().getType(), inputs, op.getAxis());
+    return success();
+  }
+};
+
 constexpr int64_t shortestRow = 8; // of a roll
 
 /// Whether so many elements lie behind `axis`, of dims that are not known perhaps.
@@ -446,7 +485,7 @@ struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
     patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
                  DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
                  DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice,
-                 JoinSlices, RollIsPad, ExchangeHalves>(&getContext());
+                 JoinSlices, NestConcats, RollIsPad, ExchangeHalves>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

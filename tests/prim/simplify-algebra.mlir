@@ -75,6 +75,22 @@ func.func @join(%x: tensor<4x2xf32>, %z: tensor<1x2xf32>) -> tensor<5x2xf32> {
   return %y : tensor<5x2xf32>
 }
 
+// A concat of what another concat joins reads that one, so that both can be one memory; wherever it begins and stands.
+// CHECK-LABEL: func.func @nest
+// CHECK-NEXT:    %[[A:.*]] = prim.concat %arg0, %arg1 axis 0
+// CHECK-NEXT:    %[[B:.*]] = prim.concat %[[A]], %arg2 axis 0
+// CHECK-NEXT:    %[[C:.*]] = prim.concat %arg2, %[[B]] axis 0
+// CHECK-NEXT:    %[[D:.*]] = prim.concat %arg1, %arg0 axis 0
+// CHECK-NEXT:    return %[[C]], %[[A]], %[[B]], %[[D]]
+func.func @nest(%x: tensor<3x2xf32>, %y: tensor<1x2xf32>, %z: tensor<2x2xf32>)
+    -> (tensor<8x2xf32>, tensor<4x2xf32>, tensor<6x2xf32>, tensor<4x2xf32>) {
+  %c = prim.concat %z, %x, %y, %z axis 0 : (tensor<2x2xf32>, tensor<3x2xf32>, tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<8x2xf32>
+  %a = prim.concat %x, %y axis 0 : (tensor<3x2xf32>, tensor<1x2xf32>) -> tensor<4x2xf32>
+  %b = prim.concat %x, %y, %z axis 0 : (tensor<3x2xf32>, tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<6x2xf32>
+  %d = prim.concat %y, %x axis 0 : (tensor<1x2xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return %c, %a, %b, %d : tensor<8x2xf32>, tensor<4x2xf32>, tensor<6x2xf32>, tensor<4x2xf32>
+}
+
 // A roll is an index into what is rolled, but where few elements lie behind the axis.
 // CHECK-LABEL: func.func @roll
 // CHECK:         %[[R:.*]] = prim.pad wrap %arg0, %{{.*}} [-3, 0, 0] : (tensor<4x2x4xf32>, tensor<f32>) -> tensor<4x2x4xf32>
