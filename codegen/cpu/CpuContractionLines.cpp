@@ -127,7 +127,7 @@ void ContractionEmission::cutLines() {
   const SeenPlaces &along = seen->back();
   int64_t line = int64_t(along.size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
   auto roomOfTask = f.rowsMost.asConstant();
-  if (blocks < 1 || lines < blocks || !roomOfTask || llvm::divideCeil(lines, blocks) * line > *roomOfTask)
+  if (blocks < 1 || lines < blocks || !roomOfTask || int64_t(llvm::divideCeil(lines, blocks)) * line > *roomOfTask)
     return;
 
   SmallVector<llvm::BitVector> ofLines;
