@@ -69,16 +69,20 @@ Values nonZero(NodeContext &n) {
                                                    : n.predicate<NeOp>(flat, n.scalarLike(0, flat)));
   if (!position)
     return {};
-  // The place along a dim is what its quotient has beyond that of the dim in front.
+  // The place along a dim is what its quotient has beyond that of the dim in front. A dim of one element has the
+  // quotient of the dim in front of it, and is none to those behind it.
   Values rows;
   Value before;
   auto scalar = [&](Expr e) { return n.fromExprs(e, n.elementType(position), /*isScalar=*/true); };
   for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis].isConstant(1)) {
+      rows.push_back(n.fill(n.scalar(0, n.si64()), n.dim(position, 0)));
+      continue;
+    }
     Expr stride = product(n.getContext(), llvm::ArrayRef(dims).drop_front(axis + 1));
     Value quotient = stride.isConstant(1) ? position : n.div(position, scalar(stride));
     Value row = before ? n.sub(quotient, n.mul(before, scalar(dims[axis]))) : quotient;
-    rows.push_back(
-        n.convert(dims[axis].isConstant(1) ? n.fill(n.scalar(0, n.si64()), n.dim(position, 0)) : row, n.si64()));
+    rows.push_back(n.convert(row, n.si64()));
     before = quotient;
   }
   return {n.stack(rows, 0)};

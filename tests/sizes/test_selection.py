@@ -18,6 +18,9 @@ class Selection(unittest.TestCase):
         for kind, numpy in (("int32", np.int32), ("bool", np.bool_), ("uint8", np.uint8)):
             model = Compiled(f"m ({kind}[a, 3, b, 2] x) => (int64[4, n] y) {{ y = NonZero(x) }}")
             model.check(self, x=sparse(2, 3, 5, 2).astype(numpy))
+        for dims, shape in (("1, h, 1, 3, 1", (1, 7, 1, 3, 1)), ("1, 1", (1, 1)), ("h, 1, 1", (9, 1, 1)), ("1, 1, h", (1, 1, 9))):
+            model = Compiled(f"m (float[{dims}] x) => (int64[{len(shape)}, n] y) {{ y = NonZero(x) }}")
+            model.check(self, x=sparse(*shape))
         model = Compiled("m (float[a] x) => (int64[1, n] y) { y = NonZero(x) }")
         model.check(self, x=sparse(1000))
 
