@@ -175,10 +175,22 @@ private:
         return;
       Expr ofRest = index.coefficientOf(rests), step = index.coefficientOf(along);
       stores |= bool(store);
-      isWoven &=
-          store ? ofRest && ofRest.isConstant(1) && step && step.isConstant(rest) : isRun(index, along, quotient);
+      isWoven &= store ? ofRest && ofRest.isConstant(1) && step && step.isConstant(rest)
+                       : isRun(index, along, quotient) && !staysInRow(index, dim, rest);
     });
     return isWoven && stores;
+  }
+
+  /// Whether the rests, the dim behind `dim`, lie within a step of another one: elements change places in a row. What a
+  /// product's block is followed by goes through its row in vectors, and shuffles.
+  bool staysInRow(Expr index, unsigned dim, int64_t rest) {
+    if (!index.coefficientOf(dimName(dim + 1)))
+      return false;
+    int64_t span = getStep(index, dim + 1).first * rest;
+    for (unsigned other = 0; other <= getDomain(node).size(); ++other)
+      if (other != dim && other != dim + 1 && index.uses(dimName(other)) && getStep(index, other).first >= span)
+        return true;
+    return false;
   }
 
   /// Whether something that uses the dim is divided, or its remainder taken.

@@ -43,3 +43,16 @@ loop.program @phases(%x: !loop.buffer<[2000] x f32, <[0]>>, %z: !loop.buffer<[40
     loop.store %0, %d [d0, d1] : <[40, 41] x f32, <[0, 1]>>
   }
 }
+
+// Elements that change places in a row, as channels are shuffled, stay: they are read and shuffled in vectors behind what
+// writes the row.
+// CHECK-LABEL: loop.program @shuffle
+// CHECK:         loop.pointwise [40, 64] {
+loop.program @shuffle(%x: !loop.buffer<[40, 64] x f32, <[0, 1]>> | %a: !loop.buffer<[40, 64] x f32, <[0, 1]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["x"], input_types = [f32], output_names = ["a"],
+                output_types = [f32], symbol_sources = {}, symbols = {}} {
+  loop.pointwise [40, 64] {
+    %0 = loop.load %x [d0, floordiv(d1, 2) + 32*mod(d1, 2)] : <[40, 64] x f32, <[0, 1]>>
+    loop.store %0, %a [d0, d1] : <[40, 64] x f32, <[0, 1]>>
+  }
+}
