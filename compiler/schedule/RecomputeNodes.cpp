@@ -36,9 +36,8 @@ static bool isOfSum(Value buffer, unsigned depth = 0) {
   });
 }
 
-/// The node that computes the value, if it is a cheap one, and waits for a sum: others may be part of what makes the
-/// large value (a product's bias).
-static PointwiseOp findSource(Value buffer, const SymbolValues &hints) {
+/// The node that computes the value, if it is one and pointwise.
+static PointwiseOp getWriter(Value buffer) {
   PointwiseOp node;
   for (Operation *user : buffer.getUsers())
     if (auto store = dyn_cast<StoreOp>(user)) {
@@ -48,20 +47,35 @@ static PointwiseOp findSource(Value buffer, const SymbolValues &hints) {
       if (!node)
         return {};
     }
-  if (!node)
-    return {};
+  return node;
+}
+
+/// Whether what the node reads there is more than little beside its points.
+static bool isLarge(Value buffer, PointwiseOp node, const SymbolValues &hints) {
   auto points = product(node.getContext(), getDomain(node)).evaluate(hints);
+  auto elements = cast<BufferType>(buffer.getType()).getElementCount().evaluate(hints);
+  return !points || !elements || *elements * smallShare > *points;
+}
+
+/// Whether the node is computed of many values and a few sums.
+static bool waitsForSum(PointwiseOp node, const SymbolValues &hints) {
+  return llvm::any_of(node.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+    return !isLarge(load.getBuffer(), node, hints) && isOfSum(load.getBuffer());
+  });
+}
+
+/// The node that computes the value, if it is a cheap one, and waits for a sum: others may be part of what makes the
+/// large value (a product's bias).
+static PointwiseOp findSource(Value buffer, const SymbolValues &hints) {
+  PointwiseOp node = getWriter(buffer);
+  if (!node || !waitsForSum(node, hints))
+    return {};
   unsigned large = 0, ops = 0, stores = 0;
-  bool waits = false;
   for (Operation &op : node.getBody().front()) {
     if (auto load = dyn_cast<LoadOp>(op)) {
-      auto type = cast<BufferType>(load.getBuffer().getType());
-      auto elements = type.getElementCount().evaluate(hints);
-      if (isIndirect(load) || !elements || !points)
+      if (isIndirect(load))
         return {};
-      bool isLarge = *elements * smallShare > *points;
-      large += isLarge;
-      waits |= !isLarge && isOfSum(load.getBuffer());
+      large += isLarge(load.getBuffer(), node, hints);
     } else if (isa<StoreOp>(op)) {
       ++stores;
     } else if (isCheap(op)) {
@@ -70,7 +84,12 @@ static PointwiseOp findSource(Value buffer, const SymbolValues &hints) {
       return {};
     }
   }
-  return stores == 1 && large == 1 && waits && ops <= mostOps ? node : PointwiseOp();
+  return stores == 1 && large == 1 && ops <= mostOps ? node : PointwiseOp();
+}
+
+bool loop::runsBesideSum(Value buffer, const SymbolValues &hints) {
+  PointwiseOp node = getWriter(buffer);
+  return node && waitsForSum(node, hints) && !findSource(buffer, hints);
 }
 
 /// The source's dims at a place that reads what it writes, if each point of the reader reads another element and what
@@ -88,13 +107,11 @@ static std::optional<SmallVector<Expr>> locateRead(PointwiseOp source, StoreOp s
   if (!dims)
     return std::nullopt;
   for (LoadOp read : source.getBody().getOps<LoadOp>()) {
-    auto type = cast<BufferType>(read.getBuffer().getType());
     Expr address = getAddress(read).substitute([&](StringRef symbol) -> Expr {
       auto dim = getDimNumber(symbol);
       return dim ? (*dims)[*dim] : Expr();
     });
-    bool isLarge = type.getElementCount().evaluate(hints).value_or(0) * smallShare > points.evaluate(hints).value_or(0);
-    if (isLarge && countDivisions(address.simplify(ranges)) > 0)
+    if (isLarge(read.getBuffer(), source, hints) && countDivisions(address.simplify(ranges)) > 0)
       return std::nullopt;
   }
   return dims;

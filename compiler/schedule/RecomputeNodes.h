@@ -12,6 +12,10 @@ namespace ptc::loop {
 /// each element once.
 bool recomputeInReaders(mlir::Value buffer, const SymbolRanges &symbols, const SymbolValues &hints);
 
+/// Whether a pointwise node computes the value of what a sum has summed up, and readers would not compute it again
+/// (exponentials behind a maximum): it should run in the loop of that sum, where what both read is in cache.
+bool runsBesideSum(mlir::Value buffer, const SymbolValues &hints);
+
 } // namespace ptc::loop
 
 #endif // PTC_COMPILER_SCHEDULE_RECOMPUTENODES_H

@@ -11,8 +11,9 @@
 // Blocks are independent: threads share them. Where the parts are many still, the second stage is taken in stages, too.
 //
 // Refused: runs of several vectors inside a row, which are read at the same speed (measured: 40 elements with AVX-512),
-// rows of few columns, which are read whole anyway, and little work, for which one kernel more costs more. Rows of
-// a number of which no part is known (and that is no product of sizes) stay as they are.
+// rows of few columns, which are read whole anyway, near rows of which two sums run in one loop (a softmax's), and
+// little work, for which one kernel more costs more. Rows of a number of which no part is known (and that is no product
+// of sizes) stay as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +37,7 @@ static constexpr int64_t leastWork = 1 << 13; // elements: their sum takes as lo
 // Where columns are kept apart: elements of a row, and in all (what the second-level cache holds is read as fast in any
 // order).
 static constexpr int64_t longRow = 256, leastColumnWork = 1 << 18;
+static constexpr int64_t pageBytes = 4096; // rows further apart take an entry of the TLB each, again for each column
 // Rows of a block (measured from 8 to 1024, 256 to 1024 columns of f32: 32 and 64 are the fastest, by little), and
 // those that will do.
 static constexpr int64_t blockRows = 32, fewestRows = 8, mostRows = 256;
@@ -55,6 +57,7 @@ struct RowSum {
   std::optional<unsigned> column; // the last reduced dim: columns of a group
   int64_t run;                    // columns of a group
   Blocks blocks;
+  bool onPages; // of its own, each row
 };
 
 /// The rows as blocks of so many, the divisor next to what a block should have; of a product of sizes that one of them
@@ -91,7 +94,7 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
   std::optional<Blocks> blocks = kept < rank ? chooseBlocks(domain[kept], hints) : std::nullopt;
   if (kept == 0 || !blocks || !canSumParts(sum))
     return std::nullopt;
-  RowSum rows{.group = kept - 1, .row = kept, .column = {}, .run = 1, .blocks = *blocks};
+  RowSum rows{.group = kept - 1, .row = kept, .column = {}, .run = 1, .blocks = *blocks, .onPages = false};
   int64_t elements = product(sum.getContext(), domain).evaluate(hints).value_or(0);
   int64_t groups = domain[rows.group].evaluate(hints).value_or(0);
   std::optional<RowSum> found;
@@ -109,10 +112,30 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
     }
     bool pays =
         rows.column ? rows.run < longRun && elements >= leastWork : groups >= longRow && elements >= leastColumnWork;
+    rows.onPages = step(rows.row) * cast<BufferType>(load.getBuffer().getType()).getElementBytes() >= pageBytes;
     if (pays && step(rows.group) == rows.run && step(rows.row) >= groups * rows.run)
       found = rows;
   });
   return found;
+}
+
+/// Whether a sum of what is read, or what is computed of it for another sum, is one that the other runs beside: column
+/// by column what both read is in the second-level cache still.
+bool sharesColumns(ReductionOp sum, const SymbolValues &hints) {
+  auto isRead = [](Value buffer) {
+    return llvm::any_of(buffer.getUsers(),
+                        [](Operation *user) { return isa<LoadOp>(user) && isa<ReductionOp>(user->getParentOp()); });
+  };
+  for (LoadOp load : sum.getBody().getOps<LoadOp>()) {
+    if (runsBesideSum(load.getBuffer(), hints))
+      return true;
+    for (Operation *user : load.getBuffer().getUsers())
+      if (auto reader = dyn_cast<PointwiseOp>(user->getParentOp()))
+        for (StoreOp store : reader.getBody().getOps<StoreOp>())
+          if (isRead(store.getBuffer()) && runsBesideSum(store.getBuffer(), hints))
+            return true;
+  }
+  return false;
 }
 
 /// The first stage, over the node's rows as they lie in memory, before the node, which becomes the second.
@@ -195,7 +218,8 @@ struct SumInStages : ptc::impl::SumInStagesBase<SumInStages> {
       SmallVector<ReductionOp> sums;
       program.walk([&](ReductionOp sum) { sums.push_back(sum); });
       for (ReductionOp sum : sums) {
-        if (!findRows(sum, hints))
+        std::optional<RowSum> found = findRows(sum, hints);
+        if (!found || (!found->column && !found->onPages && sharesColumns(sum, hints)))
           continue;
         SmallVector<Value> read;
         sum.walk([&](LoadOp load) { read.push_back(load.getBuffer()); });
