@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Optimize.h"
-#include "codegen/common/OrderStores.h"
+#include "codegen/common/LLVMFaults.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/Module.h"
@@ -25,7 +25,7 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 using namespace llvm;
-using ptc::codegen::OrderStoresPass;
+using namespace ptc::codegen;
 
 namespace {
 /// Unrolls and peels short loops as LLVM does, which unrolls to at most 600 instructions and peels loops of 75. Before
@@ -110,5 +110,6 @@ void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine, unsign
   builder.crossRegisterProxies(loops, functions, components, modules);
   ModulePassManager pipeline;
   pipeline.addPass(createModuleToFunctionPassAdaptor(buildPasses(optLevel)));
+  pipeline.addPass(createModuleToFunctionPassAdaptor(StoreLonePass()));
   pipeline.run(module, modules);
 }

@@ -195,15 +195,17 @@ void ContractionEmission::cutLines() {
 }
 
 bool cpu::bringsColumnsOutside(loop::ContractionOp op) {
-  constexpr int64_t fewestPlaces = 6;
+  constexpr int64_t fewestPlaces = 6, fewestChannels = 16; // images of fewer are read in runs along a line
   constexpr double leastUnseen = 0.05;
   loop::DimCounts counts(op);
   auto yield = cast<loop::YieldOp>(op.getLhs().front().getTerminator());
   auto mask = yield.getValue().getDefiningOp<loop::MaskedOp>();
   int64_t firstM = counts.first(1), firstN = counts.first(2), firstK = counts.first(3);
-  if (!mask || counts.counts[0] || counts.counts[1] != 2 || counts.counts[3] < 2)
+  SmallVector<Expr> domain = loop::getDomain(op);
+  if (!mask || counts.counts[0] || counts.counts[1] != 2 || counts.counts[3] < 2 ||
+      domain.back().asConstant().value_or(0) < fewestChannels)
     return false;
-  SmallVector<Expr> domain = loop::getDomain(op), conditions = prim::getExprs(mask.getConditions());
+  SmallVector<Expr> conditions = prim::getExprs(mask.getConditions());
   auto window = llvm::to_vector(llvm::seq<int64_t>(firstK, int64_t(domain.size()) - 1));
   auto seen = findSeen(domain, conditions, firstM, firstN, window);
   if (!seen || int64_t(seen->front().size()) < fewestPlaces)

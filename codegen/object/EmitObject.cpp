@@ -1,5 +1,5 @@
 #include "codegen/object/EmitObject.h"
-#include "codegen/common/OrderStores.h"
+#include "codegen/common/LLVMFaults.h"
 #include "runtime/include/ptc/descriptor.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -142,6 +142,9 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   });
   builder.registerPeepholeEPCallback(
       [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(codegen::OrderStoresPass()); });
+  builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+    passes.addPass(createModuleToFunctionPassAdaptor(codegen::StoreLonePass()));
+  });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);

@@ -227,29 +227,27 @@ static int64_t columnsOfPhases(const PlacedWindow &window, int64_t out) {
 }
 
 /// Whether convolveBySpreading is less work than phases: of few channels these are products of few columns, several of
-/// them where remainders see different numbers of elements.
+/// them where remainders see different numbers of elements. Results that are not woven are added up one by one, which
+/// takes up to twice as long.
 static bool spreadsProducts(NodeContext &n, Value x, Value w, const PlacedWindow &window, int64_t groups) {
   constexpr int64_t mostTaps = 25;
   constexpr int64_t mostChannels = 8; // images of more are read pixel by pixel, and written so by phases
   constexpr double ofCopies = 1.25;   // of the product: pixels are copied for it
-  constexpr double ofElement = 200;   // products in whose time one is added up that is stored alone
   auto in = n.dim(w, 0).asConstant(), out = n.dim(w, 1).asConstant();
   bool isSource = w.getDefiningOp<ConstantOp>() || w.getDefiningOp<WeightOp>(); // others may be products of integers
   Type type = n.elementType(x);
   if (!isSource || !(type.isF32() || type.isF64()) || groups != 1 || !in || !out || *out > mostChannels)
     return false;
-  int64_t taps = 1, rows = *out, results = *out; // for a pixel
+  int64_t taps = 1, rows = *out; // for a pixel
   for (auto [i, size] : llvm::enumerate(window.size)) {
     int64_t stride = window.strides[i];
     taps *= llvm::divideCeil(size, stride);
     rows *= size;
-    results *= stride;
   }
   int64_t stride = window.strides.back();
   bool isCount = stride == 1 || stride == 3 || (stride <= 8 && llvm::isPowerOf2_64(uint64_t(stride)));
   bool isWoven = isCount && n.shapes.simplify(window.resultDims.back().mod(stride)).isConstant(0); // NodeSquares.cpp
-  double spreading = double(rows) * ofCopies + (isWoven ? 0 : ofElement * double(results) / double(*in));
-  return taps <= mostTaps && spreading < double(columnsOfPhases(window, *out));
+  return isWoven && taps <= mostTaps && double(rows) * ofCopies < double(columnsOfPhases(window, *out));
 }
 
 /// A transposed convolution as one product of the pixels and the whole window, whose rows are then added up where they

@@ -355,7 +355,7 @@ std::pair<ConcatOp, size_t> findJoinedRun(ConcatOp op) {
   for (auto [start, input] : llvm::enumerate(op.getInputs()))
     for (Operation *user : input.getUsers()) {
       auto other = dyn_cast<ConcatOp>(user);
-      if (!other || other->getBlock() != op->getBlock() || other.getAxis() != op.getAxis())
+      if (!other || other->use_empty() || other->getBlock() != op->getBlock() || other.getAxis() != op.getAxis())
         continue;
       size_t size = other.getInputs().size();
       if (size <= count || size >= op.getInputs().size() || start + size > op.getInputs().size() ||

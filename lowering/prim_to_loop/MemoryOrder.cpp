@@ -158,6 +158,20 @@ static bool overlapsWindows(ContractionOp node, LoadOp load) {
   return reads >= 2;
 }
 
+/// Whether the other operand is read as it lies, or can be stored as the sum runs: not backwards nor in steps (a phase
+/// of a transposed convolution), where it stays as it is if columns are few.
+static bool readsWeightWhole(ContractionOp node) {
+  bool isWhole = true;
+  node.getRhs().walk([&](LoadOp load) {
+    for (Expr index : prim::getExprs(load.getIndices()))
+      for (unsigned dim = 0; dim < getDomain(node).size(); ++dim) {
+        Expr step = index.coefficientOf("d" + std::to_string(dim));
+        isWhole &= step && (step.isConstant(0) || step.isConstant(1));
+      }
+  });
+  return isWhole;
+}
+
 std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   SmallVector<Expr> domain = getDomain(node);
   unsigned columns = node.getBatch() + node.getM(), window = columns + node.getN(), last = domain.size() - 1;
@@ -166,7 +180,7 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
   if (node.getK() < 2 || !load.getIndexOperands().empty() || countPoints(domain, last, 1) < fewestChannels ||
       count < fewestColumns ||
       countPoints(domain, window, node.getK() - 1) < (isImage ? fewestTapsOfImage : fewestTaps) ||
-      (count < manyColumns && !overlapsWindows(node, load)))
+      (count < manyColumns && !(overlapsWindows(node, load) && readsWeightWhole(node))))
     return std::nullopt;
   std::string name = "d" + std::to_string(last);
   std::optional<unsigned> found;

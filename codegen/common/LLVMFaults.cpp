@@ -1,6 +1,6 @@
-//===- OrderStores.cpp - parts of a vector, the last one last -------------===//
+//===- LLVMFaults.cpp - kernels kept from what LLVM does wrong ------------===//
 //
-// SROA of LLVM 22 (its "tree-structured merge") makes of
+// Parts of a vector. SROA of LLVM 22 (its "tree-structured merge") makes of
 //
 //   store <8 x float> %high, %slot + 32
 //   %low = ...
@@ -10,9 +10,19 @@
 // a shuffle of %low and %high at the first of these lines, where the part at the highest offset is stored: before %low
 // is there. The module is broken, and what is computed is anything. With that store behind the other it is right.
 //
+// Lone elements. The x86 code of
+//
+//   %narrow = trunc <8 x i32> %wide to <8 x i16>
+//   masked.store %narrow, %at, <true, false, ...>
+//
+// is a store of the first 32 bits of %wide, with AVX512BW and VL: the element behind is written, too. It arises where
+// 16 * n + 1 columns of bf16 or f16 are stored.
+//
 //===----------------------------------------------------------------------===//
-#include "codegen/common/OrderStores.h"
+#include "codegen/common/LLVMFaults.h"
 #include "llvm/IR/DataLayout.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -98,5 +108,41 @@ PreservedAnalyses ptc::codegen::OrderStoresPass::run(Function &function, Functio
         for (const Access &load : slot->loads)
           if (load.op->getType()->isVectorTy())
             hasChanged |= orderParts(*slot, load);
+  return hasChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+/// The one lane that a constant mask has; nothing where it has several, or none.
+static std::optional<unsigned> findLoneLane(const Constant &mask) {
+  std::optional<unsigned> found;
+  auto *type = dyn_cast<FixedVectorType>(mask.getType());
+  for (unsigned lane = 0; type && lane < type->getNumElements(); ++lane) {
+    Constant *element = mask.getAggregateElement(lane);
+    bool isOff = element && (element->isNullValue() || isa<UndefValue>(element));
+    if (isOff)
+      continue;
+    if (found || !element || !element->isOneValue())
+      return std::nullopt;
+    found = lane;
+  }
+  return found;
+}
+
+PreservedAnalyses ptc::codegen::StoreLonePass::run(Function &function, FunctionAnalysisManager &) {
+  bool hasChanged = false;
+  for (Instruction &op : make_early_inc_range(instructions(function))) {
+    auto *call = dyn_cast<IntrinsicInst>(&op);
+    if (!call || call->getIntrinsicID() != Intrinsic::masked_store)
+      continue;
+    auto *mask = dyn_cast<Constant>(call->getArgOperand(2));
+    std::optional<unsigned> lane = mask ? findLoneLane(*mask) : std::nullopt;
+    if (!lane)
+      continue;
+    IRBuilder<> b(call);
+    Value *element = b.CreateExtractElement(call->getArgOperand(0), *lane);
+    Value *at = b.CreateConstGEP1_64(element->getType(), call->getArgOperand(1), *lane);
+    b.CreateAlignedStore(element, at, call->getParamAlign(1).valueOrOne())->copyMetadata(*call);
+    call->eraseFromParent();
+    hasChanged = true;
+  }
   return hasChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
