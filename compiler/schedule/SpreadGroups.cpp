@@ -90,7 +90,8 @@ private:
     GroupAddress found{.buffer = load.getBuffer(), .dims = {}, .extents = {}, .group = 0, .address = {}};
     Operation *writer = found.buffer.getDefiningOp<BufferOp>() ? getOnlyWriter(found.buffer) : nullptr;
     bool isMasked = load->getParentOp() != node; // and would be read where there is nothing
-    if (isMasked || isIndirect(load) || countDivisions(address) != 1 || !writer || writer->getBlock() != node->getBlock())
+    if (isMasked || isIndirect(load) || countDivisions(address) != 1 || !writer ||
+        writer->getBlock() != node->getBlock())
       return std::nullopt;
     for (auto [dim, extent] : llvm::enumerate(domain))
       if (address.uses(dimName(unsigned(dim)))) {
