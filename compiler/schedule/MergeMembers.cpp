@@ -51,7 +51,7 @@ bool mergeOne(Group &group, const FusionContext &context) {
       Accesses consumer(nodes[to]);
       Value shared = getOnlyShared(producer, consumer);
       if (shared && !llvm::is_contained(consumer.written, shared) &&
-          canMergeIntoConsumer(nodes[from], nodes[to], shared, context)) {
+          canMergeIntoConsumer(nodes[from], nodes[to], shared, /*isAlone=*/false, context)) {
         mergeIntoConsumer(nodes[from], nodes[to], shared, context);
         nodes.erase(nodes.begin() + from);
         return true;

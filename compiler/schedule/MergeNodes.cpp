@@ -611,7 +611,8 @@ static bool splitAsWritten(Operation *target, LoadOp load, Operation *node, Stor
   return true;
 }
 
-FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
+FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, bool isAlone,
+                                      const FusionContext &context) {
   if (!isPlainPointwise(node))
     return FusionPlan::no("the producer is not pointwise");
   if (auto contraction = dyn_cast<ContractionOp>(target))
@@ -636,7 +637,7 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   if (!getDigits(getAddress(loads[0]), getDomain(target), ranges, context.hints, rest))
     return FusionPlan::no("the consumer reads an element more than once");
   if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints) &&
-      (context.hasDevice || !splitAsWritten(target, loads[0], node, store, context)))
+      (context.hasDevice || !isAlone || !splitAsWritten(target, loads[0], node, store, context)))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }

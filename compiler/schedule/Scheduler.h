@@ -76,8 +76,9 @@ FusionPlan canMergeIntoProducer(mlir::Operation *target, mlir::Operation *node, 
                                 const FusionContext &context);
 void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
                        const FusionContext &context);
-/// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it?
-FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
+/// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it? May split the target's dims, if it
+/// stands alone (`isAlone`): others of its kernel share them.
+FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, bool isAlone,
                                 const FusionContext &context);
 void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                        const FusionContext &context);
