@@ -295,7 +295,8 @@ private:
         }
       if (producer.nodes.size() == 1)
         if (Operation *target = getOnly(consumer, buffer, false)) {
-          FusionPlan plan = canMergeIntoConsumer(producer.nodes[0], target, buffer, consumer.nodes.size() == 1, context);
+          FusionPlan plan =
+              canMergeIntoConsumer(producer.nodes[0], target, buffer, consumer.nodes.size() == 1, context);
           if (!plan && consumer.nodes.size() == 1)
             plan = canMergeReads(producer.nodes[0], target, buffer, context);
           if (plan)
