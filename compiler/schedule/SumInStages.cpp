@@ -12,8 +12,8 @@
 //
 // Refused: runs of several vectors inside a row, which are read at the same speed (measured: 40 elements with AVX-512),
 // rows of few columns, which are read whole anyway, near rows of which two sums run in one loop (a softmax's), and
-// little work, for which one kernel more costs more. Rows of a number of which no part is known (and that is no product
-// of sizes) stay as they are.
+// little work, for which one kernel more costs more; sums over windows. Rows of a number of which no part is known (and
+// that is no product of sizes) stay as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,8 @@ std::optional<Blocks> chooseBlocks(Expr rows, const SymbolValues &hints) {
   int64_t distance = mostRows;
   auto consider = [&](Blocks blocks) {
     int64_t size = blocks.rows.evaluate(hints).value_or(0);
-    if (size < fewestRows || size > mostRows || std::abs(size - blockRows) >= distance)
+    bool isOne = blocks.count.evaluate(hints).value_or(1) < 2;
+    if (isOne || size < fewestRows || size > mostRows || std::abs(size - blockRows) >= distance)
       return;
     best = blocks;
     distance = std::abs(size - blockRows);
@@ -98,25 +99,34 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
   int64_t elements = product(sum.getContext(), domain).evaluate(hints).value_or(0);
   int64_t groups = domain[rows.group].evaluate(hints).value_or(0);
   std::optional<RowSum> found;
+  bool areWindows = false;
   sum.walk([&](LoadOp load) {
     Expr position = prim::getExprs(load.getIndices())[0];
     auto step = [&](unsigned dim) {
       Expr each = position.coefficientOf(dimName(dim));
       return each ? each.evaluate(hints).value_or(0) : 0;
     };
-    if (!load.getIndexOperands().empty())
+    int64_t apart = step(rows.row), all = apart * domain[rows.row].evaluate(hints).value_or(0);
+    if (!load.getIndexOperands().empty() || apart == 0)
       return;
     if (rank - kept > 1 && step(rank - 1) == 1) {
       rows.column = rank - 1;
       rows.run = domain[rank - 1].asConstant().value_or(longRun);
     }
+    // What neighbours along a dim read is the same (a window's weights), or some of it is (windows that overlap).
+    for (unsigned dim = 0; dim < rank; ++dim) {
+      bool isInner = dim > rows.row && dim != rows.column;
+      bool isShared = dim < kept ? step(dim) == 0 || (step(dim) >= apart && step(dim) < all)
+                                 : isInner && step(dim) < groups * rows.run;
+      areWindows |= !domain[dim].isConstant(1) && isShared;
+    }
     bool pays =
         rows.column ? rows.run < longRun && elements >= leastWork : groups >= longRow && elements >= leastColumnWork;
-    rows.onPages = step(rows.row) * cast<BufferType>(load.getBuffer().getType()).getElementBytes() >= pageBytes;
-    if (pays && step(rows.group) == rows.run && step(rows.row) >= groups * rows.run)
+    rows.onPages = apart * cast<BufferType>(load.getBuffer().getType()).getElementBytes() >= pageBytes;
+    if (pays && step(rows.group) == rows.run && apart >= groups * rows.run)
       found = rows;
   });
-  return found;
+  return areWindows ? std::nullopt : found;
 }
 
 /// Whether a sum of what is read, or what is computed of it for another sum, is one that the other runs beside: column
