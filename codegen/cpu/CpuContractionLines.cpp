@@ -29,6 +29,7 @@ using namespace ptc::cpu;
 static constexpr size_t mostHeights = 3;     // of tiles: code stands there for each
 static constexpr int64_t mostElements = 512; // of the window
 static constexpr int64_t mostRows = 1 << 16; // more lie in large images, whose borders are little
+static constexpr int64_t mostSeen = 1 << 20; // places along a dim by elements: the same, and of long signals
 static constexpr double leastSaved = 0.03;   // of the products' time
 static constexpr double ofQuestion = 8;      // cycles for an element of the window
 static constexpr double latency = 4;         // of a multiply-add, in cycles
@@ -50,8 +51,56 @@ static std::optional<int64_t> rowDimOf(Expr condition, int64_t firstM, int64_t f
   return found;
 }
 
+/// What the condition is at each element of the window, rows aside, and what a step along the dim of the rows adds.
+struct SeenCondition {
+  int64_t dim = -1, step = 0; // -1: rows make no difference
+  SmallVector<int64_t> ofElements;
+};
+
+/// The condition as a sum; nothing where it is none, or of several dims of rows.
+static std::optional<SeenCondition> solveCondition(Expr condition, ArrayRef<Expr> domain, int64_t firstM,
+                                                   int64_t firstN, ArrayRef<int64_t> window, int64_t elements) {
+  std::optional<int64_t> dim = rowDimOf(condition, firstM, firstN);
+  if (!dim)
+    return std::nullopt;
+  auto takeOff = [&](int64_t from) -> std::optional<int64_t> {
+    Expr rest, step = condition.coefficientOf("d" + std::to_string(from), &rest);
+    if (!step || !step.isConstant())
+      return std::nullopt;
+    condition = rest;
+    return step.getValue();
+  };
+  SeenCondition solved;
+  if (*dim >= 0) {
+    auto step = takeOff(*dim);
+    if (!step)
+      return std::nullopt;
+    solved.dim = *dim - firstM;
+    solved.step = *step;
+  }
+  SmallVector<int64_t> steps;
+  for (int64_t each : window) {
+    auto step = takeOff(each);
+    if (!step)
+      return std::nullopt;
+    steps.push_back(*step);
+  }
+  if (!condition.isConstant())
+    return std::nullopt;
+  solved.ofElements.assign(size_t(elements), condition.getValue());
+  for (int64_t element = 0; element < elements; ++element) {
+    int64_t rest = element;
+    for (auto [each, step] : llvm::reverse(llvm::zip_equal(window, steps))) {
+      int64_t extent = domain[each].getValue();
+      solved.ofElements[size_t(element)] += step * (rest % extent);
+      rest /= extent;
+    }
+  }
+  return solved;
+}
+
 /// What windows see along each dim of the rows, the dims of the window being `window`; none where extents are not known
-/// or conditions are of several dims.
+/// or large, or conditions are no sums or of several dims.
 static std::optional<SmallVector<SeenPlaces>> findSeen(ArrayRef<Expr> domain, ArrayRef<Expr> conditions, int64_t firstM,
                                                        int64_t firstN, ArrayRef<int64_t> window) {
   int64_t elements = 1;
@@ -63,31 +112,20 @@ static std::optional<SmallVector<SeenPlaces>> findSeen(ArrayRef<Expr> domain, Ar
   SmallVector<SeenPlaces> seen;
   for (int64_t dim = firstM; dim < firstN; ++dim) {
     auto extent = domain[dim].asConstant();
-    if (!extent || *extent > mostRows)
+    if (!extent || *extent * elements > mostSeen)
       return std::nullopt;
     seen.emplace_back(*extent, llvm::BitVector(unsigned(elements), true));
   }
   for (Expr condition : conditions) {
-    std::optional<int64_t> dim = rowDimOf(condition, firstM, firstN);
-    if (!dim)
+    auto solved = solveCondition(condition, domain, firstM, firstN, window, elements);
+    if (!solved)
       return std::nullopt;
-    if (*dim < 0)
+    if (solved->dim < 0)
       continue;
-    for (auto [place, bits] : llvm::enumerate(seen[size_t(*dim - firstM)]))
-      for (int64_t element = 0; element < elements; ++element) {
-        SymbolValues values;
-        values["d" + std::to_string(*dim)] = int64_t(place);
-        int64_t rest = element;
-        for (int64_t each : llvm::reverse(window)) {
-          values["d" + std::to_string(each)] = rest % domain[each].getValue();
-          rest /= domain[each].getValue();
-        }
-        auto value = condition.evaluate(values);
-        if (!value)
-          return std::nullopt;
-        if (*value < 0)
+    for (auto [place, bits] : llvm::enumerate(seen[size_t(solved->dim)]))
+      for (auto [element, value] : llvm::enumerate(solved->ofElements))
+        if (value + solved->step * int64_t(place) < 0)
           bits.reset(unsigned(element));
-      }
   }
   return seen;
 }

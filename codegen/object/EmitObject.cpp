@@ -137,6 +137,7 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   for (LibFunc function : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset, LibFunc_memcmp, LibFunc_bcmp})
     library.setAvailable(function);
   functions.registerPass([&] { return TargetLibraryAnalysis(library); });
+  // LLVM offers no place right before each SROA; kernels have been through Optimize.cpp's before.
   builder.registerPipelineStartEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(codegen::OrderStoresPass()));
   });

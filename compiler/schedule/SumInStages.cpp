@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/schedule/NodeDims.h"
+#include "compiler/schedule/MergeNodes.h"
 #include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/RecomputeNodes.h"
@@ -43,8 +43,6 @@ static constexpr int64_t pageBytes = 4096; // rows further apart take an entry o
 static constexpr int64_t blockRows = 32, fewestRows = 8, mostRows = 256;
 
 namespace {
-
-std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
 struct Blocks {
   Expr count, rows; // of a block
@@ -101,13 +99,13 @@ std::optional<RowSum> findRows(ReductionOp sum, const SymbolValues &hints) {
   std::optional<RowSum> found;
   bool areWindows = false;
   sum.walk([&](LoadOp load) {
-    Expr position = prim::getExprs(load.getIndices())[0];
+    Expr position = getAddress(load);
     auto step = [&](unsigned dim) {
       Expr each = position.coefficientOf(dimName(dim));
       return each ? each.evaluate(hints).value_or(0) : 0;
     };
     int64_t apart = step(rows.row), all = apart * domain[rows.row].evaluate(hints).value_or(0);
-    if (!load.getIndexOperands().empty() || apart == 0)
+    if (isIndirect(load) || apart == 0)
       return;
     if (rank - kept > 1 && step(rank - 1) == 1) {
       rows.column = rank - 1;

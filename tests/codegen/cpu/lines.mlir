@@ -1,9 +1,10 @@
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s
 
 // Lines are cut into tiles alike: rows are the columns of the image, of which an element of the window sees all or none
-// (17 rows, in two heights), and of a dilated window 12 rows, 4 and 12 (in tiles of 6 and 4). What no row sees is left
-// out.
+// (17 rows, in two heights, each a line away from the next), and of a dilated window 12 rows, 4 and 12 (in tiles of 6
+// and 4). What no row sees is left out.
 // CHECK-LABEL: define {{.*}} @columns
+// CHECK-COUNT-5: mul i64 {{.*}}, 13056
 // CHECK:         select i1 {{.*}}, i64 0, i64 192
 // CHECK:         select i1 {{.*}}, i64 0, i64 192
 loop.kernel @columns(%x: !loop.buffer<[17*17*192] x f32>, %w: !loop.buffer<[7*192*64] x f32>, %y: !loop.buffer<[17*17*64] x f32>)
@@ -24,7 +25,11 @@ loop.kernel @columns(%x: !loop.buffer<[17*17*192] x f32>, %w: !loop.buffer<[7*19
   }
 }
 
+// Of a line the tiles of 6 rows begin at 0, 6, 16 and 22, that of 4 at 12.
 // CHECK-LABEL: define {{.*}} @parts
+// CHECK:         %[[A:.*]] = select i1 {{.*}}, i64 6, i64 0
+// CHECK:         %[[B:.*]] = select i1 {{.*}}, i64 16, i64 %[[A]]
+// CHECK:         select i1 {{.*}}, i64 22, i64 %[[B]]
 // CHECK:         select i1 {{.*}}, i64 0, i64 64
 // CHECK:         select i1 {{.*}}, i64 0, i64 64
 loop.kernel @parts(%x: !loop.buffer<[28*28*64] x f32>, %w: !loop.buffer<[9*64*64] x f32>, %y: !loop.buffer<[28*28*64] x f32>)
