@@ -150,6 +150,25 @@ bool loop::isNarrow(ContractionOp op) {
   return isBelow(1, fewestRows) || isBelow(2, fewestColumns);
 }
 
+int64_t loop::getGroup(ContractionOp op) {
+  auto isWidened = [](Region &region, auto widening, auto fits) {
+    auto op = cast<YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<decltype(widening)>();
+    return op && fits(op.getIn().getType()) && op.getType().getIntOrFloatBitWidth() == 32;
+  };
+  auto isByte = [](Type type) { return type.isInteger(8); };
+  auto isBf16 = [](Type type) { return type.isBF16(); };
+  Region &lhs = op.getLhs(), &rhs = op.getRhs();
+  int64_t group = 1;
+  if (isWidened(lhs, arith::ExtUIOp(), isByte) && isWidened(rhs, arith::ExtSIOp(), isByte))
+    group = 4;
+  else if (isWidened(lhs, arith::ExtFOp(), isBf16) && isWidened(rhs, arith::ExtFOp(), isBf16))
+    group = 2;
+  if (!op.getK())
+    return 1;
+  auto last = getDomain(op).back().asConstant();
+  return last && *last % group == 0 ? group : 1;
+}
+
 bool loop::writesWholePixels(ContractionOp op) {
   constexpr int64_t fewestColumns = 16, fewestTerms = 24;
   DimCounts counts(op);

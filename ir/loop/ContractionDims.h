@@ -38,6 +38,10 @@ void mergeDims(ContractionOp op);
 /// Whether the op has so few rows or columns that a register tile does not pay, if no weight is packed for it.
 bool isNarrow(ContractionOp op);
 
+/// Terms that are multiplied side by side: processors add up the products of four bytes in one instruction, unsigned
+/// ones of the lhs by signed ones of the rhs, and of two bf16.
+int64_t getGroup(ContractionOp op);
+
 /// Simplifies all expressions of the op and of those inside of it.
 void simplifyExprs(mlir::Operation *root, const SymbolRanges &ranges);
 

@@ -214,24 +214,6 @@ std::optional<SmallVector<Digit>> getDigits(ArrayRef<int64_t> positions) {
   return digits;
 }
 
-/// Terms that are stored side by side: processors add up the products of four bytes in one instruction, unsigned ones
-/// of the lhs by signed ones of the rhs, and of two bf16.
-int64_t getGroup(ContractionOp node) {
-  auto isWidened = [](Region &region, auto widening, auto fits) {
-    auto op = cast<YieldOp>(region.front().getTerminator()).getValue().getDefiningOp<decltype(widening)>();
-    return op && fits(op.getIn().getType()) && op.getType().getIntOrFloatBitWidth() == 32;
-  };
-  auto isByte = [](Type type) { return type.isInteger(8); };
-  auto isBf16 = [](Type type) { return type.isBF16(); };
-  Region &lhs = node.getLhs(), &rhs = node.getRhs();
-  int64_t group = 1;
-  if (isWidened(lhs, arith::ExtUIOp(), isByte) && isWidened(rhs, arith::ExtSIOp(), isByte))
-    group = 4;
-  else if (isWidened(lhs, arith::ExtFOp(), isBf16) && isWidened(rhs, arith::ExtFOp(), isBf16))
-    group = 2;
-  return node.getK() && getDomain(node).back().getValue() % group == 0 ? group : 1;
-}
-
 /// A read of a weight or constant in its source's order, and how far each dim of the node steps in the source; where
 /// the columns have no such step, their digits.
 struct WeightRead {
