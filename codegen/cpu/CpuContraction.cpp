@@ -342,6 +342,23 @@ void ContractionEmission::startNextTile(const TileOperands &operands, int64_t pa
     }
 }
 
+Value ContractionEmission::panelWords() {
+  Value rows = f.rhs == RhsForm::Panels ? i.floorDiv(k, i.constant(f.group), true) : value(f.rhsRows);
+  return i.mul(rows, i.constant(panelWidth));
+}
+
+Value ContractionEmission::panelAddress(const ContractionTask &task, Value panel, Value kLower) {
+  if (f.rhs == RhsForm::Panels) {
+    Value flat = i.add(i.mul(task.matrix, panels), panel);
+    return e.getAddress(e.getPointer(f.rhsBuffer), accumulator, i.mul(flat, panelWords()));
+  }
+  Value address = e.getAddress(rhsPack, accumulator, i.mul(i.sub(panel, task.firstPanel), panelWords()));
+  if (!f.isSplitK())
+    return address; // else the copy starts at kLower
+  Value start = i.mul(i.mul(kLower, value(f.kLoops[0].bStride)), i.constant(-panelWidth));
+  return e.getAddress(address, accumulator, start);
+}
+
 void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                    Value rowTile, Value row, Value panel, Value kLower, Value kUpper, bool isWide) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
@@ -393,13 +410,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
     }
     convertOperand(operands, shape, task, panel);
   } else {
-    operands.panelStride = i.mul(value(f.rhsRows), i.constant(panelWidth));
-    Value local = i.sub(panel, task.firstPanel);
-    operands.panels = e.getAddress(rhsPack, bElement, i.mul(local, operands.panelStride));
-    if (f.isSplitK()) { // the copy starts at kLower
-      Value start = i.mul(i.mul(kLower, value(f.kLoops[0].bStride)), i.constant(-panelWidth));
-      operands.panels = e.getAddress(operands.panels, bElement, start);
-    }
+    operands.panelStride = panelWords();
+    operands.panels = panelAddress(task, panel, kLower);
   }
   operands.bElement = bElement;
   for (auto [index, kLoop] : llvm::enumerate(f.kLoops))

@@ -284,6 +284,14 @@ struct ContractionEmission {
     return f.isDot() ? element : widened(element);
   }
 
+  /// The rhs's region as it lies in panels. Of words, k at the point counts groups.
+  mlir::Value emitRhs(EmissionPoint point);
+  /// For each of the terms of so many groups, the group.
+  llvm::SmallVector<int32_t> lanesOfGroups(int64_t groups);
+  /// Where a panel of B begins, in memory or in the task's copy, if its first row is that of k = 0; and its words.
+  mlir::Value panelAddress(const ContractionTask &task, mlir::Value panel, mlir::Value kLower);
+  mlir::Value panelWords();
+
   KernelEmitter &e;
   ContractionForm &f;
   std::function<void(const ContractionTask &task)> afterTask; // null: nothing

@@ -8,7 +8,7 @@
 //      still in place: for each (row, kh, kw) the address is that of the pixel or of a run of zeros.
 //   A  packed where elements are computed, masked along the innermost dim, or not contiguous in k, and where the runs
 //      of a few rows lie at such strides that they push each other out of the first-level cache.
-//   B  as stored where it is a packed weight; packed by the task otherwise.
+//   B  as stored where it is a packed weight; packed by the task otherwise, computed bytes in words of four.
 //
 //===----------------------------------------------------------------------===//
 
@@ -451,6 +451,21 @@ static void chooseRhs(ContractionForm &form) {
   form.rhsVectorDim = form.nDims ? lastN : -1;
 }
 
+/// Neighbours in k that a word of B holds: as stored, or of bytes that the task packs.
+static int64_t chooseGroup(ContractionForm &form) {
+  if (form.rhsPanels)
+    return form.rhsPanels.getGroup();
+  bool fillsWords = form.rhs == RhsForm::PackedAlongK || (form.rhs == RhsForm::PackedAlongN && form.nDims == 1);
+  bool isPlain = form.kDims == 1 && fillsWords && !containsPanels(form.op.getLhs());
+  return isPlain && isa<IntegerType>(form.accumulator) ? loop::getGroup(form.op) : 1;
+}
+
+/// The elements of A in memory: of products that are added up in groups, what its region widens.
+static Type chooseLhsElement(ContractionForm &form) {
+  return form.isDot() ? yieldedValue(form.op.getLhs().front()).getDefiningOp()->getOperand(0).getType()
+                      : form.accumulator;
+}
+
 /// The innermost loop, so far over terms, runs over groups; B has a row for each.
 static void groupTerms(ContractionForm &form) {
   if (form.group == 1)
@@ -501,12 +516,12 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.hasAllColumns = hasRowsBehind(op->getParentOfType<loop::KernelOp>());
   form.hasAllRows = findColumnsBehind(op->getParentOfType<loop::KernelOp>()).has_value();
   chooseRhs(form);
-  form.group = form.rhsPanels ? form.rhsPanels.getGroup() : 1;
+  form.group = chooseGroup(form);
   form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;
   if (form.rhs == RhsForm::PackedConverted)
     std::swap(form.words, form.group);
   form.streams = streamsWeight(form);
-  form.lhsElement = form.isDot() ? form.rhsPanels.getType() : form.accumulator;
+  form.lhsElement = chooseLhsElement(form);
   if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
     form.lhs = LhsForm::Panels;
     form.kLoops = wholeK(form, Expr::constant(context, panelWidth));

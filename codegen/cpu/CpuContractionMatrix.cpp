@@ -50,9 +50,9 @@ static constexpr int64_t widestShort = 4; // panels beside one row of registers
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
   bool readsRows = f.lhs == LhsForm::InPlace || f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::Redirected;
-  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
-  return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && f.rhs == RhsForm::Panels && !isConverted &&
-         f.mDims > 0 && i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
+  bool isConverted = f.rhs == RhsForm::Panels && f.op.getRhs().front().getOperations().size() > 1;
+  return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && !isConverted && f.mDims > 0 &&
+         i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
 }
 
 namespace {
@@ -88,7 +88,7 @@ private:
   Value bOffset(Value k, const KLoop &kLoop) { // a row of B is a row of a register
     return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(rowBytes));
   }
-  Value panelBytes() { return i.mul(i.floorDiv(c.k, i.constant(f.group), true), i.constant(rowBytes)); }
+  Value panelBytes() { return i.mul(c.panelWords(), i.constant(wordBytes)); }
 
   ContractionEmission &c;
   KernelEmitter &e;
@@ -239,8 +239,7 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value count, Value panel, Val
   forEachSum([&](int64_t sum, Value address) {
     f.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
   });
-  Value flat = i.add(i.mul(task.matrix, c.panels), panel);
-  emitNest(shape, 0, {}, at(e.getPointer(f.rhsBuffer), i.mul(flat, panelBytes())));
+  emitNest(shape, 0, {}, c.panelAddress(task, panel, kLower));
   forEachSum([&](int64_t sum, Value address) { callMatrix(e, "tilestored64", sum, {address, pitch}); });
 }
 

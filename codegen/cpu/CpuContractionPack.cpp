@@ -9,6 +9,9 @@
 //   B along n   panels, [panel][k][16]
 //   B along k   panels, through a transposition in registers
 //
+// Bytes of B are packed in words of four neighbours in k, [panel][k / 4][16]: along n by shifting four rows into each
+// other, along k as they lie.
+//
 // Vectors at the end of a run are masked when they are read and written whole: what they write beyond the run belongs
 // to a place that is written later, since places are written in ascending order, or to the slack at the end.
 //
@@ -240,6 +243,37 @@ void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Val
   f.rhs == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
 }
 
+Value ContractionEmission::emitRhs(EmissionPoint point) {
+  auto emitTerms = [&](const EmissionPoint &at) { return e.splat(e.emitRegion(f.op.getRhs(), at), at.lanes); };
+  if (!f.isDot())
+    return widened(emitTerms(point));
+  int64_t k = f.firstK();
+  auto words = VectorType::get(point.lanes, accumulator);
+  point.dims[k] = i.mul(point.dims[k], i.constant(f.group));
+  if (point.vectorDim == k) {
+    if (point.mask)
+      point.mask = LLVM::ShuffleVectorOp::create(e.builder, e.loc, point.mask, point.mask, lanesOfGroups(point.lanes));
+    point.lanes *= f.group;
+    return LLVM::BitcastOp::create(e.builder, e.loc, words, emitTerms(point));
+  }
+  Value first = point.dims[k], sum;
+  for (int64_t term = 0; term < f.group; ++term) {
+    point.dims[k] = i.add(first, i.constant(term));
+    Value byte = arith::ExtUIOp::create(e.builder, e.loc, words, emitTerms(point));
+    Value bits = i.constant(cast<TypedAttr>(DenseElementsAttr::get(words, APInt(32, uint64_t(term * 8)))));
+    byte = term ? arith::ShLIOp::create(e.builder, e.loc, byte, bits).getResult() : byte;
+    sum = term ? arith::OrIOp::create(e.builder, e.loc, sum, byte).getResult() : byte;
+  }
+  return sum;
+}
+
+SmallVector<int32_t> ContractionEmission::lanesOfGroups(int64_t groups) {
+  SmallVector<int32_t> order;
+  for (int64_t lane = 0; lane < groups * f.group; ++lane)
+    order.push_back(int32_t(lane / f.group));
+  return order;
+}
+
 void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
   EmissionPoint point = taskPoint(task);
   SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
@@ -249,7 +283,7 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
   Value firstColumn = i.mul(task.firstPanel, width);
   Value endColumn = i.min(i.mul(task.endPanel, width), n);
   Value count = i.sub(endColumn, firstColumn);
-  auto isSplit = [&] { return f.isSplitK() ? kLower : Value(); };
+  auto isSplit = [&] { return f.isSplitK() || f.isDot() ? kLower : Value(); };
   forEachK(outer, isSplit(), kUpper, point, [&] {
     Value row = e.getAddress(rhsPack, accumulator, i.mul(i.sub(flatK(point), skipped), width));
     auto place = [&](Value column) { // of a column relative to the first one
@@ -260,17 +294,16 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
       e.createStore(widened(e.emitRegion(f.op.getRhs(), point)), row);
       return;
     }
-    auto evaluate = [&](const EmissionPoint &at) { return e.splat(widened(e.emitRegion(f.op.getRhs(), at)), lanes); };
     if (f.nDims == 1) {
       forEachVector(point, f.firstK() - 1, firstColumn, endColumn, [&](const EmissionPoint &at, Value position) {
-        e.createStore(evaluate(at), place(i.sub(position, firstColumn)));
+        e.createStore(emitRhs(at), place(i.sub(position, firstColumn)));
       });
       return;
     }
     // Runs that do not start at whole vectors: a line of columns first, then its vectors.
     forEachRun(*this, point, f.firstN(), f.nDims, firstColumn, count, [&](Value lower, Value upper, Value origin) {
       forEachVector(point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
-        e.createStore(evaluate(at), e.getAddress(line, accumulator, i.add(origin, position)));
+        e.createStore(emitRhs(at), e.getAddress(line, accumulator, i.add(origin, position)));
       });
     });
     loop(i.constant(0), count, lanes, [&](Value column) {
@@ -290,7 +323,7 @@ void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLowe
   for (int64_t d = along + 1; d < int64_t(f.domain.size()); ++d)
     inner = inner * f.domain[d];
   Value step = i.mul(value(inner), width);
-  bool isSplitHere = f.isSplitK() && along == f.firstK();
+  bool isSplitHere = (f.isSplitK() || f.isDot()) && along == f.firstK();
   Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[along]);
   Value last = i.sub(n, i.constant(1));
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
@@ -303,7 +336,7 @@ void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLowe
             EmissionPoint one = at;
             Value flat = i.add(i.mul(panel, width), i.constant(part + column));
             setDims(one, f.firstN(), f.nDims, i.min(flat, last)); // columns beyond n repeat the last
-            square.push_back(e.splat(widened(e.emitRegion(f.op.getRhs(), one)), lanes));
+            square.push_back(emitRhs(one));
           }
           transposeSquare(e, square);
           EmissionPoint first = at;

@@ -77,7 +77,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
-    int64_t wantN = int64_t(std::ceil(double(n) * double(kBlock) * form.accumulatorBytes() / blockBytes));
+    double bytesOfTerm = double(form.accumulatorBytes()) / double(form.group);
+    int64_t wantN = int64_t(std::ceil(double(n) * double(kBlock) * bytesOfTerm / blockBytes));
     blocks.n = std::clamp<int64_t>(wantN, 1, std::max<int64_t>(1, panels / 4));
   }
   while (true) {
@@ -254,7 +255,7 @@ static void layOutScratch(ContractionForm &form) {
     form.lhsAt = layout.add(form.k * form.lhsPitch + 32, bytes);
   }
   if (form.rhs != RhsForm::Panels) {
-    form.rhsRows = form.k;
+    form.rhsRows = form.k.floorDiv(form.group);
     if (form.isSplitK() && form.kLoops.size() == 1)
       form.rhsRows = form.kBlock;
     else if (form.isSplitK())

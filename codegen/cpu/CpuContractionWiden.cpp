@@ -184,12 +184,10 @@ Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.fr
 
 void ContractionEmission::widenColumns(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                        Value kLower, Value kUpper) {
-  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
+  bool isConverted = f.rhs == RhsForm::Panels && f.op.getRhs().front().getOperations().size() > 1;
   Value lower = groupsTo(kLower), width = i.constant(panelWidth);
-  Value groups = i.floorDiv(k, i.constant(f.group), true);
   for (int64_t p = 0; p < columns.panels; ++p) {
-    Value flat = i.add(i.add(i.mul(task.matrix, panels), panel), i.constant(p));
-    Value from = e.getAddress(e.getPointer(f.rhsBuffer), accumulator, i.mul(i.mul(flat, groups), width));
+    Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
     Value to = e.getAddress(wideRhs, accumulator, i.mul(value(f.wideRows), i.constant(p * wordsOfGroup * panelWidth)));
     SmallVector<Value> sums(takesSums() ? size_t(panelWidth / lanes) : 0, zeroSum());
     sums = e.createLoop(lower, groupsTo(kUpper), 1, sums, [&](Value group, ValueRange carried) {

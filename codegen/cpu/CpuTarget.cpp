@@ -3,6 +3,7 @@
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/host/HostModule.h"
+#include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -27,6 +28,10 @@ static Dots findDots(loop::KernelOp kernel) {
     bool isDot = panels.getGroup() > 1 && !panels.getBits();
     dots.any |= isDot;
     dots.ofBf16 |= isDot && panels.getType().isBF16();
+  });
+  kernel->walk([&](loop::ContractionOp op) { // of bytes that the task packs
+    bool isOfIntegers = mlir::isa<mlir::IntegerType>(op.getEpilogue().getArgument(0).getType());
+    dots.any |= isOfIntegers && loop::getGroup(op) > 1;
   });
   return dots;
 }

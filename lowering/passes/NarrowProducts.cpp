@@ -14,7 +14,9 @@
 // That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms (a
 // fourth channel of zeros makes that of an image's three),
 // one zero point for all of a, a known one where a convolution pads with it, and in a convolution none for b but 0 or,
-// unsigned, 128. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly: floats have
+// unsigned, 128. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay for a copy of
+// b and for the sums over k, each in a pass of its own; both zero points are then one number. Elsewhere an integer
+// product whose sums stay below 2^24 is computed in f32, exactly: floats have
 // fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they are:
 // transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose sums
 // might wrap.
@@ -42,6 +44,8 @@ namespace {
 
 /// Terms that an instruction adds up at once.
 constexpr int64_t groupSize = 4;
+/// Of a product whose b is copied and summed for it alone.
+constexpr int64_t fewestRows = 16;
 /// Of a sum that must not wrap: terms are at most 255 * 255 once zero points are subtracted.
 constexpr int64_t mostTerms = std::numeric_limits<int32_t>::max() / (255 * 255);
 /// Integers up to here are exact in f32.
@@ -72,8 +76,11 @@ private:
   void noteWeights(Value value);
   bool isNarrow(const Quantized &lhs, const Quantized &rhs);
   bool rewriteNarrow(Quantized lhs, Quantized rhs);
+  bool isNarrowOfComputed(const Quantized &lhs, const Quantized &rhs);
+  void rewriteComputed(Quantized lhs, Quantized rhs);
+  Value termsSummed(Value q, int64_t axis, Value like);
   bool rewriteInFloats(const Quantized &lhs, const Quantized &rhs);
-  void makeUnsigned(Quantized &x);
+  void flipTo(Type kind, Quantized &x);
   bool makeSigned(Quantized &x);
   bool padsChannels();
   Value padded(const Quantized &x);
@@ -300,11 +307,12 @@ static Value flipped(OpBuilder &b, Location loc, Value q, Type to) {
   return XorOp::create(b, loc, bits, BroadcastOp::create(b, loc, type, top, ArrayRef<int64_t>()));
 }
 
-void NarrowProduct::makeUnsigned(Quantized &x) {
-  if (getElementType(x.q) == ui8())
+/// x as the kind of 8-bit integers, with its zero point, one number, moved along.
+void NarrowProduct::flipTo(Type kind, Quantized &x) {
+  if (getElementType(x.q) == kind)
     return;
-  x.q = flipped(b, loc, x.q, ui8());
-  Value offset = integers({128}, /*isScalar=*/true);
+  x.q = flipped(b, loc, x.q, kind);
+  Value offset = integers({kind == ui8() ? 128 : -128}, /*isScalar=*/true);
   x.zero.value = x.zero.value ? AddOp::create(b, loc, x.zero.value, offset).getResult() : offset;
 }
 
@@ -440,7 +448,7 @@ Value NarrowProduct::scaled(Value sum, const Quantized &lhs, const Quantized &rh
 }
 
 bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
-  makeUnsigned(lhs);
+  flipTo(ui8(), lhs);
   if (!makeSigned(rhs) || (convolution && rhs.zero.value))
     return false;
   Value q = convolution ? padded(lhs) : lhs.q;
@@ -453,6 +461,49 @@ bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
     return false;
   op->getResult(0).replaceAllUsesWith(isInt32(op->getResult(0)) ? sum : scaled(sum, lhs, rhs));
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Of two computed operands
+//===----------------------------------------------------------------------===//
+
+bool NarrowProduct::isNarrowOfComputed(const Quantized &lhs, const Quantized &rhs) {
+  std::optional<int64_t> terms = countTerms(op);
+  if (convolution || isConstant(rhs.q) || !terms || *terms % groupSize || !lhs.zero.isScalar() || !rhs.zero.isScalar())
+    return false;
+  SmallVector<Expr> left = getDims(lhs.q), right = getDims(rhs.q);
+  int64_t rows = left[left.size() - 2].asConstant().value_or(fewestRows);
+  bool isSameBatch = llvm::equal(ArrayRef(left).drop_back(2), ArrayRef(right).drop_back(2));
+  return rows >= fewestRows && isSameBatch;
+}
+
+/// The sums of q over an axis, one of its last two, for each element of a product.
+Value NarrowProduct::termsSummed(Value q, int64_t axis, Value like) {
+  Value sums = ReduceOp::create(b, loc, converted(q, si32()), ReduceKind::Sum, ArrayRef(axis));
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, getRank(like)));
+  axes.erase(axes.begin() + axis);
+  return BroadcastOp::create(b, loc, like.getType(), sums, axes);
+}
+
+/// sum - za sum b - zb sum a + K za zb
+void NarrowProduct::rewriteComputed(Quantized lhs, Quantized rhs) {
+  flipTo(ui8(), lhs);
+  flipTo(si8(), rhs);
+  Value sum = multiply(converted(lhs.q, si32()), converted(rhs.q, si32()), /*isPadded=*/false), result = sum;
+  int64_t last = getRank(sum) - 1;
+  auto subtract = [&](Value zero, Value sums) {
+    result = SubOp::create(b, loc, result, MulOp::create(b, loc, shaped(sum, si32(), zero, -1), sums));
+  };
+  if (lhs.zero.value)
+    subtract(lhs.zero.value, termsSummed(rhs.q, last - 1, sum));
+  if (rhs.zero.value)
+    subtract(rhs.zero.value, termsSummed(lhs.q, last, sum));
+  if (lhs.zero.value && rhs.zero.value) {
+    Value terms = integers({*countTerms(op)}, /*isScalar=*/true);
+    Value zeros = MulOp::create(b, loc, MulOp::create(b, loc, lhs.zero.value, rhs.zero.value), terms);
+    result = AddOp::create(b, loc, result, shaped(sum, si32(), zeros, -1));
+  }
+  op->getResult(0).replaceAllUsesWith(result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -495,6 +546,10 @@ bool NarrowProduct::rewrite() {
     return false;
   if (isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
     return true;
+  if (!isReal && isNarrowOfComputed(*lhs, *rhs)) {
+    rewriteComputed(*lhs, *rhs);
+    return true;
+  }
   return !isReal && rewriteInFloats(*lhs, *rhs);
 }
 

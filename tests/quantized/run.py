@@ -169,15 +169,21 @@ class QuantizedTest(unittest.TestCase):
                     self.check(graph.model([("x", np.uint8, [rows, k])], y, np.int32), [{"x": x}], grouped=True)
 
     def test_two_inputs(self):
-        """Without a constant operand the product is one of floats while these are exact."""
-        for a, b in TYPES:
-            for k in (5, 64, 300):
-                rng, graph = np.random.default_rng(k), Graph()
-                zeros = [graph.constant(bytes_of(rng, a, ())), graph.constant(bytes_of(rng, b, ()))]
-                y = graph.add("MatMulInteger", ["x", "w", *zeros])
-                model = graph.model([("x", a, ["h", "m", k]), ("w", b, ["h", k, "n"])], y, np.int32)
-                with self.subTest(a=a.__name__, b=b.__name__, k=k):
-                    self.check(model, [{"x": bytes_of(rng, a, (2, 9, k)), "w": bytes_of(rng, b, (2, k, 21))}])
+        """Without a constant operand the product is one of bytes, too, where a group of four divides the sums and rows
+        are not known to be few; the second operand as its rows or its columns lie in memory."""
+        for (a, b), k, turned in itertools.product(TYPES, (5, 64, 300, 4100), (False, True)):
+            rng, graph = np.random.default_rng(k), Graph()
+            rows, columns = int(rng.choice([9, 40])), int(rng.choice([21, 64, 90]))
+            zeros = [graph.constant(bytes_of(rng, a, ())), graph.constant(bytes_of(rng, b, ()))]
+            w = graph.add("Transpose", ["w"], perm=[0, 2, 1]) if turned else "w"
+            y = graph.add("MatMulInteger", ["x", w, *(zeros if k != 300 else ())])
+            shape = [columns, k] if turned else [k, columns]
+            feeds = [{"x": bytes_of(rng, a, (2, rows, k)), "w": bytes_of(rng, b, (2, *shape))}]
+            for m in (rows, "m"):
+                model = graph.model([("x", a, ["h", m, k]), ("w", b, ["h", *(shape if m == rows else ["i", "j"])])], y, np.int32)
+                grouped = k % 4 == 0 and m != 9 if m == rows else None
+                with self.subTest(a=a.__name__, b=b.__name__, k=k, m=m, n=columns, turned=turned):
+                    self.check(model, feeds, grouped)
 
     def convolution(self, rng, a, b, form, zero):
         channels, out, window, groups, attributes = form
