@@ -17,7 +17,7 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addPass(createSpecializeFunctions()); // before folding: variants fold what they alone know
   // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
   bool isFixed = options.weights != "none";
-  passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr));
+  passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr, target.weightPanel > 0));
   if (isFixed && options.optLevel > 0)
     passes.addNestedPass<mlir::func::FuncOp>(createSinkBroadcasts()); // before folding, which knows no free dims
   // Before all that follows: known branches vanish with their bodies.

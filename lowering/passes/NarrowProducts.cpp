@@ -15,11 +15,11 @@
 // fourth channel of zeros makes that of an image's three),
 // one zero point for all of a, a known one where a convolution pads with it, and in a convolution none for b but 0 or,
 // unsigned, 128. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay for a copy of
-// b and for the sums over k, each in a pass of its own; both zero points are then one number. Elsewhere an integer
-// product whose sums stay below 2^24 is computed in f32, exactly: floats have
-// fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they are:
-// transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose sums
-// might wrap.
+// b and for the sums over k, each in a pass of its own, and the target packs its words (`packsComputed`); both zero
+// points are then one number. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly:
+// floats have fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they
+// are: transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose
+// sums might wrap.
 //
 // A weight whose columns are summed, or whose values were looked at, has become part of the program:
 // prim.folded_weights tells so, and it cannot be replaced at run time. Without a weight source (weights that come at
@@ -68,7 +68,7 @@ struct NarrowProduct {
   NarrowProduct(Operation *op, eval::WeightSource &weights)
       : op(op), b(op), loc(op->getLoc()), weights(weights), convolution(dyn_cast<ConvolutionOp>(op)) {}
 
-  bool rewrite();
+  bool rewrite(bool packsComputed);
 
   SmallVector<StringAttr> folded; // names of the weights that constants may have been computed from
 
@@ -537,7 +537,7 @@ bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) 
   return true;
 }
 
-bool NarrowProduct::rewrite() {
+bool NarrowProduct::rewrite(bool packsComputed) {
   bool isReal = getElementType(op->getResult(0)).isF32();
   if (!isReal && !isInt32(op->getResult(0)))
     return false;
@@ -546,7 +546,7 @@ bool NarrowProduct::rewrite() {
     return false;
   if (isNarrow(*lhs, *rhs) && rewriteNarrow(*lhs, *rhs))
     return true;
-  if (!isReal && isNarrowOfComputed(*lhs, *rhs)) {
+  if (packsComputed && !isReal && isNarrowOfComputed(*lhs, *rhs)) {
     rewriteComputed(*lhs, *rhs);
     return true;
   }
@@ -555,7 +555,8 @@ bool NarrowProduct::rewrite() {
 
 namespace {
 struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
-  explicit NarrowProducts(eval::WeightSource *weights = nullptr) : weights(weights) {}
+  explicit NarrowProducts(eval::WeightSource *weights = nullptr, bool packsComputed = false)
+      : weights(weights), packsComputed(packsComputed) {}
 
   void runOnOperation() override {
     eval::NoWeights none;
@@ -566,16 +567,17 @@ struct NarrowProducts : ptc::impl::NarrowProductsBase<NarrowProducts> {
     });
     for (Operation *op : products) {
       NarrowProduct product(op, weights ? *weights : none);
-      if (product.rewrite())
+      if (product.rewrite(packsComputed))
         noteFoldedWeights(getOperation(), product.folded);
     }
     eraseDeadOps(getOperation());
   }
 
   eval::WeightSource *weights;
+  bool packsComputed;
 };
 } // namespace
 
-std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource *weights) {
-  return std::make_unique<NarrowProducts>(weights);
+std::unique_ptr<Pass> ptc::createNarrowProducts(eval::WeightSource *weights, bool packsComputed) {
+  return std::make_unique<NarrowProducts>(weights, packsComputed);
 }

@@ -25,8 +25,9 @@ struct FoldedBytes {
 };
 /// FoldConstants that also reads weights, such as the parameters of a normalisation. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createFoldConstants(FoldedBytes limits, eval::WeightSource &weights);
-/// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass.
-std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights);
+/// NarrowProducts that sums the columns of weights; null: of none. The source outlives the pass. `packsComputed`:
+/// kernels pack bytes that are no weight.
+std::unique_ptr<mlir::Pass> createNarrowProducts(eval::WeightSource *weights, bool packsComputed);
 /// FoldMirroredFilters that compares weights, too; null: constants alone. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createFoldMirroredFilters(eval::WeightSource *weights);
 } // namespace ptc
