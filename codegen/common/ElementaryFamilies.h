@@ -34,6 +34,9 @@ Num emitSigmoid(Num x);
 void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
 /// Divides vectors of integers by floats, exactly (IntegerDivision.cpp).
 void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &options);
+/// Wide vectors of quotients by one number that a loop does not change, as products with its reciprocal
+/// (SharedDivisors.cpp).
+void multiplyByReciprocals(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
 /// expm1(x) for -100 < x <= 0 or NaN.

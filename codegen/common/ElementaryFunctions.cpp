@@ -147,6 +147,8 @@ void expandElementaryFunctions(Operation *root, const ElementaryOptions &options
   expandNarrowFunctions(root, options);
   if (options.joinsSigmoids)
     joinSigmoids(root, options);
+  if (options.multipliesByReciprocals)
+    multiplyByReciprocals(root, options);
   if (options.dividesByFloats)
     expandIntegerDivisions(root, options);
   markUnitLogarithms(root);

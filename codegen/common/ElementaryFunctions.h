@@ -35,6 +35,8 @@ struct ElementaryOptions {
   bool joinsSigmoids = false;
   /// Vectors of integers are divided by floats: the target divides integers one by one.
   bool dividesByFloats = false;
+  /// Vectors are divided by what a loop does not change in three operations (SharedDivisors.cpp).
+  bool multipliesByReciprocals = false;
 };
 
 /// Of a math.exp2: its operand is not above 0, or NaN, and values below the smallest normal number may be 0.

@@ -487,6 +487,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   options.hasFma = level.hasFma;
   options.x86Scalef = level.cpu == "x86-64-v4";
   options.joinsSigmoids = options.dividesByFloats = true;
+  options.multipliesByReciprocals = level.hasFma && level.vectorBits >= 512 && code.contracts;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);
   if (!level.hasBf16Dot) // the level that converts to bf16 too
