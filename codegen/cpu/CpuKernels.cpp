@@ -16,6 +16,7 @@
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/FloatMode.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/object/EmitObject.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -443,6 +444,10 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   KernelEmitter emitter(builder, kernel, level, frame.buffers, frame.symbols, frame.scratch, errorFlag);
   emitter.isStrict = !code.contracts;
   emitter.isStage = linkage == LLVM::Linkage::Internal;
+  bool flushes = code.contracts && !emitter.isStage && mayFlushDenormals(kernel);
+  Value floatMode = flushes ? LLVM::AllocaOp::create(builder, loc, ptr, i32, one).getResult() : Value();
+  if (flushes)
+    setFlushDenormals(builder, loc, level, floatMode, true);
   auto runBehind = [&](Value begin, Value end) {
     InvariantBuilder &in = emitter.invariants;
     Value own = emitter.getScratchAt(emitter.emitExpr(getProductScratch(kernel), {}));
@@ -455,6 +460,8 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   else if (failed(
                emitKernel(emitter, frame.begin, frame.end, behind->name.empty() ? RunBehind() : RunBehind(runBehind))))
     return failure();
+  if (flushes)
+    setFlushDenormals(builder, loc, level, floatMode, false);
   Value result = LLVM::LoadOp::create(builder, loc, i32, errorFlag);
   LLVM::ReturnOp::create(builder, loc, result);
   expand(function);

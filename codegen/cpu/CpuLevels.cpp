@@ -178,6 +178,8 @@ llvm::StringRef CpuLevel::lookUpOf(int64_t bits) const {
   return bits == 512 ? "llvm.x86.avx512.permvar.sf.512" : bits == 256 ? "llvm.x86.avx2.permps" : "";
 }
 
+llvm::StringRef CpuLevel::loadFloatMode() const { return triple == x86Triple ? "llvm.x86.sse.ldmxcsr" : ""; }
+
 const CpuLevel *cpu::findCpuLevel(llvm::StringRef name) {
   for (const CpuLevel &level : levels)
     if (level.name == name)

@@ -44,6 +44,8 @@ struct CpuLevel {
   bool multipliesSums() const { return widensBytes() && vectorBits == 256; }
   /// Elements of a vector of f32 at the places that the low bits of 32-bit lanes say.
   llvm::StringRef lookUpOf(int64_t bits) const;
+  /// The one that loads the word that says how floats are computed (MXCSR), where denormal numbers may be slow.
+  llvm::StringRef loadFloatMode() const;
   bool hasMasksFor(int64_t elementBits) const { return maskedElementBits && elementBits >= maskedElementBits; }
 };
 

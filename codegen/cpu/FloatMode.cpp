@@ -1,0 +1,116 @@
+//===- FloatMode.cpp - Kernels in which denormal numbers count as 0 -------===//
+#include "codegen/cpu/FloatMode.h"
+#include "codegen/cpu/CpuRecurrence.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ptc;
+
+/// A constant that no denormal number comes near.
+static bool isNormalConstant(Value value) {
+  APFloat number(0.0);
+  return matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal();
+}
+
+/// Such a constant, a sum with one (the epsilon of a norm), or the root of that.
+static bool isAwayFromZero(Value value) {
+  if (auto root = value.getDefiningOp<math::SqrtOp>())
+    return isAwayFromZero(root.getOperand());
+  auto sum = value.getDefiningOp<arith::AddFOp>();
+  return isNormalConstant(value) || (sum && (isNormalConstant(sum.getLhs()) || isNormalConstant(sum.getRhs())));
+}
+
+static bool addsUp(Operation *op) {
+  auto reduce = dyn_cast<loop::ReduceOp>(op);
+  return isa<loop::ContractionOp, loop::AttentionOp>(op) ||
+         (reduce && reduce.getKind() == prim::ReduceKind::Sum && isa<FloatType>(reduce.getType()));
+}
+
+/// What a value that a few steps compute from `x` alone is where x is 0.
+static std::optional<double> getValueAtZero(Value value, Value x, int steps = 6) {
+  if (value == x)
+    return 0;
+  if (APFloat number(0.0); matchPattern(value, m_ConstantFloat(&number)))
+    return number.convertToDouble();
+  Operation *op = value.getDefiningOp();
+  if (!op || steps == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2)
+    return std::nullopt;
+  std::optional<double> a = getValueAtZero(op->getOperand(0), x, steps - 1);
+  std::optional<double> b = op->getNumOperands() == 2 ? getValueAtZero(op->getOperand(1), x, steps - 1) : a;
+  if (!a || !b)
+    return std::nullopt;
+  return TypeSwitch<Operation *, std::optional<double>>(op)
+      .Case([&](arith::AddFOp) { return *a + *b; })
+      .Case([&](arith::SubFOp) { return *a - *b; })
+      .Case([&](arith::MulFOp) { return *a * *b; })
+      .Case([&](arith::NegFOp) { return -*a; })
+      .Case([&](math::AbsFOp) { return std::abs(*a); })
+      .Case([&](math::ExpOp) { return std::exp(*a); })
+      .Case([&](math::ExpM1Op) { return std::expm1(*a); })
+      .Default(std::nullopt);
+}
+
+/// Whether a comparison of floats chooses between results that are the same where the numbers are denormal: those of a
+/// sigmoid, of a rectifier with a slope.
+static bool isContinuous(arith::CmpFOp compare) {
+  bool isRight = matchPattern(compare.getRhs(), m_AnyZeroFloat());
+  if (!isRight && !matchPattern(compare.getLhs(), m_AnyZeroFloat()))
+    return false;
+  Value x = isRight ? compare.getLhs() : compare.getRhs();
+  return llvm::all_of(compare->getUsers(), [&](Operation *user) {
+    auto select = dyn_cast<arith::SelectOp>(user);
+    if (!select || !isa<FloatType>(select.getType()))
+      return false;
+    std::optional<double> a = getValueAtZero(select.getTrueValue(), x), b = getValueAtZero(select.getFalseValue(), x);
+    return a && b && *a == *b;
+  });
+}
+
+/// Whether the operation makes much of the difference between a denormal number and 0.
+static bool tellsFromZero(Operation *op) {
+  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    bool asksForNaN =
+        llvm::is_contained({arith::CmpFPredicate::ORD, arith::CmpFPredicate::UNO}, compare.getPredicate());
+    return !asksForNaN && !isNormalConstant(compare.getLhs()) && !isNormalConstant(compare.getRhs()) &&
+           !isContinuous(compare);
+  }
+  if (isa<math::LogOp, math::Log2Op, math::Log10Op, math::SqrtOp, math::RsqrtOp, math::CbrtOp, math::PowFOp>(op))
+    return !isAwayFromZero(op->getOperand(0));
+  if (isa<arith::DivFOp>(op))
+    return !isAwayFromZero(op->getOperand(1));
+  if (isa<math::CeilOp, math::FloorOp, math::Atan2Op, arith::RemFOp, loop::ArgReduceOp>(op))
+    return true;
+  if (isa<arith::ExtFOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).isF64())
+    return true; // in which it is normal
+  APFloat number(0.0);
+  auto isScale = [](Type type) { return isa<Float8E8M0FNUType>(type); }; // 2^-127 is one
+  return (matchPattern(op, m_ConstantFloat(&number)) && number.isDenormal()) ||
+         llvm::any_of(op->getOperandTypes(), isScale) || llvm::any_of(op->getResultTypes(), isScale);
+}
+
+bool cpu::mayFlushDenormals(loop::KernelOp kernel) {
+  if (getRecurrence(kernel)) // threads that share its steps enter its groups of nodes by themselves
+    return false;
+  bool adds = false;
+  WalkResult result = kernel->walk([&](Operation *op) {
+    adds |= addsUp(op);
+    return tellsFromZero(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return adds && !result.wasInterrupted();
+}
+
+void cpu::setFlushDenormals(OpBuilder &builder, Location loc, const CpuLevel &level, Value word, bool flush) {
+  StringRef load = level.loadFloatMode();
+  if (load.empty())
+    return;
+  constexpr int32_t keeping = 0x1f80, flushing = keeping | 0x8040; // MXCSR: exceptions masked; DAZ and FTZ
+  Value mode = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(), flush ? flushing : keeping);
+  LLVM::StoreOp::create(builder, loc, mode, word);
+  LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(load), ValueRange(word));
+}
