@@ -59,6 +59,10 @@ static std::optional<double> getValueAtZero(Value value, Value x, int steps = 6)
 /// Whether a comparison of floats chooses between results that are the same where the numbers are denormal: those of a
 /// sigmoid, of a rectifier with a slope.
 static bool isContinuous(arith::CmpFOp compare) {
+  if (llvm::is_contained(
+          {arith::CmpFPredicate::OEQ, arith::CmpFPredicate::UEQ, arith::CmpFPredicate::ONE, arith::CmpFPredicate::UNE},
+          compare.getPredicate()))
+    return false; // a choice for 0 alone
   bool isRight = matchPattern(compare.getRhs(), m_AnyZeroFloat());
   if (!isRight && !matchPattern(compare.getLhs(), m_AnyZeroFloat()))
     return false;
