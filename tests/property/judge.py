@@ -71,6 +71,12 @@ def size(array):
     return float(np.abs(array.astype(np.float64)).max(initial=0.0))
 
 
+def _bound(array):
+    """What a few roundings do to results: at least the smallest normal number, since programs may take smaller ones for 0."""
+    units = (2 if array.dtype in HALVES else 4) * unit(array.dtype) * size(array)
+    return max(units, float(ml_dtypes.finfo(array.dtype).tiny)) if units else 0.0
+
+
 def bodies(node):
     return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
 
@@ -246,7 +252,7 @@ class Judge:
 
     def _bounds(self, node, operands, raw, results):
         """What rounding inside and errors of operands do to each result; `raw`: before these are rounded to 16 bits."""
-        bounds = [2 * unit(array.dtype) * size(array) if array.dtype in HALVES else 4 * unit(array.dtype) * size(array) for array in results]
+        bounds = [_bound(array) for array in results]
         if node.op_type in QUANTIZED:
             bounds = [1.0 if array.dtype.itemsize == 1 else bound for array, bound in zip(results, bounds)]
         random = np.random.default_rng(zlib.crc32(node.name.encode()))  # the same moves whenever the node is computed

@@ -146,5 +146,6 @@ def draw(seed):
         graph = make(symbols | empty)
         if b.often(0.3):
             (name, axis), symbol = b.choose(sorted(symbols.items()))
-            flags += ["--dim", f"{symbol}=1..64", "--bucket", f"{symbol}={b.shape(name)[axis]}"]  # a size that branches not taken are right at too
+            extent = b.shape(name)[axis]
+            flags += ["--dim", f"{symbol}=1..{max(extent, 64)}", "--bucket", f"{symbol}={extent}"]  # a size that branches not taken are right at too
     return Case(model(graph, OPSET), runs, flags)
