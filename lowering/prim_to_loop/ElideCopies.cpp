@@ -10,12 +10,12 @@
 // node (its operands' producers write into the combined buffer) and lets the last
 // producer write a result's own memory.
 //
-// Legal because a buffer's element is written before it is read and never again
-// with another value, and C's part is written by this copy alone. What scatters write is written twice: C must be a
-// result of the program then, as B is, which nothing else writes. C must exist where B is first used, so
-// the op that makes C moves up in front of it, with the buffer that C is a part of; the sizes in C's dims must have
-// values there (loop.bind). A recurrence takes its last states' buffers whole, so C must be B's like there. Where C is
-// a scatter's, which changes it, all that reads B must do so before.
+// Legal because a buffer's element is written before it is read and never again with another value, and C's part is
+// written by this copy alone; a loop, whose rounds write its states and its condition again, must find nobody who
+// reads B. What scatters write is written twice: C must be a result of the program then, as B is, which nothing else
+// writes. C must exist where B is first used, so the op that makes C moves up in front of it, with the buffer that C
+// is a part of; the sizes in C's dims must have values there (loop.bind). A recurrence takes its last states' buffers
+// whole, so C must be B's like there. Where C is a scatter's, which changes it, all that reads B must do so before.
 //
 // A result is row-major. An image that convolutions write or read, by windows, stays where its channels are innermost,
 // and is copied: sums over windows are written, and channels read, in whole vectors (up to 8 times as fast, for one
@@ -169,12 +169,16 @@ bool takesFinal(Operation *user, Value buffer) {
   return recurrence && llvm::is_contained(recurrence.getFinals(), buffer);
 }
 
-/// Whether a loop writes the memory of a part again: a half of its state.
-bool isRewritten(PartOp part) {
-  for (Operation *user : part.getBuffer().getUsers())
-    if (isa<PartOp>(user) && user->getBlock() != part->getBlock() && part->getBlock()->findAncestorOpInBlock(*user))
-      return true;
-  return false;
+/// Whether a loop writes the memory of C again: a half of its state, or the condition on which it goes on.
+bool isRewritten(Value to) {
+  auto part = to.getDefiningOp<PartOp>();
+  Block *block = to.getParentBlock();
+  return llvm::any_of((part ? part.getBuffer() : to).getUsers(), [&](Operation *user) {
+    if (part)
+      return isa<PartOp>(user) && user->getBlock() != block && block->findAncestorOpInBlock(*user);
+    auto round = isa<StoreOp>(user) ? user->getParentOfType<RepeatOp>() : RepeatOp();
+    return round && block->findAncestorOpInBlock(*round);
+  });
 }
 
 /// Whether C is the whole memory of a result.
@@ -294,7 +298,7 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols, bool keepsImages) {
   auto part = copy->to.getDefiningOp<PartOp>();
   if (part && llvm::any_of(part.getBuffer().getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))
     return false; // what lies there is still read before it grows
-  if (part && isRewritten(part))
+  if (isRewritten(copy->to))
     for (Operation *user : from.getUsers())
       if (!isa<StoreOp>(user) && user->getParentOp() != node)
         return false; // read again, perhaps behind the loop

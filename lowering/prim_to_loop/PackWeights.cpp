@@ -53,7 +53,11 @@ namespace {
 // Stored forms
 //===----------------------------------------------------------------------===//
 
-bool isConstantBuffer(Value buffer) { return buffer.getDefiningOp<WeightOp>() || buffer.getDefiningOp<ConstantOp>(); }
+/// Whether the buffer is constant and holds something.
+bool isConstantBuffer(Value buffer) {
+  return isa_and_nonnull<WeightOp, ConstantOp>(buffer.getDefiningOp()) &&
+         !cast<BufferType>(buffer.getType()).getElementCount().isConstant(0);
+}
 
 /// The constant's elements as the recipe gathers them; null for element types that have no bytes of their own.
 DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_t> shape) {
