@@ -9,15 +9,16 @@
 // Values that nobody reads any more are dropped with their stores.
 //
 // Dependencies come from the program order before any fusion and never change: a node
-// follows those that write what it reads, and a writer follows those that read what it
-// overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that is made of it follows.
-// The order of groups is a topological order of these, by the earliest node.
+// follows those that write what it reads (not another part of the buffer: DisjointAccesses.h), and a writer follows
+// those that read what it overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that
+// is made of it follows. The order of groups is a topological order of these, by the earliest node.
 //
 // Cost: near linear. A fusion asks anew only about the group that it changed, and GroupOrder.h looks at what lies
 // between two groups alone.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/schedule/DisjointAccesses.h"
 #include "compiler/schedule/GroupOrder.h"
 #include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
@@ -202,6 +203,13 @@ private:
       Value whole = getWhole(buffer);
       return byMemory[wholes.contains(whole) ? whole : buffer];
     };
+    DisjointAccesses parts(context.symbols);
+    auto follow = [&](unsigned number, ArrayRef<unsigned> others, Value buffer) {
+      order.addEarlier(number, llvm::filter_to_vector(others, [&](unsigned other) {
+                         return !parts.areDisjoint(entries[other].group.nodes[0], entries[number].group.nodes[0],
+                                                   buffer);
+                       }));
+    };
     llvm::StringMap<SmallVector<unsigned>> binders; // of each symbol: what binds it, then guards over it
     for (unsigned number = 0; number < entries.size(); ++number) {
       Entry &entry = entries[number];
@@ -209,7 +217,7 @@ private:
       bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
       for (Value buffer : entry.group.read) {
         Accesses &a = accessesOf(buffer);
-        order.addEarlier(number, a.writers);
+        follow(number, a.writers, buffer);
       }
       for (Value buffer : entry.group.written) {
         if (Value argument = context.aliases.lookup(buffer)) {
@@ -217,7 +225,7 @@ private:
           order.addEarlier(number, shared.readers);
         }
         Accesses &a = accessesOf(buffer);
-        order.addEarlier(number, a.readers);
+        follow(number, a.readers, buffer);
         if (overwrite)
           order.addEarlier(number, a.writers);
       }

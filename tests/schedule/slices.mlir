@@ -8,7 +8,7 @@
 // CHECK:             math.exp
 // CHECK-NOT:         math.tanh
 // CHECK:           loop.store {{.*}} [16*d0 + d1]
-// CHECK:         loop.fused
+// CHECK:           loop.pointwise
 // CHECK:             math.sin
 // CHECK:             loop.store %[[V:.*]], %{{.*}} [16*d0 + d1 + 8]
 // CHECK:             math.tanh %[[V]]

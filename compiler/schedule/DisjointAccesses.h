@@ -1,0 +1,34 @@
+//===- DisjointAccesses.h - nodes that use parts of a buffer ----*- C++ -*-===//
+#ifndef PTC_COMPILER_SCHEDULE_DISJOINTACCESSES_H
+#define PTC_COMPILER_SCHEDULE_DISJOINTACCESSES_H
+
+#include "compiler/schedule/NodeDims.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ptc::loop {
+
+/// Tells whether two nodes use the same elements of a buffer. Invariant: no node changes while this is asked.
+class DisjointAccesses {
+public:
+  explicit DisjointAccesses(const SymbolRanges &symbols) : symbols(symbols) {}
+
+  /// Whether no element of the buffer is accessed by both nodes, for certain.
+  bool areDisjoint(mlir::Operation *a, mlir::Operation *b, mlir::Value buffer);
+
+private:
+  struct Residues {
+    int64_t min, max;
+  };
+  /// Between which values a node's addresses in a buffer lie, modulo `stride`.
+  using Key = std::pair<std::pair<mlir::Operation *, mlir::Value>, int64_t>;
+  Residues getResidues(mlir::Operation *node, mlir::Value buffer, int64_t stride);
+  llvm::ArrayRef<int64_t> getStrides(mlir::Operation *node, mlir::Value buffer);
+
+  const SymbolRanges &symbols;
+  llvm::DenseMap<Key, Residues> residues;
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Value>, llvm::SmallVector<int64_t>> strides;
+};
+
+} // namespace ptc::loop
+
+#endif // PTC_COMPILER_SCHEDULE_DISJOINTACCESSES_H
