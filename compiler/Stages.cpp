@@ -29,6 +29,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
     passes.addNestedPass<mlir::func::FuncOp>(createTrimWindows());
     passes.addNestedPass<mlir::func::FuncOp>(createFoldMirroredFilters(isFixed ? &weights : nullptr));
     passes.addNestedPass<mlir::func::FuncOp>(createJoinScales()); // scales are folded by now
+    if (options.optLevel > 0 && target.weightPanel > 0) // measured on CPUs alone; sizes of resizes are folded by now
+      passes.addNestedPass<mlir::func::FuncOp>(createMovePointwiseConvolutions());
   }
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass()); // equal subgraphs of the decompositions become one

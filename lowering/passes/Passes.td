@@ -40,6 +40,10 @@ def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
   let summary = "products with one-hot rows become gathers";
 }
 
+def MovePointwiseConvolutions : Pass<"ptc-move-pointwise-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "convolutions by windows of one pixel come before resizes and behind sums over windows, where pixels are fewer";
+}
+
 def NarrowProducts : Pass<"ptc-narrow-products", "::mlir::func::FuncOp"> {
   let summary = "products of quantised tensors become products of their 8-bit integers";
 }
