@@ -1,6 +1,7 @@
 //===- LowerReductions.cpp - reductions, windows, scans, sort -------------===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "lowering/prim_to_loop/NanElsewhere.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ Value emitNeutral(Body &body, prim::ReduceKind kind, Type type, bool isUnsigned)
 
 /// Reduces `scalar` in the body of a reduction node. Narrow floats accumulate in
 /// f32; any and all reduce bytes by max and min.
-Value emitReduce(Body &body, Value scalar, prim::ReduceKind kind, Type elementType) {
+Value emitReduce(Body &body, Value scalar, prim::ReduceKind kind, Type elementType, bool noNan = false) {
   OpBuilder &b = body.builder;
   bool isUnsigned = elementType.isUnsignedInteger();
   auto kindAttr = [&](prim::ReduceKind k) { return prim::ReduceKindAttr::get(b.getContext(), k); };
@@ -44,7 +45,7 @@ Value emitReduce(Body &body, Value scalar, prim::ReduceKind kind, Type elementTy
     Value zero = arith::ConstantOp::create(b, body.loc, b.getI8IntegerAttr(0));
     return arith::CmpIOp::create(b, body.loc, arith::CmpIPredicate::ne, reduced, zero);
   }
-  Value reduced = ReduceOp::create(b, body.loc, widen(body, scalar), kindAttr(kind), flag(isUnsigned), UnitAttr());
+  Value reduced = ReduceOp::create(b, body.loc, widen(body, scalar), kindAttr(kind), flag(isUnsigned), flag(noNan));
   return narrow(body, reduced, elementType);
 }
 
@@ -73,7 +74,7 @@ static void lowerReduce(FunctionLowering &lowering, prim::ReduceOp op) {
   Index index;
   for (unsigned dim : dimOf)
     index.at.push_back(Expr::dim(op.getContext(), dim));
-  Value reduced = emitReduce(body, x.element(body, index), op.getKind(), elementType);
+  Value reduced = emitReduce(body, x.element(body, index), op.getKind(), elementType, isNanElsewhere(op));
   StoreOp::create(lowering.builder, op.getLoc(), reduced, buffer, ArrayRef<Expr>(lowering.dims(0, kept)));
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
