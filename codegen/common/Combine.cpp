@@ -6,10 +6,24 @@ using namespace ptc;
 using namespace ptc::codegen;
 using prim::ReduceKind;
 
+/// A step that puts NaN back where one value is: select(x is NaN, NaN, rest).
+struct NanStep {
+  Value x, rest;
+};
+static std::optional<NanStep> matchNanStep(Value value, Value nan) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto isNan = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  bool isStep = isNan && isNan.getPredicate() == arith::CmpFPredicate::UNO && isNan.getLhs() == isNan.getRhs() &&
+                select.getTrueValue() == nan;
+  return isStep ? std::optional(NanStep{isNan.getLhs(), select.getFalseValue()}) : std::nullopt;
+}
+
 // Where there is no instruction for it, one on most processors: select(a > b, a, b), which is b where they are
 // unordered, so that a NaN in b stays. A NaN in `a` is put back by a second selection, off the chain of dependent
 // steps. It selects a constant: of select(nan, a, select(a > b, a, b)) LLVM would make one selection by two conditions,
-// which is slower.
+// which is slower. If b is such a step itself, one comparison asks about the values of both:
+//
+//   max(a, select(c is NaN, NaN, max(c, d))) = select(a or c is NaN, NaN, max(a, max(c, d)))
 static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, bool noNan) {
   if (e.traits.hasExtrema && a.getType().isF32())
     return isMax ? arith::MaximumFOp::create(e.builder, e.loc, a, b).getResult()
@@ -17,15 +31,21 @@ static Value emitFloatExtremum(KernelEmitter &e, bool isMax, Value a, Value b, b
   auto compare = [&](arith::CmpFPredicate predicate, Value x, Value y) {
     return arith::CmpFOp::create(e.builder, e.loc, predicate, x, y);
   };
-  Value better = compare(isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, a, b);
-  Value extremum = arith::SelectOp::create(e.builder, e.loc, better, a, b);
+  auto maximum = [&](Value x, Value y) -> Value {
+    Value better = compare(isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
+    return arith::SelectOp::create(e.builder, e.loc, better, x, y);
+  };
   if (noNan)
-    return extremum;
+    return maximum(a, b);
+  // All bits are set: where masks are vectors, the selection joins bits.
   auto type = cast<FloatType>(getElementTypeOrSelf(a.getType()));
-  Value nan = e.invariants.constant(FloatAttr::get(type, APFloat::getNaN(type.getFloatSemantics())));
+  APFloat allOnes(type.getFloatSemantics(), APInt::getAllOnes(type.getWidth()));
+  Value nan = e.invariants.constant(FloatAttr::get(type, allOnes));
   if (auto vector = dyn_cast<VectorType>(a.getType()))
     nan = e.splat(nan, vector.getNumElements());
-  return arith::SelectOp::create(e.builder, e.loc, compare(arith::CmpFPredicate::UNO, a, a), nan, extremum);
+  std::optional<NanStep> before = matchNanStep(b, nan);
+  Value isNan = compare(arith::CmpFPredicate::UNO, a, before ? before->x : a);
+  return arith::SelectOp::create(e.builder, e.loc, isNan, nan, maximum(a, before ? before->rest : b));
 }
 
 Value codegen::emitCombine(KernelEmitter &e, ReduceKind kind, Value a, Value b, bool isUnsigned, bool noNan) {

@@ -233,14 +233,16 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
 }
 
 static constexpr int64_t longestVectors = 256; // elements of a reduced dim: float sums are not blocked in tiles
+static constexpr int64_t longestHalves = 64;   // of vectors of 4 elements, which whole ones and a rest outdo then
 static constexpr size_t longestElement = 8;    // operations for an element, which stand there once for each output
 
-/// Lanes along the reduced dim, if vectors of all levels fill it: of a tile's outputs each has one.
+/// Lanes along the reduced dim, if vectors fill it: of a tile's outputs each has one.
 static bool allowsTiles(loop::ReductionOp op, const Choice &inside, ArrayRef<Expr> domain, int64_t kept) {
   int64_t dim = inside.config.nodeVectors.front();
   std::optional<int64_t> extent = dim >= kept ? domain[size_t(dim)].asConstant() : std::nullopt;
   bool isShort = codegen::splitBody(op.getBody().front()).before.size() <= longestElement;
-  return isShort && extent && *extent > 0 && *extent % 4 == 0 && *extent <= longestVectors;
+  bool fillsHalves = extent && *extent % 4 == 0 && *extent <= longestHalves;
+  return isShort && extent && *extent > 0 && (fillsHalves || *extent % 8 == 0) && *extent <= longestVectors;
 }
 
 // A lone windowed reduction with lanes along a kept dim runs along a second one in tiles; one with lanes along a

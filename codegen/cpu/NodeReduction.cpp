@@ -67,10 +67,13 @@ private:
   SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
   void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
   SmallVector<Value> wholeVectors(const Points &points, ValueRange carried);
+  void joinRest(ArrayRef<Value> rest, MutableArrayRef<Value> chains);
   SmallVector<Value> horizontal(Operation *reduction, SmallVector<Value> slots);
   Value joinLanes(Operation *reduction, SmallVector<Value> sums);
   bool emitJoined(const Points &points, ValueRange sums);
   bool isBlocked() const;
+  bool pairsSteps() const;
+  SmallVector<Value> loopOfSteps(Value from, Value to, int64_t stride, ValueRange carried, LoopBody stepAt);
   int64_t chooseLaneStride(const EmissionPoint &point);
   SmallVector<int64_t> orderWindow(ArrayRef<int64_t> dims);
   int64_t findSummedApart(ArrayRef<int64_t> dims);
@@ -102,6 +105,16 @@ bool ReductionEmitter::isBlocked() const {
     hasFloatSum |= reduce.getKind() == prim::ReduceKind::Sum && isa<FloatType>(reduce.getType());
   }
   return hasFloatSum;
+}
+
+/// Two steps of an extreme of floats share the search for NaN (Combine.cpp), if they follow each other.
+bool ReductionEmitter::pairsSteps() const {
+  return parts.before.size() <= longestOfRow && llvm::all_of(parts.reductions, [&](Operation *reduction) {
+           auto reduce = dyn_cast<loop::ReduceOp>(reduction);
+           bool isExtreme = reduce && isa<FloatType>(reduce.getType()) && !reduce.getNoNan() &&
+                            (reduce.getKind() == prim::ReduceKind::Max || reduce.getKind() == prim::ReduceKind::Min);
+           return isExtreme && !(e.traits.hasExtrema && reduce.getType().isF32());
+         });
 }
 
 /// The stride of most loads that differ between lanes along a kept dim, if their order can be kept; else 1. What other
@@ -197,6 +210,21 @@ static Value half(KernelEmitter &e, Value vector, bool upper) {
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, vector, vector, order);
 }
 
+/// `vector` with `part` in its first lanes.
+static Value insertLanes(KernelEmitter &e, Value vector, Value part) {
+  if (!isVector(part))
+    return LLVM::InsertElementOp::create(e.builder, e.loc, vector, part, e.constant(0));
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  int64_t own = cast<VectorType>(part.getType()).getNumElements();
+  SmallVector<int32_t> widened, order;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    widened.push_back(int32_t(lane % own));
+    order.push_back(int32_t(lane < own ? lane : lanes + lane));
+  }
+  Value wide = LLVM::ShuffleVectorOp::create(e.builder, e.loc, part, part, widened);
+  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, wide, vector, order);
+}
+
 /// As many vectors as each has lanes become the one vector of what their lanes combine to, in log2 rounds: each halves
 /// the lanes of an output and doubles the outputs of a vector. The order is that of `horizontal`.
 Value ReductionEmitter::joinLanes(Operation *reduction, SmallVector<Value> sums) {
@@ -285,6 +313,43 @@ SmallVector<Value> ReductionEmitter::blocked(Value length, ValueRange carried, L
   });
 }
 
+/// for iv = from; iv < to; iv += stride, two steps at once if they gain by it; to - from is a multiple of the stride.
+SmallVector<Value> ReductionEmitter::loopOfSteps(Value from, Value to, int64_t stride, ValueRange carried,
+                                                 LoopBody stepAt) {
+  if (!pairsSteps())
+    return e.createLoop(from, to, stride, carried, stepAt);
+  InvariantBuilder &in = e.invariants;
+  Value pair = e.constant(2 * stride), length = in.max(in.sub(to, from), e.constant(0));
+  Value rest = in.add(from, in.mul(in.floorDiv(length, pair, true), pair));
+  SmallVector<Value> values = e.createLoop(from, rest, 2 * stride, carried, [&](Value iv, ValueRange values) {
+    return stepAt(in.add(iv, e.constant(stride)), stepAt(iv, values));
+  });
+  return e.createLoop(rest, to, stride, values, stepAt);
+}
+
+/// What a rest of fewer lanes was reduced to enters the first chain: sums and the like lane by lane, places of extremes
+/// in lane 0.
+void ReductionEmitter::joinRest(ArrayRef<Value> rest, MutableArrayRef<Value> chains) {
+  size_t slot = 0;
+  for (Operation *reduction : parts.reductions) {
+    size_t count = slotsOf(reduction);
+    ArrayRef<Value> own = rest.slice(slot, count);
+    MutableArrayRef<Value> first = chains.slice(slot, count);
+    slot += count;
+    if (count == 1) {
+      int64_t lanes = cast<VectorType>(first[0].getType()).getNumElements();
+      Value identity = e.splat(e.invariants.constant(identityOf(reduction)), lanes);
+      first[0] = mergeSlots(e, reduction, first[0], insertLanes(e, identity, own[0]))[0];
+      continue;
+    }
+    SmallVector<Value> ends = horizontal(reduction, SmallVector<Value>(own)), lane0;
+    for (Value value : first)
+      lane0.push_back(LLVM::ExtractElementOp::create(e.builder, e.loc, value, e.constant(0)));
+    for (auto [value, merged] : llvm::zip_equal(first, mergeSlots(e, reduction, lane0, ends)))
+      value = LLVM::InsertElementOp::create(e.builder, e.loc, value, merged, e.constant(0));
+  }
+}
+
 // The innermost reduced dim: steps of one point each, or vectors along it.
 SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim, ValueRange carried) {
   Value extent = e.emitExpr(domain[size_t(dim)], points.front());
@@ -293,38 +358,27 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
   int64_t chains = isVectorLoop ? int64_t(carried.size() / slotsOf(parts)) : 1;
   bool masks = hasMasks(op, e.level);
   auto range = [&](Value from, Value to, ValueRange values) -> SmallVector<Value> {
-    auto body = [&](const Points &at, ValueRange in) { return step(at, in); };
     if (isVectorLoop) {
       auto partial = [&](const Points &at, ValueRange in) {
         SmallVector<Value> next(in);
-        size_t used = at.size() * slotsOf(parts);
         if (at.front().lanes == lanes) {
-          llvm::copy(body(at, in.take_front(used)), next.begin());
+          for (size_t first = 0; first < at.size(); first += size_t(chains)) {
+            Points some(ArrayRef(at).drop_front(first).take_front(size_t(chains)));
+            llvm::copy(step(some, ArrayRef(next).take_front(some.size() * slotsOf(parts))), next.begin());
+          }
           return next;
         }
-        // A rest of fewer lanes: reduced by itself, then put into lane 0 of the first chain.
-        SmallVector<Value> own = body(at, initial(at, 1, at.front().lanes));
-        size_t slot = 0;
-        for (Operation *reduction : parts.reductions) {
-          size_t count = slotsOf(reduction);
-          SmallVector<Value> ends = horizontal(reduction, SmallVector<Value>(ArrayRef(own).slice(slot, count)));
-          SmallVector<Value> lane0;
-          for (size_t i = 0; i < count; ++i)
-            lane0.push_back(LLVM::ExtractElementOp::create(e.builder, e.loc, next[slot + i], e.constant(0)));
-          SmallVector<Value> merged = mergeSlots(e, reduction, lane0, ends);
-          for (size_t i = 0; i < count; ++i)
-            next[slot + i] = LLVM::InsertElementOp::create(e.builder, e.loc, next[slot + i], merged[i], e.constant(0));
-          slot += count;
-        }
+        joinRest(step(at, initial(at, 1, at.front().lanes)), next);
         return next;
       };
-      return emitVectorLoop(e, points.front(), dim, from, to, lanes, chains, masks, values, partial);
+      int64_t pointsPerStep = pairsSteps() ? 2 * chains : chains;
+      return emitVectorLoop(e, points.front(), dim, from, to, lanes, pointsPerStep, masks, values, partial);
     }
-    return e.createLoop(from, to, 1, values, [&](Value iv, ValueRange in) {
+    return loopOfSteps(from, to, 1, values, [&](Value iv, ValueRange in) {
       Points at = points;
       for (EmissionPoint &point : at)
         point.dims[size_t(dim)] = iv;
-      return body(at, in);
+      return step(at, in);
     });
   };
   int64_t granule = blockSteps * lanes * chains;
@@ -425,7 +479,7 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
   };
   if (extent.isConstant(lanes))
     return at(e.constant(0), carried);
-  return e.createLoop(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
+  return loopOfSteps(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
 }
 
 /// Loops over what the window's ranges are; short ones are unrolled, and terms of a group, which lanes have to know.
@@ -538,7 +592,7 @@ void ReductionEmitter::emit(const Points &places) {
     lanes = cpu::chooseLanes(e, op, domain[size_t(vectorDim)]);
     chains = choosePointsPerStep(op, e.level);
     if (auto known = domain[size_t(vectorDim)].asConstant())
-      chains = std::clamp<int64_t>(*known / lanes, 1, chains);
+      chains = std::clamp<int64_t>(*known / lanes / (pairsSteps() ? 2 : 1), 1, chains);
   }
   SmallVector<int64_t> outer;
   for (int64_t dim = firstReduced(); dim < rank; ++dim)
