@@ -57,6 +57,8 @@ public:
 
 private:
   int64_t firstReduced() { return int64_t(domain.size()) - int64_t(op.getReduced()); }
+  Type positionType();
+  Value positionAt(const EmissionPoint &point);
   SmallVector<Value> initial(const Points &points, int64_t chains, int64_t lanes);
   SmallVector<Value> step(const Points &points, ValueRange carried);
   bool addsNothing(const EmissionPoint &point);
@@ -153,9 +155,25 @@ SmallVector<Value> ReductionEmitter::initial(const Points &points, int64_t chain
     for (Operation *reduction : parts.reductions) {
       values.push_back(e.splat(e.invariants.constant(identityOf(reduction)), lanes));
       if (isa<loop::ArgReduceOp>(reduction))
-        values.push_back(e.splat(e.constant(0), lanes));
+        values.push_back(e.splat(e.invariants.constant(IntegerAttr::get(positionType(), 0)), lanes));
     }
   return values;
+}
+
+/// Of places along the reduced dim, half as wide as indices where that is known to do.
+Type ReductionEmitter::positionType() {
+  std::optional<int64_t> extent = domain[size_t(firstReduced())].asConstant();
+  return e.builder.getIntegerType(extent && *extent <= INT32_MAX ? 32 : 64);
+}
+
+Value ReductionEmitter::positionAt(const EmissionPoint &point) {
+  Expr position = Expr::dim(e.builder.getContext(), unsigned(firstReduced()));
+  Type type = positionType();
+  if (type.isInteger(64))
+    return e.splat(e.emitLanes(position, point), point.lanes);
+  Value first = e.splat(e.invariants.get<arith::TruncIOp>(type, e.emitExpr(position, point)), point.lanes);
+  bool differs = point.isVector() && point.vectorDim == firstReduced();
+  return differs ? e.invariants.get<arith::AddIOp>(first, e.laneNumbers(point, type, 1)) : first;
 }
 
 void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask,
@@ -173,10 +191,8 @@ void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body,
   Value better = isBetter(e, arg, slots[0], value, arg.getSelectLast());
   if (mask)
     better = arith::AndIOp::create(e.builder, e.loc, better, mask);
-  Expr position = Expr::dim(e.builder.getContext(), unsigned(firstReduced()));
-  Value index = e.splat(e.emitLanes(position, point), point.lanes);
   slots[0] = select(better, value, slots[0]);
-  slots[1] = select(better, index, slots[1]);
+  slots[1] = select(better, positionAt(point), slots[1]);
 }
 
 // One vector (or scalar) of every point enters its accumulators.
@@ -640,7 +656,14 @@ void ReductionEmitter::emit(const Points &places) {
         ends = std::move(merged);
       }
       SmallVector<Value> end = hasReducedLanes ? horizontal(reduction, ends[0]) : ends[0];
-      body.bind(reduction->getResult(0), laneStride > 1 ? strided.toLanes(e.builder, e.loc, end.back()) : end.back());
+      Value result = laneStride > 1 ? strided.toLanes(e.builder, e.loc, end.back()) : end.back();
+      if (isa<loop::ArgReduceOp>(reduction) && positionType().isInteger(32)) {
+        Type wide = e.builder.getI64Type();
+        if (auto vector = dyn_cast<VectorType>(result.getType()))
+          wide = vector.clone(wide);
+        result = arith::ExtUIOp::create(e.builder, e.loc, wide, result);
+      }
+      body.bind(reduction->getResult(0), result);
       slot += count;
     }
     body.emitOps(parts.after);
