@@ -272,8 +272,11 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   InvariantBuilder &in = e.invariants;
   EmissionPoint point;
   point.dims.resize(size_t(shared));
-  if (shared == 1 && !isTiled) // neighbouring blocks are one range
-    return range(point, in.mul(begin, block), in.min(in.mul(end, block), extent));
+  if (shared == 1 && !isTiled) { // neighbouring blocks are one range
+    Value from = in.mul(begin, block), to = in.min(in.mul(end, block), extent);
+    bool inTurn = window && isOneNode && dim == 0 && readsRowsInTurn(window);
+    return inTurn ? emitRowsInTurn(e, window, from, to, [&] { range(point, from, to); }) : range(point, from, to);
+  }
   SmallVector<Value> sizes;
   for (auto [other, size] : llvm::enumerate(extents))
     if (int64_t(other) != dim && int64_t(other) != config.tiled)

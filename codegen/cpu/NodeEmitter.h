@@ -72,6 +72,12 @@ void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config
 void emitSquares(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, const EmissionPoint &point,
                  mlir::Value block, mlir::Value tileBlock);
 
+/// Whether sums of columns of a large matrix take its whole rows in turn.
+bool readsRowsInTurn(loop::ReductionOp op);
+/// Such sums of the columns [from, to); `byColumns` emits them for where these are few, with the same results.
+void emitRowsInTurn(KernelEmitter &e, loop::ReductionOp op, mlir::Value from, mlir::Value to,
+                    llvm::function_ref<void()> byColumns);
+
 /// Where along a kept dim all windows of a reduction lie inside its input, as far as `conditions` say it.
 struct Interior {
   mlir::Value from, to;
