@@ -292,10 +292,11 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   keys = value(f.j);
   depth = value(f.d);
   size = value(f.e);
-  TileSplit split = chooseTile(e.level, f32, TiledExtents(f.rowsMost, 64 * panelWidth, 128));
+  // Widths divide a block of keys: only its last tile is narrower.
+  TileSplit split = chooseTile(e.level, f32, TiledExtents(f.rowsMost, 64 * panelWidth, 128), {.wide = true});
   height = std::min(split.height, tallestTile);
   width = split.width;
-  if (width > 2) { // widths divide a block of keys: only its last tile is narrower
+  if (width > 2) {
     width = 4;
     int64_t tiles = llvm::divideCeil(f.rowsMost, 6);
     height = llvm::divideCeil(f.rowsMost, tiles);

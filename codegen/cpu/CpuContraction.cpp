@@ -525,7 +525,12 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
                       (form.wideLhsAt && multipliesSums(form, level));
-  TileReads reads{.splitsGroups = splitsGroups, .streams = form.streams, .mostAlone = form.mostAlone};
+  bool readsWeight = form.rhs == RhsForm::Panels && form.group == 1 && !form.bits;
+  TileReads reads{.splitsGroups = splitsGroups,
+                  .streams = form.streams,
+                  .wide = !readsWeight || loop::getWinogradTile(form.op),
+                  .mostAlone = form.mostAlone,
+                  .blocks = form.nBlocks ? form.nBlocks.asConstant().value_or(1) : 1};
   SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents, reads);
   if (form.panelUnit == 1)
     return tiles;

@@ -41,6 +41,8 @@ static constexpr int64_t fewestOfSmall = 24;      // the same beside a small wei
 static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels take apart in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 static constexpr int64_t lineBytes = 64;
+/// Words of k that are not cut, and of a block where they are: 128 rows by so many stay in the second-level cache.
+static constexpr int64_t longestWhole = 1024, longestBlock = 768;
 
 namespace {
 struct BlockCounts {
@@ -59,6 +61,18 @@ static double bytesOfRow(const ContractionForm &form, int64_t k) {
   return form.kLoops.size() > 1 ? double(inner) * form.lhsBytes() * 2 : bytes;
 }
 
+/// Whether a block of k is as many words of each operand.
+static bool hasOneRun(const ContractionForm &form) {
+  return form.kLoops.size() == 1 && form.group == 1 && form.bits == 0;
+}
+
+/// Terms of which blocks of rows keep all in the second-level cache: those of a block of k.
+static int64_t termsOfBlock(const ContractionForm &form, int64_t k) {
+  if (k <= longestWhole || !hasOneRun(form))
+    return std::min<int64_t>(k, 1536);
+  return llvm::divideCeil(k, llvm::divideCeil(k, longestBlock));
+}
+
 static bool isSmallWeight(const ContractionForm &form, int64_t n, int64_t k) {
   return n * k * form.accumulatorBytes() <= weightBytes;
 }
@@ -68,12 +82,12 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   bool packsB = form.rhs != RhsForm::Panels;
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
-  int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 4, form.panelUnit); // panels of a task
+  int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 3, form.panelUnit); // panels of a task
   if (form.hasAllColumns)
     narrowest = panels;
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
-  int64_t kBlock = std::min<int64_t>(k, 1536);
+  int64_t kBlock = termsOfBlock(form, k);
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
@@ -112,7 +126,7 @@ static void countBlocks(ContractionForm &form) {
   } else {
     int64_t mostRows = 96, rows = mostRows;
     if (k && *k > 0)
-      rows = std::clamp<int64_t>(blockBytes / (*k * form.lhsBytes()), 48, mostRows);
+      rows = std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhsBytes()), 48, mostRows);
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
@@ -138,7 +152,7 @@ static void countBlocks(ContractionForm &form) {
   form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
 }
 
-/// K blocks of 768 to 1152 words where B would leave the second-level cache between two row tiles.
+/// K blocks of up to 1152 words where B would leave the second-level cache between two row tiles.
 static void splitK(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   const KLoop &outer = form.kLoops.front();
@@ -149,15 +163,16 @@ static void splitK(ContractionForm &form) {
   if ((form.rhs != RhsForm::Panels && !isNaturalOrder) || form.tapStep)
     return;
   if (!k && form.kLoops.size() == 1) {
-    form.kBlock = Expr::constant(context, 768); // whole words
-    form.kBlocks = outer.extent.ceilDiv(768);
+    form.kBlock = Expr::constant(context, longestBlock); // whole words
+    form.kBlocks = outer.extent.ceilDiv(longestBlock);
     return;
   }
   if (!k || !extent || *extent == 0)
     return;
   int64_t inner = *k / *extent, ofWord = form.multipliesBytes() ? form.group : 1;
-  int64_t most = std::max<int64_t>(1, (inner > 1 ? 1152 : 1024) * ofWord / inner);
-  bool isWhole = *k <= 1024 * ofWord || (m && *m <= 2 * tallestTile);
+  int64_t longest = inner > 1 ? 1152 : hasOneRun(form) ? longestBlock : longestWhole;
+  int64_t most = std::max<int64_t>(1, longest * ofWord / inner);
+  bool isWhole = *k <= longestWhole * ofWord || (m && *m <= 2 * tallestTile);
   int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
   if (blocks == 1)
     return;

@@ -56,10 +56,11 @@ struct TiledExtents {
 /// How a tile reads its operands. `splitsGroups`: neighbours in k as one word that it takes apart (bf16 without a dot
 /// product, numbers of few bits), or two words at once (products of sums): each vector of B takes two registers, and
 /// what splits or adds them one more. `streams`: B comes from memory, of which each row tile behind the first finds it
-/// in the second-level cache. Up to `mostAlone` rows are one tile where registers suffice.
+/// in the second-level cache. Up to `mostAlone` rows are one tile where registers suffice. Tiles are spread over so
+/// many `blocks` of columns. `wide`: four panels rather than three.
 struct TileReads {
-  bool splitsGroups = false, streams = false;
-  int64_t mostAlone = 0;
+  bool splitsGroups = false, streams = false, wide = false;
+  int64_t mostAlone = 0, blocks = 1;
 };
 
 /// The tiles for a product, the one estimated to be the fastest first.

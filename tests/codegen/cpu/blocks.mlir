@@ -37,6 +37,25 @@ loop.kernel @large_weight(%a: !loop.buffer<[40*512] x f32>, %w: !loop.buffer<[51
   }
 }
 
+// All rows by 768 terms stay in the second-level cache: the weight is read once, three panels for each task.
+// CHECK-LABEL: loop.kernel @long_rows
+// CHECK-SAME: k_blocks = #prim.expr<4>
+// CHECK-SAME: m_blocks = #prim.expr<1>
+// CHECK-SAME: n_blocks = #prim.expr<16>
+loop.kernel @long_rows(%a: !loop.buffer<[128*3072] x f32>, %w: !loop.buffer<[48*3072*16] x f32>, %y: !loop.buffer<[128*768] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [128, 768, 3072] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d0*3072 + d2] : !loop.buffer<[128*3072] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[48*3072*16] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d0*768 + d1] : !loop.buffer<[128*768] x f32>
+  }
+}
+
 // Too little to be worth a second thread.
 // CHECK-LABEL: loop.kernel @one_task
 // CHECK-SAME: m_blocks = #prim.expr<1>
