@@ -23,9 +23,9 @@ using namespace ptc::cpu;
 using codegen::BodyParts;
 using codegen::InvariantBuilder;
 
-static constexpr int64_t farElements = 1 << 19; // 2 MB, which a core's second-level cache holds at most
-static constexpr int64_t streamedRow = 512;     // columns from which rows are streams
-static constexpr int64_t fewestRows = 512; // all long sums of so many are blocked: cuts of the columns change no bit
+static constexpr int64_t farBytes = 2 << 20; // which a core's second-level cache holds at most
+static constexpr int64_t streamedRow = 512;  // columns from which rows are streams
+static constexpr int64_t fewestRows = 512;   // all long sums of so many are blocked: cuts of the columns change no bit
 static constexpr int64_t blockRows = 64;
 static constexpr int64_t rowsInTurn = 4;       // for which a sum is loaded and stored once
 static constexpr int64_t vectorsInTurn = 2;    // whose additions do not wait for each other
@@ -40,7 +40,7 @@ bool cpu::readsRowsInTurn(loop::ReductionOp op) {
       !sum.getType().isF32() || parts.before.size() > longestElement)
     return false;
   std::optional<int64_t> columns = domain[0].asConstant(), rows = domain[1].asConstant();
-  if (!columns || !rows || *columns < streamedRow || *rows < fewestRows || *columns < farElements / *rows)
+  if (!columns || !rows || *columns < streamedRow || *rows < fewestRows)
     return false;
   return llvm::any_of(parts.before, [&](Operation *before) {
     auto load = dyn_cast<loop::LoadOp>(before);
@@ -48,7 +48,8 @@ bool cpu::readsRowsInTurn(loop::ReductionOp op) {
       return false;
     Expr index = cast<ExprAttr>(load.getIndices()[0]), along = index.coefficientOf("d0"),
          down = index.coefficientOf("d1");
-    return along && along.isConstant(1) && down && down.asConstant().value_or(0) >= *columns;
+    return along && along.isConstant(1) && down && down.asConstant().value_or(0) >= *columns &&
+           *columns * loop::getElementBytes(load.getType()) >= farBytes / *rows;
   });
 }
 

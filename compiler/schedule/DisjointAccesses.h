@@ -16,12 +16,13 @@ public:
   bool areDisjoint(mlir::Operation *a, mlir::Operation *b, mlir::Value buffer);
 
 private:
+  /// Between which values a node's addresses in a buffer lie, modulo a stride.
   struct Residues {
     int64_t min, max;
   };
-  /// Between which values a node's addresses in a buffer lie, modulo `stride`.
   using Key = std::pair<std::pair<mlir::Operation *, mlir::Value>, int64_t>;
   Residues getResidues(mlir::Operation *node, mlir::Value buffer, int64_t stride);
+  /// The numbers that are tried.
   llvm::ArrayRef<int64_t> getStrides(mlir::Operation *node, mlir::Value buffer);
 
   const SymbolRanges &symbols;

@@ -199,15 +199,15 @@ private:
     };
     llvm::MapVector<Value, Accesses> byMemory;
     llvm::SmallDenseSet<Value> wholes = getSharedWholes();
+    auto isShared = [&](Value buffer) { return wholes.contains(getWhole(buffer)); };
     auto accessesOf = [&](Value buffer) -> Accesses & {
-      Value whole = getWhole(buffer);
-      return byMemory[wholes.contains(whole) ? whole : buffer];
+      return byMemory[isShared(buffer) ? getWhole(buffer) : buffer];
     };
     DisjointAccesses parts(context.symbols);
     auto follow = [&](unsigned number, ArrayRef<unsigned> others, Value buffer) {
       order.addEarlier(number, llvm::filter_to_vector(others, [&](unsigned other) {
-                         return !parts.areDisjoint(entries[other].group.nodes[0], entries[number].group.nodes[0],
-                                                   buffer);
+                         return isShared(buffer) || !parts.areDisjoint(entries[other].group.nodes[0],
+                                                                       entries[number].group.nodes[0], buffer);
                        }));
     };
     llvm::StringMap<SmallVector<unsigned>> binders; // of each symbol: what binds it, then guards over it

@@ -164,7 +164,10 @@ bool ConvolutionMover::isWorthMoving(const PixelMap &map, Value image, int64_t r
                          many = countPixels(image);
   if (map.source == image || !channels || *channels < leastChannels || !few || !many)
     return false;
-  return *many >= *few * leastRatio || (map.sumsWindows && *many == *few && *channels >= results * leastRatio);
+  if (map.sumsWindows && *many == *few)
+    return *channels >= results * leastRatio;
+  // What is saved for a pixel's channels must be worth the map of so many results instead.
+  return *many >= *few * leastRatio && results * *few <= *channels * *many;
 }
 
 Value MapCopy::get(Value value) {

@@ -127,7 +127,8 @@ bool UseWalk::run() {
     return false;
   for (size_t count = 0; !waiting.empty(); ++count) {
     auto first = llvm::min_element(waiting, [&](Operation *a, Operation *b) {
-      return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : b->getBlock() != extreme->getBlock();
+      bool isInside = a->getBlock() == extreme->getBlock(), isOtherInside = b->getBlock() == extreme->getBlock();
+      return isInside && (!isOtherInside || a->isBeforeInBlock(b));
     });
     Operation *op = *first;
     waiting.erase(first);
