@@ -12,7 +12,8 @@
 //
 // What is computed of weights alone by products, convolutions or reductions is computed here, too, if it is larger:
 // such an op would run in each call, and reads as much as its result has. The value becomes a weight, which stays out
-// of the IR. So projections of a table of positions and standardised filters are weights like others.
+// of the IR. So projections of a table of positions and standardised filters are weights like others. Where views
+// repeat such a value, for each element of a batch, it is computed as it was before they did.
 //
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
@@ -69,6 +70,7 @@ private:
   Value store(OpBuilder &builder, Value value);
   void chooseComputed(Block &body);
   bool isComputable(Operation *op);
+  Operation *getRepeated(Operation *op) const;
   void addChain(Operation *root);
   int64_t limitOf(Operation *op) const { return computed.contains(op) ? limits.computed : limits.constants; }
   bool staysOp(Operation *op) const;
@@ -147,6 +149,20 @@ static double workOf(Operation *op) {
   return elements * elementWork;
 }
 
+/// What views of the op's result only repeat: the op itself, or one before it.
+Operation *ConstantFolder::getRepeated(Operation *op) const {
+  Operation *repeated = op;
+  while (isView(op)) {
+    Operation *source = op->getOperand(0).getDefiningOp();
+    if (!computable.contains(source))
+      break;
+    if (bytesOf(op->getResult(0)) > bytesOf(op->getOperand(0)))
+      repeated = source;
+    op = source;
+  }
+  return repeated;
+}
+
 /// Chooses the op with all that it is computed of, if it pays.
 void ConstantFolder::addChain(Operation *root) {
   llvm::SetVector<Operation *> chain;
@@ -182,7 +198,7 @@ void ConstantFolder::chooseComputed(Block &body) {
   for (Operation &op : body) {
     bool isRead = llvm::any_of(op.getUsers(), [&](Operation *user) { return !computable.contains(user); });
     if (computable.contains(&op) && isRead)
-      addChain(&op);
+      addChain(getRepeated(&op));
   }
 }
 

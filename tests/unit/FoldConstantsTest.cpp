@@ -131,3 +131,21 @@ TEST_CASE("what products and reductions make of weights alone becomes a weight",
   CHECK(fold(both, {.constants = 16, .computed = 64}, KeepingWeights()) ==
         Counts{.constants = 2, .weights = 2, .others = 5});
 }
+
+TEST_CASE("of what views repeat the value is computed, however large they are", "[fold]") {
+  const char *text = R"(
+    func.func @f(%x: tensor<2x16xf32>) -> tensor<2x16xf32> {
+      %a = prim.weight <"a", "", 0, 16> : tensor<2x2xf32>
+      %b = prim.weight <"b", "", 0, 16> : tensor<2x2xf32>
+      %ab = prim.matmul %a, %b : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      %r = prim.broadcast %ab, [1, 2] : tensor<2x2xf32> -> tensor<8x2x2xf32>
+      %s = prim.reshape %r : tensor<8x2x2xf32> -> tensor<16x2xf32>
+      %t = prim.transpose %s, [1, 0] : tensor<16x2xf32> -> tensor<2x16xf32>
+      %y = prim.mul %x, %t : tensor<2x16xf32>
+      return %y : tensor<2x16xf32>
+    })";
+  KeepingWeights weights;
+  CHECK(fold(text, {.constants = 8, .computed = 128}, std::move(weights)) ==
+        Counts{.constants = 0, .weights = 1, .others = 4});
+  CHECK(weights.kept.size() == 1);
+}
