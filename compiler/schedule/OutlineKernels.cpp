@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/schedule/KernelNames.h"
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/ShareOffsets.h"
@@ -16,7 +17,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -257,17 +257,13 @@ private:
 
   /// Names the kernel by content; an equal one that is there already takes its place.
   StringAttr deduplicate(KernelOp kernel, StringRef stem) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    OpPrintingFlags flags;
-    kernel->print(stream, flags.useLocalScope().enableDebugInfo(false));
-    uint64_t hash = llvm::xxh3_64bits(text);
+    std::string text = getKernelText(kernel);
     auto [found, isNew] = kernels.try_emplace(text, StringAttr());
     if (!isNew) {
       kernel.erase();
       return found->second;
     }
-    std::string name = (stem + "_" + llvm::utohexstr(hash, /*LowerCase=*/true, 16).substr(0, 12)).str();
+    std::string name = makeKernelName(stem, text);
     found->second = StringAttr::get(module.getContext(), name);
     kernel.setSymName(name);
     kernel->walk([&](Operation *op) { op->setLoc(UnknownLoc::get(op->getContext())); });

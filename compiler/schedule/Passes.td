@@ -58,6 +58,11 @@ def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def ShareConstants : Pass<"ptc-share-constants", "::mlir::ModuleOp"> {
+  let summary = "many kernels that differ in where they begin to read or write, or in integers that they store, become one";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def OrderLaunches : Pass<"ptc-order-launches", "::mlir::ModuleOp"> {
   let summary = "moves launches up where buffers then live shorter";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
