@@ -13,11 +13,11 @@
 //
 // A map of pixels is all that is between a value and one before it, its source: views and gathers of the dims behind
 // the channels, sums of such values, their products by what all channels have alike, sums over windows. It is written
-// again of the convolution's result.
+// again of the convolution's result. The source is the farthest value that has no more pixels than those behind it.
 //
 // Sums are added up in another order, interpolated ones are of products that were rounded; hence not under --fp=strict.
 //
-// Cost: linear in the ops, but for maps that several convolutions read.
+// Cost: linear in the ops, as maps are of so many steps at most.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
@@ -38,11 +38,14 @@ namespace {
 constexpr int64_t leastChannels = 16;
 /// How many times fewer pixels or channels are worth a convolution of its own.
 constexpr int64_t leastRatio = 2;
+/// Of a map, one behind the other.
+constexpr unsigned mostSteps = 32;
 
 /// What a value is a map of: itself, if of no other.
 struct PixelMap {
   Value source;
   bool sumsWindows = false;
+  unsigned steps = 0;
 };
 
 class ConvolutionMover {
@@ -53,9 +56,9 @@ public:
   void moveBeforeMaps(ConvolutionOp op);
   /// Sums over windows of the convolution's result are computed of what it reads.
   void moveBehindSums(ConvolutionOp op);
+  PixelMap findMap(Value value);
 
 private:
-  PixelMap findMap(Value value);
   bool isWorthMoving(const PixelMap &map, Value image, int64_t results) const;
   std::optional<int64_t> countPixels(Value value) const;
 
@@ -145,10 +148,19 @@ PixelMap ConvolutionMover::findMap(Value value) {
   SmallVector<Value> mapped = getMapped(op);
   PixelMap map{value};
   if (!mapped.empty()) {
-    PixelMap first = findMap(mapped[0]);
-    first.sumsWindows |= isa<WindowReduceOp>(op);
-    if (llvm::all_of(mapped, [&](Value other) { return findMap(other).source == first.source; }))
-      map = first;
+    PixelMap whole = findMap(mapped[0]);
+    whole.sumsWindows |= isa<WindowReduceOp>(op);
+    bool hasOneSource = llvm::all_of(mapped, [&](Value operand) {
+      PixelMap other = findMap(operand);
+      whole.sumsWindows |= other.sumsWindows;
+      whole.steps = std::max(whole.steps, other.steps);
+      return other.source == whole.source;
+    });
+    ++whole.steps;
+    std::optional<int64_t> before = countPixels(whole.source), behind = countPixels(value);
+    bool isSmaller = before && behind && *behind < *before;
+    if (hasOneSource && !isSmaller && whole.steps <= mostSteps)
+      map = whole;
   }
   return maps[value] = map;
 }
@@ -266,7 +278,6 @@ void ConvolutionMover::moveBeforeMaps(ConvolutionOp op) {
     sum = AddOp::create(b, op.getLoc(), sum, term);
   op.getResult().replaceAllUsesWith(sum);
   op.erase();
-  maps.clear(); // of values that are no more
 }
 
 void ConvolutionMover::moveBehindSums(ConvolutionOp op) {
@@ -290,17 +301,18 @@ struct MovePointwiseConvolutions : ptc::impl::MovePointwiseConvolutionsBase<Move
     if (auto symbols = getOperation()->getAttrOfType<DictionaryAttr>(symbolsAttr))
       hints = getSymbolHints(symbols);
     ConvolutionMover mover(hints);
-    auto collect = [&] {
-      SmallVector<ConvolutionOp> found;
-      getOperation().walk([&](ConvolutionOp op) {
-        if (isPointwise(op))
-          found.push_back(op);
-      });
-      return found;
-    };
-    for (ConvolutionOp op : collect())
-      mover.moveBeforeMaps(op);
-    for (ConvolutionOp op : collect())
+    getOperation().walk([&](Operation *op) {
+      if (auto convolution = dyn_cast<ConvolutionOp>(op); convolution && isPointwise(convolution))
+        return mover.moveBeforeMaps(convolution);
+      for (Value result : op->getResults()) // in this order none is asked for through others
+        mover.findMap(result);
+    });
+    SmallVector<ConvolutionOp> found;
+    getOperation().walk([&](ConvolutionOp op) {
+      if (isPointwise(op))
+        found.push_back(op);
+    });
+    for (ConvolutionOp op : found)
       mover.moveBehindSums(op);
   }
 };

@@ -72,3 +72,16 @@ func.func @others(%a: tensor<1x32x4x5xf32>, %f: tensor<32xf32>, %w: tensor<8x32x
       : (tensor<1x32x16x5xf32>, tensor<8x32x3x1xf32>) -> tensor<1x8x14x5xf32>
   return %6, %8 : tensor<1x8x16x5xf32>, tensor<1x8x14x5xf32>
 }
+
+// Pooled and made larger again: it is multiplied where pixels are fewest.
+// CHECK-LABEL: func.func @pooled
+// CHECK:         %[[S:.*]] = prim.window_reduce sum %arg0 {{.*}} -> tensor<1x32x2x2xf32>
+// CHECK:         prim.convolution %[[S]], %arg1 {{.*}} -> tensor<1x8x2x2xf32>
+func.func @pooled(%x: tensor<1x32x8x8xf32>, %w: tensor<8x32x1x1xf32>) -> tensor<1x8x8x2xf32> {
+  %0 = prim.window_reduce sum %x window [4, 4] strides [4, 4] dilations [1, 1] low [0, 0] : tensor<1x32x8x8xf32> -> tensor<1x32x2x2xf32>
+  %1 = prim.broadcast %0, [0, 1, 2, 4] : tensor<1x32x2x2xf32> -> tensor<1x32x2x4x2xf32>
+  %2 = prim.reshape %1 : tensor<1x32x2x4x2xf32> -> tensor<1x32x8x2xf32>
+  %3 = prim.convolution %2, %w strides [1, 1] dilations [1, 1] low [0, 0] groups 1
+      : (tensor<1x32x8x2xf32>, tensor<8x32x1x1xf32>) -> tensor<1x8x8x2xf32>
+  return %3 : tensor<1x8x8x2xf32>
+}
