@@ -23,6 +23,7 @@
 #include "codegen/common/BodyEmitter.h"
 #include "codegen/common/Interleaving.h"
 #include "codegen/common/Strides.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/UnsignedStores.h"
 #include "ir/loop/WrappedIndices.h"
 #include "ir/prim/Elements.h"
@@ -133,7 +134,7 @@ bool BodyEmitter::resolveGroups(Access &access, Value base, loop::LoadOp load, V
   if (!known)
     return false;
   // A mask says which lanes there are: of whole groups, where the extent is a multiple of theirs.
-  auto lanes = ranges.find("d" + std::to_string(point.vectorDim));
+  auto lanes = ranges.find(dimName(point.vectorDim));
   bool isWhole = lanes != ranges.end() && (lanes->second.max + 1) % grouped->places == 0;
   if (point.mask && (isGuarded || !isWhole || !grouped->keepsPlaces()))
     return false;
@@ -170,7 +171,7 @@ BodyEmitter::Access BodyEmitter::resolve(Value buffer, ArrayAttr indices, Operan
   access.lanes = point.lanes;
   access.mask = point.mask;
   bool isUniformBut = llvm::none_of(at, isVector);
-  Expr coefficient = isUniformBut ? index.coefficientOf("d" + std::to_string(point.vectorDim)) : Expr();
+  Expr coefficient = isUniformBut ? index.coefficientOf(dimName(point.vectorDim)) : Expr();
   std::optional<int64_t> step = coefficient ? coefficient.asConstant() : std::nullopt;
   if (step == 1) {
     access.address = e.getAddress(base, elementType, e.emitExpr(index, point, at));
@@ -353,7 +354,7 @@ void BodyEmitter::emitCheckIndex(loop::CheckIndexOp op) {
 bool BodyEmitter::variesInLanes(Region &region) const {
   if (!point.isVector())
     return false;
-  std::string dim = "d" + std::to_string(point.vectorDim);
+  std::string dim = dimName(point.vectorDim);
   auto usesDim = [&](Attribute attribute) {
     if (auto expr = dyn_cast<ExprAttr>(attribute))
       return Expr(expr).uses(dim);

@@ -1,6 +1,7 @@
 //===- ConflictParts.cpp - what of a greedy choice's test is computed when -===//
 #include "codegen/common/ConflictParts.h"
 #include "codegen/common/KernelEmitter.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -34,7 +35,7 @@ static void addConditions(Value value, Values &conditions) {
 
 ConflictParts::ConflictParts(loop::GreedyOp op) {
   Block &block = op.getConflict().front();
-  std::string dim = "d" + std::to_string(loop::getDomain(op).size() - 1);
+  std::string dim = dimName(loop::getDomain(op).size() - 1);
   DenseMap<Value, unsigned> dependences;
   dependences[block.getArgument(0)] = OnChosen;
   SmallVector<Operation *> pairs;

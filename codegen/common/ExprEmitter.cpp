@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/KernelEmitter.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -141,7 +142,7 @@ Value KernelEmitter::emitLaneIndex(Expr expr, const EmissionPoint &point, ValueR
     if (auto operand = parseOperand(name))
       anyVectorOperand |= isVector(operands[*operand]);
   });
-  std::string dim = "d" + std::to_string(point.vectorDim);
+  std::string dim = dimName(point.vectorDim);
   bool usesDim = point.isVector() && expr.uses(dim);
   if (!anyVectorOperand && !usesDim)
     return emitBound(expr, point, operands);

@@ -1,5 +1,6 @@
 //===- Interleaving.cpp - indices that read several runs in turns ---------===//
 #include "codegen/common/Interleaving.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Loop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -9,7 +10,7 @@ using namespace mlir;
 using namespace ptc;
 
 std::optional<int64_t> codegen::findInterleaving(Expr index, int64_t dim) {
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   auto movesOneByOne = [&](int64_t k, int64_t r) { // along q, which takes the dim's name
     Expr run = index.substitute(
         [&](StringRef symbol) { return symbol == name ? Expr::symbol(index.getContext(), name) * k + r : Expr(); });
@@ -23,7 +24,7 @@ std::optional<int64_t> codegen::findInterleaving(Expr index, int64_t dim) {
 }
 
 std::optional<SmallVector<int64_t>> codegen::findLaneOffsets(Expr index, int64_t dim, int64_t lanes) {
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   auto at = [&](int64_t lane) {
     return index.substitute([&](StringRef symbol) {
       return symbol == name ? Expr::symbol(index.getContext(), name) * lanes + lane : Expr();
@@ -55,7 +56,7 @@ SymbolRanges codegen::getWholeRanges(Operation *node) {
   SymbolRanges ranges;
   for (auto [number, extent] : llvm::enumerate(domain))
     if (std::optional<int64_t> known = extent.asConstant(); known && *known > 0)
-      ranges["d" + std::to_string(number)] = {.min = 0, .max = *known - 1};
+      ranges[dimName(number)] = {.min = 0, .max = *known - 1};
   node->walk([&](loop::MaskedOp op) {
     for (Attribute condition : op.getConditions())
       Expr(cast<ExprAttr>(condition)).walkSymbols([&](StringRef name) { ranges.erase(name); });
@@ -82,7 +83,7 @@ std::optional<codegen::GroupedLanes> codegen::findGroupedLanes(Expr index, int64
   });
   if (!term)
     return std::nullopt;
-  int64_t places = ranges.find("d" + std::to_string(*term))->second.max + 1;
+  int64_t places = ranges.find(dimName(*term))->second.max + 1;
   return GroupedLanes{*term, last + places, std::move(*offsets), places};
 }
 

@@ -2,6 +2,7 @@
 #include "codegen/common/KernelEmitter.h"
 #include "codegen/common/BodyEmitter.h"
 #include "codegen/common/Strides.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -34,7 +35,7 @@ void KernelEmitter::setDomain(ArrayRef<Expr> domain) {
     ExprRange of = extent.range(ranges);
     if (of.max != std::numeric_limits<int64_t>::max())
       range.max = std::max<int64_t>(of.max - 1, 0);
-    ranges["d" + std::to_string(index)] = range;
+    ranges[dimName(index)] = range;
   }
 }
 

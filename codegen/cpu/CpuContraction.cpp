@@ -18,6 +18,7 @@
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -153,7 +154,7 @@ bool ContractionEmission::meetsZeros() const {
     return false;
   return asksForZeros || llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
            return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
-             std::string dim = "d" + std::to_string(loop.dim);
+             std::string dim = dimName(loop.dim);
              if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
                return false;
              Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);

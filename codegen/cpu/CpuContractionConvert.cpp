@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
 
@@ -70,7 +71,7 @@ static void findFactor(ContractionForm &form) {
   bool changesAlongLast = form.kLoops.back().dim < 0; // several dims in one loop
   if (!product || changesAlongLast)
     return;
-  std::string last = "d" + std::to_string(form.kLoops.back().dim);
+  std::string last = dimName(form.kLoops.back().dim);
   auto isConstant = [&](Value value) {
     SmallVector<Value> open{value};
     while (!open.empty()) {

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -66,7 +67,7 @@ static std::pair<loop::LoadOp, Operation *> findBias(ContractionForm &f) {
     return {};
   Expr index = prim::getExprs(load.getIndices())[0];
   for (int64_t d = f.firstM(); d < f.firstN(); ++d)
-    if (index.uses("d" + std::to_string(d)))
+    if (index.uses(dimName(d)))
       return {};
   return {load, user};
 }

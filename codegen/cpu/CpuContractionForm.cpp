@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
 #include <numeric>
@@ -22,8 +23,6 @@
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
-
-static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 //===----------------------------------------------------------------------===//
 // Canonical form

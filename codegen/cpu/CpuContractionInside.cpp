@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -41,7 +42,7 @@ static constexpr int64_t tilesOfLine = 3; // fewer, and most tiles lie in two li
 static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()[0]); }
 
 static bool isConstantOrUnused(Expr expr, int64_t dim) {
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   Expr step = expr.uses(name) ? expr.coefficientOf(name) : Expr::constant(expr.getContext(), 0);
   return step && step.isConstant();
 }
@@ -107,7 +108,7 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
   for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>()) {
     EmissionPoint smallest = first;
     auto falls = [&](int64_t dim) {
-      std::string name = "d" + std::to_string(dim);
+      std::string name = dimName(dim);
       return condition.uses(name) && condition.coefficientOf(name).getValue() < 0;
     };
     if (falls(line))

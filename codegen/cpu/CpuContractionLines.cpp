@@ -19,6 +19,7 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "ir/expr/DimName.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -42,7 +43,7 @@ using SeenPlaces = SmallVector<llvm::BitVector>;
 static std::optional<int64_t> rowDimOf(Expr condition, int64_t firstM, int64_t firstN) {
   int64_t found = -1;
   for (int64_t dim = 0; dim < firstN; ++dim) {
-    if (!condition.uses("d" + std::to_string(dim)))
+    if (!condition.uses(dimName(dim)))
       continue;
     if (found >= 0 || dim < firstM)
       return std::nullopt;
@@ -64,7 +65,7 @@ static std::optional<SeenCondition> solveCondition(Expr condition, ArrayRef<Expr
   if (!dim)
     return std::nullopt;
   auto takeOff = [&](int64_t from) -> std::optional<int64_t> {
-    Expr rest, step = condition.coefficientOf("d" + std::to_string(from), &rest);
+    Expr rest, step = condition.coefficientOf(dimName(from), &rest);
     if (!step || !step.isConstant())
       return std::nullopt;
     condition = rest;

@@ -14,6 +14,7 @@
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/RowSort.h"
+#include "ir/expr/DimName.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -23,8 +24,6 @@ using namespace ptc::cpu;
 static constexpr double lanes = 16;
 static constexpr int64_t registerLanes = 8; // of 32 bits, of the narrowest level that is in use
 static constexpr int64_t unknownExtent = 1024;
-
-static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 namespace {
 enum class AccessKind { Uniform, Contiguous, Grouped, Interleaved, Turned, Split, Strided, Indexed };

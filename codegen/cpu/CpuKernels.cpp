@@ -19,6 +19,7 @@
 #include "codegen/cpu/FloatMode.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/object/EmitObject.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -229,7 +230,7 @@ static int64_t chooseSumsPerStep(loop::ReductionOp op, const CpuLevel &level) {
 static bool asksAlong(Operation *node, int64_t dim) {
   WalkResult result = node->walk([&](loop::MaskedOp mask) {
     bool differs = llvm::any_of(prim::getExprs(mask.getConditions()),
-                                [&](Expr condition) { return condition.uses("d" + std::to_string(dim)); });
+                                [&](Expr condition) { return condition.uses(dimName(dim)); });
     return differs ? WalkResult::interrupt() : WalkResult::advance();
   });
   return result.wasInterrupted();

@@ -22,6 +22,7 @@
 #include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -122,7 +123,7 @@ static bool localsAllowLanes(loop::KernelOp kernel) {
 
 // An index into a local buffer that uses the dim would meet the lanes' copies.
 static bool localsUseDim(loop::KernelOp kernel, int64_t dim) {
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   auto uses = [&](Value buffer, ArrayAttr indices) {
     return buffer.getDefiningOp<loop::BufferOp>() && Expr(cast<ExprAttr>(indices[0])).uses(name);
   };
@@ -189,7 +190,7 @@ static std::optional<Choice> chooseShared(loop::KernelOp kernel, ArrayRef<Operat
     SmallVector<Expr> domain = loop::getDomain(node);
     // Inner extents may not depend on the lane.
     for (Expr extent : domain)
-      if (extent.uses("d" + std::to_string(dim)))
+      if (extent.uses(dimName(dim)))
         return std::nullopt;
     if (!canVectorize(node, dim))
       return std::nullopt;
@@ -312,7 +313,7 @@ static bool storesApart(loop::PointwiseOp node, int64_t along, int64_t across) {
   auto store = *node.getBody().front().getOps<loop::StoreOp>().begin();
   Expr index = cast<ExprAttr>(store.getIndices()[0]);
   auto stepAlong = [&](int64_t dim) {
-    Expr step = index.coefficientOf("d" + std::to_string(dim));
+    Expr step = index.coefficientOf(dimName(dim));
     return step ? step.asConstant().value_or(0) : 0;
   };
   SmallVector<Expr> domain = loop::getDomain(node);

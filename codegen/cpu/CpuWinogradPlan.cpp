@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Winograd.h"
 
 using namespace mlir;
@@ -48,7 +49,7 @@ static void findStrides(WinogradForm &form) {
     for (Attribute attribute : product.lhsMask.getConditions()) {
       Expr condition = Expr(cast<ExprAttr>(attribute));
       if (!common(condition, form.row, form.windowRow) || !common(condition, form.column, form.windowColumn) ||
-          condition.uses("d" + std::to_string(form.channel)))
+          condition.uses(dimName(form.channel)))
         return;
     }
   form.rowStride = down;

@@ -26,9 +26,8 @@ using codegen::InvariantBuilder;
 static constexpr int64_t farBytes = 2 << 20; // which a core's second-level cache holds at most
 static constexpr int64_t streamedRow = 512;  // columns from which rows are streams
 static constexpr int64_t fewestRows = 512;   // all long sums of so many are blocked: cuts of the columns change no bit
-static constexpr int64_t blockRows = 64;
-static constexpr int64_t rowsInTurn = 4;       // for which a sum is loaded and stored once
-static constexpr int64_t vectorsInTurn = 2;    // whose additions do not wait for each other
+static constexpr int64_t rowsInTurn = 4;     // for which a sum is loaded and stored once
+static constexpr int64_t vectorsInTurn = 2;  // whose additions do not wait for each other
 static constexpr int64_t columnsInTurn = 1024; // whose sums take 8 KB of the stack
 static constexpr size_t longestElement = 8;    // operations for an element
 
@@ -161,8 +160,8 @@ void ColumnSums::emit(Value from, Value to) {
     clear(total, point);
   });
   Value rows = e.emitExpr(domain[1], {});
-  e.createLoop(e.constant(0), rows, blockRows, {}, [&](Value block, ValueRange) {
-    addBlock(block, in.min(in.add(block, e.constant(blockRows)), rows));
+  e.createLoop(e.constant(0), rows, blockSteps, {}, [&](Value block, ValueRange) {
+    addBlock(block, in.min(in.add(block, e.constant(blockSteps)), rows));
     return SmallVector<Value>();
   });
   forColumns([&](const EmissionPoint &point) {

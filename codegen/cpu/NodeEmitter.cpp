@@ -1,6 +1,7 @@
 //===- NodeEmitter.cpp - pointwise, scatter and scan nodes ----------------===//
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/common/ScanLoop.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -40,7 +41,7 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
 /// The ops of a body whose values are the same wherever a point lies along `dim`: an index that a whole row shares is
 /// read and checked once for the points of a step. Loads of what the node stores are not among them.
 static SmallVector<Operation *> findUniform(KernelEmitter &e, Block &block, int64_t dim) {
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   auto stores = block.getOps<loop::StoreOp>();
   llvm::SmallPtrSet<Operation *, 8> uniform;
   auto isUniformLoad = [&](loop::LoadOp load) {

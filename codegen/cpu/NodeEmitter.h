@@ -16,6 +16,10 @@ using Points = llvm::SmallVector<EmissionPoint, 4>;
 /// Emits something for the points; `carried` are loop-carried values, the result their next values.
 using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points &points, mlir::ValueRange carried)>;
 
+/// Steps of a long sum that are added up by themselves before they join the others. It is the same wherever a sum's
+/// lanes are kept dims, so that how these are cut changes no bit.
+inline constexpr int64_t blockSteps = 64;
+
 class NodeEmitter {
 public:
   NodeEmitter(KernelEmitter &emitter, mlir::Operation *node) : e(emitter), node(node), domain(loop::getDomain(node)) {

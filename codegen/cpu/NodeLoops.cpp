@@ -1,6 +1,7 @@
 //===- NodeLoops.cpp - loops over a node's dims ---------------------------===//
 #include "codegen/common/Interleaving.h"
 #include "codegen/cpu/NodeEmitter.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -69,7 +70,7 @@ int64_t cpu::shortenToBlocks(Operation *op, int64_t dim, int64_t lanes) {
   auto fits = [&](int64_t width) {
     WalkResult result = op->walk([&](loop::LoadOp load) {
       Expr index = cast<ExprAttr>(load.getIndices()[0]);
-      std::string name = "d" + std::to_string(dim);
+      std::string name = dimName(dim);
       bool repeats = load.getIndexOperands().empty() && index.uses(name) && !index.coefficientOf(name);
       bool isWhole = !repeats || codegen::findStepInBlocks(index, dim, width) || isGrouped(load, index, width);
       return isWhole ? WalkResult::advance() : WalkResult::interrupt();

@@ -22,6 +22,7 @@
 #include "codegen/common/Strides.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include <numeric>
 
@@ -35,7 +36,6 @@ using codegen::mergeSlots;
 using codegen::slotsOf;
 using codegen::splitBody;
 
-static constexpr int64_t blockSteps = 64;
 static constexpr int64_t unblockedSteps = 256; // no longer loop is left unblocked
 // Windows of pooling and depthwise convolution are unrolled: their conditions and addresses become constants.
 static constexpr int64_t unrolledWindow = 32;
@@ -132,7 +132,7 @@ int64_t ReductionEmitter::chooseLaneStride(const EmissionPoint &point) {
   };
   if (!point.isVector() || llvm::any_of(parts.before, holdsSuch))
     return 1;
-  std::string name = "d" + std::to_string(point.vectorDim);
+  std::string name = dimName(point.vectorDim);
   std::array<int64_t, codegen::mostSplitStride + 1> counts = {}; // by stride; 0: other ways to differ
   for (Operation *before : parts.before)
     before->walk([&](loop::LoadOp load) {
@@ -419,8 +419,7 @@ int64_t cpu::findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanes
   if (lanes > 1)
     op.walk([&](loop::LoadOp load) {
       Expr index = cast<ExprAttr>(load.getIndices()[0]);
-      bool isAffine =
-          !index.uses("d" + std::to_string(lanesDim)) || index.coefficientOf("d" + std::to_string(lanesDim));
+      bool isAffine = !index.uses(dimName(lanesDim)) || index.coefficientOf(dimName(lanesDim));
       if (isAffine || !load.getIndexOperands().empty() || codegen::findStepInBlocks(index, lanesDim, lanes))
         return;
       if (auto grouped = codegen::findGroupedLanes(index, lanesDim, lanes, ranges))
@@ -431,7 +430,7 @@ int64_t cpu::findGroupTerm(KernelEmitter &e, loop::ReductionOp op, int64_t lanes
 
 /// A skippable condition is known to fail: the point stands at a border, with all that the condition uses constant.
 bool ReductionEmitter::addsNothing(const EmissionPoint &point) {
-  std::string lanesDim = "d" + std::to_string(point.vectorDim);
+  std::string lanesDim = dimName(point.vectorDim);
   return llvm::any_of(skippable, [&](Expr condition) {
     if (point.assumed->contains(condition) || condition.uses(lanesDim))
       return false;
@@ -567,8 +566,7 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
   skippable = getSkippableConditions(op);
   for (Expr condition : skippable)
     for (int64_t dim : dims) {
-      if (assumed.contains(condition) || !condition.uses("d" + std::to_string(dim)) ||
-          !isSharedBy(points, condition, dim))
+      if (assumed.contains(condition) || !condition.uses(dimName(dim)) || !isSharedBy(points, condition, dim))
         continue;
       std::optional<DimBounds> bounds = solveFor(condition, dim);
       if (!bounds)

@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/RegisterTile.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -36,7 +37,7 @@ static constexpr int64_t narrowestRest = 4; // a square of two is no faster than
 SmallVector<loop::LoadOp> cpu::getCrossingLoads(Operation *node, int64_t along, int64_t across) {
   if (along == across || !isa<loop::PointwiseOp>(node))
     return {};
-  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  std::string alongName = dimName(along), acrossName = dimName(across);
   auto isStep = [](Expr index, StringRef dim) {
     Expr step = index.coefficientOf(dim);
     return step && step.isConstant(1);
@@ -66,7 +67,7 @@ SmallVector<loop::LoadOp> cpu::getCrossingLoads(Operation *node, int64_t along, 
 bool cpu::gathersAcross(Operation *node, int64_t along, int64_t across) {
   if (along == across || !isa<loop::PointwiseOp>(node))
     return false;
-  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  std::string alongName = dimName(along), acrossName = dimName(across);
   auto isStep = [](Expr index, StringRef dim) {
     Expr step = index.coefficientOf(dim);
     return step && step.isConstant(1);
@@ -112,7 +113,7 @@ bool cpu::weavesStores(Operation *node, int64_t along, int64_t across) {
                  (*strands == 3 || llvm::isPowerOf2_64(uint64_t(*strands))); // weaveVectors
   if (!isCount || along == across || !isa<loop::PointwiseOp>(node))
     return false;
-  std::string alongName = "d" + std::to_string(along), acrossName = "d" + std::to_string(across);
+  std::string alongName = dimName(along), acrossName = dimName(across);
   auto isStep = [](Expr index, StringRef dim, int64_t length) {
     Expr step = index.coefficientOf(dim);
     return step && step.isConstant(length);

@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
+#include "ir/expr/DimName.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -66,7 +67,7 @@ Interior cpu::findInterior(KernelEmitter &e, loop::ReductionOp op, int64_t dim) 
   SmallVector<Expr> domain = loop::getDomain(op);
   e.setDomain(domain);
   int64_t firstReduced = int64_t(domain.size()) - int64_t(op.getReduced());
-  std::string name = "d" + std::to_string(dim);
+  std::string name = dimName(dim);
   Interior inside{e.constant(0), e.emitExpr(domain[size_t(dim)], {}), {}};
   op.walk([&](loop::MaskedOp mask) {
     for (Expr condition : prim::getExprs(mask.getConditions())) {

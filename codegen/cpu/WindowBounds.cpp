@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/WindowBounds.h"
 #include "codegen/cpu/CpuEmitter.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -21,8 +22,6 @@ using namespace ptc::cpu;
 static constexpr int64_t largestWindow = 128;       // elements; longer reductions have enough reuse of their own,
 static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
 static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
-
-static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
 
 static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();

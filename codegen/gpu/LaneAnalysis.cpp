@@ -1,5 +1,6 @@
 //===- LaneAnalysis.cpp - which points a thread may take together ---------===//
 #include "codegen/gpu/LaneAnalysis.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -8,12 +9,12 @@ using namespace ptc::gpu;
 static constexpr int64_t accessBytes = 16; // the widest load or store of a thread
 static constexpr int64_t maxLanes = 8;     // more are registers without speed
 
-LaneAnalysis::LaneAnalysis(Operation *node, int64_t number) : dim("d" + std::to_string(number)) {
+LaneAnalysis::LaneAnalysis(Operation *node, int64_t number) : dim(dimName(number)) {
   for (auto [index, extent] : llvm::enumerate(loop::getDomain(node))) {
     ExprRange range{.min = 0};
     if (std::optional<int64_t> known = extent.asConstant())
       range.max = std::max<int64_t>(*known - 1, 0);
-    ranges["d" + std::to_string(index)] = range;
+    ranges[dimName(index)] = range;
   }
   for (Region &region : node->getRegions())
     for (Operation &op : region.front())

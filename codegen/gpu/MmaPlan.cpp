@@ -19,6 +19,7 @@
 #include "codegen/gpu/MmaPacked.h"
 #include "codegen/gpu/WeightOperands.h"
 #include "codegen/gpu/WgmmaPlan.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "runtime/include/ptc/descriptor.h"
 
@@ -129,14 +130,14 @@ bool gpu::isVectorAlong(const ContractionDims &dims, ArrayRef<int64_t> along, co
   Expr index(cast<ExprAttr>(load.getIndices()[0]));
   SymbolRanges ranges;
   for (auto [dim, extent] : llvm::enumerate(dims.domain)) {
-    ExprRange &range = ranges["d" + std::to_string(dim)];
+    ExprRange &range = ranges[dimName(dim)];
     range.min = 0;
     if (std::optional<int64_t> known = extent.asConstant())
       range.max = std::max<int64_t>(*known - 1, 0);
   }
   int64_t together = 1; // along the dims so far
   for (int64_t dim : llvm::reverse(along)) {
-    std::string name = "d" + std::to_string(dim);
+    std::string name = dimName(dim);
     std::optional<int64_t> extent = dims.domain[size_t(dim)].asConstant();
     if (extent && *extent == 1)
       continue;

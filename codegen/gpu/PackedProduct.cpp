@@ -20,6 +20,7 @@
 #include "codegen/gpu/MmaEpilogue.h"
 #include "codegen/gpu/PackedRhs.h"
 #include "codegen/gpu/WeightOperands.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -214,7 +215,7 @@ bool PackedEmitter::findLhsVectors() const {
       range.max = 0;
     if (int64_t(dim) == rhs.byte)
       range.divisor = PackedRhs::wordBytes;
-    ranges["d" + std::to_string(dim)] = range;
+    ranges[dimName(dim)] = range;
   }
   return steps(rhs.byte, rhs.parts()) && (rhs.part < 0 || steps(rhs.part, 1)) &&
          index.range(ranges).divisor % numbers() == 0;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/PackedRhs.h"
 #include "codegen/gpu/LaneAnalysis.h"
+#include "ir/expr/DimName.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -111,7 +112,7 @@ Operation *PackedMatcher::matchNumber() {
     return nullptr;
   rhs.bits = mask.popcount();
   for (int64_t dim = dims.firstK; dim <= dims.lastK(); ++dim)
-    if (index.getExpr().isSymbol("d" + std::to_string(dim)))
+    if (index.getExpr().isSymbol(dimName(dim)))
       rhs.part = dim;
   bool isWhole = rhs.part >= 0 && rhs.part != rhs.byte && 8 % rhs.bits == 0 &&
                  dims.domain[size_t(rhs.part)].isConstant(rhs.parts());
@@ -145,7 +146,7 @@ bool PackedMatcher::matchReal(Operation *number) {
 /// The op itself depends on where in a word it is.
 bool PackedMatcher::moves(Operation &inner) const {
   auto uses = [&](Expr expr) {
-    return expr.uses("d" + std::to_string(rhs.byte)) || (rhs.part >= 0 && expr.uses("d" + std::to_string(rhs.part)));
+    return expr.uses(dimName(rhs.byte)) || (rhs.part >= 0 && expr.uses(dimName(rhs.part)));
   };
   if (auto load = dyn_cast<loop::LoadOp>(inner))
     return llvm::any_of(load.getIndices(), [&](Attribute each) { return uses(Expr(cast<ExprAttr>(each))); });

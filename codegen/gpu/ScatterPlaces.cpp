@@ -1,5 +1,6 @@
 //===- ScatterPlaces.cpp - where a scatter's points write -----------------===//
 #include "codegen/gpu/ScatterPlaces.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 
 using namespace mlir;
@@ -60,7 +61,7 @@ ScatterPlaces::ScatterPlaces(loop::ScatterOp op, bool isFlat)
   valueOps = opsBehind(body, store.getValue());
   for (unsigned dim : toldDims)
     for (Operation *each : indexOps)
-      isUniform &= !loop::usesDim(each, ("d" + Twine(dim)).str());
+      isUniform &= !loop::usesDim(each, dimName(dim));
 }
 
 Expr ScatterPlaces::countUpdates() const {

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/gpu/WgmmaOperands.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -40,7 +41,7 @@ std::optional<SmallVector<Axis>> gpu::readAxes(ArrayRef<Expr> domain, Expr index
     if (!known || *known < 1 || *known > mostExtent)
       return std::nullopt;
     Axis &axis = axes.emplace_back(Axis{*known, 0});
-    std::string name = "d" + std::to_string(dim);
+    std::string name = dimName(dim);
     if (!index.uses(name))
       continue;
     Expr rest, coefficient = index.coefficientOf(name, &rest);

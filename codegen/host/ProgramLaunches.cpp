@@ -1,6 +1,7 @@
 // Launches, calls of the runtime's functions and taps of a program.
 #include "codegen/host/ProgramParts.h"
 #include "ir/Diagnostics.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
 
 using namespace llvm;
@@ -175,7 +176,7 @@ Error PartEmitter::emitTap(loop::TapOp tap) {
   size_t rank = shape.size();
   for (size_t dim = 0; dim < rank; ++dim) {
     Expr rest;
-    shape.push_back(first.coefficientOf("d" + std::to_string(dim), &rest));
+    shape.push_back(first.coefficientOf(dimName(dim), &rest));
     first = rest;
   }
   shape.push_back(first);

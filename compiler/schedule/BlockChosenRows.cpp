@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -42,7 +43,7 @@ static bool isOfDimsBefore(Value value, unsigned first) {
 /// Whether rows are read at a place that a loaded index tells, the same for all rows of a point.
 static bool choosesByPoint(ReductionOp product, unsigned row) {
   bool isChosen = false, isByPoint = true;
-  std::string name = ("d" + Twine(row)).str();
+  std::string name = dimName(row);
   product.walk([&](LoadOp load) {
     if (load.getIndexOperands().empty() || !prim::getExprs(load.getIndices())[0].uses(name))
       return;

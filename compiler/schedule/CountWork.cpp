@@ -11,6 +11,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
@@ -124,7 +125,7 @@ private:
     bool isIndirect = index.usesAny(isOperandSymbol);
     Expr touched = Expr::constant(context, 1);
     for (auto [dim, extent] : llvm::enumerate(domain))
-      if (isIndirect || index.uses("d" + std::to_string(dim)))
+      if (isIndirect || index.uses(dimName(dim)))
         touched = touched * extent;
     bool isOfStep = index.uses(RecurrenceOp::stepSymbol);
     if (isa<LoadOp>(op))

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/DisjointAccesses.h"
 #include "compiler/schedule/MergeNodes.h"
+#include "ir/expr/DimName.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

@@ -12,6 +12,7 @@
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/StateCopies.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Horizontal.h"
 #include "ir/loop/Places.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -45,7 +46,7 @@ std::optional<std::pair<int64_t, int64_t>> getPart(StoreOp store, int64_t period
   Expr address = prim::getExprs(store.getIndices())[0];
   SymbolRanges ranges;
   for (auto [dim, extent] : llvm::enumerate(getDomain(getEnclosingNode(store)))) {
-    std::string name = ("d" + Twine(dim)).str();
+    std::string name = dimName(dim);
     std::optional<int64_t> count = extent.asConstant();
     std::optional<int64_t> step = address.uses(name) ? getStep(address, name) : 0;
     if (!count || *count < 1 || !step)
@@ -63,7 +64,7 @@ bool isDistinct(StoreOp a, StoreOp b) {
   Expr address = prim::getExprs(a.getIndices())[0];
   SmallVector<int64_t> periods{cast<BufferType>(a.getBuffer().getType()).getElementCount().asConstant().value_or(0)};
   for (size_t dim = 0; dim < getDomain(getEnclosingNode(a)).size(); ++dim)
-    periods.push_back(getStep(address, ("d" + Twine(dim)).str()).value_or(0));
+    periods.push_back(getStep(address, dimName(dim)).value_or(0));
   return llvm::any_of(periods, [&](int64_t period) {
     auto first = period > 0 ? getPart(a, period) : std::nullopt, second = first ? getPart(b, period) : std::nullopt;
     return first && second && (first->second < second->first || second->second < first->first);

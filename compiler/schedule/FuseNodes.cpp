@@ -24,6 +24,7 @@
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Places.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -684,7 +685,7 @@ private:
   bool readsAlongKept(Operation *node, unsigned kept) {
     if (!isa<ReductionOp, ScanOp>(node) || kept == 0)
       return false;
-    std::string last = ("d" + Twine(kept - 1)).str();
+    std::string last = dimName(kept - 1);
     unsigned rank = getDomain(node).size();
     bool alongKept = false, alongReduced = false;
     node->walk([&](LoadOp load) {
@@ -695,7 +696,7 @@ private:
       };
       alongKept |= isUnit(last);
       for (unsigned dim = kept; dim < rank; ++dim)
-        alongReduced |= isUnit(("d" + Twine(dim)).str());
+        alongReduced |= isUnit(dimName(dim));
     });
     return alongKept && !alongReduced;
   }

@@ -10,23 +10,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
-/// The constant by which an expression of the region divides the dim; nothing if it uses the dim otherwise only.
-static std::optional<int64_t> findDivisor(Region &region, StringRef dim) {
-  std::optional<int64_t> divisor;
-  auto visit = [&](auto &self, Expr expr) -> void {
-    auto operands = expr.getOperands();
-    if (expr.getKind() == ExprKind::FloorDiv && operands[0].isSymbol(dim) && operands[1].isConstant())
-      divisor = operands[1].getValue();
-    for (Expr operand : operands)
-      self(self, operand);
-  };
-  walkExprs(region, [&](Expr expr) { visit(visit, expr); });
+/// The number by which expressions of the region divide the dim; 0: they use it otherwise only.
+static int64_t findDivisorIn(Region &region, StringRef dim) {
+  int64_t divisor = 0;
+  walkExprs(region, [&](Expr expr) { divisor = divisor ? divisor : findDivisor(expr, dim); });
   return divisor;
 }
 
@@ -36,13 +30,13 @@ void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
   if (batch == 0 || op.getCausal() || !domain[query].isConstant(1) || !domain[head].isConstant())
     return;
   MLIRContext *context = op.getContext();
-  std::string name = ("d" + Twine(head)).str();
+  std::string name = dimName(head);
   int64_t heads = domain[head].getValue();
   auto uses = [&](Region &region) {
     return llvm::any_of(region.front(), [&](Operation &inner) { return usesDim(&inner, name); });
   };
   bool isShared = !uses(op.getK()) && !uses(op.getV());
-  int64_t group = isShared ? heads : findDivisor(op.getK(), name).value_or(1);
+  int64_t group = isShared ? heads : findDivisorIn(op.getK(), name);
   if (group <= 1 || heads % group != 0)
     return;
   SmallVector<Expr> grouped = domain, oldDims;
@@ -54,7 +48,7 @@ void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
   oldDims[query] = Expr::constant(context, 0);
   SymbolRanges ranges = getNodeRanges(op, symbols);
   ranges[name].max = heads / group - 1;
-  std::string queryName = ("d" + Twine(query)).str();
+  std::string queryName = dimName(query);
   ranges[queryName].max = group - 1;
   auto map = [&](StringRef symbol) -> Expr {
     std::optional<unsigned> dim = getDimNumber(symbol);

@@ -12,6 +12,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
 
 using namespace mlir;
@@ -52,7 +53,7 @@ void linearizeTap(TapOp tap, const SymbolRanges &symbols) {
   Expr rest = prim::getExprs(position)[0];
   auto usesDims = [](Expr expr) { return expr.usesAny(isDimSymbol); };
   for (size_t dim = 0; dim < tap.getDomain().size(); ++dim) {
-    Expr next, step = rest.coefficientOf(("d" + Twine(dim)).str(), &next);
+    Expr next, step = rest.coefficientOf(dimName(dim), &next);
     if (!step || usesDims(step))
       return dropTap(tap, "a view whose elements have no strides in memory");
     rest = next;

@@ -20,14 +20,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/MergeNodes.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
-
-std::string loop::dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
 Expr loop::getAddress(Operation *access) {
   if (auto load = dyn_cast<LoadOp>(access))
@@ -586,18 +585,18 @@ static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value b
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }
 
-/// Splits the target's dims as the node counts what it writes, if its points are found in them then, and nobody else
+/// The target's dims split as the node counts what it writes, if its points are found in them then, and nobody else
 /// reads that: it would be written in the target's order, not in its own.
-static bool splitAsWritten(Operation *target, LoadOp load, Operation *node, StoreOp store,
-                           const FusionContext &context) {
+static std::optional<DimSplit> findSplitAsWritten(Operation *target, LoadOp load, Operation *node, StoreOp store,
+                                                  const FusionContext &context) {
   Value buffer = store.getBuffer();
   if (!buffer.getDefiningOp<BufferOp>() || llvm::range_size(buffer.getUsers()) != getLoads(target, buffer).size() + 1)
-    return false;
+    return std::nullopt;
   Expr rest;
   auto digits =
       getDigits(getAddress(store), getDomain(node), getNodeRanges(node, context.symbols), context.hints, rest);
   if (!digits)
-    return false;
+    return std::nullopt;
   DimSplit split = splitAtDigits(target, getAddress(load), *digits);
   Expr address = getAddress(load).substitute([&](StringRef symbol) -> Expr {
     auto dim = getDimNumber(symbol);
@@ -605,10 +604,8 @@ static bool splitAsWritten(Operation *target, LoadOp load, Operation *node, Stor
   });
   SymbolRanges ranges = getNodeRanges(target, split.domain, context.symbols);
   if (!invert(getAddress(store), getDomain(node), address, ranges, context.hints))
-    return false;
-  rewriteDims(target, split.domain, split.oldDims, context.symbols);
-  setDimKinds(target, split.kinds);
-  return true;
+    return std::nullopt;
+  return split;
 }
 
 FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value buffer, bool isAlone,
@@ -637,7 +634,7 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   if (!getDigits(getAddress(loads[0]), getDomain(target), ranges, context.hints, rest))
     return FusionPlan::no("the consumer reads an element more than once");
   if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints) &&
-      (context.hasDevice || !isAlone || !splitAsWritten(target, loads[0], node, store, context)))
+      (context.hasDevice || !isAlone || !findSplitAsWritten(target, loads[0], node, store, context)))
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
 }
@@ -646,7 +643,18 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, c
   StoreOp store = getOnlyStore(node, buffer);
   SmallVector<LoadOp> loads = getLoads(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  SmallVector<Expr> dims = *invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
+  auto inverse = [&] {
+    return invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
+  };
+  auto found = inverse();
+  if (!found) {
+    DimSplit split = *findSplitAsWritten(target, loads[0], node, store, context);
+    rewriteDims(target, split.domain, split.oldDims, context.symbols);
+    setDimKinds(target, split.kinds);
+    ranges = getNodeRanges(target, context.symbols);
+    found = inverse();
+  }
+  SmallVector<Expr> dims = *found;
   // The producer's ops go to the top of the body; its stores stay among them, but in a template's lhs.
   OpBuilder b(target->getContext());
   b.setInsertionPointToStart(&target->getRegion(0).front());

@@ -11,8 +11,6 @@ namespace ptc::loop {
 /// A body into which much has been merged stops being a good loop.
 constexpr unsigned maxBodyOps = 400;
 
-std::string dimName(unsigned dim);
-
 /// The first index of a load or store; of linear accesses the only one.
 Expr getAddress(mlir::Operation *access);
 bool isIndirect(mlir::Operation *access);

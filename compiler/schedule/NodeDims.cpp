@@ -1,6 +1,7 @@
 //===- NodeDims.cpp - rewriting the dims of nodes -------------------------===//
 
 #include "compiler/schedule/NodeDims.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Recurrence.h"
 
@@ -13,6 +14,16 @@ std::optional<unsigned> loop::getDimNumber(StringRef symbol) {
   if (!symbol.consume_front("d") || symbol.getAsInteger(10, number))
     return std::nullopt;
   return number;
+}
+
+int64_t loop::findDivisor(Expr expr, StringRef dim) {
+  auto operands = expr.getOperands();
+  if (expr.getKind() == ExprKind::FloorDiv && operands[0].isSymbol(dim))
+    return operands[1].asConstant().value_or(0);
+  for (Expr operand : operands)
+    if (int64_t divisor = findDivisor(operand, dim))
+      return divisor;
+  return 0;
 }
 
 Operation *loop::getEnclosingNode(Operation *op) {
@@ -38,7 +49,7 @@ SymbolRanges loop::getNodeRanges(Operation *node, ArrayRef<Expr> domain, const S
   if (auto recurrence = node->getParentOfType<RecurrenceOp>())
     add(RecurrenceOp::stepSymbol, recurrence.getSteps());
   for (auto [index, extent] : llvm::enumerate(domain))
-    add(("d" + Twine(index)).str(), extent);
+    add(dimName(index), extent);
   return ranges;
 }
 

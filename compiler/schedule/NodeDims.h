@@ -15,6 +15,9 @@ namespace ptc::loop {
 std::optional<unsigned> getDimNumber(llvm::StringRef symbol);
 inline bool isDimSymbol(llvm::StringRef symbol) { return getDimNumber(symbol).has_value(); }
 
+/// The number by which the expression divides the dim itself; 0: there is none.
+int64_t findDivisor(Expr expr, llvm::StringRef dim);
+
 /// The name of an indirect access's operand (Expr::operand).
 inline bool isOperandSymbol(llvm::StringRef symbol) { return symbol.starts_with("v$"); }
 

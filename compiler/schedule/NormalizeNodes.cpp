@@ -22,6 +22,7 @@
 
 #include "compiler/schedule/NodeDims.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ToldDims.h"
 #include "ir/loop/Winograd.h"
 
@@ -38,8 +39,6 @@ static constexpr int64_t shortestRun = 16; // elements: a vector of the longest 
 static constexpr int64_t mostWoven = 8;    // vectors that are woven in registers, a power of two, or three
 
 namespace {
-
-std::string dimName(unsigned dim) { return ("d" + Twine(dim)).str(); }
 
 class Normalizer {
 public:

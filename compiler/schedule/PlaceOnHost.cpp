@@ -27,6 +27,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Places.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -172,7 +173,7 @@ bool writesAll(BlockArgument argument) {
     return false;
   Expr address = prim::getExprs(store.getIndices())[0], points = Expr::constant(node->getContext(), 1);
   for (auto [dim, extent] : llvm::enumerate(getDomain(node)))
-    if (address.uses("d" + std::to_string(dim)))
+    if (address.uses(dimName(dim)))
       points = points * extent;
   return points == cast<BufferType>(argument.getType()).getElementCount();
 }

@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
@@ -49,7 +50,7 @@ bool readWeightsAlike(Region &a, Region &b) {
 
 /// Whether the first thing that the product stores lies in rows, so that its columns are vectors.
 bool storesRows(ContractionOp op) {
-  std::string last = ("d" + Twine(op.getBatch() + op.getM() + op.getN() - 1)).str();
+  std::string last = dimName(op.getBatch() + op.getM() + op.getN() - 1);
   bool storesRows = false;
   op.getEpilogue().walk([&](StoreOp store) {
     Expr step = prim::getExprs(store.getIndices())[0].coefficientOf(last);

@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
 
@@ -59,7 +60,7 @@ bool splitAddress(Expr address, unsigned outer, Expr &f, Expr &g) {
   f = Expr::constant(context, 0);
   Expr rest = address;
   for (unsigned dim = 0; dim < outer; ++dim) {
-    std::string name = ("d" + Twine(dim)).str();
+    std::string name = dimName(dim);
     if (!rest.uses(name))
       continue;
     Expr remainder;
@@ -82,7 +83,7 @@ bool separates(Expr f, Expr g, ArrayRef<Expr> outer, const SymbolRanges &ranges,
   for (auto [dim, extent] : llvm::enumerate(outer)) {
     if (extent.isConstant(1))
       continue;
-    Expr step = f.coefficientOf(("d" + Twine(dim)).str());
+    Expr step = f.coefficientOf(dimName(dim));
     if (!step || step.isConstant(0))
       return false;
     steps.push_back({step, extent});
@@ -111,7 +112,7 @@ SymbolRanges getAccessRanges(Operation *access, Operation *node, ArrayRef<Expr> 
   auto sort = dyn_cast<SortOp>(node);
   if (sort && sort.getBody().isAncestor(access->getParentRegion())) {
     Expr kept = sort.getKept();
-    ranges["d" + std::to_string(domain.size() - 1)] = {.min = 0, .max = kept.range(ranges).max - 1, .below = kept};
+    ranges[dimName(domain.size() - 1)] = {.min = 0, .max = kept.range(ranges).max - 1, .below = kept};
   }
   return ranges;
 }
@@ -195,7 +196,7 @@ bool sortsApart(Operation *node) {
   auto sort = dyn_cast<SortOp>(node);
   if (!sort)
     return false;
-  std::string last = ("d" + Twine(getDomain(sort).size() - 1)).str();
+  std::string last = dimName(getDomain(sort).size() - 1);
   return sort.getKey()
       .walk([&](LoadOp load) {
         Expr address = prim::getExprs(load.getIndices())[0], step = address.coefficientOf(last);
@@ -228,7 +229,7 @@ bool readsOnce(Operation *node, const FusionContext &context) {
     Expr address = prim::getExprs(load.getIndices())[0];
     SmallVector<Expr> domain = getDomain(node);
     for (auto [dim, extent] : llvm::enumerate(domain))
-      extent = address.uses(("d" + Twine(dim)).str()) ? extent : one;
+      extent = address.uses(dimName(dim)) ? extent : one;
     isOnce &= load.getIndexOperands().empty() && separates(address, nothing, domain, ranges, context.hints);
   });
   return isOnce;

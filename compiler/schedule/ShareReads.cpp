@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -41,7 +42,7 @@ std::optional<SmallVector<Step>> getSteps(const Group &group, Value buffer, cons
   bool isFixed = group.nodes.size() > 1;
   SmallVector<Step> steps;
   for (unsigned dim = 0; dim < (isFixed ? group.outer.size() : domain.size() - 1); ++dim) {
-    std::string name = ("d" + Twine(dim)).str();
+    std::string name = dimName(dim);
     Expr step = address.uses(name) ? address.coefficientOf(name) : Expr::constant(buffer.getContext(), 0);
     if (!step || step.usesAny(isDimSymbol))
       return std::nullopt;

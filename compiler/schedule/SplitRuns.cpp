@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/schedule/Scheduler.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -49,7 +50,7 @@ public:
     domain = getDomain(node);
     last = domain.size() - 1;
     ranges = getNodeRanges(node, symbols);
-    name = "d" + std::to_string(last);
+    name = dimName(last);
     forEachExpr(node, [&](Expr expr) {
       if (expr.uses(name))
         exprs.push_back(expr);

@@ -9,6 +9,7 @@
 
 #include "compiler/schedule/MergeNodes.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -33,17 +34,6 @@ struct GroupAddress {
   int64_t group;              // columns
   Expr address;               // in terms of d0, d1, ...: those dims
 };
-
-/// The number by which the expression divides the dim itself; 0: there is none.
-int64_t findDivisor(Expr expr, StringRef dim) {
-  auto operands = expr.getOperands();
-  if (expr.getKind() == ExprKind::FloorDiv && operands[0].isSymbol(dim))
-    return operands[1].asConstant().value_or(0);
-  for (Expr operand : operands)
-    if (int64_t divisor = findDivisor(operand, dim))
-      return divisor;
-  return 0;
-}
 
 /// The node that writes the buffer, if it is one, and no control flow.
 Operation *getOnlyWriter(Value buffer) {
@@ -94,10 +84,10 @@ private:
         writer->getBlock() != node->getBlock())
       return std::nullopt;
     for (auto [dim, extent] : llvm::enumerate(domain))
-      if (address.uses(dimName(unsigned(dim)))) {
+      if (address.uses(dimName(dim))) {
         if (found.group)
           return std::nullopt; // columns are the last dim
-        found.group = findDivisor(address, dimName(unsigned(dim)));
+        found.group = findDivisor(address, dimName(dim));
         found.dims.push_back(unsigned(dim));
         found.extents.push_back(extent);
       }

@@ -21,6 +21,7 @@
 #include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/RecomputeNodes.h"
+#include "ir/expr/DimName.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

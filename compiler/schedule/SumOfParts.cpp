@@ -17,6 +17,7 @@
 #include "compiler/schedule/MergeNodes.h"
 #include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;

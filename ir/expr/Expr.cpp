@@ -1,5 +1,6 @@
 //===- Expr.cpp - storage, order and queries of expressions ---------------===//
 #include "ir/expr/Expr.h"
+#include "ir/expr/DimName.h"
 #include "ir/expr/ExprPolynomial.h"
 #include "ir/expr/ExprStorage.h"
 #include "ir/expr/ReplaceParts.h"
@@ -40,7 +41,7 @@ std::optional<unsigned> ptc::parseNumbered(llvm::StringRef name, char prefix) {
   return number;
 }
 
-Expr Expr::dim(mlir::MLIRContext *context, unsigned index) { return symbol(context, "d" + std::to_string(index)); }
+Expr Expr::dim(mlir::MLIRContext *context, unsigned index) { return symbol(context, dimName(index)); }
 
 Expr Expr::operand(mlir::MLIRContext *context, unsigned index) { return symbol(context, "v$" + std::to_string(index)); }
 

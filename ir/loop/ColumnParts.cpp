@@ -1,11 +1,10 @@
 #include "ir/loop/ColumnParts.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 
 using namespace mlir;
 
 namespace ptc::loop {
-
-static std::string dimName(unsigned dim) { return "d" + std::to_string(dim); }
 
 /// The product's only store to the buffer, at all of its points.
 static StoreOp findStore(ContractionOp product, Value buffer) {
@@ -31,7 +30,7 @@ static std::optional<Rows> findRows(ContractionOp product, Expr address) {
   SmallVector<Expr> domain = getDomain(product);
   Expr step = Expr::constant(product.getContext(), 1), columns, ownColumns;
   for (int64_t dim = counts.first(3) - 1; dim >= 0; --dim) {
-    Expr rest, own = address.coefficientOf(dimName(unsigned(dim)), &rest);
+    Expr rest, own = address.coefficientOf(dimName(dim), &rest);
     if (dim == counts.first(2) - 1) {
       ownColumns = step;
       bool isOnly = domain[size_t(dim)].isConstant(1);                  // the address does not tell its step

@@ -1,13 +1,12 @@
 //===- ContractionDims.cpp - the dims of a contraction, by class ----------===//
 #include "ir/loop/ContractionDims.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
 static Expr dimExpr(MLIRContext *context, int64_t dim) { return Expr::dim(context, unsigned(dim)); }
-static std::string dimName(int64_t dim) { return "d" + std::to_string(dim); }
-
 static bool usesDims(Expr expr) {
   return expr.usesAny([](StringRef name) { return parseNumbered(name, 'd').has_value(); });
 }
@@ -132,7 +131,7 @@ void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {
     if (auto known = below.asConstant())
       range.max = std::max<int64_t>(*known - 1, 0);
     range.below = below;
-    ranges["d" + std::to_string(number)] = range;
+    ranges[dimName(number)] = range;
   }
   for (Region &region : op->getRegions())
     for (Operation &each : region.front())

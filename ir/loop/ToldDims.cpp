@@ -1,5 +1,6 @@
 //===- ToldDims.cpp - dims of a scatter that its places tell --------------===//
 #include "ir/loop/ToldDims.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -10,7 +11,7 @@ std::optional<ToldDims> loop::findToldDims(ScatterOp scatter, StoreOp store) {
   Expr place = prim::getExprs(store.getIndices())[0];
   ToldDims told;
   for (unsigned number = 0; number < domain.size(); ++number) {
-    std::string name = ("d" + Twine(number)).str();
+    std::string name = dimName(number);
     if (!place.uses(name))
       continue;
     Expr step = place.coefficientOf(name);

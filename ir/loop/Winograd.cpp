@@ -1,5 +1,6 @@
 //===- Winograd.cpp - 3x3 convolutions by Winograd's algorithm ------------===//
 #include "ir/loop/Winograd.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -43,7 +44,7 @@ SmallVector<double> loop::getWinogradWeightMatrix(int64_t tile) {
 static bool isSumOnly(Expr expr, unsigned pixel, unsigned window) {
   MLIRContext *context = expr.getContext();
   Expr both = Expr::dim(context, pixel) + Expr::dim(context, window), none = Expr::constant(context, 0);
-  std::string first = "d" + std::to_string(pixel), second = "d" + std::to_string(window);
+  std::string first = dimName(pixel), second = dimName(window);
   if (!expr.uses(first) && !expr.uses(second))
     return true;
   Expr summed = expr.substitute([&](StringRef name) { return name == first ? both : name == second ? none : Expr(); });

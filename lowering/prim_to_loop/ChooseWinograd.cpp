@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/prim_to_loop/ChooseWinograd.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Winograd.h"
 
 #include <cmath>
@@ -57,7 +58,7 @@ template <typename Access> static bool runsAlong(Region &region, unsigned dim) {
     Expr position = Expr::constant(access.getContext(), 0);
     for (auto [index, stride] : llvm::zip(prim::getExprs(access.getIndices()), type.getStrides()))
       position = position + index * stride;
-    std::string name = "d" + std::to_string(dim);
+    std::string name = dimName(dim);
     if (!position.uses(name))
       return;
     Expr step = position.coefficientOf(name);

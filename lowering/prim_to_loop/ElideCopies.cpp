@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Recurrence.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
@@ -67,7 +68,7 @@ struct ShiftedDim {
 /// `expr` as d<k> or -d<k> + a part without dims.
 std::optional<ShiftedDim> matchShiftedDim(Expr expr, unsigned rank) {
   for (unsigned k = 0; k < rank; ++k) {
-    std::string dim = ("d" + Twine(k)).str();
+    std::string dim = dimName(k);
     if (!expr.uses(dim))
       continue;
     Expr rest;
@@ -98,7 +99,7 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   if (domain != shape)
     return std::nullopt;
   for (auto [i, index] : llvm::enumerate(prim::getExprs(load.getIndices())))
-    if (!index.isSymbol("d" + std::to_string(i)) && !shape[i].isConstant(1))
+    if (!index.isSymbol(dimName(i)) && !shape[i].isConstant(1))
       return std::nullopt;
   SmallVector<bool> used(domain.size());
   for (Expr index : prim::getExprs(store.getIndices())) {
@@ -238,7 +239,7 @@ bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
 
 /// The dim of the buffer along which `number` counts elements at these indices, alone or those of a group.
 std::optional<unsigned> findDim(ArrayAttr indices, unsigned number) {
-  std::string name = ("d" + Twine(number)).str();
+  std::string name = dimName(number);
   for (auto [dim, index] : llvm::enumerate(prim::getExprs(indices)))
     if (Expr step = index.uses(name) ? index.coefficientOf(name) : Expr(); step && step.isConstant(1))
       return dim;

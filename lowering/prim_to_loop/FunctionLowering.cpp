@@ -1,6 +1,7 @@
 //===- FunctionLowering.cpp - from an entry function to a loop.program ----===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "ir/expr/DimName.h"
 #include "ir/prim/Elements.h"
 #include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
@@ -29,7 +30,7 @@ SymbolRanges loop::getDomainRanges(const SymbolRanges &symbols, ArrayRef<Expr> d
     if (known.max != std::numeric_limits<int64_t>::max())
       range.max = std::max<int64_t>(known.max - 1, 0);
     range.below = extent;
-    ranges[("d" + Twine(index)).str()] = range;
+    ranges[dimName(index)] = range;
   }
   return ranges;
 }
@@ -85,7 +86,7 @@ Body FunctionLowering::beginBody(Region &region, ArrayRef<Expr> domain, Location
 bool Body::holds(Expr condition) const {
   // The least value of what is affine in a dim lies at one of its ends, which may be a size.
   for (auto [dim, extent] : llvm::enumerate(domain)) {
-    std::string name = "d" + std::to_string(dim);
+    std::string name = dimName(dim);
     if (!condition.uses(name))
       continue;
     Expr rest, coefficient = condition.coefficientOf(name, &rest);

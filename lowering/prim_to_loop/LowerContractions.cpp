@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/expr/DimName.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -143,7 +144,7 @@ bool readsWords(FunctionLowering &lowering, const Contraction &c, Location loc) 
   Body body = lowering.beginBody(node.getBody(), c.domain(), loc);
   c.rhs(body);
   unsigned k = c.domain().size() - 1;
-  std::string name = ("d" + Twine(k)).str(), within = ("d" + Twine(k + 1)).str();
+  std::string name = dimName(k), within = dimName(k + 1);
   body.ranges[name] = {.min = 0, .max = *depth / together - 1};
   body.ranges[within] = {.min = 0, .max = together - 1};
   auto changes = [&](Expr expr) {

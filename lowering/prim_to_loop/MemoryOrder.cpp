@@ -1,6 +1,7 @@
 //===- MemoryOrder.cpp - in which order a node's dims run through memory --===//
 
 #include "lowering/prim_to_loop/MemoryOrder.h"
+#include "ir/expr/DimName.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -144,7 +145,7 @@ static bool overlapsWindows(ContractionOp node, LoadOp load) {
   double reads = 1;
   for (Expr index : prim::getExprs(load.getIndices())) {
     auto stepOf = [&](unsigned dim) {
-      Expr step = index.coefficientOf("d" + std::to_string(dim));
+      Expr step = index.coefficientOf(dimName(dim));
       return step ? step.asConstant().value_or(0) : 0;
     };
     int64_t taps = 0, stride = 0;
@@ -165,7 +166,7 @@ static bool readsWeightWhole(ContractionOp node) {
   node.getRhs().walk([&](LoadOp load) {
     for (Expr index : prim::getExprs(load.getIndices()))
       for (unsigned dim = 0; dim < getDomain(node).size(); ++dim) {
-        Expr step = index.coefficientOf("d" + std::to_string(dim));
+        Expr step = index.coefficientOf(dimName(dim));
         isWhole &= step && (step.isConstant(0) || step.isConstant(1));
       }
   });
@@ -182,7 +183,7 @@ std::optional<unsigned> loop::getChannels(ContractionOp node, LoadOp load) {
       countPoints(domain, window, node.getK() - 1) < (isImage ? fewestTapsOfImage : fewestTaps) ||
       (count < manyColumns && !(overlapsWindows(node, load) && readsWeightWhole(node))))
     return std::nullopt;
-  std::string name = "d" + std::to_string(last);
+  std::string name = dimName(last);
   std::optional<unsigned> found;
   for (auto [dim, index] : llvm::enumerate(prim::getExprs(load.getIndices()))) {
     if (!index.uses(name))

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Winograd.h"
 #include "ir/prim/WeightAttrs.h"
@@ -168,7 +169,7 @@ std::optional<SmallVector<int64_t>> getSteps(Expr position, unsigned rank, unsig
   SmallVector<int64_t> steps;
   rest = position;
   for (unsigned dim = 0; dim < rank; ++dim) {
-    std::string name = ("d" + Twine(dim)).str();
+    std::string name = dimName(dim);
     if (!rest.uses(name)) {
       steps.push_back(0);
       continue;
@@ -243,7 +244,7 @@ std::optional<WeightRead> matchWeightRead(LoadOp load, ArrayRef<Expr> domain, un
   SmallVector<int64_t> positions;
   for (int64_t column = 0; column < columns.value_or(0); ++column) {
     SymbolValues at;
-    at[("d" + Twine(nDim)).str()] = column;
+    at[dimName(nDim)] = column;
     std::optional<int64_t> position = rest.evaluate(at);
     if (!position)
       return std::nullopt; // of other dims, too
@@ -290,7 +291,7 @@ void matchBits(RhsReads &reads) {
     return;
   Expr at = index.getExpr();
   for (unsigned dim = 1; dim < reads.element.steps.size(); ++dim)
-    if (at.isSymbol(("d" + Twine(dim)).str()) && reads.element.steps[dim] == 0) {
+    if (at.isSymbol(dimName(dim)) && reads.element.steps[dim] == 0) {
       reads.bits = mask.popcount();
       reads.number = number;
       reads.part = dim;
@@ -420,7 +421,7 @@ void splitRepeated(ContractionOp node) {
       !llvm::hasNItems(node.getRhs().front(), 2))
     return;
   for (unsigned dim = 0; dim < node.getBatch(); ++dim) {
-    std::string name = ("d" + Twine(dim)).str();
+    std::string name = dimName(dim);
     Expr extent = getDomain(node)[dim], d = Expr::symbol(node.getContext(), name);
     for (Expr index : prim::getExprs(load.getIndices())) {
       bool isRest = index.getKind() == ExprKind::Mod && index.getOperands()[0] == d;

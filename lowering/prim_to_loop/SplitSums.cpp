@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/expr/DimName.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
@@ -81,7 +82,7 @@ void rewrite(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, con
 
 /// The largest divisor by which an index of the node divides `dim` itself, if the dim can be split there; 0: none.
 int64_t findDivisor(Operation *node, unsigned dim, int64_t extent) {
-  std::string name = ("d" + Twine(dim)).str();
+  std::string name = dimName(dim);
   int64_t best = 0;
   auto visit = [&](auto &self, Expr expr) -> void {
     auto operands = expr.getOperands();
