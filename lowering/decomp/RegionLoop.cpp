@@ -60,7 +60,7 @@ public:
 
   /// The loop's results; nothing after a diagnostic.
   std::optional<Values> build(LoopBody body) {
-    constexpr unsigned mostImports = 6; // a size, then its bound, then sizes that follow from it
+    constexpr unsigned mostImports = 8; // a size, how many rounds, the size's bound, then sizes that follow
     for (unsigned number = 0; number < mostImports; ++number) {
       dropImport();
       n.shapes = outside = before;
@@ -192,11 +192,10 @@ private:
 
   /// Whether the body is to be imported again, knowing more; nothing after a diagnostic.
   std::optional<bool> learn() {
-    std::optional<bool> isNew = learnCondition();
-    if (std::optional<bool> more = learnSizes(); more)
-      *isNew |= *more;
-    else
-      return std::nullopt;
+    std::optional<bool> isNew = learnSizes();
+    if (!isNew || *isNew)
+      return isNew; // what the condition is known to be follows from sizes, too
+    isNew = learnCondition();
     if (!rows.empty() && !form.trips) {
       // Stacks that nothing bounds are states that each round makes a row longer.
       hasGrowingStacks = true;
@@ -365,7 +364,27 @@ private:
     return all;
   }
 
+  /// Then nothing changes, not even a size.
+  bool hasNoRound() const {
+    return form.trips && form.trips.isConstant(0) && !llvm::is_contained(isUnwrapped, true) &&
+           llvm::none_of(rows, [&](Value row) { return isHandle(n.elementType(row)); });
+  }
+
+  Values createWithoutRounds() {
+    Values all(form.states);
+    for (Value row : rows) {
+      Dims dims = n.dims(row);
+      dims.insert(dims.begin(), n.expr(0));
+      all.push_back(n.fill(n.scalar(0, n.elementType(row)), dims));
+    }
+    n.shapes = outside;
+    hoisted.keep();
+    return all;
+  }
+
   std::optional<Values> create() {
+    if (hasNoRound())
+      return createWithoutRounds();
     OpBuilder &builder = n.getBuilder();
     OperationState state(n.getLoc(), LoopOp::getOperationName());
     if (isCounted)

@@ -323,6 +323,25 @@ CASES = {
             s2 = Concat <axis = 0> (s, v)
           }> (n, , none)
         }""", [feed(n=np.int64(n), x=(2,)) for n in (4, 1, 0, 50, 3)]),
+    "rounds until a state that begins empty is long enough": (
+        """g (float[n, 2] x, int64 most) => (float[p, 2] y) <bool go = {1}, int64[1] zero = {0}, int64 ten = {10}> {
+          none = Slice (x, zero, zero)
+          y = Loop <body = b (int64 i, bool c, float[p, 2] s) => (bool d, float[q, 2] t) {
+            t = Concat <axis = 0> (s, x)
+            size = Size (s)
+            d = Less (size, ten)
+          }> (most, go, none)
+        }""", [feed(x=(n, 2), most=np.int64(most)) for n, most in ((1, 100), (4, 100), (3, 2), (2, 0))]),
+    "no rounds ever": (
+        """g (float[n, 2] x) => (float[p, 2] y, float[q, 2] same, float[r, 2] rows) <bool go = {1}, int64 never = {0}, int64[1] zero = {0}> {
+          none = Slice (x, zero, zero)
+          y, same, rows = Loop <body = b (int64 i, bool c, float[p, 2] s, float[q, 2] a) => (bool d, float[p2, 2] t, float[q, 2] a2, float[2] row) {
+            d = Identity (c)
+            t = Concat <axis = 0> (s, x)
+            a2 = Exp (a)
+            row = ReduceMax <keepdims = 0> (x, zero)
+          }> (never, go, none, x)
+        }""", [feed(x=(n, 2)) for n in (1, 3)]),
     "rows of as many rounds as a value says": (
         """g (int64 n, float[2] x) => (float[2] y, float[m, 2] rows) {
           y, rows = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] s2, float[2] r) {
