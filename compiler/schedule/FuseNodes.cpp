@@ -167,8 +167,8 @@ private:
     return wholes;
   }
 
-  /// A group runs behind the binds of all symbols that it or the buffers that it touches are made of, and behind what
-  /// was found out about them.
+  /// A group runs behind the binds of all symbols that it, the buffers that it touches and what these are parts of are
+  /// made of, and behind what was found out about them.
   void dependOnSymbols(Entry &entry, unsigned number, llvm::StringMap<SmallVector<unsigned>> &binders) {
     Operation *node = entry.group.nodes[0];
     if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(node))
@@ -185,12 +185,22 @@ private:
           found->second.push_back(number);
       }
     };
+    auto dependOnPlace = [&](Value buffer) {
+      while (true) {
+        for (Expr extent : cast<BufferType>(buffer.getType()).getShape())
+          extent.walkSymbols(depend);
+        auto part = buffer.getDefiningOp<PartOp>();
+        if (!part)
+          return;
+        prim::walkSymbols(part, depend);
+        buffer = part.getBuffer();
+      }
+    };
     node->walk([&](Operation *op) {
       prim::walkSymbols(op, depend);
       for (Value operand : op->getOperands())
-        if (auto type = dyn_cast<BufferType>(operand.getType()))
-          for (Expr extent : type.getShape())
-            extent.walkSymbols(depend);
+        if (isa<BufferType>(operand.getType()))
+          dependOnPlace(operand);
     });
   }
 
