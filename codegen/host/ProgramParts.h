@@ -53,7 +53,7 @@ private:
   llvm::Error emitJoined(loop::IfOp branch, bool isThen);
   llvm::Error emitBind(loop::BindOp bind);
   llvm::Error emitGuard(loop::GuardOp guard);
-  llvm::Error growSlot(mlir::Value grown, Expr bytes);
+  llvm::Error growSlot(mlir::Value grown, Expr bytes, bool keeps);
   llvm::Error announce(mlir::BlockArgument output);
   llvm::Error emitRepeat(loop::RepeatOp repeat);
   llvm::Error setCarried(loop::RepeatOp repeat, llvm::function_ref<Expr(prim::CarriedAttr)> value);

@@ -100,7 +100,7 @@ Error PartEmitter::emitGuard(loop::GuardOp guard) {
 }
 
 /// In the memories that it lies in: of a device, of the host, of both.
-Error PartEmitter::growSlot(mlir::Value grown, Expr bytes) {
+Error PartEmitter::growSlot(mlir::Value grown, Expr bytes, bool keeps) {
   unsigned slot = mlir::cast<loop::GrowOp>(grown.getDefiningOp()).getSlot();
   if (Error error = checkBound(bytes, "a growing block"))
     return error;
@@ -115,9 +115,9 @@ Error PartEmitter::growSlot(mlir::Value grown, Expr bytes) {
     leaveOnFault(builder.CreateCall(callee, {code.function->getArg(0), builder.getInt32(slot), wanted}));
   };
   if (!whole.isOnHost(grown))
-    grow("grow");
+    grow(keeps ? "regrow" : "grow");
   if (whole.places && (whole.isOnHost(grown) || whole.places->isMirrored(grown)))
-    grow("grow_host");
+    grow(keeps ? "regrow_host" : "grow_host");
   return Error::success();
 }
 

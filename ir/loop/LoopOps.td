@@ -187,7 +187,7 @@ def Loop_GrowOp : Loop_Op<"grow", []> {
 }
 
 def Loop_RegrowOp : Loop_Op<"regrow", []> {
-  let summary = "the buffer, which lies in memory that grows, has room for so many bytes now; what it held is lost";
+  let summary = "the buffer, which lies in memory that grows, has room for so many bytes now; what it holds stays";
   let arguments = (ins Loop_Buffer:$buffer, Prim_ExprAttr:$bytes);
   let assemblyFormat = "$buffer `bytes` custom<OneExpr>($bytes) attr-dict `:` type($buffer)";
 }

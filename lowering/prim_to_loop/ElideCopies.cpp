@@ -296,9 +296,8 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols, bool keepsImages) {
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()))
       return false; // read by the host (the condition of an if or a loop), or seen in parts
-  auto part = copy->to.getDefiningOp<PartOp>();
-  if (part && llvm::any_of(part.getBuffer().getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))
-    return false; // what lies there is still read before it grows
+  if (llvm::any_of(skipViews(copy->to).getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))
+    return false; // there is room once it has grown, and what lies there is still read before
   if (isRewritten(copy->to))
     for (Operation *user : from.getUsers())
       if (!isa<StoreOp>(user) && user->getParentOp() != node)

@@ -330,6 +330,8 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
       lowerTap(tap);
       continue;
     }
+    if (appends.contains(&op))
+      continue;
     Block *target = builder.getInsertionBlock();
     Operation *before = target->empty() ? nullptr : &target->back();
     if (failed(lowerOp(&op)))

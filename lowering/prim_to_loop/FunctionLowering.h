@@ -84,6 +84,7 @@ private:
   mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &to,
                                   llvm::function_ref<mlir::LogicalResult(mlir::Operation *yield)> storeYielded);
   void realizeCaptured(mlir::Region &region, mlir::Location loc);
+  void storeBehind(prim::ConcatOp append, mlir::Value place);
   static bool isRecurrence(prim::LoopOp loop);
   mlir::LogicalResult lowerRecurrence(prim::LoopOp op);
   mlir::Value getRowMajor(mlir::Value value, mlir::Location loc);
@@ -135,6 +136,7 @@ public:
   std::optional<llvm::StringMap<Expr>> upperBounds; // of what ops of the function bind, once a branch has asked for it
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
+  llvm::SmallPtrSet<mlir::Operation *, 4> appends; // concats whose operands a loop writes behind its state
 };
 
 /// Whether the op shows each element of its operand once, at another place: a reshape, a transpose, a roll.

@@ -15,6 +15,12 @@
 // A state whose dims change has halves for the most that they can be. Where nothing bounds them, each round writes a
 // buffer of its own; then what holds the state grows (loop.regrow) and the value is copied there.
 //
+// A state that each round makes longer, concat(state, x) along the outermost dim of more than one element, has no
+// halves: what is there stays, and x is written behind it. So n rounds write n rows, not n^2 / 2, in any order
+// with what reads the state: its elements do not change any more. Without bounds its memory grows first, and keeps what
+// it holds. Refused where others read the concat, too: its bytes would be seen both as a whole and as parts, which are
+// taken to be disjoint.
+//
 // Row i of a stack is a part of the whole stack, so the nodes that compute it write it where it stays. A scanned
 // element is an index rewrite. What the region captures is computed once, in front of the loop.
 //
@@ -164,11 +170,24 @@ Value FunctionLowering::createPart(Value whole, Expr offset, ArrayRef<Expr> dims
                         ExprAttr(offset.simplify(symbolRanges)));
 }
 
+/// Writes what the concat puts behind its first operand, which lies at the beginning of `place`.
+void FunctionLowering::storeBehind(prim::ConcatOp append, Value place) {
+  Expr offset = product(context, prim::getDims(append.getInputs()[0]));
+  for (Value added : append.getInputs().drop_front()) {
+    SmallVector<Expr> dims = prim::getDims(added);
+    store(get(added), createPart(place, offset, dims, append.getLoc()), atItself, append.getLoc());
+    offset = offset + product(context, dims);
+  }
+}
+
 namespace {
-/// Where a state lies: in one of two halves of whole cache lines, or, if it grows without bounds, at the beginning.
+/// Where a state lies: in one of two halves of whole cache lines, or, if it gets longer in place or grows without
+/// bounds, at the beginning.
 struct StateBuffer {
   Value whole;
-  Expr half; // elements; null: it grows
+  Expr half;             // elements; null: it has no halves
+  prim::ConcatOp append; // null: no round writes behind what is there
+  bool grows = false;    // without bounds
 };
 
 /// The dims of a state, with the sizes that its loop carries at their initial values, or the most that they can be.
@@ -198,6 +217,21 @@ static StateDims getStateDims(prim::LoopOp op, BlockArgument state) {
   return dims;
 }
 
+/// The concat that puts a round's values behind all that the state has, if in memory that is behind, too.
+static prim::ConcatOp findAppend(prim::LoopOp op, unsigned number) {
+  BlockArgument state = op.getStateArgs()[number];
+  auto concat = op.getNextStates()[number].getDefiningOp<prim::ConcatOp>();
+  if (!concat || concat->getBlock() != state.getOwner() || !concat->hasOneUse() || concat.getInputs()[0] != state)
+    return {};
+  SmallVector<Expr> initial = prim::getDims(op.getInitial()[number]), before = prim::getDims(state),
+                    behind = prim::getDims(concat.getResult());
+  for (auto [axis, dim] : llvm::enumerate(before))
+    if (axis != concat.getAxis() && (axis < concat.getAxis() ? !dim.isConstant(1) || !initial[axis].isConstant(1)
+                                                             : dim != initial[axis] || dim != behind[axis]))
+      return {};
+  return concat;
+}
+
 LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
@@ -216,15 +250,19 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
 
   SmallVector<StateBuffer> states;
   Expr zero = Expr::constant(context, 0);
-  for (auto [initial, argument] : llvm::zip_equal(op.getInitial(), op.getStateArgs())) {
+  for (auto [number, initial] : llvm::enumerate(op.getInitial())) {
     StateBuffer state;
-    StateDims dims = getStateDims(op, argument);
+    StateDims dims = getStateDims(op, op.getStateArgs()[number]);
     Type elementType = prim::getElementType(initial);
-    if (dims.isBounded) {
+    state.grows = !dims.isBounded;
+    if ((state.append = findAppend(op, number))) {
+      appends.insert(state.append);
+    } else if (!state.grows) {
       int64_t line = std::max<int64_t>(64 / getElementBytes(prim::getScalarType(elementType)), 1);
       state.half = product(context, dims.most).ceilDiv(line) * line;
     }
-    state.whole = createRowMajorBuffer(state.half ? SmallVector<Expr>{state.half * 2} : dims.initial, elementType, loc);
+    SmallVector<Expr> place = state.half ? SmallVector<Expr>{state.half * 2} : state.grows ? dims.initial : dims.most;
+    state.whole = createRowMajorBuffer(place, elementType, loc);
     store(get(initial), createPart(state.whole, zero, prim::getDims(initial), loc), atItself, loc);
     states.push_back(state);
   }
@@ -263,6 +301,15 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
   LogicalResult lowered = lowerRegion(op.getBody(), repeat.getBody(), [&](Operation *) {
     SmallVector<std::pair<Value, Tensor>> grown; // states that wait until no other reads the old ones
     for (auto [next, state] : llvm::zip_equal(op.getNextStates(), states)) {
+      if (state.append) {
+        Value place = state.whole;
+        if (state.grows) {
+          RegrowOp::create(builder, loc, place, ExprAttr(getBytes(prim::getDims(next), prim::getElementType(next))));
+          place = createPart(place, zero, prim::getDims(next), loc);
+        }
+        storeBehind(state.append, place);
+        continue;
+      }
       if (state.half) {
         store(get(next), inRound(state, round + 1, next), atItself, loc);
         continue;

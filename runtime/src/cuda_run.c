@@ -668,26 +668,49 @@ int32_t ptc_rt_cuda_write(ptc_rt_call *visible, void *target, const void *source
 }
 
 /* A block that must grow grows by half at least, as on the host. */
-int32_t ptc_rt_cuda_grow(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
+static int32_t grow_slot(ptc_rt_call *visible, uint32_t slot, int64_t bytes, bool keeps) {
   ptc_rt_call_state *call = (ptc_rt_call_state *)visible;
   ptc_cuda_graph_give_up(call);
   ptc_ctx *ctx = call->ctx;
-  ptc_cuda_block block = {(uintptr_t)ctx->blocks[slot], ctx->block_bytes[slot]};
+  const ptc_cuda_driver *driver = &model_of(call->model)->driver;
+  ptc_cuda_block old = {(uintptr_t)ctx->blocks[slot], ctx->block_bytes[slot]},
+                 block = keeps ? (ptc_cuda_block){0} : old;
   if (bytes < 0)
     return PTC_RT_FAULT_MEMORY;
-  size_t more = block.bytes + block.bytes / 2, wanted = (size_t)bytes > more ? (size_t)bytes : more;
-  ptc_status status = PTC_OK;
-  if ((size_t)bytes > block.bytes)
-    status = grow(&model_of(call->model)->driver, &block, wanted, ctx->error);
+  if ((size_t)bytes <= old.bytes)
+    return 0;
+  size_t more = old.bytes + old.bytes / 2, wanted = (size_t)bytes > more ? (size_t)bytes : more;
+  ptc_status status = grow(driver, &block, wanted, ctx->error);
+  bool moves = keeps && old.base;
+  int code = moves && status == PTC_OK ? driver->copy_within(block.base, old.base, old.bytes, call->stream) : 0;
+  if (code)
+    status = ptc_cuda_fail(driver, code, "move a value that grows", ctx->error);
+  if (moves)
+    driver->release(old.base);
   ctx->blocks[slot] = (char *)(uintptr_t)block.base;
   ctx->block_bytes[slot] = block.bytes;
   return status == PTC_OK ? 0 : status == PTC_OUT_OF_MEMORY ? PTC_RT_FAULT_MEMORY : PTC_RT_FAULT_DEVICE;
+}
+
+int32_t ptc_rt_cuda_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes) {
+  return grow_slot(call, slot, bytes, false);
+}
+
+int32_t ptc_rt_cuda_regrow(ptc_rt_call *call, uint32_t slot, int64_t bytes) {
+  return grow_slot(call, slot, bytes, true);
 }
 
 int32_t ptc_rt_cuda_grow_host(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
   ptc_ctx *ctx = ((ptc_rt_call_state *)visible)->ctx;
   ptc_cuda_ctx *own = ctx->device_ctx;
   bool done = ptc_rt_grow_block(ctx->model, &own->host_blocks[slot], &own->host_block_bytes[slot], bytes);
+  return done ? 0 : PTC_RT_FAULT_MEMORY;
+}
+
+int32_t ptc_rt_cuda_regrow_host(ptc_rt_call *visible, uint32_t slot, int64_t bytes) {
+  ptc_ctx *ctx = ((ptc_rt_call_state *)visible)->ctx;
+  ptc_cuda_ctx *own = ctx->device_ctx;
+  bool done = ptc_rt_regrow_block(ctx->model, &own->host_blocks[slot], &own->host_block_bytes[slot], bytes);
   return done ? 0 : PTC_RT_FAULT_MEMORY;
 }
 

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
 
@@ -29,22 +30,42 @@ int32_t ptc_rt_fail(ptc_rt_call *call, uint32_t index) {
 
 /* ---- memory that grows ---- */
 
-bool ptc_rt_grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted) {
+static bool grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted, bool keeps) {
   if (wanted < 0)
     return false;
   if ((size_t)wanted <= *have)
     return true;
-  size_t more = *have + *have / 2, bytes = (size_t)wanted > more ? (size_t)wanted : more;
+  char *old = *base;
+  size_t held = *have, more = held + held / 2, bytes = (size_t)wanted > more ? (size_t)wanted : more;
   bytes = (bytes + PTC_RT_PAGE - 1) & ~(size_t)(PTC_RT_PAGE - 1);
-  ptc_rt_release(model, *base, *have);
+  if (!keeps)
+    ptc_rt_release(model, old, held);
   *base = ptc_rt_allocate(model, bytes, PTC_RT_PAGE);
   *have = *base ? bytes : 0;
+  if (keeps && *base && held)
+    memcpy(*base, old, held);
+  if (keeps)
+    ptc_rt_release(model, old, held);
   return *base != 0;
+}
+
+bool ptc_rt_grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted) {
+  return grow_block(model, base, have, wanted, false);
+}
+
+bool ptc_rt_regrow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted) {
+  return grow_block(model, base, have, wanted, true);
 }
 
 int32_t ptc_rt_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes) {
   ptc_ctx *ctx = ((ptc_rt_call_state *)call)->ctx;
   bool done = ptc_rt_grow_block(ctx->model, &ctx->blocks[slot], &ctx->block_bytes[slot], bytes);
+  return done ? 0 : PTC_RT_FAULT_MEMORY;
+}
+
+int32_t ptc_rt_regrow(ptc_rt_call *call, uint32_t slot, int64_t bytes) {
+  ptc_ctx *ctx = ((ptc_rt_call_state *)call)->ctx;
+  bool done = ptc_rt_regrow_block(ctx->model, &ctx->blocks[slot], &ctx->block_bytes[slot], bytes);
   return done ? 0 : PTC_RT_FAULT_MEMORY;
 }
 

@@ -207,6 +207,8 @@ int64_t ptc_rt_elements(const int64_t *shape, int32_t rank);
 
 /* found.c: what the program finds out while it runs */
 bool ptc_rt_grow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted);
+/* Keeps what the block held. */
+bool ptc_rt_regrow_block(const ptc_model *model, char **base, size_t *have, int64_t wanted);
 bool ptc_rt_grow_scratch(ptc_rt_call_state *call, int64_t bytes);
 /* Takes back what a failed run has allocated for the caller. */
 void ptc_rt_drop_results(ptc_ctx *ctx, const ptc_rt_function *function);

@@ -323,6 +323,82 @@ CASES = {
             s2 = Concat <axis = 0> (s, v)
           }> (n, , none)
         }""", [feed(n=np.int64(n), x=(2,)) for n in (4, 1, 0, 50, 3)]),
+    "states that get longer where they are, of an input, nothing, and what is read behind the loop, too": (
+        """g (float[n, 2, w] x, int64 m) => (float[p, 2, w] a3, float[q, 2, w] b3, float[r, 2, w] c3, float[n, 2, w] same, float[s] sums)
+          <bool go = {1}, int64[1] zero = {0}> {
+          none = Slice (x, zero, zero)
+          same = Neg (x)
+          a3, b3, c3, sums = Loop <body = b (int64 i, bool c, float[p, 2, w] a, float[q, 2, w] b, float[r, 2, w] c0)
+                                   => (bool d, float[p2, 2, w] a2, float[q2, 2, w] b2, float[r2, 2, w] c2, float sum) {
+            d = Identity (c)
+            top = ReduceMax <keepdims = 1> (a, zero)
+            row = Tanh (top)
+            f = Cast <to = 1> (i)
+            other = Add (x, f)
+            a2 = Concat <axis = 0> (a, row, other, row)
+            b2 = Concat <axis = 0> (b, other)
+            twice = Mul (b, f)
+            c2 = Concat <axis = 0> (c0, row)
+            one = ReduceSum <keepdims = 0> (a)
+            two = ReduceSum <keepdims = 0> (twice)
+            sum = Add (one, two)
+          }> (m, go, x, none, same)
+        }""", [feed(x=(n, 2, w), m=np.int64(m)) for n, w, m in ((1, 1, 0), (3, 16, 6), (2, 5, 1), (1, 7, 11))]),
+    "states that get longer, which others read at once, or that change places": (
+        """g (float[n, w] x, int64 m) => (float[p, w] a3, float[q, w] b3, float[r, w] c3, float[t, w] front, float[s] sums) <bool go = {1}> {
+          a3, b3, c3, front, sums = Loop
+            <body = b (int64 i, bool c, float[p, w] a, float[q, w] b, float[r, w] c0, float[t, w] f)
+               => (bool d, float[p2, w] a2, float[q2, w] b2, float[r2, w] c2, float[t2, w] f2, float sum) {
+            d = Identity (c)
+            longer = Concat <axis = 0> (a, x)
+            sum = ReduceMean <keepdims = 0> (longer)
+            a2 = Concat <axis = 0> (b, x)
+            b2 = Identity (longer)
+            c2 = Concat <axis = 0> (c0, a)
+            f2 = Concat <axis = 0> (x, f)
+          }> (m, go, x, x, x, x)
+        }""", [feed(x=(n, w), m=np.int64(m)) for n, w, m in ((1, 3, 0), (2, 16, 4), (3, 1, 5))]),
+    "states that get longer along an inner axis, and of one batch": (
+        """g (float[1, n, 3] x, float[2, n] z, int64 m) => (float[1, p, 3] a3, float[2, q] b3) <bool go = {1}> {
+          a3, b3 = Loop <body = b (int64 i, bool c, float[1, p, 3] a, float[2, q] b) => (bool d, float[1, p2, 3] a2, float[2, q2] b2) {
+            d = Identity (c)
+            f = Cast <to = 1> (i)
+            v = Add (x, f)
+            w = Sub (z, f)
+            a2 = Concat <axis = 1> (a, v)
+            b2 = Concat <axis = 1> (b, w)
+          }> (m, go, x, z)
+        }""", [feed(x=(1, n, 3), z=(2, n), m=np.int64(m)) for n, m in ((1, 3), (4, 6), (2, 0))]),
+    "a state that inner loops make longer": (
+        """g (float[n, 2] x, int64 m, int64 k) => (float[p, 2] y, float[r] sums) <bool go = {1}> {
+          y, sums = Loop <body = b (int64 i, bool c, float[p, 2] a) => (bool d, float[p3, 2] a3, float sum) {
+            d = Identity (c)
+            t = Loop <body = inner (int64 j, bool e, float[q, 2] s) => (bool e2, float[q2, 2] s2) {
+              e2 = Identity (e)
+              f = Cast <to = 1> (j)
+              v = Add (x, f)
+              s2 = Concat <axis = 0> (s, v)
+            }> (k, go, a)
+            sum = ReduceSum <keepdims = 0> (t)
+            u = Neg (t)
+            a3 = Concat <axis = 0> (a, u)
+          }> (m, go, x)
+        }""", [feed(x=(n, 2), m=np.int64(m), k=np.int64(k)) for n, m, k in ((1, 3, 2), (2, 2, 0), (1, 0, 3), (3, 1, 5))]),
+    "states without bounds that get longer where they are": (
+        """g (float[n, 3] x, int64 most) => (float[k, 3] y, float[k2] z, float[r, 3] rows, float[r] means) <bool go = {1}, int64[1] zero = {0}> {
+          none = Constant <value = float[0] {}> ()
+          y, z, rows, means = Loop <body = b (int64 i, bool c, float[p, 3] s, float[q] t)
+                              => (bool d, float[p2, 3] s2, float[q2] t2, float[3] row, float mean) {
+            f = Cast <to = 1> (i)
+            a = Add (x, f)
+            row = ReduceMax <keepdims = 0> (a, zero)
+            mean = ReduceMean <keepdims = 0> (s)
+            s2 = Concat <axis = 0> (s, a)
+            t2 = Concat <axis = 0> (t, row, t)
+            size = Size (s)
+            d = Less (size, most)
+          }> (, go, x, none)
+        }""", [feed(x=(n, 3), most=np.int64(most)) for n, most in ((1, 20), (300, 7000), (2, 0), (1, 31), (300, 9000))]),
     "rounds until a state that begins empty is long enough": (
         """g (float[n, 2] x, int64 most) => (float[p, 2] y) <bool go = {1}, int64[1] zero = {0}, int64 ten = {10}> {
           none = Slice (x, zero, zero)

@@ -436,6 +436,8 @@ int32_t ptc_rt_bind_symbol(ptc_rt_call *call, uint32_t index, int64_t value, int
 /* Makes block `slot` hold at least so many bytes (-1: more than 63 bits hold); what was in it may be lost. Returns 0 or
  * PTC_RT_FAULT_MEMORY. */
 int32_t ptc_rt_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
+/* The same; what was in it stays. */
+int32_t ptc_rt_regrow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
 
 /* Says the dims of output `index`, whose rank `extents` has, and gives it memory if the caller gave none. Returns 0 or
  * a fault. */
@@ -447,6 +449,7 @@ int32_t ptc_rt_output(ptc_rt_call *call, uint32_t index, const int64_t *extents)
 int32_t ptc_rt_cuda_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, const int64_t *symbols,
                            int64_t iterations, int64_t grain, int64_t scratch_bytes);
 int32_t ptc_rt_cuda_grow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
+int32_t ptc_rt_cuda_regrow(ptc_rt_call *call, uint32_t slot, int64_t bytes);
 int32_t ptc_rt_cuda_output(ptc_rt_call *call, uint32_t index, const int64_t *extents);
 int32_t ptc_rt_cuda_tap(ptc_rt_call *call, uint32_t tap, void *value, int64_t *shape);
 int32_t ptc_rt_cuda_unpack(ptc_rt_call *call, void *target, const void *packed, int64_t count, int32_t bits);
@@ -456,8 +459,9 @@ int32_t ptc_rt_cuda_pack(ptc_rt_call *call, void *packed, const void *source, in
 int32_t ptc_rt_cuda_read(ptc_rt_call *call, void *target, const void *source, int64_t bytes);
 /* Copies `bytes` to the device; the source may be written when it returns. */
 int32_t ptc_rt_cuda_write(ptc_rt_call *call, void *target, const void *source, int64_t bytes);
-/* ptc_rt_grow of a slot's block on the host. */
+/* ptc_rt_grow and ptc_rt_regrow of a slot's block on the host. */
 int32_t ptc_rt_cuda_grow_host(ptc_rt_call *call, uint32_t slot, int64_t bytes);
+int32_t ptc_rt_cuda_regrow_host(ptc_rt_call *call, uint32_t slot, int64_t bytes);
 
 /* ---- called by the typed entry functions; `function` indexes the descriptor's functions ---------------------------
  */
