@@ -164,8 +164,13 @@ bool ContractionEmission::meetsZeros() const {
          });
 }
 
-/// Elements from a row of A where it is to the next; none where that is no constant.
-static std::optional<int64_t> stepInPlace(const ContractionForm &f) {
+Value ContractionEmission::addressOf(const EmissionPoint &point) {
+  if (f.lhs == LhsForm::Redirected)
+    return redirectedAddress(point);
+  return e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(indexOf(f.lhsLoad), point));
+}
+
+std::optional<int64_t> cpu::stepInPlace(const ContractionForm &f) {
   Expr stride = f.lhs == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(indexOf(f.lhsLoad), f.firstM()) : Expr();
   return stride ? stride.asConstant() : std::nullopt;
 }
@@ -244,9 +249,7 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
       for (auto [at, loop] : llvm::zip(outer, f.kLoops))
         if (loop.dim >= 0)
           point.dims[loop.dim] = at;
-      Value address = f.lhs == LhsForm::Redirected
-                          ? redirectedAddress(point)
-                          : e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
+      Value address = addressOf(point);
       addresses.push_back(hasDivisions ? hide(e, address) : address);
     }
     return addresses;
@@ -625,7 +628,7 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     task.nBlock = i.mod(rest, nBlocks, true);
   } else {
     // Columns are taken apart by each task, rows once for tasks that share them.
-    bool mFastest = f.mFastest && !widensTasks() && !takesQuads();
+    bool mFastest = f.mFastest && !widensTasks() && !takesQuads() && !copied;
     Value rest = i.mod(index, tasksOfBatch, true), fastest = mFastest ? mBlocks : nBlocks;
     Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
     task.batch = i.floorDiv(index, tasksOfBatch, true);
@@ -746,7 +749,7 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || widensA || takesQuads())
+    if (packsA || widensA || takesQuads() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
@@ -754,6 +757,8 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
           transformPixels(task);
         if (widensA)
           widenRows(task, i.constant(0), value(f.kLoops[0].extent));
+        if (copied)
+          copyForMatrix(task);
       });
     if (packsB)
       emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),

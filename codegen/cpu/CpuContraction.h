@@ -46,6 +46,16 @@ struct BesidePanels {
   mlir::Type type;
 };
 
+/// What tasks with sums in matrix registers copy of A, whose rows are no fixed step apart.
+struct MatrixCopies {
+  Expr at, scratch;  // in bytes; null: rows are read where they are
+  int64_t pitch = 0; // elements from a row to the next, or from a pixel
+  /// Of each dim of m, the outputs and what their windows reach beyond the last of them; empty: rows are copied.
+  llvm::SmallVector<int64_t> pixels;
+  llvm::SmallVector<int64_t> steps; // pixels from one element of the window to the next, of each outer loop over k
+  int64_t reach = 0;                // pixels from a window's first to its last
+};
+
 struct ContractionForm {
   loop::ContractionOp op;
   llvm::SmallVector<Expr> domain;
@@ -100,6 +110,7 @@ struct ContractionForm {
   // For both: blocks of rows in place of mBlocks on levels that make such copies; tasks stay as many (0: mBlocks).
   int64_t blocksOfCopies = 0;
   Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
+  MatrixCopies copies;
   int64_t panelUnit = 1;      // panels that no block cuts: a part that nodes behind the product read
   bool hasAllColumns = false; // of each block: nodes behind the product read whole rows
   bool hasAllRows = false;    // the same, whole columns
@@ -152,6 +163,9 @@ int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;
 
+/// Elements from a row of A where it is to the next; none where that is no constant.
+std::optional<int64_t> stepInPlace(const ContractionForm &form);
+
 /// Whether products of bytes are those of sums at the level: of enough terms to pay for what a tile's sums start with.
 bool multipliesSums(const ContractionForm &form, const CpuLevel &level);
 
@@ -160,6 +174,12 @@ inline constexpr int64_t quadSize = 4, quadTaps = 3, quadPoints = quadSize + qua
 
 /// Bytes of a weight that does not wait in the second-level cache.
 inline constexpr int64_t leastStreamed = 1 << 19;
+
+/// Rows and panels that tasks with sums in matrix registers are cut between.
+inline constexpr int64_t matrixUnitRows = 16, matrixUnitPanels = 2;
+
+/// The copies of such tasks, but for where they lie.
+MatrixCopies planMatrixCopies(const ContractionForm &form);
 
 ContractionForm analyzeContraction(loop::ContractionOp op);
 /// The part of the analysis that says what the dims are and how operands are read.

@@ -45,8 +45,6 @@ struct ColumnClass {
   int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
 };
 
-/// Rows and panels that tasks with sums in matrix registers are cut between.
-inline constexpr int64_t matrixUnitRows = 16, matrixUnitPanels = 2;
 /// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
 inline constexpr int64_t fewestInMatrix = 5;
 
@@ -109,6 +107,8 @@ struct ContractionEmission {
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
+  /// Of A's element at the point.
+  mlir::Value addressOf(const EmissionPoint &point);
   /// Whether products of zeros alone may be left out, and are worth the question.
   bool mayLeaveOut() const;
   bool meetsZeros() const;
@@ -161,6 +161,26 @@ struct ContractionEmission {
   void emitMatrixBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   /// Bytes from a row of A to the next; null where that is not fixed.
   mlir::Value fixedRowStride();
+  /// The loops over k of such sums.
+  llvm::SmallVector<KLoop> matrixLoops() const;
+
+  // Copies of rows or of pixels for them (CpuContractionMatrixRows.cpp), in scratch.
+  void copyForMatrix(const ContractionTask &task);
+  bool copiesPixels() const { return copied && !f.copies.pixels.empty(); }
+  /// The pixel that the row's window begins with; the first of its line.
+  mlir::Value pixelOf(mlir::Value row);
+  /// From that of the task's first row to that of its last one.
+  mlir::Value pixelsOf(const ContractionTask &task);
+  mlir::Value startOfLine(mlir::Value pixel);
+  /// The first row whose window does not begin before the pixel.
+  mlir::Value firstRowAt(mlir::Value pixel);
+  void copyPixels(const ContractionTask &task);
+  void copyRows(const ContractionTask &task);
+  /// `row` where its window meets no border, which the value tells; null: it is not copied so.
+  mlir::Value copyInside(const ContractionTask &task, mlir::Value row, mlir::Value target);
+  void copyAnywhere(const ContractionTask &task, mlir::Value row, mlir::Value target);
+  /// The elements of a row that the innermost loop over k reads.
+  void copyRun(mlir::Value from, mlir::Value to);
 
   // Conversion of B's elements.
   /// What the tile does with vectors that it loads from the weight's panels.
@@ -249,9 +269,10 @@ struct ContractionEmission {
                           mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
   /// The epilogue on one row of sums in memory, at the point's other dims: columns [column, column + columns).
   void emitEpilogueOnRow(const EmissionPoint &point, mlir::Value line, mlir::Value column, mlir::Value columns);
-  /// The epilogue on rows x columns of sums that lie in memory, [row][column] with the given pitch.
+  /// The epilogue on rows x columns of sums that lie in memory, [row][column] with the given pitch; or, from `pixel`
+  /// on, [pixel][column].
   void emitEpilogueOnSums(const ContractionTask &task, mlir::Value sums, mlir::Value row, mlir::Value rows,
-                          mlir::Value column, mlir::Value columnEnd);
+                          mlir::Value column, mlir::Value columnEnd, mlir::Value pixel = {});
   void zeroSums(const ContractionTask &task);
 
   // Points.
@@ -304,7 +325,7 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
-      quadWeights, quadProducts, quadRowSums, quadColumnSums;
+      quadWeights, quadProducts, quadRowSums, quadColumnSums, copied;
   Widening widening = Widening::None;
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none

@@ -209,12 +209,13 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
 }
 
 void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
-                                             Value column, Value columnEnd) {
+                                             Value column, Value columnEnd, Value pixel) {
   EmissionPoint point = taskPoint(task);
   Value columns = i.sub(columnEnd, column);
   loop(i.constant(0), rows, 1, [&](Value r) {
     setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
-    emitEpilogueOnRow(point, e.getAddress(sums, accumulator, i.mul(r, sumsPitch)), column, columns);
+    Value place = pixel ? i.sub(pixelOf(i.add(row, r)), pixel) : r;
+    emitEpilogueOnRow(point, e.getAddress(sums, accumulator, i.mul(place, sumsPitch)), column, columns);
   });
 }
 

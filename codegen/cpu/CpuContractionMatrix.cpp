@@ -10,7 +10,7 @@
 // epilogues read them from, whatever the epilogue is: vectors do not reach these registers. Where k runs in blocks they
 // come from and go to where partial sums lie.
 //
-//   for panels of the task, two at a time
+//   for panels of the task, two at a time         rows come outermost where all panels wait in the first-level cache
 //     for rows of the task, 32 at a time
 //       sums = 0; for outer k, for 16 groups of the innermost k: load A, load B, multiply; store the sums
 //       epilogue
@@ -20,7 +20,8 @@
 // the same for any number of rows. Where no depth of 9 to 16 groups divides the innermost k, its last groups are
 // multiplied from copies that end in zeros.
 //
-// Rows of A that do not lie a fixed step apart (windows over images) are copied, 64 bytes of each, on the way.
+// Rows of A that do not lie a fixed step apart (windows over images) are copied for all columns of a task
+// (CpuContractionMatrixRows.cpp); where k runs in blocks or is told by a run, 64 bytes of each on the way.
 //
 // A few rows read a weight as fast with vectors as memory gives it. Where a run says how many rows there are the kernel
 // has both, and code of vectors for those few alone.
@@ -46,6 +47,7 @@ static constexpr int64_t mostGroups = rowBytes / wordBytes, fewestGroups = 9; //
 static constexpr int64_t firstA = 4, firstB = 6;                              // registers; sums are 0 to 3
 static constexpr int64_t tallest = 2 * matrixRows;
 static constexpr int64_t widestShort = 4; // panels beside one row of registers
+static constexpr int64_t nearBytes = 32 << 10;
 
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
@@ -61,7 +63,10 @@ namespace {
 class MatrixBlock {
 public:
   MatrixBlock(ContractionEmission &c, const ContractionTask &task, Value kLower, Value kUpper)
-      : c(c), e(c.e), f(c.f), i(c.i), task(task), slots(*c.matrixSlots), kLower(kLower), kUpper(kUpper) {
+      : c(c), e(c.e), f(c.f), i(c.i), task(task), slots(*c.matrixSlots), loops(c.matrixLoops()), kLower(kLower),
+        kUpper(c.copied ? c.value(loops.front().extent) : kUpper) {
+    firstRow = c.copiesPixels() ? c.pixelOf(task.firstRow) : task.firstRow;
+    count = c.copiesPixels() ? c.pixelsOf(task) : task.rows;
     chooseStep();
     pitch = i.mul(c.sumsPitch, i.constant(wordBytes));
     byte = e.builder.getI8Type();
@@ -74,16 +79,21 @@ private:
     int64_t sum(int64_t row, int64_t column) const { return row * 2 + column; }
   };
   void chooseStep();
-  void emitColumns(Value panel, int64_t width);
+  bool hasNearPanels();
+  void forEachPanels(Value isShort, llvm::function_ref<void(Value panel, int64_t width)> body);
+  void emitBlock(Value row, Value end, Value panel, int64_t width);
+  void finishBlock(Value row, Value left, Value panel, int64_t width);
   void emitSums(Shape shape, Value row, Value rows, Value panel, Value sums);
+  void setRows(Shape shape, Value row);
   void emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels);
   void emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels);
   void emitLast(Shape shape, Value k, Value count, Value panels);
+  void loadRows(int64_t matrix, Value k);
   void multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB);
   void forEachRow(int64_t matrix, llvm::function_ref<void(Value address, Value slot)> body);
   Value at(Value address, Value bytes) { return e.getAddress(address, byte, bytes); }
   Value aOffset(Value k) {
-    return i.mul(i.mul(k, c.value(f.kLoops.back().aStride)), i.constant(loop::getElementBytes(f.lhsElement)));
+    return i.mul(i.mul(k, c.value(loops.back().aStride)), i.constant(loop::getElementBytes(f.lhsElement)));
   }
   Value bOffset(Value k, const KLoop &kLoop) { // a row of B is a row of a register
     return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(rowBytes));
@@ -96,6 +106,8 @@ private:
   InvariantBuilder &i;
   const ContractionTask &task;
   const MatrixSlots &slots;
+  SmallVector<KLoop> loops;
+  Value firstRow, count; // of the task, or of pixels that its windows begin with
   Value kLower, kUpper, pitch;
   Type byte;
   bool isWhole = false; // steps divide all of the innermost loop
@@ -117,9 +129,9 @@ static void callMatrix(KernelEmitter &e, StringRef name, ArrayRef<int64_t> regis
 }
 
 /// Groups that a step takes, so that steps divide the innermost loop; or 16.
-static int64_t groupsOfStep(const ContractionForm &f) {
-  auto extent = f.kLoops.back().extent.asConstant(), block = f.kBlock.asConstant();
-  bool isCut = f.isSplitK() && f.kLoops.size() == 1;
+static int64_t groupsOfStep(const ContractionForm &f, ArrayRef<KLoop> loops) {
+  auto extent = loops.back().extent.asConstant(), block = f.kBlock.asConstant();
+  bool isCut = f.isSplitK() && loops.size() == 1;
   if (!extent || *extent == 0 || (isCut && !block))
     return mostGroups;
   int64_t unit = isCut ? std::gcd(*extent, *block) : *extent;
@@ -132,8 +144,8 @@ static int64_t groupsOfStep(const ContractionForm &f) {
 }
 
 void MatrixBlock::chooseStep() {
-  auto extent = f.kLoops.back().extent.asConstant(), block = f.kBlock.asConstant();
-  bool isCut = f.isSplitK() && f.kLoops.size() == 1;
+  auto extent = loops.back().extent.asConstant(), block = f.kBlock.asConstant();
+  bool isCut = f.isSplitK() && loops.size() == 1;
   isWhole = extent && *extent % slots.groups == 0 && (!isCut || (block && *block % slots.groups == 0));
 }
 
@@ -157,9 +169,24 @@ static void storeConfiguration(KernelEmitter &e, Value slot, int64_t groups, Val
     e.createStore(word, e.getAddress(slot, e.builder.getI8Type(), i.constant(offset)));
 }
 
+SmallVector<KLoop> ContractionEmission::matrixLoops() const {
+  if (!copied)
+    return f.kLoops;
+  Expr one = Expr::constant(f.op.getContext(), 1);
+  if (copiesPixels()) {
+    SmallVector<KLoop> loops(f.kLoops);
+    for (auto [own, step] : llvm::zip(loops, f.copies.steps))
+      own.aStride = one * (step * f.copies.pitch);
+    return loops;
+  }
+  return {{.dim = -1, .extent = f.k.floorDiv(f.group), .aStride = one * f.group, .bStride = one}};
+}
+
 void ContractionEmission::prepareMatrix() {
   matrixSlots.emplace();
-  matrixSlots->groups = groupsOfStep(f);
+  if (f.copies.at)
+    copied = scratchAt(f.copies.at);
+  matrixSlots->groups = groupsOfStep(f, matrixLoops());
   for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail})
     *slot = e.createStackSlot(rowBytes);
   matrixSlots->a = e.createStackSlot(2 * matrixBytes);
@@ -170,6 +197,7 @@ void ContractionEmission::prepareMatrix() {
 void ContractionEmission::releaseMatrix() {
   callMatrix(e, "tilerelease", {});
   matrixSlots.reset();
+  copied = {};
 }
 
 void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
@@ -177,60 +205,83 @@ void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLo
 }
 
 void MatrixBlock::emit() {
-  Value left = i.mod(task.rows, i.constant(tallest), true), sixteen = i.constant(matrixRows);
+  Value left = i.mod(count, i.constant(tallest), true), sixteen = i.constant(matrixRows);
   Value first = i.min(left, sixteen), isTwo = i.compare(arith::CmpIPredicate::sgt, left, sixteen);
   c.emitIf(i.compare(arith::CmpIPredicate::sgt, left, i.constant(0)), [&] {
     storeConfiguration(e, slots.tail, slots.groups, first, i.select(isTwo, i.sub(left, sixteen), left));
   });
-  Value from = task.firstPanel, isShort = i.compare(arith::CmpIPredicate::sle, task.rows, sixteen);
+  Value isShort = i.compare(arith::CmpIPredicate::sle, count, sixteen);
+  Value isLong = i.compare(arith::CmpIPredicate::sge, count, i.constant(tallest)), end = i.add(firstRow, count);
+  auto configure = [&] { c.emitIf(isLong, [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); }); };
+  if (hasNearPanels()) {
+    configure();
+    return c.loop(firstRow, end, tallest, [&](Value row) {
+      forEachPanels(isShort, [&](Value panel, int64_t width) { emitBlock(row, end, panel, width); });
+    });
+  }
+  forEachPanels(isShort, [&](Value panel, int64_t width) {
+    if (width != widestShort)
+      configure();
+    c.loop(firstRow, end, tallest, [&](Value row) { emitBlock(row, end, panel, width); });
+  });
+}
+
+/// Whether all panels of a task stay in the first-level cache. Then rows come outermost, and what the epilogue reads
+/// and writes of one is met once, not as often as there are panels.
+bool MatrixBlock::hasNearPanels() {
+  auto words = i.asConstant(c.panelWords()), panels = i.asConstant(c.panels), blocks = i.asConstant(c.nBlocks);
+  return words && panels && blocks && !f.isSplitK() &&
+         llvm::divideCeil(*panels, *blocks) * *words * wordBytes <= nearBytes;
+}
+
+void MatrixBlock::forEachPanels(Value isShort, llvm::function_ref<void(Value panel, int64_t width)> body) {
+  Value from = task.firstPanel;
   for (int64_t width : {widestShort, int64_t(2), int64_t(1)}) {
     Value whole = i.mul(i.floorDiv(i.sub(task.endPanel, from), i.constant(width), true), i.constant(width));
     if (width == widestShort)
       whole = i.select(isShort, whole, i.constant(0));
     Value to = i.add(from, whole);
-    c.loop(from, to, width, [&](Value panel) { emitColumns(panel, width); });
+    c.loop(from, to, width, [&](Value panel) { body(panel, width); });
     from = to;
   }
 }
 
-void MatrixBlock::emitColumns(Value panel, int64_t width) {
+void MatrixBlock::emitBlock(Value row, Value end, Value panel, int64_t width) {
   Value sixteen = i.constant(matrixRows), most = i.constant(tallest);
-  Value end = i.add(task.firstRow, task.rows);
-  bool isShort = width == widestShort; // no more than 16 rows
-  if (!isShort)
-    c.emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, most),
-             [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); });
-  c.loop(task.firstRow, end, tallest, [&](Value row) {
-    Value left = i.min(i.sub(end, row), most), local = i.sub(row, task.firstRow);
-    Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
-    Value sums = c.sums; // of this block alone, or of the task
-    if (f.isSplitK())
-      sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
-    Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
-    if (!isShort) {
-      c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] { emitSums({2, width}, row, most, panel, sums); });
-      c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
-        callMatrix(e, "ldtilecfg", {}, {slots.tail});
-        emitSums({2, width}, row, left, panel, sums);
-      });
-    }
-    c.emitIf(i.compare(arith::CmpIPredicate::sle, left, sixteen), [&] {
+  Value left = i.min(i.sub(end, row), most), local = i.sub(row, firstRow);
+  Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
+  Value sums = c.sums; // of this block alone, or of the task
+  if (f.isSplitK())
+    sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
+  Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
+  if (width != widestShort) { // there are more than 16 rows
+    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] { emitSums({2, width}, row, most, panel, sums); });
+    c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
       callMatrix(e, "ldtilecfg", {}, {slots.tail});
-      emitSums({1, width}, row, left, panel, sums);
+      emitSums({2, width}, row, left, panel, sums);
     });
-    if (f.isSplitK())
-      return;
-    Value start = i.mul(panel, i.constant(panelWidth)), stop = i.add(start, i.constant(width * panelWidth));
-    bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
-    c.emitEpilogueOnSums(task, sums, row, left, start, isFull ? stop : i.min(stop, c.n));
+  }
+  c.emitIf(i.compare(arith::CmpIPredicate::sle, left, sixteen), [&] {
+    callMatrix(e, "ldtilecfg", {}, {slots.tail});
+    emitSums({1, width}, row, left, panel, sums);
   });
+  if (!f.isSplitK())
+    finishBlock(row, left, panel, width);
 }
 
-void MatrixBlock::emitSums(Shape shape, Value row, Value count, Value panel, Value sums) {
-  rows = count;
-  stride = c.fixedRowStride();
-  RowClass lines{.height = stride ? 1 : shape.matrices * matrixRows};
-  addressesAt = c.rowAddresses(task, lines, row);
+void MatrixBlock::finishBlock(Value row, Value left, Value panel, int64_t width) {
+  Value start = i.mul(panel, i.constant(panelWidth)), stop = i.add(start, i.constant(width * panelWidth));
+  bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
+  Value columnEnd = isFull ? stop : i.min(stop, c.n);
+  if (!c.copiesPixels())
+    return c.emitEpilogueOnSums(task, c.sums, row, left, start, columnEnd);
+  Value first = c.firstRowAt(row), rowsEnd = c.firstRowAt(i.add(row, left));
+  c.emitEpilogueOnSums(task, c.sums, first, i.sub(rowsEnd, first), start, columnEnd, row);
+}
+
+void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value panel, Value sums) {
+  rows = height;
+  setRows(shape, row);
   auto forEachSum = [&](llvm::function_ref<void(int64_t sum, Value address)> body) {
     for (int64_t a = 0; a < shape.matrices; ++a)
       for (int64_t b = 0; b < shape.panels; ++b)
@@ -243,10 +294,28 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value count, Value panel, Val
   forEachSum([&](int64_t sum, Value address) { callMatrix(e, "tilestored64", sum, {address, pitch}); });
 }
 
+void MatrixBlock::setRows(Shape shape, Value row) {
+  if (!c.copied) {
+    stride = c.fixedRowStride();
+    RowClass lines{.height = stride ? 1 : shape.matrices * matrixRows};
+    addressesAt = c.rowAddresses(task, lines, row);
+    return;
+  }
+  stride = i.constant(f.copies.pitch * f.lhsBytes());
+  Value start = c.copiesPixels() ? c.startOfLine(firstRow) : firstRow;
+  Value first = at(c.copied, i.mul(i.sub(row, start), stride));
+  addressesAt = [=, this](ValueRange outer) {
+    Value offset = i.constant(0);
+    for (auto [at, own] : llvm::zip(outer, loops))
+      offset = i.add(offset, i.mul(at, c.value(own.aStride)));
+    return SmallVector<Value>{e.getAddress(first, f.lhsElement, offset)};
+  };
+}
+
 void MatrixBlock::emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels) {
-  if (depth + 1 == f.kLoops.size())
+  if (depth + 1 == loops.size())
     return emitInnermost(shape, outer, panels);
-  const KLoop &kLoop = f.kLoops[depth];
+  const KLoop &kLoop = loops[depth];
   c.loop(depth ? i.constant(0) : kLower, depth ? c.value(kLoop.extent) : kUpper, 1, [&](Value k) {
     SmallVector<Value> inner(outer);
     inner.push_back(k);
@@ -268,6 +337,11 @@ void MatrixBlock::forEachRow(int64_t matrix, llvm::function_ref<void(Value addre
          [&](Value r) { body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(rowBytes)))); });
 }
 
+void MatrixBlock::loadRows(int64_t matrix, Value k) {
+  Value first = at(addresses.front(), i.mul(stride, i.constant(matrix * matrixRows)));
+  callMatrix(e, "tileloadd64", firstA + matrix, {at(first, aOffset(k)), stride});
+}
+
 void MatrixBlock::multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB) {
   StringRef name = isa<FloatType>(c.accumulator) ? "tdpbf16ps" : "tdpbusd";
   for (int64_t b = 0; b < shape.panels; ++b) {
@@ -283,15 +357,14 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
     for (auto [r, address] : llvm::enumerate(addresses))
       address = i.get<arith::SelectOp>(i.compare(arith::CmpIPredicate::slt, i.constant(int64_t(r)), rows), address,
                                        addresses[0]);
-  bool isOnly = f.kLoops.size() == 1;
-  Value lower = isOnly ? kLower : i.constant(0), upper = isOnly ? kUpper : c.value(f.kLoops.back().extent);
+  bool isOnly = loops.size() == 1;
+  Value lower = isOnly ? kLower : i.constant(0), upper = isOnly ? kUpper : c.value(loops.back().extent);
   Value groups = i.constant(slots.groups), span = i.sub(upper, lower);
   Value last = isWhole ? i.constant(0) : i.mod(span, groups, true), middle = i.sub(upper, last);
   c.loop(lower, middle, slots.groups, [&](Value k) {
     for (int64_t a = 0; a < shape.matrices; ++a) {
       if (stride) {
-        Value first = at(addresses.front(), i.mul(stride, i.constant(a * matrixRows)));
-        callMatrix(e, "tileloadd64", firstA + a, {at(first, aOffset(k)), stride});
+        loadRows(a, k);
         continue;
       }
       Value mask = slots.groups < mostGroups ? e.laneMask(i.constant(slots.groups * wordBytes), rowBytes) : Value();
@@ -300,7 +373,7 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
       });
       callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
     }
-    Value panelRow = at(panels, bOffset(k, f.kLoops.back()));
+    Value panelRow = at(panels, bOffset(k, loops.back()));
     multiply(shape, [&](int64_t b) {
       Value panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
       callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(rowBytes)});
@@ -314,12 +387,16 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
 void MatrixBlock::emitLast(Shape shape, Value k, Value count, Value panels) {
   Value mask = e.laneMask(i.mul(count, i.constant(wordBytes)), rowBytes);
   for (int64_t a = 0; a < shape.matrices; ++a) {
+    if (c.copied) { // they end in zeros
+      loadRows(a, k);
+      continue;
+    }
     forEachRow(a, [&](Value address, Value slot) {
       e.createStore(e.createLoad(byte, rowBytes, at(address, aOffset(k)), mask), slot);
     });
     callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
   }
-  Value panelRow = at(panels, bOffset(k, f.kLoops.back())), bytes = i.constant(rowBytes);
+  Value panelRow = at(panels, bOffset(k, loops.back())), bytes = i.constant(rowBytes);
   Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(rowBytes, byte))));
   multiply(shape, [&](int64_t b) {
     Value copy = at(slots.b, i.constant(b % 2 * matrixBytes)), panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));

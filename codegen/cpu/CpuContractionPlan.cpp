@@ -288,6 +288,10 @@ static void layOutScratch(ContractionForm &form) {
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.fillSize() + 16, bytes);
+  ScratchLayout ofMatrix{layout.end}; // no level makes these copies and those that follow
+  form.copies = planMatrixCopies(form);
+  if (form.copies.scratch)
+    form.copies.at = ofMatrix.add(form.copies.scratch, 1);
   if (ownsTasks(form) && paysInQuads(form)) {
     form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
     form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
@@ -317,7 +321,7 @@ static void layOutScratch(ContractionForm &form) {
     form.wideRowSumsAt = layout.add(most, bytes);
     form.wideColumnSumsAt = layout.add(constant(columns), bytes);
   }
-  form.scratch = layout.end;
+  form.scratch = Expr::max(layout.end, ofMatrix.end);
 }
 
 void cpu::planBlocks(ContractionForm &form) {

@@ -212,6 +212,11 @@ TEST_CASE("convolutions of bytes that quads do not suit", "[contraction]") {
   checkRandom({.height = 3, .width = 6});
 }
 
+TEST_CASE("windows of bytes in what matrix registers copy", "[contraction]") {
+  checkRandom({.height = 12, .width = 22, .in = 64, .dilation = 2}); // more tasks than 16 rows each
+  checkRandom({.images = 3, .height = 14, .width = 13, .in = 64});   // pixels between images
+}
+
 // Sums of the largest products, of both signs: those of 24 outputs leave 32 bits, which is made up for.
 TEST_CASE("windows of three bytes at the ends of their range", "[contraction]") {
   Shape shape{.height = 5, .width = 8, .in = 896, .out = 32, .outside = 255};
