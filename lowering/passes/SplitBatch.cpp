@@ -43,6 +43,8 @@ namespace {
 constexpr double nearCost = 1, farCost = 1.25, memoryCost = 8;
 // A round's launch of an op, in the same unit: about a microsecond.
 constexpr double launchCost = 100e3;
+// Ops between a convolution and what leaves the loop: a requantised activation has about a dozen.
+constexpr unsigned mostPointwise = 32;
 // Below, a loop is not worth its place in a report: some ten microseconds.
 constexpr double leastGain = 2e6;
 
@@ -178,8 +180,16 @@ double BatchSplitter::getGain(Operation *op) const {
   return whole - single - getCost((rounds - 1) * weights, weights) - (rounds - 1) * launchCost;
 }
 
+static bool isWidening(Operation *op) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  if (!convert)
+    return false;
+  Type from = getElementType(convert.getX()), to = getElementType(convert.getY());
+  return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+}
+
 /// The best interval of ops that split; what is fixed may lie between them. Pointwise work that follows belongs to it;
-/// views do not, which would decide how the result lies in memory.
+/// views, borders and what widens elements do not, which would decide how the result lies in memory.
 BatchSplitter::Interval BatchSplitter::choose() const {
   Interval best;
   std::optional<Interval> open;
@@ -194,7 +204,7 @@ BatchSplitter::Interval BatchSplitter::choose() const {
       open = {index, index, 0};
     open->gain += getGain(op);
     open->end = index + 1;
-    if (open->gain >= best.gain && !isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+    if (open->gain >= best.gain && !isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp>(op) && !isWidening(op))
       best = *open;
   }
   return best;
@@ -284,7 +294,7 @@ static std::string findFreeSymbol(DictionaryAttr symbols) {
 
 /// Whether convolutions read or write the value, perhaps with pointwise work between.
 static bool isOfConvolution(Value value) {
-  for (unsigned depth = 0; depth < 8; ++depth) {
+  for (unsigned depth = 0; depth < mostPointwise; ++depth) {
     Operation *op = value.getDefiningOp();
     if (!op)
       return false;
@@ -323,10 +333,10 @@ void BatchSplitter::outline(const Interval &interval) {
   for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
     if (!isFixed(op->getResult(0)))
       body.insert(op);
-  // Views at the end stay outside: what they view is stacked as it lies in memory.
+  // Views and what widens elements at the end stay outside: what they read is stacked as it lies in memory.
   auto isInside = [&](Operation *user) { return body.contains(user); };
   for (Operation *op : llvm::reverse(body.getArrayRef()))
-    if (isa<ReshapeOp, TransposeOp>(op) &&
+    if ((isa<ReshapeOp, TransposeOp>(op) || isWidening(op)) &&
         llvm::none_of(op->getUsers(), [&](Operation *user) { return body.contains(user) && !views.contains(user); }))
       views.insert(op);
   body.remove_if([&](Operation *op) { return views.contains(op); });
