@@ -11,6 +11,8 @@
 //   compared with the bound; what passes becomes points, those equal to it up to `kept`. Two passes over the keys,
 //   which the first one stores, and a sort of the points.
 //
+//   One alone is the first key that equals the least of all minima.
+//
 //   Others: by buckets. Keys are counted in buckets of equal width between the lowest and the highest, buckets are
 //   added up until they hold enough, and the points of these buckets move together (at worst all, where most keys are
 //   in one bucket). Scalar steps, of which each key takes three.
@@ -190,20 +192,50 @@ Value RowSort::collectUpTo(const Keys &keys, Value bound, Value kept) const {
       })[0];
 }
 
+/// The least and the greatest of the minima at `to`, in vectors.
+SmallVector<Value> RowSort::endsOfMinima(IntegerType type, Value groups) const {
+  auto filled = [&](int64_t key) { return e.splat(e.invariants.constant(IntegerAttr::get(type, key)), comparedLanes); };
+  Value most = filled(llvm::maxIntN(type.getWidth())), fewest = filled(llvm::minIntN(type.getWidth()));
+  return e.createLoop(e.constant(0), groups, comparedLanes, {most, fewest},
+                      [&](Value group, ValueRange ends) -> SmallVector<Value> {
+                        Value minima = e.createLoad(type, comparedLanes, address(to, group, type));
+                        return {create<arith::MinSIOp>(ends[0], minima), create<arith::MaxSIOp>(ends[1], minima)};
+                      });
+}
+
+/// Makes a point of the first key that is the least of the minima at `to`.
+void RowSort::collectFirst(const Keys &keys, Value groups) {
+  Value least = LLVM::vector_reduce_smin::create(e.builder, e.loc, keys.type, endsOfMinima(keys.type, groups)[0]);
+  Value wanted = vector::BroadcastOp::create(e.builder, e.loc, VectorType::get({comparedLanes}, keys.type), least);
+  auto bitsAt = [&](Value position) {
+    Value vector = e.createLoad(keys.type, comparedLanes, address(keys.memory, position, keys.type));
+    return bitsOf(compare(arith::CmpIPredicate::eq, vector, wanted));
+  };
+  Value start = e.constant(0), none = e.constant(0);
+  auto search = scf::WhileOp::create(
+      e.builder, e.loc, TypeRange{i64, i64}, ValueRange{start, bitsAt(start)},
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        scf::ConditionOp::create(b, loc, compare(arith::CmpIPredicate::eq, state[1], none), state);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        Value next = create<arith::AddIOp>(state[0], e.constant(comparedLanes));
+        scf::YieldOp::create(b, loc, ValueRange{next, bitsAt(next)});
+      });
+  Value lane = math::CountTrailingZerosOp::create(e.builder, e.loc, search.getResult(1));
+  e.createStore(widened(least), address(from, e.constant(0)));
+  e.createStore(create<arith::AddIOp>(search.getResult(0), lane), address(from, length));
+  lowest = widened(least);
+  range = none;
+  count = e.constant(1);
+}
+
 /// A bound that at least `kept` of the minima at `to` do not pass, and an eighth more at most unless many are equal;
 /// sets how far it is from the lowest key.
 Value RowSort::findBound(IntegerType type, Value groups, Value kept) {
-  unsigned width = type.getWidth();
   auto vector = VectorType::get({comparedLanes}, type);
   auto literal = [&](int64_t value) { return e.invariants.constant(IntegerAttr::get(type, value)); };
   auto load = [&](Value group) { return e.createLoad(type, comparedLanes, address(to, group, type)); };
-  Value most = e.splat(literal(llvm::maxIntN(width)), comparedLanes),
-        fewest = e.splat(literal(llvm::minIntN(width)), comparedLanes);
-  SmallVector<Value> ends = e.createLoop(
-      e.constant(0), groups, comparedLanes, {most, fewest}, [&](Value group, ValueRange ends) -> SmallVector<Value> {
-        Value minima = load(group);
-        return {create<arith::MinSIOp>(ends[0], minima), create<arith::MaxSIOp>(ends[1], minima)};
-      });
+  SmallVector<Value> ends = endsOfMinima(type, groups);
   Value first = LLVM::vector_reduce_smin::create(e.builder, e.loc, type, ends[0]);
   Value last = LLVM::vector_reduce_smax::create(e.builder, e.loc, type, ends[1]);
   auto countUpTo = [&](Value bound) {
@@ -242,5 +274,7 @@ void RowSort::collectFew(const Keys &keys, Value kept) {
   Value blocks = in.floorDiv(in.add(wanted, e.constant(leastGroups - 1)), e.constant(leastGroups), true);
   Value groups = in.mul(blocks, e.constant(leastGroups));
   minimaOf(keys, groups);
+  if (in.asConstant(kept) == 1)
+    return collectFirst(keys, groups);
   count = collectUpTo(keys, findBound(keys.type, groups, kept), kept);
 }

@@ -89,6 +89,8 @@ struct RowSort {
   Value merged() const;
   void minimaOf(const Keys &keys, Value groups) const;
   Value findBound(mlir::IntegerType type, Value groups, Value kept);
+  llvm::SmallVector<Value> endsOfMinima(mlir::IntegerType type, Value groups) const;
+  void collectFirst(const Keys &keys, Value groups);
   Value bitsOf(Value lanes) const;
   Value widened(Value key) const;
   Value collectUpTo(const Keys &keys, Value bound, Value kept) const;

@@ -25,6 +25,25 @@ loop.kernel @columns(%x: !loop.buffer<[m*1000] x f32>, %y: !loop.buffer<[m*10] x
   }
 }
 
+// One alone is the first key that equals the least.
+// CHECK: ok first
+// ALL-LABEL: define {{.*}}i32 @first(
+// ALL: icmp eq <32 x i32>
+// ALL-NOT: icmp sle <32 x i32>
+// ALL: ret i32
+loop.kernel @first(%x: !loop.buffer<[m*n] x f32>, %y: !loop.buffer<[m] x f32>, %z: !loop.buffer<[m] x i64>)
+    attributes {symbols = ["m", "n"], parallel = 1 : i64, arguments_written = array<i64: 1, 2>, test.nan,
+                test.symbols = [{m = 3, n = 255}, {m = 3, n = 256}, {m = 9, n = 1000}]} {
+  loop.sort [m, n] kept 1 true, false key {
+    %0 = loop.load %x[d0*n + d1] : !loop.buffer<[m*n] x f32>
+    loop.yield %0 : f32
+  } body {
+  ^bb0(%v: f32, %i: i64):
+    loop.store %v, %y[d0 + d1] : !loop.buffer<[m] x f32>
+    loop.store %i, %z[d0 + d1] : !loop.buffer<[m] x i64>
+  }
+}
+
 // Lengths about the limits of the choice, more groups than a table of counts pays for, rests of groups and of vectors.
 // CHECK: ok lengths
 loop.kernel @lengths(%x: !loop.buffer<[n] x f16>, %y: !loop.buffer<[k] x f16>, %z: !loop.buffer<[k] x i64>)
