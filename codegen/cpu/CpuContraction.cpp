@@ -487,6 +487,17 @@ void ContractionEmission::finishTile(const ContractionTask &task, const RowClass
     e.createStore(sum, slot);
 }
 
+/// Tiles of so many rows that wait together: where they are turned, few, of which squares are nearly full.
+int64_t ContractionEmission::tilesTogether(int64_t height) const {
+  if (!f.turns)
+    return tilesThatWait;
+  auto isFull = [&](int64_t rows) { return 8 * rows >= 7 * int64_t(llvm::alignTo(rows, lanes)); };
+  int64_t tiles = 1;
+  while (!isFull(tiles * height) && (tiles + 1) * height <= rowsThatTurn)
+    ++tiles;
+  return tiles;
+}
+
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   if (matrixSlots)
     return emitMatrixBlock(task, kLower, kUpper);
@@ -505,7 +516,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
         loop(rows.lower, rows.upper, 1, emitOne);
         continue;
       }
-      int64_t together = rows.firsts.empty() ? tilesThatWait : 1; // rows follow each other
+      int64_t together = rows.firsts.empty() ? tilesTogether(finished.height) : 1; // rows follow each other
       loop(rows.lower, rows.upper, together, [&](Value first) {
         Value last = i.min(i.add(first, i.constant(together)), rows.upper);
         loop(first, last, 1, [&](Value rowTile) {

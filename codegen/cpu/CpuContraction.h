@@ -14,6 +14,7 @@ namespace ptc::cpu {
 
 /// Row tiles whose sums lie in scratch before a long epilogue runs on them.
 inline constexpr int64_t tilesThatWait = 2;
+inline constexpr int64_t rowsThatTurn = 112; // at most that wait to be turned: 7 squares
 
 /// How the rows of A reach the register tile.
 enum class LhsForm {
@@ -87,6 +88,7 @@ struct ContractionForm {
   int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
   bool streams = false;                         // B is a weight that does not wait in the second-level cache
   int64_t mostAlone = 0;                        // rows that are one tile where registers suffice
+  bool turns = false;                           // sums wait for the epilogue, which sees vectors of rows
   llvm::SmallVector<KLoop> kLoops;
 
   /// Where few columns leave most of a vector unused: the loop over k that moves as the outputs in a line of the image

@@ -23,6 +23,11 @@ struct ContractionTask {
   mlir::Value firstColumnTile, endColumnTile;
 };
 
+/// Sums that wait for an epilogue: so many rows, of which the first is `row` of the result and starts at its `column`.
+struct WaitingSums {
+  mlir::Value sums, row, rows, column;
+};
+
 /// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset. Where tiles are parts of lines,
 /// those of a line start at `firsts`, after as many other tiles of it as `before`.
 struct RowClass {
@@ -273,6 +278,12 @@ struct ContractionEmission {
   /// on, [pixel][column].
   void emitEpilogueOnSums(const ContractionTask &task, mlir::Value sums, mlir::Value row, mlir::Value rows,
                           mlir::Value column, mlir::Value columnEnd, mlir::Value pixel = {});
+  /// Where the epilogue's vectors are of rows: for squares of `columns` columns of sums, turned in registers.
+  void emitTurnedEpilogue(const ContractionTask &task, const WaitingSums &waiting, mlir::Value columns);
+  /// One square, from this row and column of what waits on. `mask`: the rows that there are; null: all.
+  void emitEpilogueOnSquare(const ContractionTask &task, const WaitingSums &waiting, mlir::Value row,
+                            mlir::Value column, int64_t columns, mlir::Value mask);
+  int64_t tilesTogether(int64_t height) const;
   void zeroSums(const ContractionTask &task);
 
   // Points.

@@ -7,6 +7,10 @@
 // panel two go side by side. Between products and epilogue the one's last sums and the other's first chain are waited
 // for, so two tiles wait together.
 //
+// Where a convolution's result has channels first, its sums wait, too: squares of them are turned in registers, and the
+// epilogue sees vectors of neighbouring pixels. Few tiles wait, so that what is stored to as many lines as there are
+// channels leaves the core while the next tiles are computed (112 rows at once: 5 to 12 % longer).
+//
 // What is added to integer sums first and does not depend on the row (zero points times sums of a weight's columns, a
 // bias) costs nothing: the sums start there. Sums of floats would be rounded in another order.
 //
@@ -130,7 +134,7 @@ SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task,
 
 bool ContractionEmission::waits(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns) {
   int64_t width = int64_t(getTileVectors(columns.panels, columns.lastColumns, lanes).size());
-  return !hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width);
+  return f.turns || !hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width);
 }
 
 void ContractionEmission::storeSums(const RowClass &rows, const ColumnClass &columns, ValueRange accumulators) {
@@ -208,10 +212,48 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   loop(whole, columns, lanes, [&](Value at) { emitAt(at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
 }
 
+void ContractionEmission::emitEpilogueOnSquare(const ContractionTask &task, const WaitingSums &waiting, Value row,
+                                               Value column, int64_t columns, Value mask) {
+  Value last = i.sub(waiting.rows, i.constant(1));
+  SmallVector<Value> square;
+  for (int64_t r = 0; r < lanes; ++r) {
+    Value line = i.add(row, i.constant(r));
+    Value slot = i.add(i.mul(mask ? i.min(line, last) : line, sumsPitch), column);
+    square.push_back(e.createLoad(accumulator, lanes, e.getAddress(waiting.sums, accumulator, slot)));
+  }
+  transposeSquare(e, square);
+  EmissionPoint point = taskPoint(task);
+  point.vectorDim = f.firstN() - 1;
+  point.lanes = lanes;
+  point.mask = mask;
+  setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(waiting.row, row));
+  for (int64_t c = 0; c < columns; ++c) {
+    setDims(point, f.firstN(), f.nDims, i.add(i.add(waiting.column, column), i.constant(c)));
+    e.emitRegion(f.op.getEpilogue(), point, {square[size_t(c)]});
+  }
+}
+
+void ContractionEmission::emitTurnedEpilogue(const ContractionTask &task, const WaitingSums &waiting, Value columns) {
+  auto wholesOf = [&](Value count) { return i.mul(i.floorDiv(count, i.constant(lanes), true), i.constant(lanes)); };
+  Value wholeRows = wholesOf(waiting.rows), wholeColumns = wholesOf(columns);
+  auto emitSquares = [&](Value column, int64_t count) {
+    loop(i.constant(0), wholeRows, lanes,
+         [&](Value row) { emitEpilogueOnSquare(task, waiting, row, column, count, Value()); });
+    loop(wholeRows, waiting.rows, lanes, [&](Value row) {
+      emitEpilogueOnSquare(task, waiting, row, column, count, e.laneMask(i.sub(waiting.rows, row), lanes));
+    });
+  };
+  loop(i.constant(0), wholeColumns, lanes, [&](Value column) { emitSquares(column, lanes); });
+  if (int64_t rest = *i.asConstant(n) % lanes)
+    loop(wholeColumns, columns, lanes, [&](Value column) { emitSquares(column, rest); });
+}
+
 void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
                                              Value column, Value columnEnd, Value pixel) {
   EmissionPoint point = taskPoint(task);
   Value columns = i.sub(columnEnd, column);
+  if (f.turns)
+    return emitTurnedEpilogue(task, {sums, row, rows, column}, columns);
   loop(i.constant(0), rows, 1, [&](Value r) {
     setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
     Value place = pixel ? i.sub(pixelOf(i.add(row, r)), pixel) : r;

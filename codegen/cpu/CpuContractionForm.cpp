@@ -101,6 +101,8 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
   if (loop::getWinogradTile(op))
     return; // which dims are rows, columns and the window is told by their places
   loop::mergeDims(op);
+  if (loop::turnsPixels(op))
+    return;
   Region &rhs = op.getRhs();
   // A weight can be the row operand if its elements are used as they are stored.
   auto panels = yieldedPanels(rhs);
@@ -511,6 +513,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
   form.n = extent(2);
   form.k = extent(3);
   form.accumulator = op.getEpilogue().getArgument(0).getType();
+  form.turns = loop::turnsPixels(op);
   form.panelUnit = getPanelUnit(op);
   form.hasAllColumns = hasRowsBehind(op->getParentOfType<loop::KernelOp>());
   form.hasAllRows = findColumnsBehind(op->getParentOfType<loop::KernelOp>()).has_value();

@@ -284,7 +284,8 @@ static void layOutScratch(ContractionForm &form) {
   } else {
     form.sumsPitch = constant(widestTile * panelWidth);
     int64_t rows = std::max(tallestAlone, tallestTile * form.mostOutputs);
-    form.sumsAt = layout.add(constant(tilesThatWait * rows) * form.sumsPitch, bytes);
+    rows = std::max(tilesThatWait * rows, form.turns ? rowsThatTurn : 0);
+    form.sumsAt = layout.add(constant(rows) * form.sumsPitch, bytes);
   }
   if (form.lhs == LhsForm::Redirected)
     form.fillAt = layout.add(form.fillSize() + 16, bytes);

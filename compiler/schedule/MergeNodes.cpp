@@ -22,6 +22,7 @@
 #include "compiler/schedule/MergeNodes.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ContractionDims.h"
+#include "ir/loop/Winograd.h"
 #include <numeric>
 
 using namespace mlir;
@@ -464,12 +465,85 @@ bool isCheap(Operation *node) {
   return !hasFunctions && countBodyOps(node) <= mostCheapOps;
 }
 
+/// Whether all that the node reads in other buffers lies along its dim, or is the same for all points of it.
+bool readsAlong(Operation *node, Value buffer, unsigned dim) {
+  bool liesAlong = true;
+  node->walk([&](LoadOp load) {
+    Expr step = isIndirect(load) ? Expr() : getAddress(load).coefficientOf(dimName(dim));
+    liesAlong &= load.getBuffer() == buffer || (step && (step.isConstant(0) || step.isConstant(1)));
+  });
+  return liesAlong;
+}
+
+bool hasRegions(Block &body) {
+  return llvm::any_of(body, [](Operation &op) { return op.getNumRegions() > 0; });
+}
+
+/// Whether the product's epilogue reads the same for all rows.
+bool readsSameInRows(ContractionOp product) {
+  DimCounts counts(product);
+  bool isSame = !hasRegions(product.getEpilogue().front());
+  product.getEpilogue().walk([&](LoadOp load) {
+    isSame &= !isIndirect(load);
+    for (int64_t row = counts.first(1); row < counts.first(2); ++row)
+      isSame &= !getAddress(load).uses(dimName(unsigned(row)));
+  });
+  return isSame;
+}
+
+/// Whether windows leave the image along its lines alone: tiles are pieces of columns then (CpuContractionLines.cpp).
+bool leavesAlongLines(ContractionOp product) {
+  DimCounts counts(product);
+  bool along = false, across = false;
+  product.getLhs().walk([&](MaskedOp masked) {
+    for (Expr condition : prim::getExprs(masked.getConditions())) {
+      across |= condition.uses(dimName(unsigned(counts.first(1))));
+      along |= condition.uses(dimName(unsigned(counts.first(2) - 1)));
+    }
+  });
+  return counts.counts[1] == 2 && along && !across;
+}
+
+/// Whether the product's sums can be turned for `node`, which puts the rows of each column of one image side by side,
+/// and nobody else reads them as they lie.
+bool canTurnPixels(ContractionOp product, Operation *node, LoadOp load) {
+  Value buffer = load.getBuffer();
+  auto isOurs = [&](Operation *user) { return product->isAncestor(user) || node->isAncestor(user); };
+  if (getWinogradTile(product) || getGroup(product) > 1 || product.getBatch() || product.getN() != 1 ||
+      !product.getEpilogue().getArgument(0).getType().isF32() || getDomain(node).size() != 2 ||
+      !buffer.getDefiningOp<BufferOp>() || !llvm::all_of(buffer.getUsers(), isOurs) ||
+      hasRegions(node->getRegion(0).front()))
+    return false;
+  Expr outer = getAddress(load).coefficientOf(dimName(0));
+  unsigned row = outer && outer.isConstant(1) ? 1 : 0;
+  bool storesAlong = true;
+  node->walk([&](StoreOp store) {
+    Expr step = isIndirect(store) ? Expr() : getAddress(store).coefficientOf(dimName(row));
+    storesAlong &= step && step.isConstant(1) && store->getParentOp() == node;
+  });
+  return storesAlong && readsAlong(node, buffer, row) && readsSameInRows(product) && !leavesAlongLines(product);
+}
+
 /// Whether `node` takes an image apart whose channels lie side by side: a product that sums up windows writes it in
 /// whole vectors of these, and one pass more costs less than what it would take otherwise (up to 8 times as long).
 bool takesImageApart(Operation *target, Operation *node, LoadOp load, const FusionContext &context) {
   auto contraction = dyn_cast<ContractionOp>(target);
   return contraction && !context.hasDevice && writesWholePixels(contraction) &&
-         !keepsNeighbours(node, getAddress(load));
+         !keepsNeighbours(node, getAddress(load)) && !canTurnPixels(contraction, node, load);
+}
+
+/// Whether the product's sums are turned, and could not be with `node` in its epilogue.
+bool keepsFromTurning(Operation *target, StoreOp store, Operation *node, LoadOp load, const FusionContext &context) {
+  auto contraction = dyn_cast<ContractionOp>(target);
+  if (!contraction || context.hasDevice || !turnsPixels(contraction))
+    return false;
+  bool isSlice = product(node->getContext(), getDomain(node)) != getStoredCount(target, store);
+  if (isSlice || hasRegions(node->getRegion(0).front()))
+    return true;
+  for (unsigned dim = 0; dim < getDomain(node).size(); ++dim)
+    if (Expr step = getAddress(load).coefficientOf(dimName(dim)); step && step.isConstant(1))
+      return !readsAlong(node, load.getBuffer(), dim) || !keepsNeighbours(node, getAddress(load));
+  return true;
 }
 
 /// May `node`, which reads a slice of what a product writes, run where it is written? May split rows and columns. (A
@@ -511,6 +585,8 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
       return FusionPlan::no("the consumer reads the value at several places");
   if (takesImageApart(target, node, loads[0], context))
     return FusionPlan::no("the consumer takes pixels apart that a convolution writes whole");
+  if (keepsFromTurning(target, store, node, loads[0], context))
+    return FusionPlan::no("a convolution that takes its pixels apart could not do so with the consumer");
   FusionPlan plan{FusionKind::MergeIntoProducer, buffer, {}, {}};
   if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store))
     return canMergeSlice(target, store, node, loads[0], context)

@@ -1,6 +1,7 @@
 //===- ContractionDims.cpp - the dims of a contraction, by class ----------===//
 #include "ir/loop/ContractionDims.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/Winograd.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -178,6 +179,36 @@ bool loop::writesWholePixels(ContractionOp op) {
   int64_t columns = counts.first(2), terms = counts.first(3), end = int64_t(domain.size());
   return counts.counts[3] >= 2 && points(columns, terms) >= fewestColumns && points(terms, end) >= fewestTerms &&
          points(terms, end - 1) > 1;
+}
+
+bool loop::turnsPixels(ContractionOp op) {
+  DimCounts counts(op);
+  int64_t last = counts.first(2) - 1;
+  bool isPlain = op.getEpilogue().getArgument(0).getType().isF32() && getGroup(op) == 1 && !getWinogradTile(op);
+  if (!isPlain || counts.counts[1] == 0 || counts.counts[2] != 1 || !writesWholePixels(op))
+    return false;
+  for (int64_t dim = counts.first(1); dim < last; ++dim)
+    if (!mergesIn(op.getEpilogue(), dim, getDomain(op)[dim + 1]))
+      return false;
+  auto stepOf = [&](ArrayAttr indices, ValueRange operands) {
+    Expr step = operands.empty() ? strideOf(cast<ExprAttr>(indices[0]), last) : Expr();
+    return step ? step.asConstant() : std::nullopt;
+  };
+  bool stores = false;
+  for (Operation &inner : op.getEpilogue().front()) {
+    if (inner.getNumRegions())
+      return false;
+    if (auto load = dyn_cast<LoadOp>(inner)) {
+      auto step = stepOf(load.getIndices(), load.getIndexOperands());
+      if (step != 0 && step != 1)
+        return false;
+    } else if (auto store = dyn_cast<StoreOp>(inner)) {
+      if (store.getCombine() || stepOf(store.getIndices(), store.getIndexOperands()) != 1)
+        return false;
+      stores = true;
+    }
+  }
+  return stores;
 }
 
 ReductionOp loop::replaceByReduction(ContractionOp op) {

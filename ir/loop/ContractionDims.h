@@ -52,6 +52,10 @@ void splitDim(ContractionOp op, int64_t dim, int64_t inner);
 /// vectors of them are full, than for whole rows of one column.
 bool writesWholePixels(ContractionOp op);
 
+/// Whether such a convolution's result lies the other way around, the rows of each column side by side, and its
+/// epilogue reads and writes along them alone: sums of whole pixels are turned for it, square by square.
+bool turnsPixels(ContractionOp op);
+
 /// The same computation as a loop.reduction over the k dims; replaces the op, which must not read panels.
 ReductionOp replaceByReduction(ContractionOp op);
 

@@ -425,6 +425,51 @@ TEST_CASE("convolutions whose sums are so long that they run in blocks, in eithe
                         .isChannelsFirst = first});
 }
 
+TEST_CASE("sums of whole pixels are turned for a result with channels first", "[contraction]") {
+  for (int64_t out : {16, 19, 40, 96, 130})
+    for (int64_t in : {3, 8})
+      checkConvolution({.height = 17,
+                        .width = 23,
+                        .in = in,
+                        .out = out,
+                        .kernelHeight = 3,
+                        .kernelWidth = 5,
+                        .stride = 2,
+                        .pad = 1,
+                        .isChannelsFirst = true,
+                        .isInputChannelsFirst = in == 3,
+                        .hasResidual = out != 40,
+                        .hasRelu = true});
+  // Few pixels, an epilogue of functions, groups, tiles in lines, sums in blocks.
+  checkConvolution({.height = 4,
+                    .width = 5,
+                    .in = 12,
+                    .out = 33,
+                    .kernelHeight = 2,
+                    .kernelWidth = 2,
+                    .isChannelsFirst = true,
+                    .hasGelu = true});
+  checkConvolution({.height = 28,
+                    .width = 28,
+                    .groups = 2,
+                    .in = 40,
+                    .out = 24,
+                    .kernelHeight = 3,
+                    .kernelWidth = 3,
+                    .dilation = 12,
+                    .pad = 12,
+                    .isChannelsFirst = true});
+  checkConvolution({.height = 9,
+                    .width = 8,
+                    .in = 260,
+                    .out = 70,
+                    .kernelHeight = 3,
+                    .kernelWidth = 3,
+                    .pad = 1,
+                    .isChannelsFirst = true,
+                    .hasResidual = true});
+}
+
 TEST_CASE("products are right whatever sizes tuning asks for", "[contraction][tuning]") {
   Matmul shapes[] = {{.m = 70, .n = 100, .k = 600, .hasBias = true},
                      {.m = 1, .n = 90, .k = 700, .hasBias = true},
