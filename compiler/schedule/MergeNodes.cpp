@@ -516,7 +516,7 @@ bool canTurnPixels(ContractionOp product, Operation *node, LoadOp load) {
     return false;
   Expr outer = getAddress(load).coefficientOf(dimName(0));
   unsigned row = outer && outer.isConstant(1) ? 1 : 0;
-  bool storesAlong = true;
+  bool storesAlong = getDomain(node)[row].isConstant();
   node->walk([&](StoreOp store) {
     Expr step = isIndirect(store) ? Expr() : getAddress(store).coefficientOf(dimName(row));
     storesAlong &= step && step.isConstant(1) && store->getParentOp() == node;
