@@ -124,11 +124,14 @@ static std::string getSkeleton(KernelOp kernel, ArrayRef<int64_t> constants) {
   return text;
 }
 
+/// Templates are none, nor kernels that have what a number becomes in the skeleton.
 static bool isCandidate(KernelOp kernel) {
   return !kernel
               .walk([](Operation *op) {
-                bool isTemplate = isa<ContractionOp, AttentionOp, RecurrenceOp>(op);
-                return isTemplate ? WalkResult::interrupt() : WalkResult::advance();
+                auto index = dyn_cast<IndexOp>(op);
+                bool isNone =
+                    isa<ContractionOp, AttentionOp, RecurrenceOp>(op) || (index && Expr(index.getExpr()).isConstant());
+                return isNone ? WalkResult::interrupt() : WalkResult::advance();
               })
               .wasInterrupted();
 }
