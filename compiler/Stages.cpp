@@ -109,7 +109,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly
   passes.addPass(createOutlineKernels()); // after fusion: equal kernels are found by content
   if (!runsOnDevice)
-    passes.addPass(createShareConstants()); // kernels that are not equal, but for numbers
+    passes.addPass(createShareConstants()); // nearly equal ones are, too; at -O0 as well: fewer compile sooner
   passes.addPass(createOrderLaunches());    // launches alone: what kernels are is final
   if (options.optLevel > 0)
     passes.addPass(createUpdateInPlace()); // the order of launches is final; what is tapped is not, nor where it lies

@@ -5,7 +5,8 @@
 //
 //   load scores[91 * i + 7]          store 7, labels[d0 + s0]
 //
-// Ninety kernels that differ in the place where they begin to read, or in what they store, become one that is told it:
+// Ninety kernels that differ in the place where they begin to read, or in an i64 that they store, become one that is
+// told it:
 //
 //   load scores[91 * i + s1]         store s1, labels[d0 + s0]
 //
@@ -17,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/KernelNames.h"
+#include "compiler/schedule/MergeNodes.h"
 #include "compiler/schedule/Passes.h"
 #include "ir/loop/Recurrence.h"
 
@@ -53,21 +55,13 @@ static int64_t getConstantTerm(Expr expr) {
   return 0;
 }
 
-/// Whether the op is an integer that is stored as it is.
+/// Whether the op is a 64-bit integer that is stored as it is.
 static bool isStoredInteger(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   return constant && constant.getType().isInteger(64) && llvm::all_of(op->getUses(), [](OpOperand &use) {
            auto store = dyn_cast<StoreOp>(use.getOwner());
            return store && use.get() == store.getValue() && !store.getCombine();
          });
-}
-
-/// The address of a load or store; null for other ops.
-static Expr getAddress(Operation *op) {
-  if (!isa<LoadOp, StoreOp>(op))
-    return {};
-  auto indices = op->getAttrOfType<ArrayAttr>("indices");
-  return indices.size() == 1 ? Expr(cast<ExprAttr>(indices[0])) : Expr();
 }
 
 static void setAddress(Operation *op, Expr address) {
@@ -79,8 +73,8 @@ static void setAddress(Operation *op, Expr address) {
 static void forEachConstant(KernelOp kernel, llvm::function_ref<void(Operation *, int64_t)> visit) {
   kernel.getBody().walk([&](Operation *op) {
     int64_t value = -1;
-    if (Expr address = getAddress(op))
-      value = getConstantTerm(address);
+    if (isa<LoadOp, StoreOp>(op))
+      value = getConstantTerm(getAddress(op));
     else if (isStoredInteger(op))
       value = cast<IntegerAttr>(cast<arith::ConstantOp>(op).getValue()).getInt();
     if (value >= 0 && value <= std::numeric_limits<int32_t>::max())
@@ -101,8 +95,8 @@ static void addToConstants(KernelOp kernel, ArrayRef<Expr> values) {
     Expr added = *next++;
     if (!added)
       return;
-    if (Expr address = getAddress(op))
-      return setAddress(op, address + added);
+    if (isa<LoadOp, StoreOp>(op))
+      return setAddress(op, getAddress(op) + added);
     Expr sum = added + value;
     OpBuilder b(op);
     Operation *index = IndexOp::create(b, op->getLoc(), sum, ValueRange());
