@@ -180,6 +180,9 @@ inline constexpr int64_t leastStreamed = 1 << 19;
 /// Rows and panels that tasks with sums in matrix registers are cut between.
 inline constexpr int64_t matrixUnitRows = 16, matrixUnitPanels = 2;
 
+/// Bytes of a row of a matrix register, and words of 4 bytes, which are groups of terms.
+inline constexpr int64_t matrixRowBytes = 64, matrixRowGroups = matrixRowBytes / 4;
+
 /// The copies of such tasks, but for where they lie.
 MatrixCopies planMatrixCopies(const ContractionForm &form);
 

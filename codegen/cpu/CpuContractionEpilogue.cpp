@@ -244,7 +244,9 @@ void ContractionEmission::emitTurnedEpilogue(const ContractionTask &task, const 
     });
   };
   loop(i.constant(0), wholeColumns, lanes, [&](Value column) { emitSquares(column, lanes); });
-  if (int64_t rest = *i.asConstant(n) % lanes)
+  std::optional<int64_t> known = i.asConstant(n);
+  assert(known && "channels are turned where their number is known");
+  if (int64_t rest = *known % lanes)
     loop(wholeColumns, columns, lanes, [&](Value column) { emitSquares(column, rest); });
 }
 
@@ -252,6 +254,7 @@ void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value 
                                              Value column, Value columnEnd, Value pixel) {
   EmissionPoint point = taskPoint(task);
   Value columns = i.sub(columnEnd, column);
+  assert(!(f.turns && pixel) && "rows that are turned lie one behind another");
   if (f.turns)
     return emitTurnedEpilogue(task, {sums, row, rows, column}, columns);
   loop(i.constant(0), rows, 1, [&](Value r) {

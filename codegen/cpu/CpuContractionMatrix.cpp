@@ -41,10 +41,10 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t matrixRows = 16, rowBytes = 64, wordBytes = 4; // of a register
-static constexpr int64_t matrixBytes = matrixRows * rowBytes;
-static constexpr int64_t mostGroups = rowBytes / wordBytes, fewestGroups = 9; // of a step
-static constexpr int64_t firstA = 4, firstB = 6;                              // registers; sums are 0 to 3
+static constexpr int64_t matrixRows = 16, wordBytes = 4; // of a register
+static constexpr int64_t matrixBytes = matrixRows * matrixRowBytes;
+static constexpr int64_t fewestGroups = 9;       // of a step
+static constexpr int64_t firstA = 4, firstB = 6; // registers; sums are 0 to 3
 static constexpr int64_t tallest = 2 * matrixRows;
 static constexpr int64_t widestShort = 4; // panels beside one row of registers
 static constexpr int64_t nearBytes = 32 << 10;
@@ -96,7 +96,7 @@ private:
     return i.mul(i.mul(k, c.value(loops.back().aStride)), i.constant(loop::getElementBytes(f.lhsElement)));
   }
   Value bOffset(Value k, const KLoop &kLoop) { // a row of B is a row of a register
-    return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(rowBytes));
+    return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(matrixRowBytes));
   }
   Value panelBytes() { return i.mul(c.panelWords(), i.constant(wordBytes)); }
 
@@ -133,14 +133,14 @@ static int64_t groupsOfStep(const ContractionForm &f, ArrayRef<KLoop> loops) {
   auto extent = loops.back().extent.asConstant(), block = f.kBlock.asConstant();
   bool isCut = f.isSplitK() && loops.size() == 1;
   if (!extent || *extent == 0 || (isCut && !block))
-    return mostGroups;
+    return matrixRowGroups;
   int64_t unit = isCut ? std::gcd(*extent, *block) : *extent;
-  if (unit <= mostGroups)
-    return isCut ? mostGroups : unit;
-  for (int64_t groups = mostGroups; groups >= fewestGroups; --groups)
+  if (unit <= matrixRowGroups)
+    return isCut ? matrixRowGroups : unit;
+  for (int64_t groups = matrixRowGroups; groups >= fewestGroups; --groups)
     if (unit % groups == 0)
       return groups;
-  return mostGroups;
+  return matrixRowGroups;
 }
 
 void MatrixBlock::chooseStep() {
@@ -152,7 +152,7 @@ void MatrixBlock::chooseStep() {
 /// The configuration of registers of which the first row of sums has `first` rows, the second `second`.
 static void storeConfiguration(KernelEmitter &e, Value slot, int64_t groups, Value first, Value second) {
   InvariantBuilder &i = e.invariants;
-  int64_t sums = rowBytes, a = groups * wordBytes;
+  int64_t sums = matrixRowBytes, a = groups * wordBytes;
   Value rows = i.add(i.add(i.mul(first, i.constant(0x0000000100000101)), i.mul(second, i.constant(0x0000010001010000))),
                      i.constant(groups * 0x0101000000000000));
   std::pair<int64_t, Value> words[] = {
@@ -188,7 +188,7 @@ void ContractionEmission::prepareMatrix() {
     copied = scratchAt(f.copies.at);
   matrixSlots->groups = groupsOfStep(f, matrixLoops());
   for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail})
-    *slot = e.createStackSlot(rowBytes);
+    *slot = e.createStackSlot(matrixRowBytes);
   matrixSlots->a = e.createStackSlot(2 * matrixBytes);
   matrixSlots->b = e.createStackSlot(2 * matrixBytes);
   storeConfiguration(e, matrixSlots->whole, matrixSlots->groups, i.constant(matrixRows), i.constant(matrixRows));
@@ -285,7 +285,8 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value panel, Va
   auto forEachSum = [&](llvm::function_ref<void(int64_t sum, Value address)> body) {
     for (int64_t a = 0; a < shape.matrices; ++a)
       for (int64_t b = 0; b < shape.panels; ++b)
-        body(shape.sum(a, b), at(sums, i.add(i.mul(pitch, i.constant(a * matrixRows)), i.constant(b * rowBytes))));
+        body(shape.sum(a, b),
+             at(sums, i.add(i.mul(pitch, i.constant(a * matrixRows)), i.constant(b * matrixRowBytes))));
   };
   forEachSum([&](int64_t sum, Value address) {
     f.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
@@ -328,13 +329,14 @@ void MatrixBlock::forEachRow(int64_t matrix, llvm::function_ref<void(Value addre
   Value first = i.constant(matrix * matrixRows);
   if (!stride) {
     for (int64_t r = 0; r < matrixRows; ++r) {
-      Value slot = at(slots.a, i.constant((matrix * matrixRows + r) * rowBytes));
+      Value slot = at(slots.a, i.constant((matrix * matrixRows + r) * matrixRowBytes));
       body(addresses[matrix * matrixRows + r], slot);
     }
     return;
   }
-  c.loop(first, i.min(rows, i.constant((matrix + 1) * matrixRows)), 1,
-         [&](Value r) { body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(rowBytes)))); });
+  c.loop(first, i.min(rows, i.constant((matrix + 1) * matrixRows)), 1, [&](Value r) {
+    body(at(addresses.front(), i.mul(r, stride)), at(slots.a, i.mul(r, i.constant(matrixRowBytes))));
+  });
 }
 
 void MatrixBlock::loadRows(int64_t matrix, Value k) {
@@ -367,16 +369,17 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
         loadRows(a, k);
         continue;
       }
-      Value mask = slots.groups < mostGroups ? e.laneMask(i.constant(slots.groups * wordBytes), rowBytes) : Value();
+      Value mask =
+          slots.groups < matrixRowGroups ? e.laneMask(i.constant(slots.groups * wordBytes), matrixRowBytes) : Value();
       forEachRow(a, [&](Value address, Value slot) {
-        e.createStore(e.createLoad(byte, rowBytes, at(address, aOffset(k)), mask), slot);
+        e.createStore(e.createLoad(byte, matrixRowBytes, at(address, aOffset(k)), mask), slot);
       });
-      callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
+      callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(matrixRowBytes)});
     }
     Value panelRow = at(panels, bOffset(k, loops.back()));
     multiply(shape, [&](int64_t b) {
       Value panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
-      callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(rowBytes)});
+      callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(matrixRowBytes)});
     });
   });
   if (!isWhole)
@@ -385,23 +388,23 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
 
 /// Fewer groups than a step takes, from copies that end in zeros.
 void MatrixBlock::emitLast(Shape shape, Value k, Value count, Value panels) {
-  Value mask = e.laneMask(i.mul(count, i.constant(wordBytes)), rowBytes);
+  Value mask = e.laneMask(i.mul(count, i.constant(wordBytes)), matrixRowBytes);
   for (int64_t a = 0; a < shape.matrices; ++a) {
     if (c.copied) { // they end in zeros
       loadRows(a, k);
       continue;
     }
     forEachRow(a, [&](Value address, Value slot) {
-      e.createStore(e.createLoad(byte, rowBytes, at(address, aOffset(k)), mask), slot);
+      e.createStore(e.createLoad(byte, matrixRowBytes, at(address, aOffset(k)), mask), slot);
     });
-    callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(rowBytes)});
+    callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(matrixRowBytes)});
   }
-  Value panelRow = at(panels, bOffset(k, loops.back())), bytes = i.constant(rowBytes);
-  Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(rowBytes, byte))));
+  Value panelRow = at(panels, bOffset(k, loops.back())), bytes = i.constant(matrixRowBytes);
+  Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(matrixRowBytes, byte))));
   multiply(shape, [&](int64_t b) {
     Value copy = at(slots.b, i.constant(b % 2 * matrixBytes)), panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
     c.loop(i.constant(0), count, 1, [&](Value g) {
-      e.createStore(e.createLoad(byte, rowBytes, at(panel, i.mul(g, bytes))), at(copy, i.mul(g, bytes)));
+      e.createStore(e.createLoad(byte, matrixRowBytes, at(panel, i.mul(g, bytes))), at(copy, i.mul(g, bytes)));
     });
     c.loop(count, i.constant(slots.groups), 1, [&](Value g) { e.createStore(zero, at(copy, i.mul(g, bytes))); });
     callMatrix(e, "tileloadd64", firstB + b % 2, {copy, bytes});

@@ -26,12 +26,12 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t rowBytes = 64;     // of a register
 static constexpr int64_t mostRuns = 32;     // of a row, whose code stands there for each
 static constexpr int64_t mostUnrolled = 16; // vectors of a run
 
@@ -69,19 +69,12 @@ static SmallVector<int64_t> extentsOfRows(const ContractionForm &f) {
 }
 
 static int64_t pixelOfRow(const ContractionForm &f, ArrayRef<int64_t> pixels, int64_t row) {
-  SmallVector<int64_t> extents = extentsOfRows(f);
-  int64_t pixel = 0, step = 1;
-  for (int64_t d = int64_t(extents.size()) - 1; d >= 0; --d) {
-    pixel += (d ? row % extents[d] : row) * step;
-    row /= extents[d];
-    step *= pixels[d];
-  }
-  return pixel;
+  return linearize(delinearize(row, computeStrides(extentsOfRows(f))), computeStrides(pixels));
 }
 
 /// Elements of a pixel or row, so that the next begins at a line of the cache, an odd number of them on.
 static int64_t pitchOf(const ContractionForm &f, int64_t length) {
-  int64_t ofLine = rowBytes / f.lhsBytes();
+  int64_t ofLine = matrixRowBytes / f.lhsBytes();
   return (llvm::divideCeil(length, ofLine) | 1) * ofLine;
 }
 
@@ -116,7 +109,6 @@ static MatrixCopies planPixels(const ContractionForm &f) {
 
 /// Whether products of pixels, which wait nearer than rows, are not many more; sets the scratch of the copies.
 static bool paysInPixels(const ContractionForm &f, MatrixCopies &copies) {
-  constexpr int64_t groupsOfRow = rowBytes / 4;
   int64_t line = copies.pixels.back(), groups = f.kLoops.back().extent.getValue(), taps = 1, most = 0, products = 0;
   for (const KLoop &own : ArrayRef(f.kLoops).drop_back())
     taps *= own.extent.getValue();
@@ -132,9 +124,9 @@ static bool paysInPixels(const ContractionForm &f, MatrixCopies &copies) {
   }
   copies.pitch = pitchOf(f, groups * f.group);
   copies.scratch = Expr::constant(f.op->getContext(), most * line * copies.pitch * f.lhsBytes());
-  int64_t ofPixels = products * taps * int64_t(llvm::divideCeil(groups, groupsOfRow));
-  int64_t ofRows = units * int64_t(llvm::divideCeil(taps * groups, groupsOfRow));
-  bool isWhole = groups <= groupsOfRow || groups % groupsOfRow == 0;
+  int64_t ofPixels = products * taps * int64_t(llvm::divideCeil(groups, matrixRowGroups));
+  int64_t ofRows = units * int64_t(llvm::divideCeil(taps * groups, matrixRowGroups));
+  bool isWhole = groups <= matrixRowGroups || groups % matrixRowGroups == 0;
   int64_t panels = llvm::divideCeil(f.n.asConstant().value_or(panelWidth), panelWidth);
   return isWhole && 4 * ofPixels * panels <= 5 * ofRows * (panels + 1); // a row's copy takes about a panel's time
 }
@@ -155,7 +147,7 @@ MatrixCopies cpu::planMatrixCopies(const ContractionForm &f) {
 //===----------------------------------------------------------------------===//
 
 void ContractionEmission::copyRun(Value from, Value to) {
-  int64_t length = f.kLoops.back().extent.getValue() * f.group, width = rowBytes / f.lhsBytes();
+  int64_t length = f.kLoops.back().extent.getValue() * f.group, width = matrixRowBytes / f.lhsBytes();
   int64_t whole = length / width * width;
   auto copy = [&](Value at, Value mask) {
     Value vector = e.createLoad(f.lhsElement, width, e.getAddress(from, f.lhsElement, at), mask);
@@ -287,7 +279,7 @@ void ContractionEmission::copyAnywhere(const ContractionTask &task, Value row, V
 }
 
 void ContractionEmission::copyRows(const ContractionTask &task) {
-  int64_t width = rowBytes / f.lhsBytes(), terms = f.k.getValue();
+  int64_t width = matrixRowBytes / f.lhsBytes(), terms = f.k.getValue();
   Value zeros = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(width, f.lhsElement))));
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     Value row = i.add(task.firstRow, local);
