@@ -17,12 +17,13 @@
 //
 // Sums are added up in another order, interpolated ones are of products that were rounded; hence not under --fp=strict.
 //
-// Cost: linear in the ops, as maps are of so many steps at most.
+// Cost: linear in the ops, as maps are of so many ops at most.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace ptc {
 #define GEN_PASS_DEF_MOVEPOINTWISECONVOLUTIONS
@@ -38,8 +39,8 @@ namespace {
 constexpr int64_t leastChannels = 16;
 /// How many times fewer pixels or channels are worth a convolution of its own.
 constexpr int64_t leastRatio = 2;
-/// Of a map, one behind the other.
-constexpr unsigned mostSteps = 32;
+/// Of a map: ops one behind the other, and all of them, which each convolution that is moved writes again.
+constexpr unsigned mostSteps = 32, mostOps = 128;
 
 /// What a value is a map of: itself, if of no other.
 struct PixelMap {
@@ -170,11 +171,21 @@ std::optional<int64_t> ConvolutionMover::countPixels(Value value) const {
   return product(value.getContext(), ArrayRef(dims).drop_front(2)).evaluate(hints);
 }
 
+static bool hasFewOps(const PixelMap &map, Value image) {
+  llvm::SetVector<Value> made;
+  made.insert(image);
+  for (size_t next = 0; next < made.size() && made.size() <= mostOps; ++next)
+    for (Value operand : getMapped(made[next].getDefiningOp()))
+      if (operand != map.source)
+        made.insert(operand);
+  return made.size() <= mostOps;
+}
+
 /// `results`: channels that a convolution makes of the image.
 bool ConvolutionMover::isWorthMoving(const PixelMap &map, Value image, int64_t results) const {
   std::optional<int64_t> channels = getDims(image)[1].asConstant(), few = countPixels(map.source),
                          many = countPixels(image);
-  if (map.source == image || !channels || *channels < leastChannels || !few || !many)
+  if (map.source == image || !channels || *channels < leastChannels || !few || !many || !hasFewOps(map, image))
     return false;
   if (map.sumsWindows && *many == *few)
     return *channels >= results * leastRatio;
