@@ -61,6 +61,11 @@ private:
     double gain = 0;
   };
 
+  /// What runs in the loop, in order, and what of the interval follows it, from last to first.
+  struct Parts {
+    llvm::SetVector<Operation *> body, behind;
+  };
+
   bool hasBatch(Value value) const {
     return isa<RankedTensorType>(value.getType()) && getElementType(value).isIntOrFloat() && getRank(value) > 0 &&
            getDims(value)[0].isConstant(batch);
@@ -76,6 +81,7 @@ private:
   }
   double getBytesOfImage(Value value) const;
   Interval choose() const;
+  Parts split(const Interval &interval) const;
   double getBoundaryCost(const Interval &interval) const;
   void outline(const Interval &interval);
   void explainRest(const Interval &best) const;
@@ -188,8 +194,13 @@ static bool isWidening(Operation *op) {
   return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
 }
 
-/// The best interval of ops that split; what is fixed may lie between them. Pointwise work that follows belongs to it;
-/// views, borders and what widens elements do not, which would decide how the result lies in memory.
+/// Views, borders and what widens elements follow a loop better than they end it, where they would decide how the
+/// result lies in memory.
+static bool isBetterBehind(Operation *op) {
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp>(op) || isWidening(op);
+}
+
+/// The best interval of ops that split; what is fixed may lie between them. Pointwise work that follows belongs to it.
 BatchSplitter::Interval BatchSplitter::choose() const {
   Interval best;
   std::optional<Interval> open;
@@ -204,23 +215,36 @@ BatchSplitter::Interval BatchSplitter::choose() const {
       open = {index, index, 0};
     open->gain += getGain(op);
     open->end = index + 1;
-    if (open->gain >= best.gain && !isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp>(op) && !isWidening(op))
+    if (open->gain >= best.gain && !isBetterBehind(op))
       best = *open;
   }
   return best;
 }
 
+BatchSplitter::Parts BatchSplitter::split(const Interval &interval) const {
+  Parts parts;
+  for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
+    if (llvm::any_of(op->getResults(), [&](Value result) { return !isFixed(result); }))
+      parts.body.insert(op);
+  for (Operation *op : llvm::reverse(parts.body.getArrayRef()))
+    if (isBetterBehind(op) && llvm::none_of(op->getUsers(), [&](Operation *user) {
+          return parts.body.contains(user) && !parts.behind.contains(user);
+        }))
+      parts.behind.insert(op);
+  parts.body.remove_if([&](Operation *op) { return parts.behind.contains(op); });
+  return parts;
+}
+
 /// What enters and leaves the loop is written and read for the whole batch, whatever could have been fused there.
 double BatchSplitter::getBoundaryCost(const Interval &interval) const {
-  llvm::SetVector<Operation *> body;
-  body.insert_range(ArrayRef(ops).slice(interval.begin, interval.end - interval.begin));
+  llvm::SetVector<Operation *> body = split(interval).body;
   llvm::SetVector<Value> crossing;
   for (Operation *op : body) {
     for (Value operand : op->getOperands())
       if (!isFixed(operand) && operand.getDefiningOp() && !body.contains(operand.getDefiningOp()))
         crossing.insert(operand);
     for (Value result : op->getResults())
-      if (!isFixed(result) && !llvm::all_of(result.getUsers(), [&](Operation *user) { return body.contains(user); }))
+      if (!llvm::all_of(result.getUsers(), [&](Operation *user) { return body.contains(user); }))
         crossing.insert(result);
   }
   double cost = 0;
@@ -329,17 +353,8 @@ static SmallVector<int64_t> invert(ArrayRef<int64_t> order) {
 }
 
 void BatchSplitter::outline(const Interval &interval) {
-  llvm::SetVector<Operation *> body, views;
-  for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
-    if (!isFixed(op->getResult(0)))
-      body.insert(op);
-  // Views and what widens elements at the end stay outside: what they read is stacked as it lies in memory.
-  auto isInside = [&](Operation *user) { return body.contains(user); };
-  for (Operation *op : llvm::reverse(body.getArrayRef()))
-    if ((isa<ReshapeOp, TransposeOp>(op) || isWidening(op)) &&
-        llvm::none_of(op->getUsers(), [&](Operation *user) { return body.contains(user) && !views.contains(user); }))
-      views.insert(op);
-  body.remove_if([&](Operation *op) { return views.contains(op); });
+  auto [body, behind] = split(interval);
+  auto isInside = [&body = body](Operation *user) { return body.contains(user); };
   llvm::SetVector<Value> scanned;
   SmallVector<Value> results;
   for (Operation *op : body) {
@@ -414,7 +429,7 @@ void BatchSplitter::outline(const Interval &interval) {
     loop->emitRemark("runs image by image, as do ")
         << body.size() - 1 << " operations before it: it saves what moving "
         << llvm::formatv("{0:F1} MB in the core's cache takes", interval.gain / (1 << 20)).str();
-  for (Operation *op : views) // from last to first
+  for (Operation *op : behind) // from last to first
     op->moveAfter(last);
   for (Operation *op : llvm::reverse(body))
     op->erase();

@@ -1,0 +1,44 @@
+// What nothing in a loop reads and would decide how a result lies in memory follows the loop, wherever it stood, and
+// costs it nothing.
+// RUN: ptc-opt %s --ptc-split-batch="near-bytes=16777216 far-bytes=33000000" | FileCheck %s
+
+// CHECK-LABEL: func.func @views
+// CHECK:         %[[L:.*]]:2 = prim.loop
+// CHECK:           prim.tanh
+// CHECK-NOT:       prim.slice
+// CHECK-NOT:       prim.pad
+// CHECK-NOT:       prim.broadcast {{.*}}7x8x64x64
+// CHECK:           prim.yield %{{.*}}, %{{.*}} : tensor<64x64x8xf32>, tensor<64x64x8xf32>
+// CHECK:         %[[P:.*]] = prim.transpose %[[L]]#0
+// CHECK:         %[[S:.*]] = prim.slice %[[P]] [0, 2, 0, 0], [1, 1, 1, 1]
+// CHECK:         %[[B:.*]] = prim.pad constant %[[P]]
+// CHECK:         %[[R:.*]] = prim.broadcast %[[P]], [0, 2, 3, 4]
+// CHECK:         return %[[S]], %[[B]], %[[R]]
+func.func @views(%x: tensor<4x4x512x512xf32>)
+    -> (tensor<4x2x64x64xf32>, tensor<4x8x66x66xf32>, tensor<4x7x8x64x64xf32>, tensor<4x8x64x64xf32>) {
+  %w = prim.weight <"w", "", 0, 1152> : tensor<8x4x3x3xf32>
+  %zero = prim.constant dense<0.0> : tensor<f32>
+  %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x512x512xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x512x512xf32>
+  %p = prim.window_reduce max %c window [8, 8] strides [8, 8] dilations [1, 1] low [0, 0] : tensor<4x8x512x512xf32> -> tensor<4x8x64x64xf32>
+  %s = prim.slice %p [0, 2, 0, 0], [1, 1, 1, 1] : tensor<4x8x64x64xf32> -> tensor<4x2x64x64xf32>
+  %b = prim.pad constant %p, %zero [0, 0, 1, 1] : (tensor<4x8x64x64xf32>, tensor<f32>) -> tensor<4x8x66x66xf32>
+  %r = prim.broadcast %p, [0, 2, 3, 4] : tensor<4x8x64x64xf32> -> tensor<4x7x8x64x64xf32>
+  %t = prim.tanh %p : tensor<4x8x64x64xf32>
+  return %s, %b, %r, %t : tensor<4x2x64x64xf32>, tensor<4x8x66x66xf32>, tensor<4x7x8x64x64xf32>, tensor<4x8x64x64xf32>
+}
+
+// The widened elements would take more time to write and read than the loop saves; they are not written there.
+// CHECK-LABEL: func.func @widened
+// CHECK:         %[[L:.*]]:2 = prim.loop
+// CHECK:           prim.yield %{{.*}}, %{{.*}} : tensor<512x512x8xui8>, tensor<512x512x8xui8>
+// CHECK:         %[[Q:.*]] = prim.transpose %[[L]]#0
+// CHECK:         %[[S:.*]] = prim.convert %[[Q]] : tensor<4x8x512x512xui8> -> tensor<4x8x512x512xsi32>
+// CHECK:         return %[[S]]
+func.func @widened(%x: tensor<4x4x512x512xf32>) -> (tensor<4x8x512x512xsi32>, tensor<4x8x512x512xui8>) {
+  %w = prim.weight <"w", "", 0, 1152> : tensor<8x4x3x3xf32>
+  %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x512x512xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x512x512xf32>
+  %q = prim.convert %c : tensor<4x8x512x512xf32> -> tensor<4x8x512x512xui8>
+  %s = prim.convert %q : tensor<4x8x512x512xui8> -> tensor<4x8x512x512xsi32>
+  %t = prim.add %q, %q : tensor<4x8x512x512xui8>
+  return %s, %t : tensor<4x8x512x512xsi32>, tensor<4x8x512x512xui8>
+}
