@@ -28,10 +28,7 @@ Error Quantizer::readModel() {
   });
   if (failed)
     return failed;
-  if (Error error = makePlan())
-    return error;
-  report.skipped = plan.skipped;
-  return Error::success();
+  return makePlan();
 }
 
 Error Quantizer::checkInputsKept(StringRef output) const {
@@ -60,10 +57,12 @@ Error Quantizer::makePlan() {
     if (!made)
       return reported();
     plan = std::move(*made);
+    if (report.skipped.empty()) // later plans keep what samples tell (endExtremes)
+      report.skipped = plan.skipped;
     if (!plan.products.empty())
       return Error::success();
     return exitError(exitUnsupported,
-                     "nothing of '" + compilation.options.model + "' can be quantised" + listReasons(plan.skipped),
+                     "nothing of '" + compilation.options.model + "' can be quantised" + listReasons(report.skipped),
                      "Conv, Gemm and MatMul of the main graph with constant float32 weights can be");
   });
 }

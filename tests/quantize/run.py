@@ -310,6 +310,13 @@ class Quantize(unittest.TestCase):
         self.assertEqual([skipped["reason"] for skipped in self.report["floats"]], ["'l' is not finite"])
         self.assertEqual(maker(made, "y").input[0], "l")
 
+    def test_samples_without_a_finite_value(self):
+        """What is told is not the flag that would have left the nodes in floats, too."""
+        self.save(self.perceptron(), [{"x": np.full((5, 32), np.nan, np.float32)}])
+        printed = self.ptc("quantize", "model.onnx", "--data", "samples", code=4)
+        self.assertIn("'x' is not finite", printed)
+        self.assertNotIn("--keep", printed)
+
     def test_free_dims(self):
         proto = self.perceptron()
         samples = [{"x": normal(self.rng, rows, 32)} for rows in (1, 7, 3)]
