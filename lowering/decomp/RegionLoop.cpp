@@ -60,8 +60,10 @@ public:
 
   /// The loop's results; nothing after a diagnostic.
   std::optional<Values> build(LoopBody body) {
-    constexpr unsigned mostImports = 8; // a size, how many rounds, the size's bound, then sizes that follow
-    for (unsigned number = 0; number < mostImports; ++number) {
+    // A size, how many rounds, the size's bound, then sizes that follow: of states that take each other's old values
+    // one size and one bound at a time.
+    const size_t mostImports = 8 + 2 * form.states.size();
+    for (size_t number = 0; number < mostImports; ++number) {
       dropImport();
       n.shapes = outside = before;
       region = std::make_unique<Region>();

@@ -313,6 +313,23 @@ CASES = {
             s2 = Concat <axis = 0> (s, t)
           }> (n, , x)
         }""", [feed(x=(1, 4), z=(n,)) for n in (5, 1, 12)]),
+    "states that take each other's old values, nine in a row": (
+        """g (float[n] x, int64 m) => (float[k] y0, float[l] y8) <bool go = {1}> {
+          y0, y1, y2, y3, y4, y5, y6, y7, y8 = Loop
+            <body = b (int64 i, bool c, float[n0] s0, float[n1] s1, float[n2] s2, float[n3] s3, float[n4] s4, float[n5] s5, float[n6] s6, float[n7] s7, float[n8] s8)
+               => (bool d, float[m0] t0, float[m1] t1, float[m2] t2, float[m3] t3, float[m4] t4, float[m5] t5, float[m6] t6, float[m7] t7, float[m8] t8) {
+            d = Identity (c)
+            t0 = Concat <axis = 0> (s0, x)
+            t1 = Identity (s0)
+            t2 = Identity (s1)
+            t3 = Identity (s2)
+            t4 = Identity (s3)
+            t5 = Identity (s4)
+            t6 = Identity (s5)
+            t7 = Identity (s6)
+            t8 = Identity (s7)
+          }> (m, go, x, x, x, x, x, x, x, x, x)
+        }""", [feed(x=(n,), m=np.int64(m)) for n, m in ((1, 3), (2, 12), (3, 0))]),
     "a state that grows from nothing, by what a value says": (
         """g (int64 n, float[2] x) => (float[m] y) {
           none = Constant <value = float[0] {}> ()
