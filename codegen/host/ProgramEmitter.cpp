@@ -224,7 +224,7 @@ Error PartEmitter::emitOps(ArrayRef<mlir::Operation *> ops) {
     else if (auto grow = mlir::dyn_cast<loop::GrowOp>(op))
       error = growSlot(grow.getResult(), grow.getBytes(), /*keeps=*/false);
     else if (auto regrow = mlir::dyn_cast<loop::RegrowOp>(op))
-      error = growSlot(loop::skipViews(regrow.getBuffer()), regrow.getBytes(), /*keeps=*/true);
+      error = growSlot(loop::skipViews(regrow.getBuffer()), regrow.getBytes(), regrow.getKeeps());
     else if (auto output = mlir::dyn_cast<loop::OutputOp>(op))
       error = announce(mlir::cast<mlir::BlockArgument>(output.getBuffer()));
     else if (auto repeat = mlir::dyn_cast<loop::RepeatOp>(op))

@@ -239,7 +239,7 @@ void loop::collectAccesses(Operation *root, SmallVectorImpl<Value> &read, SmallV
     else if (isControlFlow(op)) // the host reads it
       for (Value operand : op->getOperands())
         add(read, operand);
-    else if (auto regrow = dyn_cast<RegrowOp>(op)) {
+    else if (auto regrow = dyn_cast<RegrowOp>(op)) { // read in any case: parts that others write are ordered by it
       add(read, regrow.getBuffer());
       add(written, regrow.getBuffer());
     } else if (auto bind = dyn_cast<BindOp>(op); bind && bind.getBuffer())

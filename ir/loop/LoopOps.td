@@ -187,9 +187,10 @@ def Loop_GrowOp : Loop_Op<"grow", []> {
 }
 
 def Loop_RegrowOp : Loop_Op<"regrow", []> {
-  let summary = "the buffer, which lies in memory that grows, has room for so many bytes now; what it holds stays";
-  let arguments = (ins Loop_Buffer:$buffer, Prim_ExprAttr:$bytes);
-  let assemblyFormat = "$buffer `bytes` custom<OneExpr>($bytes) attr-dict `:` type($buffer)";
+  let summary = "the buffer, which lies in memory that grows, has room for so many bytes now";
+  let description = [{ What it held stays only with `keeps`, which costs a copy and the memory of both while it grows. }];
+  let arguments = (ins Loop_Buffer:$buffer, Prim_ExprAttr:$bytes, UnitAttr:$keeps);
+  let assemblyFormat = "$buffer (`keeps` $keeps^)? `bytes` custom<OneExpr>($bytes) attr-dict `:` type($buffer)";
 }
 
 def Loop_OutputOp : Loop_Op<"output", []> {

@@ -38,6 +38,11 @@ static Expr getBytes(ArrayRef<Expr> dims, Type elementType) {
   return product(elementType.getContext(), dims) * getElementBytes(prim::getScalarType(elementType));
 }
 
+/// Makes room for such a value in the buffer.
+static void regrow(OpBuilder &b, Location loc, Value buffer, ArrayRef<Expr> dims, Type elementType, bool keeps) {
+  RegrowOp::create(b, loc, buffer, ExprAttr(getBytes(dims, elementType)), keeps);
+}
+
 static Expr getUpperBound(Expr expr, const SymbolRanges &ranges, const llvm::StringMap<Expr> &most) {
   return boundExpr(expr, ranges,
                    [&](StringRef name) -> std::optional<ExprBounds> {
@@ -115,7 +120,7 @@ LogicalResult FunctionLowering::lowerIf(prim::IfOp op) {
       for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
         Value buffer = results[number];
         if (grows[number])
-          RegrowOp::create(builder, loc, buffer, ExprAttr(getBytes(prim::getDims(value), prim::getElementType(value))));
+          regrow(builder, loc, buffer, prim::getDims(value), prim::getElementType(value), /*keeps=*/false);
         if (isJoined(op.getResult(number), number))
           buffer = createPart(buffer, Expr::constant(context, 0), prim::getDims(value), loc);
         store(get(value), buffer, atItself, loc);
@@ -304,7 +309,7 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
       if (state.append) {
         Value place = state.whole;
         if (state.grows) {
-          RegrowOp::create(builder, loc, place, ExprAttr(getBytes(prim::getDims(next), prim::getElementType(next))));
+          regrow(builder, loc, place, prim::getDims(next), prim::getElementType(next), /*keeps=*/true);
           place = createPart(place, zero, prim::getDims(next), loc);
         }
         storeBehind(state.append, place);
@@ -326,7 +331,7 @@ LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
     if (Value next = op.getNextCondition())
       store(get(next), condition, atItself, loc);
     for (auto &[whole, tensor] : grown) {
-      RegrowOp::create(builder, loc, whole, ExprAttr(getBytes(tensor.dims, tensor.elementType)));
+      regrow(builder, loc, whole, tensor.dims, tensor.elementType, /*keeps=*/false);
       store(tensor, createPart(whole, zero, tensor.dims, loc), atItself, loc);
     }
     return success();

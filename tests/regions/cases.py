@@ -416,6 +416,19 @@ CASES = {
             d = Less (size, most)
           }> (, go, x, none)
         }""", [feed(x=(n, 3), most=np.int64(most)) for n, most in ((1, 20), (300, 7000), (2, 0), (1, 31), (300, 9000))]),
+    "states without bounds that each round computes again, longer": (
+        """g (float[n] x, int64 most) => (float[k] y, float[l] z, float[r] means) <bool go = {1}, int64[1] first = {0}, int64[1] one = {1}> {
+          y, z, means = Loop <body = b (int64 i, bool c, float[p] s, float[q] t) => (bool d, float[p2] s2, float[q2] t2, float mean) {
+            u = Neg (t)
+            front = Slice (x, first, one)
+            s2 = Concat <axis = 0> (u, s, x)
+            v = Concat <axis = 0> (front, s)
+            t2 = Tanh (v)
+            mean = ReduceMean <keepdims = 0> (s)
+            size = Size (s2)
+            d = Less (size, most)
+          }> (, go, x, x)
+        }""", [feed(x=(n,), most=np.int64(most)) for n, most in ((1, 20), (300, 20000), (2, 0), (1, 31), (300, 90000))]),
     "rounds until a state that begins empty is long enough": (
         """g (float[n, 2] x, int64 most) => (float[p, 2] y) <bool go = {1}, int64[1] zero = {0}, int64 ten = {10}> {
           none = Slice (x, zero, zero)

@@ -28,7 +28,7 @@ func.func @bounded(%x: tensor<?x4xf32, #prim.dims<[n, 4]>>, %z: tensor<?xf32, #p
 // CHECK-LABEL: loop.program @unbounded
 // CHECK: %[[WHOLE:.+]] = loop.buffer : <[n, 4] x f32, <[0, 1]>>
 // CHECK: loop.repeat
-// CHECK: loop.regrow %[[WHOLE]] bytes 16*n + 16*u1
+// CHECK: loop.regrow %[[WHOLE]] keeps bytes 16*n + 16*u1
 // CHECK: %[[LONGER:.+]] = loop.part %[[WHOLE]] from 0 : {{.+}} -> <[n + u1, 4]
 // CHECK: %[[ROWS:.+]] = loop.part %[[LONGER]] from 4*u1
 // CHECK: loop.store %{{.+}}, %[[ROWS]] [d0, d1]
