@@ -253,7 +253,12 @@ private:
       for (auto [axis, was] : llvm::enumerate(n.dims(argument)))
         isNew |= noteDim(i, axis, was, n.dim(value, axis), before);
     }
-    for (CarriedSize &size : llvm::MutableArrayRef(sizes).take_front(before))
+    if (isNew) { // bounds follow from what all sizes become
+      for (CarriedSize &size : sizes)
+        size.most = {};
+      return true;
+    }
+    for (CarriedSize &size : sizes)
       if (Expr most = size.most ? Expr() : findMost(size)) {
         size.most = most;
         isNew = true;

@@ -330,6 +330,19 @@ CASES = {
             t8 = Identity (s7)
           }> (m, go, x, x, x, x, x, x, x, x, x)
         }""", [feed(x=(n,), m=np.int64(m)) for n, m in ((1, 3), (2, 12), (3, 0))]),
+    "states that take each other's old values in a ring, without bounds": (
+        """g (float[n] x, int64 most) => (float[k0] y0, float[k1] y1, float[k2] y2, float[k3] y3)
+          <bool go = {1}, int64[1] one = {1}, int64[1] end = {1000000}> {
+          y0, y1, y2, y3 = Loop <body = b (int64 i, bool c, float[n0] s0, float[n1] s1, float[n2] s2, float[n3] s3)
+                             => (bool d, float[m0] t0, float[m1] t1, float[m2] t2, float[m3] t3) {
+            t0 = Concat <axis = 0> (x, s2)
+            t1 = Identity (s0)
+            t2 = Identity (s1)
+            t3 = Slice (s1, one, end)
+            size = Size (t0)
+            d = Less (size, most)
+          }> (, go, x, x, x, x)
+        }""", [feed(x=(n,), most=np.int64(most)) for n, most in ((3, 40), (2, 0), (700, 9000))]),
     "a state that grows from nothing, by what a value says": (
         """g (int64 n, float[2] x) => (float[m] y) {
           none = Constant <value = float[0] {}> ()
