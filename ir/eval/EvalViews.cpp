@@ -71,6 +71,13 @@ Results eval::evalIota(prim::IotaOp op, Operands, Scope &scope) {
   return result(std::move(*y));
 }
 
+/// y[index] = x's element at base + index times strides.
+static void copyByIndex(const Tensor &x, int64_t base, const Dims &strides, Tensor &y) {
+  forEachRow(y.getShape(), [&](llvm::ArrayRef<int64_t> index, int64_t position, int64_t length) {
+    y.copyElements(position, length, x, base + dot(index, strides), strides.empty() ? 1 : strides.back());
+  });
+}
+
 Results eval::evalBroadcast(prim::BroadcastOp op, Operands x, Scope &scope) {
   llvm::Expected<Tensor> y = allocate(op.getResult(), scope);
   if (!y)
@@ -83,9 +90,7 @@ Results eval::evalBroadcast(prim::BroadcastOp op, Operands x, Scope &scope) {
       return error("cannot stretch a dim of " + llvm::Twine(dim) + " to " + llvm::Twine(y->getDim(axis)));
     from[axis] = dim == 1 ? 0 : strides[i];
   }
-  forEachIndex(y->getShape(), [&](llvm::ArrayRef<int64_t> index, int64_t position) {
-    y->copyElement(position, *x[0], dot(index, from));
-  });
+  copyByIndex(*x[0], 0, from, *y);
   return result(std::move(*y));
 }
 
@@ -107,9 +112,7 @@ Results eval::evalTranspose(prim::TransposeOp op, Operands x, Scope &scope) {
   Dims from;
   for (int64_t axis : op.getPermutation())
     from.push_back(strides[axis]);
-  forEachIndex(y->getShape(), [&](llvm::ArrayRef<int64_t> index, int64_t position) {
-    y->copyElement(position, *x[0], dot(index, from));
-  });
+  copyByIndex(*x[0], 0, from, *y);
   return result(std::move(*y));
 }
 
@@ -132,9 +135,7 @@ Results eval::evalSlice(prim::SliceOp op, Operands x, Scope &scope) {
     base += start * strides[axis];
     from.push_back(step * strides[axis]);
   }
-  forEachIndex(y->getShape(), [&](llvm::ArrayRef<int64_t> index, int64_t position) {
-    y->copyElement(position, *x[0], base + dot(index, from));
-  });
+  copyByIndex(*x[0], base, from, *y);
   return result(std::move(*y));
 }
 

@@ -13,8 +13,10 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 using namespace ptc;
 using namespace ptc::eval;
@@ -376,8 +378,25 @@ llvm::Expected<ScalarProgram> ScalarProgram::create(Block &block, Value result) 
 }
 
 static void load(const Tensor &tensor, int64_t first, int64_t count, ScalarProgram::Slot &slot) {
-  for (int64_t i = 0; i != count; ++i)
-    slot[i] = tensor.isFloat() ? fromFloat(tensor.getFloat(first + i)) : tensor.getBits(first + i);
+  if (!tensor.isFloat()) {
+    for (int64_t i = 0; i != count; ++i)
+      slot[i] = tensor.getBits(first + i);
+    return;
+  }
+  std::array<double, ScalarProgram::width> values;
+  tensor.getFloats(first, llvm::MutableArrayRef(values.data(), count));
+  std::memcpy(slot.data(), values.data(), count * sizeof(double));
+}
+
+static void store(const ScalarProgram::Slot &slot, int64_t first, int64_t count, Tensor &tensor) {
+  if (!tensor.isFloat()) {
+    for (int64_t i = 0; i != count; ++i)
+      tensor.setBits(first + i, slot[i]);
+    return;
+  }
+  std::array<double, ScalarProgram::width> values;
+  std::memcpy(values.data(), slot.data(), count * sizeof(double));
+  tensor.setFloats(first, llvm::ArrayRef(values.data(), count));
 }
 
 void ScalarProgram::run(llvm::ArrayRef<const Tensor *> operands, Tensor &result) const {
@@ -390,12 +409,6 @@ void ScalarProgram::run(llvm::ArrayRef<const Tensor *> operands, Tensor &result)
       load(*operand, first, count, slots[index]);
     for (const Step &step : steps)
       step(slots, count);
-    const Slot &values = slots[resultSlot];
-    for (int64_t i = 0; i != count; ++i) {
-      if (result.isFloat())
-        result.setFloat(first + i, asFloat(values[i]));
-      else
-        result.setBits(first + i, values[i]);
-    }
+    store(slots[resultSlot], first, count, result);
   }
 }

@@ -138,7 +138,7 @@ mlir::DenseElementsAttr Tensor::toAttribute() const {
     return mlir::DenseStringElementsAttr::get(type, strings);
   }
   unsigned width = widthOf(elementType);
-  if (width > 64)
+  if (width % 8 == 0) // the elements lie here as an attribute keeps them
     return mlir::DenseElementsAttr::getFromRawBuffer(
         type, llvm::ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
   bool isSplat = count > 0;
@@ -179,6 +179,28 @@ void Tensor::copyElement(int64_t to, const Tensor &from, int64_t fromIndex) {
     return;
   }
   std::memcpy(bytes.data() + to * stride, from.bytes.data() + fromIndex * stride, stride);
+}
+
+template <typename Bits> static void copyStrided(const uint8_t *from, uint8_t *to, int64_t count, int64_t step) {
+  for (int64_t i = 0; i != count; ++i)
+    std::memcpy(to + i * sizeof(Bits), from + i * step * int64_t(sizeof(Bits)), sizeof(Bits));
+}
+
+void Tensor::copyElements(int64_t to, int64_t count, const Tensor &from, int64_t fromIndex, int64_t step) {
+  const uint8_t *source = from.bytes.data() + fromIndex * stride;
+  uint8_t *target = bytes.data() + to * stride;
+  bool isHandle = prim::isHandle(elementType);
+  if (!isHandle && step == 1)
+    std::memcpy(target, source, count * stride);
+  else if (!isHandle && stride == 1)
+    copyStrided<uint8_t>(source, target, count, step);
+  else if (!isHandle && stride == 4)
+    copyStrided<uint32_t>(source, target, count, step);
+  else if (!isHandle && stride == 8)
+    copyStrided<uint64_t>(source, target, count, step);
+  else
+    for (int64_t i = 0; i != count; ++i)
+      copyElement(to + i, from, fromIndex + i * step);
 }
 
 int64_t Tensor::getInt(int64_t i) const {
@@ -259,10 +281,43 @@ void Tensor::setFloat(int64_t i, double value) {
   setBits(i, encodeFloat(value, llvm::cast<mlir::FloatType>(elementType)));
 }
 
+void Tensor::getFloats(int64_t first, llvm::MutableArrayRef<double> values) const {
+  const uint8_t *from = bytes.data() + first * stride;
+  if (elementType.isF64())
+    std::memcpy(values.data(), from, values.size() * sizeof(double));
+  else if (elementType.isF32())
+    for (size_t i = 0; i != values.size(); ++i) {
+      float value;
+      std::memcpy(&value, from + i * sizeof(value), sizeof(value));
+      values[i] = value;
+    }
+  else
+    for (size_t i = 0; i != values.size(); ++i)
+      values[i] = getFloat(first + int64_t(i));
+}
+
+void Tensor::setFloats(int64_t first, llvm::ArrayRef<double> values) {
+  uint8_t *to = bytes.data() + first * stride;
+  if (elementType.isF64())
+    std::memcpy(to, values.data(), values.size() * sizeof(double));
+  else if (elementType.isF32())
+    for (size_t i = 0; i != values.size(); ++i) {
+      float value = float(values[i]);
+      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
+    }
+  else
+    for (size_t i = 0; i != values.size(); ++i)
+      setFloat(first + int64_t(i), values[i]);
+}
+
 std::vector<double> Tensor::toDoubles() const {
   std::vector<double> values(count);
+  if (isFloat()) {
+    getFloats(0, values);
+    return values;
+  }
   for (int64_t i = 0; i != count; ++i)
-    values[i] = isFloat() ? getFloat(i) : isUnsigned() ? double(uint64_t(getInt(i))) : double(getInt(i));
+    values[i] = isUnsigned() ? double(uint64_t(getInt(i))) : double(getInt(i));
   return values;
 }
 

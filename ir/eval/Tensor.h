@@ -16,6 +16,7 @@
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ptc::eval {
@@ -54,6 +55,11 @@ public:
   uint64_t getBits(int64_t i) const;
   void setBits(int64_t i, uint64_t bits);
   void copyElement(int64_t to, const Tensor &from, int64_t fromIndex);
+  /// Many elements that lie together, as getFloat and setFloat have one each.
+  void getFloats(int64_t first, llvm::MutableArrayRef<double> values) const;
+  void setFloats(int64_t first, llvm::ArrayRef<double> values);
+  /// `count` elements that lie together here, and `step` apart in `from`.
+  void copyElements(int64_t to, int64_t count, const Tensor &from, int64_t fromIndex, int64_t step);
   /// Elements of a tensor of strings.
   llvm::ArrayRef<std::string> getTexts() const { return texts; }
   llvm::MutableArrayRef<std::string> getTexts() { return texts; }
@@ -106,6 +112,17 @@ template <typename Visit> void forEachIndex(llvm::ArrayRef<int64_t> shape, Visit
     if (axis < 0)
       return;
   }
+}
+
+/// Visits the rows of a shape along its last axis, whose index is 0: visit(index, position of the first element,
+/// length). A scalar is a row of one.
+template <typename Visit> void forEachRow(llvm::ArrayRef<int64_t> shape, Visit visit) {
+  if (shape.empty())
+    return visit(shape, int64_t(0), int64_t(1));
+  llvm::SmallVector<int64_t, 6> starts(shape);
+  int64_t length = std::exchange(starts.back(), 1);
+  if (length != 0)
+    forEachIndex(starts, [&](llvm::ArrayRef<int64_t> index, int64_t row) { visit(index, row * length, length); });
 }
 
 /// Sum of index times stride.

@@ -15,6 +15,9 @@
 // of the IR. So projections of a table of positions and standardised filters are weights like others. Where views
 // repeat such a value, for each element of a batch, it is computed as it was before they did.
 //
+// What is small itself is computed through values that are not, where a kernel of its own would compute one of them in
+// each call: scores of relative positions, say, of a table of indices that is larger than they are.
+//
 // A branch with a known condition is replaced by the ops of the region taken. An
 // op that fails (an index out of range) stays: it may never run.
 //
@@ -40,9 +43,9 @@ using namespace ptc;
 using namespace mlir;
 using eval::Tensor;
 
-static constexpr double mostWork = 32e9;   // multiply-adds of all that is larger in a function: a quarter of a minute
-static constexpr double elementWork = 100; // of an element that another op reads or writes, in multiply-adds
-static constexpr int64_t mostGrowth = 2;   // a result's bytes over those of the weights that it is computed of
+static constexpr double mostWork = 32e9;  // multiply-adds of all that is larger in a function: a quarter of a minute
+static constexpr double elementWork = 15; // of an element that another op reads or writes, in multiply-adds
+static constexpr int64_t mostGrowth = 2;  // a result's bytes over those of the weights that it is computed of
 
 static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
 
@@ -116,12 +119,14 @@ static int64_t bytesOf(Value value) {
 
 static bool isCostly(Operation *op) { return isa<prim::MatmulOp, prim::ConvolutionOp, prim::ReduceOp>(op); }
 
+/// Whether whoever reads the op's result computes it again for nothing, or nearly.
+static bool isFused(Operation *op) {
+  return isSource(op) || isView(op) || isa<prim::IotaOp, prim::PointwiseOpInterface>(op);
+}
+
 /// Whether all that the op is computed of is computable, or a source.
 bool ConstantFolder::isComputable(Operation *op) {
-  auto fits = [&](Value value) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return isSmall(value.getType(), limits.computed) && type.getElementTypeBitWidth() % 8 == 0;
-  };
+  auto fits = [&](Value value) { return isSmall(value.getType(), limits.computed); };
   return op->getNumRegions() == 0 && op->getNumResults() != 0 && isMemoryEffectFree(op) &&
          isa_and_nonnull<prim::PrimDialect>(op->getDialect()) && llvm::all_of(op->getResults(), fits) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -167,7 +172,7 @@ Operation *ConstantFolder::getRepeated(Operation *op) const {
 void ConstantFolder::addChain(Operation *root) {
   llvm::SetVector<Operation *> chain;
   chain.insert(root);
-  bool hasCostly = false;
+  bool hasCostly = false, hasKernel = false;
   double chainWork = 0;
   int64_t weightBytes = 0;
   for (size_t at = 0; at < chain.size(); ++at) {
@@ -177,12 +182,18 @@ void ConstantFolder::addChain(Operation *root) {
       continue;
     }
     hasCostly |= isCostly(op);
+    hasKernel |= !isFused(op);
     chainWork += computed.contains(op) ? 0 : workOf(op);
     for (Value operand : op->getOperands())
       chain.insert(operand.getDefiningOp());
   }
-  bool grows = llvm::any_of(root->getResults(), [&](Value value) { return bytesOf(value) > mostGrowth * weightBytes; });
-  if (!hasCostly || grows || work + chainWork > mostWork)
+  auto pays = [&](Value value) {
+    if (isSmall(value.getType(), limits.constants))
+      return hasKernel;
+    bool isOfBytes = prim::getElementType(value).getIntOrFloatBitWidth() % 8 == 0;
+    return hasCostly && isOfBytes && bytesOf(value) <= mostGrowth * weightBytes;
+  };
+  if (!llvm::all_of(root->getResults(), pays) || work + chainWork > mostWork)
     return;
   work += chainWork;
   stored.insert(root);

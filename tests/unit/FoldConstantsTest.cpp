@@ -149,3 +149,30 @@ TEST_CASE("of what views repeat the value is computed, however large they are", 
         Counts{.constants = 0, .weights = 1, .others = 4});
   CHECK(weights.kept.size() == 1);
 }
+
+TEST_CASE("what is small is computed through what is larger, where a kernel would compute that", "[fold]") {
+  // Indices of 64 bits, and whether they are negative, for a table of 16 bytes.
+  const char *scatter = R"(
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %w = prim.weight <"w", "", 0, 16> : tensor<4xf32>
+      %i = prim.iota 0 : tensor<4x1xsi64>
+      %zero = prim.constant dense<0> : tensor<4x1xsi64>
+      %isNegative = prim.lt %i, %zero : tensor<4x1xsi64>
+      %at = prim.select %isNegative, %zero, %i : tensor<4x1xi1>, tensor<4x1xsi64>
+      %table = prim.scatter_nd set %w, %at, %w : (tensor<4xf32>, tensor<4x1xsi64>, tensor<4xf32>) -> tensor<4xf32>
+      %y = prim.mul %x, %table : tensor<4xf32>
+      return %y : tensor<4xf32>
+    })";
+  CHECK(fold(scatter, {.constants = 16, .computed = 64}) == Counts{.constants = 1, .weights = 0, .others = 1});
+  CHECK(fold(scatter, {.constants = 16, .computed = 31}) == Counts{.constants = 1, .weights = 1, .others = 5});
+  // Whoever reads the sum computes the numbers for nothing.
+  const char *pointwise = R"(
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %i = prim.iota 0 : tensor<4xsi64>
+      %s = prim.add %i, %i : tensor<4xsi64>
+      %t = prim.convert %s : tensor<4xsi64> -> tensor<4xf32>
+      %y = prim.mul %x, %t : tensor<4xf32>
+      return %y : tensor<4xf32>
+    })";
+  CHECK(fold(pointwise, {.constants = 16, .computed = 64}) == Counts{.constants = 0, .weights = 0, .others = 4});
+}
