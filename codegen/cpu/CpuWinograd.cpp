@@ -60,6 +60,9 @@ private:
   Value liesInside(const OutputTile &tile);
   void copyPixels(const OutputTile &tile);
   void multiply(const ContractionTask &task);
+  Value panelsOfPosition() { return i.mul(c.value(w.product.batch), c.panels); }
+  /// The task's group; a constant where there is one alone, which holds no register.
+  Value groupOf(const ContractionTask &task) { return w.product.batch.isConstant(1) ? constant(0) : task.batch; }
   Value nextPanels(const ContractionTask &task, Value position, const ColumnClass &columns, Value panel);
   void multiplyTile(const ContractionTask &task, Value position, const RowClass &rows, const ColumnClass &columns,
                     Value rowTile, Value row, Value panel);
@@ -287,8 +290,9 @@ Value WinogradEmission::nextPanels(const ContractionTask &task, Value position, 
   Value width = constant(columns.panels), next = i.add(position, constant(1)), all = constant(w.positions());
   Value isLast = i.compare(arith::CmpIPredicate::sge, i.add(panel, width), task.endPanel);
   Value hasMore = i.compare(arith::CmpIPredicate::slt, next, all);
-  Value ofPosition = i.sub(i.add(c.panels, task.firstPanel), panel);
-  Value ofTask = i.sub(i.mod(task.endPanel, c.panels, true), i.add(i.mul(position, c.panels), panel));
+  Value stride = panelsOfPosition();
+  Value ofPosition = i.sub(i.add(stride, task.firstPanel), panel);
+  Value ofTask = i.sub(i.mod(task.endPanel, c.panels, true), i.add(i.mul(position, stride), panel));
   return i.select(isLast, i.select(hasMore, ofPosition, ofTask), width);
 }
 
@@ -300,7 +304,7 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   TileShape shape{rows.height, columns.panels, c.split.unroll, columns.lastColumns};
   TileOperands operands{.accumulator = type, .aElement = type, .bElement = type};
   operands.panelStride = i.mul(channels, constant(panelWidth));
-  Value flat = i.add(i.mul(position, c.panels), panel);
+  Value flat = i.add(i.add(i.mul(position, panelsOfPosition()), i.mul(groupOf(task), c.panels)), panel);
   operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
   operands.prefetchesB = c.isLoneRowTile(rows.height);
   if (!operands.prefetchesB)
@@ -375,13 +379,14 @@ void WinogradEmission::transformSums(const ContractionTask &task) {
 }
 
 void WinogradEmission::emit(Value begin, Value end) {
-  SmallVector<Value> held{constant(-1)}; // the block of tiles whose pixels are in scratch
+  SmallVector<Value> held{constant(-1)}; // the group's block of tiles whose pixels are in scratch
   e.createLoop(begin, end, 1, held, [&](Value index, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = c.decodeTask(index);
-    c.emitIf(i.compare(arith::CmpIPredicate::ne, task.mBlock, carried[0]), [&] { transformPixels(task); });
+    Value block = i.add(i.mul(groupOf(task), c.mBlocks), task.mBlock);
+    c.emitIf(i.compare(arith::CmpIPredicate::ne, block, carried[0]), [&] { transformPixels(task); });
     multiply(task);
     transformSums(task);
-    return {task.mBlock};
+    return {block};
   });
 }
 

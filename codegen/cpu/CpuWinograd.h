@@ -1,9 +1,9 @@
 //===- CpuWinograd.h - 3x3 convolutions by Winograd's algorithm -*- C++ -*-===//
 //
 // What planning and emission share. A convolution becomes (tile + 2)^2 products of one shape, positions: rows are tiles
-// of outputs, k is the input channels (of each slice of the window), and columns the output channels. `product`
-// describes one of them, so that its tasks, tiles and classes are those of any product; its regions and domain remain
-// the convolution's.
+// of outputs, k is the input channels (of each slice of the window), and columns the output channels; groups are a
+// batch of them, whose weights lie [position][group]. `product` describes one of them, so that its tasks, tiles and
+// classes are those of any product; its regions and domain remain the convolution's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUWINOGRAD_H

@@ -68,7 +68,7 @@ static int64_t chooseColumns(const WinogradForm &form) {
   auto m = form.product.m.asConstant(), n = form.product.n.asConstant();
   if (!m || !n)
     return manyPanels;
-  int64_t tasks = llvm::divideCeil(*m, chooseTiles(form, manyPanels)) *
+  int64_t tasks = form.product.batch.getValue() * llvm::divideCeil(*m, chooseTiles(form, manyPanels)) *
                   llvm::divideCeil(llvm::divideCeil(*n, panelWidth), manyPanels);
   return tasks < enoughTasks ? fewPanels : manyPanels;
 }
@@ -94,7 +94,7 @@ static void planTasks(WinogradForm &form) {
   };
   p.rowsMost = atMost(p.m, p.mBlocks, 2 * tallestTile);
   p.panelsMost = atMost(panels, p.nBlocks, 2 * widestTile);
-  p.iterations = p.mBlocks * p.nBlocks;
+  p.iterations = p.batch * p.mBlocks * p.nBlocks;
   Expr work = p.m.ceilDiv(p.mBlocks) * p.n.ceilDiv(p.nBlocks) * (form.positions() * std::max<int64_t>(channels, 1));
   p.grain = constant(grainWork).ceilDiv(Expr::max(work, constant(1)));
 }
@@ -141,7 +141,7 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;
   if (auto n = p.n.asConstant())
-    p.streams = *n * p.k.getValue() * form.positions() * p.accumulatorBytes() >= leastStreamed;
+    p.streams = p.batch.getValue() * *n * p.k.getValue() * form.positions() * p.accumulatorBytes() >= leastStreamed;
   planTasks(form);
   layOutScratch(form);
   return form;

@@ -59,7 +59,7 @@ bool loop::isWinogradShaped(ContractionOp op) {
     return false;
   unsigned n = unsigned(op.getBatch() + op.getM()), window = getWinogradWindow(op);
   for (unsigned dim = 0; dim < op.getBatch(); ++dim)
-    if (!domain[dim].isConstant(1))
+    if (!domain[dim].isConstant())
       return false;
   for (unsigned dim = n + 1; dim < domain.size(); ++dim)
     if (!domain[dim].isConstant())

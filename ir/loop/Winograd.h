@@ -17,10 +17,10 @@
 // A contraction that is computed this way keeps its regions and its domain; the loop.panels of its rhs has `winograd`,
 // the tile t, and so has the weight or constant that it reads:
 //
-//   domain   [image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the window's two; the
-//            slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels
-//   weight   [(t + 2)^2][n/16][slice...][channel][16], made of a form [3][3][n/16][slice...][channel][16] that the
-//            recipe gathers
+//   domain   [group... | image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the
+//            window's two; the slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels
+//   weight   [(t + 2)^2][group...][n/16][slice...][channel][16], made of a form [3][3][group...]... that the recipe
+//            gathers
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_IR_LOOP_WINOGRAD_H
@@ -46,8 +46,8 @@ llvm::SmallVector<double> getWinogradWeightMatrix(int64_t tile);
 /// The number of the first of the window's two dims that are transformed, of a contraction with at least three k dims.
 unsigned getWinogradWindow(ContractionOp op);
 
-/// Whether the contraction is a convolution with a 3x3 window that moves by single pixels, over dims as above: the lhs
-/// sees row and column only in a sum with the window's dims.
+/// Whether the contraction is a convolution with a 3x3 window that moves by single pixels, over dims as above, perhaps
+/// in groups: the lhs sees row and column only in a sum with the window's dims.
 bool isWinogradShaped(ContractionOp op);
 
 /// Nine planes of `size` elements at the start of `elements`, which has (tile + 2)^2 of them, become the planes of

@@ -37,6 +37,7 @@
 #include "lowering/prim_to_loop/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
@@ -70,8 +71,9 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
   int64_t count = 1;
   for (int64_t extent : recipe.getExtents())
     count *= extent;
-  SmallVector<Attribute> all(elements.getValues<Attribute>()), gathered;
-  Attribute zero = Builder(source.getContext()).getZeroAttr(element);
+  ArrayRef<char> all = elements.getRawData(); // a splat has one element
+  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  std::vector<char> gathered(count * bytes, 0);
   SmallVector<int64_t> index(recipe.getExtents().size(), 0);
   for (int64_t i = 0; i < count; ++i) {
     int64_t position = recipe.getOffset();
@@ -80,14 +82,15 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
     bool isInside =
         recipe.getPanel() < 0 ||
         index[recipe.getPanel()] * recipe.getExtents()[recipe.getLane()] + index[recipe.getLane()] < recipe.getLimit();
-    gathered.push_back(isInside ? all[position] : zero);
+    if (isInside)
+      std::memcpy(&gathered[i * bytes], &all[elements.isSplat() ? 0 : position * bytes], bytes);
     for (int64_t dim = int64_t(index.size()) - 1; dim >= 0; --dim) {
       if (++index[dim] < recipe.getExtents()[dim])
         break;
       index[dim] = 0;
     }
   }
-  return DenseElementsAttr::get(type, gathered);
+  return DenseElementsAttr::getFromRawBuffer(type, gathered);
 }
 
 /// What becomes of gathered elements.
@@ -448,9 +451,12 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   std::optional<RhsReads> reads = matchRhs(node);
   if (!reads || node.getN() != 1)
     return;
-  unsigned firstBatch = winograd ? 0 : countRepeating(node, *reads);
   WeightRead &element = reads->element;
   SmallVector<Expr> domain = getDomain(node);
+  for (unsigned dim = 0; dim < node.getBatch(); ++dim)
+    if (element.steps[dim] == 0 && !domain[dim].isConstant(1))
+      winograd = 0; // one weight for the whole batch, stored once
+  unsigned firstBatch = winograd ? 0 : countRepeating(node, *reads);
   unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
   PanelDims dims;
   for (unsigned dim = 0; dim < domain.size(); ++dim)
@@ -474,11 +480,11 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
         !mergesIn(node.getLhs(), lastDim, domain[lastDim + 1]))
       return;
   }
-  for (unsigned dim = firstBatch; dim < node.getBatch(); ++dim)
-    dims.add(domain[dim].getValue(), element.steps[dim]);
   if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
     for (unsigned dim : {window, window + 1})
       dims.add(domain[dim].getValue(), element.steps[dim]);
+  for (unsigned dim = firstBatch; dim < node.getBatch(); ++dim)
+    dims.add(domain[dim].getValue(), element.steps[dim]);
   int64_t limit = hasDigits ? 0 : n;
   std::optional<SmallVector<Digit>> lanes = SmallVector<Digit>{{panelWidth, element.steps[nDim]}};
   if (hasDigits) {

@@ -20,25 +20,28 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 import flags
 
-SHAPES = [(56, 64), (28, 128), (14, 256), (7, 512), (112, 64), (56, 256)]  # side, channels
+SHAPES = [(56, 64, 1), (28, 128, 1), (14, 256, 1), (7, 512, 1), (112, 64, 1), (56, 256, 1),  # side, channels, groups
+          (28, 192, 3), (14, 512, 8), (14, 896, 8), (28, 256, 8), (28, 216, 9), (28, 256, 16)]
 
 
-def chain(side, channels, path):
+def chain(side, channels, groups, path):
     random = np.random.default_rng(0)
     nodes, weights, last = [], [], "x"
     for layer, window in enumerate([1, 3, 3, 3, 3, 1]):
-        w = random.normal(0, (2 / (channels * window * window)) ** 0.5, (channels, channels, window, window))
+        taken = channels // groups if window == 3 else channels
+        w = random.normal(0, (2 / (taken * window * window)) ** 0.5, (channels, taken, window, window))
         weights += [numpy_helper.from_array(w.astype(np.float32), f"w{layer}"),
                     numpy_helper.from_array(random.normal(0, 0.1, channels).astype(np.float32), f"b{layer}")]
         pads = [window // 2] * 4
-        nodes.append(helper.make_node("Conv", [last, f"w{layer}", f"b{layer}"], [f"c{layer}"], f"conv{layer}", pads=pads))
+        nodes.append(helper.make_node("Conv", [last, f"w{layer}", f"b{layer}"], [f"c{layer}"], f"conv{layer}", pads=pads,
+                                      group=channels // taken))
         nodes.append(helper.make_node("Relu", [f"c{layer}"], [f"r{layer}"], f"relu{layer}"))
         last = f"r{layer}"
     shape = [1, channels, side, side]
     graph = helper.make_graph(nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(last, TensorProto.FLOAT, shape)], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return compare.file_model(f"{side}x{side}x{channels}", path, {})
+    return compare.file_model(f"{side}x{side}x{channels}" + (f" in {groups} groups" if groups > 1 else ""), path, {})
 
 
 def kinds(library):
@@ -59,7 +62,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ptc-") as folder:
         folder = Path(folder)
         models = [compare.file_model("file", path, {}) for path in arguments.files]
-        models = models or [chain(side, channels, folder / f"{side}x{channels}.onnx") for side, channels in SHAPES]
+        models = models or [chain(*shape, folder / ("x".join(map(str, shape)) + ".onnx")) for shape in SHAPES]
         print("| model | threads | ms | direct | ORT | noise | kernels | compile s (strict) |\n|---|---|---|---|---|---|---|---|")
         for number, model in enumerate(models):
             made = {rule: flags.compiled(program, model, folder / str(number) / rule, [f"--fp={rule}"]) for rule in ("contract", "strict")}

@@ -76,6 +76,27 @@ class Winograd(ModelTest):
                 with self.subTest(slices=slices, n=n, d=d, h=h, w=w):
                     self.check(loaded, proto, normal(n, 4, d if depth == "d" else depth, h, w))
 
+    def test_groups(self):
+        """Groups whose channels fill whole vectors and panels, and others; a residual behind."""
+        for number, (groups, taken, made) in enumerate([(4, 64, 48), (3, 20, 36), (2, 33, 17)]):
+            scale = np.float32((2 / (9 * taken)) ** 0.5)
+            nodes = [
+                helper.make_node("Conv", ["x", "w0"], ["a"]),
+                helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "grouped", pads=[1, 1, 1, 1], group=groups),
+                helper.make_node("Conv", ["x", "w2"], ["d"]),
+                helper.make_node("Add", ["c", "d"], ["sum"]),
+                helper.make_node("Relu", ["sum"], ["y"]),
+            ]
+            weights = {"w0": normal(groups * taken, 8, 1, 1), "w1": normal(groups * made, taken, 3, 3) * scale,
+                       "b1": normal(groups * made), "w2": normal(groups * made, 8, 1, 1)}
+            proto = model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", groups * made, "h", "w"])], weights)
+            library = self.compile(proto, "--dim=n=1..4:1", "--dim=h=3..80:28", "--dim=w=3..80:28", name=f"groups{number}")
+            self.assertEqual([kind for kind, _ in kinds(library)], ["winograd-4x4"])
+            loaded = ptc.load(library)
+            for n, h, w in [(1, 28, 28), (3, 7, 9), (1, 3, 3), (2, 33, 18)]:
+                with self.subTest(groups=groups, n=n, h=h, w=w):
+                    self.check(loaded, proto, normal(n, 8, h, w))
+
     def test_strict_has_none(self):
         flags = ["--dim=n=1", "--dim=h=28", "--dim=w=28"]
         self.assertEqual(len(kinds(self.compile(network(), *flags, name="contract"))), 2)

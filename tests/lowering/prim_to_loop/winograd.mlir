@@ -55,3 +55,21 @@ func.func @volume(%x: tensor<1x8x8x28x28xf32>) -> tensor<1x64x8x28x28xf32> {
   %2 = prim.convolution %1, %b strides [1, 1, 1] dilations [1, 1, 1] low [1, 1, 1] groups 1 : (tensor<1x32x8x28x28xf32>, tensor<64x32x3x3x3xf32>) -> tensor<1x64x8x28x28xf32>
   return %2 : tensor<1x64x8x28x28xf32>
 }
+
+// Groups: the window's dims stay the outermost ones. Groups of few channels are summed directly.
+// CHECK-LABEL: loop.program @groups
+// CHECK-DAG:     loop.weight <"a", {{.*}}extents = [3, 3, 4, 3, 64, 16], strides = [3, 1, 27648, 9216, 9, 576], offset = 0, panel = 3, lane = 5, limit = 48> {source = tensor<192x64x3x3xf32>, winograd = 4 : i64} : <[442368] x f32
+// CHECK-DAG:     loop.weight <"b", {{.*}}source = tensor<256x8x3x3xf32>} :
+// CHECK:         loop.contraction [4, 1, 28, 28, 48, 3, 3, 64] batch 1 m 3 n 1 k 3
+// CHECK:           loop.panels %{{.*}} {winograd = 4 : i64}
+func.func @groups(%x: tensor<1x64x28x28xf32>) -> tensor<1x256x28x28xf32> {
+  %s = prim.weight <"s", "", 0, 65536> : tensor<256x64x1x1xf32>
+  %a = prim.weight <"a", "", 0, 442368> : tensor<192x64x3x3xf32>
+  %t = prim.weight <"t", "", 0, 196608> : tensor<256x192x1x1xf32>
+  %b = prim.weight <"b", "", 0, 73728> : tensor<256x8x3x3xf32>
+  %0 = prim.convolution %x, %s strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x64x28x28xf32>, tensor<256x64x1x1xf32>) -> tensor<1x256x28x28xf32>
+  %1 = prim.convolution %0, %a strides [1, 1] dilations [1, 1] low [1, 1] groups 4 : (tensor<1x256x28x28xf32>, tensor<192x64x3x3xf32>) -> tensor<1x192x28x28xf32>
+  %2 = prim.convolution %1, %t strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x192x28x28xf32>, tensor<256x192x1x1xf32>) -> tensor<1x256x28x28xf32>
+  %3 = prim.convolution %2, %b strides [1, 1] dilations [1, 1] low [1, 1] groups 32 : (tensor<1x256x28x28xf32>, tensor<256x8x3x3xf32>) -> tensor<1x256x28x28xf32>
+  return %3 : tensor<1x256x28x28xf32>
+}
