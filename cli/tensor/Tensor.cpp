@@ -58,7 +58,7 @@ int64_t Tensor::elementCount() const {
   return count;
 }
 
-template <typename Struct> static Struct *structsOf(std::vector<char> &bytes) {
+template <typename Struct> static Struct *structsOf(Bytes &bytes) {
   return reinterpret_cast<Struct *>(bytes.data()); // aligned as all that is allocated
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <new>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,22 @@ std::string formatShape(llvm::ArrayRef<int64_t> shape);
 /// 16 bits of no known type: what a .npy file says of types that numpy lacks.
 constexpr uint8_t opaqueCode = 255;
 
+/// Memory that begins with a line of the cache: stores that each cross into another line take up to 1.35 times as long.
+template <typename T> struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  LineAllocator() = default;
+  template <typename U> LineAllocator(const LineAllocator<U> &) {}
+  T *allocate(size_t count) { return static_cast<T *>(::operator new(count * sizeof(T), line)); }
+  void deallocate(T *memory, size_t) { ::operator delete(memory, line); }
+  bool operator==(const LineAllocator &) const { return true; }
+};
+using Bytes = std::vector<char, LineAllocator<char>>;
+
 struct Tensor {
   ptc_dtype dtype = {PTC_FLOAT, 32, 1};
   std::vector<int64_t> shape;
-  std::vector<char> bytes;        // of strings and sequences: the structs that the ABI passes, made by view()
+  Bytes bytes;                    // of strings and sequences: the structs that the ABI passes, made by view()
   std::vector<std::string> texts; // the elements of a tensor of strings
   std::vector<Tensor> items;      // the tensors of a sequence
   std::vector<ptc_tensor> views;  // of the items, made by view()

@@ -72,7 +72,7 @@ static std::optional<ptc_dtype> dtypeOf(int type) {
 }
 
 /// The low `width` bytes of each element of a repeated field.
-template <typename Field> static void copyElements(const Field &field, size_t width, std::vector<char> &bytes) {
+template <typename Field> static void copyElements(const Field &field, size_t width, Bytes &bytes) {
   size_t offset = 0;
   for (auto element : field) {
     if (offset + width > bytes.size())
@@ -84,7 +84,7 @@ template <typename Field> static void copyElements(const Field &field, size_t wi
 
 /// onnx.proto says which field holds which element type when there is no raw_data.
 static void copyFields(const TensorProto &proto, Tensor &tensor) {
-  std::vector<char> &bytes = tensor.bytes;
+  Bytes &bytes = tensor.bytes;
   switch (proto.data_type()) {
   case TensorProto::FLOAT:
   case TensorProto::COMPLEX64:

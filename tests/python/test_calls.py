@@ -59,6 +59,17 @@ class Calls(ModelTest):
             x = np.full((rows, 3), rows, np.float32)
             np.testing.assert_array_equal(loaded(x, b)["y"], x + b)
 
+    def test_large_outputs_begin_with_a_line_of_the_cache(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        b = np.ones(3, np.float32)
+        for rows in (1, 5000, 100000):
+            x = np.ones((rows, 3), np.float32)
+            for outputs in (loaded(x, b), loaded.prepare(x, b)()):
+                y = outputs["y"]
+                self.assertTrue(y.flags.c_contiguous and y.flags.writeable)
+                self.assertTrue(rows == 1 or y.ctypes.data % 64 == 0)
+                np.testing.assert_array_equal(y, x + b)
+
     def test_shapes_that_each_run_finds(self):
         nodes = [helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Neg", ["x"], ["z"])]
         loaded = ptc.load(self.compile(model(nodes, [value("x", [6])], [value("i", [1, "k"], TensorProto.INT64), value("z", [6])])))

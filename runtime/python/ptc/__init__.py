@@ -294,7 +294,7 @@ class Function:
             count = math.prod(shape)
             return _values.Buffer(value._type, shape, np.zeros((count * bits + 7) // 8, np.uint8))
         size = [max(extent, 0) for extent in shape]  # a negative one fails a guard of the run, which says why
-        return _values.Buffer(value._type, shape, np.empty(size, _dtypes.numpy_type(code, bits)))
+        return _values.Buffer(value._type, shape, _values.empty(size, _dtypes.numpy_type(code, bits)))
 
     def _target(self, value, given, inputs, stream):
         """The buffer of an output that the caller has memory for."""

@@ -57,7 +57,7 @@ class _Call:
         results = {}
         for name, shape, kind, tensor, pair in self._outputs:
             array = given.get(name) if pair is None else arrays[pair]
-            results[name] = array = np.empty(shape, kind) if array is None else array
+            results[name] = array = _values.empty(shape, kind) if array is None else array
             tensor.data = _values.address_of(array)
         if status := self._run():
             self._function._check(self._ctx, status)
