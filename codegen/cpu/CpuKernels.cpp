@@ -212,8 +212,13 @@ void LoopKernel::emitSquares(Value begin, Value end) {
 }
 
 static constexpr int64_t longSum = 64;    // terms beside which what follows the sum is little
+static constexpr size_t shortBody = 8;    // operations for a term
 static constexpr int64_t widestSums = 16; // vectors
 static constexpr int64_t besideSums = 4;  // registers
+
+static int64_t mostSums(const CpuLevel &level) {
+  return std::min<int64_t>(level.vectorRegisters - besideSums, widestSums);
+}
 
 /// Long sums take many vectors at a time: they do not wait for their own last additions, and what follows each other in
 /// memory is read in turn (a lone row by a matrix of 64 x 512 from the third-level cache, vectors of 512 bits: 9 at a
@@ -222,8 +227,17 @@ static int64_t chooseSumsPerStep(loop::ReductionOp op, const CpuLevel &level) {
   codegen::BodyParts parts = codegen::splitBody(op.getBody().front());
   std::optional<int64_t> terms =
       product(op.getContext(), ArrayRef(loop::getDomain(op)).take_back(op.getReduced())).asConstant();
-  bool isLong = terms && *terms >= longSum && parts.reductions.size() == 1 && parts.before.size() <= 8;
-  return isLong ? std::min<int64_t>(level.vectorRegisters - besideSums, widestSums) : 1;
+  bool isLong = terms && *terms >= longSum && parts.reductions.size() == 1 && parts.before.size() <= shortBody;
+  return isLong ? mostSums(level) : 1;
+}
+
+/// So do running values, which are stored at each step.
+static int64_t chooseRunningPerStep(loop::ScanOp op, const CpuLevel &level) {
+  Block &body = op.getBody().front();
+  std::optional<int64_t> steps = loop::getDomain(op).back().asConstant();
+  bool isLong = steps && *steps >= longSum && llvm::hasSingleElement(body.getOps<loop::RunningOp>()) &&
+                body.getOperations().size() <= shortBody;
+  return isLong ? mostSums(level) : 1;
 }
 
 /// Whether a condition differs between lanes along the dim.
@@ -250,6 +264,8 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (window && !isTiled)
     perStep = std::max(perStep, chooseSumsPerStep(window, e.level));
+  if (auto scan = dyn_cast<loop::ScanOp>(nodes.front()); scan && isOneNode)
+    perStep = std::max(perStep, chooseRunningPerStep(scan, e.level));
   Value tileBlock; // the number of the block of the tiled dim, if that is cut
   auto range = [&](const EmissionPoint &point, Value from, Value to) {
     if (from == to)

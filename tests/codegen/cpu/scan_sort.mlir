@@ -23,6 +23,17 @@ loop.kernel @cumulative_columns(%x: !loop.buffer<[m*n] x i32>, %y: !loop.buffer<
   }
 }
 
+// CHECK: ok long_columns
+loop.kernel @long_columns(%x: !loop.buffer<[80*n] x f32>, %y: !loop.buffer<[80*n] x f32>)
+    attributes {symbols = ["n"], parallel = 1 : i64, arguments_written = array<i64: 1>, test.tolerance = 1.0e-5,
+                test.symbols = [{n = 1}, {n = 349}]} {
+  loop.scan [n, 80] {
+    %0 = loop.load %x[d1*n + d0] : !loop.buffer<[80*n] x f32>
+    %1 = loop.running sum %0 : f32
+    loop.store %1, %y[d1*n + d0] : !loop.buffer<[80*n] x f32>
+  }
+}
+
 // CHECK: ok sort_floats
 loop.kernel @sort_floats(%x: !loop.buffer<[m*n] x f32>, %y: !loop.buffer<[m*n] x f32>, %z: !loop.buffer<[m*n] x i64>)
     attributes {symbols = ["m", "n"], parallel = 1 : i64, arguments_written = array<i64: 1, 2>, test.nan,
