@@ -21,6 +21,8 @@ struct KeyBuilder {
     auto vector = dyn_cast<VectorType>(type);
     return e.invariants.constant(vector ? cast<TypedAttr>(DenseElementsAttr::get(vector, Attribute(one))) : one);
   }
+  Value bitsOf(Value value) const;
+  Value flipNegative(Value bits) const;
   Value orderedBits(Value key) const;
 };
 } // namespace
@@ -31,20 +33,39 @@ static Type shapedLike(Type like, Type elementType) {
   return vector ? vector.clone(elementType) : elementType;
 }
 
+Value KeyBuilder::bitsOf(Value value) const {
+  unsigned width = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  Type type = shapedLike(value.getType(), IntegerType::get(value.getContext(), width));
+  return type == value.getType() ? value : arith::BitcastOp::create(e.builder, e.loc, type, value);
+}
+
+// Negative numbers have the order of their complements; the map is its own inverse.
+Value KeyBuilder::flipNegative(Value bits) const {
+  unsigned width = getElementTypeOrSelf(bits.getType()).getIntOrFloatBitWidth();
+  Value sign = create<arith::ShRSIOp>(bits, literal(bits.getType(), APInt(width, width - 1)));
+  Value largest = literal(bits.getType(), APInt::getSignedMaxValue(width));
+  return create<arith::XOrIOp>(bits, create<arith::AndIOp>(sign, largest));
+}
+
 // Bits of a float as an integer of the same order.
 Value KeyBuilder::orderedBits(Value key) const {
   auto type = cast<FloatType>(getElementTypeOrSelf(key.getType()));
   unsigned width = type.getWidth();
-  Type bitsType = shapedLike(key.getType(), IntegerType::get(type.getContext(), width));
-  Value bits = arith::BitcastOp::create(e.builder, e.loc, bitsType, key);
-  Value largest = literal(bitsType, APInt::getSignedMaxValue(width));
-  Value zero = literal(bitsType, APInt(width, 0));
-  Value infinity = literal(bitsType, APFloat::getInf(type.getFloatSemantics()).bitcastToAPInt());
-  Value magnitude = create<arith::AndIOp>(bits, largest);
-  Value isNegative = compare(arith::CmpIPredicate::slt, bits, zero);
-  Value ordered = select(isNegative, create<arith::XOrIOp>(bits, largest), bits);
-  ordered = select(compare(arith::CmpIPredicate::eq, magnitude, zero), zero, ordered);
-  return select(compare(arith::CmpIPredicate::sgt, magnitude, infinity), largest, ordered);
+  Value bits = bitsOf(key), isZero = isNegativeZero(e, key);
+  Value largest = literal(bits.getType(), APInt::getSignedMaxValue(width));
+  Value infinity = literal(bits.getType(), APFloat::getInf(type.getFloatSemantics()).bitcastToAPInt());
+  Value isNaN = compare(arith::CmpIPredicate::sgt, create<arith::AndIOp>(bits, largest), infinity);
+  Value ordered = flipNegative(select(isZero, literal(bits.getType(), APInt(width, 0)), bits));
+  return select(isNaN, largest, ordered);
+}
+
+Value codegen::isNegativeZero(KernelEmitter &e, Value value) {
+  KeyBuilder b{e};
+  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())))
+    return {};
+  Value bits = b.bitsOf(value);
+  unsigned width = getElementTypeOrSelf(bits.getType()).getIntOrFloatBitWidth();
+  return b.compare(arith::CmpIPredicate::eq, bits, b.literal(bits.getType(), APInt::getSignedMinValue(width)));
 }
 
 IntegerType codegen::narrowKeyType(Type type) {
@@ -70,4 +91,21 @@ Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool des
 
 Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool descending) {
   return orderedKey(e, key, isUnsigned, descending, e.builder.getI64Type());
+}
+
+Value codegen::valueOfKey(KernelEmitter &e, Value ordered, bool isUnsigned, bool descending, Type type) {
+  KeyBuilder b{e};
+  unsigned width = getElementTypeOrSelf(ordered.getType()).getIntOrFloatBitWidth();
+  bool isFloat = isa<FloatType>(type);
+  if (descending)
+    ordered = b.create<arith::XOrIOp>(ordered, b.literal(ordered.getType(), APInt::getAllOnes(width)));
+  if (type.getIntOrFloatBitWidth() < width) {
+    Type narrow = shapedLike(ordered.getType(), IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth()));
+    ordered = arith::TruncIOp::create(e.builder, e.loc, narrow, ordered);
+  } else if (isUnsigned && !isFloat) {
+    ordered = b.create<arith::XOrIOp>(ordered, b.literal(ordered.getType(), APInt::getSignedMinValue(width)));
+  }
+  if (!isFloat)
+    return ordered;
+  return arith::BitcastOp::create(e.builder, e.loc, shapedLike(ordered.getType(), type), b.flipNegative(ordered));
 }

@@ -11,6 +11,10 @@ namespace ptc::codegen {
 mlir::Value orderedKey(KernelEmitter &e, mlir::Value key, bool isUnsigned, bool descending);
 /// The same in fewer bits, or of a vector: `type` has at least the bits of a key.
 mlir::Value orderedKey(KernelEmitter &e, mlir::Value key, bool isUnsigned, bool descending, mlir::IntegerType type);
+/// What a key of `type` was: -0 is +0 now, every NaN the same one.
+mlir::Value valueOfKey(KernelEmitter &e, mlir::Value ordered, bool isUnsigned, bool descending, mlir::Type type);
+/// i1: whether a value is the one that its key does not tell from another, -0; null where all keys differ.
+mlir::Value isNegativeZero(KernelEmitter &e, mlir::Value value);
 /// Of 32 or 64 bits: the least that keys of a scalar type fit in.
 mlir::IntegerType narrowKeyType(mlir::Type type);
 
