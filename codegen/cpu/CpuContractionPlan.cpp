@@ -73,6 +73,10 @@ static int64_t termsOfBlock(const ContractionForm &form, int64_t k) {
   return llvm::divideCeil(k, llvm::divideCeil(k, longestBlock));
 }
 
+static bool packsLhs(const ContractionForm &form) {
+  return form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
+}
+
 static bool isSmallWeight(const ContractionForm &form, int64_t n, int64_t k) {
   return n * k * form.accumulatorBytes() <= weightBytes;
 }
@@ -88,6 +92,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = termsOfBlock(form, k);
+  // Each task packs each block of k anew. Where rows are few, to read them again for fewer columns costs less.
+  bool packsBlocks = packsB && kBlock < k && m > 2 * tallestTile && !form.hasAllColumns;
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
@@ -101,11 +107,13 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
     int64_t fewest = isSmall || form.hasAllColumns ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
-    bool canM = rows >= fewest, canN = width >= 2 * narrowest;
+    bool isFlat = packsBlocks && rows <= width * panelWidth;
+    int64_t least = isFlat ? std::max<int64_t>(2, form.panelUnit) : narrowest;
+    bool canM = rows >= (packsBlocks && blocks.n > 1 ? 2 * fewest : fewest), canN = width >= 2 * least;
     // B that the task packs is packed again for each block of rows.
     bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
     if (canN && (preferN || !canM))
-      blocks.n = std::min(blocks.n * 2, panels / narrowest);
+      blocks.n = std::min(blocks.n * 2, panels / least);
     else if (canM)
       blocks.m *= 2;
     else
@@ -147,9 +155,8 @@ static void countBlocks(ContractionForm &form) {
   }
   if (form.panelUnit > 1) // a part is one task's
     form.nBlocks = constant(std::min(form.nBlocks.getValue(), *n / (panelWidth * form.panelUnit)));
-  bool packsA = form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
   bool bIsLarger = (m && n ? *n >= *m : true) && !(n && k && isSmallWeight(form, *n, *k));
-  form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsA);
+  form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsLhs(form));
 }
 
 /// K blocks of up to 1152 words where B would leave the second-level cache between two row tiles.
@@ -328,6 +335,8 @@ static void layOutScratch(ContractionForm &form) {
 void cpu::planBlocks(ContractionForm &form) {
   countBlocks(form);
   splitK(form);
+  if (form.isSplitK() && form.rhs != RhsForm::Panels && packsLhs(form))
+    form.mFastest = false; // no task finds columns packed, but rows
   layOutScratch(form);
   form.iterations = form.batch * form.mBlocks * form.nBlocks;
   Expr one = Expr::constant(form.op.getContext(), 1);
