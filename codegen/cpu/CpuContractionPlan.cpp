@@ -92,8 +92,9 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = termsOfBlock(form, k);
-  // Each task packs each block of k anew. Where rows are few, to read them again for fewer columns costs less.
-  bool packsBlocks = packsB && kBlock < k && m > 2 * tallestTile && !form.hasAllColumns;
+  // Each task packs each block of k anew. Where rows are few, to read them again for fewer columns costs less, unless
+  // they are bytes, of which some levels make copies for each task.
+  bool packsBlocks = packsB && kBlock < k && m > 2 * tallestTile && !form.hasAllColumns && !form.multipliesBytes();
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
