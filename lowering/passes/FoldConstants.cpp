@@ -44,8 +44,9 @@ using namespace mlir;
 using eval::Tensor;
 
 static constexpr double mostWork = 32e9;  // multiply-adds of all that is larger in a function: a quarter of a minute
-static constexpr double elementWork = 15; // of an element that another op reads or writes, in multiply-adds
-static constexpr int64_t mostGrowth = 2;  // a result's bytes over those of the weights that it is computed of
+static constexpr double elementWork = 15; // of an f32 or f64 that another op reads or writes, in multiply-adds
+static constexpr double slowElementWork = 100; // of an element of other types
+static constexpr int64_t mostGrowth = 2;       // a result's bytes over those of the weights that it is computed of
 
 static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
 
@@ -146,12 +147,16 @@ static double workOf(Operation *op) {
     return elementsOf(op->getResult(0)) * elementsOf(weight) /
            double(std::max<int64_t>(typeOf(weight).getDimSize(0), 1));
   }
-  double elements = 0;
+  auto touchOf = [&](Value value) {
+    Type element = typeOf(value).getElementType();
+    return elementsOf(value) * (element.isF32() || element.isF64() ? elementWork : slowElementWork);
+  };
+  double touched = 0;
   for (Value operand : op->getOperands())
-    elements += elementsOf(operand);
+    touched += touchOf(operand);
   for (Value result : op->getResults())
-    elements += elementsOf(result);
-  return elements * elementWork;
+    touched += touchOf(result);
+  return touched;
 }
 
 /// What views of the op's result only repeat: the op itself, or one before it.
