@@ -16,8 +16,8 @@
 // pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p the even
 // powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds.
 //
-// Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones that do stand
-// in for them, and the outputs that they enter are not stored.
+// Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones of its phase
+// stand in for them, and the outputs that they enter are not stored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ using namespace ptc::cpu;
 
 namespace {
 
-/// A tile of outputs: its first one, all dims of the domain set for it.
+/// A tile of outputs: its first one, all dims of the domain set for it. It may lie outside, as the last of a phase that
+/// has fewer outputs than the first one.
 struct OutputTile {
   EmissionPoint point;
   Value row, column;
@@ -164,35 +165,43 @@ SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
 
 OutputTile WinogradEmission::tileAt(const ContractionTask &task, Value local) {
   OutputTile tile{.point = c.taskPoint(task)};
-  Value flat = i.add(task.firstRow, local), across = c.value(w.tilesAcross), down = c.value(w.tilesDown);
-  Value size = constant(w.tile);
-  tile.column = i.mul(i.mod(flat, across, /*nonNegative=*/true), size);
-  flat = i.floorDiv(flat, across, true);
-  tile.row = i.mul(i.mod(flat, down, true), size);
-  c.setDims(tile.point, w.product.firstM(), w.row - w.product.firstM(), i.floorDiv(flat, down, true));
-  tile.point.dims[w.row] = tile.row;
-  tile.point.dims[w.column] = tile.column;
+  Value flat = i.add(task.firstRow, local);
+  auto takeDigit = [&](Expr extent) {
+    Value count = c.value(extent), digit = i.mod(flat, count, /*nonNegative=*/true);
+    flat = i.floorDiv(flat, count, true);
+    return digit;
+  };
+  auto takeOutput = [&](const WinogradSide &side) {
+    Value output = i.mul(takeDigit(side.tiles), constant(w.tile * side.dilation));
+    return side.dilation == 1 ? output : i.add(output, takeDigit(side.phases));
+  };
+  tile.column = takeOutput(w.across);
+  tile.row = takeOutput(w.down);
+  c.setDims(tile.point, w.product.firstM(), w.down.output - w.product.firstM(), flat);
+  tile.point.dims[w.down.output] = tile.row;
+  tile.point.dims[w.across.output] = tile.column;
   return tile;
 }
 
 /// All outputs of the tile exist, and no condition of the lhs fails for any of its pixels: conditions are affine, so
 /// that the pixels at the corners decide.
 Value WinogradEmission::liesInside(const OutputTile &tile) {
-  auto fits = [&](Value start, int64_t dim) {
-    return i.compare(arith::CmpIPredicate::sle, i.add(start, constant(w.tile)), extent(dim));
+  auto fits = [&](Value start, const WinogradSide &side) {
+    Value end = i.add(start, constant((w.tile - 1) * side.dilation + 1));
+    return i.compare(arith::CmpIPredicate::sle, end, extent(side.output));
   };
-  Value inside = i.logicalAnd(fits(tile.row, w.row), fits(tile.column, w.column));
+  Value inside = i.logicalAnd(fits(tile.row, w.down), fits(tile.column, w.across));
   if (!w.product.lhsMask)
     return inside;
   for (bool isBelow : {false, true})
     for (bool isRight : {false, true}) {
       EmissionPoint corner = tile.point;
-      auto set = [&](int64_t pixel, int64_t window, bool isFar) {
-        corner.dims[pixel] = i.add(corner.dims[pixel], constant(isFar ? w.tile - 1 : 0));
-        corner.dims[window] = constant(isFar ? 2 : 0);
+      auto set = [&](const WinogradSide &side, bool isFar) {
+        corner.dims[side.output] = i.add(corner.dims[side.output], constant(isFar ? (w.tile - 1) * side.dilation : 0));
+        corner.dims[side.window] = constant(isFar ? 2 : 0);
       };
-      set(w.row, w.windowRow, isBelow);
-      set(w.column, w.windowColumn, isRight);
+      set(w.down, isBelow);
+      set(w.across, isRight);
       for (Attribute condition : w.product.lhsMask.getConditions()) {
         Value v = e.emitExpr(Expr(cast<ExprAttr>(condition)), corner);
         inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
@@ -205,17 +214,20 @@ Value WinogradEmission::liesInside(const OutputTile &tile) {
 void WinogradEmission::copyPixels(const OutputTile &tile) {
   EmissionPoint point = tile.point;
   Value size = constant(w.size()), pitch = c.value(w.pixelsPitch);
-  // Pixel r of the tile is that of an output and a window element that exist.
-  auto set = [&](int64_t pixel, int64_t window, Value start, Value at) {
-    Value last = i.sub(extent(pixel), constant(1));
-    Value place = i.min(i.add(start, at), i.add(last, constant(2)));
-    point.dims[pixel] = i.min(place, last);
-    point.dims[window] = i.sub(place, point.dims[pixel]);
+  // Pixel `at` of the tile is that of an output and a window element that exist; `last`: the phase's last output, which
+  // lies before the tile's first one if the tile is outside.
+  auto set = [&](const WinogradSide &side, Value start, Value at) {
+    Value last = i.sub(extent(side.output), constant(1)), apart = constant(side.dilation);
+    if (side.dilation > 1)
+      last = i.add(start, i.mul(i.floorDiv(i.sub(last, start), apart, /*nonNegative=*/false), apart));
+    Value place = i.min(i.add(start, i.mul(at, apart)), i.add(last, constant(2 * side.dilation)));
+    point.dims[side.output] = i.min(place, last);
+    point.dims[side.window] = i.floorDiv(i.sub(place, point.dims[side.output]), apart, /*nonNegative=*/true);
   };
   c.loop(constant(0), size, 1, [&](Value row) {
     c.loop(constant(0), size, 1, [&](Value column) {
-      set(w.row, w.windowRow, tile.row, row);
-      set(w.column, w.windowColumn, tile.column, column);
+      set(w.down, tile.row, row);
+      set(w.across, tile.column, column);
       Value line = address(patch, i.mul(i.add(i.mul(row, size), column), pitch));
       c.forEachVector(point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value position) {
         e.createStore(e.splat(c.emitLhs(at), c.lanes), address(line, position));
@@ -227,20 +239,20 @@ void WinogradEmission::copyPixels(const OutputTile &tile) {
 void WinogradEmission::transformTile(const ContractionTask &task, Value local, Value slice) {
   Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane), size = constant(w.size());
   OutputTile tile = tileAt(task, local);
-  c.setDims(tile.point, w.product.firstK(), w.windowRow - w.product.firstK(), slice);
+  c.setDims(tile.point, w.product.firstK(), w.down.window - w.product.firstK(), slice);
   Plane source{patch, i.mul(size, pitch), pitch};
-  if (w.rowStride) {
+  if (w.readsInPlace) {
     Value inside = liesInside(tile);
     Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
     c.emitIf(outside, [&] { copyPixels(tile); });
     EmissionPoint first = tile.point;
-    for (int64_t dim : {w.windowRow, w.windowColumn, w.channel})
+    for (int64_t dim : {w.down.window, w.across.window, w.channel})
       first.dims[dim] = constant(0);
     Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
     Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
     source.base = i.get<arith::SelectOp>(inside, place, patch);
-    source.rowStep = i.select(inside, c.value(w.rowStride), source.rowStep);
-    source.columnStep = i.select(inside, c.value(w.columnStride), source.columnStep);
+    source.rowStep = i.select(inside, c.value(w.down.stride), source.rowStep);
+    source.columnStep = i.select(inside, c.value(w.across.stride), source.columnStep);
   } else {
     copyPixels(tile);
   }
@@ -365,12 +377,17 @@ void WinogradEmission::transformSums(const ContractionTask &task) {
           e.createStore(value, address(results, i.add(i.mul(pitch, constant(y * outputs + int64_t(x))), column)));
       }
     });
-    auto present = [&](Value start, int64_t dim) { return i.min(constant(outputs), i.sub(extent(dim), start)); };
-    c.loop(constant(0), present(tile.row, w.row), 1, [&](Value y) {
-      c.loop(constant(0), present(tile.column, w.column), 1, [&](Value x) {
+    auto present = [&](Value start, const WinogradSide &side) {
+      Value left = i.sub(extent(side.output), start);
+      if (side.dilation > 1)
+        left = i.floorDiv(i.add(left, constant(side.dilation - 1)), constant(side.dilation), /*nonNegative=*/false);
+      return i.min(constant(outputs), left);
+    };
+    c.loop(constant(0), present(tile.row, w.down), 1, [&](Value y) {
+      c.loop(constant(0), present(tile.column, w.across), 1, [&](Value x) {
         EmissionPoint point = tile.point;
-        point.dims[w.row] = i.add(tile.row, y);
-        point.dims[w.column] = i.add(tile.column, x);
+        point.dims[w.down.output] = i.add(tile.row, i.mul(y, constant(w.down.dilation)));
+        point.dims[w.across.output] = i.add(tile.column, i.mul(x, constant(w.across.dilation)));
         Value line = address(results, i.mul(pitch, i.add(i.mul(y, constant(outputs)), x)));
         c.emitEpilogueOnRow(point, line, firstColumn, columns);
       });

@@ -14,15 +14,23 @@
 
 namespace ptc::cpu {
 
-struct WinogradForm {
-  ContractionForm product;                                                   // m: tiles, k: channels
-  int64_t tile = 0;                                                          // outputs along a side
-  int64_t row = 0, column = 0, windowRow = 0, windowColumn = 0, channel = 0; // dims of the domain
-  int64_t slices = 1;                                                        // of the window, in dims from firstK on
-  Expr tilesDown, tilesAcross;
+/// Rows or columns. Outputs of a phase are `dilation` apart, as the elements of the window are.
+struct WinogradSide {
+  int64_t output = 0, window = 0; // dims of the domain
+  int64_t dilation = 1;
+  Expr phases, tiles; // tiles of each phase
+  Expr stride;        // elements between the pixels of a tile, in a WinogradForm that reads them in place
+};
 
-  /// The pixels of a tile that lies inside can be read where they are, so many elements apart; null: they cannot.
-  Expr rowStride, columnStride;
+struct WinogradForm {
+  ContractionForm product; // m: tiles, k: channels
+  int64_t tile = 0;        // outputs along a side
+  WinogradSide down, across;
+  int64_t channel = 0; // dim of the domain
+  int64_t slices = 1;  // of the window, in dims from firstK on
+
+  /// The pixels of a tile that lies inside can be read where they are.
+  bool readsInPlace = false;
 
   // Scratch, in bytes from its start, and elements from one position, tile or pixel to the next.
   Expr pixelsAt, sumsAt, patchAt, resultsAt;

@@ -37,23 +37,34 @@ static void findStrides(WinogradForm &form) {
   if (product.lhs != LhsForm::InPlace && product.lhs != LhsForm::Redirected)
     return;
   Expr index = Expr(cast<ExprAttr>(product.lhsLoad.getIndices()[0]));
-  auto common = [&](Expr expr, int64_t pixel, int64_t window) {
-    Expr a = loop::strideOf(expr, pixel), b = loop::strideOf(expr, window);
-    return a && b && a == b ? a : Expr();
+  auto common = [](Expr expr, const WinogradSide &side) {
+    Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
+    return output && window && output * side.dilation == window ? window : Expr();
   };
-  Expr down = common(index, form.row, form.windowRow), across = common(index, form.column, form.windowColumn);
+  Expr down = common(index, form.down), across = common(index, form.across);
   Expr along = loop::strideOf(index, form.channel);
   if (!down || !across || !along || !along.isConstant(1))
     return;
   if (product.lhsMask)
     for (Attribute attribute : product.lhsMask.getConditions()) {
       Expr condition = Expr(cast<ExprAttr>(attribute));
-      if (!common(condition, form.row, form.windowRow) || !common(condition, form.column, form.windowColumn) ||
-          condition.uses(dimName(form.channel)))
+      if (!common(condition, form.down) || !common(condition, form.across) || condition.uses(dimName(form.channel)))
         return;
     }
-  form.rowStride = down;
-  form.columnStride = across;
+  form.down.stride = down;
+  form.across.stride = across;
+  form.readsInPlace = true;
+}
+
+/// All phases have as many tiles; of the last ones some may lie outside.
+static WinogradSide sideOf(const ContractionForm &form, int64_t output, int64_t window, int64_t dilation,
+                           int64_t tile) {
+  Expr extent = form.domain[output], apart = Expr::constant(extent.getContext(), dilation);
+  return {.output = output,
+          .window = window,
+          .dilation = dilation,
+          .phases = dilation == 1 ? apart : Expr::min(apart, extent),
+          .tiles = extent.ceilDiv(dilation).ceilDiv(tile)};
 }
 
 /// Tiles of a task that takes so many panels of columns, such that its scratch stays in a second-level cache.
@@ -126,18 +137,18 @@ static void layOutScratch(WinogradForm &form) {
 WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
   WinogradForm form{.product = std::move(contraction), .tile = tile};
   ContractionForm &p = form.product;
-  form.row = p.firstN() - 2;
-  form.column = p.firstN() - 1;
-  form.windowRow = loop::getWinogradWindow(p.op);
-  form.windowColumn = form.windowRow + 1;
-  form.channel = form.windowRow + 2;
-  for (int64_t dim = p.firstK(); dim < form.windowRow; ++dim)
+  auto found = loop::findWinogradDilations(p.op);
+  assert(found && "no pass behind PackWeights makes other sums of a convolution's rows and columns");
+  loop::WinogradDilations dilations = *found;
+  int64_t window = loop::getWinogradWindow(p.op);
+  form.down = sideOf(p, p.firstN() - 2, window, dilations[0], tile);
+  form.across = sideOf(p, p.firstN() - 1, window + 1, dilations[1], tile);
+  form.channel = window + 2;
+  for (int64_t dim = p.firstK(); dim < window; ++dim)
     form.slices *= p.domain[dim].getValue();
   findStrides(form);
-  form.tilesDown = p.domain[form.row].ceilDiv(tile);
-  form.tilesAcross = p.domain[form.column].ceilDiv(tile);
-  p.m = form.tilesDown * form.tilesAcross;
-  for (int64_t dim = p.firstM(); dim < form.row; ++dim)
+  p.m = form.down.phases * form.down.tiles * form.across.phases * form.across.tiles;
+  for (int64_t dim = p.firstM(); dim < form.down.output; ++dim)
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;
   if (auto n = p.n.asConstant())
@@ -154,7 +165,7 @@ KernelPlan cpu::planWinograd(loop::ContractionOp op) {
   auto config = builder.getDictionaryAttr({
       builder.getNamedAttr("m_blocks", ExprAttr(p.mBlocks)),
       builder.getNamedAttr("n_blocks", ExprAttr(p.nBlocks)),
-      builder.getNamedAttr("pixels", builder.getStringAttr(form.rowStride ? "in_place" : "copied")),
+      builder.getNamedAttr("pixels", builder.getStringAttr(form.readsInPlace ? "in_place" : "copied")),
       builder.getNamedAttr("winograd", builder.getI64IntegerAttr(form.tile)),
   });
   return KernelPlan{.iterations = p.iterations, .grain = p.grain, .scratch = p.scratch, .config = config};

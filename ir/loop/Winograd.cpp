@@ -6,6 +6,8 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
+static constexpr int64_t mostDilation = 64;
+
 int64_t loop::getWinogradTile(Operation *op) {
   auto tile = op ? op->getAttrOfType<IntegerAttr>(winogradAttr) : IntegerAttr();
   return tile ? tile.getInt() : 0;
@@ -41,39 +43,54 @@ SmallVector<double> loop::getWinogradWeightMatrix(int64_t tile) {
   return rows;
 }
 
-static bool isSumOnly(Expr expr, unsigned pixel, unsigned window) {
+/// Whether the dims of a pixel and of the window only occur as pixel + dilation * window.
+static bool isSumOnly(Expr expr, unsigned pixel, unsigned window, int64_t dilation) {
   MLIRContext *context = expr.getContext();
-  Expr both = Expr::dim(context, pixel) + Expr::dim(context, window), none = Expr::constant(context, 0);
   std::string first = dimName(pixel), second = dimName(window);
   if (!expr.uses(first) && !expr.uses(second))
     return true;
+  Expr both = Expr::dim(context, pixel) + Expr::dim(context, window) * dilation, none = Expr::constant(context, 0);
   Expr summed = expr.substitute([&](StringRef name) { return name == first ? both : name == second ? none : Expr(); });
   return summed == expr;
 }
 
+/// The dilation with which all expressions are sums of the two dims.
+static std::optional<int64_t> findDilation(ArrayRef<Expr> exprs, unsigned pixel, unsigned window) {
+  auto isOfAll = [&](int64_t dilation) {
+    return llvm::all_of(exprs, [&](Expr expr) { return isSumOnly(expr, pixel, window, dilation); });
+  };
+  for (Expr expr : exprs) {
+    Expr step = expr.coefficientOf(dimName(pixel)), apart = expr.coefficientOf(dimName(window));
+    if (!step || !apart || step.isConstant(0))
+      continue;
+    for (int64_t dilation = 1; dilation <= mostDilation; ++dilation)
+      if (apart == step * dilation)
+        return isOfAll(dilation) ? std::optional(dilation) : std::nullopt;
+  }
+  return isOfAll(1) ? std::optional<int64_t>(1) : std::nullopt;
+}
+
 unsigned loop::getWinogradWindow(ContractionOp op) { return unsigned(getDomain(op).size()) - 3; }
 
-bool loop::isWinogradShaped(ContractionOp op) {
+std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
   SmallVector<Expr> domain = getDomain(op);
   if (op.getM() < 2 || op.getN() != 1 || op.getK() < 3)
-    return false;
+    return std::nullopt;
   unsigned n = unsigned(op.getBatch() + op.getM()), window = getWinogradWindow(op);
-  for (unsigned dim = 0; dim < op.getBatch(); ++dim)
-    if (!domain[dim].isConstant())
-      return false;
-  for (unsigned dim = n + 1; dim < domain.size(); ++dim)
-    if (!domain[dim].isConstant())
-      return false;
+  auto isConstant = [](Expr extent) { return extent.isConstant(); };
+  if (!llvm::all_of(ArrayRef(domain).take_front(op.getBatch()), isConstant) ||
+      !llvm::all_of(ArrayRef(domain).drop_front(n + 1), isConstant))
+    return std::nullopt;
   if (!domain[window].isConstant(3) || !domain[window + 1].isConstant(3))
-    return false;
-  bool sumsOnly = true;
+    return std::nullopt;
+  SmallVector<Expr> exprs;
   op.getLhs().walk([&](Operation *inner) {
     for (NamedAttribute entry : inner->getAttrs())
       if (auto list = dyn_cast<ArrayAttr>(entry.getValue()))
-        for (auto expr : list.getAsRange<ExprAttr>())
-          sumsOnly &= isSumOnly(Expr(expr), n - 2, window) && isSumOnly(Expr(expr), n - 1, window + 1);
+        llvm::append_range(exprs, prim::getExprs(list));
   });
-  return sumsOnly;
+  auto down = findDilation(exprs, n - 2, window), across = findDilation(exprs, n - 1, window + 1);
+  return down && across ? std::optional(WinogradDilations{*down, *across}) : std::nullopt;
 }
 
 void loop::transformWinogradWeights(int64_t tile, MutableArrayRef<float> elements) {

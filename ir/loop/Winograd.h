@@ -18,7 +18,9 @@
 // the tile t, and so has the weight or constant that it reads:
 //
 //   domain   [group... | image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the
-//            window's two; the slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels
+//            window's two; the slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels.
+//            Elements of the window may lie d pixels apart: then every d-th output belongs to one phase, whose pixels
+//            are neighbours to each other, and a tile is one of a phase
 //   weight   [(t + 2)^2][group...][n/16][slice...][channel][16], made of a form [3][3][group...]... that the recipe
 //            gathers
 //
@@ -27,6 +29,8 @@
 #define PTC_IR_LOOP_WINOGRAD_H
 
 #include "ir/loop/Loop.h"
+
+#include <array>
 
 namespace ptc::loop {
 
@@ -46,9 +50,12 @@ llvm::SmallVector<double> getWinogradWeightMatrix(int64_t tile);
 /// The number of the first of the window's two dims that are transformed, of a contraction with at least three k dims.
 unsigned getWinogradWindow(ContractionOp op);
 
-/// Whether the contraction is a convolution with a 3x3 window that moves by single pixels, over dims as above, perhaps
-/// in groups: the lhs sees row and column only in a sum with the window's dims.
-bool isWinogradShaped(ContractionOp op);
+/// Outputs from one pixel of the window to the next, down and across.
+using WinogradDilations = std::array<int64_t, 2>;
+
+/// The dilations of a convolution with a 3x3 window over dims as above, perhaps in groups: the lhs sees row and column
+/// only in sums with so many times the window's dims. None for all other contractions.
+std::optional<WinogradDilations> findWinogradDilations(ContractionOp op);
 
 /// Nine planes of `size` elements at the start of `elements`, which has (tile + 2)^2 of them, become the planes of
 /// G g G^T. Sums in f64, rounded once.

@@ -20,11 +20,12 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 import flags
 
-SHAPES = [(56, 64, 1), (28, 128, 1), (14, 256, 1), (7, 512, 1), (112, 64, 1), (56, 256, 1),  # side, channels, groups
-          (28, 192, 3), (14, 512, 8), (14, 896, 8), (28, 256, 8), (28, 216, 9), (28, 256, 16)]
+SHAPES = [(56, 64, 1, 1), (28, 128, 1, 1), (14, 256, 1, 1), (7, 512, 1, 1), (112, 64, 1, 1), (56, 256, 1, 1),  # side, channels, groups, dilation
+          (28, 192, 3, 1), (14, 512, 8, 1), (14, 896, 8, 1), (28, 256, 8, 1), (28, 216, 9, 1), (28, 256, 16, 1),
+          (28, 256, 1, 2), (28, 512, 1, 4), (64, 64, 1, 2), (65, 256, 1, 2), (32, 512, 1, 6), (100, 24, 1, 8)]
 
 
-def chain(side, channels, groups, path):
+def chain(side, channels, groups, dilation, path):
     random = np.random.default_rng(0)
     nodes, weights, last = [], [], "x"
     for layer, window in enumerate([1, 3, 3, 3, 3, 1]):
@@ -32,16 +33,17 @@ def chain(side, channels, groups, path):
         w = random.normal(0, (2 / (taken * window * window)) ** 0.5, (channels, taken, window, window))
         weights += [numpy_helper.from_array(w.astype(np.float32), f"w{layer}"),
                     numpy_helper.from_array(random.normal(0, 0.1, channels).astype(np.float32), f"b{layer}")]
-        pads = [window // 2] * 4
+        pads = [window // 2 * dilation] * 4
         nodes.append(helper.make_node("Conv", [last, f"w{layer}", f"b{layer}"], [f"c{layer}"], f"conv{layer}", pads=pads,
-                                      group=channels // taken))
+                                      dilations=[dilation] * 2, group=channels // taken))
         nodes.append(helper.make_node("Relu", [f"c{layer}"], [f"r{layer}"], f"relu{layer}"))
         last = f"r{layer}"
     shape = [1, channels, side, side]
     graph = helper.make_graph(nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(last, TensorProto.FLOAT, shape)], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return compare.file_model(f"{side}x{side}x{channels}" + (f" in {groups} groups" if groups > 1 else ""), path, {})
+    name = f"{side}x{side}x{channels}" + (f" in {groups} groups" if groups > 1 else "") + (f", {dilation} apart" if dilation > 1 else "")
+    return compare.file_model(name, path, {})
 
 
 def kinds(library):

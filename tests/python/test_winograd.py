@@ -97,6 +97,26 @@ class Winograd(ModelTest):
                 with self.subTest(groups=groups, n=n, h=h, w=w):
                     self.check(loaded, proto, normal(n, 8, h, w))
 
+    def test_dilations(self):
+        """Elements of the window that lie apart, not alike on both sides, in images of any size; fewer rows than phases."""
+        for number, (apart, pads) in enumerate([((2, 2), (2, 2, 2, 2)), ((3, 5), (3, 5, 3, 5)), ((4, 1), (0, 1, 4, 0)), ((2, 6), (0, 0, 0, 0))]):
+            scale = np.float32((2 / (9 * 32)) ** 0.5)
+            nodes = [
+                helper.make_node("Conv", ["x", "w0"], ["a"]),
+                helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "apart", pads=pads, dilations=apart),
+                helper.make_node("Relu", ["c"], ["y"]),
+            ]
+            weights = {"w0": normal(32, 8, 1, 1), "w1": normal(48, 32, 3, 3) * scale, "b1": normal(48)}
+            proto = model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", 48, "ho", "wo"])], weights)
+            least = [2 * step - pads[side] - pads[side + 2] + 1 for side, step in enumerate(apart)]
+            flags = [f"--dim={name}={max(low, 1)}..80:40" for name, low in zip("hw", least)]
+            library = self.compile(proto, "--dim=n=1..4:1", *flags, name=f"apart{number}")
+            self.assertEqual([kind for kind, _ in kinds(library)], ["winograd-4x4"])
+            loaded = ptc.load(library)
+            for n, h, w in [(1, 40, 40), (3, max(least[0], 1), max(least[1], 1)), (2, 13, 18), (1, 17, 61)]:
+                with self.subTest(apart=apart, n=n, h=h, w=w):
+                    self.check(loaded, proto, normal(n, 8, h, w))
+
     def test_strict_has_none(self):
         flags = ["--dim=n=1", "--dim=h=28", "--dim=w=28"]
         self.assertEqual(len(kinds(self.compile(network(), *flags, name="contract"))), 2)

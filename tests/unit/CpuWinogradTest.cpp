@@ -32,7 +32,7 @@ double exactOutput(const Convolution &s, const std::vector<float> &x, const std:
   double sum = 0;
   for (int64_t ky = 0; ky < 3; ++ky)
     for (int64_t kx = 0; kx < 3; ++kx) {
-      int64_t iy = oy + ky - s.pad, ix = ox + kx - s.pad;
+      int64_t iy = oy + ky * s.dilation - s.pad, ix = ox + kx * s.dilation - s.pad;
       if (iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
         continue;
       for (int64_t i = 0; i < s.in; ++i)
@@ -100,6 +100,24 @@ TEST_CASE("Winograd convolutions are right for any number of channels", "[winogr
 TEST_CASE("Winograd convolutions of several images, with epilogues", "[winograd]") {
   check({.images = 3, .height = 11, .width = 6, .in = 24, .out = 40, .pad = 1, .hasResidual = true, .hasRelu = true});
   check({.images = 3, .height = 8, .width = 8, .in = 16, .out = 33, .pad = 0, .hasResidual = true});
+}
+
+TEST_CASE("Winograd convolutions of windows whose elements lie apart", "[winograd]") {
+  // Phases of equal and unequal length, of fewer outputs than a tile has, and fewer outputs than phases.
+  for (auto [height, width, dilation] :
+       {std::array<int64_t, 3>{16, 8, 2}, {13, 17, 2}, {9, 14, 3}, {11, 6, 4}, {3, 5, 7}})
+    for (int64_t pad : {dilation, int64_t(1)})
+      if (std::min(height, width) + 2 * pad > 2 * dilation)
+        check({.images = 2,
+               .height = height,
+               .width = width,
+               .in = 20,
+               .out = 24,
+               .dilation = dilation,
+               .pad = pad,
+               .hasResidual = true,
+               .hasRelu = true});
+  check({.height = 15, .width = 12, .in = 16, .out = 16, .dilation = 2, .pad = 2, .isInputChannelsFirst = true});
 }
 
 TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {

@@ -42,6 +42,21 @@ func.func @small(%x: tensor<1x256x10x10xf32>) -> tensor<1x32x4x4xf32> {
   return %4 : tensor<1x32x4x4xf32>
 }
 
+// Elements of the window that lie apart, not the same number of pixels down and across. Where most of them see none, in
+// the second one, direct sums leave out more.
+// CHECK-LABEL: loop.program @apart
+// CHECK-DAG:     loop.weight <"b", {{.*}}winograd = 4 : i64
+// CHECK-DAG:     loop.weight <"c", {{.*}}source = tensor<64x64x3x3xf32>} :
+func.func @apart(%x: tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32> {
+  %a = prim.weight <"a", "", 0, 16384> : tensor<64x64x1x1xf32>
+  %b = prim.weight <"b", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %c = prim.weight <"c", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x64x28x28xf32>, tensor<64x64x1x1xf32>) -> tensor<1x64x28x28xf32>
+  %2 = prim.convolution %1, %b strides [1, 1] dilations [2, 4] low [2, 4] groups 1 : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x28x28xf32>
+  %3 = prim.convolution %2, %c strides [1, 1] dilations [12, 12] low [12, 12] groups 1 : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x28x28xf32>
+  return %3 : tensor<1x64x28x28xf32>
+}
+
 // Volumes: the slices of a 3x3x3 window are terms like channels, outside of them.
 // CHECK-LABEL: loop.program @volume
 // CHECK-DAG:     loop.weight <"a", {{.*}}extents = [3, 3, 2, 1, 64, 16], strides = [3, 1, 9216, 0, 9, 576], offset = 0, panel = 2, lane = 5, limit = 32> {source = tensor<32x64x1x3x3xf32>, winograd = 4 : i64} : <[73728] x f32
