@@ -96,15 +96,12 @@ Value codegen::orderedKey(KernelEmitter &e, Value key, bool isUnsigned, bool des
 Value codegen::valueOfKey(KernelEmitter &e, Value ordered, bool isUnsigned, bool descending, Type type) {
   KeyBuilder b{e};
   unsigned width = getElementTypeOrSelf(ordered.getType()).getIntOrFloatBitWidth();
+  assert(type.getIntOrFloatBitWidth() == width && "keys have their own width");
   bool isFloat = isa<FloatType>(type);
   if (descending)
     ordered = b.create<arith::XOrIOp>(ordered, b.literal(ordered.getType(), APInt::getAllOnes(width)));
-  if (type.getIntOrFloatBitWidth() < width) {
-    Type narrow = shapedLike(ordered.getType(), IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth()));
-    ordered = arith::TruncIOp::create(e.builder, e.loc, narrow, ordered);
-  } else if (isUnsigned && !isFloat) {
+  if (isUnsigned && !isFloat)
     ordered = b.create<arith::XOrIOp>(ordered, b.literal(ordered.getType(), APInt::getSignedMinValue(width)));
-  }
   if (!isFloat)
     return ordered;
   return arith::BitcastOp::create(e.builder, e.loc, shapedLike(ordered.getType(), type), b.flipNegative(ordered));

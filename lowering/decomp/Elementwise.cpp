@@ -240,6 +240,10 @@ static Value castToString(NodeContext &n, Value x) {
 Value castTo(NodeContext &n, Value x, Type to) {
   if (!x || !to)
     return {};
+  if (n.isComplex(x) || prim::isComplex(to))
+    return n.elementType(x) == to
+               ? x
+               : n.fail(DiagId::WrongInputType, 0, n.elementType(x), "complex numbers are not converted");
   if (n.isString(x) || llvm::isa<StringType>(to))
     return n.elementType(x) == to ? x : n.isString(x) ? castFromString(n, x, to) : castToString(n, x);
   if (llvm::isa<mlir::Float8E8M0FNUType>(to) && n.isFloat(x))

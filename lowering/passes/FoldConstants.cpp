@@ -22,7 +22,8 @@
 // op that fails (an index out of range) stays: it may never run.
 //
 // Invariant: values are static, and no operand, result or window exceeds the limit, so the time is bounded by the
-// number of ops times a small contraction, and by a budget for what is larger.
+// number of ops times a small contraction, and by a budget for what is larger. Of that only what will be read or stored
+// is held.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/eval/ReferenceEval.h"
@@ -46,6 +47,7 @@ using eval::Tensor;
 static constexpr double mostWork = 32e9;  // multiply-adds of all that is larger in a function: a quarter of a minute
 static constexpr double elementWork = 15; // of an f32 or f64 that another op reads or writes, in multiply-adds
 static constexpr double slowElementWork = 100; // of an element of other types
+static constexpr double windowWork = 45;       // of an element that a window meets
 static constexpr int64_t mostGrowth = 2;       // a result's bytes over those of the weights that it is computed of
 
 static bool isSource(Operation *op) { return isa<prim::ConstantOp, prim::WeightOp>(op); }
@@ -81,6 +83,7 @@ private:
   bool isPartOfLarger(Operation *op) const;
   bool isOnlyOnTheWay(Operation *op) const;
   void noteWeights(Operation *op);
+  void releaseOperands(Operation *op);
   void materialize();
 
   FoldedBytes limits;
@@ -125,12 +128,12 @@ static bool isFused(Operation *op) {
   return isSource(op) || isView(op) || isa<prim::IotaOp, prim::PointwiseOpInterface>(op);
 }
 
-/// Whether all that the op is computed of is computable, or a source.
+/// Whether all that the op is computed of is computable, or a source, and workOf tells how long it takes.
 bool ConstantFolder::isComputable(Operation *op) {
   auto fits = [&](Value value) { return isSmall(value.getType(), limits.computed); };
-  return op->getNumRegions() == 0 && op->getNumResults() != 0 && isMemoryEffectFree(op) &&
-         isa_and_nonnull<prim::PrimDialect>(op->getDialect()) && llvm::all_of(op->getResults(), fits) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
+  return op->getNumRegions() == 0 && !isa<prim::AttentionOp, prim::NmsOp>(op) && op->getNumResults() != 0 &&
+         isMemoryEffectFree(op) && isa_and_nonnull<prim::PrimDialect>(op->getDialect()) &&
+         llvm::all_of(op->getResults(), fits) && llvm::all_of(op->getOperands(), [&](Value operand) {
            Operation *source = operand.getDefiningOp();
            return source && (isSource(source) ? fits(operand) : computable.contains(source));
          });
@@ -146,6 +149,10 @@ static double workOf(Operation *op) {
     Value weight = op->getOperand(1);
     return elementsOf(op->getResult(0)) * elementsOf(weight) /
            double(std::max<int64_t>(typeOf(weight).getDimSize(0), 1));
+  }
+  if (auto pool = dyn_cast<prim::WindowReduceOp>(op)) {
+    std::optional<int64_t> window = eval::countElements(pool.getWindow());
+    return elementsOf(op->getResult(0)) * (window ? double(*window) : mostWork) * windowWork;
   }
   auto touchOf = [&](Value value) {
     Type element = typeOf(value).getElementType();
@@ -262,6 +269,18 @@ void ConstantFolder::visitOp(Operation *op) {
   folded.insert(op);
   for (auto [value, tensor] : llvm::zip(op->getResults(), *results))
     values.try_emplace(value, std::move(tensor));
+  releaseOperands(op);
+}
+
+/// Frees large values that nothing asks for any more: all that reads them is folded, and they are not to be stored.
+void ConstantFolder::releaseOperands(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp();
+    bool isStored = !isSource(source) && !isOnlyOnTheWay(source);
+    if (!isStored && !isSmall(operand.getType(), limits.constants) &&
+        llvm::all_of(operand.getUsers(), [&](Operation *user) { return folded.contains(user); }))
+      values.erase(operand);
+  }
 }
 
 /// Sizes that the branches make differently are, from the `if` on, what the branch taken makes them.

@@ -39,7 +39,8 @@ namespace {
 constexpr int64_t leastChannels = 16;
 /// How many times fewer pixels or channels are worth a convolution of its own.
 constexpr int64_t leastRatio = 2;
-/// Of a map: ops one behind the other, and all of them, which each convolution that is moved writes again.
+/// Of a map: ops one behind the other, and all of them, which each convolution that is moved writes again, with the
+/// broadcasts of their factors.
 constexpr unsigned mostSteps = 32, mostOps = 128;
 
 /// What a value is a map of: itself, if of no other.
@@ -185,12 +186,12 @@ static bool hasFewOps(const PixelMap &map, Value image) {
 bool ConvolutionMover::isWorthMoving(const PixelMap &map, Value image, int64_t results) const {
   std::optional<int64_t> channels = getDims(image)[1].asConstant(), few = countPixels(map.source),
                          many = countPixels(image);
-  if (map.source == image || !channels || *channels < leastChannels || !few || !many || !hasFewOps(map, image))
+  if (map.source == image || !channels || *channels < leastChannels || !few || !many)
     return false;
-  if (map.sumsWindows && *many == *few)
-    return *channels >= results * leastRatio;
   // What is saved for a pixel's channels must be worth the map of so many results instead.
-  return *many >= *few * leastRatio && results * *few <= *channels * *many;
+  bool pays = map.sumsWindows && *many == *few ? *channels >= results * leastRatio
+                                               : *many >= *few * leastRatio && results * *few <= *channels * *many;
+  return pays && hasFewOps(map, image);
 }
 
 Value MapCopy::get(Value value) {

@@ -21,7 +21,7 @@ namespace ptc {
 /// Limits, in bytes, of operands and results of what is computed at compile time.
 struct FoldedBytes {
   int64_t constants = 0; // which the IR holds
-  int64_t computed = 0;  // what products and reductions make of weights, and a weight takes the place of; 0: nothing
+  int64_t computed = 0;  // on the way to small results and to weights of weights (FoldConstants.cpp); 0: none
 };
 /// FoldConstants that also reads weights, such as the parameters of a normalisation. The source outlives the pass.
 std::unique_ptr<mlir::Pass> createFoldConstants(FoldedBytes limits, eval::WeightSource &weights);

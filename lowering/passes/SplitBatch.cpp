@@ -226,10 +226,16 @@ BatchSplitter::Parts BatchSplitter::split(const Interval &interval) const {
   for (Operation *op : ArrayRef(ops).slice(interval.begin, interval.end - interval.begin))
     if (llvm::any_of(op->getResults(), [&](Value result) { return !isFixed(result); }))
       parts.body.insert(op);
+  auto isInside = [&](Operation *op) { return parts.body.contains(op) && !parts.behind.contains(op); };
+  // What makes less of a value than it has leaves the loop in its place, unless the value leaves it anyway.
+  auto replacesOperand = [&](Operation *op) {
+    Value operand = op->getOperand(0);
+    return parts.body.contains(operand.getDefiningOp()) &&
+           getBytesOfImage(op->getResult(0)) < getBytesOfImage(operand) &&
+           llvm::all_of(operand.getUsers(), [&](Operation *user) { return user == op || isInside(user); });
+  };
   for (Operation *op : llvm::reverse(parts.body.getArrayRef()))
-    if (isBetterBehind(op) && llvm::none_of(op->getUsers(), [&](Operation *user) {
-          return parts.body.contains(user) && !parts.behind.contains(user);
-        }))
+    if (isBetterBehind(op) && llvm::none_of(op->getUsers(), isInside) && !replacesOperand(op))
       parts.behind.insert(op);
   parts.body.remove_if([&](Operation *op) { return parts.behind.contains(op); });
   return parts;

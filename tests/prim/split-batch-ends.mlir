@@ -27,6 +27,20 @@ func.func @views(%x: tensor<4x4x512x512xf32>)
   return %s, %b, %r, %t : tensor<4x2x64x64xf32>, tensor<4x8x66x66xf32>, tensor<4x7x8x64x64xf32>, tensor<4x8x64x64xf32>
 }
 
+// A part of what stays in the loop leaves it as that part.
+// CHECK-LABEL: func.func @part
+// CHECK:         prim.loop
+// CHECK:           %[[S:.*]] = prim.slice %{{.*}} [0, 2, 0, 0], [1, 1, 1, 1] : {{.*}} -> tensor<1x2x512x512xf32>
+// CHECK:           prim.window_reduce
+// CHECK:           prim.yield
+func.func @part(%x: tensor<4x4x512x512xf32>) -> (tensor<4x2x512x512xf32>, tensor<4x8x64x64xf32>) {
+  %w = prim.weight <"w", "", 0, 1152> : tensor<8x4x3x3xf32>
+  %c = prim.convolution %x, %w strides [1, 1] dilations [1, 1] low [1, 1] groups 1 : (tensor<4x4x512x512xf32>, tensor<8x4x3x3xf32>) -> tensor<4x8x512x512xf32>
+  %s = prim.slice %c [0, 2, 0, 0], [1, 1, 1, 1] : tensor<4x8x512x512xf32> -> tensor<4x2x512x512xf32>
+  %p = prim.window_reduce max %c window [8, 8] strides [8, 8] dilations [1, 1] low [0, 0] : tensor<4x8x512x512xf32> -> tensor<4x8x64x64xf32>
+  return %s, %p : tensor<4x2x512x512xf32>, tensor<4x8x64x64xf32>
+}
+
 // The widened elements would take more time to write and read than the loop saves; they are not written there.
 // CHECK-LABEL: func.func @widened
 // CHECK:         %[[L:.*]]:2 = prim.loop
