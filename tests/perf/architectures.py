@@ -1,18 +1,24 @@
-"""Image models of timm that are not in the benchmark set, with weights from a seed, as .onnx files for compare.py.
+"""Models that are not in the benchmark set, with weights from a seed, as .onnx files for compare.py.
 
     build/venv-torch/bin/pip install --no-deps timm
     build/venv-torch/bin/python tests/perf/architectures.py build/architectures [NAME...]
     build/venv-torch/bin/python tests/perf/compare.py --folder build/architectures --filter '^architectures/' --threads 1
 
-The set's models are known while kernels are written; what they do for others shows here. Without names: those below.
-A model that its exporter refuses is told and left out.
+    build/venv-torch/bin/pip install ultralytics segmentation-models-pytorch monai diffusers torchaudio
+    build/venv-torch/bin/python tests/perf/architectures.py --libraries build/libraries [NAME...]
+
+The set's models are known while kernels are written; what they do for others shows here. Without names: image models of timm, those below, or with
+--libraries networks of other libraries (libraries.py): detection, segmentation, volumes, video, diffusion, sound. A model that its exporter
+refuses is told and left out.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
-import timm
 import torch
+
+import libraries
 
 NAMES = """
 bat_resnext26ts beitv2_base_patch16_224 botnet26t_256 caformer_s18 cait_xxs24_224 coat_lite_mini coat_tiny
@@ -42,7 +48,7 @@ xcit_tiny_12_p16_224
 def give_weights(model):
     """Branches that begin as zeros, and norms that change nothing, would hide what is computed before them."""
     for parameter in model.parameters():
-        if parameter.numel() > 1 and not parameter.any():
+        if parameter.numel() > 1 and parameter.is_floating_point() and not parameter.any():
             parameter.normal_(0, 0.02)
     for module in model.modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
@@ -52,31 +58,43 @@ def give_weights(model):
                 module.weight.uniform_(0.3, 0.6)
 
 
-def export(name, folder):
+def make_image_model(name):
+    import timm
+
+    model = timm.create_model(name, pretrained=False, exportable=True)
+    return model, [torch.randn(1, *model.default_cfg.get("input_size", (3, 224, 224)))]
+
+
+def export(name, make, folder):
     torch.manual_seed(0)
-    model = timm.create_model(name, pretrained=False, exportable=True).eval()
+    model, inputs = make()
+    model.eval()
+    names = ["x"] if len(inputs) == 1 else [f"x{number}" for number in range(len(inputs))]
     with torch.no_grad():
         give_weights(model)
-        x = torch.randn(1, *model.default_cfg.get("input_size", (3, 224, 224)))
         unfinished = folder / f"{name}.part"
-        torch.onnx.export(model, (x,), unfinished, opset_version=18, dynamo=False, input_names=["x"], output_names=["y"])
+        torch.onnx.export(model, tuple(inputs), unfinished, opset_version=18, dynamo=False, input_names=names, output_names=["y"])
     unfinished.rename(folder / f"{name}.onnx")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the files go; those that are there stay")
-    parser.add_argument("names", nargs="*", metavar="NAME", default=NAMES.split(), help="models, as timm calls them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="models, as timm calls them, or libraries.py")
+    parser.add_argument("--libraries", action="store_true", help="models of other libraries than timm")
     arguments = parser.parse_args()
+    makers = libraries.MODELS if arguments.libraries else {name: partial(make_image_model, name) for name in arguments.names or NAMES.split()}
+    if unknown := set(arguments.names) - set(makers):
+        parser.error(f"no such model: {', '.join(sorted(unknown))}; there are {', '.join(makers)}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in arguments.names:
+    for name in arguments.names or makers:
         if (arguments.folder / f"{name}.onnx").exists():
             continue
         try:
-            export(name, arguments.folder)
+            export(name, makers[name], arguments.folder)
             print(name, flush=True)
-        except Exception as failure:  # whatever an exporter of some version raises
-            print(f"{name}: {str(failure).splitlines()[0]}", flush=True)
+        except Exception as failure:  # whatever a library or an exporter of some version raises
+            print(f"{name}: {(str(failure) or repr(failure)).splitlines()[0]}", flush=True)
 
 
 if __name__ == "__main__":
