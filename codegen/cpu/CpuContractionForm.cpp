@@ -84,9 +84,8 @@ static bool isAlone(loop::ContractionOp op) {
   return !kernel || getNodes(kernel).size() == 1;
 }
 
-/// Puts the last of two dims of rows outside of the other one.
-static void exchangeRows(loop::ContractionOp op) {
-  int64_t first = loop::DimCounts(op).first(1);
+/// Puts a dim of rows inside of the next one.
+static void exchangeRows(loop::ContractionOp op, int64_t first) {
   SmallVector<Expr> domain = loop::getDomain(op);
   std::swap(domain[size_t(first)], domain[size_t(first) + 1]);
   loop::substituteExprs(op, [&](StringRef name) -> Expr {
@@ -95,6 +94,38 @@ static void exchangeRows(loop::ContractionOp op) {
     return isRow ? Expr::dim(op.getContext(), unsigned(2 * first + 1 - *number)) : Expr();
   });
   loop::setDomain(op, domain);
+}
+
+/// Windows along time alone, over images too large to be met again in the second-level cache: pixels of an image that
+/// tasks take for all times before the next ones; 0: whole images, one after the other.
+static int64_t choosePieceOfImage(loop::ContractionOp op) {
+  constexpr int64_t fewestRows = 14, mostRows = 56, nearBytes = 1 << 20;
+  loop::DimCounts counts(op);
+  int64_t pixel = counts.first(2) - 1, time = pixel - 1, window = counts.first(3);
+  SmallVector<Expr> domain = loop::getDomain(op);
+  auto yielded = cast<loop::YieldOp>(op.getLhs().front().getTerminator()).getValue();
+  auto mask = yielded.getDefiningOp<loop::MaskedOp>();
+  SmallVector<loop::LoadOp> loads;
+  op.getLhs().walk([&](loop::LoadOp load) { loads.push_back(load); });
+  if (counts.counts[0] || counts.counts[1] < 2 || counts.counts[3] != 2 || !mask || loads.size() != 1)
+    return 0;
+  for (Expr condition : prim::getExprs(mask.getConditions()))
+    if (condition.uses(dimName(unsigned(pixel))))
+      return 0;
+  Expr index = onlyIndex(loads[0].getIndices());
+  Expr ofTime = index ? loop::strideOf(index, time) : Expr(), ofWindow = index ? loop::strideOf(index, window) : Expr();
+  Expr ofPixel = index ? loop::strideOf(index, pixel) : Expr();
+  auto pixels = domain[size_t(pixel)].asConstant(), taps = domain[size_t(window)].asConstant();
+  if (!ofTime || !ofWindow || !ofWindow.isConstant() || !ofPixel || !ofPixel.isConstant() || !pixels || !taps ||
+      ofWindow.getValue() != *pixels * ofPixel.getValue()) // or pieces already
+    return 0;
+  int64_t bytes = loads[0].getType().getIntOrFloatBitWidth() / 8;
+  if (*taps * ofWindow.getValue() * bytes <= nearBytes)
+    return 0;
+  for (int64_t piece = mostRows; piece >= fewestRows; --piece)
+    if (*pixels % piece == 0 && *pixels > piece)
+      return piece;
+  return 0;
 }
 
 void cpu::canonicalizeContraction(loop::ContractionOp op) {
@@ -114,7 +145,12 @@ void cpu::canonicalizeContraction(loop::ContractionOp op) {
   if (canSwap && !containsPanels(op.getLhs()) && isTransposedResult(op))
     swapRoles(op);
   else if (panels && canSwap && isAlone(op) && bringsColumnsOutside(op))
-    exchangeRows(op);
+    exchangeRows(op, loop::DimCounts(op).first(1));
+  else if (int64_t piece = panels && canSwap && isAlone(op) ? choosePieceOfImage(op) : 0) {
+    int64_t image = loop::DimCounts(op).first(2) - 1;
+    loop::splitDim(op, image, piece);
+    exchangeRows(op, image - 1);
+  }
 }
 
 bool cpu::isNarrowContraction(loop::ContractionOp op) {
