@@ -5,9 +5,10 @@
 // Idea (online softmax; Milakov and Gimelshein 2018, "FlashAttention" on GPUs): the matrix of scores never exists. A
 // task takes one head and a block of queries, walks over blocks of keys, and keeps for each query the largest score so
 // far m, the sum l of exp(score - m) and the sum o of exp(score - m) * v. A block with a larger maximum m' rescales l
-// and o by exp(m - m'). Keys of a block are transposed into unit panels and values copied into panels once for all
-// queries of the task, so that both products run on the register tile; the scores of a tile's rows stay in the
-// first-level cache.
+// and o by exp(m - m'). Keys are transposed into unit panels and values copied into panels, so that both products run
+// on the register tile; the scores of a tile's rows stay in the first-level cache. Tasks of a head that follow each
+// other hold these copies and add the keys that none of them has seen; of heads with more keys than heldBytes the rest
+// is copied by each task, block after block in one place.
 //
 // Invariants. Rows: scores that are -inf throughout give m = -inf; exp is then taken relative to 0, so that weights and
 // l are 0 and the quotient is NaN. NaN scores do not change m but l, hence the row is NaN. Where l says that a row will
@@ -24,7 +25,7 @@
 // distances) run ahead of all its queries, which are one task then. Products use the scratch of the queries, one after
 // the other.
 //
-// Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a task.
+// Cost: 2*(d + e) flops and one exp for each pair of query and key, copies of k and v once a head and thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +46,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t keysOfBlock = 256;    // k and v of 64 floats: 128 KiB of second-level cache
 static constexpr int64_t keyBytes = 384 << 10; // of k and v that are one block: as contractions have them
+static constexpr int64_t heldBytes = 8 << 20;  // of k and v that are held for all tasks of a head, a thread
 static constexpr int64_t queriesOfTask = 128;
 static constexpr int64_t rowsOfTile = 6; // at most levels; a task's last tile computes rows that there are not
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
@@ -67,8 +69,8 @@ struct AttentionForm {
   Expr keys;         // of a block, at most
   Expr qPitch, scorePitch, outputPitch;
   Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, partialsAt, scratch;
-  bool isOneBlock; // all keys in one block
-  bool sharesKeys; // copied once for the tasks of a head that follow each other
+  bool isOneBlock;  // all keys in one block
+  Expr held, slots; // blocks of keys whose copies a head's tasks hold; places for these and one that changes
 };
 
 } // namespace
@@ -117,7 +119,12 @@ static AttentionForm analyze(loop::AttentionOp op) {
   int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, wantedKeys), 64);
   f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, most) : most);
   f.isOneBlock = keys && *keys <= most;
-  f.sharesKeys = f.isOneBlock && !op.getCausal() && !f.blocks.isConstant(1);
+  int64_t keyColumns = llvm::alignTo(depth.value_or(1), panelWidth) + llvm::alignTo(size.value_or(1), panelWidth);
+  int64_t mostHeld = std::max<int64_t>(heldBytes / (f.keys.getValue() * std::max(keyColumns, panelWidth) * 4), 1);
+  Expr allBlocks = f.j.ceilDiv(f.keys), one = constant(1);
+  Expr isHeld = Expr::max(Expr::min(f.blocks - one, one), constant(0));
+  f.held = Expr::min(allBlocks, isHeld * mostHeld);
+  f.slots = Expr::max(Expr::min(allBlocks, f.held + one), one);
   f.qPitch = roundUp(f.d, 32) + 16;
   f.scorePitch = f.keys + 16;
   f.outputPitch = roundUp(f.e, 16) + 16;
@@ -129,8 +136,8 @@ static AttentionForm analyze(loop::AttentionOp op) {
   };
   Expr allRows = constant(f.rowsMost + tallestTile);
   f.qAt = add(allRows * f.qPitch);
-  f.kAt = add(f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
-  f.vAt = add(f.keys * roundUp(f.e, 16) + 16 * panelWidth);
+  f.kAt = add(f.slots * f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
+  f.vAt = add(f.slots * f.keys * roundUp(f.e, 16) + 16 * panelWidth);
   f.scoresAt = add(f.scorePitch * tallestTile);
   f.outputAt = add(allRows * f.outputPitch);
   f.maximaAt = add(allRows);
@@ -204,8 +211,9 @@ struct AttentionEmission {
   void decodeHead(Value index);
   void decodeBlock(Value block);
   void emitAhead();
-  void emitTask();
-  void packKeys(Value key, Value count);
+  Value emitTask(Value packed);
+  Value chooseBlock(Value key);
+  void packKeys(Value key, Value first, Value end);
   void packQueries();
   void resetState();
   void packPanels(Region &region, int64_t lanesDim, Value first, Value count, int64_t rowsDim, Value rowFirst,
@@ -254,11 +262,12 @@ struct AttentionEmission {
   int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
   bool isEmitted = true; // all that runs ahead
   Value queries, keys, depth, size;
-  Value qPack, kPack, vPack, scores, output, maxima, sums, scales, partials;
+  Value qPack, kPacks, vPacks, scores, output, maxima, sums, scales, partials;
   Value qPitch, scorePitch, outputPitch, blockKeys;
-  // The task.
+  // The task, and its block of keys.
   SmallVector<Value> batchDims;
   Value batch, firstRow, rows;
+  Value kPack, vPack;
 };
 
 } // namespace
@@ -303,8 +312,8 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   }
   auto scratch = [&](Expr offset) { return e.getAddress(e.getScratch(), e.builder.getI8Type(), value(offset)); };
   qPack = scratch(f.qAt);
-  kPack = scratch(f.kAt);
-  vPack = scratch(f.vAt);
+  kPacks = scratch(f.kAt);
+  vPacks = scratch(f.vAt);
   scores = scratch(f.scoresAt);
   output = scratch(f.outputAt);
   maxima = scratch(f.maximaAt);
@@ -694,19 +703,39 @@ void AttentionEmission::emitAhead() {
   e.setDomain(f.domain);
 }
 
-void AttentionEmission::packKeys(Value key, Value count) {
-  packPanels(op.getK(), dimJ, key, count, dimD, in.constant(0), depth, kPack, depth);
-  packPanels(op.getV(), dimE, in.constant(0), size, dimJ, key, count, vPack, blockKeys);
+/// Where the block from `key` on has its copies; returns the number of its keys that may be there already.
+Value AttentionEmission::chooseBlock(Value key) {
+  kPack = kPacks;
+  vPack = vPacks;
+  if (f.held.isConstant(0))
+    return in.constant(0);
+  Value block = in.floorDiv(key, blockKeys, true),
+        slot = in.min(block, value(f.slots - Expr::constant(f.j.getContext(), 1)));
+  kPack = at(kPacks, in.mul(slot, value(f.keys * roundUp(f.d, panelWidth))));
+  vPack = at(vPacks, in.mul(slot, value(f.keys * roundUp(f.e, panelWidth))));
+  return in.max(in.min(in.mul(in.sub(value(f.held), block), blockKeys), blockKeys), in.constant(0));
 }
 
-void AttentionEmission::emitTask() {
+/// Copies keys [first, end) of the block from `key` on; first divides into whole panels.
+void AttentionEmission::packKeys(Value key, Value first, Value end) {
+  Value from = in.add(key, first), count = in.max(in.sub(end, first), in.constant(0));
+  packPanels(op.getK(), dimJ, from, count, dimD, in.constant(0), depth, at(kPack, in.mul(first, depth)), depth);
+  packPanels(op.getV(), dimE, in.constant(0), size, dimJ, from, count,
+             at(vPack, in.mul(first, in.constant(panelWidth))), blockKeys);
+}
+
+/// Keys below `packed` that are held have been copied; returns how many that is behind the task.
+Value AttentionEmission::emitTask(Value packed) {
   packQueries();
   resetState();
   Value end = op.getCausal() ? in.min(keys, in.add(firstRow, rows)) : keys;
+  Value unit = in.constant(panelWidth);
+  Value packEnd =
+      in.min(keys, in.mul(in.floorDiv(in.add(end, in.constant(panelWidth - 1)), unit, true), unit)); // whole panels
   loop(in.constant(0), end, f.keys.getValue(), [&](Value key) {
     Value count = in.min(blockKeys, in.sub(end, key));
-    if (!f.sharesKeys)
-      packKeys(key, count);
+    Value held = in.min(chooseBlock(key), in.max(in.sub(packed, key), in.constant(0)));
+    packKeys(key, held, in.min(blockKeys, in.sub(packEnd, key)));
     loop(in.constant(0), rows, height, [&](Value row) { emitTile(row, key, count); });
   });
   if (f.isOneBlock) // no key at all: the loop did not run
@@ -716,6 +745,7 @@ void AttentionEmission::emitTask() {
              [&](Value c) { e.createStore(splatConstant(0), at(output, in.add(in.mul(r, outputPitch), c))); });
       });
   emitResults();
+  return in.max(packed, packEnd);
 }
 
 void AttentionEmission::emit(Value begin, Value end) {
@@ -724,25 +754,17 @@ void AttentionEmission::emit(Value begin, Value end) {
     return loop(begin, end, 1, [&](Value head) {
       decodeHead(head);
       emitAhead();
-      if (f.sharesKeys)
-        packKeys(in.constant(0), keys);
-      loop(in.constant(0), blocks, 1, [&](Value block) {
+      e.createLoop(in.constant(0), blocks, 1, {in.constant(0)}, [&](Value block, ValueRange packed) {
         decodeBlock(block);
-        emitTask();
+        return SmallVector<Value>{emitTask(packed[0])};
       });
     });
-  e.createLoop(begin, end, 1, {in.constant(-1)}, [&](Value index, ValueRange held) -> SmallVector<Value> {
+  e.createLoop(begin, end, 1, {in.constant(-1), in.constant(0)}, [&](Value index, ValueRange held) {
     decodeHead(in.floorDiv(index, blocks, true));
     decodeBlock(in.mod(index, blocks, true));
-    if (f.sharesKeys) {
-      Value isNew = in.compare(arith::CmpIPredicate::ne, batch, held[0]);
-      auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(e.builder);
-      e.builder.setInsertionPointToStart(branch.thenBlock());
-      packKeys(in.constant(0), keys);
-    }
-    emitTask();
-    return {batch};
+    Value isSame = in.compare(arith::CmpIPredicate::eq, batch, held[0]);
+    Value packed = in.select(isSame, held[1], in.constant(0));
+    return SmallVector<Value>{batch, emitTask(packed)};
   });
 }
 

@@ -96,8 +96,15 @@ TEST_CASE("causal attention sees keys up to the query", "[attention]") {
   check({.heads = 1, .i = 300, .j = 310, .d = 16, .e = 16, .isCausal = true, .hasMask = true});
 }
 
+TEST_CASE("tasks of a head share the copies of many keys", "[attention]") {
+  check({.heads = 2, .i = 400, .j = 1100, .d = 24, .e = 40});
+  check({.heads = 1, .i = 130, .j = 4500, .d = 250, .e = 256}); // more than are held
+  check({.heads = 2, .i = 700, .j = 700, .d = 40, .e = 16, .isCausal = true});
+  check({.heads = 1, .i = 500, .j = 720, .d = 8, .e = 8, .isCausal = true, .symbolicI = "i", .symbolicJ = "j"});
+}
+
 TEST_CASE("symbolic lengths take any value", "[attention]") {
-  for (int64_t length : {1, 33, 270})
+  for (int64_t length : {1, 33, 270, 600})
     check({.heads = 2, .i = length, .j = length, .d = 32, .e = 32, .symbolicI = "i", .symbolicJ = "j"});
   check({.heads = 1, .i = 20, .j = 290, .d = 8, .e = 8, .isCausal = true, .symbolicJ = "j"});
 }
