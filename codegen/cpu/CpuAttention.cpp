@@ -29,11 +29,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuAttention.h"
 #include "codegen/common/ElementaryFunctions.h"
-#include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
-#include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,233 +43,7 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t keysOfBlock = 256;    // k and v of 64 floats: 128 KiB of second-level cache
-static constexpr int64_t keyBytes = 384 << 10; // of k and v that are one block: as contractions have them
-static constexpr int64_t heldBytes = 8 << 20;  // of k and v that are held for all tasks of a head, a thread
-static constexpr int64_t queriesOfTask = 128;
-static constexpr int64_t rowsOfTile = 6; // at most levels; a task's last tile computes rows that there are not
-static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
-static constexpr int64_t wantedTasks = 16;
-static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 static constexpr float log2e = 1.44269504f;
-// In multiply-adds: an element of keys or values that is copied into panels, and one that is stored ahead, which may
-// come from memory and go there.
-static constexpr int64_t packedElement = 8, storedElement = 32;
-
-namespace {
-
-/// What follows from the op alone; the same for all levels.
-struct AttentionForm {
-  SmallVector<Expr> domain;
-  int64_t batchDims;
-  Expr batch, i, j, d, e;
-  Expr rows, blocks; // queries of a task, tasks of a head
-  int64_t rowsMost;  // of rows
-  Expr keys;         // of a block, at most
-  Expr qPitch, scorePitch, outputPitch;
-  Expr qAt, kAt, vAt, scoresAt, outputAt, maximaAt, sumsAt, scalesAt, partialsAt, scratch;
-  bool isOneBlock;  // all keys in one block
-  Expr held, slots; // blocks of keys whose copies a head's tasks hold; places for these and one that changes
-};
-
-} // namespace
-
-static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
-
-static AttentionForm analyze(loop::AttentionOp op) {
-  AttentionForm f;
-  MLIRContext *context = op.getContext();
-  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
-  f.domain = loop::getDomain(op);
-  f.batchDims = int64_t(op.getBatch());
-  f.batch = product(context, ArrayRef(f.domain).take_front(f.batchDims));
-  f.i = f.domain[f.batchDims];
-  f.j = f.domain[f.batchDims + 1];
-  f.d = f.domain[f.batchDims + 2];
-  f.e = f.domain[f.batchDims + 3];
-  auto wanted = loop::getTuned(op, tuned::taskQueries);
-  if (auto known = f.i.asConstant(); known && wanted) {
-    f.rowsMost = std::clamp<int64_t>(*wanted, 1, std::clamp<int64_t>(*known, 1, mostQueries));
-    f.rows = constant(f.rowsMost);
-    f.blocks = f.i.ceilDiv(f.rows);
-  } else if (known) {
-    int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(*known, queriesOfTask + 64));
-    int64_t heads = f.batch.asConstant().value_or(1);
-    while (heads * blocks < wantedTasks && *known / (blocks + 1) >= 64)
-      ++blocks;
-    f.rowsMost = std::max<int64_t>(1, llvm::divideCeil(*known, blocks));
-    if (blocks > 1)
-      f.rowsMost = llvm::alignTo(f.rowsMost, rowsOfTile);
-    f.rows = constant(f.rowsMost);
-    f.blocks = f.i.ceilDiv(f.rows);
-  } else { // keys and values are copied once a task: few tasks of a head, where there are heads enough for all threads
-    int64_t heads = 1;
-    for (Expr extent : ArrayRef(f.domain).take_front(f.batchDims))
-      heads *= extent.asConstant().value_or(1);
-    f.rowsMost = heads >= wantedTasks / 2 ? queriesOfTask : queriesOfTask / 2;
-    f.blocks = f.i.ceilDiv(f.rowsMost);
-    f.rowsMost = llvm::alignTo(f.rowsMost, rowsOfTile);
-    f.rows = roundUp(f.i.ceilDiv(Expr::max(f.blocks, constant(1))), rowsOfTile);
-  }
-  auto keys = f.j.asConstant(), depth = f.d.asConstant(), size = f.e.asConstant();
-  bool isSmall = keys && depth && size && *keys * (*depth + *size) * int64_t(sizeof(float)) <= keyBytes;
-  int64_t wantedKeys = isSmall ? std::max(*keys, keysOfBlock) : keysOfBlock;
-  // Vectors of keys are whole: a block is a multiple of the longest.
-  int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, wantedKeys), 64);
-  f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, most) : most);
-  f.isOneBlock = keys && *keys <= most;
-  int64_t keyColumns = llvm::alignTo(depth.value_or(1), panelWidth) + llvm::alignTo(size.value_or(1), panelWidth);
-  int64_t mostHeld = std::max<int64_t>(heldBytes / (f.keys.getValue() * std::max(keyColumns, panelWidth) * 4), 1);
-  Expr allBlocks = f.j.ceilDiv(f.keys), one = constant(1);
-  Expr isHeld = Expr::max(Expr::min(f.blocks - one, one), constant(0));
-  f.held = Expr::min(allBlocks, isHeld * mostHeld);
-  f.slots = Expr::max(Expr::min(allBlocks, f.held + one), one);
-  f.qPitch = roundUp(f.d, 32) + 16;
-  f.scorePitch = f.keys + 16;
-  f.outputPitch = roundUp(f.e, 16) + 16;
-  Expr end = constant(0);
-  auto add = [&](Expr elements) {
-    Expr at = end;
-    end = end + roundUp(elements * 4 + 64, 64);
-    return at;
-  };
-  Expr allRows = constant(f.rowsMost + tallestTile);
-  f.qAt = add(allRows * f.qPitch);
-  f.kAt = add(f.slots * f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
-  f.vAt = add(f.slots * f.keys * roundUp(f.e, 16) + 16 * panelWidth);
-  f.scoresAt = add(f.scorePitch * tallestTile);
-  f.outputAt = add(allRows * f.outputPitch);
-  f.maximaAt = add(allRows);
-  f.sumsAt = add(allRows);
-  f.scalesAt = add(constant(tallestTile));
-  f.partialsAt = add(constant(tallestTile * panelWidth));
-  f.scratch = end;
-  return f;
-}
-
-/// Bytes of scratch that queries and the products ahead of them use in turns; the kernel's own buffers follow.
-static Expr scratchInTurns(const AttentionForm &f, ArrayRef<Operation *> ahead) {
-  Expr bytes = f.scratch;
-  for (Operation *node : ahead)
-    if (auto product = dyn_cast<loop::ContractionOp>(node))
-      bytes = Expr::max(bytes, analyzeContraction(product).scratch);
-  return bytes;
-}
-
-/// Of a product that runs ahead of each head. Its dims may be merged; its batch begins with the heads.
-static Expr matricesOfHead(const ContractionForm &form, const AttentionForm &f) {
-  return form.batch.floorDiv(Expr::max(f.batch, Expr::constant(form.accumulator.getContext(), 1)));
-}
-
-/// What runs ahead of a head, in multiply-adds.
-static Expr workAhead(loop::KernelOp kernel, const AttentionForm &f, ArrayRef<Operation *> ahead) {
-  MLIRContext *context = kernel.getContext();
-  Expr work = Expr::constant(context, 0);
-  for (Operation *node : ahead) {
-    if (auto contraction = dyn_cast<loop::ContractionOp>(node)) {
-      ContractionForm form = describeContraction(contraction);
-      work = work + matricesOfHead(form, f) * form.m * form.n * form.k;
-      continue;
-    }
-    int64_t stores = 0;
-    node->walk([&](loop::StoreOp) { ++stores; });
-    work = work + product(context, ArrayRef(loop::getDomain(node)).drop_front(f.batchDims)) * stores * storedElement;
-  }
-  return work;
-}
-
-FailureOr<KernelPlan> cpu::planAttention(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
-  AttentionForm f = analyze(cast<loop::AttentionOp>(nodes.back()));
-  ArrayRef<Operation *> ahead = nodes.drop_back();
-  for (Operation *node : ahead)
-    if (auto product = dyn_cast<loop::ContractionOp>(node))
-      canonicalizeContraction(product);
-  MLIRContext *context = kernel.getContext();
-  Expr one = Expr::constant(context, 1);
-  Expr work = (f.rows + packedElement) * f.j * (f.d + f.e), tasks = f.blocks;
-  if (!ahead.empty()) {
-    work = work * tasks + workAhead(kernel, f, ahead);
-    tasks = one;
-  }
-  Builder builder(context);
-  auto config = builder.getDictionaryAttr(
-      {builder.getNamedAttr("queries", ExprAttr(f.rows)), builder.getNamedAttr("keys", ExprAttr(f.keys))});
-  return KernelPlan{.iterations = f.batch * tasks,
-                    .grain = Expr::constant(context, grainWork).ceilDiv(Expr::max(work, one)),
-                    .scratch = scratchInTurns(f, ahead) + placeLocalBuffers(kernel).scratch,
-                    .config = config};
-}
-
-namespace {
-
-struct AttentionEmission {
-  AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead);
-  void emit(Value begin, Value end);
-
-  // Parts of a task.
-  void decodeHead(Value index);
-  void decodeBlock(Value block);
-  void emitAhead();
-  Value emitTask(Value packed);
-  Value chooseBlock(Value key);
-  void packKeys(Value key, Value first, Value end);
-  void packQueries();
-  void resetState();
-  void packPanels(Region &region, int64_t lanesDim, Value first, Value count, int64_t rowsDim, Value rowFirst,
-                  Value rowCount, Value target, Value rowsOfPanel);
-  void emitTile(Value row, Value key, Value count);
-  void emitScores(Value row, Value count);
-  // The softmax, in steps over all rows of the tile: what is reduced across lanes then waits for no other row.
-  void emitScoreRows(Value row, Value key, Value count);
-  void emitBases(Value row);
-  void emitWeights(Value row, Value count);
-  void emitSums(Value row);
-  void emitOutput(Value row, Value count);
-  void emitResults();
-
-  EmissionPoint point() const;
-  void loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body);
-  void forEachVector(EmissionPoint at, int64_t dim, Value lower, Value upper,
-                     llvm::function_ref<void(const EmissionPoint &, Value)> body);
-  /// Column tiles of a product: whole ones, then the rest, one tile where what is left of `known` columns in all is.
-  void forEachColumnTile(Value columns, std::optional<int64_t> known,
-                         llvm::function_ref<void(const TileShape &shape, Value panel)> body);
-  Value value(Expr expr) { return e.emitExpr(expr, {}); }
-  Value at(Value base, Value index) { return e.getAddress(base, f32, index); }
-  Value maximum(Value a, Value b);
-  Value acrossLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
-  /// The power of e, or of 2 where scores are in its units, of what is not above 0, or NaN.
-  Value exponential(Value x) {
-    if (!scale)
-      x = binary(x, splatConstant(log2e), false);
-    auto power = math::Exp2Op::create(e.builder, e.loc, x);
-    power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
-    return power;
-  }
-  Value binary(Value a, Value b, bool isSum);
-  Value splatConstant(float x);
-  Value partialAt(Value row) { return at(partials, in.mul(row, in.constant(panelWidth))); }
-  Value firstLane(Value vector) { return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, in.constant(0)); }
-
-  KernelEmitter &e;
-  loop::AttentionOp op;
-  ArrayRef<Operation *> ahead; // of each head
-  InvariantBuilder &in;
-  AttentionForm f;
-  Type f32;
-  std::optional<float> scale; // scores are products times it, which the copies of the queries bring, and log2(e)
-  int64_t lanes, dimI, dimJ, dimD, dimE, height, width;
-  bool isEmitted = true; // all that runs ahead
-  Value queries, keys, depth, size;
-  Value qPack, kPacks, vPacks, scores, output, maxima, sums, scales, partials;
-  Value qPitch, scorePitch, outputPitch, blockKeys;
-  // The task, and its block of keys.
-  SmallVector<Value> batchDims;
-  Value batch, firstRow, rows;
-  Value kPack, vPack;
-};
-
-} // namespace
 
 /// What the score multiplies the product by, if that is all it does and queries can bring it.
 static std::optional<float> getScale(loop::AttentionOp op) {
@@ -289,10 +62,12 @@ static std::optional<float> getScale(loop::AttentionOp op) {
 }
 
 AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, ArrayRef<Operation *> ahead)
-    : e(emitter), op(op), ahead(ahead), in(emitter.invariants), f(analyze(op)), f32(emitter.builder.getF32Type()) {
+    : e(emitter), op(op), ahead(ahead), in(emitter.invariants), f(analyzeAttention(op)),
+      f32(emitter.builder.getF32Type()) {
   lanes = std::min(panelWidth, e.level.lanesOf(32));
   if (!e.isStrict)
     scale = getScale(op);
+  skipsHidden = !e.isStrict && !op.getCausal() && mayHideKeys(op);
   dimI = f.batchDims;
   dimJ = dimI + 1;
   dimD = dimI + 2;
@@ -320,6 +95,7 @@ AttentionEmission::AttentionEmission(KernelEmitter &emitter, loop::AttentionOp o
   sums = scratch(f.sumsAt);
   scales = scratch(f.scalesAt);
   partials = scratch(f.partialsAt);
+  skips = scratch(f.skipsAt);
   qPitch = value(f.qPitch);
   scorePitch = value(f.scorePitch);
   outputPitch = value(f.outputPitch);
@@ -383,6 +159,18 @@ void AttentionEmission::forEachColumnTile(Value columns, std::optional<int64_t> 
 Value AttentionEmission::maximum(Value a, Value b) { // one instruction; b where a is NaN
   Value isGreater = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OGT, a, b);
   return arith::SelectOp::create(e.builder, e.loc, isGreater, a, b);
+}
+
+Value AttentionEmission::exponential(Value x) {
+  if (!scale)
+    x = binary(x, splatConstant(log2e), false);
+  auto power = math::Exp2Op::create(e.builder, e.loc, x);
+  power->setAttr(codegen::notPositiveAttr, e.builder.getUnitAttr());
+  return power;
+}
+
+Value AttentionEmission::firstLane(Value vector) {
+  return LLVM::ExtractElementOp::create(e.builder, e.loc, vector, in.constant(0));
 }
 
 Value AttentionEmission::binary(Value a, Value b, bool isSum) {
@@ -640,6 +428,13 @@ void AttentionEmission::emitTile(Value row, Value key, Value count) {
     Value visible = in.sub(in.add(in.add(firstRow, row), in.constant(height)), key);
     count = in.max(in.min(count, visible), in.constant(0));
   }
+  if (skipsHidden)
+    emitVisibleKeys(row, key, count);
+  else
+    emitKeys(row, key, count);
+}
+
+void AttentionEmission::emitKeys(Value row, Value key, Value count) {
   emitScores(row, count);
   emitScoreRows(row, key, count);
   emitBases(row);
@@ -709,6 +504,8 @@ Value AttentionEmission::chooseBlock(Value key) {
   vPack = vPacks;
   if (f.held.isConstant(0))
     return in.constant(0);
+  if (f.slots.isConstant(1))
+    return blockKeys;
   Value block = in.floorDiv(key, blockKeys, true),
         slot = in.min(block, value(f.slots - Expr::constant(f.j.getContext(), 1)));
   kPack = at(kPacks, in.mul(slot, value(f.keys * roundUp(f.d, panelWidth))));
@@ -724,18 +521,38 @@ void AttentionEmission::packKeys(Value key, Value first, Value end) {
              at(vPack, in.mul(first, in.constant(panelWidth))), blockKeys);
 }
 
+/// Copies what is not held of a block's first `end` keys: with `causal` those behind `held`, otherwise all or none.
+void AttentionEmission::packBlock(Value key, Value held, Value end) {
+  if (op.getCausal() || f.held.isConstant(0))
+    return packKeys(key, held, end);
+  Value isNew = in.compare(arith::CmpIPredicate::eq, held, in.constant(0));
+  auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(e.builder);
+  e.builder.setInsertionPointToStart(branch.thenBlock());
+  packKeys(key, in.constant(0), end);
+}
+
 /// Keys below `packed` that are held have been copied; returns how many that is behind the task.
 Value AttentionEmission::emitTask(Value packed) {
-  packQueries();
-  resetState();
   Value end = op.getCausal() ? in.min(keys, in.add(firstRow, rows)) : keys;
   Value unit = in.constant(panelWidth);
   Value packEnd =
       in.min(keys, in.mul(in.floorDiv(in.add(end, in.constant(panelWidth - 1)), unit, true), unit)); // whole panels
+  auto pack = [&](Value key) {
+    Value held = in.min(chooseBlock(key), in.max(in.sub(packed, key), in.constant(0)));
+    packBlock(key, held, in.min(blockKeys, in.sub(packEnd, key)));
+  };
+  bool isPackedFirst = f.isOneBlock && !f.held.isConstant(0); // queries are read sooner than keys
+  if (isPackedFirst)
+    pack(in.constant(0));
+  packQueries();
+  resetState();
+  if (skipsHidden)
+    emitSkips();
   loop(in.constant(0), end, f.keys.getValue(), [&](Value key) {
     Value count = in.min(blockKeys, in.sub(end, key));
-    Value held = in.min(chooseBlock(key), in.max(in.sub(packed, key), in.constant(0)));
-    packKeys(key, held, in.min(blockKeys, in.sub(packEnd, key)));
+    if (!isPackedFirst)
+      pack(key);
     loop(in.constant(0), rows, height, [&](Value row) { emitTile(row, key, count); });
   });
   if (f.isOneBlock) // no key at all: the loop did not run

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -107,6 +108,50 @@ TEST_CASE("symbolic lengths take any value", "[attention]") {
   for (int64_t length : {1, 33, 270, 600})
     check({.heads = 2, .i = length, .j = length, .d = 32, .e = 32, .symbolicI = "i", .symbolicJ = "j"});
   check({.heads = 1, .i = 20, .j = 290, .d = 8, .e = 8, .isCausal = true, .symbolicJ = "j"});
+}
+
+TEST_CASE("hidden keys that queries leave out have no weight", "[attention]") {
+  float lowest = std::numeric_limits<float>::lowest(), infinity = std::numeric_limits<float>::infinity();
+  std::vector<std::function<bool(int64_t, int64_t)>> isVisible = {
+      [](int64_t i, int64_t j) { return j <= i; },
+      [](int64_t i, int64_t j) { return j <= i && j > i - 100; },
+      [](int64_t i, int64_t j) { return j / 90 == i / 90; },
+      [](int64_t, int64_t j) { return j > 330; }, // most queries do not see their own key
+      [](int64_t i, int64_t j) { return j != i; },
+      [](int64_t i, int64_t j) { return j < 20 || (i > 200 && j == i); },
+  };
+  for (auto &see : isVisible)
+    for (float hides : {lowest, -infinity}) {
+      Attention s{.heads = 1, .i = 400, .j = 400, .d = 16, .e = 16, .hasMask = true};
+      Tensors t = randomTensors(s);
+      for (int64_t i = 0; i < s.i; ++i)
+        for (int64_t j = 0; j < s.j; ++j)
+          if (!see(i, j))
+            t.mask[size_t(i * s.j + j)] = hides;
+      check(s, t);
+      s.symbolicJ = "j";
+      check(s, t);
+    }
+}
+
+TEST_CASE("queries read no blocks of keys that a mask hides from them", "[attention]") {
+  Attention s{.heads = 2, .i = 500, .j = 500, .d = 16, .e = 16, .hasMask = true};
+  Tensors t = randomTensors(s);
+  for (int64_t i = 0; i < s.i; ++i)
+    for (int64_t j = 0; j < s.j; ++j)
+      if (j >= 250 && i < 250)
+        t.mask[size_t(i * s.j + j)] = std::numeric_limits<float>::lowest();
+  Tensors poisoned = t;
+  for (int64_t n = 320 * s.heads * s.e; n < s.j * s.heads * s.e; ++n)
+    poisoned.v[size_t(n)] = std::numeric_limits<float>::quiet_NaN();
+  for (const cpu::CpuLevel *level : plannedLevels()) {
+    auto kernel = CompiledKernel::compile(s.text(), *level, "", {});
+    REQUIRE(kernel);
+    std::vector<float> o(size_t(s.heads * s.i * s.e));
+    kernel->run({t.q.data(), t.k.data(), poisoned.v.data(), t.mask.data(), o.data()}, s.symbols(), 2);
+    CHECK(std::isfinite(o[size_t(240 * s.heads * s.e)]));
+    CHECK(std::isnan(o[size_t(490 * s.heads * s.e)]));
+  }
 }
 
 TEST_CASE("rows without a visible key are NaN, or zero where that is asked for", "[attention]") {
