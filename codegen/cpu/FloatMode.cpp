@@ -18,8 +18,62 @@ static bool isNormalConstant(Value value) {
   return matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal();
 }
 
-/// Such a constant, a sum with one (the epsilon of a norm), or the root of that.
+/// Whether two nodes compute the same value, each from its own loads.
+static bool areSame(Value x, Value y, int steps = 8) {
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  if (!a || !b || steps == 0)
+    return x == y;
+  return a->getName() == b->getName() && a->getNumRegions() == 0 && a->getAttrDictionary() == b->getAttrDictionary() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()), [&](auto pair) {
+           auto [u, v] = pair;
+           return isa<loop::BufferType>(u.getType()) ? u == v : areSame(u, v, steps - 1);
+         });
+}
+
+/// What fills the kernel's own buffer that the value is read from.
+static loop::StoreOp getStoreOf(Value value) {
+  auto load = value.getDefiningOp<loop::LoadOp>();
+  auto buffer = load ? load.getBuffer().getDefiningOp<loop::BufferOp>() : loop::BufferOp();
+  loop::StoreOp only;
+  if (!buffer)
+    return {};
+  for (Operation *user : buffer->getUsers()) {
+    auto store = dyn_cast<loop::StoreOp>(user);
+    if (isa<loop::LoadOp>(user))
+      continue;
+    if (!store || only || store.getCombine())
+      return {};
+    only = store;
+  }
+  return only;
+}
+
+static loop::ReduceOp getReduceOf(loop::StoreOp store, prim::ReduceKind kind) {
+  auto reduce = store ? store.getValue().getDefiningOp<loop::ReduceOp>() : loop::ReduceOp();
+  return reduce && reduce.getKind() == kind ? reduce : loop::ReduceOp();
+}
+
+/// A softmax's sum, of exp(x - max x) over a row: at least 1, or NaN.
+static bool isSumOfSoftmax(Value value) {
+  loop::ReduceOp sum = getReduceOf(getStoreOf(value), prim::ReduceKind::Sum);
+  auto exp = sum ? sum.getValue().getDefiningOp<math::ExpOp>() : math::ExpOp();
+  auto difference = exp ? exp.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+  if (!difference)
+    return false;
+  loop::StoreOp row = getStoreOf(difference.getRhs());
+  loop::ReduceOp max = getReduceOf(row, prim::ReduceKind::Max);
+  auto ofSum = sum->getParentOfType<loop::ReductionOp>();
+  auto ofMax = max ? max->getParentOfType<loop::ReductionOp>() : loop::ReductionOp();
+  return ofSum && ofMax && ofSum->getAttrDictionary() == ofMax->getAttrDictionary() &&
+         difference.getRhs().getDefiningOp<loop::LoadOp>().getIndices() == row.getIndices() &&
+         areSame(difference.getLhs(), max.getValue());
+}
+
+/// Such a constant, a sum with one (the epsilon of a norm), or the root of that; a softmax's sum.
 static bool isAwayFromZero(Value value) {
+  if (isSumOfSoftmax(value))
+    return true;
   if (auto root = value.getDefiningOp<math::SqrtOp>())
     return isAwayFromZero(root.getOperand());
   auto sum = value.getDefiningOp<arith::AddFOp>();
