@@ -10,7 +10,7 @@
 //
 // The body is the program of a batch of one; its buffers are those of one image, which the next one uses again. Its
 // kernels are a single image's, threads share each of them as they do there. What leaves the loop with channels is
-// stacked channels last, as convolutions write and read it.
+// stacked channels last, as convolutions write and read it, but for what the program returns, which is as it is.
 //
 // Choice. The loop reads the weights again for each image, so it holds the ops where that costs less than it saves: of
 // all intervals of the function's ops the one for which the estimate is best, of bytes times what a byte costs in the
@@ -45,6 +45,8 @@ constexpr double nearCost = 1, farCost = 1.25, memoryCost = 8;
 constexpr double launchCost = 100e3;
 // Ops between a convolution and what leaves the loop: a requantised activation has about a dozen.
 constexpr unsigned mostPointwise = 32;
+// Ops behind a loop among which one is looked for that makes what leaves it less.
+constexpr size_t mostBehind = 64;
 // Below, a loop is not worth its place in a report: some ten microseconds.
 constexpr double leastGain = 2e6;
 
@@ -83,6 +85,7 @@ private:
   Interval choose() const;
   Parts split(const Interval &interval) const;
   double getBoundaryCost(const Interval &interval) const;
+  void extend(Interval &interval) const;
   void outline(const Interval &interval);
   void explainRest(const Interval &best) const;
   void explainFree();
@@ -260,6 +263,30 @@ double BatchSplitter::getBoundaryCost(const Interval &interval) const {
   return cost;
 }
 
+/// Takes in what follows as far as the loop's results become smaller by more than that costs, as a pool's behind a
+/// concat of convolutions.
+void BatchSplitter::extend(Interval &interval) const {
+  if (interval.end == 0)
+    return;
+  Interval next = interval;
+  double net = interval.gain - getBoundaryCost(interval);
+  for (Operation *op : ArrayRef(ops).drop_front(interval.end)) {
+    if (++next.end - interval.end > mostBehind)
+      return;
+    if (llvm::all_of(op->getResults(), [&](Value value) { return isFixed(value); }) && isMemoryEffectFree(op))
+      continue;
+    if (!whyWhole(op).empty() || (next.gain += getGain(op)) <= net)
+      return;
+    if (isBetterBehind(op))
+      continue;
+    double nextNet = next.gain - getBoundaryCost(next);
+    if (nextNet >= net) { // pointwise work belongs to what it follows
+      interval = next;
+      net = nextNet;
+    }
+  }
+}
+
 /// Why ops stay whole that compute much or end an interval; `best` is the interval that does not pay.
 void BatchSplitter::explainRest(const Interval &best) const {
   constexpr double megabyte = 1 << 20;
@@ -322,7 +349,7 @@ static std::string findFreeSymbol(DictionaryAttr symbols) {
   return name;
 }
 
-/// Whether convolutions read or write the value, perhaps with pointwise work between.
+/// Whether convolutions write the value, perhaps with pointwise work and concats between.
 static bool isOfConvolution(Value value) {
   for (unsigned depth = 0; depth < mostPointwise; ++depth) {
     Operation *op = value.getDefiningOp();
@@ -330,7 +357,7 @@ static bool isOfConvolution(Value value) {
       return false;
     if (isa<ConvolutionOp, WindowReduceOp>(op))
       return true;
-    if (!isa<PointwiseOpInterface>(op))
+    if (!isa<PointwiseOpInterface, ConcatOp>(op))
       return false;
     value = *llvm::max_element(op->getOperands(), [](Value x, Value y) {
       auto isMade = [](Value v) { return v.getDefiningOp() && !isa<BroadcastOp, ConstantOp>(v.getDefiningOp()); };
@@ -410,7 +437,9 @@ void BatchSplitter::outline(const Interval &interval) {
   SmallVector<SmallVector<int64_t>> orders;
   for (Value result : results) {
     Value image = inside.lookup(result);
-    bool isLast = getRank(result) > 2 && isOfConvolution(result);
+    bool isReturned = llvm::all_of(
+        result.getUsers(), [&](Operation *user) { return isInside(user) || user->hasTrait<OpTrait::IsTerminator>(); });
+    bool isLast = getRank(result) > 2 && isOfConvolution(result) && !isReturned;
     orders.push_back(isLast ? getChannelsLast(getRank(result)) : SmallVector<int64_t>());
     if (isLast)
       image = TransposeOp::create(b, result.getLoc(), image, orders.back());
@@ -476,6 +505,7 @@ void BatchSplitter::run() {
         varying.insert_range(op.getResults());
     }
     Interval best = choose();
+    extend(best);
     if (best.gain >= leastGain + getBoundaryCost(best)) {
       outline(best);
       continue;

@@ -5,6 +5,9 @@
 //
 //   pointwise [n0, n1] { store(load B[d0, d1], C[d1, d0 + 64]) }
 //
+// A copy into a part of memory, as rounds of a loop stack images, may also turn an image's channels to the end, where
+// convolutions write them anyway.
+//
 // If B is an intermediate of the program, nothing needs B itself: every access
 // B[i0, i1] becomes C[i1, i0 + 64] and the copy is dropped. That makes concat a Nop
 // node (its operands' producers write into the combined buffer) and lets the last
@@ -83,6 +86,32 @@ std::optional<ShiftedDim> matchShiftedDim(Expr expr, unsigned rank) {
   return ShiftedDim{-1, 1, expr};
 }
 
+/// The dims of B that the copy's domain runs along, in its order: B's own, or where C is a part those of B's one image,
+/// channels last. Elsewhere B keeps its order: other passes rely on it.
+std::optional<SmallVector<int64_t>> matchOrder(LoadOp load, ArrayRef<Expr> domain, bool isPart) {
+  SmallVector<Expr> shape = cast<BufferType>(load.getBuffer().getType()).getShape();
+  auto isInOrder = [&](ArrayRef<int64_t> order) {
+    SmallVector<Expr> indices(shape.size(), Expr::constant(load.getContext(), 0));
+    for (auto [dim, place] : llvm::enumerate(order)) {
+      if (domain[dim] != shape[place])
+        return false;
+      indices[place] = Expr::symbol(load.getContext(), dimName(dim));
+    }
+    return llvm::all_of(llvm::zip(prim::getExprs(load.getIndices()), indices, shape), [](auto each) {
+      auto [index, wanted, dim] = each;
+      return index == wanted || dim.isConstant(1);
+    });
+  };
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
+  if (domain.size() == shape.size() && isInOrder(order))
+    return order;
+  if (!isPart || shape.size() < 3 || domain.size() + 1 != shape.size() || !shape.front().isConstant(1))
+    return std::nullopt;
+  order.erase(order.begin());
+  std::rotate(order.begin(), order.begin() + 1, order.end());
+  return isInOrder(order) ? std::optional(order) : std::nullopt;
+}
+
 std::optional<Copy> matchCopy(PointwiseOp node) {
   Block &block = node.getBody().front();
   if (!llvm::hasNItems(block, 2))
@@ -95,12 +124,10 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   Copy copy{load.getBuffer().getDefiningOp<BufferOp>(), store.getBuffer(), {}, {}, {}};
   if (!copy.from || copy.from.getResult() == copy.to)
     return std::nullopt;
-  SmallVector<Expr> domain = getDomain(node), shape = copy.from.getResult().getType().getShape();
-  if (domain != shape)
+  SmallVector<Expr> domain = getDomain(node);
+  auto order = matchOrder(load, domain, isa_and_nonnull<PartOp>(copy.to.getDefiningOp()));
+  if (!order)
     return std::nullopt;
-  for (auto [i, index] : llvm::enumerate(prim::getExprs(load.getIndices())))
-    if (!index.isSymbol(dimName(i)) && !shape[i].isConstant(1))
-      return std::nullopt;
   SmallVector<bool> used(domain.size());
   for (Expr index : prim::getExprs(store.getIndices())) {
     auto match = matchShiftedDim(index, domain.size());
@@ -108,7 +135,7 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
       return std::nullopt;
     if (match->dim >= 0)
       used[match->dim] = true;
-    copy.permutation.push_back(match->dim);
+    copy.permutation.push_back(match->dim >= 0 ? (*order)[match->dim] : -1);
     copy.signs.push_back(match->sign);
     copy.offsets.push_back(match->offset);
   }
@@ -149,7 +176,7 @@ void redirectAccess(Operation *user, const Copy &copy) {
   auto mapped = [&](ArrayAttr indices) {
     return prim::getExprArray(context, mapIndices(copy, prim::getExprs(indices)));
   };
-  if (isa<RecurrenceOp>(user)) {
+  if (isa<RecurrenceOp, PartOp>(user)) {
     user->replaceUsesOfWith(BufferOp(copy.from).getResult(), copy.to);
   } else if (auto load = dyn_cast<LoadOp>(user)) {
     load.setIndicesAttr(mapped(load.getIndices()));
@@ -168,6 +195,15 @@ void redirectAccess(Operation *user, const Copy &copy) {
 bool takesFinal(Operation *user, Value buffer) {
   auto recurrence = dyn_cast<RecurrenceOp>(user);
   return recurrence && llvm::is_contained(recurrence.getFinals(), buffer);
+}
+
+/// Whether each part of the buffer is one that a round of a loop has to itself.
+bool isStack(Value buffer) {
+  return llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+    auto part = dyn_cast<PartOp>(user);
+    auto round = part ? part->getParentOfType<RepeatOp>() : RepeatOp();
+    return !part || (round && part.getOffset().uses(round.getCounter()));
+  });
 }
 
 /// Whether a loop writes the memory of C again: a half of its state, or the condition on which it goes on.
@@ -294,7 +330,8 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols, bool keepsImages) {
   if (!isWrittenOnce(copy->to) && isReadBehind(from, node))
     return false;
   for (Operation *user : from.getUsers())
-    if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()))
+    if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()) &&
+        !(isa<PartOp>(user) && isWholeResult(*copy) && isStack(from)))
       return false; // read by the host (the condition of an if or a loop), or seen in parts
   if (llvm::any_of(skipViews(copy->to).getUsers(), [](Operation *user) { return isa<RegrowOp>(user); }))
     return false; // there is room once it has grown, and what lies there is still read before
