@@ -13,8 +13,7 @@
 //
 // That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms (a
 // fourth channel of zeros makes that of an image's three),
-// one zero point for all of a, a known one where a convolution pads with it, and in a convolution none for b but 0 or,
-// unsigned, 128. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay for a copy of
+// one zero point for all of a, and a known one where a convolution pads with it. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay for a copy of
 // b and for the sums over k, each in a pass of its own, and the target packs its words (`packsComputed`); both zero
 // points are then one number. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly:
 // floats have fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they
@@ -86,7 +85,8 @@ private:
   Value padded(const Quantized &x);
   Value paddedChannels(Value q);
   Value multiply(Value lhs, Value rhs, bool isPadded);
-  Value corrected(Value sum, const Quantized &lhs, const Quantized &rhs);
+  Value windowSums(Value q, Value like);
+  Value corrected(Value sum, Value q, const Quantized &lhs, const Quantized &rhs);
   std::optional<SmallVector<int64_t>> columnSums(Value q);
   Value scaled(Value sum, const Quantized &lhs, const Quantized &rhs);
   bool isByte(const Quantized &x);
@@ -326,10 +326,11 @@ bool NarrowProduct::makeSigned(Quantized &x) {
     x.q = flipped(b, loc, x.q, si8());
   for (int64_t &zero : *zeros)
     zero -= isFlipped ? 128 : 0;
-  bool isZero = llvm::all_of(*zeros, [](int64_t zero) { return zero == 0; });
   x.zero = {};
-  if (!isZero)
+  if (!llvm::all_equal(*zeros))
     x.zero = {integers(*zeros, /*isScalar=*/false), rhsAxis()};
+  else if (!zeros->empty() && zeros->front() != 0)
+    x.zero = {integers({zeros->front()}, /*isScalar=*/true), -1};
   return true;
 }
 
@@ -413,8 +414,38 @@ std::optional<SmallVector<int64_t>> NarrowProduct::columnSums(Value q) {
   return sums;
 }
 
-/// sum - za (sum b - K zb) - zb sum a; null if the sums are not known.
-Value NarrowProduct::corrected(Value sum, const Quantized &lhs, const Quantized &rhs) {
+/// What a convolution's windows of q, which has its borders, hold in all, for each element of a product: channels are
+/// summed before windows, whose sums are of a plane a group then.
+Value NarrowProduct::windowSums(Value q, Value like) {
+  SmallVector<Expr> dims = getDims(q), out = getDims(like), window = getDims(op->getOperand(1));
+  Expr groups = Expr::constant(b.getContext(), convolution.getGroups()), channels = window[1];
+  if (dims[1] != groups * channels) { // channels of zeros in the weights
+    dims[1] = groups * channels;
+    SmallVector<Expr> starts(dims.size(), Expr::constant(b.getContext(), 0));
+    q = SliceOp::create(b, loc, getTensorType(dims, ui8()), q, getExprArray(b.getContext(), starts),
+                        SmallVector<int64_t>(dims.size(), 1));
+  }
+  dims[1] = groups;
+  dims.insert(dims.begin() + 2, channels);
+  Value parted = ReshapeOp::create(b, loc, getTensorType(dims, si32()), converted(q, si32()));
+  Value sums = ReduceOp::create(b, loc, parted, ReduceKind::Sum, ArrayRef<int64_t>(2));
+  SmallVector<int64_t> sizes;
+  for (Expr size : ArrayRef(window).drop_front(2))
+    sizes.push_back(*size.asConstant());
+  SmallVector<Expr> inside(sizes.size(), Expr::constant(b.getContext(), 0)), each = out;
+  each[1] = groups;
+  sums = WindowReduceOp::create(b, loc, getTensorType(each, si32()), sums, ReduceKind::Sum, sizes,
+                                convolution.getStrides(), convolution.getDilations(),
+                                getExprArray(b.getContext(), inside));
+  each.insert(each.begin() + 2, out[1].floorDiv(convolution.getGroups()));
+  SmallVector<int64_t> axes{0, 1};
+  llvm::append_range(axes, llvm::seq<int64_t>(3, int64_t(each.size())));
+  Value spread = BroadcastOp::create(b, loc, getTensorType(each, si32()), sums, axes);
+  return ReshapeOp::create(b, loc, like.getType(), spread);
+}
+
+/// sum - za (sum b - K zb) - zb sum a; null if the sums are not known. q is the lhs with its borders.
+Value NarrowProduct::corrected(Value sum, Value q, const Quantized &lhs, const Quantized &rhs) {
   int64_t columns = getDims(rhs.q)[rhsAxis()].getValue(), terms = *countTerms(op);
   std::optional<SmallVector<int64_t>> zeros = knownIntegers(rhs.zero, columns), left = knownIntegers(lhs.zero, 1);
   bool isLeftZero = left && left->front() == 0;
@@ -431,12 +462,9 @@ Value NarrowProduct::corrected(Value sum, const Quantized &lhs, const Quantized 
   }
   if (!rhs.zero.value)
     return sum;
-  int64_t last = getRank(lhs.q) - 1;
-  Value rows = ReduceOp::create(b, loc, converted(lhs.q, si32()), ReduceKind::Sum, ArrayRef(last));
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, last));
-  rows = BroadcastOp::create(b, loc, sum.getType(), rows, axes);
-  Value product = MulOp::create(b, loc, rows, shaped(sum, si32(), rhs.zero.value, resultAxis()));
-  return SubOp::create(b, loc, sum, product);
+  Value rows = convolution ? windowSums(q, sum) : termsSummed(lhs.q, getRank(lhs.q) - 1, sum);
+  Value zero = shaped(sum, si32(), rhs.zero.value, rhs.zero.isScalar() ? -1 : resultAxis());
+  return SubOp::create(b, loc, sum, MulOp::create(b, loc, rows, zero));
 }
 
 Value NarrowProduct::scaled(Value sum, const Quantized &lhs, const Quantized &rhs) {
@@ -449,14 +477,14 @@ Value NarrowProduct::scaled(Value sum, const Quantized &lhs, const Quantized &rh
 
 bool NarrowProduct::rewriteNarrow(Quantized lhs, Quantized rhs) {
   flipTo(ui8(), lhs);
-  if (!makeSigned(rhs) || (convolution && rhs.zero.value))
+  if (!makeSigned(rhs))
     return false;
   Value q = convolution ? padded(lhs) : lhs.q;
   Value w = padsChannels() ? paddedChannels(rhs.q) : rhs.q;
   if (!q || !w)
     return false;
   Value sum = multiply(converted(q, si32()), converted(w, si32()), q != lhs.q);
-  sum = corrected(sum, lhs, rhs);
+  sum = corrected(sum, q, lhs, rhs);
   if (!sum)
     return false;
   op->getResult(0).replaceAllUsesWith(isInt32(op->getResult(0)) ? sum : scaled(sum, lhs, rhs));
