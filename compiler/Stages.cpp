@@ -24,6 +24,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addNestedPass<mlir::func::FuncOp>(
       createFoldConstants({constantBytes, isFixed && options.optLevel > 0 ? computedBytes : 0}, weights));
   passes.addNestedPass<mlir::func::FuncOp>(createSimplifyAlgebra()); // what the decompositions wrote too generally
+  if (options.optLevel > 0 && target.weightPanel > 0)                // devices compute faster than they look up
+    passes.addNestedPass<mlir::func::FuncOp>(createTabulateBytes()); // while what is rounded is bytes, behind folding
   if (options.fp != "strict") {
     passes.addNestedPass<mlir::func::FuncOp>(createLookUpOneHots()); // 0, 1, 2, ... is folded by now
     passes.addNestedPass<mlir::func::FuncOp>(createTrimWindows());

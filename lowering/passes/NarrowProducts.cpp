@@ -12,13 +12,13 @@
 // its zero point.
 //
 // That needs a constant b of the rank of a matrix or of a convolution's weights, a multiple of four innermost terms (a
-// fourth channel of zeros makes that of an image's three),
-// one zero point for all of a, and a known one where a convolution pads with it. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay for a copy of
-// b and for the sums over k, each in a pass of its own, and the target packs its words (`packsComputed`); both zero
-// points are then one number. Elsewhere an integer product whose sums stay below 2^24 is computed in f32, exactly:
-// floats have fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats, stay as they
-// are: transposed convolutions, depthwise ones (whose windows are too short for more than one vector), floats whose
-// sums might wrap.
+// fourth channel of zeros makes that of an image's three), one zero point for all of a, and a known one where a
+// convolution pads with it. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay
+// for a copy of b and for the sums over k, each in a pass of its own, and the target packs its words (`packsComputed`);
+// both zero points are then one number. Elsewhere an integer product whose sums stay below 2^24 is computed in f32,
+// exactly: floats have fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats,
+// stay as they are: transposed convolutions, depthwise ones (whose windows are too short for more than one vector),
+// floats whose sums might wrap.
 //
 // A weight whose columns are summed, or whose values were looked at, has become part of the program:
 // prim.folded_weights tells so, and it cannot be replaced at run time. Without a weight source (weights that come at

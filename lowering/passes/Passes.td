@@ -72,6 +72,10 @@ def SplitBatch : Pass<"ptc-split-batch", "::mlir::func::FuncOp"> {
                  Option<"remarks", "remarks", "bool", "false", "say what runs image by image and why other ops do not">];
 }
 
+def TabulateBytes : Pass<"ptc-tabulate-bytes", "::mlir::func::FuncOp"> {
+  let summary = "elementary functions of one byte, with all that is computed of it beside them, are looked up in a table";
+}
+
 def TrimWindows : Pass<"ptc-trim-windows", "::mlir::func::FuncOp"> {
   let summary = "windows of convolutions lose what lies outside of the image for all results";
 }
