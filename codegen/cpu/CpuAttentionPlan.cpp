@@ -62,10 +62,11 @@ AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
   int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, wantedKeys), 64);
   f.keys = constant(keys ? std::clamp<int64_t>(llvm::divideCeil(*keys, 16) * 16, 16, most) : most);
   f.isOneBlock = keys && *keys <= most;
-  int64_t keyColumns = llvm::alignTo(depth.value_or(1), panelWidth) + llvm::alignTo(size.value_or(1), panelWidth);
-  int64_t mostHeld = std::max<int64_t>(heldBytes / (f.keys.getValue() * std::max(keyColumns, panelWidth) * 4), 1);
-  if (!depth || !size)
-    mostHeld = 0; // blocks of a size that a run tells
+  int64_t mostHeld = 1; // block, of which a run tells the size
+  if (depth && size) {
+    int64_t columns = llvm::alignTo(*depth, panelWidth) + llvm::alignTo(*size, panelWidth);
+    mostHeld = std::max<int64_t>(heldBytes / (f.keys.getValue() * std::max(columns, panelWidth) * 4), 1);
+  }
   Expr allBlocks = f.j.ceilDiv(f.keys), one = constant(1);
   Expr isHeld = Expr::max(Expr::min(f.blocks - one, one), constant(0));
   f.held = Expr::min(allBlocks, isHeld * mostHeld);
