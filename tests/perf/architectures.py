@@ -4,7 +4,8 @@
     build/venv-torch/bin/python tests/perf/architectures.py build/architectures [NAME...]
     build/venv-torch/bin/python tests/perf/compare.py --folder build/architectures --filter '^architectures/' --threads 1
 
-    build/venv-torch/bin/pip install ultralytics segmentation-models-pytorch monai diffusers torchaudio
+    build/venv-torch/bin/pip install --no-deps timm ultralytics ultralytics-thop segmentation-models-pytorch monai diffusers torchaudio==2.11.0 requests urllib3 certifi idna charset_normalizer \
+        opencv-python-headless matplotlib psutil polars py-cpuinfo einops importlib_metadata zipp
     build/venv-torch/bin/python tests/perf/architectures.py --libraries build/libraries [NAME...]
 
 The set's models are known while kernels are written; what they do for others shows here. Without names: image models of timm, those below, or with
