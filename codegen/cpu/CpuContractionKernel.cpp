@@ -79,13 +79,14 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
   auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);
   emitter.setDomain(loop::getDomain(mine));
   int64_t winograd = loop::getWinogradTile(mine);
+  loop::WinogradDilations dilations = loop::getWinogradDilations(mine);
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
   if (form.m.isConstant(0) || form.n.isConstant(0))
     return success();
   if (form.rhsPanels)
     bindPanels(form, emitter.level, emitter.isStrict);
   if (winograd) {
-    emitWinograd(emitter, analyzeWinograd(std::move(form), winograd), begin, end);
+    emitWinograd(emitter, analyzeWinograd(std::move(form), winograd, dilations), begin, end);
     return success();
   }
   ContractionEmission emission(emitter, form);

@@ -100,7 +100,8 @@ static void addContraction(Alternatives &found, loop::ContractionOp op, const Cp
 }
 
 static void addWinograd(Alternatives &found, loop::ContractionOp op, const CpuLevel &level) {
-  WinogradForm form = analyzeWinograd(describeContraction(op), loop::getWinogradTile(op));
+  WinogradForm form =
+      analyzeWinograd(describeContraction(op), loop::getWinogradTile(op), loop::getWinogradDilations(op));
   const ContractionForm &products = form.product;
   auto m = products.m.asConstant(), n = products.n.asConstant();
   if (!m || !n || *m < 1 || *n < 1)

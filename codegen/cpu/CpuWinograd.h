@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "ir/loop/Winograd.h"
 
 namespace ptc::cpu {
 
@@ -40,8 +41,8 @@ struct WinogradForm {
   int64_t positions() const { return size() * size(); }
 };
 
-/// `form`: the contraction as describeContraction sees it.
-WinogradForm analyzeWinograd(ContractionForm form, int64_t tile);
+/// `form`: the contraction as describeContraction sees it; tile and dilations are those that its panels tell.
+WinogradForm analyzeWinograd(ContractionForm form, int64_t tile, loop::WinogradDilations dilations);
 KernelPlan planWinograd(loop::ContractionOp op);
 void emitWinograd(KernelEmitter &emitter, WinogradForm form, mlir::Value begin, mlir::Value end);
 

@@ -134,12 +134,9 @@ static void layOutScratch(WinogradForm &form) {
   p.scratch = end;
 }
 
-WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
+WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile, loop::WinogradDilations dilations) {
   WinogradForm form{.product = std::move(contraction), .tile = tile};
   ContractionForm &p = form.product;
-  auto found = loop::findWinogradDilations(p.op);
-  assert(found && "no pass behind PackWeights makes other sums of a convolution's rows and columns");
-  loop::WinogradDilations dilations = *found;
   int64_t window = loop::getWinogradWindow(p.op);
   form.down = sideOf(p, p.firstN() - 2, window, dilations[0], tile);
   form.across = sideOf(p, p.firstN() - 1, window + 1, dilations[1], tile);
@@ -159,7 +156,8 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile) {
 }
 
 KernelPlan cpu::planWinograd(loop::ContractionOp op) {
-  WinogradForm form = analyzeWinograd(describeContraction(op), loop::getWinogradTile(op));
+  WinogradForm form =
+      analyzeWinograd(describeContraction(op), loop::getWinogradTile(op), loop::getWinogradDilations(op));
   const ContractionForm &p = form.product;
   Builder builder(op.getContext());
   auto config = builder.getDictionaryAttr({

@@ -93,6 +93,13 @@ std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
   return down && across ? std::optional(WinogradDilations{*down, *across}) : std::nullopt;
 }
 
+WinogradDilations loop::getWinogradDilations(ContractionOp op) {
+  for (auto panels : op.getRhs().getOps<PanelsOp>())
+    if (auto dilations = panels->getAttrOfType<DenseI64ArrayAttr>(winogradDilationsAttr))
+      return {dilations[0], dilations[1]};
+  return {1, 1};
+}
+
 void loop::transformWinogradWeights(int64_t tile, MutableArrayRef<float> elements) {
   constexpr size_t block = 64;
   SmallVector<double> matrix = getWinogradWeightMatrix(tile);

@@ -36,6 +36,8 @@ namespace ptc::loop {
 
 /// On a loop.panels and on the weight or constant behind it: the tile of outputs, 2 or 4.
 inline constexpr llvm::StringLiteral winogradAttr = "winograd";
+/// On a loop.panels of that kind, where its contraction has WinogradDilations other than 1.
+inline constexpr llvm::StringLiteral winogradDilationsAttr = "dilations";
 
 /// The tile that the op's attribute tells; 0 without one.
 int64_t getWinogradTile(mlir::Operation *op);
@@ -56,6 +58,8 @@ using WinogradDilations = std::array<int64_t, 2>;
 /// The dilations of a convolution with a 3x3 window over dims as above, perhaps in groups: the lhs sees row and column
 /// only in sums with so many times the window's dims. None for all other contractions.
 std::optional<WinogradDilations> findWinogradDilations(ContractionOp op);
+/// Those of a contraction that is computed this way, as its attribute tells.
+WinogradDilations getWinogradDilations(ContractionOp op);
 
 /// Nine planes of `size` elements at the start of `elements`, which has (tile + 2)^2 of them, become the planes of
 /// G g G^T. Sums in f64, rounded once.

@@ -520,8 +520,12 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
     return;
   OpBuilder b(load);
   auto panels = PanelsOp::create(b, load.getLoc(), load.getType(), packed, group, bits, ExprAttr());
-  if (winograd)
+  if (winograd) {
     panels->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
+    WinogradDilations dilations = *findWinogradDilations(node); // which it was chosen by
+    if (dilations != WinogradDilations{1, 1})
+      panels->setAttr(winogradDilationsAttr, b.getDenseI64ArrayAttr(dilations));
+  }
   replaceByPanels(isPartOfByte ? reads->number.getOperation() : load.getOperation(), load, panels);
   for (const WeightRead &other : reads->others)
     packBeside(node, other, panelWidth);

@@ -199,10 +199,11 @@ std::string Convolution::text() const {
   std::string domain = str(groups) + ", " + batch;
   for (int64_t e : {oh, ow, out, kernelHeight, kernelWidth, in})
     domain += ", " + str(e);
+  std::string apart = dilation > 1 ? ", dilations = array<i64: " + str(dilation) + ", " + str(dilation) + ">" : "";
   std::string body = "loop.contraction [" + domain + "] batch 1 m 3 n 1 k 3 lhs {\n" + lhs + "} rhs {\n" +
-                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + "} " : "") + ": " +
-                     typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" + epilogue.text +
-                     "}\n";
+                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + apart + "} " : "") +
+                     ": " + typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" +
+                     epilogue.text + "}\n";
   return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY,
                 present({isFreeBatch ? "b" : ""}), "4", body);
 }

@@ -47,6 +47,7 @@ func.func @small(%x: tensor<1x256x10x10xf32>) -> tensor<1x32x4x4xf32> {
 // CHECK-LABEL: loop.program @apart
 // CHECK-DAG:     loop.weight <"b", {{.*}}winograd = 4 : i64
 // CHECK-DAG:     loop.weight <"c", {{.*}}source = tensor<64x64x3x3xf32>} :
+// CHECK:           loop.panels %{{.*}} {dilations = array<i64: 2, 4>, winograd = 4 : i64}
 func.func @apart(%x: tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32> {
   %a = prim.weight <"a", "", 0, 16384> : tensor<64x64x1x1xf32>
   %b = prim.weight <"b", "", 0, 147456> : tensor<64x64x3x3xf32>
