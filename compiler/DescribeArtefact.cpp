@@ -33,11 +33,14 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
-/// "winograd-4x4" for a convolution that is computed in such tiles of outputs; else the op's name.
+/// "winograd-4x4" for a convolution that is computed in such tiles of outputs, "winograd-4" along one dim; else the
+/// op's name.
 static std::string kindOfNode(mlir::Operation *op) {
   auto contraction = dyn_cast<loop::ContractionOp>(op);
-  int64_t tile = contraction ? loop::getWinogradTile(contraction) : 0;
-  return tile ? formatv("winograd-{0}x{0}", tile).str() : op->getName().stripDialect().str();
+  loop::WinogradTile tile = contraction ? loop::getWinogradTile(contraction) : loop::WinogradTile();
+  if (!tile)
+    return op->getName().stripDialect().str();
+  return formatv(tile.sides == 2 ? "winograd-{0}x{0}" : "winograd-{0}", tile.outputs).str();
 }
 
 /// The kinds of its nodes in order, each once: "contraction", "reduction+pointwise".

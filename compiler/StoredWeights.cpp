@@ -169,7 +169,7 @@ static std::string keyOf(loop::WeightOp weight) {
     os << ref.getFile() << ':' << ref.getOffset() << ':' << ref.getSize() << ':';
   if (loop::RecipeAttr recipe = weight.getRecipeAttr())
     os << mlir::Attribute(recipe);
-  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
+  if (mlir::Attribute tile = weight->getAttr(loop::winogradAttr))
     os << ":winograd" << tile;
   if (auto bits = weight->getAttrOfType<mlir::IntegerAttr>(prim::packedBitsAttr))
     os << ":packed" << bits.getInt();
@@ -215,10 +215,10 @@ static std::vector<char> narrow(ArrayRef<char> floats, bool isBfloat) {
 }
 
 /// The gathered planes lie at the start of what they are transformed to.
-static Error fillTransformed(loop::RecipeAttr recipe, int64_t tile, ArrayRef<char> source,
+static Error fillTransformed(loop::RecipeAttr recipe, loop::WinogradTile tile, ArrayRef<char> source,
                              MutableArrayRef<char> target) {
-  size_t planes = size_t((tile + 2) * (tile + 2));
-  if (Error error = applyRecipe(recipe, sizeof(float), source, target.take_front(target.size() / planes * 9)))
+  size_t gathered = target.size() / size_t(tile.positions()) * size_t(tile.elements());
+  if (Error error = applyRecipe(recipe, sizeof(float), source, target.take_front(gathered)))
     return error;
   loop::transformWinogradWeights(tile, {reinterpret_cast<float *>(target.data()), target.size() / sizeof(float)});
   return Error::success();
@@ -497,7 +497,8 @@ static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elem
     return std::nullopt;
   int64_t outer = weight.getOthersAttr() ? 1 : 0; // the dim that counts the weights
   std::vector<double> transform;
-  if (int64_t tile = loop::getWinogradTile(weight.getOperation()))
+  loop::WinogradTile tile = loop::getWinogradTile(weight.getOperation());
+  if (tile)
     llvm::append_range(transform, loop::getWinogradWeightMatrix(tile));
   host::Recipe part{.elementBytes = elementBytes,
                     .offset = recipe.getOffset(),
@@ -506,7 +507,9 @@ static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elem
                     .panel = recipe.getPanel() < 0 ? -1 : recipe.getPanel() - outer,
                     .lane = recipe.getPanel() < 0 ? recipe.getLane() : recipe.getLane() - outer,
                     .limit = recipe.getLimit(),
-                    .transform = std::move(transform)};
+                    .transform = std::move(transform),
+                    .transformColumns = tile.taps,
+                    .transformDims = tile.sides};
   if (isTurned)
     turn(part, shapeOfPart(weight, number));
   return part;

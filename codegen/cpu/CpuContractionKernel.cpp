@@ -78,7 +78,7 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
   auto place = llvm::find(originals, op.getOperation()) - originals.begin();
   auto mine = cast<loop::ContractionOp>(getNodes(*copy)[size_t(place)]);
   emitter.setDomain(loop::getDomain(mine));
-  int64_t winograd = loop::getWinogradTile(mine);
+  loop::WinogradTile winograd = loop::getWinogradTile(mine);
   loop::WinogradDilations dilations = loop::getWinogradDilations(mine);
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
   if (form.m.isConstant(0) || form.n.isConstant(0))

@@ -14,7 +14,8 @@
 //
 // Transforms. Positions along a dim are the points 0, p0, -p0, p1, -p1, ..., infinity, at which a polynomial with the
 // pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p the even
-// powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds.
+// powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds. A window
+// along one dim has tiles of one pixel and one output down, where nothing is transformed.
 //
 // Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones of its phase
 // stand in for them, and the outputs that they enter are not stored.
@@ -68,6 +69,8 @@ private:
   void multiplyTile(const ContractionTask &task, Value position, const RowClass &rows, const ColumnClass &columns,
                     Value rowTile, Value row, Value panel);
   void transformSums(const ContractionTask &task);
+  /// Calls `body` with each number below `count`, without a loop where that is 1.
+  void forEach(Value count, llvm::function_ref<void(Value)> body);
 
   // A side's transform.
   Value scaled(double factor, Value x, Value sum);
@@ -118,6 +121,8 @@ static SmallVector<double> squaresBut(ArrayRef<double> points, int64_t except) {
 
 /// B^T x.
 SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
+  if (x.size() == 1)
+    return {x[0]};
   ArrayRef<double> points = loop::getWinogradPoints(w.tile);
   auto polynomial = [&](ArrayRef<double> coefficients, size_t first) {
     Value sum = x[first + 2 * (coefficients.size() - 1)]; // the highest coefficient is 1
@@ -139,6 +144,8 @@ SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
 
 /// A^T m.
 SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
+  if (m.size() == 1)
+    return {m[0]};
   ArrayRef<double> points = loop::getWinogradPoints(w.tile);
   SmallVector<Value> sum, difference, result;
   for (size_t at = 0; at < points.size(); ++at) {
@@ -146,8 +153,8 @@ SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
     sum.push_back(arith::AddFOp::create(e.builder, e.loc, plus, minus));
     difference.push_back(arith::SubFOp::create(e.builder, e.loc, plus, minus));
   }
-  for (int64_t k = 0; k < w.tile; ++k) {
-    Value y = k == 0 ? m.front() : k == w.tile - 1 ? m.back() : Value();
+  for (int64_t k = 0; k < w.tile.outputs; ++k) {
+    Value y = k == 0 ? m.front() : k == w.tile.outputs - 1 ? m.back() : Value();
     for (auto [at, p] : llvm::enumerate(points)) {
       double power = 1;
       for (int64_t factor = 0; factor < k; ++factor)
@@ -157,6 +164,13 @@ SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
     result.push_back(y);
   }
   return result;
+}
+
+void WinogradEmission::forEach(Value count, llvm::function_ref<void(Value)> body) {
+  if (i.asConstant(count) == 1)
+    body(constant(0));
+  else
+    c.loop(constant(0), count, 1, body);
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,13 +186,13 @@ OutputTile WinogradEmission::tileAt(const ContractionTask &task, Value local) {
     return digit;
   };
   auto takeOutput = [&](const WinogradSide &side) {
-    Value output = i.mul(takeDigit(side.tiles), constant(w.tile * side.dilation));
+    Value output = i.mul(takeDigit(side.tiles), constant(side.outputs * side.dilation));
     return side.dilation == 1 ? output : i.add(output, takeDigit(side.phases));
   };
   tile.column = takeOutput(w.across);
-  tile.row = takeOutput(w.down);
-  c.setDims(tile.point, w.product.firstM(), w.down.output - w.product.firstM(), flat);
-  tile.point.dims[w.down.output] = tile.row;
+  if (w.hasRows())
+    tile.point.dims[w.down.output] = tile.row = takeOutput(w.down);
+  c.setDims(tile.point, w.product.firstM(), w.firstOutput() - w.product.firstM(), flat);
   tile.point.dims[w.across.output] = tile.column;
   return tile;
 }
@@ -187,48 +201,56 @@ OutputTile WinogradEmission::tileAt(const ContractionTask &task, Value local) {
 /// that the pixels at the corners decide.
 Value WinogradEmission::liesInside(const OutputTile &tile) {
   auto fits = [&](Value start, const WinogradSide &side) {
-    Value end = i.add(start, constant((w.tile - 1) * side.dilation + 1));
+    Value end = i.add(start, constant((side.outputs - 1) * side.dilation + 1));
     return i.compare(arith::CmpIPredicate::sle, end, extent(side.output));
   };
-  Value inside = i.logicalAnd(fits(tile.row, w.down), fits(tile.column, w.across));
+  Value inside = fits(tile.column, w.across);
+  if (w.hasRows())
+    inside = i.logicalAnd(fits(tile.row, w.down), inside);
   if (!w.product.lhsMask)
     return inside;
-  for (bool isBelow : {false, true})
+  for (bool isBelow : {false, true}) {
+    if (isBelow && !w.hasRows())
+      break;
     for (bool isRight : {false, true}) {
       EmissionPoint corner = tile.point;
       auto set = [&](const WinogradSide &side, bool isFar) {
-        corner.dims[side.output] = i.add(corner.dims[side.output], constant(isFar ? (w.tile - 1) * side.dilation : 0));
-        corner.dims[side.window] = constant(isFar ? 2 : 0);
+        int64_t outputs = isFar ? side.outputs - 1 : 0;
+        corner.dims[side.output] = i.add(corner.dims[side.output], constant(outputs * side.dilation));
+        corner.dims[side.window] = constant(isFar ? side.taps - 1 : 0);
       };
-      set(w.down, isBelow);
+      if (w.hasRows())
+        set(w.down, isBelow);
       set(w.across, isRight);
       for (Attribute condition : w.product.lhsMask.getConditions()) {
         Value v = e.emitExpr(Expr(cast<ExprAttr>(condition)), corner);
         inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
       }
     }
+  }
   return inside;
 }
 
 /// Evaluates the lhs into the patch, [row][column][channel].
 void WinogradEmission::copyPixels(const OutputTile &tile) {
   EmissionPoint point = tile.point;
-  Value size = constant(w.size()), pitch = c.value(w.pixelsPitch);
+  Value pitch = c.value(w.pixelsPitch);
   // Pixel `at` of the tile is that of an output and a window element that exist; `last`: the phase's last output, which
   // lies before the tile's first one if the tile is outside.
   auto set = [&](const WinogradSide &side, Value start, Value at) {
     Value last = i.sub(extent(side.output), constant(1)), apart = constant(side.dilation);
     if (side.dilation > 1)
       last = i.add(start, i.mul(i.floorDiv(i.sub(last, start), apart, /*nonNegative=*/false), apart));
-    Value place = i.min(i.add(start, i.mul(at, apart)), i.add(last, constant(2 * side.dilation)));
+    Value place = i.min(i.add(start, i.mul(at, apart)), i.add(last, constant((side.taps - 1) * side.dilation)));
     point.dims[side.output] = i.min(place, last);
     point.dims[side.window] = i.floorDiv(i.sub(place, point.dims[side.output]), apart, /*nonNegative=*/true);
   };
-  c.loop(constant(0), size, 1, [&](Value row) {
-    c.loop(constant(0), size, 1, [&](Value column) {
-      set(w.down, tile.row, row);
+  forEach(constant(w.down.size()), [&](Value row) {
+    forEach(constant(w.across.size()), [&](Value column) {
+      if (w.hasRows())
+        set(w.down, tile.row, row);
       set(w.across, tile.column, column);
-      Value line = address(patch, i.mul(i.add(i.mul(row, size), column), pitch));
+      Value line = address(patch, i.mul(i.add(i.mul(row, constant(w.across.size())), column), pitch));
       c.forEachVector(point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value position) {
         e.createStore(e.splat(c.emitLhs(at), c.lanes), address(line, position));
       });
@@ -237,16 +259,16 @@ void WinogradEmission::copyPixels(const OutputTile &tile) {
 }
 
 void WinogradEmission::transformTile(const ContractionTask &task, Value local, Value slice) {
-  Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane), size = constant(w.size());
+  Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane);
   OutputTile tile = tileAt(task, local);
-  c.setDims(tile.point, w.product.firstK(), w.down.window - w.product.firstK(), slice);
-  Plane source{patch, i.mul(size, pitch), pitch};
+  c.setDims(tile.point, w.product.firstK(), w.firstWindow() - w.product.firstK(), slice);
+  Plane source{patch, i.mul(constant(w.across.size()), pitch), pitch};
   if (w.readsInPlace) {
     Value inside = liesInside(tile);
     Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
     c.emitIf(outside, [&] { copyPixels(tile); });
     EmissionPoint first = tile.point;
-    for (int64_t dim : {w.down.window, w.across.window, w.channel})
+    for (int64_t dim = w.firstWindow(); dim <= w.channel; ++dim)
       first.dims[dim] = constant(0);
     Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
     Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
@@ -258,18 +280,18 @@ void WinogradEmission::transformTile(const ContractionTask &task, Value local, V
   }
   Value target = address(pixels, i.add(i.mul(local, pitch), i.mul(slice, extent(w.channel))));
   c.forEachVector(tile.point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value channel) {
-    int64_t n = w.size();
+    int64_t n = w.across.size();
     SmallVector<SmallVector<Value>> columns;
     for (int64_t x = 0; x < n; ++x) {
       SmallVector<Value> column;
-      for (int64_t y = 0; y < n; ++y) {
+      for (int64_t y = 0; y < w.down.size(); ++y) {
         Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
         Value from = address(row, i.mul(source.columnStep, constant(x)));
         column.push_back(e.createLoad(type, c.lanes, from, at.mask));
       }
       columns.push_back(toPoints(column));
     }
-    for (int64_t y = 0; y < n; ++y) {
+    for (int64_t y = 0; y < w.down.size(); ++y) {
       SmallVector<Value> row;
       for (int64_t x = 0; x < n; ++x)
         row.push_back(columns[x][y]);
@@ -357,7 +379,7 @@ void WinogradEmission::transformSums(const ContractionTask &task) {
   Value pitch = c.value(w.sumsPitch), plane = c.value(w.sumsPlane), width = constant(panelWidth);
   Value firstColumn = i.mul(task.firstPanel, width);
   Value columns = i.sub(i.min(i.mul(task.endPanel, width), c.n), firstColumn);
-  int64_t n = w.size(), outputs = w.tile;
+  int64_t n = w.across.size(), outputs = w.across.outputs;
   c.loop(constant(0), task.rows, 1, [&](Value local) {
     OutputTile tile = tileAt(task, local);
     Value source = address(sums, i.mul(local, pitch));
@@ -365,11 +387,11 @@ void WinogradEmission::transformSums(const ContractionTask &task) {
       SmallVector<SmallVector<Value>> transformed;
       for (int64_t x = 0; x < n; ++x) {
         SmallVector<Value> m;
-        for (int64_t y = 0; y < n; ++y)
+        for (int64_t y = 0; y < w.down.size(); ++y)
           m.push_back(e.createLoad(type, c.lanes, address(source, i.add(i.mul(plane, constant(y * n + x)), column))));
         transformed.push_back(fromPoints(m));
       }
-      for (int64_t y = 0; y < outputs; ++y) {
+      for (int64_t y = 0; y < w.down.outputs; ++y) {
         SmallVector<Value> row;
         for (int64_t x = 0; x < n; ++x)
           row.push_back(transformed[x][y]);
@@ -381,12 +403,13 @@ void WinogradEmission::transformSums(const ContractionTask &task) {
       Value left = i.sub(extent(side.output), start);
       if (side.dilation > 1)
         left = i.floorDiv(i.add(left, constant(side.dilation - 1)), constant(side.dilation), /*nonNegative=*/false);
-      return i.min(constant(outputs), left);
+      return i.min(constant(side.outputs), left);
     };
-    c.loop(constant(0), present(tile.row, w.down), 1, [&](Value y) {
-      c.loop(constant(0), present(tile.column, w.across), 1, [&](Value x) {
+    forEach(w.hasRows() ? present(tile.row, w.down) : constant(1), [&](Value y) {
+      forEach(present(tile.column, w.across), [&](Value x) {
         EmissionPoint point = tile.point;
-        point.dims[w.down.output] = i.add(tile.row, i.mul(y, constant(w.down.dilation)));
+        if (w.hasRows())
+          point.dims[w.down.output] = i.add(tile.row, i.mul(y, constant(w.down.dilation)));
         point.dims[w.across.output] = i.add(tile.column, i.mul(x, constant(w.across.dilation)));
         Value line = address(results, i.mul(pitch, i.add(i.mul(y, constant(outputs)), x)));
         c.emitEpilogueOnRow(point, line, firstColumn, columns);

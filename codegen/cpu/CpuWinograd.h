@@ -1,9 +1,9 @@
-//===- CpuWinograd.h - 3x3 convolutions by Winograd's algorithm -*- C++ -*-===//
+//===- CpuWinograd.h - convolutions by Winograd's algorithm -----*- C++ -*-===//
 //
-// What planning and emission share. A convolution becomes (tile + 2)^2 products of one shape, positions: rows are tiles
-// of outputs, k is the input channels (of each slice of the window), and columns the output channels; groups are a
-// batch of them, whose weights lie [position][group]. `product` describes one of them, so that its tasks, tiles and
-// classes are those of any product; its regions and domain remain the convolution's.
+// What planning and emission share. A convolution becomes products of one shape, positions, as many as a tile has: rows
+// are tiles of outputs, k is the input channels (of each slice of the window), and columns the output channels; groups
+// are a batch of them, whose weights lie [position][group]. `product` describes one of them, so that its tasks, tiles
+// and classes are those of any product; its regions and domain remain the convolution's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUWINOGRAD_H
@@ -15,17 +15,21 @@
 
 namespace ptc::cpu {
 
-/// Rows or columns. Outputs of a phase are `dilation` apart, as the elements of the window are.
+/// Rows or columns; of a window along one dim only columns, and a tile has one pixel and output down. Outputs of a
+/// phase are `dilation` apart, as the elements of the window are.
 struct WinogradSide {
-  int64_t output = 0, window = 0; // dims of the domain
+  int64_t output = -1, window = -1; // dims of the domain
+  int64_t outputs = 1, taps = 1;
   int64_t dilation = 1;
   Expr phases, tiles; // tiles of each phase
   Expr stride;        // elements between the pixels of a tile, in a WinogradForm that reads them in place
+
+  int64_t size() const { return outputs + taps - 1; }
 };
 
 struct WinogradForm {
   ContractionForm product; // m: tiles, k: channels
-  int64_t tile = 0;        // outputs along a side
+  loop::WinogradTile tile;
   WinogradSide down, across;
   int64_t channel = 0; // dim of the domain
   int64_t slices = 1;  // of the window, in dims from firstK on
@@ -37,12 +41,15 @@ struct WinogradForm {
   Expr pixelsAt, sumsAt, patchAt, resultsAt;
   Expr pixelsPitch, pixelsPlane, sumsPitch, sumsPlane;
 
-  int64_t size() const { return tile + 2; }
-  int64_t positions() const { return size() * size(); }
+  bool hasRows() const { return tile.sides == 2; }
+  int64_t positions() const { return tile.positions(); }
+  /// The first dims of outputs and of the window that are transformed.
+  int64_t firstOutput() const { return hasRows() ? down.output : across.output; }
+  int64_t firstWindow() const { return hasRows() ? down.window : across.window; }
 };
 
 /// `form`: the contraction as describeContraction sees it; tile and dilations are those that its panels tell.
-WinogradForm analyzeWinograd(ContractionForm form, int64_t tile, loop::WinogradDilations dilations);
+WinogradForm analyzeWinograd(ContractionForm form, loop::WinogradTile tile, loop::WinogradDilations dilations);
 KernelPlan planWinograd(loop::ContractionOp op);
 void emitWinograd(KernelEmitter &emitter, WinogradForm form, mlir::Value begin, mlir::Value end);
 

@@ -41,30 +41,34 @@ static void findStrides(WinogradForm &form) {
     Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
     return output && window && output * side.dilation == window ? window : Expr();
   };
-  Expr down = common(index, form.down), across = common(index, form.across);
+  auto commonOfBoth = [&](Expr expr) {
+    return (!form.hasRows() || common(expr, form.down)) && common(expr, form.across);
+  };
   Expr along = loop::strideOf(index, form.channel);
-  if (!down || !across || !along || !along.isConstant(1))
+  if (!commonOfBoth(index) || !along || !along.isConstant(1))
     return;
   if (product.lhsMask)
     for (Attribute attribute : product.lhsMask.getConditions()) {
       Expr condition = Expr(cast<ExprAttr>(attribute));
-      if (!common(condition, form.down) || !common(condition, form.across) || condition.uses(dimName(form.channel)))
+      if (!commonOfBoth(condition) || condition.uses(dimName(form.channel)))
         return;
     }
-  form.down.stride = down;
-  form.across.stride = across;
+  form.down.stride = form.hasRows() ? common(index, form.down) : Expr::constant(index.getContext(), 0);
+  form.across.stride = common(index, form.across);
   form.readsInPlace = true;
 }
 
 /// All phases have as many tiles; of the last ones some may lie outside.
 static WinogradSide sideOf(const ContractionForm &form, int64_t output, int64_t window, int64_t dilation,
-                           int64_t tile) {
+                           loop::WinogradTile tile) {
   Expr extent = form.domain[output], apart = Expr::constant(extent.getContext(), dilation);
   return {.output = output,
           .window = window,
+          .outputs = tile.outputs,
+          .taps = tile.taps,
           .dilation = dilation,
           .phases = dilation == 1 ? apart : Expr::min(apart, extent),
-          .tiles = extent.ceilDiv(dilation).ceilDiv(tile)};
+          .tiles = extent.ceilDiv(dilation).ceilDiv(tile.outputs)};
 }
 
 /// Tiles of a task that takes so many panels of columns, such that its scratch stays in a second-level cache.
@@ -129,23 +133,26 @@ static void layOutScratch(WinogradForm &form) {
   form.pixelsAt = add(form.pixelsPlane * form.positions());
   form.sumsAt = add(form.sumsPlane * form.positions());
   form.patchAt = add(form.pixelsPitch * form.positions());
-  form.resultsAt = add(form.sumsPitch * (form.tile * form.tile));
+  form.resultsAt = add(form.sumsPitch * (form.down.outputs * form.across.outputs));
   p.sumsPitch = form.sumsPitch;
   p.scratch = end;
 }
 
-WinogradForm cpu::analyzeWinograd(ContractionForm contraction, int64_t tile, loop::WinogradDilations dilations) {
+WinogradForm cpu::analyzeWinograd(ContractionForm contraction, loop::WinogradTile tile,
+                                  loop::WinogradDilations dilations) {
   WinogradForm form{.product = std::move(contraction), .tile = tile};
   ContractionForm &p = form.product;
-  int64_t window = loop::getWinogradWindow(p.op);
-  form.down = sideOf(p, p.firstN() - 2, window, dilations[0], tile);
-  form.across = sideOf(p, p.firstN() - 1, window + 1, dilations[1], tile);
-  form.channel = window + 2;
-  for (int64_t dim = p.firstK(); dim < window; ++dim)
+  form.channel = int64_t(p.domain.size()) - 1;
+  form.across = sideOf(p, p.firstN() - 1, form.channel - 1, dilations[1], tile);
+  if (form.hasRows())
+    form.down = sideOf(p, p.firstN() - 2, form.channel - 2, dilations[0], tile);
+  for (int64_t dim = p.firstK(); dim < form.firstWindow(); ++dim)
     form.slices *= p.domain[dim].getValue();
   findStrides(form);
-  p.m = form.down.phases * form.down.tiles * form.across.phases * form.across.tiles;
-  for (int64_t dim = p.firstM(); dim < form.down.output; ++dim)
+  p.m = form.across.phases * form.across.tiles;
+  if (form.hasRows())
+    p.m = form.down.phases * form.down.tiles * p.m;
+  for (int64_t dim = p.firstM(); dim < form.firstOutput(); ++dim)
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;
   if (auto n = p.n.asConstant())
@@ -164,7 +171,7 @@ KernelPlan cpu::planWinograd(loop::ContractionOp op) {
       builder.getNamedAttr("m_blocks", ExprAttr(p.mBlocks)),
       builder.getNamedAttr("n_blocks", ExprAttr(p.nBlocks)),
       builder.getNamedAttr("pixels", builder.getStringAttr(form.readsInPlace ? "in_place" : "copied")),
-      builder.getNamedAttr("winograd", builder.getI64IntegerAttr(form.tile)),
+      builder.getNamedAttr("winograd", builder.getI64IntegerAttr(form.tile.outputs)),
   });
   return KernelPlan{.iterations = p.iterations, .grain = p.grain, .scratch = p.scratch, .config = config};
 }

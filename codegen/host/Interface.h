@@ -83,7 +83,8 @@ struct Recipe {
   int64_t offset = 0;
   std::vector<int64_t> extents, strides;
   int64_t panel = -1, lane = -1, limit = 0;
-  std::vector<double> transform; // rows x 3, of the two outermost dims; empty: none
+  std::vector<double> transform; // rows x columns, row-major; empty: none
+  int64_t transformColumns = 3, transformDims = 2;
 };
 
 /// One form in which kernels read a weight.

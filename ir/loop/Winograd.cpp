@@ -1,4 +1,4 @@
-//===- Winograd.cpp - 3x3 convolutions by Winograd's algorithm ------------===//
+//===- Winograd.cpp - convolutions by Winograd's algorithm ----------------===//
 #include "ir/loop/Winograd.h"
 #include "ir/expr/DimName.h"
 
@@ -8,38 +8,48 @@ using namespace ptc::loop;
 
 static constexpr int64_t mostDilation = 64;
 
-int64_t loop::getWinogradTile(Operation *op) {
-  auto tile = op ? op->getAttrOfType<IntegerAttr>(winogradAttr) : IntegerAttr();
-  return tile ? tile.getInt() : 0;
+WinogradTile loop::getWinogradTile(Operation *op) {
+  auto tile = op ? op->getAttrOfType<DenseI64ArrayAttr>(winogradAttr) : DenseI64ArrayAttr();
+  return tile ? WinogradTile{.outputs = tile[0], .taps = tile[1], .sides = tile.size() - 1} : WinogradTile{};
 }
 
-int64_t loop::getWinogradTile(ContractionOp op) {
+WinogradTile loop::getWinogradTile(ContractionOp op) {
   for (auto panels : op.getRhs().getOps<PanelsOp>())
     return getWinogradTile(panels.getOperation());
-  return 0;
+  return {};
 }
 
-ArrayRef<double> loop::getWinogradPoints(int64_t tile) {
-  static constexpr double two[] = {1}, four[] = {0.625, 1.5};
-  return tile == 2 ? ArrayRef<double>(two) : ArrayRef<double>(four);
+void loop::setWinogradTile(Operation *op, WinogradTile tile) {
+  SmallVector<int64_t> numbers{tile.outputs};
+  numbers.append(size_t(tile.sides), tile.taps);
+  op->setAttr(winogradAttr, DenseI64ArrayAttr::get(op->getContext(), numbers));
+}
+
+ArrayRef<double> loop::getWinogradPoints(WinogradTile tile) {
+  static constexpr double ofFour[] = {1}, ofSix[] = {0.625, 1.5}, ofEight[] = {0.5, 1, 2};
+  assert(tile.size() == 4 || tile.size() == 6 || tile.size() == 8);
+  return tile.size() == 4 ? ArrayRef<double>(ofFour) : tile.size() == 6 ? ArrayRef<double>(ofSix) : ofEight;
 }
 
 // A row of G: the powers of a point a over the product of its distances from all others. For +-p these are the same, 2p
 // and p times p^2 - q^2 for every other q.
-SmallVector<double> loop::getWinogradWeightMatrix(int64_t tile) {
+SmallVector<double> loop::getWinogradWeightMatrix(WinogradTile tile) {
   ArrayRef<double> points = getWinogradPoints(tile);
   double atZero = 1;
   for (double p : points)
     atZero *= -p * p;
-  SmallVector<double> rows{1 / atZero, 0, 0};
+  SmallVector<double> rows(size_t(tile.taps), 0.0);
+  rows[0] = 1 / atZero;
   for (double p : points) {
     double distances = 2 * p * p;
     for (double q : points)
       distances *= p == q ? 1 : p * p - q * q;
     for (double at : {p, -p})
-      rows.append({1 / distances, at / distances, at * at / distances});
+      for (int64_t tap = 0; tap < tile.taps; ++tap)
+        rows.push_back(tap == 0 ? 1 / distances : at * rows.back());
   }
-  rows.append({0, 0, 1});
+  rows.append(size_t(tile.taps), 0.0);
+  rows.back() = 1;
   return rows;
 }
 
@@ -70,27 +80,56 @@ static std::optional<int64_t> findDilation(ArrayRef<Expr> exprs, unsigned pixel,
   return isOfAll(1) ? std::optional<int64_t>(1) : std::nullopt;
 }
 
-unsigned loop::getWinogradWindow(ContractionOp op) { return unsigned(getDomain(op).size()) - 3; }
-
-std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
+/// Groups, channels and the window are constant, and columns are one dim.
+static bool hasConstantWeight(ContractionOp op) {
   SmallVector<Expr> domain = getDomain(op);
-  if (op.getM() < 2 || op.getN() != 1 || op.getK() < 3)
-    return std::nullopt;
-  unsigned n = unsigned(op.getBatch() + op.getM()), window = getWinogradWindow(op);
+  unsigned n = unsigned(op.getBatch() + op.getM());
   auto isConstant = [](Expr extent) { return extent.isConstant(); };
-  if (!llvm::all_of(ArrayRef(domain).take_front(op.getBatch()), isConstant) ||
-      !llvm::all_of(ArrayRef(domain).drop_front(n + 1), isConstant))
-    return std::nullopt;
-  if (!domain[window].isConstant(3) || !domain[window + 1].isConstant(3))
-    return std::nullopt;
+  return op.getN() == 1 && llvm::all_of(ArrayRef(domain).take_front(op.getBatch()), isConstant) &&
+         llvm::all_of(ArrayRef(domain).drop_front(n + 1), isConstant);
+}
+
+static SmallVector<Expr> exprsOfLhs(ContractionOp op) {
   SmallVector<Expr> exprs;
   op.getLhs().walk([&](Operation *inner) {
     for (NamedAttribute entry : inner->getAttrs())
       if (auto list = dyn_cast<ArrayAttr>(entry.getValue()))
         llvm::append_range(exprs, prim::getExprs(list));
   });
+  return exprs;
+}
+
+std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
+  if (op.getM() < 2 || op.getK() < 3 || !hasConstantWeight(op))
+    return std::nullopt;
+  SmallVector<Expr> domain = getDomain(op), exprs = exprsOfLhs(op);
+  unsigned n = unsigned(op.getBatch() + op.getM()), window = unsigned(domain.size()) - 3;
+  if (!domain[window].isConstant(3) || !domain[window + 1].isConstant(3))
+    return std::nullopt;
   auto down = findDilation(exprs, n - 2, window), across = findDilation(exprs, n - 1, window + 1);
   return down && across ? std::optional(WinogradDilations{*down, *across}) : std::nullopt;
+}
+
+std::optional<WinogradLine> loop::findWinogradLine(ContractionOp op) {
+  if (op.getM() < 1 || op.getK() < 2 || !hasConstantWeight(op))
+    return std::nullopt;
+  SmallVector<Expr> domain = getDomain(op), exprs = exprsOfLhs(op);
+  unsigned n = unsigned(op.getBatch() + op.getM()), window = unsigned(domain.size()) - 2;
+  while (window > n && domain[window].isConstant(1))
+    --window;
+  int64_t taps = window > n ? domain[window].getValue() : 0;
+  std::string windowName = dimName(window);
+  if (taps != 3 && taps != 5 && taps != 7)
+    return std::nullopt;
+  for (unsigned output = n; output-- > unsigned(op.getBatch());) {
+    std::string name = dimName(output);
+    auto usesBoth = [&](Expr expr) { return expr.uses(name) && expr.uses(windowName); };
+    if (!llvm::any_of(exprs, usesBoth))
+      continue;
+    if (auto dilation = findDilation(exprs, output, window))
+      return WinogradLine{output, window, *dilation};
+  }
+  return std::nullopt;
 }
 
 WinogradDilations loop::getWinogradDilations(ContractionOp op) {
@@ -100,10 +139,29 @@ WinogradDilations loop::getWinogradDilations(ContractionOp op) {
   return {1, 1};
 }
 
-void loop::transformWinogradWeights(int64_t tile, MutableArrayRef<float> elements) {
+/// Planes of G g.
+static void transformAlongOne(WinogradTile tile, MutableArrayRef<float> elements) {
+  SmallVector<double> matrix = getWinogradWeightMatrix(tile);
+  size_t size = size_t(tile.size()), taps = size_t(tile.taps), plane = elements.size() / size;
+  for (size_t e = 0; e < plane; ++e) {
+    double window[7];
+    for (size_t j = 0; j < taps; ++j)
+      window[j] = double(elements[j * plane + e]);
+    for (size_t a = 0; a < size; ++a) {
+      double sum = 0;
+      for (size_t j = 0; j < taps; ++j)
+        sum += matrix[taps * a + j] * window[j];
+      elements[a * plane + e] = float(sum);
+    }
+  }
+}
+
+void loop::transformWinogradWeights(WinogradTile tile, MutableArrayRef<float> elements) {
+  if (tile.sides == 1)
+    return transformAlongOne(tile, elements);
   constexpr size_t block = 64;
   SmallVector<double> matrix = getWinogradWeightMatrix(tile);
-  size_t size = size_t(tile + 2), plane = elements.size() / (size * size);
+  size_t size = size_t(tile.size()), plane = elements.size() / (size * size);
   for (size_t start = 0; start < plane; start += block) {
     size_t count = std::min(block, plane - start);
     double window[3][3][block], half[6][3][block];

@@ -31,7 +31,7 @@ struct TargetInfo {
   /// own; 0: there is nothing to gain by an order of work that keeps a batch's images in them.
   int64_t coreCacheBytes = 0;
   int64_t sharedCacheBytes = 0;
-  /// 3x3 convolutions with such weights may be computed by Winograd's algorithm.
+  /// Convolutions with such weights may be computed by Winograd's algorithm.
   bool hasWinograd = false;
 };
 

@@ -1,7 +1,9 @@
 //===- ChooseWinograd.cpp - which convolutions Winograd computes ----------===//
 //
 // F(t x t, 3x3) takes (t + 2)^2 products for t^2 outputs of a channel, where direct summation takes 9 t^2: 2.25 times
-// fewer for t = 2, 4 times fewer for t = 4. What it costs besides:
+// fewer for t = 2, 4 times fewer for t = 4. Windows along one dim, also those whose other dims are none that two dims
+// could be transformed of (strides, other extents), are F(t, r): 2 of 3 products for F(2, 3), half of them for F(4, 3),
+// 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). What it costs besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
 //   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
@@ -25,27 +27,44 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::loop;
 
-static constexpr int64_t fewestChannels = 16;    // of input and output: a vector, and a product worth a tile's entry
-static constexpr double streamRows = 17.5;       // rows of a product that takes as long as its weights from memory
-static constexpr double tileRows = 3.5;          // rows in the time that the tiles of a product take besides
-static constexpr double leastGain = 1.15;        // smaller ones are within what the estimate does not see
-static constexpr double pixelCost[] = {70, 220}; // of one channel of a tile's pixels, for t = 2 and 4
-static constexpr double sumCost[] = {50, 180};   // of one channel of a tile's sums
+static constexpr int64_t fewestChannels = 16; // of input and output: a vector, and a product worth a tile's entry
+static constexpr double streamRows = 17.5;    // rows of a product that takes as long as its weights from memory
+static constexpr double tileRows = 3.5;       // rows in the time that the tiles of a product take besides
+static constexpr double leastGain = 1.15;     // smaller ones are within what the estimate does not see
 
 namespace {
+/// Of one channel of a tile's pixels and of its sums, and of a tile in one task.
+struct TransformCost {
+  double pixel, sum, tile;
+};
+
 /// Extents at the hint.
 struct Extents {
   double images = 1, rows = 1, columns = 1, in = 1, out = 1; // in: channels of all slices
   WinogradDilations dilations = {1, 1};
-  double seen = 1; // the part of the window's elements that are pixels
+  double seen = 1;     // the part of the window's elements that are pixels
+  double elements = 9; // of the window, without slices
 };
 } // namespace
+
+static TransformCost transformCost(WinogradTile tile) {
+  if (tile.sides == 2)
+    return tile.outputs == 2 ? TransformCost{70, 50, 0} : TransformCost{220, 180, 0};
+  switch (tile.size()) {
+  case 4:
+    return {20, 20, 1500};
+  case 6:
+    return {36, 34, 1500};
+  default:
+    return {56, 50, 1500};
+  }
+}
 
 /// A product with so many weights, which are fetched while it multiplies.
 static double productCost(double weights, double rows) { return weights * std::max(rows + tileRows, streamRows); }
 
 static double directCost(const Extents &e) {
-  return productCost(9 * e.in * e.out, e.images * e.rows * e.columns * e.seen);
+  return productCost(e.elements * e.in * e.out, e.images * e.rows * e.columns * e.seen);
 }
 
 /// Tiles along a side, those of all phases.
@@ -54,11 +73,13 @@ static double tilesAlong(double extent, int64_t dilation, int64_t tile) {
   return phases * std::ceil(std::ceil(extent / double(dilation)) / double(tile));
 }
 
-static double winogradCost(const Extents &e, int64_t tile) {
-  double positions = double((tile + 2) * (tile + 2));
-  double tiles = e.images * tilesAlong(e.rows, e.dilations[0], tile) * tilesAlong(e.columns, e.dilations[1], tile);
-  double transforms = tiles * (e.in * pixelCost[tile / 4] + e.out * sumCost[tile / 4]);
-  return productCost(positions * e.in * e.out, tiles) + transforms;
+static double winogradCost(const Extents &e, WinogradTile tile) {
+  double tiles = e.images * tilesAlong(e.columns, e.dilations[1], tile.outputs);
+  if (tile.sides == 2)
+    tiles *= tilesAlong(e.rows, e.dilations[0], tile.outputs);
+  TransformCost cost = transformCost(tile);
+  double transforms = tiles * (e.in * cost.pixel + e.out * cost.sum + cost.tile);
+  return productCost(double(tile.positions()) * e.in * e.out, tiles) + transforms;
 }
 
 /// Whether memory runs along `dim` in all accesses of the region that use it, of which there are some.
@@ -82,8 +103,8 @@ template <typename Access> static bool runsAlong(Region &region, unsigned dim) {
 /// How many of the elements of windows along a side are pixels, in parts of all of them.
 static double seenAlong(ContractionOp node, unsigned output, unsigned window, int64_t extent,
                         const SymbolValues &hints) {
-  std::array<int64_t, 3> first{}, last;
-  last.fill(extent - 1);
+  size_t elements = size_t(getDomain(node)[window].getValue());
+  SmallVector<int64_t> first(elements, 0), last(elements, extent - 1);
   node.getLhs().walk([&](MaskedOp masked) {
     for (Expr condition : prim::getExprs(masked.getConditions())) {
       Expr rest, step = condition.coefficientOf(dimName(output), &rest);
@@ -93,8 +114,8 @@ static double seenAlong(ContractionOp node, unsigned output, unsigned window, in
       auto others = rest ? rest.evaluate(hints) : std::nullopt;
       if (!ofOutput || !ofWindow || !others || *ofOutput == 0)
         continue;
-      for (int64_t element = 0; element < 3; ++element) {
-        int64_t value = *others + element * *ofWindow;
+      for (size_t element = 0; element < elements; ++element) {
+        int64_t value = *others + int64_t(element) * *ofWindow;
         if (*ofOutput > 0)
           first[element] = std::max(first[element], llvm::divideCeilSigned(-value, *ofOutput));
         else
@@ -105,7 +126,7 @@ static double seenAlong(ContractionOp node, unsigned output, unsigned window, in
   int64_t seen = 0;
   for (auto [from, to] : llvm::zip(first, last))
     seen += std::max<int64_t>(to - from + 1, 0);
-  return double(seen) / double(3 * std::max<int64_t>(extent, 1));
+  return double(seen) / (double(elements) * double(std::max<int64_t>(extent, 1)));
 }
 
 static bool isFloat32(ContractionOp node) {
@@ -116,42 +137,88 @@ static bool isFloat32(ContractionOp node) {
   return !isNarrow && yieldedType(node.getLhs()).isF32() && yieldedType(node.getRhs()).isF32();
 }
 
-int64_t loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
-  if (!isFloat32(node))
-    return 0;
-  auto dilations = findWinogradDilations(node);
-  if (!dilations)
-    return 0;
-  SmallVector<Expr> domain = getDomain(node);
-  unsigned n = node.getBatch() + node.getM(), channel = domain.size() - 1;
-  auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
-  Extents extents{.rows = extent(n - 2),
-                  .columns = extent(n - 1),
-                  .in = extent(channel),
-                  .out = extent(n),
-                  .dilations = *dilations};
-  for (unsigned dim = node.getBatch(); dim + 2 < n; ++dim)
-    extents.images *= extent(dim);
-  for (unsigned slice = n + 1; slice < getWinogradWindow(node); ++slice)
-    extents.in *= extent(slice);
-  if (extent(channel) < fewestChannels || extents.out < fewestChannels)
-    return 0;
-  // One row or column of outputs is a dim that vanishes.
-  if (domain[n - 2].isConstant(1) || domain[n - 1].isConstant(1))
-    return 0;
-  if (!runsAlong<LoadOp>(node.getLhs(), channel))
-    return 0;
-  // Direct sums leave out elements that a whole tile of rows does not see: of neighbours these are few.
-  for (unsigned side : {0u, 1u})
-    if ((*dilations)[side] > 1)
-      extents.seen *=
-          seenAlong(node, n - 2 + side, getWinogradWindow(node) + side, int64_t(extent(n - 2 + side)), hints);
-  double best = directCost(extents) / leastGain;
-  int64_t choice = 0;
-  for (int64_t tile : {2, 4})
-    if (double cost = winogradCost(extents, tile); cost < best) {
+/// The tile of so many sides with the least cost, if that is below direct summation's.
+static WinogradTile chooseTile(const Extents &e, int64_t taps, int64_t sides) {
+  constexpr int64_t mostPositions = 8; // along a side, for the sake of small errors
+  double best = directCost(e) / leastGain;
+  WinogradTile choice;
+  for (int64_t outputs : {2, 4}) {
+    WinogradTile tile{.outputs = outputs, .taps = taps, .sides = sides};
+    if (double cost = winogradCost(e, tile); tile.size() <= mostPositions && cost < best) {
       best = cost;
       choice = tile;
     }
+  }
   return choice;
+}
+
+/// Direct sums leave out elements that a whole tile of rows does not see: of neighbours these are few.
+static double seenApart(ContractionOp node, unsigned output, unsigned window, int64_t dilation,
+                        const SymbolValues &hints) {
+  int64_t extent = getDomain(node)[output].evaluate(hints).value_or(1);
+  return dilation > 1 ? seenAlong(node, output, window, extent, hints) : 1;
+}
+
+/// All dims of outputs count as images, all elements of the window as slices.
+static Extents extentsOf(ContractionOp node, const SymbolValues &hints) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned n = node.getBatch() + node.getM();
+  auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
+  Extents extents{.in = extent(domain.size() - 1), .out = extent(n)};
+  for (unsigned slice = n + 1; slice + 1 < domain.size(); ++slice)
+    extents.in *= extent(slice);
+  for (unsigned dim = node.getBatch(); dim < n; ++dim)
+    extents.images *= extent(dim);
+  return extents;
+}
+
+static WinogradChoice chooseSquares(ContractionOp node, WinogradDilations dilations, const SymbolValues &hints) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned n = node.getBatch() + node.getM(), window = unsigned(domain.size()) - 3;
+  auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
+  // One row or column of outputs is a dim that vanishes.
+  if (domain[n - 2].isConstant(1) || domain[n - 1].isConstant(1))
+    return {};
+  Extents extents = extentsOf(node, hints);
+  extents.in /= extents.elements;
+  extents.rows = extent(n - 2);
+  extents.columns = extent(n - 1);
+  extents.images /= extents.rows * extents.columns;
+  extents.dilations = dilations;
+  for (unsigned side : {0u, 1u})
+    extents.seen *= seenApart(node, n - 2 + side, window + side, dilations[side], hints);
+  return {.tile = chooseTile(extents, 3, 2), .dilations = dilations, .output = n - 1, .window = window + 1};
+}
+
+static WinogradChoice chooseLine(ContractionOp node, WinogradLine line, const SymbolValues &hints) {
+  SmallVector<Expr> domain = getDomain(node);
+  int64_t taps = domain[line.window].getValue();
+  if (domain[line.output].isConstant(1))
+    return {};
+  Extents extents = extentsOf(node, hints);
+  extents.elements = double(taps);
+  extents.in /= extents.elements;
+  extents.columns = double(domain[line.output].evaluate(hints).value_or(1));
+  extents.images /= extents.columns;
+  extents.dilations = {1, line.dilation};
+  extents.seen = seenApart(node, line.output, line.window, line.dilation, hints);
+  return {.tile = chooseTile(extents, taps, 1),
+          .dilations = extents.dilations,
+          .output = line.output,
+          .window = line.window};
+}
+
+WinogradChoice loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
+  if (!isFloat32(node))
+    return {};
+  auto squares = findWinogradDilations(node);
+  auto line = squares ? std::nullopt : findWinogradLine(node);
+  if (!squares && !line)
+    return {};
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned n = node.getBatch() + node.getM(), channel = domain.size() - 1;
+  auto extent = [&](unsigned dim) { return domain[dim].evaluate(hints).value_or(1); };
+  if (extent(channel) < fewestChannels || extent(n) < fewestChannels || !runsAlong<LoadOp>(node.getLhs(), channel))
+    return {};
+  return squares ? chooseSquares(node, *squares, hints) : chooseLine(node, *line, hints);
 }

@@ -16,8 +16,8 @@
 // their dims in the order in which the node walks memory: beside channels that lie
 // innermost, a window's weights lie [window...][channel], columns before those on a target without panels.
 //
-// Of a 3x3 convolution that Winograd's algorithm computes faster (ChooseWinograd.cpp)
-// it is the transformed weight that is stored, [(tile + 2)^2][n/16][channel][16].
+// Of a convolution that Winograd's algorithm computes faster (ChooseWinograd.cpp)
+// it is the transformed weight that is stored, [positions][n/16][channel][16].
 //
 // The recipe says for each dim of the stored form how far it steps in the source;
 // linking executes it. Nothing is moved here but constants, which are small.
@@ -95,15 +95,15 @@ DenseElementsAttr gather(ElementsAttr source, RecipeAttr recipe, ArrayRef<int64_
 
 /// What becomes of gathered elements.
 struct StoredAs {
-  int64_t winograd = 0;   // the tile for which they are transformed
-  int64_t packedBits = 0; // so many of each, side by side in bytes
+  WinogradTile winograd = {}; // for which they are transformed
+  int64_t packedBits = 0;     // so many of each, side by side in bytes
 };
 
 /// Another stored form of the weight.
 Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr recipe, StoredAs as) {
   auto stored = WeightOp::create(b, weight.getLoc(), type, weight.getRef(), weight.getOthersAttr(), recipe);
   if (as.winograd)
-    stored->setAttr(winogradAttr, b.getI64IntegerAttr(as.winograd));
+    setWinogradTile(stored, as.winograd);
   if (as.packedBits)
     stored->setAttr(prim::packedBitsAttr, b.getI64IntegerAttr(as.packedBits));
   for (StringRef name : {prim::sourceTypeAttr, prim::partRowsAttr, prim::turnedAttr})
@@ -113,9 +113,9 @@ Value createWeight(OpBuilder &b, WeightOp weight, BufferType type, RecipeAttr re
 }
 
 /// A gathered constant with its planes transformed.
-DenseElementsAttr transform(DenseElementsAttr planes, int64_t winograd) {
+DenseElementsAttr transform(DenseElementsAttr planes, WinogradTile winograd) {
   SmallVector<float> elements(planes.getValues<float>());
-  int64_t size = (winograd + 2) * (winograd + 2), count = int64_t(elements.size()) / 9 * size;
+  int64_t count = int64_t(elements.size()) / winograd.elements() * winograd.positions();
   elements.resize(count);
   transformWinogradWeights(winograd, elements);
   return DenseElementsAttr::get(RankedTensorType::get(count, planes.getElementType()), ArrayRef<float>(elements));
@@ -445,9 +445,25 @@ unsigned countRepeating(ContractionOp node, const RhsReads &reads) {
   return count;
 }
 
-/// `winograd`: the tile with which the node is computed, or 0.
-void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t winograd) {
-  splitRepeated(node);
+/// The dim `from` becomes dim `to`, and those between take a place in front of theirs.
+void moveBack(ContractionOp node, unsigned from, unsigned to) {
+  SmallVector<Expr> domain = getDomain(node);
+  std::rotate(domain.begin() + from, domain.begin() + from + 1, domain.begin() + to + 1);
+  if (from != to)
+    for (Region &region : node->getRegions())
+      for (Operation &each : region.front())
+        substituteExprs(&each, [&](StringRef name) -> Expr {
+          std::optional<unsigned> number = parseNumbered(name, 'd');
+          if (!number || *number < from || *number > to)
+            return {};
+          return Expr::dim(node.getContext(), *number == from ? to : *number - 1);
+        });
+  setDomain(node, domain);
+}
+
+/// `choice`: how Winograd's algorithm computes the node, if it does.
+void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, WinogradChoice choice) {
+  WinogradTile winograd = choice.tile;
   std::optional<RhsReads> reads = matchRhs(node);
   if (!reads || node.getN() != 1)
     return;
@@ -455,7 +471,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   SmallVector<Expr> domain = getDomain(node);
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     if (element.steps[dim] == 0 && !domain[dim].isConstant(1))
-      winograd = 0; // one weight for the whole batch, stored once
+      winograd = {}; // one weight for the whole batch, stored once
   unsigned firstBatch = winograd ? 0 : countRepeating(node, *reads);
   unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
   PanelDims dims;
@@ -466,7 +482,10 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   bool hasDigits = !element.columns.empty();
   if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0) || (hasDigits && winograd))
     return;
-  unsigned lastDim = domain.size() - 1, window = winograd ? getWinogradWindow(node) : 0;
+  unsigned lastDim = domain.size() - 1;
+  auto isTransformed = [&](unsigned dim) {
+    return winograd && dim <= choice.window && dim + winograd.sides > choice.window;
+  };
   bool isPartOfByte = bool(reads->number);
   if (reads->bits && !isPartOfByte && (node.getK() == 0 || domain[lastDim].getValue() % (32 / reads->bits)))
     reads->bits = 0; // one a byte
@@ -480,8 +499,8 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
         !mergesIn(node.getLhs(), lastDim, domain[lastDim + 1]))
       return;
   }
-  if (winograd) // the window's dims are the outermost ones, which the transform makes (tile + 2)^2
-    for (unsigned dim : {window, window + 1})
+  for (unsigned dim = kDim; dim < domain.size(); ++dim)
+    if (isTransformed(dim)) // the outermost ones, which become positions
       dims.add(domain[dim].getValue(), element.steps[dim]);
   for (unsigned dim = firstBatch; dim < node.getBatch(); ++dim)
     dims.add(domain[dim].getValue(), element.steps[dim]);
@@ -496,7 +515,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   if (!lanes)
     return;
   for (unsigned dim = kDim; dim <= lastDim; ++dim) {
-    if (winograd && (dim == window || dim == window + 1))
+    if (isTransformed(dim))
       continue;
     int64_t terms = dim == lastDim ? neighbours : 1;
     dims.add(domain[dim].getValue() / terms, element.steps[dim] * terms);
@@ -510,7 +529,7 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
 
   int64_t count = dims.count();
   if (winograd)
-    count = count / 9 * (winograd + 2) * (winograd + 2);
+    count = count / winograd.elements() * winograd.positions();
   StoredAs as{.winograd = winograd, .packedBits = isPartOfByte ? 0 : bits};
   if (as.packedBits)
     count = count * bits / 8;
@@ -521,16 +540,19 @@ void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, int64_t
   OpBuilder b(load);
   auto panels = PanelsOp::create(b, load.getLoc(), load.getType(), packed, group, bits, ExprAttr());
   if (winograd) {
-    panels->setAttr(winogradAttr, b.getI64IntegerAttr(winograd));
-    WinogradDilations dilations = *findWinogradDilations(node); // which it was chosen by
-    if (dilations != WinogradDilations{1, 1})
-      panels->setAttr(winogradDilationsAttr, b.getDenseI64ArrayAttr(dilations));
+    setWinogradTile(panels, winograd);
+    if (choice.dilations != WinogradDilations{1, 1})
+      panels->setAttr(winogradDilationsAttr, b.getDenseI64ArrayAttr(choice.dilations));
   }
   replaceByPanels(isPartOfByte ? reads->number.getOperation() : load.getOperation(), load, panels);
   for (const WeightRead &other : reads->others)
     packBeside(node, other, panelWidth);
   if (isPartOfByte)
     mergeDims(node);
+  if (winograd) { // which dims are transformed is told by their places
+    moveBack(node, choice.output, nDim - 1);
+    moveBack(node, choice.window, lastDim - 1);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -639,7 +661,8 @@ struct PackWeights : ptc::impl::PackWeightsBase<PackWeights> {
       SymbolValues hints = prim::getSymbolHints(program.getSymbols());
       if (panelWidth > 0)
         program.walk([&](ContractionOp node) {
-          pack(node, panelWidth, fewestColumns, winograd ? chooseWinograd(node, hints) : 0);
+          splitRepeated(node);
+          pack(node, panelWidth, fewestColumns, winograd ? chooseWinograd(node, hints) : WinogradChoice());
         });
       SmallVector<SharedForm> shared;
       program.walk([&](Operation *op) {

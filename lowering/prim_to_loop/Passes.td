@@ -50,5 +50,5 @@ def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
   let options = [Option<"panelWidth", "panel-width", "int64_t", "16", "columns of a panel: the target's; 0: no panels">,
                  Option<"fewestColumns", "fewest-columns", "int64_t", "6", "fewest columns that are worth panels">,
-                 Option<"winograd", "winograd", "bool", "false", "3x3 convolutions may be computed by Winograd's algorithm">];
+                 Option<"winograd", "winograd", "bool", "false", "convolutions may be computed by Winograd's algorithm">];
 }

@@ -205,8 +205,24 @@ static void follow(const ptc_rt_stored_form *form, const char *tensor, char *sto
   }
 }
 
+/* The planes at the start of a form become as many as the matrix has rows, element by element. */
+static void transform_one(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
+  size_t rows = recipe->transform_rows, columns = recipe->transform_columns, plane = elements / rows;
+  for (size_t e = 0; e < plane; e++) {
+    double gathered[PTC_RT_TRANSFORM_COLUMNS];
+    for (size_t j = 0; j < columns; j++)
+      gathered[j] = (double)stored[j * plane + e];
+    for (size_t a = 0; a < rows; a++) {
+      double sum = 0;
+      for (size_t j = 0; j < columns; j++)
+        sum += recipe->transform[columns * a + j] * gathered[j];
+      stored[a * plane + e] = (float)sum;
+    }
+  }
+}
+
 /* The nine planes at the start of a form become rows * rows planes, element by element. */
-static void transform(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
+static void transform_two(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
   size_t rows = recipe->transform_rows, plane = elements / (rows * rows);
   const double *matrix = recipe->transform;
   for (size_t e = 0; e < plane; e++) {
@@ -252,7 +268,8 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
     const ptc_rt_stored_form *form = &weight->forms[i];
     (form->recipe ? follow : store_dense)(form, tensor, model->own_weights + form->offset);
     if (form->recipe && form->recipe->transform)
-      transform(form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
+      (form->recipe->transform_dims == 1 ? transform_one : transform_two)(
+          form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
     ptc_status status = device ? device->upload(model, form->offset, form->bytes) : PTC_OK;
     if (status != PTC_OK)
       return status;

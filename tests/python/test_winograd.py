@@ -1,4 +1,4 @@
-"""3x3 convolutions that Winograd's algorithm computes, in whole models against onnxruntime."""
+"""Convolutions that Winograd's algorithm computes, in whole models against onnxruntime."""
 
 import json
 
@@ -15,8 +15,8 @@ def normal(*shape):
     return RNG.standard_normal(shape, np.float32)
 
 
-def network(pads=(1, 1, 1, 1), channels=32):
-    """Between 1x1 convolutions, which take and give channels first: two 3x3 ones, the second with a residual."""
+def network(pads=(1, 1, 1, 1), channels=32, window=(3, 3)):
+    """Between 1x1 convolutions, which take and give channels first: one of `window` and one of 3x3 with a residual."""
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"]),
         helper.make_node("Conv", ["a", "w1", "b1"], ["c1"], "first", pads=pads),
@@ -27,7 +27,7 @@ def network(pads=(1, 1, 1, 1), channels=32):
         helper.make_node("Conv", ["r2", "w3"], ["y"]),
     ]
     scale = np.float32((2 / (9 * channels)) ** 0.5)
-    weights = {"w0": normal(channels, 8, 1, 1), "w1": normal(channels, channels, 3, 3) * scale, "b1": normal(channels),
+    weights = {"w0": normal(channels, 8, 1, 1), "w1": normal(channels, channels, *window) * scale, "b1": normal(channels),
                "w2": normal(channels, channels, 3, 3) * scale, "b2": normal(channels), "w3": normal(12, channels, 1, 1)}
     return model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", 12, "ho", "wo"])], weights)
 
@@ -117,6 +117,28 @@ class Winograd(ModelTest):
                 with self.subTest(apart=apart, n=n, h=h, w=w):
                     self.check(loaded, proto, normal(n, 8, h, w))
 
+    def test_lines(self):
+        """Windows along one dim: signals, rows, columns and time, with slices, dilations, groups and strides beside."""
+        for number, (window, pads, apart, step, groups, kind) in enumerate([
+                ([3], [1, 1], [1], [1], 1, 4), ([3], [8, 0], [4], [1], 1, 4), ([5], [2, 2], [1], [1], 1, 4), ([7], [3, 3], [1], [1], 1, 2),
+                ([1, 3], [0, 1, 0, 1], [1, 1], [1, 1], 2, 4), ([3, 1], [1, 0, 2, 0], [2, 1], [1, 1], 1, 4), ([5, 5], [2] * 4, [1, 1], [1, 1], 1, 4),
+                ([3, 3], [1] * 4, [1, 1], [2, 1], 1, 4), ([3, 1, 1], [1, 0, 0, 1, 0, 0], [1] * 3, [1] * 3, 1, 4)]):
+            rank, scale = len(window), np.float32((2 / (36 * np.prod(window))) ** 0.5)
+            nodes = [
+                helper.make_node("Conv", ["x", "w0"], ["a"]),
+                helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "line", pads=pads, dilations=apart, strides=step, group=groups),
+                helper.make_node("Relu", ["c"], ["y"]),
+            ]
+            weights = {"w0": normal(36 * groups, 8, *[1] * rank), "w1": normal(48 * groups, 36, *window) * scale, "b1": normal(48 * groups)}
+            names, made = [f"s{dim}" for dim in range(rank)], [f"t{dim}" for dim in range(rank)]
+            proto = model(nodes, [value("x", ["n", 8, *names])], [value("y", ["n", 48 * groups, *made])], weights)
+            library = self.compile(proto, "--dim=n=1..4:1", *[f"--dim={name}=9..600:{[400, 40, 20][rank - 1]}" for name in names], name=f"line{number}")
+            self.assertEqual([kind for kind, _ in kinds(library)], [f"winograd-{kind}"])
+            loaded = ptc.load(library)
+            for n, sizes in [(1, [40, 21, 10]), (3, [9, 9, 9]), (2, [14, 35, 11])]:
+                with self.subTest(window=window, n=n, sizes=sizes):
+                    self.check(loaded, proto, normal(n, 8, *sizes[:rank]))
+
     def test_strict_has_none(self):
         flags = ["--dim=n=1", "--dim=h=28", "--dim=w=28"]
         self.assertEqual(len(kinds(self.compile(network(), *flags, name="contract"))), 2)
@@ -132,8 +154,12 @@ class Winograd(ModelTest):
         self.check(ptc.load(library), proto, x)
 
     def test_replaced_weights_are_transformed(self):
-        proto = network()
-        library = self.compile(proto, "--dim=n=1", "--dim=h=28", "--dim=w=28", name="replaced")
+        for window in ((3, 3), (1, 5)):
+            with self.subTest(window=window):
+                self.check_replaced(network([side // 2 for side in window] * 2, window=window), f"replaced{window[0]}")
+
+    def check_replaced(self, proto, name):
+        library = self.compile(proto, "--dim=n=1", "--dim=h=28", "--dim=w=28", name=name)
         loaded, x = ptc.load(library), normal(1, 8, 28, 28)
         before = loaded(x=x)["y"]
         own = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}

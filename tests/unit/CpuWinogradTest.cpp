@@ -1,4 +1,4 @@
-// 3x3 convolutions by Winograd's algorithm, as generated for every level that this processor runs, against sums in f64.
+// Convolutions by Winograd's algorithm, as generated for every level that this processor runs, against sums in f64.
 #include "ir/loop/Winograd.h"
 #include "tests/unit/TemplateKernels.h"
 #include "tests/unit/TemplateRunner.h"
@@ -13,38 +13,50 @@ using namespace ptc::test;
 namespace {
 
 // Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
-double errorBound(int64_t tile) { return tile == 2 ? 1.5e-6 : 5e-6; }
+loop::WinogradTile tileOf(const Convolution &s) {
+  bool isSquare = s.kernelHeight == 3 && s.kernelWidth == 3;
+  return {.outputs = s.winograd, .taps = s.kernelWidth, .sides = isSquare ? 2 : 1};
+}
 
-/// The stored form of w [out][3][3][in].
+int64_t elementsOf(const Convolution &s) { return s.kernelHeight * s.kernelWidth; }
+
+double errorBound(loop::WinogradTile tile) { return tile.size() == 4 ? 1.5e-6 : 5e-6; }
+
+/// The stored form of w [out][kernelHeight][kernelWidth][in]: of lines, rows of the window are slices.
 std::vector<float> transformedPanels(const Convolution &s, const std::vector<float> &w) {
-  int64_t panels = (s.out + 15) / 16, plane = panels * s.in * 16;
-  std::vector<float> stored(size_t((s.winograd + 2) * (s.winograd + 2) * plane), 0.0f);
-  for (int64_t window = 0; window < 9; ++window) {
-    auto packed = packPanels(w.data() + window * s.in, s.in, s.out, 1, 9 * s.in);
-    std::copy(packed.begin(), packed.end(), stored.begin() + window * plane);
+  int64_t slices = elementsOf(s) / tileOf(s).elements(), panels = (s.out + 15) / 16, slice = s.in * 16;
+  std::vector<float> stored(size_t(tileOf(s).positions() * slices * panels * slice), 0.0f);
+  for (int64_t element = 0; element < elementsOf(s); ++element) {
+    auto packed = packPanels(w.data() + element * s.in, s.in, s.out, 1, elementsOf(s) * s.in);
+    int64_t tap = element % tileOf(s).elements(), number = element / tileOf(s).elements();
+    for (int64_t panel = 0; panel < panels; ++panel)
+      std::copy_n(packed.begin() + panel * slice, slice,
+                  stored.begin() + ((tap * panels + panel) * slices + number) * slice);
   }
-  loop::transformWinogradWeights(s.winograd, stored);
+  loop::transformWinogradWeights(tileOf(s), stored);
   return stored;
 }
 
 double exactOutput(const Convolution &s, const std::vector<float> &x, const std::vector<float> &w, int64_t image,
                    int64_t oy, int64_t ox, int64_t channel) {
   double sum = 0;
-  for (int64_t ky = 0; ky < 3; ++ky)
-    for (int64_t kx = 0; kx < 3; ++kx) {
-      int64_t iy = oy + ky * s.dilation - s.pad, ix = ox + kx * s.dilation - s.pad;
+  for (int64_t ky = 0; ky < s.kernelHeight; ++ky)
+    for (int64_t kx = 0; kx < s.kernelWidth; ++kx) {
+      int64_t iy = oy + ky * s.dilation - s.pad, ix = ox + kx * s.dilation - s.padLeft();
       if (iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
         continue;
       for (int64_t i = 0; i < s.in; ++i)
-        sum += double(x[size_t(s.inputIndex(image, iy, ix, i))]) * w[size_t((channel * 9 + ky * 3 + kx) * s.in + i)];
+        sum += double(x[size_t(s.inputIndex(image, iy, ix, i))]) *
+               w[size_t((channel * elementsOf(s) + ky * s.kernelWidth + kx) * s.in + i)];
     }
   return sum;
 }
 
 void check(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numbers = {}) {
-  INFO("level " << level.name.str() << " tile " << s.winograd << " " << s.images << "x" << s.height << "x" << s.width
-                << " " << s.in << " -> " << s.out << " pads " << s.pad << ", " << s.pads() - s.pad);
-  auto x = randomFloats(s.images * s.height * s.width * s.in, 1), w = randomFloats(s.out * 9 * s.in, 2);
+  INFO("level " << level.name.str() << " tile " << s.winograd << " of " << s.kernelHeight << "x" << s.kernelWidth << " "
+                << s.images << "x" << s.height << "x" << s.width << " " << s.in << " -> " << s.out << " pads " << s.pad
+                << ", " << s.pads() - s.pad);
+  auto x = randomFloats(s.images * s.height * s.width * s.in, 1), w = randomFloats(s.out * elementsOf(s) * s.in, 2);
   auto bias = randomFloats(s.out, 3), residual = randomFloats(s.images * s.outHeight() * s.outWidth() * s.out, 4);
   auto panels = transformedPanels(s, w);
   auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
@@ -63,7 +75,7 @@ void check(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numb
           sum += bias[size_t(channel)] + (s.hasResidual ? residual[at] : 0);
           worst = larger(worst, std::abs((s.hasRelu ? std::max(sum, 0.0) : sum) - y[at]));
         }
-  CHECK(worst <= errorBound(s.winograd) * std::max(scale, 1.0));
+  CHECK(worst <= errorBound(tileOf(s)) * std::max(scale, 1.0));
   // Any cut into pieces, that is any number of threads, gives the same bits.
   std::vector<float> whole = y;
   kernel->run(buffers, {}, 3);
@@ -74,6 +86,15 @@ void check(Convolution shape) {
   shape.kernelHeight = shape.kernelWidth = 3;
   for (int64_t tile : {2, 4}) {
     shape.winograd = tile;
+    for (const cpu::CpuLevel *level : plannedLevels())
+      check(shape, *level);
+  }
+}
+
+void checkLines(Convolution shape) {
+  for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {2, 5}, {4, 5}, {2, 7}}) {
+    shape.winograd = outputs;
+    shape.kernelWidth = taps;
     for (const cpu::CpuLevel *level : plannedLevels())
       check(shape, *level);
   }
@@ -125,6 +146,23 @@ TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {
   check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isChannelsFirst = true, .hasResidual = true});
 }
 
+TEST_CASE("Winograd convolutions of windows along one dim", "[winograd]") {
+  for (auto [height, width] : {std::array<int64_t, 2>{1, 9}, {1, 64}, {3, 7}, {5, 22}})
+    for (auto [pad, padAfter] : {std::array<int64_t, 2>{1, 1}, {0, 0}, {3, 0}})
+      checkLines({.images = 2,
+                  .height = height,
+                  .width = width,
+                  .in = 20,
+                  .out = 40,
+                  .pad = pad,
+                  .padAfter = padAfter,
+                  .hasRelu = true});
+  // Rows of the window that are slices, and elements that lie apart.
+  checkLines({.height = 6, .width = 17, .in = 16, .out = 24, .kernelHeight = 2, .pad = 1, .hasResidual = true});
+  checkLines({.height = 3, .width = 40, .in = 33, .out = 17, .dilation = 3, .pad = 5, .hasResidual = true});
+  checkLines({.height = 2, .width = 21, .in = 18, .out = 20, .pad = 1, .isInputChannelsFirst = true});
+}
+
 TEST_CASE("Winograd convolutions are right whatever sizes tuning asks for", "[winograd][tuning]") {
   for (int64_t tile : {2, 4})
     for (const cpu::CpuLevel *level : lowestAndHighest()) {
@@ -142,8 +180,9 @@ TEST_CASE("Winograd convolutions are right whatever sizes tuning asks for", "[wi
 TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
   // The sum over all positions of A^T (G g G^T * B^T d B) A for an impulse d is g: the first output of a pixel at (2,
   // 2) is g[2][2]. Here, G alone: rows at the points 0 and infinity.
-  for (int64_t tile : {2, 4}) {
-    size_t size = size_t(tile + 2);
+  for (int64_t outputs : {2, 4}) {
+    loop::WinogradTile tile{.outputs = outputs};
+    size_t size = size_t(tile.size());
     std::vector<float> planes(size * size, 0.0f);
     for (size_t at = 0; at < 9; ++at)
       planes[at] = float(at + 1);

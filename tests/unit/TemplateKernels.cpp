@@ -156,7 +156,11 @@ std::string Convolution::text() const {
   int64_t oh = outHeight(), ow = outWidth(), panels = (out + 15) / 16;
   std::string batch = extent(isFreeBatch ? "b" : "", images);
   std::string typeX = buffer(times({batch, str(height * width * groups * in)}), "f32");
-  int64_t positions = winograd ? (winograd + 2) * (winograd + 2) : kernelHeight * kernelWidth;
+  bool isSquare = kernelHeight == 3 && kernelWidth == 3;
+  int64_t size = winograd + kernelWidth - 1, positions = kernelHeight * kernelWidth;
+  if (winograd)
+    positions = size * (isSquare ? size : kernelHeight);
+  std::string tile = str(winograd) + (isSquare ? ", 3" : "") + ", " + str(kernelWidth);
   std::string typeW = buffer(str(groups * panels * positions * in * 16), "f32");
   std::string typeBias = buffer(str(groups * out), "f32");
   std::string typeY = buffer(times({batch, str(oh * ow * groups * out)}), "f32");
@@ -201,9 +205,9 @@ std::string Convolution::text() const {
     domain += ", " + str(e);
   std::string apart = dilation > 1 ? ", dilations = array<i64: " + str(dilation) + ", " + str(dilation) + ">" : "";
   std::string body = "loop.contraction [" + domain + "] batch 1 m 3 n 1 k 3 lhs {\n" + lhs + "} rhs {\n" +
-                     "  %wv = loop.panels %w " + (winograd ? "{winograd = " + str(winograd) + apart + "} " : "") +
-                     ": " + typeW + " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" +
-                     epilogue.text + "}\n";
+                     "  %wv = loop.panels %w " +
+                     (winograd ? "{winograd = array<i64: " + tile + ">" + apart + "} " : "") + ": " + typeW +
+                     " -> f32\n  loop.yield %wv : f32\n} epilogue {\n" + "^bb0(%acc: f32):\n" + epilogue.text + "}\n";
   return kernel("%x: " + typeX + ", %w: " + typeW + ", %bias: " + typeBias + ", %res: " + typeY + ", %y: " + typeY,
                 present({isFreeBatch ? "b" : ""}), "4", body);
 }

@@ -45,7 +45,7 @@ struct Convolution {
   int64_t kernelHeight = 1, kernelWidth = 1, stride = 1, dilation = 1, pad = 0;
   int64_t padAfter = -1; // below and to the right; -1: as `pad`
   bool padsLines = true; // to the left and right, too
-  int64_t winograd = 0;  // the tile for which w is transformed (ir/loop/Winograd.h); 0: it is not
+  int64_t winograd = 0;  // outputs along a side of the tile for which w is transformed (of 3x3, else along x); 0: none
   bool isChannelsFirst = false, isInputChannelsFirst = false;
   bool hasResidual = false, hasRelu = false, hasGelu = false;
   bool isFreeBatch = false; // how many images there are is known to a run alone

@@ -251,10 +251,12 @@ typedef struct ptc_rt_function {
 /* How a stored form is gathered from a dense row-major tensor: over `extents`, row-major,
  *   stored[e0, e1, ...] = tensor[offset + sum of e_i * strides[i]]
  * With panels, dim `lane` continues dim `panel`: elements with e_panel * extents[lane] + e_lane >= limit stay as they
- * are, zero. With a transform (a matrix of so many rows and 3 columns) the two outermost dims, of extent 3, each become
- * `transform_rows`: stored = matrix * gathered * matrix transposed, of floats, summed in double. */
+ * are, zero. With a transform (a matrix of so many rows and columns) the outermost dims, one or two, whose extent is
+ * the number of columns, each become as many as there are rows: stored = matrix * gathered (* matrix transposed), of
+ * floats, summed in double. */
 #define PTC_RT_RECIPE_DIMS 16
-#define PTC_RT_TRANSFORM_ROWS 6
+#define PTC_RT_TRANSFORM_ROWS 8
+#define PTC_RT_TRANSFORM_COLUMNS 7
 typedef struct ptc_rt_recipe {
   uint32_t rank; /* at most PTC_RT_RECIPE_DIMS */
   uint32_t element_bytes;
@@ -264,8 +266,10 @@ typedef struct ptc_rt_recipe {
   int32_t panel; /* -1: no panels */
   int32_t lane;
   int64_t limit;
-  const double *transform; /* row-major; NULL: none */
-  uint32_t transform_rows; /* at most PTC_RT_TRANSFORM_ROWS */
+  const double *transform;    /* row-major; NULL: none */
+  uint32_t transform_rows;    /* at most PTC_RT_TRANSFORM_ROWS */
+  uint32_t transform_columns; /* at most PTC_RT_TRANSFORM_COLUMNS */
+  uint32_t transform_dims;    /* 1 or 2 */
   uint32_t reserved;
 } ptc_rt_recipe;
 

@@ -22,7 +22,7 @@ loop.kernel @images(%x: !loop.buffer<[28*28*128] x f32>, %w: !loop.buffer<[36*12
     } : f32
     loop.yield %0 : f32
   } rhs {
-    %0 = loop.panels %w {winograd = 4 : i64} : !loop.buffer<[36*128*128] x f32> -> f32
+    %0 = loop.panels %w {winograd = array<i64: 4, 3, 3>} : !loop.buffer<[36*128*128] x f32> -> f32
     loop.yield %0 : f32
   } epilogue {
   ^bb0(%acc: f32):
