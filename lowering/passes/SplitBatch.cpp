@@ -17,6 +17,9 @@
 // nearest cache that holds all that an op touches; then of the ops that are left. Late layers, of few pixels and many
 // weights, stay in the batch.
 //
+// The number of images may be free: the loop then runs as often as a run says, and its choice is made for the hint, as
+// other choices are. A batch whose hint is one stays whole.
+//
 // Which ops treat images alone follows from what they do to dim 0; an op that is not known to ends the interval.
 // Remarks say what runs image by image, and of what does not whether it cannot, or what it would gain.
 //
@@ -70,7 +73,7 @@ private:
 
   bool hasBatch(Value value) const {
     return isa<RankedTensorType>(value.getType()) && getElementType(value).isIntOrFloat() && getRank(value) > 0 &&
-           getDims(value)[0].isConstant(batch);
+           getDims(value)[0] == batch;
   }
   /// Whether all that the value is made of is known before the run.
   bool isFixed(Value value) const { return !varying.contains(value); }
@@ -88,6 +91,7 @@ private:
   void extend(Interval &interval) const;
   void outline(const Interval &interval);
   void explainRest(const Interval &best) const;
+  bool findBatch();
   void explainFree();
   Value getImageOf(Value value, IRMapping &images);
   static bool isOfBatch(Operation *op, unsigned operand);
@@ -95,7 +99,10 @@ private:
 
   func::FuncOp function;
   OpBuilder b;
-  int64_t nearBytes, farBytes, batch = 0;
+  int64_t nearBytes, farBytes;
+  Expr batch;         // how many images there are
+  double rounds = 0;  // as many as the choice is for
+  SymbolValues hints; // of what is not known
   bool remarks;
   DenseSet<Value> varying;
   SmallVector<Operation *> ops; // of the function
@@ -170,7 +177,7 @@ double BatchSplitter::getBytesOfImage(Value value) const {
   double bytes = std::max<double>(getElementType(value).getIntOrFloatBitWidth() / 8.0, 1);
   SmallVector<Expr> dims = getDims(value);
   for (Expr dim : ArrayRef(dims).drop_front())
-    bytes *= double(dim.asConstant().value_or(1));
+    bytes *= double(dim.evaluate(hints).value_or(1));
   return bytes;
 }
 
@@ -183,8 +190,7 @@ double BatchSplitter::getGain(Operation *op) const {
     if (!isFixed(operand))
       moved += getBytesOfImage(operand);
     else
-      weights += getBytesOfImage(operand) * double(getDims(operand)[0].asConstant().value_or(1));
-  double rounds = double(batch);
+      weights += getBytesOfImage(operand) * double(getDims(operand)[0].evaluate(hints).value_or(1));
   double whole = getCost(rounds * moved, rounds * moved), single = getCost(rounds * moved, moved);
   return whole - single - getCost((rounds - 1) * weights, weights) - (rounds - 1) * launchCost;
 }
@@ -259,7 +265,7 @@ double BatchSplitter::getBoundaryCost(const Interval &interval) const {
   double cost = 0;
   for (Value value : crossing)
     if (hasBatch(value))
-      cost += 2 * getCost(double(batch) * getBytesOfImage(value), double(batch) * getBytesOfImage(value));
+      cost += 2 * getCost(rounds * getBytesOfImage(value), rounds * getBytesOfImage(value));
   return cost;
 }
 
@@ -342,6 +348,11 @@ bool BatchSplitter::isOfBatch(Operation *op, unsigned operand) {
   return operand == 0 || isa<PointwiseOpInterface, AttentionOp, ConcatOp>(op);
 }
 
+/// What a size is at most.
+static int64_t getMost(Expr size, DictionaryAttr symbols) {
+  return size.asConstant().value_or(size.isSymbol() ? symbols.getAs<SymbolAttr>(size.getSymbol()).getMax() : 0);
+}
+
 static std::string findFreeSymbol(DictionaryAttr symbols) {
   std::string name = "image";
   for (unsigned number = 0; symbols && symbols.get(name); ++number)
@@ -403,15 +414,14 @@ void BatchSplitter::outline(const Interval &interval) {
   auto symbols = function->getAttrOfType<DictionaryAttr>(symbolsAttr);
   std::string counter = findFreeSymbol(symbols);
   NamedAttrList all(symbols);
-  all.set(counter, SymbolAttr::get(context, 0, batch - 1, 1, 0));
+  all.set(counter, SymbolAttr::get(context, 0, std::max<int64_t>(getMost(batch, symbols) - 1, 0), 1, 0));
   function->setAttr(symbolsAttr, all.getDictionary(context));
 
   Location loc = body.back()->getLoc();
-  Expr rounds = Expr::constant(context, batch);
   OperationState state(loc, LoopOp::getOperationName());
   auto &properties = state.getOrAddProperties<LoopOp::Properties>();
   properties.counter = b.getStringAttr(counter);
-  properties.trips = ExprAttr(rounds);
+  properties.trips = ExprAttr(batch);
   properties.operandSegmentSizes = {0, 0, 0, int(scanned.size())};
   state.addOperands(scanned.getArrayRef());
   Block &block = state.addRegion()->emplaceBlock();
@@ -446,7 +456,7 @@ void BatchSplitter::outline(const Interval &interval) {
     SmallVector<Expr> dims = getDims(image);
     rows.push_back(ReshapeOp::create(b, result.getLoc(),
                                      getTensorType(ArrayRef(dims).drop_front(), getElementType(image)), image));
-    dims[0] = rounds;
+    dims[0] = batch;
     state.addTypes(getTensorType(dims, getElementType(image)));
   }
   YieldOp::create(b, loc, rows);
@@ -470,7 +480,24 @@ void BatchSplitter::outline(const Interval &interval) {
     op->erase();
 }
 
-/// A batch of one is nothing to split; of an unknown one the first op tells it.
+/// The first of the arguments that has several images, of which those count first whose number is known.
+bool BatchSplitter::findBatch() {
+  for (BlockArgument argument : function.getArguments()) {
+    if (!isa<RankedTensorType>(argument.getType()) || getRank(argument) < 3)
+      continue;
+    Expr first = getDims(argument)[0];
+    if (!first.isConstant() && !first.isSymbol())
+      continue;
+    double expected = double(first.evaluate(hints).value_or(1));
+    if (expected > 1 && (!batch || (first.isConstant() && !batch.isConstant()))) {
+      batch = first;
+      rounds = expected;
+    }
+  }
+  return bool(batch);
+}
+
+/// A batch of one is nothing to split; of one that may be larger the first op tells it.
 void BatchSplitter::explainFree() {
   if (!remarks)
     return;
@@ -479,7 +506,7 @@ void BatchSplitter::explainFree() {
       if (isa<BlockArgument>(value) && isa<RankedTensorType>(value.getType()) && getRank(value) >= 3 &&
           !getDims(value)[0].asConstant()) {
         op.emitRemark("runs on all images at once, like what follows: how many there are, ")
-            << getDims(value)[0].str() << ", is not known, and image by image pays for some numbers alone";
+            << getDims(value)[0].str() << ", is not known, and none is expected above 1 (--dim)";
         return;
       }
 }
@@ -487,15 +514,11 @@ void BatchSplitter::explainFree() {
 void BatchSplitter::run() {
   if (!llvm::hasSingleElement(function.getBody()))
     return;
-  for (BlockArgument argument : function.getArguments()) {
-    varying.insert(argument);
-    if (!isa<RankedTensorType>(argument.getType()) || getRank(argument) < 3)
-      continue;
-    std::optional<int64_t> first = getDims(argument)[0].asConstant();
-    batch = batch == 0 && first && *first > 1 ? *first : batch;
-  }
-  if (batch == 0)
+  if (auto symbols = function->getAttrOfType<DictionaryAttr>(symbolsAttr))
+    hints = getSymbolHints(symbols);
+  if (!findBatch())
     return explainFree();
+  varying.insert_range(function.getArguments());
   while (true) { // each loop takes ops away that a later one could hold
     ops.clear();
     for (Operation &op : function.getBody().front().without_terminator()) {

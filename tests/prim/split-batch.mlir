@@ -100,15 +100,3 @@ func.func @rank(%x: tensor<3x1x6x6x5x3x4xf32>) -> tensor<3x1x6x6x5x3x4xf32> {
   %y = prim.add %x, %zs : tensor<3x1x6x6x5x3x4xf32>
   return %y : tensor<3x1x6x6x5x3x4xf32>
 }
-
-// Of a batch whose size is free it is told once.
-// REMARK: remark: runs on all images at once, like what follows: how many there are, n, is not known
-// REMARK-NOT: remark: runs on all images at once, like
-// CHECK-LABEL: func.func @free
-// CHECK-NOT:     prim.loop
-// CHECK:         return
-func.func @free(%x: tensor<?x4x512x512xf32, #prim.dims<[n, 4, 512, 512]>>) -> tensor<?x4x512x512xf32, #prim.dims<[n, 4, 512, 512]>>
-    attributes {prim.symbols = {n = #prim.symbol<1, 64, divisor = 1, hint = 4>}} {
-  %y = prim.neg %x : tensor<?x4x512x512xf32, #prim.dims<[n, 4, 512, 512]>>
-  return %y : tensor<?x4x512x512xf32, #prim.dims<[n, 4, 512, 512]>>
-}
