@@ -3,7 +3,8 @@
 // The rules of vectorisation by construction:
 //
 //   access                          becomes
-//   index without the vector dim    one scalar load, broadcast where a vector op needs it
+//   index without the vector dim    one scalar load, broadcast where a vector op needs it (in front of all loops if
+//                                   the kernel does not write the element)
 //   coefficient 1                   a vector load (masked where lanes are missing)
 //   coefficient -1                  a vector load and a reversal
 //   coefficient 2, 3 or 4           as many vector loads, and the lanes out of them (Strides.h)
@@ -83,11 +84,27 @@ void BodyEmitter::emitOps(ArrayRef<Operation *> ops) {
   });
 }
 
+/// An element that all points read and the kernel does not write. It may be read in front of all loops; LLVM, to which
+/// pointers may mean the same memory, leaves it where it is.
+static bool isSameForAll(loop::LoadOp load) {
+  auto argument = dyn_cast<BlockArgument>(load.getBuffer());
+  auto kernel = argument ? dyn_cast<loop::KernelOp>(argument.getOwner()->getParentOp()) : loop::KernelOp();
+  if (!kernel || llvm::is_contained(kernel.getArgumentsWritten(), int64_t(argument.getArgNumber())) ||
+      !llvm::isa_and_present<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp>(load->getParentOp()))
+    return false;
+  std::optional<int64_t> index = Expr(cast<ExprAttr>(load.getIndices()[0])).asConstant();
+  std::optional<int64_t> count = cast<loop::BufferType>(argument.getType()).getElementCount().asConstant();
+  return index && count && *index >= 0 && *index < *count;
+}
+
 void BodyEmitter::emitOp(Operation *op) {
   if (auto load = dyn_cast<loop::LoadOp>(op)) {
     if (Value held = e.getHeld(load.getBuffer()))
       return bind(load.getResult(), held);
     Access access = resolve(load.getBuffer(), load.getIndices(), load.getIndexOperands(), load.getType(), load);
+    OpBuilder::InsertionGuard guard(e.builder);
+    if (isSameForAll(load))
+      e.builder.setInsertionPointAfterValue(access.address);
     return bind(load.getResult(), this->load(access, load.getType()));
   }
   if (auto store = dyn_cast<loop::StoreOp>(op))

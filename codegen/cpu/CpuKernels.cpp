@@ -259,7 +259,7 @@ void LoopKernel::emitLanes(Value begin, Value end) {
   placeLocals(e, lanes);
   bool isTiled = config.tiled >= 0;
   bool isOneNode = nodes.size() == 1 && !hasLocals && !isTiled;
-  int64_t perStep = isOneNode ? choosePointsPerStep(nodes.front(), e.level) : 1;
+  int64_t perStep = isOneNode ? choosePointsPerStep(nodes.front()) : 1;
   bool inPairs = isOneNode && takesPairs(nodes.front(), e.level);
   auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   if (window && !isTiled)

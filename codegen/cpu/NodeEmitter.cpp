@@ -95,8 +95,7 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
                           shortenToBlocks(node, vectorDim, cpu::chooseLanes(e, node, extent)),
-                          choosePointsPerStep(node, e.level), hasMasks(node, e.level), {}, body,
-                          takesPairs(node, e.level));
+                          choosePointsPerStep(node), hasMasks(node, e.level), {}, body, takesPairs(node, e.level));
   });
 }
 
@@ -111,7 +110,7 @@ void NodeEmitter::emitScan(loop::ScanOp op, const Points &points, int64_t shared
       return scan(at, {});
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
-                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node, e.level),
-                          hasMasks(node, e.level), {}, scan);
+                          cpu::chooseLanes(e, node, extent), choosePointsPerStep(node), hasMasks(node, e.level), {},
+                          scan);
   });
 }

@@ -44,8 +44,9 @@ private:
 };
 
 /// How many vectors of points one step of a loop takes: enough chains to hide latencies, few enough to stay in
-/// registers.
-int64_t choosePointsPerStep(mlir::Operation *node, const CpuLevel &level);
+/// registers. Of a node, or of the operations of its loop alone.
+int64_t choosePointsPerStep(mlir::Operation *node);
+int64_t choosePointsPerStep(llvm::ArrayRef<mlir::Operation *> ops);
 /// Whether a step takes two vectors as one of twice the lanes: each operation of a function then stands beside that of
 /// the other vector, and their chains overlap.
 bool takesPairs(mlir::Operation *node, const CpuLevel &level);

@@ -100,20 +100,23 @@ bool cpu::takesPairs(Operation *node, const CpuLevel &level) {
 
 static constexpr int64_t fewPoints = 4; // at once, and of what larger steps leave
 
-int64_t cpu::choosePointsPerStep(Operation *node, const CpuLevel &level) {
-  if (isa<loop::SortOp>(node))
-    return 1; // places of rows fill the registers
+int64_t cpu::choosePointsPerStep(ArrayRef<Operation *> ops) {
   int64_t operations = 0, reductions = 0, heavy = 0;
-  node->walk([&](Operation *op) {
-    ++operations;
-    reductions += isa<loop::ReduceOp>(op);
-    heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) || isFunction(op);
-  });
+  for (Operation *outermost : ops)
+    outermost->walk([&](Operation *op) {
+      ++operations;
+      reductions += isa<loop::ReduceOp>(op);
+      heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) || isFunction(op);
+    });
   if (heavy > 1 || operations > 40)
     return 1;
   if (heavy > 0 || operations > 16 || reductions > 2)
     return 2;
   return fewPoints;
+}
+
+int64_t cpu::choosePointsPerStep(Operation *node) {
+  return isa<loop::SortOp>(node) ? 1 : choosePointsPerStep(ArrayRef(node)); // places of rows fill the registers
 }
 
 namespace {

@@ -604,7 +604,7 @@ void ReductionEmitter::emit(const Points &places) {
     lanes = chooseWholeLanes(e, op, domain[size_t(vectorDim)]);
   } else if (hasReducedLanes) {
     lanes = cpu::chooseLanes(e, op, domain[size_t(vectorDim)]);
-    chains = choosePointsPerStep(op, e.level);
+    chains = choosePointsPerStep(llvm::to_vector(llvm::concat<Operation *const>(parts.before, parts.reductions)));
     if (auto known = domain[size_t(vectorDim)].asConstant())
       chains = std::clamp<int64_t>(*known / lanes / (pairsSteps() ? 2 : 1), 1, chains);
   }
@@ -687,7 +687,6 @@ void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int6
       return body(at, {});
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
-                          cpu::chooseLanes(e, op, extent), choosePointsPerStep(op, e.level), hasMasks(op, e.level), {},
-                          body);
+                          cpu::chooseLanes(e, op, extent), choosePointsPerStep(op), hasMasks(op, e.level), {}, body);
   });
 }

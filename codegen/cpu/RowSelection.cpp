@@ -132,7 +132,7 @@ void RowSort::minimaOf(const Keys &keys, Value groups) const {
       }
       return {};
     };
-    return emitVectorLoop(e, keys.row, dim, begin, end, lanes, choosePointsPerStep(op, e.level), masks, {}, step);
+    return emitVectorLoop(e, keys.row, dim, begin, end, lanes, choosePointsPerStep(op), masks, {}, step);
   });
 }
 

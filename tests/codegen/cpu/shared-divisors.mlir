@@ -5,6 +5,7 @@
 
 // The divisor is read in front of the loop, where it is inverted as a scalar.
 // CHECK-LABEL:  define {{.*}} @number
+// CHECK-NOT:    phi
 // CHECK:        fdiv float 1.000000e+00
 // CHECK-NOT:    fdiv contract <16 x float>
 // CHECK:        call <16 x float> @llvm.fma
