@@ -88,6 +88,8 @@ private:
   void emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels);
   void emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels);
   void emitLast(Shape shape, Value k, Value count, Value panels);
+  void chooseFetched(Value row);
+  void fetchNext(Shape shape, Value panelRow);
   void loadRows(int64_t matrix, Value k);
   void multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB);
   void forEachRow(int64_t matrix, llvm::function_ref<void(Value address, Value slot)> body);
@@ -111,10 +113,12 @@ private:
   Value kLower, kUpper, pitch;
   Type byte;
   bool isWhole = false; // steps divide all of the innermost loop
+  bool isNear = false;  // all panels of the task are in the first-level cache
   // Of the rows that are multiplied:
   Value rows, stride; // how many; bytes from one to the next, null: not fixed
   std::function<SmallVector<Value>(ValueRange)> addressesAt;
   SmallVector<Value> addresses; // of the first row, or of each
+  Value firstFetched, endFetched; // of the lines of a step's B: those of the next panels that they fetch
 };
 
 } // namespace
@@ -213,7 +217,8 @@ void MatrixBlock::emit() {
   Value isShort = i.compare(arith::CmpIPredicate::sle, count, sixteen);
   Value isLong = i.compare(arith::CmpIPredicate::sge, count, i.constant(tallest)), end = i.add(firstRow, count);
   auto configure = [&] { c.emitIf(isLong, [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); }); };
-  if (hasNearPanels()) {
+  isNear = hasNearPanels();
+  if (isNear) {
     configure();
     return c.loop(firstRow, end, tallest, [&](Value row) {
       forEachPanels(isShort, [&](Value panel, int64_t width) { emitBlock(row, end, panel, width); });
@@ -279,9 +284,34 @@ void MatrixBlock::finishBlock(Value row, Value left, Value panel, int64_t width)
   c.emitEpilogueOnSums(task, c.sums, first, i.sub(rowsEnd, first), start, columnEnd, row);
 }
 
+/// A block of rows fetches its share of the next panels, in as many parts as it has steps: a weight that other launches
+/// have driven out of the second-level cache comes while the matrices are busy. Of many rows the first would fetch all,
+/// and it is little beside them.
+void MatrixBlock::chooseFetched(Value row) {
+  auto known = i.asConstant(c.m), cut = i.asConstant(c.mBlocks);
+  if (isNear || (known && cut && *known > *cut * tallest * slots.groups))
+    return;
+  Value tall = i.constant(tallest), groups = i.constant(slots.groups);
+  Value blocks = i.floorDiv(i.add(count, i.constant(tallest - 1)), tall, true);
+  Value share = i.floorDiv(i.add(groups, i.sub(blocks, i.constant(1))), blocks, true);
+  firstFetched = i.min(i.mul(i.floorDiv(i.sub(row, firstRow), tall, true), share), groups);
+  endFetched = i.min(i.add(firstFetched, share), groups);
+}
+
+void MatrixBlock::fetchNext(Shape shape, Value panelRow) {
+  Value next = at(panelRow, i.mul(panelBytes(), i.constant(shape.panels)));
+  c.loop(firstFetched, endFetched, 1, [&](Value line) {
+    for (int64_t b = 0; b < shape.panels; ++b) {
+      Value offset = i.add(i.mul(panelBytes(), i.constant(b)), i.mul(line, i.constant(matrixRowBytes)));
+      createPrefetch(e, at(next, offset));
+    }
+  });
+}
+
 void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value panel, Value sums) {
   rows = height;
   setRows(shape, row);
+  chooseFetched(row);
   auto forEachSum = [&](llvm::function_ref<void(int64_t sum, Value address)> body) {
     for (int64_t a = 0; a < shape.matrices; ++a)
       for (int64_t b = 0; b < shape.panels; ++b)
@@ -377,6 +407,8 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
       callMatrix(e, "tileloadd64", firstA + a, {at(slots.a, i.constant(a * matrixBytes)), i.constant(matrixRowBytes)});
     }
     Value panelRow = at(panels, bOffset(k, loops.back()));
+    if (firstFetched)
+      fetchNext(shape, panelRow);
     multiply(shape, [&](int64_t b) {
       Value panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
       callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(matrixRowBytes)});
