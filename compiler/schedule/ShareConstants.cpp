@@ -136,8 +136,8 @@ static bool differAlike(const Constants &a, const Constants &b) {
                       [&](auto pair) { return std::get<0>(pair) - a[0] == std::get<1>(pair) - b[0]; });
 }
 
-/// Makes the kernels one, whose launches say what differs.
-static void share(MutableArrayRef<Member> members, const llvm::StringMap<SmallVector<LaunchOp>> &launches) {
+/// Makes the kernels one, whose launches say what differs: one that the program has already, if it has such a one.
+static void share(MutableArrayRef<Member> members, llvm::StringMap<SmallVector<LaunchOp>> &launches) {
   KernelOp kernel = members[0].kernel;
   MLIRContext *context = kernel.getContext();
   SmallVector<std::pair<Constants, Expr>> symbols; // what each stands for in the members
@@ -165,19 +165,25 @@ static void share(MutableArrayRef<Member> members, const llvm::StringMap<SmallVe
   for (const auto &[values, symbol] : symbols)
     names.push_back(StringAttr::get(context, symbol.getSymbol()));
   kernel.setSymbolsAttr(ArrayAttr::get(context, names));
-  std::string oldName = kernel.getSymName().str();
-  kernel.setSymName(makeKernelName(getKernelStem(oldName), getKernelText(kernel)));
+  std::string name = makeKernelName(getKernelStem(kernel.getSymName()), getKernelText(kernel));
+  auto program = kernel->getParentOfType<ModuleOp>();
+  bool isKnown = program.lookupSymbol(name);
+  SmallVector<LaunchOp> moved;
   for (auto [number, member] : llvm::enumerate(members)) {
-    for (LaunchOp launch : launches.lookup(number ? member.kernel.getSymName() : StringRef(oldName))) {
+    for (LaunchOp launch : launches.lookup(member.kernel.getSymName())) {
       SmallVector<Expr> values = prim::getExprs(launch.getSymbols());
       for (const auto &[numbers, symbol] : symbols)
         values.push_back(Expr::constant(context, numbers[number]));
       launch.setSymbolsAttr(prim::getExprArray(context, values));
-      launch.setKernelAttr(FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+      launch.setKernelAttr(FlatSymbolRefAttr::get(context, name));
+      moved.push_back(launch);
     }
-    if (number)
+    if (number || isKnown)
       member.kernel.erase();
+    else
+      kernel.setSymName(name);
   }
+  llvm::append_range(launches[name], moved);
 }
 
 namespace {

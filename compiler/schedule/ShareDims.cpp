@@ -291,7 +291,12 @@ std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, 
 
 } // namespace
 
+/// What a kernel costs the compiler grows faster than its nodes.
+static constexpr size_t mostSharing = 48;
+
 FusionPlan loop::canShare(const Group &producer, const Group &consumer, const FusionContext &context) {
+  if (producer.nodes.size() + consumer.nodes.size() > mostSharing)
+    return FusionPlan::no("the kernel has " + std::to_string(mostSharing) + " nodes already");
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes)
       if (!isa<PointwiseOp, ReductionOp, ScanOp, SortOp>(node))
