@@ -127,6 +127,13 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path, Stri
   return ModelLibrary(session, path.str(), (name.empty() ? path : name).str(), table);
 }
 
+Error adviseMachine(Error error, StringRef what, StringRef verb, StringRef levelFlag) {
+  return handleErrors(std::move(error), [&](const ExitError &) {
+    return exitError(exitTarget, what + " on this machine, which does not run what " + levelFlag + " names",
+                     verb + " there, or leave " + levelFlag + " out; `ptc targets` tells what this machine runs");
+  });
+}
+
 Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
   if (name.empty())
     return 0;

@@ -148,7 +148,8 @@ static Error verifyNodes(Session &session, const VerifyOptions &options, const M
 static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
   Expected<ModelLibrary> library = ModelLibrary::open(session, path, options.compile.model);
   if (!library)
-    return library.takeError();
+    return options.isLibrary() ? library.takeError()
+                               : adviseMachine(library.takeError(), "the model is run", "verify", "--cpu");
   const ptc_function &function = library->table().functions[0];
   Expected<std::vector<Tensor>> inputs = inputsOf(function, options);
   if (!inputs)

@@ -73,7 +73,10 @@ public:
       : session(session), options(options), folder(folder), info(info), hooks(hooksOf(session, verb)),
         silent(nulls(), {}, ""), start(elapsed()) {
     header.processor = processor;
-    hooks.progress = [](StringRef, size_t, size_t) {}; // the search has its own
+    hooks.progress = [this](StringRef, size_t done, size_t total) {
+      if (!planned) // the search has its own
+        this->session.progress.show("tuning: compiling", done, total);
+    };
     compileOptions = options.compile;
     compileOptions.mode = info.runsOnDevice ? "reduce-overhead" : "default";
     compileOptions.tuneFile.clear();
@@ -174,22 +177,13 @@ static Error adviseLevel(Error error, const TargetInfo &info) {
   });
 }
 
-/// A library that was just written cannot be opened only if it is another kind of machine's.
-static Error adviseMachine(Error error, const TargetInfo &info) {
-  return handleErrors(std::move(error), [&](const ExitError &) {
-    return exitError(exitTarget,
-                     "kernels are timed on this machine, which does not run what " + info.levelFlag + " names",
-                     "tune there, or leave " + info.levelFlag + " out; `ptc targets` tells what this machine runs");
-  });
-}
-
 /// The library as planned, at the one level that this machine runs it at.
 Error KernelTuner::openPlanned() {
   if (Error error = compileAs({}, plannedLibrary, hooks.diagnostics))
     return error;
   Expected<ModelLibrary> library = ModelLibrary::open(session, plannedLibrary);
   if (!library)
-    return adviseMachine(library.takeError(), info);
+    return adviseMachine(library.takeError(), "kernels are timed", "tune", info.levelFlag);
   Expected<ModelInstance> instance = ModelInstance::create(*library, {.threads = options.threads});
   if (!instance)
     return adviseLevel(instance.takeError(), info);
@@ -473,7 +467,6 @@ Tuning KernelTuner::makeTuning() const {
 }
 
 Expected<TunerResult> KernelTuner::run() {
-  session.progress.show("tuning: compiling", 0, 3);
   if (Error error = openPlanned())
     return error;
   {
