@@ -15,6 +15,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   // First: equal sizes look equal to all that follows.
   passes.addNestedPass<mlir::func::FuncOp>(createUnifySizes());
   passes.addPass(createSpecializeFunctions()); // before folding: variants fold what they alone know
+  if (options.optLevel > 0)
+    passes.addNestedPass<mlir::func::FuncOp>(createMoveBytes()); // before products, which read bytes behind moves then
   // Before folding, which would dequantise small weights. Weights that come at run time have no sums yet.
   bool isFixed = options.weights != "none";
   passes.addNestedPass<mlir::func::FuncOp>(createNarrowProducts(isFixed ? &weights : nullptr, target.weightPanel > 0));

@@ -43,23 +43,10 @@ struct Spread {
   int64_t axis = -1;
 };
 
-/// 8-bit integers and their zero point.
-struct Bytes {
-  Value q;
-  double zero = 0;
-};
-
 /// The sum of terms, each an integer in f32 times a factor, and a constant.
 struct Sum {
   SmallVector<std::pair<Value, Spread>> terms;
   Spread constant{{0}, -1};
-};
-
-/// convert(round(quotient) + zero)
-struct Quantization {
-  RoundOp round;
-  double zero = 0;
-  bool isAlone = true; // nothing else reads what is rounded
 };
 
 /// What was rounded to bytes: whole numbers before the zero point.
@@ -149,61 +136,11 @@ static bool isAll(const Spread &spread, double number) {
   return llvm::all_of(spread.values, [&](double x) { return float(x) == float(number); });
 }
 
-static bool isInteger(Value value, unsigned bits) {
-  auto type = dyn_cast<IntegerType>(getElementType(value));
-  return type && type.getWidth() == bits && !type.isSignless();
-}
-
-static bool isSigned32(Value value) {
-  auto type = dyn_cast<IntegerType>(getElementType(value));
-  return type && type.getWidth() == 32 && type.isSigned();
-}
-
-/// q - zero in f32, by way of signed 32-bit integers: in others the difference would wrap.
-static std::optional<Bytes> matchBytes(Value value) {
-  constexpr double mostZero = 1 << 16; // far from where a difference of 32 bits wraps; zero points have 8
-  auto convert = value.getDefiningOp<ConvertOp>();
-  if (!convert || !getElementType(value).isF32())
-    return std::nullopt;
-  Bytes bytes{convert.getX()};
-  if (auto difference = bytes.q.getDefiningOp<SubOp>()) {
-    std::optional<double> zero = getSplat(difference.getB());
-    if (!zero || std::abs(*zero) > mostZero || !isSigned32(bytes.q))
-      return std::nullopt;
-    bytes = {difference.getA(), *zero};
-  }
-  if (auto widening = bytes.q.getDefiningOp<ConvertOp>(); widening && isSigned32(bytes.q))
-    bytes.q = widening.getX();
-  if (!isInteger(bytes.q, 8))
-    return std::nullopt;
-  return bytes;
-}
-
 /// Whether the value is bytes less a zero point, perhaps times a scale: whoever reads it may compute it.
 static bool isDequantized(Value value) {
   if (auto product = value.getDefiningOp<MulOp>(); product && matchSpread(product.getB()))
     value = product.getA();
   return matchBytes(value).has_value();
-}
-
-static std::optional<Quantization> matchQuantization(ConvertOp op) {
-  if (!isInteger(op.getY(), 8) || !getElementType(op.getX()).isF32())
-    return std::nullopt;
-  Quantization found;
-  Value value = op.getX();
-  if (auto sum = value.getDefiningOp<AddOp>()) {
-    std::optional<double> zero = getSplat(sum.getB());
-    if (!zero || *zero != std::round(*zero))
-      return std::nullopt;
-    found.zero = *zero;
-    found.isAlone = hasUses(value, 1);
-    value = sum.getA();
-  }
-  found.round = value.getDefiningOp<RoundOp>();
-  found.isAlone &= hasUses(value, 1);
-  if (!found.round)
-    return std::nullopt;
-  return found;
 }
 
 /// Adds scale * value to the sum; false if it does not become one. What others read too is a term as a whole.

@@ -40,6 +40,10 @@ def LookUpOneHots : Pass<"ptc-look-up-one-hots", "::mlir::func::FuncOp"> {
   let summary = "products with one-hot rows become gathers";
 }
 
+def MoveBytes : Pass<"ptc-move-bytes", "::mlir::func::FuncOp"> {
+  let summary = "what is rounded to the bytes that it was, behind moves, is moved as bytes";
+}
+
 def MovePointwiseConvolutions : Pass<"ptc-move-pointwise-convolutions", "::mlir::func::FuncOp"> {
   let summary = "convolutions by windows of one pixel come before resizes and behind sums over windows, where pixels are fewer";
 }

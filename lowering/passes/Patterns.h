@@ -23,6 +23,26 @@ void listReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::Operation *> &re
 /// Whether exactly `count` operands are `value`, those of optional taps aside.
 bool hasUses(mlir::Value value, unsigned count);
 
+/// Whether elements are integers of so many bits, signed or unsigned.
+bool isInteger(mlir::Value value, unsigned bits);
+
+/// 8-bit integers and their zero point.
+struct Bytes {
+  mlir::Value q;
+  double zero = 0;
+};
+/// q - zero in f32, by way of signed 32-bit integers: in others the difference would wrap.
+std::optional<Bytes> matchBytes(mlir::Value value);
+
+/// convert(round(quotient) + zero)
+struct Quantization {
+  RoundOp round;
+  double zero = 0;
+  bool isAlone = true; // nothing else reads what is rounded
+};
+/// What rounds f32 to 8-bit integers.
+std::optional<Quantization> matchQuantization(ConvertOp op);
+
 /// Adds to the function's list of weights that constants were computed from: nothing may replace them at run time.
 void noteFoldedWeights(mlir::func::FuncOp function, llvm::ArrayRef<mlir::StringAttr> names);
 

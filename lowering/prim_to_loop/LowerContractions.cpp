@@ -57,10 +57,44 @@ bool isOfFewBits(Value value) {
   return hasWeight;
 }
 
+/// Whether four neighbours along a dim lie apart in what a view reads, as behind a shuffle of channels: instructions
+/// take them at once.
+bool partsGroups(FunctionLowering &lowering, const Tensor &tensor, int64_t axis, Location loc) {
+  constexpr int64_t together = 4;
+  std::optional<int64_t> extent = tensor.dims[axis].asConstant();
+  if (tensor.buffer || !extent || *extent % together != 0)
+    return false;
+  OpBuilder::InsertionGuard guard(lowering.builder);
+  MLIRContext *context = lowering.builder.getContext();
+  auto node = PointwiseOp::create(lowering.builder, loc, prim::getExprArray(context, tensor.dims));
+  Body body = lowering.beginBody(node.getBody(), tensor.dims, loc);
+  tensor.element(body, {lowering.dims(0, tensor.dims.size()), {}});
+  body.ranges[dimName(axis)] = {.min = 0, .max = *extent / together - 1};
+  auto placed = [&](Expr index, int64_t number) {
+    return index.substitute(
+        [&](StringRef name) { return name == dimName(axis) ? Expr::dim(context, axis) * together + number : Expr(); });
+  };
+  auto isApart = [&](LoadOp load, int64_t number) {
+    int64_t distance = 0;
+    for (Expr index : prim::getExprs(load.getIndices()))
+      if (Expr moved = (placed(index, number) - placed(index, 0)).simplify(body.ranges); !moved.isConstant(0))
+        distance += moved.asConstant().value_or(together);
+    return distance != number;
+  };
+  bool isAny = false;
+  node->walk([&](LoadOp load) {
+    for (int64_t number = 1; number < together; ++number)
+      isAny |= isApart(load, number);
+  });
+  node.erase();
+  return isAny;
+}
+
 /// Operands of templates are read many times: whatever computes is realized. Of widened 8-bit integers, what is
-/// stored is the 8 bits; a border of constants around them stays a condition. Of widened floats it is the narrow ones,
-/// which are returned: regions widen what they yield. What is read `asRows`, whole ones, may have them anywhere.
-Value prepareOperand(FunctionLowering &lowering, Value value, Location loc, bool asRows = false) {
+/// stored is the 8 bits, neighbours along axis `grouped` together; a border of constants around them stays a condition.
+/// Of widened floats it is the narrow ones, which are returned: regions widen what they yield. What is read `asRows`,
+/// whole ones, may have them anywhere.
+Value prepareOperand(FunctionLowering &lowering, Value value, Location loc, bool asRows = false, int64_t grouped = -1) {
   if (auto convert = value.getDefiningOp<prim::ConvertOp>(); convert && isEightBits(convert.getX())) {
     auto pad = convert.getX().getDefiningOp<prim::PadOp>();
     if (pad && (pad.getKind() != prim::PadKind::Constant || !lowering.get(pad.getValue()).isScalarConstant))
@@ -74,6 +108,9 @@ Value prepareOperand(FunctionLowering &lowering, Value value, Location loc, bool
     Value stored = pad ? pad.getX() : convert.getX();
     if (!isOfWeight(stored))
       lowering.realizeUnlessCheap(lowering.get(stored), loc);
+    bool isProduct = grouped >= 0 && isa<IntegerType>(prim::getElementType(value));
+    if (isProduct && partsGroups(lowering, lowering.get(stored), grouped, loc))
+      lowering.realize(lowering.get(stored), loc);
     if (pad)
       lowering.lowerView(pad);
     lowering.lowerPointwise(convert);
@@ -180,7 +217,8 @@ bool convertsOnRead(FunctionLowering &lowering, prim::MatmulOp op, const Contrac
 // Batch dims of the lhs become m dims where the rhs has none: one large product.
 void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   Location loc = op.getLoc();
-  Value a = prepareOperand(lowering, op.getLhs(), loc, lowering.target.readsRowsAnywhere), b = op.getRhs();
+  int64_t last = prim::getRank(op.getLhs()) - 1;
+  Value a = prepareOperand(lowering, op.getLhs(), loc, lowering.target.readsRowsAnywhere, last), b = op.getRhs();
   Exprs lhsDims = prim::getDims(op.getLhs()), rhsDims = prim::getDims(op.getRhs());
   unsigned lead = lhsDims.size() - 2, batch = rhsDims.size() - 2;
   Contraction c;
@@ -347,7 +385,7 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
   if (lowering.target.storesBorders)
     storeBorders(lowering, op.getX(), loc);
-  const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc));
+  const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc, /*asRows=*/false, /*grouped=*/1));
   const Tensor weight = lowering.get(prepareOperand(lowering, op.getW(), loc));
   MLIRContext *context = op.getContext();
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
