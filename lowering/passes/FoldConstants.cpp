@@ -11,9 +11,10 @@
 //   parts of a weight  of few bits that is too large as a whole: kernels convert it while they read it
 //
 // What is computed of weights alone by products, convolutions or reductions is computed here, too, if it is larger:
-// such an op would run in each call, and reads as much as its result has. The value becomes a weight, which stays out
-// of the IR. So projections of a table of positions and standardised filters are weights like others. Where views
-// repeat such a value, for each element of a batch, it is computed as it was before they did.
+// such an op would run in each call, and reads as much as its result has. So are bytes whose top bit is flipped for
+// products. The value becomes a weight, which stays out of the IR. So projections of a table of positions and
+// standardised filters are weights like others. Where views repeat such a value, for each element of a batch, it is
+// computed as it was before they did.
 //
 // What is small itself is computed through values that are not, where a kernel of its own would compute one of them in
 // each call: scores of relative positions, say, of a table of indices that is larger than they are.
@@ -121,7 +122,21 @@ static int64_t bytesOf(Value value) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-static bool isCostly(Operation *op) { return isa<prim::MatmulOp, prim::ConvolutionOp, prim::ReduceOp>(op); }
+/// Whether the op widens integers for products alone, which read the narrow ones.
+static bool isWidenedByProducts(Operation *op) {
+  auto convert = dyn_cast<prim::ConvertOp>(op);
+  return convert && prim::widens(op) && llvm::all_of(op->getUsers(), [](Operation *user) {
+           return isa<prim::MatmulOp, prim::ConvolutionOp>(user) &&
+                  !isa<FloatType>(prim::getElementType(user->getResult(0)));
+         });
+}
+
+/// Products read bytes as they are stored: what is computed of them would be stored in each run.
+static bool isCostly(Operation *op) {
+  return isa<prim::MatmulOp, prim::ConvolutionOp, prim::ReduceOp>(op) ||
+         (isa<prim::XorOp>(op) && prim::isInteger(op->getResult(0), 8) &&
+          llvm::all_of(op->getUsers(), isWidenedByProducts));
+}
 
 /// Whether whoever reads the op's result computes it again for nothing, or nearly.
 static bool isFused(Operation *op) {
@@ -218,9 +233,13 @@ void ConstantFolder::chooseComputed(Block &body) {
   for (Operation &op : body)
     if (!isSource(&op) && isComputable(&op))
       computable.insert(&op);
+  auto isRead = [&](Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) { return !computable.contains(user); });
+  };
   for (Operation &op : body) {
-    bool isRead = llvm::any_of(op.getUsers(), [&](Operation *user) { return !computable.contains(user); });
-    if (computable.contains(&op) && isRead)
+    bool isReadNarrow =
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return isWidenedByProducts(user) && isRead(user); });
+    if (computable.contains(&op) && (isRead(&op) || isReadNarrow))
       addChain(getRepeated(&op));
   }
 }
@@ -328,16 +347,8 @@ void ConstantFolder::visit(Block &block) {
 }
 
 bool ConstantFolder::staysOp(Operation *op) const {
-  if (isa<prim::BroadcastOp, prim::IotaOp>(op))
+  if (isa<prim::BroadcastOp, prim::IotaOp>(op) || isWidenedByProducts(op))
     return true;
-  if (auto convert = dyn_cast<prim::ConvertOp>(op)) {
-    auto bitsOf = [](Value x) { return prim::getElementType(x).getIntOrFloatBitWidth(); };
-    bool isProduct = llvm::all_of(op->getUsers(), [](Operation *user) {
-      return isa<prim::MatmulOp, prim::ConvolutionOp>(user) &&
-             !isa<FloatType>(prim::getElementType(user->getResult(0)));
-    });
-    return isProduct && bitsOf(convert.getX()) < bitsOf(convert.getY());
-  }
   if (!isView(op))
     return false;
   Operation *source = op->getOperand(0).getDefiningOp();

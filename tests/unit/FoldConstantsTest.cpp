@@ -176,3 +176,19 @@ TEST_CASE("what is small is computed through what is larger, where a kernel woul
     })";
   CHECK(fold(pointwise, {.constants = 16, .computed = 64}) == Counts{.constants = 0, .weights = 0, .others = 4});
 }
+
+TEST_CASE("bytes that are flipped for products become a weight", "[fold]") {
+  const char *text = R"(
+    func.func @f(%x: tensor<3x4xsi32>) -> tensor<3x4xsi32> {
+      %w = prim.weight <"w", "", 0, 16> : tensor<4x4xui8>
+      %b = prim.bitcast %w : tensor<4x4xui8> -> tensor<4x4xsi8>
+      %c = prim.constant dense<-128> : tensor<si8>
+      %t = prim.broadcast %c, [] : tensor<si8> -> tensor<4x4xsi8>
+      %f = prim.xor %b, %t : tensor<4x4xsi8>
+      %q = prim.convert %f : tensor<4x4xsi8> -> tensor<4x4xsi32>
+      %y = prim.matmul %x, %q : (tensor<3x4xsi32>, tensor<4x4xsi32>) -> tensor<3x4xsi32>
+      return %y : tensor<3x4xsi32>
+    })";
+  CHECK(fold(text, {.constants = 8, .computed = 16}, KeepingWeights()) ==
+        Counts{.constants = 0, .weights = 1, .others = 2});
+}
