@@ -18,6 +18,8 @@
 //
 //   max over k of (q[k] - z) s  =  (max over k of q[k] - z) s                       s > 0
 //
+// Depthwise convolutions sum whole numbers in f32, which become no integers before they are scaled.
+//
 // Sums are rounded in another order than the model's. That moves a result only where it lies within some 2^-22 of the
 // middle between two integers, and by 1 then. Not under --fp=strict. Quotients of what is no sum of integers stay
 // divisions.
@@ -64,6 +66,7 @@ public:
 
   void run() {
     function.walk([&](WindowReduceOp op) { poolBytes(op); });
+    function.walk([&](ConvertOp op) { keepWhole(op); });
     SmallVector<ConvertOp> conversions;
     function.walk([&](ConvertOp op) { conversions.push_back(op); });
     for (ConvertOp op : conversions)
@@ -75,6 +78,7 @@ public:
 
 private:
   void poolBytes(WindowReduceOp op);
+  void keepWhole(ConvertOp op);
   void join(ConvertOp op);
   void keepReal(ConvertOp op);
   bool expand(Value value, const Spread &scale, Sum &sum, bool isFirst = false);
@@ -86,6 +90,7 @@ private:
   OpBuilder b;
   Location loc = b.getUnknownLoc();
   DenseMap<Value, Rounded> rounded;                  // by the bytes, of sums of integers
+  llvm::DenseSet<Value> wholeProducts;               // whole numbers in f32
   DenseMap<Value, std::pair<double, double>> bounds; // of whole numbers that were clamped
 };
 
@@ -143,6 +148,33 @@ static bool isDequantized(Value value) {
   return matchBytes(value).has_value();
 }
 
+/// Whether all numbers of a constant in f32 are whole and of 9 bits.
+static bool isWholeConstant(DenseElementsAttr elements) {
+  return elements && elements.getElementType().isF32() &&
+         llvm::all_of(elements.getValues<float>(), [](float x) { return x == std::round(x) && std::abs(x) <= 255; });
+}
+
+/// Whether the value is bytes less a zero point, perhaps looked up in a table.
+static bool isWhole(Value value) {
+  if (auto lookup = value.getDefiningOp<GatherOp>())
+    return isWholeConstant(getConstant(lookup.getX()));
+  std::optional<Bytes> bytes = matchBytes(value);
+  return bytes && std::abs(bytes->zero) <= 255;
+}
+
+/// Whether a product in f32 sums whole numbers, as NarrowProducts writes depthwise convolutions, and so few that all
+/// are exact.
+static bool isWholeProduct(Value value) {
+  constexpr double most = 255, exactInFloat = 1 << 24;
+  auto convolution = value.getDefiningOp<ConvolutionOp>();
+  DenseElementsAttr weights = convolution ? getConstant(convolution.getW()) : DenseElementsAttr();
+  if (!isWholeConstant(weights) || weights.getNumElements() == 0 || convolution.getTransposed() ||
+      !isWhole(convolution.getX()))
+    return false;
+  double terms = double(weights.getNumElements()) / double(weights.getType().getDimSize(0));
+  return terms * most * most < exactInFloat;
+}
+
 /// Adds scale * value to the sum; false if it does not become one. What others read too is a term as a whole.
 bool ScaleJoiner::expand(Value value, const Spread &scale, Sum &sum, bool isFirst) {
   auto addConstant = [&](const Spread &spread) {
@@ -165,7 +197,8 @@ bool ScaleJoiner::expand(Value value, const Spread &scale, Sum &sum, bool isFirs
     sum.terms.push_back({term, scale});
     return sum.terms.size() <= mostTerms;
   }
-  if (auto convert = value.getDefiningOp<ConvertOp>(); convert && isInteger(convert.getX(), 32)) {
+  auto convert = value.getDefiningOp<ConvertOp>();
+  if ((convert && isInteger(convert.getX(), 32)) || wholeProducts.contains(value)) {
     sum.terms.push_back({value, scale});
     return sum.terms.size() <= mostTerms && (isFirst || hasUses(value, 1));
   }
@@ -262,6 +295,18 @@ void ScaleJoiner::poolBytes(WindowReduceOp op) {
   Value centered = SubOp::create(b, loc, ConvertOp::create(b, loc, wide, pooled), zero);
   Value real = ConvertOp::create(b, loc, like.getType(), centered);
   like.replaceAllUsesWith(MulOp::create(b, loc, real, constant({{*scale}, -1}, like)));
+}
+
+/// Whole numbers in f32 need not become integers on the way to a scale.
+void ScaleJoiner::keepWhole(ConvertOp op) {
+  auto integers = op.getX().getDefiningOp<ConvertOp>();
+  if (!integers || !getElementType(op.getY()).isF32() || !isInteger(op.getX(), 32) || !isWholeProduct(integers.getX()))
+    return;
+  wholeProducts.insert(integers.getX());
+  op.getY().replaceAllUsesWith(integers.getX());
+  op.erase();
+  if (integers->use_empty())
+    integers.erase();
 }
 
 void ScaleJoiner::join(ConvertOp op) {

@@ -16,9 +16,9 @@
 // convolution pads with it. A product of integers whose b is computed, too, is of bytes if it has rows enough to pay
 // for a copy of b and for the sums over k, each in a pass of its own, and the target packs its words (`packsComputed`);
 // both zero points are then one number. Elsewhere an integer product whose sums stay below 2^24 is computed in f32,
-// exactly: floats have fused multiply-adds, 32-bit integers slow ones. Other integer products, and those of floats,
-// stay as they are: transposed convolutions, depthwise ones (whose windows are too short for more than one vector),
-// floats whose sums might wrap.
+// exactly: floats have fused multiply-adds, 32-bit integers slow ones. So are depthwise convolutions of floats, whose
+// windows are too short for more than one vector: what they read are bytes, and scales come behind their sums. Other
+// integer products, and those of floats, stay as they are: transposed convolutions, floats whose sums might wrap.
 //
 // A weight whose columns are summed, or whose values were looked at, has become part of the program:
 // prim.folded_weights tells so, and it cannot be replaced at run time. Without a weight source (weights that come at
@@ -79,6 +79,8 @@ private:
   void rewriteComputed(Quantized lhs, Quantized rhs);
   Value termsSummed(Value q, int64_t axis, Value like);
   bool rewriteInFloats(const Quantized &lhs, const Quantized &rhs);
+  bool rewriteGroups(const Quantized &lhs, const Quantized &rhs);
+  Value centered(const Quantized &x, int64_t axis);
   void flipTo(Type kind, Quantized &x);
   bool makeSigned(Quantized &x);
   bool padsChannels();
@@ -565,6 +567,32 @@ bool NarrowProduct::rewriteInFloats(const Quantized &lhs, const Quantized &rhs) 
   return true;
 }
 
+/// q - zero in f32.
+Value NarrowProduct::centered(const Quantized &x, int64_t axis) {
+  Value whole = x.q;
+  if (x.zero.value && getSplat(x.zero.value) != 0) {
+    whole = converted(whole, si32());
+    whole = SubOp::create(b, loc, whole, shaped(whole, si32(), x.zero.value, x.zero.isScalar() ? -1 : axis));
+  }
+  return converted(whole, b.getF32Type());
+}
+
+/// A convolution of groups in floats that are whole numbers: windows are read as bytes, and scales come behind sums.
+bool NarrowProduct::rewriteGroups(const Quantized &lhs, const Quantized &rhs) {
+  std::optional<int64_t> terms = countTerms(op);
+  if (!convolution || convolution.getTransposed() || convolution.getGroups() == 1 || !terms ||
+      *terms * 255 * 255 >= exactInFloat || !isConstant(rhs.q) || !lhs.zero.isScalar() || !lhs.scale.isScalar() ||
+      !isByte(lhs) || !isByte(rhs))
+    return false;
+  for (const Parameter &parameter : {rhs.zero, rhs.scale})
+    if (!parameter.isScalar() && parameter.axis != rhsAxis())
+      return false;
+  Value y = multiply(centered(lhs, -1), centered(rhs, rhsAxis()), /*isPadded=*/false);
+  y.getDefiningOp()->setAttr(keepsTypeAttr, b.getUnitAttr()); // exact as it is
+  op->getResult(0).replaceAllUsesWith(scaled(converted(y, si32()), lhs, rhs));
+  return true;
+}
+
 bool NarrowProduct::rewrite(bool packsComputed) {
   bool isReal = getElementType(op->getResult(0)).isF32();
   if (!isReal && !isInt32(op->getResult(0)))
@@ -578,7 +606,7 @@ bool NarrowProduct::rewrite(bool packsComputed) {
     rewriteComputed(*lhs, *rhs);
     return true;
   }
-  return !isReal && rewriteInFloats(*lhs, *rhs);
+  return isReal ? rewriteGroups(*lhs, *rhs) : rewriteInFloats(*lhs, *rhs);
 }
 
 namespace {

@@ -381,18 +381,48 @@ void storeBorders(FunctionLowering &lowering, Value value, Location loc) {
     lowering.lowerView(view);
 }
 
+/// Realizes bytes of which a value is made, less a zero point, in f32: windows that overlap widen what they share once,
+/// and memory holds a quarter. Whether it is such a value.
+bool storeBytes(FunctionLowering &lowering, Value value, Location loc) {
+  SmallVector<Operation *> steps;
+  Value bytes = value;
+  for (; !isEightBits(bytes); bytes = steps.back()->getOperand(0)) {
+    Operation *op = bytes.getDefiningOp();
+    auto zero = isa_and_nonnull<prim::SubOp>(op) ? op->getOperand(1).getDefiningOp<prim::BroadcastOp>() : nullptr;
+    if (!isa_and_nonnull<prim::ConvertOp>(op) && !(zero && lowering.get(zero.getX()).isScalarConstant))
+      return false;
+    steps.push_back(op);
+  }
+  if (!prim::getElementType(value).isF32())
+    return false;
+  lowering.realizeUnlessCheap(lowering.get(bytes), loc);
+  for (Operation *step : llvm::reverse(steps))
+    lowering.lowerPointwise(step);
+  return true;
+}
+
+/// Whether sums run along windows, with lanes along the channels of all groups.
+bool isOfWindows(prim::ConvolutionOp op, const TargetTraits &target) {
+  Expr channels =
+      op.getTransposed() ? prim::getDims(op.getX())[1].floorDiv(op.getGroups()) : prim::getDims(op.getW())[1];
+  return op.getGroups() > 1 && (channels.isConstant(1) || hasSmallGroups(op, target));
+}
+
 void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
   if (lowering.target.storesBorders)
     storeBorders(lowering, op.getX(), loc);
+  if (isOfWindows(op, lowering.target)) {
+    Value x = storeBytes(lowering, op.getX(), loc) ? op.getX() : prepareOperand(lowering, op.getX(), loc);
+    Value w = prepareOperand(lowering, op.getW(), loc);
+    return lowerDepthwise(lowering, op, lowering.get(x), lowering.get(w));
+  }
   const Tensor input = lowering.get(prepareOperand(lowering, op.getX(), loc, /*asRows=*/false, /*grouped=*/1));
   const Tensor weight = lowering.get(prepareOperand(lowering, op.getW(), loc));
   MLIRContext *context = op.getContext();
   Exprs result = prim::getDims(op.getResult()), x = prim::getDims(op.getX()), w = prim::getDims(op.getW());
   int64_t groups = op.getGroups();
   Expr channelsPerGroup = op.getTransposed() ? x[1].floorDiv(groups) : w[1];
-  if (groups > 1 && (channelsPerGroup.isConstant(1) || hasSmallGroups(op, lowering.target)))
-    return lowerDepthwise(lowering, op, input, weight);
 
   unsigned spatial = result.size() - 2;
   Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
