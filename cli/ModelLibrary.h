@@ -81,8 +81,8 @@ llvm::Expected<std::vector<Tensor>> runOnce(const ModelLibrary &library, const I
 
 /// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.
 bool isLibraryFile(llvm::StringRef path);
-/// Of a library that was just written, which is not opened only where it is another kind of machine's: what it cannot do
-/// here ("kernels are timed"), by which verb, and the flag that named that machine.
+/// Of a library that was just written, which is not opened only where it is another kind of machine's: what it cannot
+/// do here ("kernels are timed"), by which verb, and the flag that named that machine.
 llvm::Error adviseMachine(llvm::Error error, llvm::StringRef what, llvm::StringRef verb, llvm::StringRef levelFlag);
 /// That `tensor`, which is called `what`, could not be allocated.
 llvm::Error noMemoryFor(const llvm::Twine &what, const Tensor &tensor);

@@ -148,8 +148,9 @@ static Error verifyNodes(Session &session, const VerifyOptions &options, const M
 static Error verifyLibrary(Session &session, const VerifyOptions &options, StringRef path) {
   Expected<ModelLibrary> library = ModelLibrary::open(session, path, options.compile.model);
   if (!library)
-    return options.isLibrary() ? library.takeError()
-                               : adviseMachine(library.takeError(), "the model is run", "verify", "--cpu");
+    return options.isLibrary() || options.compile.cpu == CompileOptions().cpu
+               ? library.takeError()
+               : adviseMachine(library.takeError(), "the model is run", "verify", "--cpu");
   const ptc_function &function = library->table().functions[0];
   Expected<std::vector<Tensor>> inputs = inputsOf(function, options);
   if (!inputs)

@@ -161,8 +161,7 @@ Error checkInputsKept(const OutputPlan &plan, ArrayRef<std::string> inputs) {
       sys::fs::file_status status;
       bool isFile = !sys::fs::status(path, status) && status.type() == sys::fs::file_type::regular_file;
       if (isFile && sys::fs::equivalent(path, input))
-        return exitError(exitUsage,
-                         what + ", '" + path + "', would replace '" + input + "', which the compile reads",
+        return exitError(exitUsage, what + ", '" + path + "', would replace '" + input + "', which the compile reads",
                          "another name or folder for it: -o, -MF, --stats, --time-trace");
     }
   return Error::success();

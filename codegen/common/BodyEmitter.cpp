@@ -92,6 +92,7 @@ static bool isSameForAll(loop::LoadOp load) {
   if (!kernel || llvm::is_contained(kernel.getArgumentsWritten(), int64_t(argument.getArgNumber())) ||
       !llvm::isa_and_present<loop::PointwiseOp, loop::ReductionOp, loop::ScanOp>(load->getParentOp()))
     return false;
+  assert(load.getIndices().size() == 1 && "indices inside kernels are linear");
   std::optional<int64_t> index = Expr(cast<ExprAttr>(load.getIndices()[0])).asConstant();
   std::optional<int64_t> count = cast<loop::BufferType>(argument.getType()).getElementCount().asConstant();
   return index && count && *index >= 0 && *index < *count;

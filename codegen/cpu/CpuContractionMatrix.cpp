@@ -117,7 +117,7 @@ private:
   // Of the rows that are multiplied:
   Value rows, stride; // how many; bytes from one to the next, null: not fixed
   std::function<SmallVector<Value>(ValueRange)> addressesAt;
-  SmallVector<Value> addresses; // of the first row, or of each
+  SmallVector<Value> addresses;   // of the first row, or of each
   Value firstFetched, endFetched; // of the lines of a step's B: those of the next panels that they fetch
 };
 
@@ -292,7 +292,7 @@ void MatrixBlock::chooseFetched(Value row) {
   if (isNear || (known && cut && *known > *cut * tallest * slots.groups))
     return;
   Value tall = i.constant(tallest), groups = i.constant(slots.groups);
-  Value blocks = i.floorDiv(i.add(count, i.constant(tallest - 1)), tall, true);
+  Value blocks = i.max(i.floorDiv(i.add(count, i.constant(tallest - 1)), tall, true), i.constant(1));
   Value share = i.floorDiv(i.add(groups, i.sub(blocks, i.constant(1))), blocks, true);
   firstFetched = i.min(i.mul(i.floorDiv(i.sub(row, firstRow), tall, true), share), groups);
   endFetched = i.min(i.add(firstFetched, share), groups);

@@ -166,8 +166,7 @@ static void share(MutableArrayRef<Member> members, llvm::StringMap<SmallVector<L
     names.push_back(StringAttr::get(context, symbol.getSymbol()));
   kernel.setSymbolsAttr(ArrayAttr::get(context, names));
   std::string name = makeKernelName(getKernelStem(kernel.getSymName()), getKernelText(kernel));
-  auto program = kernel->getParentOfType<ModuleOp>();
-  bool isKnown = program.lookupSymbol(name);
+  bool isKnown = launches.contains(name);
   SmallVector<LaunchOp> moved;
   for (auto [number, member] : llvm::enumerate(members)) {
     for (LaunchOp launch : launches.lookup(member.kernel.getSymName())) {

@@ -33,6 +33,9 @@ using namespace ptc::loop;
 
 namespace {
 
+/// Nodes of a kernel: what it costs the compiler grows faster than they do, and kernels of models have fewer.
+constexpr size_t mostSharing = 48;
+
 /// On a device a row that nodes share is one block's, which reads some 80 GB/s. So few rows of so many points are done
 /// sooner by launches of their own, in which all blocks take part.
 constexpr int64_t fewRows = 32, longRow = 1 << 17;
@@ -291,12 +294,9 @@ std::optional<SmallVector<Expr>> findSharedDims(ArrayRef<const Group *> groups, 
 
 } // namespace
 
-/// What a kernel costs the compiler grows faster than its nodes.
-static constexpr size_t mostSharing = 48;
-
 FusionPlan loop::canShare(const Group &producer, const Group &consumer, const FusionContext &context) {
   if (producer.nodes.size() + consumer.nodes.size() > mostSharing)
-    return FusionPlan::no("the kernel has " + std::to_string(mostSharing) + " nodes already");
+    return FusionPlan::no("the kernel would have more than " + std::to_string(mostSharing) + " nodes");
   for (const Group *group : {&producer, &consumer})
     for (Operation *node : group->nodes)
       if (!isa<PointwiseOp, ReductionOp, ScanOp, SortOp>(node))

@@ -16,7 +16,7 @@
 //
 // Errors, of f32 results against exact ones, over the largest output: F(2x2) 0.3 to 0.7 of that of f32 sums one by one,
 // F(4x4) about twice that. Along one dim, root mean squares over those of sums one by one (256 channels): F(2, 3) 0.7,
-// F(4, 3) 1.4, F(2, 5) 1.1, F(4, 5) 2.0, F(2, 7) 1.8; F(6, 3), of 8 points, 2.6 is left out. An infinity or NaN in a
+// F(4, 3) 1.5, F(2, 5) 1.1, F(4, 5) 2.4, F(2, 7) 2.1; F(6, 3), of 8 points, 2.6 is left out. An infinity or NaN in a
 // tile's pixels shows in all outputs of the tile. Pixels above 1e36 may overflow where a direct sum does not, and
 // denormal numbers lose bits, since both are multiplied before they are added up.
 //

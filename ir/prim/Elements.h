@@ -17,7 +17,8 @@ inline constexpr llvm::StringLiteral roundedAttr = "prim.rounded";
 /// On a `prim.convert` between narrow floats and f32 that is no cast of the model's: what it converts may stay wide.
 inline constexpr llvm::StringLiteral unroundedAttr = "prim.unrounded";
 
-/// On a product in f32: --autocast leaves its operands as they are.
+/// On a product in f32, and on its contraction: --autocast leaves its operands as they are, and its sums are computed
+/// as they stand. Those of whole numbers, which f32 holds, are exact.
 inline constexpr llvm::StringLiteral keepsTypeAttr = "prim.keeps_type";
 
 /// On functions: a list of names. Of a map NAME of the source model, the keys are the argument or result NAME.keys and

@@ -125,16 +125,16 @@ static int64_t bytesOf(Value value) {
 /// Whether the op widens integers for products alone, which read the narrow ones.
 static bool isWidenedByProducts(Operation *op) {
   auto convert = dyn_cast<prim::ConvertOp>(op);
-  return convert && prim::widens(op) && llvm::all_of(op->getUsers(), [](Operation *user) {
+  return convert && prim::widens(op) && !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
            return isa<prim::MatmulOp, prim::ConvolutionOp>(user) &&
                   !isa<FloatType>(prim::getElementType(user->getResult(0)));
          });
 }
 
-/// Products read bytes as they are stored: what is computed of them would be stored in each run.
+/// Whether each run would take long for it. Products read bytes as they are stored: flipped ones would be stored first.
 static bool isCostly(Operation *op) {
   return isa<prim::MatmulOp, prim::ConvolutionOp, prim::ReduceOp>(op) ||
-         (isa<prim::XorOp>(op) && prim::isInteger(op->getResult(0), 8) &&
+         (isa<prim::XorOp>(op) && prim::isInteger(op->getResult(0), 8) && !op->use_empty() &&
           llvm::all_of(op->getUsers(), isWidenedByProducts));
 }
 

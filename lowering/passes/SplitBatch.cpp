@@ -195,18 +195,10 @@ double BatchSplitter::getGain(Operation *op) const {
   return whole - single - getCost((rounds - 1) * weights, weights) - (rounds - 1) * launchCost;
 }
 
-static bool isWidening(Operation *op) {
-  auto convert = dyn_cast<ConvertOp>(op);
-  if (!convert)
-    return false;
-  Type from = getElementType(convert.getX()), to = getElementType(convert.getY());
-  return from.isIntOrFloat() && to.isIntOrFloat() && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
-}
-
 /// Views, borders and what widens elements follow a loop better than they end it, where they would decide how the
 /// result lies in memory.
 static bool isBetterBehind(Operation *op) {
-  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp>(op) || isWidening(op);
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp>(op) || widens(op);
 }
 
 /// The best interval of ops that split; what is fixed may lie between them. Pointwise work that follows belongs to it.

@@ -20,6 +20,7 @@
 #include "lowering/prim_to_loop/ChooseWinograd.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Winograd.h"
+#include "ir/prim/Elements.h"
 
 #include <cmath>
 
@@ -209,7 +210,7 @@ static WinogradChoice chooseLine(ContractionOp node, WinogradLine line, const Sy
 }
 
 WinogradChoice loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
-  if (!isFloat32(node))
+  if (!isFloat32(node) || node->hasAttr(prim::keepsTypeAttr))
     return {};
   auto squares = findWinogradDilations(node);
   auto line = squares ? std::nullopt : findWinogradLine(node);

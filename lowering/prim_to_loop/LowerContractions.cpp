@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/expr/DimName.h"
+#include "ir/prim/Elements.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -136,6 +137,7 @@ struct Contraction {
   std::function<Exprs()> resultIndex;
   Exprs resultDims;
   Type elementType;
+  bool keepsType = false; // prim::keepsTypeAttr
 
   Exprs domain() const {
     Exprs all(batch);
@@ -153,6 +155,8 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
   OpBuilder::InsertionGuard guard(b);
   auto node = ContractionOp::create(b, loc, prim::getExprArray(b.getContext(), domain), int64_t(c.batch.size()),
                                     int64_t(c.m.size()), int64_t(c.n.size()), int64_t(c.k.size()));
+  if (c.keepsType)
+    node->setAttr(prim::keepsTypeAttr, b.getUnitAttr());
   Body lhs = lowering.beginBody(node.getLhs(), domain, loc);
   YieldOp::create(b, loc, widen(lhs, c.lhs(lhs)));
   Body rhs = lowering.beginBody(node.getRhs(), domain, loc);
@@ -427,6 +431,7 @@ void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   unsigned spatial = result.size() - 2;
   Expr outPerGroup = op.getTransposed() ? w[1] : w[0].floorDiv(groups);
   Contraction c;
+  c.keepsType = op->hasAttr(prim::keepsTypeAttr);
   if (groups > 1)
     c.batch = {Expr::constant(context, groups)};
   c.m = {result[0]};

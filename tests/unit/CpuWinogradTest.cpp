@@ -12,7 +12,6 @@ using namespace ptc::test;
 
 namespace {
 
-// Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
 loop::WinogradTile tileOf(const Convolution &s) {
   bool isSquare = s.kernelHeight == 3 && s.kernelWidth == 3;
   return {.outputs = s.winograd, .taps = s.kernelWidth, .sides = isSquare ? 2 : 1};
@@ -20,6 +19,7 @@ loop::WinogradTile tileOf(const Convolution &s) {
 
 int64_t elementsOf(const Convolution &s) { return s.kernelHeight * s.kernelWidth; }
 
+// Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
 double errorBound(loop::WinogradTile tile) { return tile.size() == 4 ? 1.5e-6 : 5e-6; }
 
 /// The stored form of w [out][kernelHeight][kernelWidth][in]: of lines, rows of the window are slices.

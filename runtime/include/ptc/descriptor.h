@@ -12,7 +12,7 @@
 #include "abi.h"
 #include "custom_op.h"
 
-#define PTC_RT_VERSION 6
+#define PTC_RT_VERSION 7
 
 /* One call of run. Generated code may read the members named here, and passes the pointer on. */
 typedef struct ptc_rt_call {
