@@ -67,7 +67,7 @@ def group_of(path, manifest):
 
 def _generates(graph):
     made = {node.output[0] for node in graph.node if node.op_type == "ConstantOfShape"}
-    return any(node.op_type in CONVOLUTIONS | PRODUCTS and node.input[1] in made for node in graph.node)
+    return any(node.op_type in CONVOLUTIONS | PRODUCTS and made.intersection(node.input[1:2]) for node in graph.node)
 
 
 def _attends(graph):
