@@ -6,7 +6,8 @@
 //
 // That is exact: s (q - z) / s lies within 2^-15 of the integer that it was. Moves are views, concats, pads, gathers,
 // choices by a condition and the largest or smallest of some, so of an element and a bound, too: rounding is monotonic,
-// and infinities become the bytes that are neutral. A constant is rounded here.
+// and infinities become the bytes that are neutral. A constant is rounded here. Bytes have no NaN: ONNX names none that
+// one becomes, and a bound may make it another.
 //
 // A concat whose parts have other scales, or none, is one of rounded parts, if nothing else reads it: what makes a part
 // stores bytes, where floats were stored and read again.
