@@ -169,7 +169,9 @@ static void share(MutableArrayRef<Member> members, llvm::StringMap<SmallVector<L
   bool isKnown = launches.contains(name);
   SmallVector<LaunchOp> moved;
   for (auto [number, member] : llvm::enumerate(members)) {
-    for (LaunchOp launch : launches.lookup(member.kernel.getSymName())) {
+    SmallVector<LaunchOp> own = launches.lookup(member.kernel.getSymName());
+    launches.erase(member.kernel.getSymName());
+    for (LaunchOp launch : own) {
       SmallVector<Expr> values = prim::getExprs(launch.getSymbols());
       for (const auto &[numbers, symbol] : symbols)
         values.push_back(Expr::constant(context, numbers[number]));

@@ -7,6 +7,7 @@
 // CHECK-LABEL:  define {{.*}} @number
 // CHECK-NOT:    phi
 // CHECK:        fdiv float 1.000000e+00
+// CHECK:        phi
 // CHECK-NOT:    fdiv contract <16 x float>
 // CHECK:        call <16 x float> @llvm.fma
 // CHECK:        ret i32
