@@ -332,10 +332,10 @@ private:
     Entry &producer = entries[producerNumber], &consumer = entries[consumerNumber];
     switch (plan.kind) {
     case FusionKind::MergeIntoProducer:
-      mergeIntoProducer(getOnly(producer.group, plan.buffer, true), consumer.group.nodes[0], plan.buffer, context);
+      mergeIntoProducer(getOnly(producer.group, plan.buffer, true), consumer.group.nodes[0], plan, context);
       break;
     case FusionKind::MergeIntoConsumer:
-      mergeIntoConsumer(producer.group.nodes[0], getOnly(consumer.group, plan.buffer, false), plan.buffer, context);
+      mergeIntoConsumer(producer.group.nodes[0], getOnly(consumer.group, plan.buffer, false), plan, context);
       producer.group.nodes = consumer.group.nodes;
       if (!consumer.group.outer.empty())
         producer.group.outer = consumer.group.outer;
@@ -344,7 +344,7 @@ private:
       producer.group.nodes = {mergeParts(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context)};
       break;
     case FusionKind::MergeReads:
-      mergeReads(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context);
+      mergeReads(producer.group.nodes[0], consumer.group.nodes[0], plan, context);
       producer.group.nodes = consumer.group.nodes;
       break;
     case FusionKind::Share:

@@ -117,7 +117,7 @@ static StringRef whyNotBehind(ContractionOp product, Operation *node) {
 
 /// May pointwise nodes run behind blocks of the products? Each reads one of them.
 static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   if (llvm::any_of(consumer.written, [&](Value buffer) { return consumer.reads(buffer); }))
     return FusionPlan::no("its nodes read of each other what other blocks make");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
@@ -195,7 +195,7 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
     return FusionPlan::no("the product is none of rows and a weight in panels");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
-  FusionPlan plan{FusionKind::Blocks, {}, consumer.outer, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks, .outer = consumer.outer};
   for (Operation *node : consumer.nodes)
     if (!readsOwnRows(product, node, unsigned(consumer.outer.size())))
       return FusionPlan::no("its points are not rows of the product, or read others");
@@ -257,7 +257,7 @@ static FusionPlan canRunBehindColumns(const Group &producer, const Group &consum
     return FusionPlan::no("other nodes run in the product's blocks");
   if (!isOfRows(product))
     return FusionPlan::no("the product is none of rows and a weight in panels");
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   for (Value buffer : producer.written)
     if (consumer.reads(buffer))
       plan.buffer = buffer;
@@ -325,7 +325,7 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
     return canRunBehindRows(producer, consumer, context);
   if (shareColumns)
     return canRunBehindColumns(producer, consumer);
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   for (Operation *first : producer.nodes)
     for (Operation *second : consumer.nodes) {
       auto writer = cast<ContractionOp>(first), reader = cast<ContractionOp>(second);
