@@ -266,7 +266,6 @@ SymbolRanges getSliceRanges(Operation *target, ArrayRef<Expr> domain, const Slic
 /// A product's dims with its rows and columns as the digits by which a node counts what it reads of them. A vector of
 /// columns lies in one of the parts that columns become: these are whole panels.
 DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, const FusionContext &context) {
-  constexpr int64_t panel = 16;
   SmallVector<SmallVector<Expr>> parts = getUnsplit(target);
   unsigned m = target.getBatch(), n = m + target.getM();
   SmallVector<Expr> rows;
@@ -279,7 +278,7 @@ DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, c
         rows.push_back(read[digit.dim]);
       else
         part = std::gcd(part, *step == 1 ? read[digit.dim].asConstant().value_or(1) : *step);
-    if (part < width && part % panel == 0)
+    if (part < width && part % panelWidth == 0)
       parts[n] = {Expr::constant(target.getContext(), width / part), Expr::constant(target.getContext(), part)};
   }
   if (rows.size() > 1 && target.getM() == 1 && product(target.getContext(), rows) == parts[m][0])

@@ -106,11 +106,11 @@ static bool isOfRows(ContractionOp product) {
 
 /// Why the node cannot run behind blocks of the product; empty: it can.
 static StringRef whyNotBehind(ContractionOp product, Operation *node) {
-  constexpr int64_t panel = 16, widest = 8 * panel; // a part is few whole panels
+  constexpr int64_t widest = 8 * panelWidth; // a part is few whole panels
   if (!isOfRows(product))
     return "the product is none of rows and a weight in panels";
   auto parts = findColumnParts(product, node);
-  if (!parts || parts->width % panel || parts->width > widest)
+  if (!parts || parts->width % panelWidth || parts->width > widest)
     return "it does not read the product in parts of whole panels";
   return {};
 }
@@ -212,11 +212,10 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 /// Columns of a block of all rows that its reader may run behind; 0: there is no such block that pays. `first` and
 /// `read`: which columns it reads.
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read) {
-  constexpr int64_t panel = 16;
   constexpr int64_t mostBytes = 256 << 10;             // of the block's results: some of the cache is for the rows
   constexpr int64_t fewestBlocks = 8, manyBlocks = 16; // many are even enough
   // Narrow tiles and short sums wait for their loads (measured: two panels, or 16 to 48 terms, took 5 to 14 % longer).
-  constexpr int64_t widest = 4 * panel, narrowest = 3 * panel, fewestTerms = 64;
+  constexpr int64_t widest = 4 * panelWidth, narrowest = 3 * panelWidth, fewestTerms = 64;
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
   auto extentOf = [&](int64_t begin, int64_t end) {
@@ -235,7 +234,7 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read)
   // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
   // longer).
   auto areEven = [](int64_t blocks) { return blocks >= manyBlocks || (blocks >= fewestBlocks && blocks % 4 == 0); };
-  for (int64_t width = widest; width >= narrowest; width -= panel)
+  for (int64_t width = widest; width >= narrowest; width -= panelWidth)
     if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&
         *rows * width * (type.getWidth() / 8) <= mostBytes)
       return width;
