@@ -34,6 +34,7 @@
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/NodeEmitter.h"
+#include "codegen/cpu/ScratchLayout.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -112,31 +113,6 @@ EmissionPoint AttentionEmission::point() const {
   point.dims.assign(f.domain.size(), Value());
   llvm::copy(batchDims, point.dims.begin());
   return point;
-}
-
-void AttentionEmission::loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body) {
-  e.createLoop(lower, upper, step, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
-    body(iv);
-    return {};
-  });
-}
-
-void AttentionEmission::forEachVector(EmissionPoint at, int64_t dim, Value lower, Value upper,
-                                      llvm::function_ref<void(const EmissionPoint &, Value)> body) {
-  at.lanes = lanes;
-  at.vectorDim = dim;
-  Value count = in.sub(upper, lower), step = in.constant(lanes);
-  Value whole = in.add(lower, in.mul(in.floorDiv(count, step, true), step));
-  loop(lower, whole, lanes, [&](Value position) {
-    at.dims[dim] = position;
-    body(at, position);
-  });
-  loop(whole, upper, lanes, [&](Value position) {
-    at.dims[dim] = position;
-    at.mask = e.laneMask(in.sub(upper, position), lanes);
-    body(at, position);
-    at.mask = {};
-  });
 }
 
 void AttentionEmission::forEachColumnTile(Value columns, std::optional<int64_t> known,
@@ -526,10 +502,7 @@ void AttentionEmission::packBlock(Value key, Value held, Value end) {
   if (op.getCausal() || f.held.isConstant(0))
     return packKeys(key, held, end);
   Value isNew = in.compare(arith::CmpIPredicate::eq, held, in.constant(0));
-  auto branch = scf::IfOp::create(e.builder, e.loc, isNew, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(e.builder);
-  e.builder.setInsertionPointToStart(branch.thenBlock());
-  packKeys(key, in.constant(0), end);
+  e.emitIf(isNew, [&] { packKeys(key, in.constant(0), end); });
 }
 
 /// Keys below `packed` that are held have been copied; returns how many that is behind the task.

@@ -38,8 +38,6 @@ Expr scratchInTurns(const AttentionForm &f, llvm::ArrayRef<mlir::Operation *> ah
 /// Of a product that runs ahead of each head. Its dims may be merged; its batch begins with the heads.
 Expr matricesOfHead(const ContractionForm &form, const AttentionForm &f);
 
-inline Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
-
 struct AttentionEmission {
   AttentionEmission(KernelEmitter &emitter, loop::AttentionOp op, llvm::ArrayRef<mlir::Operation *> ahead);
   void emit(mlir::Value begin, mlir::Value end);
@@ -78,9 +76,13 @@ struct AttentionEmission {
   mlir::Value isAnyVisible(mlir::Value row, mlir::Value key, mlir::Value column, mlir::Value count);
 
   EmissionPoint point() const;
-  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  void forEachVector(EmissionPoint at, int64_t dim, mlir::Value lower, mlir::Value upper,
-                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body);
+  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body) {
+    e.forEach(lower, upper, step, body);
+  }
+  void forEachVector(const EmissionPoint &at, int64_t dim, mlir::Value lower, mlir::Value upper,
+                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body) {
+    e.forEachVector(at, dim, lanes, lower, upper, body);
+  }
   /// Column tiles of a product: whole ones, then the rest, one tile where what is left of `known` columns in all is.
   void forEachColumnTile(mlir::Value columns, std::optional<int64_t> known,
                          llvm::function_ref<void(const TileShape &shape, mlir::Value panel)> body);

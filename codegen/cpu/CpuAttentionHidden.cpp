@@ -182,12 +182,7 @@ void AttentionEmission::emitVisibleKeys(Value row, Value key, Value count) {
   Value ofBlock[] = {kPack, vPack};
   kPack = at(kPack, in.mul(from, depth));
   vPack = at(vPack, in.mul(from, in.constant(panelWidth)));
-  auto branch = scf::IfOp::create(b, e.loc, in.compare(arith::CmpIPredicate::sgt, rest, in.constant(0)),
-                                  /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    emitKeys(row, in.add(key, from), rest);
-  }
+  e.emitIf(in.compare(arith::CmpIPredicate::sgt, rest, in.constant(0)),
+           [&] { emitKeys(row, in.add(key, from), rest); });
   std::tie(kPack, vPack) = std::tie(ofBlock[0], ofBlock[1]);
 }

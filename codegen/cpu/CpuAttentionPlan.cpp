@@ -3,14 +3,14 @@
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/ScratchLayout.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t keysOfBlock = 256;    // k and v of 64 floats: 128 KiB of second-level cache
-static constexpr int64_t keyBytes = 384 << 10; // of k and v that are one block: as contractions have them
-static constexpr int64_t heldBytes = 8 << 20;  // of k and v that are held for all tasks of a head, a thread
+static constexpr int64_t keysOfBlock = 256;   // k and v of 64 floats: 128 KiB of second-level cache
+static constexpr int64_t heldBytes = 8 << 20; // of k and v that are held for all tasks of a head, a thread
 static constexpr int64_t queriesOfTask = 128;
 static constexpr int64_t rowsOfTile = 6; // at most levels; a task's last tile computes rows that there are not
 static constexpr int64_t mostKeys = 4096, mostQueries = 4096; // that tuning may ask for
@@ -20,17 +20,9 @@ static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 // come from memory and go there.
 static constexpr int64_t packedElement = 8, storedElement = 32;
 
-AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
-  AttentionForm f;
-  MLIRContext *context = op.getContext();
-  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
-  f.domain = loop::getDomain(op);
-  f.batchDims = int64_t(op.getBatch());
-  f.batch = product(context, ArrayRef(f.domain).take_front(f.batchDims));
-  f.i = f.domain[f.batchDims];
-  f.j = f.domain[f.batchDims + 1];
-  f.d = f.domain[f.batchDims + 2];
-  f.e = f.domain[f.batchDims + 3];
+/// How the queries of a head are cut into tasks.
+static void cutQueries(AttentionForm &f, loop::AttentionOp op) {
+  auto constant = [&](int64_t value) { return Expr::constant(op.getContext(), value); };
   auto wanted = loop::getTuned(op, tuned::taskQueries);
   if (auto known = f.i.asConstant(); known && wanted) {
     f.rowsMost = std::clamp<int64_t>(*wanted, 1, std::clamp<int64_t>(*known, 1, mostQueries));
@@ -55,8 +47,13 @@ AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
     f.rowsMost = llvm::alignTo(f.rowsMost, rowsOfTile);
     f.rows = roundUp(f.i.ceilDiv(Expr::max(f.blocks, constant(1))), rowsOfTile);
   }
+}
+
+/// How the keys are cut into blocks, and how many of these wait for the next tasks of their head.
+static void cutKeys(AttentionForm &f, loop::AttentionOp op) {
+  auto constant = [&](int64_t value) { return Expr::constant(op.getContext(), value); };
   auto keys = f.j.asConstant(), depth = f.d.asConstant(), size = f.e.asConstant();
-  bool isSmall = keys && depth && size && *keys * (*depth + *size) * int64_t(sizeof(float)) <= keyBytes;
+  bool isSmall = keys && depth && size && *keys * (*depth + *size) * int64_t(sizeof(float)) <= blockBytes;
   int64_t wantedKeys = isSmall ? std::max(*keys, keysOfBlock) : keysOfBlock;
   // Vectors of keys are whole: a block is a multiple of the longest.
   int64_t most = llvm::alignTo(tunedWithin(op, tuned::blockKeys, 16, mostKeys, wantedKeys), 64);
@@ -71,15 +68,16 @@ AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
   Expr isHeld = Expr::max(Expr::min(f.blocks - one, one), constant(0));
   f.held = Expr::min(allBlocks, isHeld * mostHeld);
   f.slots = Expr::max(Expr::min(allBlocks, f.held + one), one);
+}
+
+/// Where a task's copies and sums lie in the thread's scratch.
+static void layOutTask(AttentionForm &f, loop::AttentionOp op) {
+  auto constant = [&](int64_t value) { return Expr::constant(op.getContext(), value); };
   f.qPitch = roundUp(f.d, 32) + 16;
   f.scorePitch = f.keys + 16;
   f.outputPitch = roundUp(f.e, 16) + 16;
-  Expr end = constant(0);
-  auto add = [&](Expr elements) {
-    Expr at = end;
-    end = end + roundUp(elements * 4 + 64, 64);
-    return at;
-  };
+  ScratchLayout layout{constant(0)};
+  auto add = [&](Expr elements) { return layout.add(elements, sizeof(float)); };
   Expr allRows = constant(f.rowsMost + tallestTile);
   f.qAt = add(allRows * f.qPitch);
   f.kAt = add(f.slots * f.keys * roundUp(f.d, 16) + 16 * panelWidth); // a transposed square may run over the end
@@ -91,7 +89,21 @@ AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
   f.scalesAt = add(constant(tallestTile));
   f.partialsAt = add(constant(tallestTile * panelWidth));
   f.skipsAt = add(mayHideKeys(op) ? allRows : constant(0));
-  f.scratch = end;
+  f.scratch = layout.end;
+}
+
+AttentionForm cpu::analyzeAttention(loop::AttentionOp op) {
+  AttentionForm f;
+  f.domain = loop::getDomain(op);
+  f.batchDims = int64_t(op.getBatch());
+  f.batch = product(op.getContext(), ArrayRef(f.domain).take_front(f.batchDims));
+  f.i = f.domain[f.batchDims];
+  f.j = f.domain[f.batchDims + 1];
+  f.d = f.domain[f.batchDims + 2];
+  f.e = f.domain[f.batchDims + 3];
+  cutQueries(f, op);
+  cutKeys(f, op);
+  layOutTask(f, op);
   return f;
 }
 

@@ -43,22 +43,8 @@ static constexpr int64_t lineBytes = 64;
 // Small emitters
 //===----------------------------------------------------------------------===//
 
-void ContractionEmission::loop(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body) {
-  e.createLoop(lower, upper, step, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
-    body(iv);
-    return {};
-  });
-}
-
 Value ContractionEmission::inTurn(Value lower, Value upper, Value at) {
   return isBackwards ? i.select(isBackwards, i.sub(i.sub(i.add(lower, upper), i.constant(1)), at), at) : at;
-}
-
-void ContractionEmission::emitIf(Value condition, llvm::function_ref<void()> body) {
-  auto branch = scf::IfOp::create(e.builder, e.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(e.builder);
-  e.builder.setInsertionPointToStart(branch.thenBlock());
-  body();
 }
 
 Value ContractionEmission::scratchAt(Expr offset) {

@@ -298,17 +298,21 @@ struct ContractionEmission {
   void forEachK(llvm::ArrayRef<int64_t> dims, mlir::Value kLower, mlir::Value kUpper, EmissionPoint &point,
                 llvm::function_ref<void()> body);
   /// Vector points along a dim in [lower, upper): whole vectors, then a masked one. `body` gets the position.
-  void forEachVector(EmissionPoint point, int64_t dim, mlir::Value lower, mlir::Value upper,
-                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body);
+  void forEachVector(const EmissionPoint &point, int64_t dim, mlir::Value lower, mlir::Value upper,
+                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body) {
+    e.forEachVector(point, dim, lanes, lower, upper, body);
+  }
   /// k flattened in the order of the dims, at the point.
   mlir::Value flatK(const EmissionPoint &point);
 
   mlir::Value value(Expr expr) { return e.emitExpr(expr, {}); }
   mlir::Value scratchAt(Expr offset);
-  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body) {
+    e.forEach(lower, upper, step, body);
+  }
   /// `at` of [lower, upper) where the weight is swept forwards, as far from the other end where it is backwards.
   mlir::Value inTurn(mlir::Value lower, mlir::Value upper, mlir::Value at);
-  void emitIf(mlir::Value condition, llvm::function_ref<void()> body);
+  void emitIf(mlir::Value condition, llvm::function_ref<void()> body) { e.emitIf(condition, body); }
   mlir::Value widened(mlir::Value value); // to the accumulator's type
   /// The lhs's region as it lies in memory.
   mlir::Value emitLhs(const EmissionPoint &point) {

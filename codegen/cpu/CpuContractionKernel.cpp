@@ -135,12 +135,11 @@ LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *
   Value turn = emitter.emitExpr(Expr::max((one * resultsOfTurn).floorDiv(results), one), {});
   Value turns = in.floorDiv(in.sub(in.add(in.sub(end, begin), turn), emitter.constant(1)), turn, true);
   bool isEmitted = true;
-  emitter.createLoop(emitter.constant(0), turns, 1, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+  emitter.forEach(emitter.constant(0), turns, 1, [&](Value number) {
     Value first = in.add(begin, in.mul(number, turn)), last = in.min(in.add(first, turn), end);
     for (Operation *op : ops)
       isEmitted &= succeeded(emitContraction(emitter, cast<loop::ContractionOp>(op), first, last,
                                              op == ops.back() ? behind : ArrayRef<Operation *>(), nullptr));
-    return {};
   });
   return success(isEmitted);
 }

@@ -51,24 +51,6 @@ static SmallVector<int64_t> dimsBut(int64_t first, int64_t end, int64_t but) {
   return dims;
 }
 
-void ContractionEmission::forEachVector(EmissionPoint point, int64_t dim, Value lower, Value upper,
-                                        llvm::function_ref<void(const EmissionPoint &, Value)> body) {
-  point.lanes = lanes;
-  point.vectorDim = dim;
-  Value length = i.sub(upper, lower);
-  Value whole = i.add(lower, i.mul(i.floorDiv(length, i.constant(lanes), true), i.constant(lanes)));
-  loop(lower, whole, lanes, [&](Value at) {
-    point.dims[dim] = at;
-    body(point, at);
-  });
-  loop(whole, upper, lanes, [&](Value at) {
-    point.dims[dim] = at;
-    point.mask = e.laneMask(i.sub(upper, at), lanes);
-    body(point, at);
-    point.mask = {};
-  });
-}
-
 void ContractionEmission::fillRedirected() {
   Value element = i.constant(f.lhsOther);
   Value vector = e.splat(element, lanes);

@@ -26,21 +26,20 @@
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "codegen/cpu/ScratchLayout.h"
 #include "ir/loop/Winograd.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t blockBytes = 384 << 10; // half of a 768 KiB to 1 MiB second-level cache, a little less
-static constexpr int64_t wantedTasks = 16;       // per contraction
-static constexpr int64_t taskWork = 1 << 16;     // multiply-adds: half of a microsecond to one and a half
+static constexpr int64_t wantedTasks = 16;   // per contraction
+static constexpr int64_t taskWork = 1 << 16; // multiply-adds: half of a microsecond to one and a half
 static constexpr int64_t grainWork = 1 << 16;
 static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
 static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
 static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels take apart in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
-static constexpr int64_t lineBytes = 64;
 /// Words of k that are not cut, and of a block where they are: 128 rows by so many stay in the second-level cache.
 static constexpr int64_t longestWhole = 1024, longestBlock = 768;
 
@@ -189,21 +188,6 @@ static void splitK(ContractionForm &form) {
   form.kBlocks = Expr::constant(context, llvm::divideCeil(*extent, form.kBlock.getValue()));
 }
 
-namespace {
-/// Hands out parts of the scratch block.
-struct ScratchLayout {
-  Expr end;
-  Expr add(Expr elements, int64_t bytes) {
-    Expr at = end;
-    Expr size = elements * bytes + lineBytes; // vectors may run a little over the end of a row
-    end = end + size.ceilDiv(lineBytes) * lineBytes;
-    return at;
-  }
-};
-} // namespace
-
-static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
-
 /// Whether copies of bytes as 16-bit integers may save more than they cost. For a row, in cycles of a core with 256-bit
 /// vectors: some for each run of k and for each vector, against a sixth of what its products take (measured).
 static bool paysToWiden(const ContractionForm &form) {
@@ -262,12 +246,8 @@ static void layOutScratch(ContractionForm &form) {
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
   int64_t bytes = form.accumulatorBytes();
   Expr panels = form.n.ceilDiv(panelWidth);
-  auto atMost = [&](Expr whole, Expr blocks, int64_t slack) {
-    Expr part = whole.ceilDiv(blocks) + slack;
-    return whole.isConstant() && part.isConstant() ? constant(std::min(whole.getValue(), part.getValue())) : part;
-  };
-  form.rowsMost = atMost(form.m, form.mBlocks, 2 * tallestTile);
-  form.panelsMost = atMost(panels, form.nBlocks, std::max(2 * widestTile, form.panelUnit));
+  form.rowsMost = mostOfPart(form.m, form.mBlocks, 2 * tallestTile);
+  form.panelsMost = mostOfPart(panels, form.nBlocks, std::max(2 * widestTile, form.panelUnit));
   ScratchLayout layout{constant(0)};
   if (form.lhs == LhsForm::PackedRows) {
     // Rows an odd number of lines apart do not meet in one set of the first-level cache.
@@ -322,7 +302,7 @@ static void layOutScratch(ContractionForm &form) {
     if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows &&
         ownsTasks(form)) {
       form.blocksOfCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
-      most = atMost(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
+      most = mostOfPart(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
     }
     form.wideLhsAt = layout.add(most * form.widePitch, 2);
     int64_t columns = panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile));

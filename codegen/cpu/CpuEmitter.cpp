@@ -2,6 +2,7 @@
 #include "codegen/cpu/CpuEmitter.h"
 #include "codegen/common/Strides.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -25,4 +26,42 @@ cpu::KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, con
     Value slot = getAddress(symbols, i64, constant(int64_t(index)));
     setSymbol(name, LLVM::LoadOp::create(builder, loc, i64, slot));
   }
+}
+
+void cpu::KernelEmitter::forEach(Value lower, Value upper, int64_t step, llvm::function_ref<void(Value)> body) {
+  createLoop(lower, upper, step, {}, [&](Value iv, ValueRange) {
+    body(iv);
+    return SmallVector<Value>();
+  });
+}
+
+void cpu::KernelEmitter::forEachVector(EmissionPoint point, int64_t dim, int64_t lanes, Value lower, Value upper,
+                                       llvm::function_ref<void(const EmissionPoint &, Value)> body) {
+  InvariantBuilder &in = invariants;
+  point.lanes = lanes;
+  point.vectorDim = dim;
+  Value count = in.sub(upper, lower);
+  Value whole = in.add(lower, in.mul(in.floorDiv(count, constant(lanes), true), constant(lanes)));
+  forEach(lower, whole, lanes, [&](Value at) {
+    point.dims[size_t(dim)] = at;
+    body(point, at);
+  });
+  forEach(whole, upper, lanes, [&](Value at) {
+    point.dims[size_t(dim)] = at;
+    point.mask = laneMask(in.sub(upper, at), lanes);
+    body(point, at);
+    point.mask = {};
+  });
+}
+
+void cpu::KernelEmitter::emitIf(Value condition, llvm::function_ref<void()> body,
+                                llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/bool(otherwise));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+  if (!otherwise)
+    return;
+  builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
 }

@@ -37,6 +37,14 @@ public:
   mlir::Value getScratch(int64_t offset = 0) { return getScratchAt(constant(offset)); }
   mlir::Value getScratchAt(mlir::Value offset) { return getAddress(scratch, builder.getI8Type(), offset); }
 
+  /// createLoop without values from one round to the next.
+  void forEach(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  /// Points with so many lanes along `dim` in [lower, upper): whole vectors, then a masked one. `body` gets the
+  /// position.
+  void forEachVector(EmissionPoint point, int64_t dim, int64_t lanes, mlir::Value lower, mlir::Value upper,
+                     llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body);
+  void emitIf(mlir::Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = {});
+
 private:
   mlir::Value scratch;
 };

@@ -63,6 +63,12 @@ LogicalResult cpu::planKernel(loop::KernelOp kernel) {
 
 namespace {
 
+/// How lanes along a shared dim are taken.
+struct LaneSteps {
+  int64_t lanes, perStep; // vectors at a time
+  bool inPairs;
+};
+
 /// The nodes of one kernel over the iterations [begin, end).
 class LoopKernel {
 public:
@@ -81,6 +87,11 @@ private:
   void emitTiledRows(Value begin, Value end);
   void emitSquares(Value begin, Value end);
   void emitLanes(Value begin, Value end);
+  LaneSteps chooseLaneSteps();
+  void emitLaneRange(const LaneSteps &steps, const EmissionPoint &point, Value from, Value to, Value tileBlock);
+  void emitLaneBlocks(const LaneSteps &steps, Value begin, Value end, Value extent);
+  bool hasNoLocals() { return kernel.getBlock().getOps<loop::BufferOp>().empty(); }
+  loop::ReductionOp getWindow() { return nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : nullptr; }
   void emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
                     llvm::function_ref<void(ArrayRef<Value> digits)> body);
 
@@ -130,10 +141,7 @@ void LoopKernel::emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
     rest = above;
   }
   if (sizes.size() <= 1) {
-    e.createLoop(begin, end, 1, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
-      body(sizes.empty() ? ArrayRef<Value>() : ArrayRef<Value>(iv));
-      return {};
-    });
+    e.forEach(begin, end, 1, [&](Value iv) { body(sizes.empty() ? ArrayRef<Value>() : ArrayRef<Value>(iv)); });
     return;
   }
   start[0] = rest;
@@ -250,89 +258,119 @@ static bool asksAlong(Operation *node, int64_t dim) {
   return result.wasInterrupted();
 }
 
-// Lanes along one shared dim; each iteration is a block of it.
-void LoopKernel::emitLanes(Value begin, Value end) {
-  int64_t dim = config.sharedVector;
-  Value extent = e.emitExpr(extents[size_t(dim)], {}), block = e.constant(config.block);
-  int64_t lanes = shortenToBlocks(kernel, dim, chooseLanes(e, kernel, extents[size_t(dim)]));
-  bool hasLocals = !kernel.getBlock().getOps<loop::BufferOp>().empty();
-  placeLocals(e, lanes);
-  bool isTiled = config.tiled >= 0;
-  bool isOneNode = nodes.size() == 1 && !hasLocals && !isTiled;
-  int64_t perStep = isOneNode ? choosePointsPerStep(nodes.front()) : 1;
-  bool inPairs = isOneNode && takesPairs(nodes.front(), e.level);
-  auto window = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
-  if (window && !isTiled)
-    perStep = std::max(perStep, chooseSumsPerStep(window, e.level));
-  if (auto scan = dyn_cast<loop::ScanOp>(nodes.front()); scan && isOneNode)
-    perStep = std::max(perStep, chooseRunningPerStep(scan, e.level));
-  Value tileBlock; // the number of the block of the tiled dim, if that is cut
-  auto range = [&](const EmissionPoint &point, Value from, Value to) {
-    if (from == to)
-      return;
-    auto vectors = [&](llvm::function_ref<void(const Points &)> body) {
-      emitVectorLoop(
-          e, point, dim, from, to, lanes, perStep, hasMasks(kernel, e.level), {},
-          [&](const Points &points, ValueRange) {
-            body(points);
-            return SmallVector<Value>();
-          },
-          inPairs);
-    };
-    if (!isTiled)
-      return vectors([&](const Points &points) { emitNodes(points); });
-    auto tiles = [&](PointLoop alongLanes) { emitTiles(e, nodes.front(), config, shared, tileBlock, alongLanes); };
-    if (asksAlong(nodes.front(), dim)) // masks of lanes are the same for all tiles
-      return vectors([&](const Points &points) { tiles([&](auto body) { body(points.front()); }); });
-    tiles([&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
-  };
-  InvariantBuilder &in = e.invariants;
-  EmissionPoint point;
-  point.dims.resize(size_t(shared));
-  if (shared == 1 && !isTiled) { // neighbouring blocks are one range
-    Value from = in.mul(begin, block), to = in.min(in.mul(end, block), extent);
-    bool inTurn = window && isOneNode && dim == 0 && readsRowsInTurn(window);
-    return inTurn ? emitRowsInTurn(e, window, from, to, [&] { range(point, from, to); }) : range(point, from, to);
+LaneSteps LoopKernel::chooseLaneSteps() {
+  int64_t lanes =
+      shortenToBlocks(kernel, config.sharedVector, chooseLanes(e, kernel, extents[size_t(config.sharedVector)]));
+  LaneSteps steps{.lanes = lanes, .perStep = 1, .inPairs = false};
+  if (nodes.size() != 1 || config.tiled >= 0)
+    return steps;
+  if (hasNoLocals()) {
+    steps.perStep = choosePointsPerStep(nodes.front());
+    steps.inPairs = takesPairs(nodes.front(), e.level);
+    if (auto scan = dyn_cast<loop::ScanOp>(nodes.front()))
+      steps.perStep = std::max(steps.perStep, chooseRunningPerStep(scan, e.level));
   }
+  if (loop::ReductionOp window = getWindow())
+    steps.perStep = std::max(steps.perStep, chooseSumsPerStep(window, e.level));
+  return steps;
+}
+
+/// Elements [from, to) of the lanes' dim. `tileBlock`: the number of the block of the tiled dim, if that is cut.
+void LoopKernel::emitLaneRange(const LaneSteps &steps, const EmissionPoint &point, Value from, Value to,
+                               Value tileBlock) {
+  if (from == to)
+    return;
+  int64_t dim = config.sharedVector;
+  auto vectors = [&](llvm::function_ref<void(const Points &)> body) {
+    auto step = [&](const Points &points, ValueRange) {
+      body(points);
+      return SmallVector<Value>();
+    };
+    emitVectorLoop(e, point, dim, from, to, steps.lanes, steps.perStep, hasMasks(kernel, e.level), {}, step,
+                   steps.inPairs);
+  };
+  if (config.tiled < 0)
+    return vectors([&](const Points &points) { emitNodes(points); });
+  auto tiles = [&](PointLoop alongLanes) { emitTiles(e, nodes.front(), config, shared, tileBlock, alongLanes); };
+  if (asksAlong(nodes.front(), dim)) // masks of lanes are the same for all tiles
+    return vectors([&](const Points &points) { tiles([&](auto body) { body(points.front()); }); });
+  tiles([&](auto body) { vectors([&](const Points &points) { body(points.front()); }); });
+}
+
+/// Whole vectors of the lanes' dim whose windows all lie inside: they ask nothing about the border.
+struct InsideVectors {
+  int64_t first = 0, last = 0;
+  llvm::DenseSet<Attribute> conditions; // which hold for them
+};
+
+static InsideVectors findInsideVectors(KernelEmitter &e, loop::ReductionOp window, int64_t dim, int64_t lanes) {
+  Interior inside = findInterior(e, window, dim);
+  InsideVectors vectors{.conditions = inside.conditions};
+  auto from = e.invariants.asConstant(inside.from), to = e.invariants.asConstant(inside.to);
+  if (!from || !to || inside.conditions.empty())
+    return vectors;
+  int64_t first = int64_t(llvm::alignTo(uint64_t(*from), uint64_t(lanes))), last = *to / lanes * lanes;
+  if (first < last)
+    std::tie(vectors.first, vectors.last) = std::pair(first, last);
+  return vectors;
+}
+
+/// Blocks of the lanes' dim, or all of it, at each point of the other shared dims.
+void LoopKernel::emitLaneBlocks(const LaneSteps &steps, Value begin, Value end, Value extent) {
+  InvariantBuilder &in = e.invariants;
+  int64_t dim = config.sharedVector;
+  Value block = e.constant(config.block);
   SmallVector<Value> sizes;
   for (auto [other, size] : llvm::enumerate(extents))
     if (int64_t(other) != dim && int64_t(other) != config.tiled)
       sizes.push_back(e.emitExpr(size, {}));
   size_t others = sizes.size();
-  if (isTiled && config.tileBlock)
+  bool isCut = config.tiled >= 0 && config.tileBlock;
+  if (isCut)
     sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
   std::optional<int64_t> known = in.asConstant(extent);
   bool isWhole = known && *known <= config.block;
-  // Vectors whose windows all lie inside ask nothing about the border.
-  Interior inside;
-  int64_t first = 0, last = 0;
-  if (window && isWhole) {
-    inside = findInterior(e, window, dim);
-    auto from = in.asConstant(inside.from), to = in.asConstant(inside.to);
-    if (from && to && !inside.conditions.empty()) {
-      first = int64_t(llvm::alignTo(uint64_t(*from), uint64_t(lanes)));
-      last = *to / lanes * lanes;
-      if (last <= first)
-        first = last = 0;
-    }
-  }
+  InsideVectors inside;
+  if (loop::ReductionOp window = getWindow(); window && isWhole)
+    inside = findInsideVectors(e, window, dim, steps.lanes);
   if (!isWhole)
     sizes.push_back(in.floorDiv(in.add(extent, e.constant(config.block - 1)), block, true));
   emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
+    EmissionPoint point;
+    point.dims.resize(size_t(shared));
     for (int64_t other = 0, digit = 0; other < shared; ++other)
       if (other != dim && other != config.tiled)
         point.dims[size_t(other)] = digits[size_t(digit++)];
-    tileBlock = isTiled && config.tileBlock ? digits[others] : Value();
+    auto range = [&](Value from, Value to) { emitLaneRange(steps, point, from, to, isCut ? digits[others] : Value()); };
     if (!isWhole) {
       Value from = in.mul(digits.back(), block);
-      return range(point, from, in.min(in.add(from, block), extent));
+      return range(from, in.min(in.add(from, block), extent));
     }
-    EmissionPoint inner = point;
-    inner.assumed = &inside.conditions;
-    range(point, e.constant(0), e.constant(first));
-    range(inner, e.constant(first), e.constant(last));
-    range(point, e.constant(last), extent);
+    range(e.constant(0), e.constant(inside.first));
+    point.assumed = &inside.conditions;
+    range(e.constant(inside.first), e.constant(inside.last));
+    point.assumed = nullptr;
+    range(e.constant(inside.last), extent);
   });
+}
+
+// Lanes along one shared dim; each iteration is a block of it.
+void LoopKernel::emitLanes(Value begin, Value end) {
+  InvariantBuilder &in = e.invariants;
+  Value extent = e.emitExpr(extents[size_t(config.sharedVector)], {});
+  LaneSteps steps = chooseLaneSteps();
+  placeLocals(e, steps.lanes);
+  if (shared > 1 || config.tiled >= 0)
+    return emitLaneBlocks(steps, begin, end, extent);
+  // Neighbouring blocks are one range.
+  Value block = e.constant(config.block), from = in.mul(begin, block), to = in.min(in.mul(end, block), extent);
+  EmissionPoint point;
+  point.dims.resize(1);
+  auto range = [&] { emitLaneRange(steps, point, from, to, {}); };
+  loop::ReductionOp window = getWindow();
+  if (window && hasNoLocals() && readsRowsInTurn(window))
+    return emitRowsInTurn(e, window, from, to, range);
+  range();
 }
 
 void LoopKernel::emit(Value begin, Value end) {
@@ -512,7 +550,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
     codegen::forbidContraction(function);
   codegen::ElementaryOptions options;
   options.hasFma = level.hasFma;
-  options.x86Scalef = level.cpu == "x86-64-v4";
+  options.x86Scalef = level.hasScalef;
   options.joinsSigmoids = options.dividesByFloats = true;
   options.multipliesByReciprocals = level.hasFma && level.vectorBits >= 512 && code.contracts;
   codegen::expandElementaryFunctions(function, options);

@@ -28,6 +28,7 @@ struct CpuLevel {
   bool hasByteDot;                 // u8 x s8 dot products into i32
   bool hasSignedByteDot;           // s8 x s8 dot products into i32
   bool hasBf16Dot;                 // bf16 dot products into f32
+  bool hasScalef = false;          // x * 2^floor(y) in one x86 instruction
   bool hasMatrixRegisters = false; // of 16 rows of 64 bytes, with dot products of both kinds
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }

@@ -192,13 +192,6 @@ private:
   Member memberOf(loop::FusedOp stage, size_t number) {
     return {names[number], e.emitExpr(exprOf(stage, iterationsAttr), {})};
   }
-  void emitIf(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = {});
-  void forEachStep(Value begin, Value end, llvm::function_ref<void(Value)> body) {
-    e.createLoop(begin, end, 1, {}, [&](Value step, ValueRange) -> SmallVector<Value> {
-      body(step);
-      return {};
-    });
-  }
   Value clamp(Value value, Value upper) { return in.min(in.max(value, e.constant(0)), upper); }
   Value slot(Value array, int64_t index) {
     return e.getAddress(array, e.builder.getI64Type(), e.constant(index)); // pointers and symbols are 8 bytes
@@ -222,18 +215,6 @@ private:
 };
 
 } // namespace
-
-void RecurrenceEmission::emitIf(Value condition, llvm::function_ref<void()> body,
-                                llvm::function_ref<void()> otherwise) {
-  auto branch = scf::IfOp::create(e.builder, e.loc, condition, /*withElseRegion=*/bool(otherwise));
-  OpBuilder::InsertionGuard guard(e.builder);
-  e.builder.setInsertionPointToStart(branch.thenBlock());
-  body();
-  if (!otherwise)
-    return;
-  e.builder.setInsertionPointToStart(branch.elseBlock());
-  otherwise();
-}
 
 void RecurrenceEmission::copyFrame() {
   int64_t count = int64_t(op.getInitial().size());
@@ -292,7 +273,7 @@ void RecurrenceEmission::emitPhase(ArrayRef<Member> members, Value lower, Value 
   Value first = e.constant(0);
   for (const Member &member : members) {
     Value from = clamp(in.sub(begin, first), member.iterations), to = clamp(in.sub(end, first), member.iterations);
-    emitIf(in.compare(arith::CmpIPredicate::slt, from, to), [&] { call(member.name, from, to); });
+    e.emitIf(in.compare(arith::CmpIPredicate::slt, from, to), [&] { call(member.name, from, to); });
     first = in.add(first, member.iterations);
   }
 }
@@ -313,7 +294,7 @@ void RecurrenceEmission::emitPhases(int64_t phases) {
   Value size = e.constant(phases * parts);
   Value begin = in.floorDiv(frame.begin, size, true);
   Value end = in.min(in.floorDiv(in.add(frame.end, in.sub(size, e.constant(1))), size, true), steps);
-  forEachStep(begin, end, [&](Value step) {
+  e.forEach(begin, end, 1, [&](Value step) {
     Value first = in.mul(step, size);
     emitStep(step, in.max(in.sub(frame.begin, first), e.constant(0)), in.min(in.sub(frame.end, first), size), phases);
   });
@@ -321,7 +302,7 @@ void RecurrenceEmission::emitPhases(int64_t phases) {
 
 // All steps of the chain.
 void RecurrenceEmission::emitChain(ArrayRef<loop::FusedOp> chain) {
-  forEachStep(e.constant(0), steps, [&](Value step) {
+  e.forEach(e.constant(0), steps, 1, [&](Value step) {
     turnStates(step);
     for (loop::FusedOp stage : chain) {
       Member member = memberOf(stage, size_t(llvm::find(stages, stage) - stages.begin()));
@@ -340,7 +321,7 @@ void RecurrenceEmission::emit() {
     Value all = in.mul(steps, e.constant(phases * parts));
     Value isAlone = in.logicalAnd(in.compare(arith::CmpIPredicate::eq, frame.begin, e.constant(0)),
                                   in.compare(arith::CmpIPredicate::sge, frame.end, all));
-    emitIf(
+    e.emitIf(
         isAlone, [&] { llvm::for_each(chains, [&](ArrayRef<loop::FusedOp> chain) { emitChain(chain); }); },
         [&] { emitPhases(phases); });
   } else {
@@ -351,7 +332,7 @@ void RecurrenceEmission::emit() {
     return;
   Value isFirst = in.compare(arith::CmpIPredicate::eq, frame.begin, e.constant(0));
   Value isNone = in.compare(arith::CmpIPredicate::sle, steps, e.constant(0));
-  emitIf(in.logicalAnd(isNone, isFirst), [&] {
+  e.emitIf(in.logicalAnd(isNone, isFirst), [&] {
     for (auto [number, stage] : llvm::enumerate(otherwise)) {
       Member member = memberOf(stage, stages.size() + number);
       call(member.name, e.constant(0), member.iterations);

@@ -63,7 +63,7 @@ public:
             .levelFlag = "--cpu",
             .autoLevels = usualLevels,
             .outputs = outputs,
-            .weightPanel = 16,
+            .weightPanel = loop::panelWidth,
             .fewestPanelColumns = 6,
             .coreCacheBytes = 1 << 20,
             .sharedCacheBytes = 1 << 24,

@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
+#include "codegen/cpu/ScratchLayout.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Winograd.h"
 
@@ -18,15 +19,12 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t blockBytes = 384 << 10;        // as for other products (CpuContractionPlan.cpp)
 static constexpr int64_t fewPanels = 4, manyPanels = 8; // of a task
 static constexpr int64_t mostPanels = 64;               // that tuning may ask for
 static constexpr int64_t fewestTiles = 36, mostTiles = 96;
 static constexpr int64_t enoughTasks = 8;     // for threads; with fewer, tasks are as narrow as is worth it
 static constexpr int64_t grainWork = 1 << 19; // multiply-adds
 static constexpr int64_t lineElements = 16;
-
-static Expr roundUp(Expr value, int64_t unit) { return value.ceilDiv(unit) * unit; }
 
 /// Planes an odd number of lines apart: the positions of an element do not meet in one set of the first-level cache.
 static Expr planeOf(Expr elements) { return roundUp(elements, 2 * lineElements) + lineElements; }
@@ -103,12 +101,8 @@ static void planTasks(WinogradForm &form) {
   p.kBlocks = constant(1);
   p.kBlock = p.k;
   p.mFastest = false;
-  auto atMost = [&](Expr whole, Expr blocks, int64_t slack) {
-    Expr part = whole.ceilDiv(blocks) + slack;
-    return whole.isConstant() && part.isConstant() ? constant(std::min(whole.getValue(), part.getValue())) : part;
-  };
-  p.rowsMost = atMost(p.m, p.mBlocks, 2 * tallestTile);
-  p.panelsMost = atMost(panels, p.nBlocks, 2 * widestTile);
+  p.rowsMost = mostOfPart(p.m, p.mBlocks, 2 * tallestTile);
+  p.panelsMost = mostOfPart(panels, p.nBlocks, 2 * widestTile);
   p.iterations = p.batch * p.mBlocks * p.nBlocks;
   Expr work = p.m.ceilDiv(p.mBlocks) * p.n.ceilDiv(p.nBlocks) * (form.positions() * std::max<int64_t>(channels, 1));
   p.grain = constant(grainWork).ceilDiv(Expr::max(work, constant(1)));

@@ -79,6 +79,21 @@ private:
   int64_t chooseLaneStride(const EmissionPoint &point);
   SmallVector<int64_t> orderWindow(ArrayRef<int64_t> dims);
   int64_t findSummedApart(ArrayRef<int64_t> dims);
+  /// How the reduced dims are walked.
+  struct Walk {
+    bool hasReducedLanes;       // lanes along a reduced dim
+    bool isTile;                // of points, whose vectors are whole
+    int64_t innermost;          // the dim of the innermost loop
+    SmallVector<int64_t> outer; // the reduced dims around it
+    int64_t lanes, chains;      // of an accumulator, of each point
+  };
+  Walk chooseWalk(const EmissionPoint &point);
+  SmallVector<Value> reduceUnrolled(const Points &points, const Walk &walk, ValueRange carried);
+  SmallVector<Value> reduceAll(const Points &points, const Walk &walk, ValueRange carried);
+  SmallVector<Value> mergeChains(Operation *reduction, ArrayRef<Value> chains);
+  Value widenPosition(Operation *reduction, Value result);
+  void emitResults(const Points &points, const Walk &walk, ValueRange accumulators,
+                   llvm::function_ref<Value(Value)> inLanesOrder);
 
   KernelEmitter &e;
   loop::ReductionOp op;
@@ -587,6 +602,103 @@ SmallVector<Value> ReductionEmitter::emitWindow(ArrayRef<int64_t> dims, const Po
   return results;
 }
 
+ReductionEmitter::Walk ReductionEmitter::chooseWalk(const EmissionPoint &point) {
+  int64_t rank = int64_t(domain.size());
+  Walk walk;
+  walk.hasReducedLanes = vectorDim >= firstReduced();
+  walk.isTile = walk.hasReducedLanes && point.assumed;
+  walk.innermost = walk.hasReducedLanes ? vectorDim : rank - 1;
+  walk.lanes = point.lanes;
+  walk.chains = 1;
+  if (walk.isTile) {
+    walk.lanes = chooseWholeLanes(e, op, domain[size_t(vectorDim)]);
+  } else if (walk.hasReducedLanes) {
+    walk.lanes = cpu::chooseLanes(e, op, domain[size_t(vectorDim)]);
+    walk.chains = choosePointsPerStep(llvm::to_vector(llvm::concat<Operation *const>(parts.before, parts.reductions)));
+    if (auto known = domain[size_t(vectorDim)].asConstant())
+      walk.chains = std::clamp<int64_t>(*known / walk.lanes / (pairsSteps() ? 2 : 1), 1, walk.chains);
+  }
+  for (int64_t dim = firstReduced(); dim < rank; ++dim)
+    if (dim != walk.innermost)
+      walk.outer.push_back(dim);
+  return walk;
+}
+
+/// A short window. What is unrolled as a whole shares what it reads in any order; extremes, which take registers for
+/// NaN, spill less in that of the window.
+SmallVector<Value> ReductionEmitter::reduceUnrolled(const Points &points, const Walk &walk, ValueRange carried) {
+  SmallVector<int64_t> dims = walk.outer;
+  dims.push_back(walk.innermost);
+  groupTerm = findGroupTerm(e, op, points.front().vectorDim, points.front().lanes);
+  int64_t elements = int64_t(points.size());
+  for (int64_t dim : dims)
+    elements *= domain[size_t(dim)].asConstant().value_or(unrolledTile + 1);
+  bool keepsOrder = elements <= unrolledTile && !isBlocked();
+  return emitWindow(keepsOrder ? dims : orderWindow(dims), points, carried);
+}
+
+/// All terms of the points.
+SmallVector<Value> ReductionEmitter::reduceAll(const Points &points, const Walk &walk, ValueRange carried) {
+  if (op.getReduced() == 0)
+    return step(points, carried);
+  if (walk.isTile)
+    return emitWindow(walk.outer, points, carried);
+  std::optional<int64_t> inner = domain[size_t(walk.innermost)].asConstant();
+  int64_t shortest = points.front().assumed ? unblockedSteps : unrolledWindow;
+  if (!walk.hasReducedLanes && inner && *inner <= shortest)
+    return reduceUnrolled(points, walk, carried);
+  return emitLoops(e, domain, walk.outer, points, carried,
+                   [&](const Points &at, ValueRange values) { return innerLoop(at, walk.innermost, values); });
+}
+
+/// The slots of a reduction's chains, one chain behind the other, become those of one, pairwise.
+SmallVector<Value> ReductionEmitter::mergeChains(Operation *reduction, ArrayRef<Value> chains) {
+  SmallVector<SmallVector<Value>> ends;
+  for (size_t count = slotsOf(reduction); !chains.empty(); chains = chains.drop_front(count))
+    ends.emplace_back(chains.take_front(count));
+  while (ends.size() > 1) {
+    SmallVector<SmallVector<Value>> merged;
+    for (size_t i = 0; i + 1 < ends.size(); i += 2)
+      merged.push_back(mergeSlots(e, reduction, ends[i], ends[i + 1]));
+    if (ends.size() % 2)
+      merged.push_back(ends.back());
+    ends = std::move(merged);
+  }
+  return ends[0];
+}
+
+/// A result as the index that the body takes it for.
+Value ReductionEmitter::widenPosition(Operation *reduction, Value result) {
+  if (!isa<loop::ArgReduceOp>(reduction) || !positionType().isInteger(32))
+    return result;
+  Type wide = e.builder.getI64Type();
+  if (auto vector = dyn_cast<VectorType>(result.getType()))
+    wide = vector.clone(wide);
+  return arith::ExtUIOp::create(e.builder, e.loc, wide, result);
+}
+
+/// Chains pairwise, then lanes; then what depends on the reductions.
+void ReductionEmitter::emitResults(const Points &points, const Walk &walk, ValueRange accumulators,
+                                   llvm::function_ref<Value(Value)> inLanesOrder) {
+  size_t slots = slotsOf(parts);
+  for (const EmissionPoint &point : points) {
+    BodyEmitter body(e, point);
+    size_t slot = 0;
+    for (Operation *reduction : parts.reductions) {
+      SmallVector<Value> chains;
+      for (size_t chain = 0; chain < size_t(walk.chains); ++chain)
+        llvm::append_range(chains, accumulators.slice(chain * slots + slot, slotsOf(reduction)));
+      SmallVector<Value> end = mergeChains(reduction, chains);
+      if (walk.hasReducedLanes)
+        end = horizontal(reduction, end);
+      body.bind(reduction->getResult(0), widenPosition(reduction, inLanesOrder(end.back())));
+      slot += slotsOf(reduction);
+    }
+    body.emitOps(parts.after);
+    accumulators = accumulators.drop_front(size_t(walk.chains) * slots);
+  }
+}
+
 void ReductionEmitter::emit(const Points &places) {
   Points points = places;
   int64_t laneStride = chooseLaneStride(points.front());
@@ -596,76 +708,12 @@ void ReductionEmitter::emit(const Points &places) {
     if (laneStride > 1 && point.mask)
       point.mask = strided.fromLanes(e.builder, e.loc, point.mask);
   }
-  int64_t rank = int64_t(domain.size());
-  bool hasReducedLanes = vectorDim >= firstReduced(), isTile = hasReducedLanes && points.front().assumed;
-  int64_t innermost = hasReducedLanes ? vectorDim : rank - 1;
-  int64_t lanes = points.front().lanes, chains = 1;
-  if (isTile) {
-    lanes = chooseWholeLanes(e, op, domain[size_t(vectorDim)]);
-  } else if (hasReducedLanes) {
-    lanes = cpu::chooseLanes(e, op, domain[size_t(vectorDim)]);
-    chains = choosePointsPerStep(llvm::to_vector(llvm::concat<Operation *const>(parts.before, parts.reductions)));
-    if (auto known = domain[size_t(vectorDim)].asConstant())
-      chains = std::clamp<int64_t>(*known / lanes / (pairsSteps() ? 2 : 1), 1, chains);
-  }
-  SmallVector<int64_t> outer;
-  for (int64_t dim = firstReduced(); dim < rank; ++dim)
-    if (dim != innermost)
-      outer.push_back(dim);
-  SmallVector<Value> results = initial(points, chains, lanes);
-  // Short windows are unrolled as a whole.
-  std::optional<int64_t> inner = op.getReduced() ? domain[size_t(innermost)].asConstant() : std::nullopt;
-  if (op.getReduced() == 0) {
-    results = step(points, results);
-  } else if (isTile) {
-    results = emitWindow(outer, points, results);
-    if (emitJoined(points, results))
-      return;
-  } else if (!hasReducedLanes && inner && *inner <= (points.front().assumed ? unblockedSteps : unrolledWindow)) {
-    outer.push_back(innermost);
-    groupTerm = findGroupTerm(e, op, points.front().vectorDim, points.front().lanes);
-    // What is unrolled as a whole shares what it reads in any order; extremes, which take registers for NaN, spill less
-    // in that of the window.
-    int64_t elements = int64_t(points.size());
-    for (int64_t dim : outer)
-      elements *= domain[size_t(dim)].asConstant().value_or(unrolledTile + 1);
-    bool keepsOrder = elements <= unrolledTile && !isBlocked();
-    results = emitWindow(keepsOrder ? outer : orderWindow(outer), points, results);
-  } else {
-    results = emitLoops(e, domain, outer, points, results,
-                        [&](const Points &at, ValueRange carried) { return innerLoop(at, innermost, carried); });
-  }
-  // Chains pairwise, then lanes.
-  size_t slots = slotsOf(parts);
-  for (size_t point = 0; point < points.size(); ++point) {
-    BodyEmitter body(e, places[point]);
-    size_t slot = 0;
-    for (Operation *reduction : parts.reductions) {
-      size_t count = slotsOf(reduction);
-      SmallVector<SmallVector<Value>> ends;
-      for (int64_t chain = 0; chain < chains; ++chain)
-        ends.emplace_back(ArrayRef(results).slice((point * size_t(chains) + size_t(chain)) * slots + slot, count));
-      while (ends.size() > 1) {
-        SmallVector<SmallVector<Value>> merged;
-        for (size_t i = 0; i + 1 < ends.size(); i += 2)
-          merged.push_back(mergeSlots(e, reduction, ends[i], ends[i + 1]));
-        if (ends.size() % 2)
-          merged.push_back(ends.back());
-        ends = std::move(merged);
-      }
-      SmallVector<Value> end = hasReducedLanes ? horizontal(reduction, ends[0]) : ends[0];
-      Value result = laneStride > 1 ? strided.toLanes(e.builder, e.loc, end.back()) : end.back();
-      if (isa<loop::ArgReduceOp>(reduction) && positionType().isInteger(32)) {
-        Type wide = e.builder.getI64Type();
-        if (auto vector = dyn_cast<VectorType>(result.getType()))
-          wide = vector.clone(wide);
-        result = arith::ExtUIOp::create(e.builder, e.loc, wide, result);
-      }
-      body.bind(reduction->getResult(0), result);
-      slot += count;
-    }
-    body.emitOps(parts.after);
-  }
+  Walk walk = chooseWalk(points.front());
+  SmallVector<Value> results = reduceAll(points, walk, initial(points, walk.chains, walk.lanes));
+  if (walk.isTile && emitJoined(points, results))
+    return;
+  emitResults(places, walk, results,
+              [&](Value result) { return laneStride > 1 ? strided.toLanes(e.builder, e.loc, result) : result; });
 }
 
 void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim,

@@ -48,14 +48,10 @@ Value RowSort::digitOf(Value key, Value shift) const {
 
 /// sizes[d] = how many of the first `points` have the digit d.
 void RowSort::countDigits(Value from, Value points, Value shift) const {
-  e.createLoop(e.constant(0), e.constant(digits), 1, {}, [&](Value i, ValueRange) -> SmallVector<Value> {
-    e.createStore(e.constant(0), address(sizes, i));
-    return {};
-  });
-  e.createLoop(e.constant(0), points, 1, {}, [&](Value i, ValueRange) -> SmallVector<Value> {
+  e.forEach(e.constant(0), e.constant(digits), 1, [&](Value i) { e.createStore(e.constant(0), address(sizes, i)); });
+  e.forEach(e.constant(0), points, 1, [&](Value i) {
     Value size = address(sizes, digitOf(load(from, i), shift));
     e.createStore(create<arith::AddIOp>(e.createLoad(i64, 1, size), e.constant(1)), size);
-    return {};
   });
 }
 
@@ -68,13 +64,12 @@ void RowSort::moveByDigit(Value from, Value to, Value shift) const {
                  return {create<arith::AddIOp>(begin[0], size)};
                });
   Value fromIndex = address(from, length), toIndex = address(to, length);
-  e.createLoop(e.constant(0), count, 1, {}, [&](Value i, ValueRange) -> SmallVector<Value> {
+  e.forEach(e.constant(0), count, 1, [&](Value i) {
     Value key = load(from, i), place = address(sizes, digitOf(key, shift));
     Value at = e.createLoad(i64, 1, place);
     e.createStore(create<arith::AddIOp>(at, e.constant(1)), place);
     e.createStore(key, address(to, at));
     e.createStore(load(fromIndex, i), address(toIndex, at));
-    return {};
   });
 }
 
@@ -247,11 +242,10 @@ void NodeEmitter::emitRowSort(loop::SortOp op, const EmissionPoint &row) {
         });
   }
   Value result = sort.sorted(mayHaveMany(extent));
-  e.createLoop(e.constant(0), kept, 1, {}, [&](Value rank, ValueRange) -> SmallVector<Value> {
+  e.forEach(e.constant(0), kept, 1, [&](Value rank) {
     Value index = sort.load(sort.address(result, length), rank);
     Value value = keyAt(index);
     point.dims[last] = rank;
     e.emitRegion(op.getBody(), point, {value, index});
-    return {};
   });
 }

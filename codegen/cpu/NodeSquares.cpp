@@ -260,7 +260,7 @@ void SquareEmission::gatheredSquare(Value column, Value row, int64_t width) {
 void SquareEmission::lines(int64_t dim, const Side &lanes, int64_t other, const Side &points) {
   if (lanes.length == 0 || points.length == 0)
     return;
-  e.createLoop(points.from, points.to, 1, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+  e.forEach(points.from, points.to, 1, [&](Value iv) {
     EmissionPoint start = point;
     start.dims[size_t(other)] = iv;
     auto body = [&](const Points &at, ValueRange) {
@@ -272,7 +272,6 @@ void SquareEmission::lines(int64_t dim, const Side &lanes, int64_t other, const 
     if (lanes.length)
       width = std::min<int64_t>(width, std::max<int64_t>(int64_t(llvm::PowerOf2Ceil(uint64_t(*lanes.length))), 2));
     emitVectorLoop(e, start, dim, lanes.from, lanes.to, width, 1, hasMasks(node, e.level), {}, body);
-    return {};
   });
 }
 
@@ -282,12 +281,9 @@ void SquareEmission::emit(const Side &columns, const Side &rows, int64_t width) 
     width /= 2;
   Side wholeColumns = wholes(columns, width), wholeRows = wholes(rows, width);
   if (wholeColumns.length != 0 && wholeRows.length != 0)
-    e.createLoop(wholeRows.from, wholeRows.to, width, {}, [&](Value row, ValueRange) -> SmallVector<Value> {
-      e.createLoop(wholeColumns.from, wholeColumns.to, width, {}, [&](Value column, ValueRange) -> SmallVector<Value> {
-        isGather ? gatheredSquare(column, row, width) : square(column, row, width);
-        return {};
-      });
-      return {};
+    e.forEach(wholeRows.from, wholeRows.to, width, [&](Value row) {
+      e.forEach(wholeColumns.from, wholeColumns.to, width,
+                [&](Value column) { isGather ? gatheredSquare(column, row, width) : square(column, row, width); });
     });
   auto isWide = [&](const Side &side) { return side.length && *side.length >= narrowestRest; };
   Side restOfColumns = behind(columns, wholeColumns), restOfRows = behind(rows, wholeRows);
@@ -365,10 +361,7 @@ void SquareEmission::weave(const Side &columns, const Side &rows, int64_t width)
     width = std::min<int64_t>(width, int64_t(llvm::bit_floor(uint64_t(std::max<int64_t>(*rows.length, 2)))));
   Side whole = wholes(rows, width);
   if (whole.length != 0)
-    e.createLoop(whole.from, whole.to, width, {}, [&](Value row, ValueRange) -> SmallVector<Value> {
-      strands(row, *columns.length, width);
-      return {};
-    });
+    e.forEach(whole.from, whole.to, width, [&](Value row) { strands(row, *columns.length, width); });
   Side rest = behind(rows, whole);
   if (rest.length.value_or(0) > 0 && *whole.length > 0 && mayRepeat()) // some of a whole vector are stored twice
     return strands(e.invariants.sub(rows.to, e.constant(width)), *columns.length, width);

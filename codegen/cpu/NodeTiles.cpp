@@ -133,17 +133,11 @@ void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
 }
 
 void TileEmission::singles(Value from, Value to, bool isInside) {
-  e.createLoop(from, to, 1, {}, [&](Value at, ValueRange) -> SmallVector<Value> {
-    emitAt(at, 1, isInside);
-    return {};
-  });
+  e.forEach(from, to, 1, [&](Value at) { emitAt(at, 1, isInside); });
 }
 
 void TileEmission::tiles(Value from, Value to, int64_t width) {
-  e.createLoop(from, to, width, {}, [&](Value at, ValueRange) -> SmallVector<Value> {
-    emitAt(at, width, true);
-    return {};
-  });
+  e.forEach(from, to, width, [&](Value at) { emitAt(at, width, true); });
 }
 
 void TileEmission::emitKnown(int64_t extent) {

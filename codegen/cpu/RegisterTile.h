@@ -12,12 +12,13 @@
 #define PTC_CODEGEN_CPU_REGISTERTILE_H
 
 #include "codegen/cpu/CpuEmitter.h"
+#include "ir/loop/ContractionDims.h"
 #include <functional>
 
 namespace ptc::cpu {
 
 /// Columns of a unit panel.
-inline constexpr int64_t panelWidth = 16;
+using loop::panelWidth;
 
 /// Size of a tile: `rows` x `panels` * 16. `unroll` > 1: as many sets of accumulators, for tiles too small to hide the
 /// latency of a multiply-add. Of the last panel `lastColumns` are wanted.

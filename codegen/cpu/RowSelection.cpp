@@ -109,10 +109,8 @@ void RowSort::minimaOf(const Keys &keys, Value groups) const {
   Value most = e.invariants.constant(IntegerAttr::get(type, APInt::getSignedMaxValue(keys.type.getWidth())));
   Value filling = e.splat(most, comparedLanes);
   e.createStore(filling, address(keys.memory, length, type));
-  e.createLoop(e.constant(0), groups, comparedLanes, {}, [&](Value group, ValueRange) -> SmallVector<Value> {
-    e.createStore(filling, address(to, group, type));
-    return {};
-  });
+  e.forEach(e.constant(0), groups, comparedLanes,
+            [&](Value group) { e.createStore(filling, address(to, group, type)); });
   int64_t lanes = std::max<int64_t>(e.traits.vectorBits / keys.type.getWidth(), 2);
   bool masks = hasMasks(op, e.level) && e.level.hasMasksFor(keys.type.getWidth());
   InvariantBuilder &in = e.invariants;

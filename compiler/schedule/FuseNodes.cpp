@@ -1,36 +1,24 @@
 //===- FuseNodes.cpp - which nodes become one kernel ----------------------===//
 //
-// Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as
-// a group. For each consumer in program order, its producers are tried by `scoreFusion`, the
-// best first; a pair is fused if one of the ways of
-// Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups of which neither depends
-// on the other, and that follow each other or have the same readers, may run side by side, and so on until nothing
-// changes.
-// Values that nobody reads any more are dropped with their stores.
-//
-// Dependencies come from the program order before any fusion and never change: a node
-// follows those that write what it reads (not another part of the buffer: DisjointAccesses.h), and a writer follows
-// those that read what it overwrites (only scatters overwrite). Where the program learns a size (loop.bind), all that
-// is made of it follows. The order of groups is a topological order of these, by the earliest node.
+// Greedy fusion to a fixed point, after TorchInductor's scheduler. Every node starts as a group (CollectGroups.cpp).
+// For each consumer in program order, its producers are tried by `scoreFusion`, the best first; a pair is fused if one
+// of the ways of Scheduler.h applies and no third group lies on a path between the two (a cycle). Then groups of which
+// neither depends on the other, and that follow each other or have the same readers, may run side by side, and so on
+// until nothing changes. Values that nobody reads any more are dropped with their stores.
 //
 // Cost: near linear. A fusion asks anew only about the group that it changed, and GroupOrder.h looks at what lies
 // between two groups alone.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/schedule/DisjointAccesses.h"
-#include "compiler/schedule/GroupOrder.h"
+#include "compiler/schedule/BlockGroups.h"
 #include "compiler/schedule/PartialSums.h"
 #include "compiler/schedule/Passes.h"
-#include "compiler/schedule/Scheduler.h"
 #include "ir/Diagnostics.h"
-#include "ir/expr/DimName.h"
 #include "ir/loop/Places.h"
 #include "ir/loop/Recurrence.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -43,19 +31,20 @@ namespace ptc {
 
 namespace {
 
-/// Overwrites memory that was written before.
-bool overwrites(Operation *op) { return isa<ScatterOp>(op); }
-
 class BlockScheduler {
 public:
   BlockScheduler(Block &block, const FusionContext &context, bool remarks)
       : block(block), context(context), remarks(remarks) {}
 
   void run(bool disable) {
-    hoistGuards();
-    hoistDeclarations();
-    collectGroups();
-    collectDependencies();
+    hoistDeclarations(block);
+    std::vector<Group> groups = collectGroups(block);
+    order = orderGroups(groups, context);
+    for (auto [number, group] : llvm::enumerate(groups)) {
+      for (Value buffer : group.written)
+        writersOf[buffer].push_back(unsigned(number));
+      entries.push_back({.group = std::move(group)});
+    }
     do {
       while (!disable && fuseOnce())
         ;
@@ -65,21 +54,12 @@ public:
     else
       shareBlocks();
     for (Entry &entry : entries)
-      if (!entry.isGone && !disable) {
-        mergeMembers(entry.group, context);
-        for (Value buffer : SmallVector<Value>(entry.group.written))
-          dropUnread(buffer);
-        dropIdle(entry.group);
-        if (entry.group.nodes.empty())
-          continue;
-        replaceIdleReductions(entry.group);
-        if (!context.hasDevice)
-          splitRuns(entry.group, context);
-        if (auto product = dyn_cast<ReductionOp>(entry.group.nodes[0]); product && entry.group.nodes.size() == 1)
-          blockChosenRows(product, context);
-      }
-    emit();
-    sinkParts();
+      if (!entry.isGone && !disable)
+        finish(entry.group);
+    SmallVector<Group *> kept;
+    for (unsigned number : order.getOrder())
+      kept.push_back(&entries[number].group);
+    emitGroups(block, kept, context);
   }
 
 private:
@@ -89,162 +69,19 @@ private:
     bool isGone = false;
   };
 
-  /// Symbols that ops of this block bind for what comes after them.
-  llvm::StringSet<> getSymbolsBoundHere() {
-    llvm::StringSet<> bound;
-    for (Operation &op : block)
-      if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
-        binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
-          if (!isInside)
-            bound.insert(symbol);
-        });
-    return bound;
-  }
-
-  /// Guards that can be checked at the block's beginning are: nothing may run before them.
-  void hoistGuards() {
-    llvm::StringSet<> bound = getSymbolsBoundHere();
-    auto isBoundHere = [&](StringRef symbol) { return bound.contains(symbol); };
-    SmallVector<GuardOp> guards = llvm::to_vector(block.getOps<GuardOp>());
-    for (GuardOp guard : llvm::reverse(guards))
-      if (!Expr(guard.getCondition()).usesAny(isBoundHere))
-        guard->moveBefore(&block, block.begin());
-  }
-
-  void hoistDeclarations() {
-    Operation *last = nullptr;
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (isa<BufferOp, WeightOp, ConstantOp, FlattenOp, PartOp>(op)) {
-        if (last)
-          op.moveAfter(last);
-        else
-          op.moveBefore(&block, block.begin());
-        last = &op;
-      }
-  }
-
-  void updateAccesses(Group &group) {
-    group.read.clear();
-    group.written.clear();
-    for (Operation *node : group.nodes)
-      collectAccesses(node, group.read, group.written);
-    for (Operation *node : group.nodes)
-      if (overwrites(node))
-        collectAccesses(node, group.read, group.read);
-  }
-
-  void collectGroups() {
-    for (Operation &op : block) {
-      bool isOpaque = isControlFlow(&op) || isa<BindOp, GuardOp, RegrowOp, RecurrenceOp, CallOp>(op);
-      if (!isNode(&op) && !isOpaque)
-        continue;
-      Entry entry;
-      entry.group.nodes = {&op};
-      entry.group.position = entries.size();
-      entry.group.isOpaque = isOpaque;
-      updateAccesses(entry.group);
-      for (Value buffer : entry.group.written)
-        writersOf[buffer].push_back(entries.size());
-      entries.push_back(std::move(entry));
-    }
-    order = GroupOrder(entries.size());
-  }
-
-  static Value getWhole(Value buffer) {
-    while (auto part = buffer.getDefiningOp<PartOp>())
-      buffer = part.getBuffer();
-    return buffer;
-  }
-
-  /// Parts of one buffer do not overlap, but what control flow does with parts of its own concerns all others.
-  llvm::SmallDenseSet<Value> getSharedWholes() {
-    llvm::SmallDenseSet<Value> wholes;
-    for (Entry &entry : entries)
-      if (entry.group.isOpaque)
-        for (Value buffer : llvm::concat<Value>(entry.group.read, entry.group.written))
-          if (buffer.getDefiningOp<PartOp>() || isa<RegrowOp>(entry.group.nodes[0]))
-            wholes.insert(getWhole(buffer));
-    return wholes;
-  }
-
-  /// A group runs behind the binds of all symbols that it, the buffers that it touches and what these are parts of are
-  /// made of, and behind what was found out about them.
-  void dependOnSymbols(Entry &entry, unsigned number, llvm::StringMap<SmallVector<unsigned>> &binders) {
-    Operation *node = entry.group.nodes[0];
-    if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(node))
-      binder.forEachBinding([&](StringRef symbol, Expr, bool isInside) {
-        if (!isInside)
-          binders[symbol].push_back(number);
-      });
-    if (binders.empty())
+  /// What may be done once no more is fused with the group.
+  void finish(Group &group) {
+    mergeMembers(group, context);
+    for (Value buffer : SmallVector<Value>(group.written))
+      dropUnread(buffer);
+    dropIdle(group);
+    if (group.nodes.empty())
       return;
-    auto depend = [&](StringRef symbol) {
-      if (auto found = binders.find(symbol); found != binders.end()) {
-        order.addEarlier(number, found->second);
-        if (isa<GuardOp>(node))
-          found->second.push_back(number);
-      }
-    };
-    auto dependOnPlace = [&](Value buffer) {
-      while (true) {
-        for (Expr extent : cast<BufferType>(buffer.getType()).getShape())
-          extent.walkSymbols(depend);
-        auto part = buffer.getDefiningOp<PartOp>();
-        if (!part)
-          return;
-        prim::walkSymbols(part, depend);
-        buffer = part.getBuffer();
-      }
-    };
-    node->walk([&](Operation *op) {
-      prim::walkSymbols(op, depend);
-      for (Value operand : op->getOperands())
-        if (isa<BufferType>(operand.getType()))
-          dependOnPlace(operand);
-    });
-  }
-
-  void collectDependencies() {
-    struct Accesses {
-      SmallVector<unsigned> writers, readers;
-    };
-    llvm::MapVector<Value, Accesses> byMemory;
-    llvm::SmallDenseSet<Value> wholes = getSharedWholes();
-    auto isShared = [&](Value buffer) { return wholes.contains(getWhole(buffer)); };
-    auto accessesOf = [&](Value buffer) -> Accesses & {
-      return byMemory[isShared(buffer) ? getWhole(buffer) : buffer];
-    };
-    DisjointAccesses parts(context.symbols);
-    auto follow = [&](unsigned number, ArrayRef<unsigned> others, Value buffer) {
-      order.addEarlier(number, llvm::filter_to_vector(others, [&](unsigned other) {
-                         return isShared(buffer) || !parts.areDisjoint(entries[other].group.nodes[0],
-                                                                       entries[number].group.nodes[0], buffer);
-                       }));
-    };
-    llvm::StringMap<SmallVector<unsigned>> binders; // of each symbol: what binds it, then guards over it
-    for (unsigned number = 0; number < entries.size(); ++number) {
-      Entry &entry = entries[number];
-      dependOnSymbols(entry, number, binders);
-      bool overwrite = overwrites(entry.group.nodes[0]) || entry.group.isOpaque;
-      for (Value buffer : entry.group.read) {
-        Accesses &a = accessesOf(buffer);
-        follow(number, a.writers, buffer);
-      }
-      for (Value buffer : entry.group.written) {
-        if (Value argument = context.aliases.lookup(buffer)) {
-          Accesses &shared = accessesOf(argument);
-          order.addEarlier(number, shared.readers);
-        }
-        Accesses &a = accessesOf(buffer);
-        follow(number, a.readers, buffer);
-        if (overwrite)
-          order.addEarlier(number, a.writers);
-      }
-      for (Value buffer : entry.group.read)
-        accessesOf(buffer).readers.push_back(number);
-      for (Value buffer : entry.group.written)
-        accessesOf(buffer).writers.push_back(number);
-    }
+    replaceIdleReductions(group);
+    if (!context.hasDevice)
+      splitRuns(group, context);
+    if (auto product = dyn_cast<ReductionOp>(group.nodes[0]); product && group.nodes.size() == 1)
+      blockChosenRows(product, context);
   }
 
   int64_t getBytes(Value buffer) {
@@ -332,10 +169,10 @@ private:
     Entry &producer = entries[producerNumber], &consumer = entries[consumerNumber];
     switch (plan.kind) {
     case FusionKind::MergeIntoProducer:
-      mergeIntoProducer(getOnly(producer.group, plan.buffer, true), consumer.group.nodes[0], plan.buffer, context);
+      mergeIntoProducer(getOnly(producer.group, plan.buffer, true), consumer.group.nodes[0], plan, context);
       break;
     case FusionKind::MergeIntoConsumer:
-      mergeIntoConsumer(producer.group.nodes[0], getOnly(consumer.group, plan.buffer, false), plan.buffer, context);
+      mergeIntoConsumer(producer.group.nodes[0], getOnly(consumer.group, plan.buffer, false), plan, context);
       producer.group.nodes = consumer.group.nodes;
       if (!consumer.group.outer.empty())
         producer.group.outer = consumer.group.outer;
@@ -344,7 +181,7 @@ private:
       producer.group.nodes = {mergeParts(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context)};
       break;
     case FusionKind::MergeReads:
-      mergeReads(producer.group.nodes[0], consumer.group.nodes[0], plan.buffer, context);
+      mergeReads(producer.group.nodes[0], consumer.group.nodes[0], plan, context);
       producer.group.nodes = consumer.group.nodes;
       break;
     case FusionKind::Share:
@@ -624,102 +461,6 @@ private:
         entries[consumer].group.nodes[0]->emitRemark("not block by block with its producer: ") << plan.reason;
     }
     return std::nullopt;
-  }
-
-  void emit() {
-    for (unsigned number : order.getOrder()) {
-      Group &group = entries[number].group;
-      if (group.nodes.empty())
-        continue;
-      if (group.isOpaque) {
-        group.nodes[0]->moveBefore(&block, block.end());
-        continue;
-      }
-      OpBuilder b = OpBuilder::atBlockEnd(&block);
-      SmallVector<Location> locations;
-      for (Operation *node : group.nodes)
-        locations.push_back(node->getLoc());
-      auto fused = FusedOp::create(b, FusedLoc::get(b.getContext(), locations), getParallel(group));
-      Block &body = fused.getBody().emplaceBlock();
-      for (Operation *node : group.nodes)
-        node->moveBefore(&body, body.end());
-    }
-  }
-
-  /// A part behind a loop may lie where the number of rounds says: it stands behind the loop, too, and what shows it
-  /// behind the part.
-  void sinkParts() {
-    llvm::StringSet<> bound = getSymbolsBoundHere();
-    for (PartOp part : llvm::to_vector(block.getOps<PartOp>())) {
-      if (!Expr(part.getOffset()).usesAny([&](StringRef symbol) { return bound.contains(symbol); }))
-        continue;
-      Operation *first = nullptr;
-      SmallVector<Operation *> taps;
-      for (Operation *user : part->getUsers()) {
-        Operation *use = block.findAncestorOpInBlock(*user);
-        if (isa<TapOp>(use))
-          taps.push_back(use);
-        else if (!first || use->isBeforeInBlock(first))
-          first = use;
-      }
-      if (first)
-        part->moveBefore(first);
-      else if (!taps.empty())
-        part->moveBefore(&block, block.end());
-      else
-        part->erase();
-      for (Operation *tap : taps)
-        tap->moveAfter(part);
-    }
-  }
-
-  /// Number of leading dims whose points run independently, one call of the body each.
-  int64_t getParallel(Group &group) {
-    Operation *node = group.nodes[0];
-    if (group.nodes.size() > 1 && isa<ContractionOp>(node)) // the dims of rows of what runs behind it
-      return group.outer.size();
-    if (group.nodes.size() > 1)
-      return group.outer.size() -
-             (llvm::any_of(group.nodes, [&](Operation *n) { return readsAlongKept(n, group.outer.size()); }) ? 1 : 0);
-    if (isa<ContractionOp, AttentionOp>(node))
-      return 0;
-    int64_t kept = getKeptCount(node);
-    if (isa<PointwiseOp>(node))
-      return kept <= 1 ? kept : kept - 1;
-    if (kept > 0 && readsAlongKept(node, kept))
-      return splitInnermost(node, kept) ? kept : kept - 1;
-    return kept;
-  }
-
-  /// A reduction whose reads are contiguous in the last of its first `kept` dims.
-  bool readsAlongKept(Operation *node, unsigned kept) {
-    if (!isa<ReductionOp, ScanOp>(node) || kept == 0)
-      return false;
-    std::string last = dimName(kept - 1);
-    unsigned rank = getDomain(node).size();
-    bool alongKept = false, alongReduced = false;
-    node->walk([&](LoadOp load) {
-      Expr address = prim::getExprs(load.getIndices())[0];
-      auto isUnit = [&](StringRef dim) {
-        Expr step = address.coefficientOf(dim);
-        return step && step.isConstant(1);
-      };
-      alongKept |= isUnit(last);
-      for (unsigned dim = kept; dim < rank; ++dim)
-        alongReduced |= isUnit(dimName(dim));
-    });
-    return alongKept && !alongReduced;
-  }
-
-  /// Gives threads something to share where only one dim is kept: (c) becomes (c/64, 64).
-  bool splitInnermost(Operation *node, unsigned kept) {
-    SmallVector<Expr> domain = getDomain(node);
-    if (kept != 1 || !domain[0].isConstant())
-      return false;
-    for (int64_t width : {64, 32, 16})
-      if (domain[0].getValue() % width == 0 && domain[0].getValue() > width)
-        return splitPrefix(node, {Expr::constant(node->getContext(), domain[0].getValue() / width)}, context.symbols);
-    return false;
   }
 
   Block &block;

@@ -50,13 +50,9 @@ void loop::groupHeads(AttentionOp op, const SymbolRanges &symbols) {
   ranges[name].max = heads / group - 1;
   std::string queryName = dimName(query);
   ranges[queryName].max = group - 1;
-  auto map = [&](StringRef symbol) -> Expr {
-    std::optional<unsigned> dim = getDimNumber(symbol);
-    return dim ? oldDims[*dim] : Expr();
-  };
   bool isSame = true; // for all queries of a group
   for (Region *region : {&op.getK(), &op.getV()})
-    walkExprs(*region, [&](Expr expr) { isSame &= !expr.substitute(map).simplify(ranges).uses(queryName); });
+    walkExprs(*region, [&](Expr expr) { isSame &= !substituteDims(expr, oldDims).simplify(ranges).uses(queryName); });
   if (isSame)
     rewriteDims(op, grouped, oldDims, symbols);
 }

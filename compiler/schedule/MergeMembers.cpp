@@ -50,9 +50,11 @@ bool mergeOne(Group &group, const FusionContext &context) {
     for (unsigned to = from + 1; to < nodes.size(); ++to) {
       Accesses consumer(nodes[to]);
       Value shared = getOnlyShared(producer, consumer);
-      if (shared && !llvm::is_contained(consumer.written, shared) &&
-          canMergeIntoConsumer(nodes[from], nodes[to], shared, /*isAlone=*/false, context)) {
-        mergeIntoConsumer(nodes[from], nodes[to], shared, context);
+      FusionPlan plan;
+      if (shared && !llvm::is_contained(consumer.written, shared))
+        plan = canMergeIntoConsumer(nodes[from], nodes[to], shared, /*isAlone=*/false, context);
+      if (plan) {
+        mergeIntoConsumer(nodes[from], nodes[to], plan, context);
         nodes.erase(nodes.begin() + from);
         return true;
       }

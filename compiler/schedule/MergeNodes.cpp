@@ -109,8 +109,7 @@ std::optional<SmallVector<Expr>> loop::invert(Expr position, ArrayRef<Expr> doma
 }
 
 DimSplit loop::splitAtDigits(Operation *node, Expr read, ArrayRef<Digit> digits) {
-  DimSplit split;
-  SmallVector<unsigned> kinds = getDimKinds(node);
+  SmallVector<SmallVector<Expr>> dims;
   for (auto [dim, extent] : llvm::enumerate(getDomain(node))) {
     auto step = read.coefficientOf(dimName(dim)).asConstant();
     SmallVector<Expr> parts{extent};
@@ -128,15 +127,9 @@ DimSplit loop::splitAtDigits(Operation *node, Expr read, ArrayRef<Digit> digits)
       parts[0] = left;
       parts.insert(parts.begin() + 1, Expr::constant(node->getContext(), count));
     }
-    Expr old = Expr::constant(node->getContext(), 0);
-    for (Expr part : parts) {
-      old = old * part + Expr::dim(node->getContext(), split.domain.size());
-      split.domain.push_back(part);
-      split.kinds.push_back(kinds[dim]);
-    }
-    split.oldDims.push_back(old);
+    dims.push_back(parts);
   }
-  return split;
+  return splitDims(node, dims);
 }
 
 StoreOp loop::getOnlyStore(Operation *node, Value buffer) {
@@ -222,85 +215,39 @@ Expr loop::getStoredCount(Operation *node, StoreOp store) {
 
 namespace {
 
-/// The rows of a contraction, which are one dim, as the first dims of another node behind those of a batch that both
-/// have, which have as many points: work that broadcasts along some of them (images) cannot be written in terms of
-/// their product.
-class RowSplit {
-public:
-  RowSplit(Operation *target, Operation *node, const FusionContext &context)
-      : contraction(dyn_cast<ContractionOp>(target)), context(context) {
-    if (!contraction || contraction.getM() != 1)
-      return;
-    SmallVector<Expr> domain = getDomain(target);
-    unsigned batch = contraction.getBatch();
-    rows = getDomain(node);
-    if (ArrayRef(rows).take_front(batch) == ArrayRef(domain).take_front(batch)) // products one behind the other
-      rows.erase(rows.begin(), rows.begin() + batch);
-    takeColumnsOff(domain);
-    while (!rows.empty() && product(node->getContext(), rows) != domain[batch])
-      rows.pop_back();
-  }
-  bool isPossible() const { return rows.size() > 1; }
+/// The first dims of `node`, behind those of a batch that both have, without the product's columns, if the last of them
+/// counts all columns of some rows.
+SmallVector<Expr> getRowDims(ContractionOp product, Operation *node) {
+  SmallVector<Expr> domain = getDomain(product), rows = getDomain(node);
+  unsigned batch = product.getBatch();
+  if (ArrayRef(rows).take_front(batch) == ArrayRef(domain).take_front(batch)) // products one behind the other
+    rows.erase(rows.begin(), rows.begin() + batch);
+  if (product.getN() != 1 || rows.empty() ||
+      ptc::product(node->getContext(), rows) != domain[batch] * domain[batch + 1])
+    return rows;
+  auto last = rows.back().asConstant(), columns = domain[batch + 1].asConstant();
+  if (!last || !columns || *columns < 1 || *last % *columns)
+    return rows;
+  rows.back() = Expr::constant(node->getContext(), *last / *columns);
+  if (*last == *columns)
+    rows.pop_back();
+  return rows;
+}
 
-  void apply() {
-    SmallVector<Expr> domain = getDomain(contraction), oldDims = dimsFrom(0, domain.size());
-    SmallVector<unsigned> kinds = getDimKinds(contraction);
-    unsigned m = contraction.getBatch(), more = rows.size() - 1;
-    for (unsigned dim = m + 1; dim < oldDims.size(); ++dim)
-      oldDims[dim] = Expr::dim(getContext(), dim + more);
-    oldDims[m] = Expr::constant(getContext(), 0);
-    for (auto [i, extent] : llvm::enumerate(rows))
-      oldDims[m] = oldDims[m] * extent + Expr::dim(getContext(), m + i);
-    domain.erase(domain.begin() + m);
-    domain.insert(domain.begin() + m, rows.begin(), rows.end());
-    kinds.insert(kinds.begin() + m, more, kinds[m]);
-    rewriteDims(contraction, domain, oldDims, context.symbols);
-    setDimKinds(contraction, kinds);
-  }
-
-  void undo() {
-    SmallVector<Expr> domain = getDomain(contraction), oldDims = dimsFrom(0, domain.size());
-    SmallVector<unsigned> kinds = getDimKinds(contraction);
-    unsigned m = contraction.getBatch(), more = rows.size() - 1;
-    for (unsigned dim = m + rows.size(); dim < oldDims.size(); ++dim)
-      oldDims[dim] = Expr::dim(getContext(), dim - more);
-    Expr row = Expr::dim(getContext(), m);
-    for (unsigned i = rows.size(); i-- > 0; row = row.floorDiv(rows[i]))
-      oldDims[m + i] = i ? row.mod(rows[i]) : row;
-    domain[m] = product(getContext(), rows);
-    domain.erase(domain.begin() + m + 1, domain.begin() + m + rows.size());
-    kinds.erase(kinds.begin() + m, kinds.begin() + m + more);
-    rewriteDims(contraction, domain, oldDims, context.symbols);
-    setDimKinds(contraction, kinds);
-  }
-
-private:
-  MLIRContext *getContext() { return contraction.getContext(); }
-
-  /// Where the last of the dims counts all columns of some rows, these rows are left of it.
-  void takeColumnsOff(ArrayRef<Expr> domain) {
-    unsigned batch = contraction.getBatch();
-    if (contraction.getN() != 1 || rows.empty() || product(getContext(), rows) != domain[batch] * domain[batch + 1])
-      return;
-    auto last = rows.back().asConstant(), columns = domain[batch + 1].asConstant();
-    if (!last || !columns || *columns < 1 || *last % *columns)
-      return;
-    rows.back() = Expr::constant(getContext(), *last / *columns);
-    if (*last == *columns)
-      rows.pop_back();
-  }
-
-  SmallVector<Expr> dimsFrom(unsigned first, unsigned count) {
-    SmallVector<Expr> dims;
-    for (unsigned i = 0; i < count; ++i)
-      dims.push_back(Expr::dim(getContext(), first + i));
-    return dims;
-  }
-
-  ContractionOp contraction;
-  const FusionContext &context;
-  SmallVector<Expr> rows;
-};
+/// A product's dims with its rows, which are one dim, as the first dims of `node` that have as many points: work that
+/// broadcasts along some of them (images) cannot be written in terms of their product.
+std::optional<DimSplit> splitRows(ContractionOp product, Operation *node) {
+  if (product.getM() != 1)
+    return std::nullopt;
+  SmallVector<Expr> rows = getRowDims(product, node);
+  while (!rows.empty() && ptc::product(node->getContext(), rows) != getDomain(product)[product.getBatch()])
+    rows.pop_back();
+  if (rows.size() < 2)
+    return std::nullopt;
+  SmallVector<SmallVector<Expr>> parts = getUnsplit(product);
+  parts[product.getBatch()] = rows;
+  return splitDims(product, parts);
+}
 
 /// Where all points of a product that write what a node reads lie: one dim of it in a part of its range.
 struct Slice {
@@ -319,41 +266,24 @@ SymbolRanges getSliceRanges(Operation *target, ArrayRef<Expr> domain, const Slic
 /// A product's dims with its rows and columns as the digits by which a node counts what it reads of them. A vector of
 /// columns lies in one of the parts that columns become: these are whole panels.
 DimSplit splitAsRead(ContractionOp target, Expr position, ArrayRef<Expr> read, const FusionContext &context) {
-  constexpr int64_t panel = 16;
-  DimSplit split{getDomain(target), {}, getDimKinds(target)};
+  SmallVector<SmallVector<Expr>> parts = getUnsplit(target);
   unsigned m = target.getBatch(), n = m + target.getM();
-  SmallVector<Expr> rows, columns;
+  SmallVector<Expr> rows;
   Expr rest;
   auto digits = getDigits(position, read, getNodeRanges(target, context.symbols), context.hints, rest);
-  if (digits && target.getN() == 1 && split.domain[n].isConstant()) {
-    int64_t width = split.domain[n].getValue(), part = std::gcd(width, rest.asConstant().value_or(0));
+  if (digits && target.getN() == 1 && parts[n][0].isConstant()) {
+    int64_t width = parts[n][0].getValue(), part = std::gcd(width, rest.asConstant().value_or(0));
     for (const Digit &digit : *digits)
       if (auto step = digit.step.asConstant(); !step || *step % width == 0)
         rows.push_back(read[digit.dim]);
       else
         part = std::gcd(part, *step == 1 ? read[digit.dim].asConstant().value_or(1) : *step);
-    if (part < width && part % panel == 0)
-      columns = {Expr::constant(target.getContext(), width / part), Expr::constant(target.getContext(), part)};
+    if (part < width && part % panelWidth == 0)
+      parts[n] = {Expr::constant(target.getContext(), width / part), Expr::constant(target.getContext(), part)};
   }
-  if (rows.size() < 2 || target.getM() != 1 || product(target.getContext(), rows) != split.domain[m])
-    rows.clear();
-  SmallVector<Expr> domain;
-  SmallVector<unsigned> kinds;
-  for (auto [dim, extent] : llvm::enumerate(split.domain)) {
-    ArrayRef<Expr> parts = dim == n && !columns.empty() ? ArrayRef(columns)
-                           : dim == m && !rows.empty()  ? ArrayRef(rows)
-                                                        : ArrayRef(extent);
-    Expr old = Expr::constant(target.getContext(), 0);
-    for (Expr part : parts) {
-      old = old * part + Expr::dim(target.getContext(), domain.size());
-      domain.push_back(part);
-      kinds.push_back(split.kinds[dim]);
-    }
-    split.oldDims.push_back(old);
-  }
-  split.domain = domain;
-  split.kinds = kinds;
-  return split;
+  if (rows.size() > 1 && target.getM() == 1 && product(target.getContext(), rows) == parts[m][0])
+    parts[m] = rows;
+  return splitDims(target, parts);
 }
 
 /// Whether neighbours in what the node reads at `position` are neighbours in all that it writes.
@@ -368,28 +298,25 @@ bool keepsNeighbours(Operation *node, Expr position) {
   return keeps;
 }
 
-/// Makes a product's columns the digits by which `node` counts what it reads at `position` (heads that are written side
-/// by side with others), if its points then are affine in the product's dims; false if not. Vectors stay whole.
-bool splitColumns(ContractionOp product, Operation *store, Operation *node, Expr position,
-                  const FusionContext &context) {
+/// Whether, of the target's dims split so, the point of `node` at which it accesses `position`, where `access` in the
+/// target is, is affine.
+bool isAffineIn(const DimSplit &split, Operation *target, Operation *access, Operation *node, Expr position,
+                const FusionContext &context) {
+  Expr address = substituteDims(getAddress(access), split.oldDims);
+  SymbolRanges ranges = getNodeRanges(target, split.domain, context.symbols);
+  return invert(position, getDomain(node), address, ranges, context.hints).has_value();
+}
+
+/// A product's dims with its columns as the digits by which `node` counts what it reads at `position` (heads that are
+/// written side by side with others). Vectors stay whole.
+std::optional<DimSplit> splitColumns(ContractionOp product, Operation *store, Operation *node, Expr position,
+                                     const FusionContext &context) {
   std::string last = dimName(product.getBatch() + product.getM());
   Expr step = product.getN() == 1 ? getAddress(store).coefficientOf(last) : Expr();
   if (context.hasDevice || product.getRhs().getOps<PanelsOp>().empty() || !step || !step.isConstant(1) ||
       !keepsNeighbours(node, position))
-    return false;
-  DimSplit split = splitAsRead(product, position, getDomain(node), context);
-  if (split.domain.size() == getDomain(product).size())
-    return false;
-  Expr address = getAddress(store).substitute([&](StringRef symbol) -> Expr {
-    auto dim = getDimNumber(symbol);
-    return dim ? split.oldDims[*dim] : Expr();
-  });
-  SymbolRanges ranges = getNodeRanges(product, split.domain, context.symbols);
-  if (!invert(position, getDomain(node), address, ranges, context.hints))
-    return false;
-  rewriteDims(product, split.domain, split.oldDims, context.symbols);
-  setDimKinds(product, split.kinds);
-  return true;
+    return std::nullopt;
+  return splitAsRead(product, position, getDomain(node), context);
 }
 
 /// The slice of a product's result, stored at `address` of the dims `split`, that `node` reads; nothing if it is none,
@@ -421,23 +348,23 @@ std::optional<Slice> findSlice(ContractionOp target, const DimSplit &split, Expr
   return std::nullopt;
 }
 
-/// Whether the point of `node` at which `own` accesses what `access` in `target` does is affine in the target's dims;
-/// may split the rows of a contraction for that, or the columns of a product that stores them.
-bool canInvert(Operation *node, Operation *own, Operation *target, Operation *access, const FusionContext &context) {
-  auto isInvertible = [&] {
-    SymbolRanges ranges = getNodeRanges(target, context.symbols);
-    return invert(getAddress(own), getDomain(node), getAddress(access), ranges, context.hints).has_value();
-  };
-  if (isInvertible())
-    return true;
-  if (RowSplit split(target, node, context); split.isPossible()) {
-    split.apply();
-    if (isInvertible())
-      return true;
-    split.undo();
-  }
+/// The target's dims in which the point of `node` at which `own` accesses what `access` in `target` does is affine: its
+/// own, or those of a contraction with its rows split, or the columns of a product that stores them.
+std::optional<DimSplit> findAffineDims(Operation *node, Operation *own, Operation *target, Operation *access,
+                                       const FusionContext &context) {
+  Expr position = getAddress(own);
+  auto isAffine = [&](const DimSplit &split) { return isAffineIn(split, target, access, node, position, context); };
+  if (DimSplit split = splitDims(target, getUnsplit(target)); isAffine(split))
+    return split;
   auto product = dyn_cast<ContractionOp>(target);
-  return product && isa<StoreOp>(access) && splitColumns(product, access, node, getAddress(own), context);
+  if (!product)
+    return std::nullopt;
+  if (auto split = splitRows(product, node); split && isAffine(*split))
+    return split;
+  if (!isa<StoreOp>(access))
+    return std::nullopt;
+  auto split = splitColumns(product, access, node, position, context);
+  return split && isAffine(*split) ? split : std::nullopt;
 }
 
 /// Clones the body of pointwise `node`, its dims replaced, at the builder's
@@ -546,25 +473,26 @@ bool keepsFromTurning(Operation *target, StoreOp store, Operation *node, LoadOp 
   return true;
 }
 
-/// May `node`, which reads a slice of what a product writes, run where it is written? May split rows and columns. (A
-/// product without a packed weight may be computed as a reduction, whose passes know no conditions.)
-std::optional<Slice> canMergeSlice(Operation *target, StoreOp store, Operation *node, LoadOp load,
-                                   const FusionContext &context) {
+/// The dims of a product and the part of them at which `node` reads what it writes.
+struct SlicePlace {
+  DimSplit split;
+  Slice slice;
+};
+
+/// Where `node`, which reads a slice of what a product writes, may run in its epilogue; rows and columns may be split
+/// for that. (A product without a packed weight may be computed as a reduction, whose passes know no conditions.)
+std::optional<SlicePlace> findSlicePlace(Operation *target, StoreOp store, Operation *node, LoadOp load,
+                                         const FusionContext &context) {
   auto contraction = dyn_cast<ContractionOp>(target);
   bool isPacked = contraction && !contraction.getRhs().getOps<PanelsOp>().empty();
   if (!isPacked || context.hasDevice || !isCheap(node) || !keepsNeighbours(node, getAddress(load)))
     return std::nullopt;
   DimSplit split = splitAsRead(contraction, getAddress(load), getDomain(node), context);
-  Expr address = getAddress(store).substitute([&](StringRef symbol) -> Expr {
-    auto dim = getDimNumber(symbol);
-    return dim ? split.oldDims[*dim] : Expr();
-  });
+  Expr address = substituteDims(getAddress(store), split.oldDims);
   auto slice = findSlice(contraction, split, address, node, getAddress(load), context);
-  if (slice && split.domain.size() > getDomain(target).size()) {
-    rewriteDims(target, split.domain, split.oldDims, context.symbols);
-    setDimKinds(target, split.kinds);
-  }
-  return slice;
+  if (!slice)
+    return std::nullopt;
+  return SlicePlace{split, *slice};
 }
 
 } // namespace
@@ -587,14 +515,14 @@ FusionPlan loop::canMergeIntoProducer(Operation *target, Operation *node, Value 
     return FusionPlan::no("the consumer takes pixels apart that a convolution writes whole");
   if (keepsFromTurning(target, store, node, loads[0], context))
     return FusionPlan::no("a convolution that takes its pixels apart could not do so with the consumer");
-  FusionPlan plan{FusionKind::MergeIntoProducer, buffer, {}, {}};
-  if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store))
-    return canMergeSlice(target, store, node, loads[0], context)
-               ? plan
-               : FusionPlan::no("the consumer runs over other elements than the producer writes");
-  if (!canInvert(node, loads[0], target, store, context))
-    return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return plan;
+  if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store)) {
+    if (auto place = findSlicePlace(target, store, node, loads[0], context))
+      return {.kind = FusionKind::MergeIntoProducer, .buffer = buffer, .split = place->split};
+    return FusionPlan::no("the consumer runs over other elements than the producer writes");
+  }
+  if (auto split = findAffineDims(node, loads[0], target, store, context))
+    return {.kind = FusionKind::MergeIntoProducer, .buffer = buffer, .split = *split};
+  return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
 }
 
 /// Puts the builder where ops run at the slice's points alone.
@@ -611,13 +539,15 @@ static void enterSlice(OpBuilder &b, Operation *target, const Slice &slice, Valu
   b.setInsertionPoint(YieldOp::create(b, target->getLoc(), value));
 }
 
-void loop::mergeIntoProducer(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
+void loop::mergeIntoProducer(Operation *target, Operation *node, const FusionPlan &plan, const FusionContext &context) {
+  Value buffer = plan.buffer;
+  applySplit(target, plan.split, context.symbols);
   StoreOp store = getOnlyStore(target, buffer);
   LoadOp load = getLoads(node, buffer)[0];
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
   OpBuilder b(store->getBlock(), store->getBlock()->end());
   if (product(node->getContext(), getDomain(node)) != getStoredCount(target, store)) {
-    Slice slice = *canMergeSlice(target, store, node, load, context);
+    Slice slice = findSlicePlace(target, store, node, load, context)->slice;
     ranges = getSliceRanges(target, getDomain(target), slice, context.symbols);
     enterSlice(b, target, slice, store.getValue());
   }
@@ -656,9 +586,9 @@ static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value b
     return FusionPlan::no("the template would compute it again for each block of columns");
   if (product(node->getContext(), getDomain(node)) != product(node->getContext(), read))
     return FusionPlan::no("the consumer would compute the value more than once");
-  if (!canInvert(node, store, target, loads[0], context))
-    return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
+  if (auto split = findAffineDims(node, store, target, loads[0], context))
+    return {.kind = FusionKind::MergeIntoConsumer, .buffer = buffer, .split = *split};
+  return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
 }
 
 /// The target's dims split as the node counts what it writes, if its points are found in them then, and nobody else
@@ -674,12 +604,7 @@ static std::optional<DimSplit> findSplitAsWritten(Operation *target, LoadOp load
   if (!digits)
     return std::nullopt;
   DimSplit split = splitAtDigits(target, getAddress(load), *digits);
-  Expr address = getAddress(load).substitute([&](StringRef symbol) -> Expr {
-    auto dim = getDimNumber(symbol);
-    return dim ? split.oldDims[*dim] : Expr();
-  });
-  SymbolRanges ranges = getNodeRanges(target, split.domain, context.symbols);
-  if (!invert(getAddress(store), getDomain(node), address, ranges, context.hints))
+  if (!isAffineIn(split, target, load, node, getAddress(store), context))
     return std::nullopt;
   return split;
 }
@@ -709,28 +634,24 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
   Expr rest;
   if (!getDigits(getAddress(loads[0]), getDomain(target), ranges, context.hints, rest))
     return FusionPlan::no("the consumer reads an element more than once");
-  if (!invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints) &&
-      (context.hasDevice || !isAlone || !findSplitAsWritten(target, loads[0], node, store, context)))
+  FusionPlan plan{.kind = FusionKind::MergeIntoConsumer, .buffer = buffer};
+  if (invert(getAddress(store), domain, getAddress(loads[0]), ranges, context.hints))
+    return plan;
+  auto split =
+      context.hasDevice || !isAlone ? std::nullopt : findSplitAsWritten(target, loads[0], node, store, context);
+  if (!split)
     return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return {FusionKind::MergeIntoConsumer, buffer, {}, {}};
+  plan.split = *split;
+  return plan;
 }
 
-void loop::mergeIntoConsumer(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
+void loop::mergeIntoConsumer(Operation *node, Operation *target, const FusionPlan &plan, const FusionContext &context) {
+  Value buffer = plan.buffer;
+  applySplit(target, plan.split, context.symbols);
   StoreOp store = getOnlyStore(node, buffer);
   SmallVector<LoadOp> loads = getLoads(target, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
-  auto inverse = [&] {
-    return invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
-  };
-  auto found = inverse();
-  if (!found) {
-    DimSplit split = *findSplitAsWritten(target, loads[0], node, store, context);
-    rewriteDims(target, split.domain, split.oldDims, context.symbols);
-    setDimKinds(target, split.kinds);
-    ranges = getNodeRanges(target, context.symbols);
-    found = inverse();
-  }
-  SmallVector<Expr> dims = *found;
+  SmallVector<Expr> dims = *invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
   // The producer's ops go to the top of the body; its stores stay among them, but in a template's lhs.
   OpBuilder b(target->getContext());
   b.setInsertionPointToStart(&target->getRegion(0).front());
@@ -783,7 +704,7 @@ FusionPlan loop::canMergeBeside(const Group &first, const Group &second) {
     return FusionPlan::no("they compute unlike things");
   if (countBodyOps(node) + countBodyOps(other) > maxBodyOps)
     return FusionPlan::no("the fused body would be too large");
-  return {FusionKind::MergeBeside, {}, {}, {}};
+  return {.kind = FusionKind::MergeBeside};
 }
 
 void loop::mergeBeside(Group &first, const Group &second, const FusionPlan &, const FusionContext &) {

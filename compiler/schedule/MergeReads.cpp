@@ -58,7 +58,7 @@ FusionPlan loop::canMergeParts(Operation *target, Operation *node, Value buffer,
   for (Expr address : addresses)
     if (!invertPart(sum, store, node, address, context))
       return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
-  return {FusionKind::MergeParts, buffer, {}, {}};
+  return {.kind = FusionKind::MergeParts, .buffer = buffer};
 }
 
 Operation *loop::mergeParts(Operation *target, Operation *node, Value buffer, const FusionContext &context) {
@@ -119,19 +119,16 @@ FusionPlan loop::canMergeReads(Operation *node, Operation *target, Value buffer,
   DimSplit split = splitAtDigits(target, addresses[0], *digits);
   SymbolRanges ranges = getNodeRanges(target, split.domain, context.symbols);
   for (Expr address : addresses) {
-    Expr read = address.substitute([&](StringRef symbol) -> Expr {
-      auto dim = getDimNumber(symbol);
-      return dim ? split.oldDims[*dim] : Expr();
-    });
+    Expr read = substituteDims(address, split.oldDims);
     if (!invert(getAddress(store), domain, read, ranges, context.hints))
       return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
   }
-  if (split.domain.size() > getDomain(target).size())
-    rewriteDims(target, split.domain, split.oldDims, context.symbols);
-  return {FusionKind::MergeReads, buffer, {}, {}};
+  return {.kind = FusionKind::MergeReads, .buffer = buffer, .split = split};
 }
 
-void loop::mergeReads(Operation *node, Operation *target, Value buffer, const FusionContext &context) {
+void loop::mergeReads(Operation *node, Operation *target, const FusionPlan &plan, const FusionContext &context) {
+  Value buffer = plan.buffer;
+  applySplit(target, plan.split, context.symbols);
   StoreOp store = getOnlyStore(node, buffer);
   SymbolRanges ranges = getNodeRanges(target, context.symbols);
   OpBuilder b(target->getContext());

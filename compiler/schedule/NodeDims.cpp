@@ -53,13 +53,20 @@ SymbolRanges loop::getNodeRanges(Operation *node, ArrayRef<Expr> domain, const S
   return ranges;
 }
 
+/// Dims by their names; dims behind the last of them stay.
+static auto mapDims(ArrayRef<Expr> dims) {
+  return [dims](StringRef symbol) {
+    auto dim = getDimNumber(symbol);
+    return dim && *dim < dims.size() ? dims[*dim] : Expr();
+  };
+}
+
+Expr loop::substituteDims(Expr expr, ArrayRef<Expr> dims) { return expr.substitute(mapDims(dims)); }
+
 void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, const SymbolRanges &symbols) {
   setDomain(node, domain);
   SymbolRanges ranges = getNodeRanges(node, symbols);
-  auto map = [&](StringRef symbol) -> Expr {
-    auto dim = getDimNumber(symbol);
-    return dim && *dim < oldDims.size() ? oldDims[*dim] : Expr();
-  };
+  auto map = mapDims(oldDims);
   for (Region &region : node->getRegions()) {
     for (Operation &op : region.front())
       substituteExprs(&op, map);
@@ -165,6 +172,32 @@ Expr loop::exactQuotient(Expr a, Expr b, const SymbolRanges &ranges) {
   return quotient;
 }
 
+SmallVector<SmallVector<Expr>> loop::getUnsplit(Operation *node) {
+  return llvm::map_to_vector(getDomain(node), [](Expr extent) { return SmallVector<Expr>{extent}; });
+}
+
+DimSplit loop::splitDims(Operation *node, ArrayRef<SmallVector<Expr>> parts) {
+  DimSplit split;
+  SmallVector<unsigned> kinds = getDimKinds(node);
+  for (auto [dim, digits] : llvm::enumerate(parts)) {
+    Expr old = Expr::constant(node->getContext(), 0);
+    for (Expr digit : digits) {
+      old = old * digit + Expr::dim(node->getContext(), split.domain.size());
+      split.domain.push_back(digit);
+      split.kinds.push_back(kinds[dim]);
+    }
+    split.oldDims.push_back(old);
+  }
+  return split;
+}
+
+void loop::applySplit(Operation *node, const DimSplit &split, const SymbolRanges &symbols) {
+  if (split.domain.size() <= getDomain(node).size())
+    return;
+  rewriteDims(node, split.domain, split.oldDims, symbols);
+  setDimKinds(node, split.kinds);
+}
+
 // Walks the node's dims along `outer`: an equal dim is taken, a larger one is split
 // into (outer, rest) if that is exact.
 std::optional<DimSplit> loop::findPrefixSplit(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
@@ -218,13 +251,9 @@ std::optional<DimSplit> loop::findPrefixSplit(Operation *node, ArrayRef<Expr> ou
 
 bool loop::splitPrefix(Operation *node, ArrayRef<Expr> outer, const SymbolRanges &symbols) {
   std::optional<DimSplit> split = findPrefixSplit(node, outer, symbols);
-  if (!split)
-    return false;
-  if (split->domain.size() == getDomain(node).size()) // nothing was split
-    return true;
-  rewriteDims(node, split->domain, split->oldDims, symbols);
-  setDimKinds(node, split->kinds);
-  return true;
+  if (split)
+    applySplit(node, *split, symbols);
+  return split.has_value();
 }
 
 std::optional<SmallVector<Expr>> loop::refineDims(ArrayRef<Expr> outer, ArrayRef<Expr> dims,

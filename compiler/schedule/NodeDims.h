@@ -28,6 +28,9 @@ mlir::Operation *getEnclosingNode(mlir::Operation *op);
 SymbolRanges getNodeRanges(mlir::Operation *node, const SymbolRanges &symbols);
 SymbolRanges getNodeRanges(mlir::Operation *node, llvm::ArrayRef<Expr> domain, const SymbolRanges &symbols);
 
+/// The expression with `dims[i]` for dim i.
+Expr substituteDims(Expr expr, llvm::ArrayRef<Expr> dims);
+
 /// Gives the node a new domain; `oldDims[i]` is old dim i in terms of the new dims.
 void rewriteDims(mlir::Operation *node, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<Expr> oldDims,
                  const SymbolRanges &symbols);
@@ -57,6 +60,13 @@ struct DimSplit {
   llvm::SmallVector<Expr> domain, oldDims; // oldDims: as for rewriteDims
   llvm::SmallVector<unsigned> kinds;
 };
+
+/// Each dim as its only part.
+llvm::SmallVector<llvm::SmallVector<Expr>> getUnsplit(mlir::Operation *node);
+/// Dim i as the digits `parts[i]`, those that count most first.
+DimSplit splitDims(mlir::Operation *node, llvm::ArrayRef<llvm::SmallVector<Expr>> parts);
+/// Gives the node these dims, if more than it has.
+void applySplit(mlir::Operation *node, const DimSplit &split, const SymbolRanges &symbols);
 
 /// How the first dims of a node become exactly `outer`, by splitting dims of its own; none if that is impossible.
 std::optional<DimSplit> findPrefixSplit(mlir::Operation *node, llvm::ArrayRef<Expr> outer, const SymbolRanges &symbols);

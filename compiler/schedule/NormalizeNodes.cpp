@@ -120,23 +120,12 @@ private:
   }
 
   void trySplit(unsigned dim, Expr quotient, int64_t rest) {
-    SmallVector<Expr> domain = getDomain(node), oldDims;
-    SmallVector<unsigned> kinds = getDimKinds(node);
-    for (unsigned i = 0; i < domain.size(); ++i)
-      oldDims.push_back(Expr::dim(context(), i <= dim ? i : i + 1));
-    oldDims[dim] = Expr::dim(context(), dim) * rest + Expr::dim(context(), dim + 1);
-    Expr inner = Expr::constant(context(), rest), extent = domain[dim];
-    domain[dim] = quotient;
-    domain.insert(domain.begin() + dim + 1, inner);
-    kinds.insert(kinds.begin() + dim + 1, kinds[dim]);
-    SymbolRanges ranges = getNodeRanges(node, domain, symbols);
-    auto change = [&](Expr expr) {
-      Expr changed = expr.substitute([&](StringRef symbol) -> Expr {
-        auto number = getDimNumber(symbol);
-        return number ? oldDims[*number] : Expr();
-      });
-      return changed.simplify(ranges);
-    };
+    Expr inner = Expr::constant(context(), rest), extent = getDomain(node)[dim];
+    SmallVector<SmallVector<Expr>> parts = getUnsplit(node);
+    parts[dim] = {quotient, inner};
+    DimSplit split = loop::splitDims(node, parts);
+    SymbolRanges ranges = getNodeRanges(node, split.domain, symbols);
+    auto change = [&](Expr expr) { return substituteDims(expr, split.oldDims).simplify(ranges); };
     bool keepsRuns = true;
     forEachExpr(node, [&](Expr expr) {
       if (!expr.uses(dimName(dim)))
@@ -144,14 +133,13 @@ private:
       Expr changed = change(expr);
       bool isDivided = countDivisions(expr) > 0;
       bool mustRun = isDivided ? changed.uses(dimName(dim + 1)) : isRun(expr, dimName(dim), extent);
-      keepsRuns &= countDivisions(changed) == 0 &&
-                   (!mustRun || isRun(changed, dimName(dim + 1), inner) || (isDivided && hasRuns(changed, domain)));
+      keepsRuns &= countDivisions(changed) == 0 && (!mustRun || isRun(changed, dimName(dim + 1), inner) ||
+                                                    (isDivided && hasRuns(changed, split.domain)));
     });
     bool isUsed = llvm::any_of(getDomain(node), [&](Expr each) { return each.uses(dimName(dim)); });
     if (isUsed || !(keepsRuns || (weaves && canWeave(dim, quotient, rest, change))))
       return;
-    rewriteDims(node, domain, oldDims, symbols);
-    setDimKinds(node, kinds);
+    applySplit(node, split, symbols);
   }
 
   /// Whether, with `change`, results lie as far from each other along the dim as there are rests, which lie side by

@@ -107,10 +107,7 @@ static std::optional<SmallVector<Expr>> locateRead(PointwiseOp source, StoreOp s
   if (!dims)
     return std::nullopt;
   for (LoadOp read : source.getBody().getOps<LoadOp>()) {
-    Expr address = getAddress(read).substitute([&](StringRef symbol) -> Expr {
-      auto dim = getDimNumber(symbol);
-      return dim ? (*dims)[*dim] : Expr();
-    });
+    Expr address = substituteDims(getAddress(read), *dims);
     if (isLarge(read.getBuffer(), source, hints) && countDivisions(address.simplify(ranges)) > 0)
       return std::nullopt;
   }

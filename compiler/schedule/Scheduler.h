@@ -48,11 +48,12 @@ enum class FusionKind {
 
 struct FusionPlan {
   FusionKind kind = FusionKind::None;
-  mlir::Value buffer;            // what is kept in registers or cache; Beside: what both read
-  llvm::SmallVector<Expr> outer; // Share, Beside: extents of the common dims; Blocks: of those that count rows or heads
-  std::string reason;            // None: why not
+  mlir::Value buffer = {};            // what is kept in registers or cache; Beside: what both read
+  llvm::SmallVector<Expr> outer = {}; // Share, Beside: extents of the common dims; Blocks: of what counts rows or heads
+  std::string reason = {};            // None: why not
+  DimSplit split = {};                // MergeInto.., MergeReads: the dims that the target shall have; empty: its own
   explicit operator bool() const { return kind != FusionKind::None; }
-  static FusionPlan no(std::string reason) { return {FusionKind::None, {}, {}, std::move(reason)}; }
+  static FusionPlan no(std::string reason) { return {.reason = std::move(reason)}; }
 };
 
 /// What the functions below need to know of the program.
@@ -74,13 +75,13 @@ void groupHeads(AttentionOp op, const SymbolRanges &symbols);
 /// May pointwise `node` be inlined after `buffer`'s store in `target`?
 FusionPlan canMergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
                                 const FusionContext &context);
-void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, mlir::Value buffer,
+void mergeIntoProducer(mlir::Operation *target, mlir::Operation *node, const FusionPlan &plan,
                        const FusionContext &context);
-/// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it? May split the target's dims, if it
-/// stands alone (`isAlone`): others of its kernel share them.
+/// May pointwise `node`, which writes `buffer`, be inlined where `target` reads it? The plan may split the target's
+/// dims, if it stands alone (`isAlone`): others of its kernel share them.
 FusionPlan canMergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, bool isAlone,
                                 const FusionContext &context);
-void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
+void mergeIntoConsumer(mlir::Operation *node, mlir::Operation *target, const FusionPlan &plan,
                        const FusionContext &context);
 
 /// May pointwise `node`, which reads few parts of what the sum `target` writes to `buffer` (a gate and what it lets
@@ -92,11 +93,11 @@ mlir::Operation *mergeParts(mlir::Operation *target, mlir::Operation *node, mlir
                             const FusionContext &context);
 
 /// May pointwise `node`, which writes `buffer`, be computed at each of the few places where `target` reads it? Only
-/// where that is no more work, as where pairs of rows become one and pairs of columns then. May split the target's
-/// dims.
+/// where that is no more work, as where pairs of rows become one and pairs of columns then. The plan may split the
+/// target's dims.
 FusionPlan canMergeReads(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer,
                          const FusionContext &context);
-void mergeReads(mlir::Operation *node, mlir::Operation *target, mlir::Value buffer, const FusionContext &context);
+void mergeReads(mlir::Operation *node, mlir::Operation *target, const FusionPlan &plan, const FusionContext &context);
 
 /// Merges members of a final group with each other (MergeMembers.cpp).
 void mergeMembers(Group &group, const FusionContext &context);

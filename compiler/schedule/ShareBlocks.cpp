@@ -106,18 +106,18 @@ static bool isOfRows(ContractionOp product) {
 
 /// Why the node cannot run behind blocks of the product; empty: it can.
 static StringRef whyNotBehind(ContractionOp product, Operation *node) {
-  constexpr int64_t panel = 16, widest = 8 * panel; // a part is few whole panels
+  constexpr int64_t widest = 8 * panelWidth; // a part is few whole panels
   if (!isOfRows(product))
     return "the product is none of rows and a weight in panels";
   auto parts = findColumnParts(product, node);
-  if (!parts || parts->width % panel || parts->width > widest)
+  if (!parts || parts->width % panelWidth || parts->width > widest)
     return "it does not read the product in parts of whole panels";
   return {};
 }
 
 /// May pointwise nodes run behind blocks of the products? Each reads one of them.
 static FusionPlan canRunBehind(const Group &producer, const Group &consumer) {
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   if (llvm::any_of(consumer.written, [&](Value buffer) { return consumer.reads(buffer); }))
     return FusionPlan::no("its nodes read of each other what other blocks make");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
@@ -195,7 +195,7 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
     return FusionPlan::no("the product is none of rows and a weight in panels");
   if (producer.nodes.size() + consumer.nodes.size() > mostBeside)
     return FusionPlan::no("the kernel would have too many nodes");
-  FusionPlan plan{FusionKind::Blocks, {}, consumer.outer, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks, .outer = consumer.outer};
   for (Operation *node : consumer.nodes)
     if (!readsOwnRows(product, node, unsigned(consumer.outer.size())))
       return FusionPlan::no("its points are not rows of the product, or read others");
@@ -212,11 +212,10 @@ static FusionPlan canRunBehindRows(const Group &producer, const Group &consumer,
 /// Columns of a block of all rows that its reader may run behind; 0: there is no such block that pays. `first` and
 /// `read`: which columns it reads.
 static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read) {
-  constexpr int64_t panel = 16;
   constexpr int64_t mostBytes = 256 << 10;             // of the block's results: some of the cache is for the rows
   constexpr int64_t fewestBlocks = 8, manyBlocks = 16; // many are even enough
   // Narrow tiles and short sums wait for their loads (measured: two panels, or 16 to 48 terms, took 5 to 14 % longer).
-  constexpr int64_t widest = 4 * panel, narrowest = 3 * panel, fewestTerms = 64;
+  constexpr int64_t widest = 4 * panelWidth, narrowest = 3 * panelWidth, fewestTerms = 64;
   DimCounts counts(product);
   SmallVector<Expr> domain = getDomain(product);
   auto extentOf = [&](int64_t begin, int64_t end) {
@@ -235,7 +234,7 @@ static int64_t chooseColumns(ContractionOp product, int64_t first, int64_t read)
   // Some threads would wait for the last of few blocks (measured: 5 or 15 of them on two threads took 7 to 15 %
   // longer).
   auto areEven = [](int64_t blocks) { return blocks >= manyBlocks || (blocks >= fewestBlocks && blocks % 4 == 0); };
-  for (int64_t width = widest; width >= narrowest; width -= panel)
+  for (int64_t width = widest; width >= narrowest; width -= panelWidth)
     if (first % width == 0 && read % width == 0 && *columns % width == 0 && areEven(read / width) &&
         *rows * width * (type.getWidth() / 8) <= mostBytes)
       return width;
@@ -257,7 +256,7 @@ static FusionPlan canRunBehindColumns(const Group &producer, const Group &consum
     return FusionPlan::no("other nodes run in the product's blocks");
   if (!isOfRows(product))
     return FusionPlan::no("the product is none of rows and a weight in panels");
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   for (Value buffer : producer.written)
     if (consumer.reads(buffer))
       plan.buffer = buffer;
@@ -325,7 +324,7 @@ FusionPlan loop::canShareBlocks(const Group &producer, const Group &consumer, co
     return canRunBehindRows(producer, consumer, context);
   if (shareColumns)
     return canRunBehindColumns(producer, consumer);
-  FusionPlan plan{FusionKind::Blocks, {}, {}, {}};
+  FusionPlan plan{.kind = FusionKind::Blocks};
   for (Operation *first : producer.nodes)
     for (Operation *second : consumer.nodes) {
       auto writer = cast<ContractionOp>(first), reader = cast<ContractionOp>(second);

@@ -160,10 +160,6 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
   for (Operation *node : group.nodes) {
     DimSplit split = *findPrefixSplit(node, outer, context.symbols);
     SymbolRanges ranges = getNodeRanges(node, split.domain, context.symbols);
-    auto map = [&](StringRef symbol) -> Expr {
-      auto dim = getDimNumber(symbol);
-      return dim && *dim < split.oldDims.size() ? split.oldDims[*dim] : Expr();
-    };
     node->walk([&](Operation *op) {
       Value accessed;
       Expr address;
@@ -181,7 +177,8 @@ std::optional<SmallVector<Slice>> getSlices(const Group &group, Value buffer, Ar
       if (accessed != buffer)
         return;
       Slice slice{{}, {}, own};
-      if (indirect || !splitAddress(address.substitute(map).simplify(ranges), outer.size(), slice.f, slice.g)) {
+      if (indirect ||
+          !splitAddress(substituteDims(address, split.oldDims).simplify(ranges), outer.size(), slice.f, slice.g)) {
         ok = false;
         return;
       }
@@ -339,7 +336,7 @@ FusionPlan loop::canShare(const Group &producer, const Group &consumer, const Fu
           whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/!context.hasDevice, shared);
       !reason.empty())
     return FusionPlan::no(reason.str());
-  return {FusionKind::Share, shared, outer, {}};
+  return {.kind = FusionKind::Share, .buffer = shared, .outer = outer};
 }
 
 /// Whether nobody but the two groups touches what the producer writes.
@@ -401,7 +398,7 @@ FusionPlan loop::canRunAhead(const Group &producer, const Group &consumer, const
   if (StringRef reason = whyNotSliceBySlice(producer, consumer, outer, context, /*mayBothWrite=*/true, shared);
       !reason.empty())
     return FusionPlan::no(reason.str());
-  return {FusionKind::Blocks, shared, outer, {}};
+  return {.kind = FusionKind::Blocks, .buffer = shared, .outer = outer};
 }
 
 void loop::share(Group &producer, const Group &consumer, const FusionPlan &plan, const FusionContext &context) {

@@ -21,6 +21,9 @@ struct DimCounts {
   int64_t first(int group) const { return std::accumulate(counts, counts + group, int64_t(0)); }
 };
 
+/// Columns of a packed weight that lie side by side (PanelsOp).
+inline constexpr int64_t panelWidth = 16;
+
 /// All expressions in attributes of the ops inside the region.
 void walkExprs(mlir::Region &region, llvm::function_ref<void(Expr)> visit);
 /// Whether one of the op's, or of an op inside of it, uses the dim.
