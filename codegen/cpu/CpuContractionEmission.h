@@ -56,7 +56,9 @@ inline constexpr int64_t fewestInMatrix = 5;
 /// Memory of a kernel whose sums are in matrix registers.
 struct MatrixSlots {
   int64_t groups = 0;      // of k that a step takes
-  mlir::Value whole, tail; // configurations: of 32 rows, of the last ones of a task
+  mlir::Value whole, tail; // configurations: of 32 rows, of a task's blocks or its last rows
+  mlir::Value height;      // rows of the one that is loaded
+  mlir::Value delayed;     // the block whose epilogue is delayed
   mlir::Value a, b;        // copies of two registers of each operand
 };
 
@@ -166,6 +168,8 @@ struct ContractionEmission {
   void emitMatrixBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   /// Bytes from a row of A to the next; null where that is not fixed.
   mlir::Value fixedRowStride();
+  /// The fewest and the most rows, or pixels, of a task that has any.
+  std::pair<int64_t, int64_t> rowsOfMatrixTasks();
   /// The loops over k of such sums.
   llvm::SmallVector<KLoop> matrixLoops() const;
 

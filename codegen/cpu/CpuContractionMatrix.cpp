@@ -11,14 +11,22 @@
 // come from and go to where partial sums lie.
 //
 //   for panels of the task, two at a time         rows come outermost where all panels wait in the first-level cache
-//     for rows of the task, 32 at a time
-//       sums = 0; for outer k, for 16 groups of the innermost k: load A, load B, multiply; store the sums
-//       epilogue
+//     for rows of the task, up to 32 at a time
+//       sums = 0
+//       for outer k, for 16 groups of the innermost k: load A, load B, multiply; rows of the last block's epilogue
+//       store the sums
+//   the last epilogue
+//
+// Vectors wait for a block's sums until its last product is done, and an epilogue is longer than what a processor looks
+// ahead. So sums have two places in turn, and a block's epilogue runs row by row between the products of the next one:
+// of 4 and more steps little of it is seen.
 //
 // Ends. How many rows and bytes of a row each register has is said by a configuration of 64 bytes. Loading it clears
-// all registers, so it is loaded in front of a column's rows, and again for the last rows if those are fewer: code is
-// the same for any number of rows. Where no depth of 9 to 16 groups divides the innermost k, its last groups are
-// multiplied from copies that end in zeros.
+// all registers and takes as long as ten products, so a task has one: its blocks have as many rows each, the fewest of
+// which there are as few blocks, and the last one begins as many rows before the end. It computes some rows of the one
+// before again, whose epilogue it leaves out. Partial sums of blocks of k cannot be added twice: there blocks have 32
+// rows, and the last ones a configuration of their own. Where no depth of 9 to 16 groups divides the innermost k, its
+// last groups are multiplied from copies that end in zeros.
 //
 // Rows of A that do not lie a fixed step apart (windows over images) are copied for all columns of a task
 // (CpuContractionMatrixRows.cpp); where k runs in blocks or is told by a run, 64 bytes of each on the way.
@@ -45,9 +53,10 @@ static constexpr int64_t matrixRows = 16, wordBytes = 4; // of a register
 static constexpr int64_t matrixBytes = matrixRows * matrixRowBytes;
 static constexpr int64_t fewestGroups = 9;       // of a step
 static constexpr int64_t firstA = 4, firstB = 6; // registers; sums are 0 to 3
-static constexpr int64_t tallest = 2 * matrixRows;
+static constexpr int64_t tallest = 2 * matrixRows, registersOfSums = 4;
 static constexpr int64_t widestShort = 4; // panels beside one row of registers
 static constexpr int64_t nearBytes = 32 << 10;
+static constexpr int64_t fewestMeetings = 8; // of a weight that are not worth to be fetched for
 
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
@@ -59,6 +68,14 @@ bool ContractionEmission::sumsInMatrix() {
 
 namespace {
 
+/// Of the block whose epilogue is delayed: its rows from the next on, what is the first of its sums, where these begin
+/// in scratch (in words), and its first column.
+enum class Field { Next, Last, Origin, Sums, Column };
+
+Value fieldOf(KernelEmitter &e, Value slot, Field field) {
+  return e.getAddress(slot, e.builder.getI64Type(), e.constant(int64_t(field)));
+}
+
 /// The products of one block of a task.
 class MatrixBlock {
 public:
@@ -67,11 +84,15 @@ public:
         kUpper(c.copied ? c.value(loops.front().extent) : kUpper) {
     firstRow = c.copiesPixels() ? c.pixelOf(task.firstRow) : task.firstRow;
     count = c.copiesPixels() ? c.pixelsOf(task) : task.rows;
+    end = i.add(firstRow, count);
+    blocks = i.floorDiv(i.add(count, i.constant(tallest - 1)), i.constant(tallest), true);
+    isNear = hasNearPanels();
     chooseStep();
     pitch = i.mul(c.sumsPitch, i.constant(wordBytes));
     byte = e.builder.getI8Type();
   }
   void emit();
+  void emitPartial();
 
 private:
   struct Shape {
@@ -80,15 +101,32 @@ private:
   };
   void chooseStep();
   bool hasNearPanels();
-  void forEachPanels(Value isShort, llvm::function_ref<void(Value panel, int64_t width)> body);
-  void emitBlock(Value row, Value end, Value panel, int64_t width);
-  void finishBlock(Value row, Value left, Value panel, int64_t width);
-  void emitSums(Shape shape, Value row, Value rows, Value panel, Value sums);
+  // All of k.
+  void configure();
+  void emitBlocks(int64_t matrices);
+  void emitBlock(Shape shape, Value number, Value panel);
+  /// Whether a block's epilogue runs between the products of the next one.
+  bool isDelayed(Shape shape) const { // squares of many rows are turned
+    return !f.turns && shape.matrices * shape.panels == registersOfSums && stepsOfBlock() > 0;
+  }
+  int64_t stepsOfBlock() const; // 0: not known
+  /// So many rows, at most, of the epilogue that is delayed.
+  void emitPiece(Shape shape, int64_t mostRows);
+  /// Rows [next, last), or those of such pixels, of which `origin` has the first sums.
+  struct RowsOfSums {
+    Value next, last, origin;
+  };
+  void emitEpilogue(Shape shape, Value sums, RowsOfSums rows, Value column);
+  Value loadOf(Field field) { return e.createLoad(e.builder.getI64Type(), 1, fieldOf(e, slots.delayed, field)); }
+  // A block of k.
+  void emitPartialBlock(Value row, Value panel, int64_t width);
+
+  void emitSums(Shape shape, Value row, Value height, Value number, Value panel, Value sums);
   void setRows(Shape shape, Value row);
   void emitNest(Shape shape, unsigned depth, SmallVector<Value> outer, Value panels);
   void emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels);
   void emitLast(Shape shape, Value k, Value count, Value panels);
-  void chooseFetched(Value row);
+  void chooseFetched(Value number);
   void fetchNext(Shape shape, Value panelRow);
   void loadRows(int64_t matrix, Value k);
   void multiply(Shape shape, llvm::function_ref<void(int64_t)> loadB);
@@ -109,11 +147,13 @@ private:
   const ContractionTask &task;
   const MatrixSlots &slots;
   SmallVector<KLoop> loops;
-  Value firstRow, count; // of the task, or of pixels that its windows begin with
+  Value firstRow, count, end; // of the task, or of pixels that its windows begin with
+  Value blocks, height;       // so many, of as many rows each
   Value kLower, kUpper, pitch;
   Type byte;
-  bool isWhole = false; // steps divide all of the innermost loop
-  bool isNear = false;  // all panels of the task are in the first-level cache
+  bool isWhole = false;    // steps divide all of the innermost loop
+  bool isNear = false;     // all panels of the task are in the first-level cache
+  int64_t rowsOfPiece = 0; // of the epilogue that is delayed, behind each step
   // Of the rows that are multiplied:
   Value rows, stride; // how many; bytes from one to the next, null: not fixed
   std::function<SmallVector<Value>(ValueRange)> addressesAt;
@@ -191,8 +231,12 @@ void ContractionEmission::prepareMatrix() {
   if (f.copies.at)
     copied = scratchAt(f.copies.at);
   matrixSlots->groups = groupsOfStep(f, matrixLoops());
-  for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail})
+  for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail, &matrixSlots->delayed})
     *slot = e.createStackSlot(matrixRowBytes);
+  for (Field field : {Field::Next, Field::Last, Field::Origin, Field::Sums, Field::Column})
+    e.createStore(i.constant(0), fieldOf(e, matrixSlots->delayed, field));
+  matrixSlots->height = e.createStackSlot(wordBytes * 2);
+  e.createStore(i.constant(0), matrixSlots->height);
   matrixSlots->a = e.createStackSlot(2 * matrixBytes);
   matrixSlots->b = e.createStackSlot(2 * matrixBytes);
   storeConfiguration(e, matrixSlots->whole, matrixSlots->groups, i.constant(matrixRows), i.constant(matrixRows));
@@ -205,30 +249,8 @@ void ContractionEmission::releaseMatrix() {
 }
 
 void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
-  MatrixBlock(*this, task, kLower, kUpper).emit();
-}
-
-void MatrixBlock::emit() {
-  Value left = i.mod(count, i.constant(tallest), true), sixteen = i.constant(matrixRows);
-  Value first = i.min(left, sixteen), isTwo = i.compare(arith::CmpIPredicate::sgt, left, sixteen);
-  c.emitIf(i.compare(arith::CmpIPredicate::sgt, left, i.constant(0)), [&] {
-    storeConfiguration(e, slots.tail, slots.groups, first, i.select(isTwo, i.sub(left, sixteen), left));
-  });
-  Value isShort = i.compare(arith::CmpIPredicate::sle, count, sixteen);
-  Value isLong = i.compare(arith::CmpIPredicate::sge, count, i.constant(tallest)), end = i.add(firstRow, count);
-  auto configure = [&] { c.emitIf(isLong, [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); }); };
-  isNear = hasNearPanels();
-  if (isNear) {
-    configure();
-    return c.loop(firstRow, end, tallest, [&](Value row) {
-      forEachPanels(isShort, [&](Value panel, int64_t width) { emitBlock(row, end, panel, width); });
-    });
-  }
-  forEachPanels(isShort, [&](Value panel, int64_t width) {
-    if (width != widestShort)
-      configure();
-    c.loop(firstRow, end, tallest, [&](Value row) { emitBlock(row, end, panel, width); });
-  });
+  MatrixBlock block(*this, task, kLower, kUpper);
+  f.isSplitK() ? block.emitPartial() : block.emit();
 }
 
 /// Whether all panels of a task stay in the first-level cache. Then rows come outermost, and what the epilogue reads
@@ -239,62 +261,173 @@ bool MatrixBlock::hasNearPanels() {
          llvm::divideCeil(*panels, *blocks) * *words * wordBytes <= nearBytes;
 }
 
-void MatrixBlock::forEachPanels(Value isShort, llvm::function_ref<void(Value panel, int64_t width)> body) {
-  Value from = task.firstPanel;
+//===----------------------------------------------------------------------===//
+// Blocks with all of k
+//===----------------------------------------------------------------------===//
+
+void MatrixBlock::configure() {
+  Value sixteen = i.constant(matrixRows), most = i.max(blocks, i.constant(1));
+  height = i.max(i.floorDiv(i.add(count, i.sub(most, i.constant(1))), most, true), i.constant(1));
+  Value held = e.createLoad(e.builder.getI64Type(), 1, slots.height);
+  c.emitIf(i.compare(arith::CmpIPredicate::ne, held, height), [&] {
+    Value isTwo = i.compare(arith::CmpIPredicate::sgt, height, sixteen);
+    storeConfiguration(e, slots.tail, slots.groups, i.min(height, sixteen),
+                       i.select(isTwo, i.sub(height, sixteen), height));
+    callMatrix(e, "ldtilecfg", {}, {slots.tail});
+    e.createStore(height, slots.height);
+  });
+}
+
+void MatrixBlock::emit() {
+  configure();
+  auto [fewest, most] = c.rowsOfMatrixTasks();
+  if (fewest > matrixRows)
+    return emitBlocks(2);
+  Value sixteen = i.constant(matrixRows);
+  if (most > matrixRows)
+    c.emitIf(i.compare(arith::CmpIPredicate::sgt, count, sixteen), [&] { emitBlocks(2); });
+  c.emitIf(i.compare(arith::CmpIPredicate::sle, count, sixteen), [&] { emitBlocks(1); });
+}
+
+void MatrixBlock::emitBlocks(int64_t matrices) {
+  auto panels = i.asConstant(c.panels);
+  SmallVector<int64_t> widths{2};
+  if (matrices == 1 && panels.value_or(widestShort) >= widestShort)
+    widths.insert(widths.begin(), widestShort);
+  if (!panels || *panels % matrixUnitPanels)
+    widths.push_back(1);
+  bool isOnly = isNear && widths.size() == 1;                           // no block of another width comes between
+  e.createStore(i.constant(0), fieldOf(e, slots.delayed, Field::Sums)); // another shape's may lie elsewhere
+  auto forEachNumber = [&](llvm::function_ref<void(Value number)> body) { c.loop(i.constant(0), blocks, 1, body); };
+  auto forEachPanels = [&](llvm::function_ref<void(Shape shape, Value panel)> body) {
+    Value from = task.firstPanel;
+    for (int64_t width : widths) {
+      Shape shape{matrices, width};
+      Value whole = i.floorDiv(i.sub(task.endPanel, from), i.constant(width), true);
+      Value to = i.add(from, i.mul(whole, i.constant(width)));
+      c.loop(from, to, width, [&](Value panel) { body(shape, panel); });
+      from = to;
+      if (isDelayed(shape) && !isOnly)
+        emitPiece(shape, tallest);
+    }
+  };
+  if (!isNear)
+    return forEachPanels(
+        [&](Shape shape, Value panel) { forEachNumber([&](Value number) { emitBlock(shape, number, panel); }); });
+  forEachNumber(
+      [&](Value number) { forEachPanels([&](Shape shape, Value panel) { emitBlock(shape, number, panel); }); });
+  if (isOnly && isDelayed({matrices, widths.front()}))
+    emitPiece({matrices, widths.front()}, tallest);
+}
+
+int64_t MatrixBlock::stepsOfBlock() const {
+  int64_t steps = loops.back().extent.asConstant().value_or(0) / slots.groups;
+  for (const KLoop &outer : ArrayRef(loops).drop_back())
+    steps *= outer.extent.asConstant().value_or(0);
+  return steps;
+}
+
+void MatrixBlock::emitBlock(Shape shape, Value number, Value panel) {
+  Value row = i.add(firstRow, i.mul(number, height)), first = i.min(row, i.sub(end, height));
+  Value last = i.min(i.add(row, height), end), column = i.mul(panel, i.constant(panelWidth)), sums = i.constant(0);
+  if (isDelayed(shape)) { // beside those of the block before
+    int64_t place = shape.matrices == 1 ? matrixRows : 0, column = place ? 0 : shape.panels * panelWidth;
+    Value apart = i.add(i.mul(c.sumsPitch, i.constant(place)), i.constant(column));
+    sums = i.sub(apart, loadOf(Field::Sums));
+    rowsOfPiece = llvm::divideCeil(shape.matrices * matrixRows, stepsOfBlock());
+  }
+  emitSums(shape, first, height, number, panel, e.getAddress(c.sums, c.accumulator, sums));
+  rowsOfPiece = 0;
+  if (c.copiesPixels()) {
+    row = c.firstRowAt(row);
+    last = c.firstRowAt(last);
+  }
+  if (!isDelayed(shape))
+    return emitEpilogue(shape, sums, {row, last, first}, column);
+  std::pair<Field, Value> fields[] = {
+      {Field::Next, row}, {Field::Last, last}, {Field::Origin, first}, {Field::Sums, sums}, {Field::Column, column}};
+  for (auto [field, value] : fields)
+    e.createStore(value, fieldOf(e, slots.delayed, field));
+}
+
+void MatrixBlock::emitPiece(Shape shape, int64_t mostRows) {
+  Value next = loadOf(Field::Next), last = i.min(i.add(next, i.constant(mostRows)), loadOf(Field::Last));
+  emitEpilogue(shape, loadOf(Field::Sums), {next, last, loadOf(Field::Origin)}, loadOf(Field::Column));
+  e.createStore(last, fieldOf(e, slots.delayed, Field::Next));
+}
+
+void MatrixBlock::emitEpilogue(Shape shape, Value sums, RowsOfSums rows, Value column) {
+  bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
+  Value stop = i.add(column, i.constant(shape.panels * panelWidth)), columnEnd = isFull ? stop : i.min(stop, c.n);
+  Value count = i.sub(rows.last, rows.next), address = e.getAddress(c.sums, c.accumulator, sums);
+  if (c.copiesPixels())
+    return c.emitEpilogueOnSums(task, address, rows.next, count, column, columnEnd, rows.origin);
+  address = e.getAddress(address, c.accumulator, i.mul(i.sub(rows.next, rows.origin), c.sumsPitch));
+  c.emitEpilogueOnSums(task, address, rows.next, count, column, columnEnd);
+}
+
+//===----------------------------------------------------------------------===//
+// A block of k
+//===----------------------------------------------------------------------===//
+
+void MatrixBlock::emitPartial() {
+  Value left = i.mod(count, i.constant(tallest), true), sixteen = i.constant(matrixRows);
+  Value first = i.min(left, sixteen), isTwo = i.compare(arith::CmpIPredicate::sgt, left, sixteen);
+  c.emitIf(i.compare(arith::CmpIPredicate::sgt, left, i.constant(0)), [&] {
+    storeConfiguration(e, slots.tail, slots.groups, first, i.select(isTwo, i.sub(left, sixteen), left));
+  });
+  Value isShort = i.compare(arith::CmpIPredicate::sle, count, sixteen);
+  Value isLong = i.compare(arith::CmpIPredicate::sge, count, i.constant(tallest)), from = task.firstPanel;
   for (int64_t width : {widestShort, int64_t(2), int64_t(1)}) {
     Value whole = i.mul(i.floorDiv(i.sub(task.endPanel, from), i.constant(width), true), i.constant(width));
     if (width == widestShort)
       whole = i.select(isShort, whole, i.constant(0));
     Value to = i.add(from, whole);
-    c.loop(from, to, width, [&](Value panel) { body(panel, width); });
+    c.loop(from, to, width, [&](Value panel) {
+      if (width != widestShort)
+        c.emitIf(isLong, [&] { callMatrix(e, "ldtilecfg", {}, {slots.whole}); });
+      c.loop(firstRow, end, tallest, [&](Value row) { emitPartialBlock(row, panel, width); });
+    });
     from = to;
   }
 }
 
-void MatrixBlock::emitBlock(Value row, Value end, Value panel, int64_t width) {
-  Value sixteen = i.constant(matrixRows), most = i.constant(tallest);
-  Value left = i.min(i.sub(end, row), most), local = i.sub(row, firstRow);
+void MatrixBlock::emitPartialBlock(Value row, Value panel, int64_t width) {
+  Value sixteen = i.constant(matrixRows), most = i.constant(tallest), left = i.min(i.sub(end, row), most);
+  Value local = i.sub(row, firstRow), number = i.floorDiv(local, most, true);
   Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
-  Value sums = c.sums; // of this block alone, or of the task
-  if (f.isSplitK())
-    sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
+  Value sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
   Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
   if (width != widestShort) { // there are more than 16 rows
-    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] { emitSums({2, width}, row, most, panel, sums); });
+    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most),
+             [&] { emitSums({2, width}, row, most, number, panel, sums); });
     c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
       callMatrix(e, "ldtilecfg", {}, {slots.tail});
-      emitSums({2, width}, row, left, panel, sums);
+      emitSums({2, width}, row, left, number, panel, sums);
     });
   }
   c.emitIf(i.compare(arith::CmpIPredicate::sle, left, sixteen), [&] {
     callMatrix(e, "ldtilecfg", {}, {slots.tail});
-    emitSums({1, width}, row, left, panel, sums);
+    emitSums({1, width}, row, left, number, panel, sums);
   });
-  if (!f.isSplitK())
-    finishBlock(row, left, panel, width);
 }
 
-void MatrixBlock::finishBlock(Value row, Value left, Value panel, int64_t width) {
-  Value start = i.mul(panel, i.constant(panelWidth)), stop = i.add(start, i.constant(width * panelWidth));
-  bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
-  Value columnEnd = isFull ? stop : i.min(stop, c.n);
-  if (!c.copiesPixels())
-    return c.emitEpilogueOnSums(task, c.sums, row, left, start, columnEnd);
-  Value first = c.firstRowAt(row), rowsEnd = c.firstRowAt(i.add(row, left));
-  c.emitEpilogueOnSums(task, c.sums, first, i.sub(rowsEnd, first), start, columnEnd, row);
-}
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
 
 /// A block of rows fetches its share of the next panels, in as many parts as it has steps: a weight that other launches
 /// have driven out of the second-level cache comes while the matrices are busy. Of many rows the first would fetch all,
-/// and it is little beside them.
-void MatrixBlock::chooseFetched(Value row) {
+/// and it is little beside them; of many blocks of rows all but the first would ask for what is there.
+void MatrixBlock::chooseFetched(Value number) {
   auto known = i.asConstant(c.m), cut = i.asConstant(c.mBlocks);
-  if (isNear || (known && cut && *known > *cut * tallest * slots.groups))
+  auto words = i.asConstant(c.panelWords()), panels = i.asConstant(c.panels);
+  bool isMet = cut && *cut >= fewestMeetings && words && panels && *words * *panels * wordBytes < leastStreamed;
+  if (isNear || isMet || (known && cut && *known > *cut * tallest * slots.groups))
     return;
-  Value tall = i.constant(tallest), groups = i.constant(slots.groups);
-  Value blocks = i.max(i.floorDiv(i.add(count, i.constant(tallest - 1)), tall, true), i.constant(1));
-  Value share = i.floorDiv(i.add(groups, i.sub(blocks, i.constant(1))), blocks, true);
-  firstFetched = i.min(i.mul(i.floorDiv(i.sub(row, firstRow), tall, true), share), groups);
+  Value groups = i.constant(slots.groups), most = i.max(blocks, i.constant(1));
+  Value share = i.floorDiv(i.add(groups, i.sub(most, i.constant(1))), most, true);
+  firstFetched = i.min(i.mul(number, share), groups);
   endFetched = i.min(i.add(firstFetched, share), groups);
 }
 
@@ -308,10 +441,10 @@ void MatrixBlock::fetchNext(Shape shape, Value panelRow) {
   });
 }
 
-void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value panel, Value sums) {
+void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value number, Value panel, Value sums) {
   rows = height;
   setRows(shape, row);
-  chooseFetched(row);
+  chooseFetched(number);
   auto forEachSum = [&](llvm::function_ref<void(int64_t sum, Value address)> body) {
     for (int64_t a = 0; a < shape.matrices; ++a)
       for (int64_t b = 0; b < shape.panels; ++b)
@@ -413,6 +546,8 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
       Value panel = at(panelRow, i.mul(panelBytes(), i.constant(b)));
       callMatrix(e, "tileloadd64", firstB + b % 2, {panel, i.constant(matrixRowBytes)});
     });
+    if (rowsOfPiece)
+      emitPiece(shape, rowsOfPiece);
   });
   if (!isWhole)
     c.emitIf(i.compare(arith::CmpIPredicate::sgt, last, i.constant(0)), [&] { emitLast(shape, middle, last, panels); });

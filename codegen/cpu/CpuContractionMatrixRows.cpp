@@ -107,21 +107,28 @@ static MatrixCopies planPixels(const ContractionForm &f) {
   return copies;
 }
 
+/// The first and the last row of each task's block that has any.
+static void forEachRowBlock(int64_t rows, int64_t blocks, llvm::function_ref<void(int64_t first, int64_t last)> body) {
+  int64_t units = llvm::divideCeil(rows, matrixUnitRows);
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t first = units * block / blocks * matrixUnitRows;
+    int64_t end = std::min(units * (block + 1) / blocks * matrixUnitRows, rows);
+    if (first < end)
+      body(first, end - 1);
+  }
+}
+
 /// Whether products of pixels, which wait nearer than rows, are not many more; sets the scratch of the copies.
 static bool paysInPixels(const ContractionForm &f, MatrixCopies &copies) {
   int64_t line = copies.pixels.back(), groups = f.kLoops.back().extent.getValue(), taps = 1, most = 0, products = 0;
   for (const KLoop &own : ArrayRef(f.kLoops).drop_back())
     taps *= own.extent.getValue();
-  int64_t rows = f.m.getValue(), units = llvm::divideCeil(rows, matrixUnitRows), blocks = f.mBlocks.getValue();
-  for (int64_t block = 0; block < blocks; ++block) {
-    int64_t first = units * block / blocks * matrixUnitRows;
-    int64_t end = std::min(units * (block + 1) / blocks * matrixUnitRows, rows);
-    if (first >= end)
-      continue;
-    int64_t pixel = pixelOfRow(f, copies.pixels, first), last = pixelOfRow(f, copies.pixels, end - 1);
-    most = std::max(most, (last + copies.reach) / line - pixel / line + 1);
-    products += llvm::divideCeil(last - pixel + 1, matrixUnitRows);
-  }
+  int64_t units = llvm::divideCeil(f.m.getValue(), matrixUnitRows);
+  forEachRowBlock(f.m.getValue(), f.mBlocks.getValue(), [&](int64_t first, int64_t last) {
+    int64_t pixel = pixelOfRow(f, copies.pixels, first), lastPixel = pixelOfRow(f, copies.pixels, last);
+    most = std::max(most, (lastPixel + copies.reach) / line - pixel / line + 1);
+    products += llvm::divideCeil(lastPixel - pixel + 1, matrixUnitRows);
+  });
   copies.pitch = pitchOf(f, groups * f.group);
   copies.scratch = Expr::constant(f.op->getContext(), most * line * copies.pitch * f.lhsBytes());
   int64_t ofPixels = products * taps * int64_t(llvm::divideCeil(groups, matrixRowGroups));
@@ -140,6 +147,20 @@ MatrixCopies cpu::planMatrixCopies(const ContractionForm &f) {
     return pixels;
   int64_t pitch = pitchOf(f, f.k.getValue());
   return {.scratch = f.rowsMost * (pitch * f.lhsBytes()), .pitch = pitch};
+}
+
+std::pair<int64_t, int64_t> ContractionEmission::rowsOfMatrixTasks() {
+  int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
+  auto rows = i.asConstant(m), blocks = i.asConstant(mBlocks);
+  if (!rows || !blocks)
+    return {most, fewest};
+  forEachRowBlock(*rows, *blocks, [&](int64_t first, int64_t last) {
+    auto placeOf = [&](int64_t row) { return copiesPixels() ? pixelOfRow(f, f.copies.pixels, row) : row; };
+    int64_t count = placeOf(last) - placeOf(first) + 1;
+    fewest = std::min(fewest, count);
+    most = std::max(most, count);
+  });
+  return {fewest, most};
 }
 
 //===----------------------------------------------------------------------===//

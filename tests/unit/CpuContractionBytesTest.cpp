@@ -173,6 +173,8 @@ TEST_CASE("products of bytes have the sums of the integers", "[contraction]") {
                          {40, 32, 4196},
                          {196, 256, 1024}, // in fewer blocks of rows where bytes are taken apart
                          {6, 64, 128},
+                         {65, 64, 388},  // tasks of up to 16 rows and of more, in matrix registers
+                         {129, 112, 64}, // an odd number of panels that wait in the first-level cache
                          {1, 96, 64}})
     checkProduct(m, n, k, any, any);
 }

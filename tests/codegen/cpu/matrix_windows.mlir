@@ -32,7 +32,7 @@ loop.kernel @overlapping(%x: !loop.buffer<[28*28*64] x i8>, %w: !loop.buffer<[2*
 // Windows that step over pixels have rows of their own: 9 pixels of 64 channels are 9 steps of k.
 // CHECK-LABEL: define {{.*}} @striding
 // CHECK-COUNT-9: store <64 x i8>
-// CHECK:       call void @llvm.x86.tdpbusd(i8 3, i8 5, i8 7)
+// CHECK:       call void @llvm.x86.tdpbusd(i8 1, i8 4, i8 7)
 // CHECK-NOT:   store <64 x i8>
 // CHECK:       ret i32
 loop.kernel @striding(%x: !loop.buffer<[28*28*64] x i8>, %w: !loop.buffer<[2*144*64] x i8>, %y: !loop.buffer<[14*14*32] x i32>)
