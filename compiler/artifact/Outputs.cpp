@@ -17,9 +17,10 @@ namespace ptc::artifact {
 /// What a user can do about it; empty where the reason says it all.
 static std::string remedyOf(StringRef path, std::error_code reason) {
   StringRef folder = sys::path::parent_path(path);
-  if (reason == std::errc::no_such_file_or_directory && !folder.empty())
+  bool isMissing = reason == std::errc::no_such_file_or_directory && !folder.empty();
+  if (isMissing && !sys::fs::exists(folder))
     return ("the folder '" + folder + "' has to be there: mkdir -p " + folder).str();
-  if (reason == std::errc::permission_denied || reason == std::errc::read_only_file_system ||
+  if (isMissing || reason == std::errc::permission_denied || reason == std::errc::read_only_file_system ||
       reason == std::errc::operation_not_permitted)
     return "choose a folder that you may write to";
   if (reason == std::errc::no_space_on_device)

@@ -45,6 +45,8 @@ public:
         writersOf[buffer].push_back(unsigned(number));
       entries.push_back({.group = std::move(group)});
     }
+    if (!disable && !context.hasDevice && !isa<RecurrenceOp>(block.getParentOp()))
+      mergeSums();
     do {
       while (!disable && fuseOnce())
         ;
@@ -324,7 +326,7 @@ private:
     if (depends(second, first) || depends(first, second)) // also by way of what has been united meanwhile
       return {};
     const Group &a = entries[first].group, &b = entries[second].group;
-    FusionPlan plan = canRunBeside(a, b, context);
+    FusionPlan plan = canMergeSums(a, b) ? FusionPlan{.kind = FusionKind::MergeBeside} : canRunBeside(a, b, context);
     if (!plan && order.getLater(first) == order.getLater(second))
       if (FusionPlan merged = canMergeBeside(a, b); merged || plan.reason.empty())
         plan = merged;
@@ -391,6 +393,22 @@ private:
         entries[number].group.nodes[0]->emitRemark("not beside the kernel before it: ") << reason;
     firstConsumer = 0;
     return hasChanged;
+  }
+
+  /// Merges reductions of the same elements, wherever they stand: before what reads one of them can join it alone.
+  void mergeSums() {
+    llvm::DenseMap<Value, SmallVector<unsigned>> readers;
+    for (unsigned number : order.getOrder()) {
+      const Group &group = entries[number].group;
+      if (group.read.empty() || !isa<ReductionOp>(group.nodes[0]))
+        continue;
+      SmallVector<unsigned> &others = readers[group.read.front()];
+      auto merges = [&](unsigned o) { return canMergeSums(entries[o].group, group) && canFuseBeside(o, number); };
+      if (auto partner = llvm::find_if(others, merges); partner != others.end())
+        *partner = uniteBeside(*partner, number, {.kind = FusionKind::MergeBeside});
+      else
+        others.push_back(number);
+    }
   }
 
   /// Of two independent groups the one that stays, with the dependencies of both.

@@ -708,6 +708,8 @@ FusionPlan loop::canMergeBeside(const Group &first, const Group &second) {
 }
 
 void loop::mergeBeside(Group &first, const Group &second, const FusionPlan &, const FusionContext &) {
+  if (isa<ReductionOp>(first.nodes[0]))
+    return mergeSums(first, second);
   Operation *node = first.nodes[0], *other = second.nodes[0];
   Block &into = cast<PointwiseOp>(node).getBody().front(), &from = cast<PointwiseOp>(other).getBody().front();
   into.getOperations().splice(into.end(), from.getOperations());

@@ -138,6 +138,9 @@ void runBeside(Group &first, const Group &second, const FusionPlan &plan, const 
 /// May pointwise groups that have the same readers be one node (MergeNodes.cpp)?
 FusionPlan canMergeBeside(const Group &first, const Group &second);
 void mergeBeside(Group &first, const Group &second, const FusionPlan &plan, const FusionContext &context);
+/// May reductions of the same elements that do not depend on each other be one node (MergeSums.cpp)?
+bool canMergeSums(const Group &first, const Group &second);
+void mergeSums(Group &first, const Group &second);
 
 } // namespace ptc::loop
 

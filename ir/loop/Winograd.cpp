@@ -110,18 +110,10 @@ std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
   return down && across ? std::optional(WinogradDilations{*down, *across}) : std::nullopt;
 }
 
-std::optional<WinogradLine> loop::findWinogradLine(ContractionOp op) {
-  if (op.getM() < 1 || op.getK() < 2 || !hasConstantWeight(op))
-    return std::nullopt;
-  SmallVector<Expr> domain = getDomain(op), exprs = exprsOfLhs(op);
-  unsigned n = unsigned(op.getBatch() + op.getM()), window = unsigned(domain.size()) - 2;
-  while (window > n && domain[window].isConstant(1))
-    --window;
-  int64_t taps = window > n ? domain[window].getValue() : 0;
+/// The dim of outputs that moves with one of the window, and how.
+static std::optional<WinogradLine> findLine(ContractionOp op, ArrayRef<Expr> exprs, unsigned window) {
   std::string windowName = dimName(window);
-  if (taps != 3 && taps != 5 && taps != 7)
-    return std::nullopt;
-  for (unsigned output = n; output-- > unsigned(op.getBatch());) {
+  for (unsigned output = unsigned(op.getBatch() + op.getM()); output-- > unsigned(op.getBatch());) {
     std::string name = dimName(output);
     auto usesBoth = [&](Expr expr) { return expr.uses(name) && expr.uses(windowName); };
     if (!llvm::any_of(exprs, usesBoth))
@@ -130,6 +122,19 @@ std::optional<WinogradLine> loop::findWinogradLine(ContractionOp op) {
       return WinogradLine{output, window, *dilation};
   }
   return std::nullopt;
+}
+
+SmallVector<WinogradLine> loop::findWinogradLines(ContractionOp op) {
+  SmallVector<WinogradLine> lines;
+  if (op.getM() < 1 || op.getK() < 2 || !hasConstantWeight(op))
+    return lines;
+  SmallVector<Expr> domain = getDomain(op), exprs = exprsOfLhs(op);
+  unsigned n = unsigned(op.getBatch() + op.getM());
+  for (unsigned window = unsigned(domain.size()) - 2; window > n; --window)
+    if (llvm::is_contained({3, 5, 7}, domain[window].getValue()))
+      if (auto line = findLine(op, exprs, window))
+        lines.push_back(*line);
+  return lines;
 }
 
 WinogradDilations loop::getWinogradDilations(ContractionOp op) {

@@ -48,14 +48,14 @@ void NameScope::set(StringRef name, Value value) {
     entries[name] = {value ? State::Known : State::Failed, value, nullptr};
 }
 
-Value GraphImporter::valueOf(NameScope::Entry &slot) {
+Value GraphImporter::valueOf(NameScope::Entry &slot, bool isInline) {
   if (!slot.initializer)
     return slot.value;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(entry);
   const std::string &name = slot.initializer->name();
   Location loc = makeNodeLocation(builder.getContext(), name, "Initializer", name);
-  slot.value = importTensor(builder, loc, file, *slot.initializer, name);
+  slot.value = importTensor(builder, loc, file, *slot.initializer, name, isInline);
   slot.state = slot.value ? NameScope::State::Known : NameScope::State::Failed;
   slot.initializer = nullptr;
   return slot.value;
@@ -220,6 +220,13 @@ void GraphImporter::fail(const NodeProto &node, const Frame &frame) {
     frame.scope.set(output, {});
 }
 
+/// Whether the initializer has an integer for each of the node's outputs: their sizes, which their types show, however
+/// many there are.
+static bool tellsSizes(const onnx::TensorProto &initializer, const NodeProto &node) {
+  return initializer.data_type() == onnx::TensorProto::INT64 && initializer.dims_size() == 1 &&
+         initializer.dims(0) == node.output_size();
+}
+
 GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Frame &frame, const Nodes *rest) {
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -228,7 +235,8 @@ GraphImporter::Outcome GraphImporter::importNode(const NodeProto &node, const Fr
   for (const std::string &name : node.input()) {
     NameScope::Entry *slot = name.empty() ? nullptr : frame.scope.find(name);
     bool isAbsent = name.empty() || (slot && slot->state == NameScope::State::Absent);
-    Value value = slot ? valueOf(*slot) : Value();
+    bool isInline = slot && slot->initializer && tellsSizes(*slot->initializer, node);
+    Value value = slot ? valueOf(*slot, isInline) : Value();
     if (!value && !isAbsent) {
       fail(node, frame); // its producer has been reported
       return Outcome::Failed;

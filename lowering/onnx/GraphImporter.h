@@ -80,7 +80,7 @@ private:
   std::optional<decomp::Values> importSubgraph(const onnx::GraphProto &graph, llvm::ArrayRef<mlir::Value> inputs,
                                                const Frame &frame);
   bool haveNoMap(llvm::ArrayRef<mlir::Value> values);
-  mlir::Value valueOf(NameScope::Entry &entry);
+  mlir::Value valueOf(NameScope::Entry &entry, bool isInline = false);
   void fail(const onnx::NodeProto &node, const Frame &frame);
   bool keepTypes(const onnx::NodeProto &node, mlir::Location loc, mlir::Operation *before);
   void tapOutputs(const onnx::NodeProto &node, const Frame &frame, mlir::Location loc, bool isCall);

@@ -61,6 +61,7 @@ public:
   void run();
 
 private:
+  void splitOne();
   struct Interval {
     size_t begin = 0, end = 0;
     double gain = 0;
@@ -91,7 +92,7 @@ private:
   void extend(Interval &interval) const;
   void outline(const Interval &interval);
   void explainRest(const Interval &best) const;
-  bool findBatch();
+  SmallVector<Expr> findBatches();
   void explainFree();
   Value getImageOf(Value value, IRMapping &images);
   static bool isOfBatch(Operation *op, unsigned operand);
@@ -472,21 +473,20 @@ void BatchSplitter::outline(const Interval &interval) {
     op->erase();
 }
 
-/// The first of the arguments that has several images, of which those count first whose number is known.
-bool BatchSplitter::findBatch() {
+/// The numbers of images of arguments that have several: first those that are known.
+SmallVector<Expr> BatchSplitter::findBatches() {
+  SmallVector<Expr> known, free;
   for (BlockArgument argument : function.getArguments()) {
     if (!isa<RankedTensorType>(argument.getType()) || getRank(argument) < 3)
       continue;
     Expr first = getDims(argument)[0];
-    if (!first.isConstant() && !first.isSymbol())
-      continue;
-    double expected = double(first.evaluate(hints).value_or(1));
-    if (expected > 1 && (!batch || (first.isConstant() && !batch.isConstant()))) {
-      batch = first;
-      rounds = expected;
-    }
+    SmallVector<Expr> &numbers = first.isConstant() ? known : free;
+    bool counts = first.isConstant() || first.isSymbol();
+    if (counts && first.evaluate(hints).value_or(1) > 1 && !llvm::is_contained(numbers, first))
+      numbers.push_back(first);
   }
-  return bool(batch);
+  known.append(free);
+  return known;
 }
 
 /// A batch of one is nothing to split; of one that may be larger the first op tells it.
@@ -508,9 +508,19 @@ void BatchSplitter::run() {
     return;
   if (auto symbols = function->getAttrOfType<DictionaryAttr>(symbolsAttr))
     hints = getSymbolHints(symbols);
-  if (!findBatch())
+  SmallVector<Expr> batches = findBatches();
+  if (batches.empty())
     return explainFree();
   varying.insert_range(function.getArguments());
+  for (Expr each : batches) {
+    batch = each;
+    rounds = double(*batch.evaluate(hints));
+    splitOne();
+  }
+}
+
+/// Loops over the images of one batch.
+void BatchSplitter::splitOne() {
   while (true) { // each loop takes ops away that a later one could hold
     ops.clear();
     for (Operation &op : function.getBody().front().without_terminator()) {

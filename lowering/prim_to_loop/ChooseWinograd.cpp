@@ -1,9 +1,8 @@
 //===- ChooseWinograd.cpp - which convolutions Winograd computes ----------===//
 //
 // F(t x t, 3x3) takes (t + 2)^2 products for t^2 outputs of a channel, where direct summation takes 9 t^2: 2.25 times
-// fewer for t = 2, 4 times fewer for t = 4. Windows along one dim, also those whose other dims are none that two dims
-// could be transformed of (strides, other extents), are F(t, r): 2 of 3 products for F(2, 3), half of them for F(4, 3),
-// 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). What it costs besides:
+// fewer for t = 2, 4 times fewer for t = 4. F(t, r), along any one dim that has no stride, takes 2 of 3 products for
+// F(2, 3), half of them for F(4, 3), 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). What it costs besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
 //   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
@@ -11,9 +10,9 @@
 //   whole tiles  a 14 x 14 image takes 16 tiles of 4 x 4, as much as one of 16 x 16; where elements of the window lie
 //                apart, each phase of the outputs has whole tiles of its own
 //
-// All three are estimated in multiply-adds. The choice depends on shapes and hints alone: a model is the same library
-// on every machine. A free size is taken at its hint: much smaller images than that run slower than by direct sums,
-// unless a bucket has them.
+// All three are estimated in multiply-adds; the cheapest way is taken. The choice depends on shapes and hints alone: a
+// model is the same library on every machine. A free size is taken at its hint: much smaller images than that run
+// slower than by direct sums, unless a bucket has them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +44,12 @@ struct Extents {
   WinogradDilations dilations = {1, 1};
   double seen = 1;     // the part of the window's elements that are pixels
   double elements = 9; // of the window, without slices
+};
+
+/// A way to compute a contraction.
+struct Way {
+  WinogradChoice choice;
+  double cost = 0; // where there is a tile
 };
 } // namespace
 
@@ -139,18 +144,15 @@ static bool isFloat32(ContractionOp node) {
 }
 
 /// The tile of so many sides with the least cost, if that is below direct summation's.
-static WinogradTile chooseTile(const Extents &e, int64_t taps, int64_t sides) {
+static Way chooseTile(const Extents &e, int64_t taps, int64_t sides) {
   constexpr int64_t mostPositions = 8; // along a side, for the sake of small errors
-  double best = directCost(e) / leastGain;
-  WinogradTile choice;
+  Way way{.cost = directCost(e) / leastGain};
   for (int64_t outputs : {2, 4}) {
     WinogradTile tile{.outputs = outputs, .taps = taps, .sides = sides};
-    if (double cost = winogradCost(e, tile); tile.size() <= mostPositions && cost < best) {
-      best = cost;
-      choice = tile;
-    }
+    if (double cost = winogradCost(e, tile); tile.size() <= mostPositions && cost < way.cost)
+      way = {{.tile = tile, .dilations = e.dilations}, cost};
   }
-  return choice;
+  return way;
 }
 
 /// Direct sums leave out elements that a whole tile of rows does not see: of neighbours these are few.
@@ -173,7 +175,7 @@ static Extents extentsOf(ContractionOp node, const SymbolValues &hints) {
   return extents;
 }
 
-static WinogradChoice chooseSquares(ContractionOp node, WinogradDilations dilations, const SymbolValues &hints) {
+static Way chooseSquares(ContractionOp node, WinogradDilations dilations, const SymbolValues &hints) {
   SmallVector<Expr> domain = getDomain(node);
   unsigned n = node.getBatch() + node.getM(), window = unsigned(domain.size()) - 3;
   auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
@@ -188,10 +190,13 @@ static WinogradChoice chooseSquares(ContractionOp node, WinogradDilations dilati
   extents.dilations = dilations;
   for (unsigned side : {0u, 1u})
     extents.seen *= seenApart(node, n - 2 + side, window + side, dilations[side], hints);
-  return {.tile = chooseTile(extents, 3, 2), .dilations = dilations, .output = n - 1, .window = window + 1};
+  Way way = chooseTile(extents, 3, 2);
+  way.choice.output = n - 1;
+  way.choice.window = window + 1;
+  return way;
 }
 
-static WinogradChoice chooseLine(ContractionOp node, WinogradLine line, const SymbolValues &hints) {
+static Way chooseLine(ContractionOp node, WinogradLine line, const SymbolValues &hints) {
   SmallVector<Expr> domain = getDomain(node);
   int64_t taps = domain[line.window].getValue();
   if (domain[line.output].isConstant(1))
@@ -203,23 +208,28 @@ static WinogradChoice chooseLine(ContractionOp node, WinogradLine line, const Sy
   extents.images /= extents.columns;
   extents.dilations = {1, line.dilation};
   extents.seen = seenApart(node, line.output, line.window, line.dilation, hints);
-  return {.tile = chooseTile(extents, taps, 1),
-          .dilations = extents.dilations,
-          .output = line.output,
-          .window = line.window};
+  Way way = chooseTile(extents, taps, 1);
+  way.choice.output = line.output;
+  way.choice.window = line.window;
+  return way;
 }
 
 WinogradChoice loop::chooseWinograd(ContractionOp node, const SymbolValues &hints) {
   if (!isFloat32(node) || node->hasAttr(prim::keepsTypeAttr))
-    return {};
-  auto squares = findWinogradDilations(node);
-  auto line = squares ? std::nullopt : findWinogradLine(node);
-  if (!squares && !line)
     return {};
   SmallVector<Expr> domain = getDomain(node);
   unsigned n = node.getBatch() + node.getM(), channel = domain.size() - 1;
   auto extent = [&](unsigned dim) { return domain[dim].evaluate(hints).value_or(1); };
   if (extent(channel) < fewestChannels || extent(n) < fewestChannels || !runsAlong<LoadOp>(node.getLhs(), channel))
     return {};
-  return squares ? chooseSquares(node, *squares, hints) : chooseLine(node, *line, hints);
+  Way best;
+  auto take = [&](Way way) {
+    if (way.choice.tile && (!best.choice.tile || way.cost < best.cost))
+      best = way;
+  };
+  if (auto dilations = findWinogradDilations(node))
+    take(chooseSquares(node, *dilations, hints));
+  for (WinogradLine line : findWinogradLines(node))
+    take(chooseLine(node, line, hints));
+  return best.choice;
 }

@@ -193,3 +193,53 @@ TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
     CHECK(planes[size * size - 1] == 9.0f);
   }
 }
+
+namespace {
+
+/// Coefficients of the product of (x - point) over all points but one, from the constant one up.
+std::vector<double> productBut(const std::vector<double> &points, size_t except) {
+  std::vector<double> product{1};
+  for (size_t at = 0; at < points.size(); ++at)
+    if (at != except) {
+      product.insert(product.begin(), 0);
+      for (size_t k = 0; k + 1 < product.size(); ++k)
+        product[k] -= points[at] * product[k + 1];
+    }
+  return product;
+}
+
+/// What a position contributes to output `k` for pixel `j`, without the weights: A[position][k] B[position][j].
+double aroundWeight(const std::vector<double> &points, int64_t outputs, size_t position, int64_t k, int64_t j) {
+  std::vector<double> row = productBut(points, position);
+  double pixel = size_t(j) < row.size() ? row[size_t(j)] : 0;
+  bool isInfinity = position == points.size();
+  return pixel * (isInfinity ? double(k == outputs - 1) : std::pow(points[position], double(k)));
+}
+
+} // namespace
+
+TEST_CASE("weights transformed along one dim give back integers", "[winograd]") {
+  for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {2, 5}, {4, 5}, {2, 7}}) {
+    loop::WinogradTile tile{.outputs = outputs, .taps = taps, .sides = 1};
+    INFO("F(" << outputs << ", " << taps << ")");
+    std::vector<double> points{0};
+    for (double p : loop::getWinogradPoints(tile))
+      points.insert(points.end(), {p, -p});
+    std::vector<float> planes(size_t(tile.size()), 0.0f);
+    for (int64_t tap = 0; tap < taps; ++tap)
+      planes[size_t(tap)] = float(3 * tap - 7);
+    std::vector<float> weights(planes.begin(), planes.begin() + taps);
+    loop::transformWinogradWeights(tile, planes);
+    for (int64_t k = 0; k < outputs; ++k)
+      for (int64_t j = 0; j < tile.size(); ++j) {
+        double sum = 0, size = 0;
+        for (size_t position = 0; position < planes.size(); ++position) {
+          double term = aroundWeight(points, outputs, position, k, j) * double(planes[position]);
+          sum += term;
+          size += std::abs(term);
+        }
+        double exact = j >= k && j - k < taps ? double(weights[size_t(j - k)]) : 0;
+        CHECK(std::abs(sum - exact) <= size * 0x1p-24); // each weight is rounded once
+      }
+  }
+}

@@ -39,3 +39,22 @@ func.func @image(%x: tensor<1x64x28x48xf32>) -> tensor<1x64x28x48xf32> {
   %3 = prim.convolution %2, %c strides [1, 1] dilations [1, 1] low [2, 2] groups 1 : (tensor<1x64x28x48xf32>, tensor<64x64x5x5xf32>) -> tensor<1x64x28x48xf32>
   return %3 : tensor<1x64x28x48xf32>
 }
+
+// A dim whose outputs are two pixels apart is a slice, and the other one is transformed; of two dims the one that costs less: 8 outputs down are whole
+// tiles of four, 5 across are not.
+// CHECK-LABEL: loop.program @strides
+// CHECK-DAG:     loop.weight <"b", {{.*}}extents = [3, 4, 3, 64, 16], strides = [3, 9216, 1, {{.*}}winograd = array<i64: 4, 3>}
+// CHECK-DAG:     loop.weight <"c", {{.*}}extents = [5, 4, 5, 64, 16], strides = [5, 25600, 1, {{.*}}winograd = array<i64: 4, 5>}
+// CHECK:         loop.contraction [1, 28, 56, 64, 3, 3, 64] batch 0 m 3 n 1 k 3
+// CHECK:             loop.load %{{.*}}[0, d6, d2 + d5 - 1, 2*d1 + d4 - 1]
+// CHECK:         loop.contraction [1, 5, 8, 64, 5, 5, 64] batch 0 m 3 n 1 k 3
+func.func @strides(%x: tensor<1x64x56x56xf32>, %y: tensor<1x64x8x5xf32>) -> (tensor<1x64x56x28xf32>, tensor<1x64x8x5xf32>) {
+  %a = prim.weight <"a", "", 0, 16384> : tensor<64x64x1x1xf32>
+  %b = prim.weight <"b", "", 0, 147456> : tensor<64x64x3x3xf32>
+  %c = prim.weight <"c", "", 0, 409600> : tensor<64x64x5x5xf32>
+  %1 = prim.convolution %x, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x64x56x56xf32>, tensor<64x64x1x1xf32>) -> tensor<1x64x56x56xf32>
+  %2 = prim.convolution %1, %b strides [1, 2] dilations [1, 1] low [1, 1] groups 1 : (tensor<1x64x56x56xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x56x28xf32>
+  %3 = prim.convolution %y, %a strides [1, 1] dilations [1, 1] low [0, 0] groups 1 : (tensor<1x64x8x5xf32>, tensor<64x64x1x1xf32>) -> tensor<1x64x8x5xf32>
+  %4 = prim.convolution %3, %c strides [1, 1] dilations [1, 1] low [2, 2] groups 1 : (tensor<1x64x8x5xf32>, tensor<64x64x5x5xf32>) -> tensor<1x64x8x5xf32>
+  return %2, %4 : tensor<1x64x56x28xf32>, tensor<1x64x8x5xf32>
+}
