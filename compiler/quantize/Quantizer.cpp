@@ -75,7 +75,8 @@ Error Quantizer::makePlan() {
     if (!plan.products.empty())
       return Error::success();
     if (isQuantized(file->proto()))
-      return exitError(exitUnsupported, "'" + compilation.options.model + "' is quantised already",
+      return exitError(exitUnsupported,
+                       "'" + compilation.options.model + "' is quantised already" + listReasons(report.skipped),
                        "`ptc quantize` takes the model in floats");
     return exitError(exitUnsupported,
                      "nothing of '" + compilation.options.model + "' can be quantised" + listReasons(report.skipped),
