@@ -1,4 +1,5 @@
 #include "cli/Comparison.h"
+#include "compiler/quantize/QuantizeReport.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -80,6 +81,15 @@ static Difference compareValues(const Tensor &actual, const Tensor &expected, co
   return difference;
 }
 
+/// Of the elements that are finite in both.
+static double decibelsOf(const Tensor &actual, const Tensor &expected) {
+  quantize::SignalAndNoise ratio;
+  for (int64_t i = 0, count = actual.elementCount(); i < count; ++i)
+    if (double a = actual.at(i), b = expected.at(i); std::isfinite(a) && std::isfinite(b))
+      ratio.add(b, a);
+  return ratio.decibels();
+}
+
 Difference compareTensors(const Tensor &actual, const Tensor &expected, const Tolerance &tolerance) {
   Difference difference;
   if (!actual.isNumeric())
@@ -95,15 +105,22 @@ Difference compareTensors(const Tensor &actual, const Tensor &expected, const To
   bool isFloat = actual.isFloat();
   bool hasUlps = actual.isFloat() && actual.dtype.bits >= 8;
   double absolute = tolerance.absolute.value_or(isFloat ? tolerance.ofLargest * largestMagnitude(expected) : 0);
+  if (isFloat && tolerance.leastDecibels)
+    difference.decibels = decibelsOf(actual, expected);
+  bool isClose = difference.decibels && *difference.decibels >= *tolerance.leastDecibels;
+  double steps = actual.dtype.bits == 8 && (actual.dtype.code == PTC_INT || actual.dtype.code == PTC_UINT)
+                     ? tolerance.byteSteps
+                     : 0;
   double furthest = -1;
   for (int64_t i = 0, count = actual.elementCount(); i < count; ++i) {
     double a = actual.at(i), b = expected.at(i);
     if (a == b || (std::isnan(a) && std::isnan(b)))
       continue;
     double distance = std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) : INFINITY;
-    double allowed = isFloat && std::isfinite(b) ? tolerance.relative * std::fabs(b) + absolute : 0;
+    double allowed = isFloat && std::isfinite(b) ? tolerance.relative * std::fabs(b) + absolute : steps;
     uint64_t ulps = hasUlps ? ulpsApart(actual, expected, i) : 0;
     bool isOut = tolerance.ulp && hasUlps ? ulps > *tolerance.ulp : !(distance <= allowed);
+    isOut &= !isClose || !std::isfinite(distance);
     difference.count += isOut;
     difference.largest = std::fmax(difference.largest, distance);
     difference.largestUlp = std::max(difference.largestUlp, ulps);

@@ -14,6 +14,10 @@ struct Tolerance {
   std::optional<double> absolute; // none: `ofLargest` times the largest finite |b|
   double ofLargest = 1e-5;
   std::optional<uint64_t> ulp; // instead of both, for floats
+  // Floats with so much signal over noise are right, whatever elements differ: rounding to 8 bits on the way takes some
+  // of them a step further.
+  std::optional<double> leastDecibels;
+  double byteSteps = 0; // integers of 8 bits may differ by so much
 };
 
 struct Difference {
@@ -22,6 +26,7 @@ struct Difference {
   double largest = 0;      // |a - b|
   uint64_t largestUlp = 0; // of floats of at most 64 bits
   bool sameBits = true;
+  std::optional<double> decibels; // of floats, if the tolerance is about them
 };
 
 /// Distances of a tensor's elements from the expected ones, where both are finite: in units in the last place for

@@ -105,6 +105,19 @@ struct SortedSpecs {
 };
 } // namespace
 
+/// All arrays of the file; each has the name of an input.
+static Expected<NamedTensors> readArchive(const ptc_function &function, StringRef path) {
+  Expected<NamedTensors> archive = readTensors(path);
+  if (!archive)
+    return archive.takeError();
+  for (const auto &[name, tensor] : *archive)
+    if (llvm::none_of(ArrayRef(function.inputs, function.input_count),
+                      [&name = name](const ptc_value &value) { return name == value.name; }))
+      return exitError(exitUsage, "'" + path + "' holds '" + name + "', but the model has no input of that name",
+                       "its inputs: " + inputNames(function));
+  return archive;
+}
+
 static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<std::string> specs) {
   SortedSpecs sorted;
   for (StringRef spec : specs) {
@@ -119,7 +132,7 @@ static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<st
       if (!sorted.byName.try_emplace(named->name, how).second)
         return exitError(exitUsage, Twine("input '") + named->name + "' is given twice");
     } else if (spec.starts_with("@")) {
-      Expected<NamedTensors> archive = readTensors(spec.drop_front());
+      Expected<NamedTensors> archive = readArchive(function, spec.drop_front());
       if (!archive)
         return archive.takeError();
       llvm::append_range(sorted.archive, std::move(*archive));

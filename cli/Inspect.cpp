@@ -294,6 +294,9 @@ static void countOps(raw_ostream &os, mlir::ModuleOp module) {
 }
 
 static Error inspectModel(Session &session, const InspectOptions &options) {
+  if (options.compile.mode == "max-autotune")
+    return exitError(exitUsage, "--mode=max-autotune: `ptc inspect` measures nothing",
+                     "--tune-file=FILE shows the model with what `ptc tune` found");
   if (Error error = requireOneTarget(options.compile, "`ptc inspect` of a model"))
     return error;
   CompileHooks hooks = hooksOf(session, "inspect");

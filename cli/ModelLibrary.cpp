@@ -78,6 +78,10 @@ static Error checkFile(Session &session, StringRef path) {
                      sys::path::extension(path) == ".ptx"
                          ? "it holds kernels for a GPU as text, which ptc does not run; --target=cpu makes a library"
                          : "a library that `ptc compile` has written is needed");
+  if (*state == artifact::LibraryState::OtherProcessor)
+    return exitError(exitFile, "cannot load '" + path + "': it is a library for another processor",
+                     "`ptc inspect` of its manifest, the .json beside it, tells what it holds; `ptc compile "
+                     "--cpu=native` makes one for this machine");
   if (*state != artifact::LibraryState::Changed)
     return Error::success();
   DiagnosticRecord changed{.severity = DiagnosticRecord::Severity::Warning, .subject = path.str()};

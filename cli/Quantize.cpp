@@ -28,7 +28,7 @@ struct QuantizeOptions {
   std::vector<std::string> inputs, dims;
   double leastDecibels = -INFINITY;
   unsigned mostSamples = 0; // 0: all
-  bool measures = true;
+  bool hasNoReport = false;
 };
 
 /// What the samples are, and how a model runs on one.
@@ -200,7 +200,7 @@ static Error quantizeIn(Session &session, const QuantizeOptions &options, String
   Expected<std::vector<std::string>> names = quantizer.write(folder, name);
   if (!names)
     return names.takeError();
-  if (options.measures) {
+  if (!options.hasNoReport) {
     Expected<ObservedModel> quantized = ObservedModel::compile(session, options.compile, pathIn(folder, name),
                                                                pathIn(folder, "quantized"), quantizer.listResults());
     if (!quantized)
@@ -225,7 +225,7 @@ static Error runQuantize(Session &session, QuantizeOptions &options) {
                      "and its speed are the same");
   if (options.settings.percent <= 0 || options.settings.percent > 100)
     return exitError(exitUsage, "--percent: from 0 to 100, of the elements");
-  if (std::isfinite(options.leastDecibels) && !options.measures)
+  if (std::isfinite(options.leastDecibels) && options.hasNoReport)
     return exitError(exitUsage, "--min-db needs the errors that --no-report leaves out", "leave one of the two out");
   if (options.output.empty())
     options.output = stemOf(options.compile.model) + "-int8.onnx";
@@ -255,9 +255,10 @@ Action declareQuantize(CLI::App &app) {
                  "entropy: what loses the least information; percentile: all but a few outliers")
       ->check(CLI::IsMember({"minmax", "entropy", "percentile"}))
       ->type_name("METHOD");
-  app.add_option("--percent", options->settings.percent,
-                 "of the elements within the range, with --calibrate=percentile (default: 99.99)")
-      ->type_name("P");
+  CLI::Option *percent =
+      app.add_option("--percent", options->settings.percent,
+                     "of the elements within the range, with --calibrate=percentile (default: 99.99)")
+          ->type_name("P");
   app.add_option("--activations", options->activations, "uint8 (default): the range as it is; int8: symmetric around 0")
       ->check(CLI::IsMember({"uint8", "int8"}))
       ->type_name("TYPE");
@@ -272,12 +273,17 @@ Action declareQuantize(CLI::App &app) {
   app.add_option("--report", options->reportPath,
                  "write the errors of all nodes as JSON ('-': standard output, which has nothing else then)")
       ->type_name("FILE.json");
-  app.add_flag("!--no-report", options->measures, "do not run the new model to measure its errors");
+  app.add_flag("--no-report", options->hasNoReport, "do not run the new model to measure its errors");
   app.add_option("--min-db", options->leastDecibels,
                  "exit code 1, and nothing written, if an output has less signal over noise than this")
       ->type_name("DB");
   addCompileOptions(app, options->compile, {"Shapes", "Operators", "Running"});
-  return [options](Session &session) { return runQuantize(session, *options); };
+  return [options, percent](Session &session) {
+    if (percent->count() && options->settings.method != "percentile")
+      return exitError(exitUsage, "--percent: --calibrate=" + options->settings.method + " leaves nothing out",
+                       "--calibrate=percentile, or leave it out");
+    return runQuantize(session, *options);
+  };
 }
 
 } // namespace ptc

@@ -28,7 +28,8 @@ static Slot slots[8];
 Expected<TemporaryFolder> TemporaryFolder::create(StringRef prefix) {
   TemporaryFolder folder;
   if (std::error_code failed = sys::fs::createUniqueDirectory(prefix, folder.name))
-    return exitError(exitFile, "cannot make a temporary folder: " + failed.message());
+    return exitError(exitFile, "cannot make the temporary folder '" + folder.name + "': " + failed.message(),
+                     "the environment's TMPDIR names the folder that it lies in");
   for (auto [index, slot] : enumerate(slots)) {
     if (folder.name.size() >= sizeof slot.path || slot.isTaken.exchange(true))
       continue;

@@ -46,6 +46,11 @@ static void printKernels(raw_ostream &os, const Tuning &tuning) {
 }
 
 static Error tune(Session &session, TuneOptions options) {
+  if (options.tuner.compile.threads == "none" && options.tuner.threads > 1)
+    return exitError(exitUsage,
+                     "--run-threads=" + Twine(options.tuner.threads) +
+                         ": a library of --threads=none runs on the caller's thread alone",
+                     "leave one of the two out");
   std::optional<double> seconds = parseSeconds(options.budget);
   if (!seconds)
     return exitError(exitUsage, "--budget=" + options.budget + " is no time",

@@ -11,9 +11,11 @@
 #include "cli/TemporaryFolder.h"
 #include "cli/Verb.h"
 #include "compiler/CustomOps.h"
+#include "compiler/quantize/Quantizer.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
+#include <cmath>
 
 using namespace llvm;
 
@@ -28,11 +30,12 @@ struct VerifyOptions {
   std::vector<std::string> inputs, dims;
   std::string folder, against = "ref";
   Tolerance tolerance;
-  double relative = -1, absolute = -1;
+  double relative = -1, absolute = -1, leastDecibels = NAN;
   int64_t ulp = -1;
   bool perNode = false;
 
   bool isLibrary() const { return isLibraryFile(compile.model); }
+  bool hasTolerance() const { return relative >= 0 || absolute >= 0 || ulp >= 0 || !std::isnan(leastDecibels); }
 };
 } // namespace
 
@@ -118,7 +121,10 @@ static bool compareOutput(Session &session, StringRef name, const Tensor &actual
   os << name << ": ";
   if (!isOk)
     os << difference.count << " of " << actual.elementCount() << " elements differ; ";
-  os << (isOk ? "ok; " : "") << format("largest difference %.3g", difference.largest);
+  os << (isOk ? "ok; " : "");
+  if (difference.decibels)
+    os << format("%.1f dB of signal over noise (at least %g), ", *difference.decibels, *tolerance.leastDecibels);
+  os << format("largest difference %.3g", difference.largest);
   if (actual.isFloat())
     os << ", " << difference.largestUlp << " ulp";
   if (difference.worst >= 0 && !actual.isNumeric())
@@ -215,7 +221,28 @@ static Tolerance toleranceOf(const VerifyOptions &options) {
     tolerance.absolute = options.absolute;
   if (options.ulp >= 0)
     tolerance.ulp = options.ulp;
+  if (!std::isnan(options.leastDecibels))
+    tolerance.leastDecibels = options.leastDecibels;
   return tolerance;
+}
+
+/// Where activations are rounded to 8 bits, a sum that is off in its last place may be rounded to the next step.
+static Error allowQuantizedSteps(Session &session, VerifyOptions &options) {
+  constexpr double leastDecibels = 30;
+  if (options.hasTolerance() || (options.isLibrary() && !options.perNode))
+    return Error::success();
+  CompileOptions model = options.compile;
+  if (options.isLibrary())
+    model.model = options.against;
+  Expected<bool> isQuantized = isQuantizedModel(model, hooksOf(session, "verify"));
+  if (!isQuantized)
+    return isQuantized.takeError();
+  if (!*isQuantized)
+    return Error::success();
+  options.tolerance.byteSteps = 1;
+  if (!options.perNode)
+    options.tolerance.leastDecibels = leastDecibels;
+  return Error::success();
 }
 
 static Error verify(Session &session, VerifyOptions options, const CLI::App &app) {
@@ -226,6 +253,8 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
     return exitError(exitUsage,
                      "--per-node compares with the built-in interpreter alone, not --against=" + options.against,
                      "leave --against out");
+  if (Error error = allowQuantizedSteps(session, options))
+    return error;
   sortThreads(options);
   if (options.isLibrary()) {
     if (Error error = takeFlagsOfRun(options, app))
@@ -273,6 +302,11 @@ Action declareVerify(CLI::App &app) {
                  "tolerated |a - b| besides (default: 1e-5 of the largest |b|; with --autocast so many units of it)")
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
+  app.add_option(
+         "--min-db", options->leastDecibels,
+         "an output with so much signal over noise is right, whatever elements differ (default for a model that "
+         "rounds activations to 8 bits: 30, without --per-node)")
+      ->type_name("DB");
   addDeviceOption(app, options->instance);
   app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")
       ->type_name("FILE");

@@ -13,7 +13,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <gnu/libc-version.h>
-#include <thread>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -74,10 +74,12 @@ static double groupQuota() {
 }
 
 static Finding threads() {
-  unsigned usable = std::max(1u, std::thread::hardware_concurrency());
+  unsigned usable = std::max(1u, hardware_concurrency().compute_thread_count()); // as its affinity mask says
   std::string text = formatv("{0} for this process", usable);
-  if (int cores = get_physical_cores(); cores > 0)
-    text += formatv(", on {0} cores of the machine", cores);
+  if (int cores = get_physical_cores(); cores > 0) // within the mask, too
+    text += formatv(", on {0} cores", cores);
+  if (long all = ::sysconf(_SC_NPROCESSORS_ONLN); all > 0)
+    text += formatv("; {0} of the machine", all);
   double quota = groupQuota();
   if (quota > 0)
     text += formatv("; its control group gets the time of {0:f1}", quota);

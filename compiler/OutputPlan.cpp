@@ -198,6 +198,8 @@ Expected<OutputPlan> planOutputs(const CompileOptions &options, ArrayRef<StringR
     return exitError(exitUsage, "--name=" + options.name + " is not an identifier of C");
   if (options.depfile || !options.depfilePath.empty())
     plan.depfile = options.depfilePath.empty() ? plan.beside(".d") : options.depfilePath;
+  else if (!options.depfileTarget.empty())
+    return exitError(exitUsage, "--MT " + options.depfileTarget + ": no depfile is written", "add --MD or --MF FILE");
   plan.weights = options.weights == "file" ? plan.beside(".weights") : "";
   if (options.debugInfo && plan.lastPhase() == Phase::Link && plan.outputs.front().path != "-")
     plan.listing = plan.beside(".debug.mlir");

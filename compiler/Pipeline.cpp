@@ -202,6 +202,9 @@ Error Compilation::checkTarget() const {
   if (!hasGpu && options.gpu != CompileOptions().gpu)
     return exitError(exitUsage, "--gpu is for GPUs; the target is " + options.target,
                      "add --target=cuda, or leave --gpu out");
+  if (!hasGpu && options.assembler != CompileOptions().assembler)
+    return exitError(exitUsage, "--ptxas is for GPUs; the target is " + options.target,
+                     "add --target=cuda, or leave --ptxas out");
   return Error::success();
 }
 

@@ -83,6 +83,8 @@ public:
     compileOptions.emit = {"so"};
     makePathsAbsolute(compileOptions.customOps); // a library looks for theirs from where it lies
     compileOptions.depfile = false;
+    compileOptions.depfilePath.clear();
+    compileOptions.depfileTarget.clear();
   }
   Expected<TunerResult> run();
 
@@ -115,6 +117,7 @@ private:
   StringMap<double> plannedSeconds;
   StringMap<std::vector<TunedNumbers>> alternatives;
   StringMap<std::vector<Trial>> trials;
+  size_t rounds = 0; // of the search
   Numbers chosen;
   StringMap<KernelRatio> times; // of what was chosen
   double compileSeconds = 0;    // of a library
@@ -330,7 +333,6 @@ Error KernelTuner::search(TunerResult &result) {
   for (const auto &kernel : plannedSeconds)
     total += kernel.getValue();
   std::vector<StringRef> counted;
-  size_t rounds = 0;
   for (const auto &kernel : alternatives)
     if (plannedSeconds.lookup(kernel.getKey()) >= leastShare * total) {
       counted.push_back(kernel.getKey());
@@ -394,7 +396,7 @@ Error KernelTuner::confirm(TunerResult &result) {
       if (all != best)
         together[kernel.getKey()] = all;
     }
-  session.progress.show("tuning: measuring what is kept", 2, 3);
+  session.progress.show("tuning: measuring what is kept", rounds + 1, rounds + 2);
   double seconds = std::clamp(left() / 3 - compileSeconds, leastMeasuring, 2 * mostMeasuring);
   for (const Numbers &numbers : {single, together}) {
     if (numbers.empty())
@@ -427,7 +429,7 @@ Error KernelTuner::confirmTogether(TunerResult &result) {
     session.log(formatv("{0} kernels together: {1:f3} of the time, between {2:f3} and {3:f3}", chosen.size(),
                         result.ratio.median, result.ratio.low, result.ratio.high)
                     .str());
-    if (info.runsOnDevice ? result.ratio.high < 1 : result.ratio.low <= 1)
+    if (result.ratio.high < 1)
       return Error::success();
     keepLargestGains(left() > 0 ? chosen.size() / 2 : 0);
   }

@@ -76,7 +76,7 @@ Expected<LibraryState> checkLibrary(StringRef path) {
   if (header.e_ident[ELF::EI_CLASS] != ELF::ELFCLASS64 || header.e_type != ELF::ET_DYN)
     return fault("it is not a shared library");
   if (header.e_machine != hostMachine())
-    return fault("it is for another processor (what it holds is in its manifest, the .json beside it)");
+    return LibraryState::OtherProcessor;
   if (Error error = checkExtents(*image, bytes.size()))
     return std::move(error);
   return compareBuildId(*image, arrayRefFromStringRef(bytes));

@@ -8,13 +8,14 @@
 namespace ptc::artifact {
 
 enum class LibraryState {
-  Whole,   // the bytes are those of its build id
-  Changed, // well-formed, but not what the linker wrote (strip and patchelf do that, and broken disks)
-  Foreign  // a shared library without a build id of ours
+  Whole,         // the bytes are those of its build id
+  Changed,       // well-formed, but not what the linker wrote (strip and patchelf do that, and broken disks)
+  Foreign,       // a shared library without a build id of ours
+  OtherProcessor // a shared library that does not load here; not looked into
 };
 
-/// Reads everything but the weights. An error, a clause about the file, where it cannot be loaded: it is cut off, no
-/// ELF file, for another processor.
+/// Reads everything but the weights. An error, a clause about the file, where it cannot be loaded: it is cut off or no
+/// ELF file.
 llvm::Expected<LibraryState> checkLibrary(llvm::StringRef path);
 
 } // namespace ptc::artifact

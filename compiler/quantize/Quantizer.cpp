@@ -31,6 +31,19 @@ Error Quantizer::readModel() {
   return makePlan();
 }
 
+Expected<bool> isQuantizedModel(const CompileOptions &options, CompileHooks hooks) {
+  Compilation compilation(options, hooks);
+  bool found = false;
+  Error failed = compilation.runPhase(Phase::Import, [&]() -> Error {
+    auto file = onnx_import::ModelFile::open(compilation.getContext(), options.model);
+    found = file && isQuantized(file->proto());
+    return file ? Error::success() : reported();
+  });
+  if (failed)
+    return std::move(failed);
+  return found;
+}
+
 Error Quantizer::checkInputsKept(StringRef output) const {
   for (const std::string &read : file->listFiles())
     for (const std::string &own : {output.str(), output.str() + ".data"})
@@ -61,6 +74,10 @@ Error Quantizer::makePlan() {
       report.skipped = plan.skipped;
     if (!plan.products.empty())
       return Error::success();
+    if (isQuantized(file->proto()))
+      return exitError(exitUnsupported,
+                       "'" + compilation.options.model + "' is quantised already" + listReasons(report.skipped),
+                       "`ptc quantize` takes the model in floats");
     return exitError(exitUnsupported,
                      "nothing of '" + compilation.options.model + "' can be quantised" + listReasons(report.skipped),
                      "Conv, Gemm and MatMul of the main graph with constant float32 weights can be");

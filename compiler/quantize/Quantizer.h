@@ -71,6 +71,9 @@ private:
   QuantizeReport report;
 };
 
+/// Whether the model of the options rounds activations to 8 or 16 bits.
+llvm::Expected<bool> isQuantizedModel(const CompileOptions &options, CompileHooks hooks);
+
 } // namespace ptc
 
 #endif // PTC_COMPILER_QUANTIZE_QUANTIZER_H

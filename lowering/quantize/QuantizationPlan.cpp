@@ -96,6 +96,22 @@ static int countNested(const GraphProto &graph, bool isNested) {
   return count;
 }
 
+/// QuantizeLinear and DynamicQuantizeLinear, QLinear..., and those of onnxruntime. "DequantizeLinear" has no capital Q.
+static bool roundsActivations(const NodeProto &node) {
+  StringRef type = node.op_type();
+  if (type.contains("Quantize") || type.starts_with("QLinear") || type == "QGemm" || type == "QAttention")
+    return true;
+  return any_of(node.attribute(), [](const onnx::AttributeProto &attribute) {
+    auto isWithin = [](const GraphProto &graph) { return any_of(graph.node(), roundsActivations); };
+    return (attribute.has_g() && isWithin(attribute.g())) || any_of(attribute.graphs(), isWithin);
+  });
+}
+
+bool isQuantized(const onnx::ModelProto &model) {
+  return any_of(model.graph().node(), roundsActivations) ||
+         any_of(model.functions(), [](const auto &function) { return any_of(function.node(), roundsActivations); });
+}
+
 namespace {
 class Planner {
 public:
