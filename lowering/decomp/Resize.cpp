@@ -7,7 +7,7 @@
 //          pytorch_half_pixel  the same, 0 where the result has one element
 //          asymmetric          i / scale
 //          align_corners       i * (in - 1) / (out - 1)
-//          half_pixel_symmetric  half_pixel about the centre of the input
+//          half_pixel_symmetric  half_pixel about the centre of the input: an offset before the - 0.5
 //          tf_crop_and_resize  within the region [start, end] of the input
 //
 // and takes one (nearest), two (linear) or four (cubic) elements around c(i), with
@@ -59,7 +59,8 @@ struct Axis {
 class StaticArithmetic {
 public:
   using Vector = std::vector<double>;
-  StaticArithmetic(int64_t in, int64_t out, double scale) : in(in), out(out), scaleValue(scale) {}
+  StaticArithmetic(int64_t in, int64_t out, std::optional<double> scale)
+      : in(in), out(out), scale(scale.value_or(double(out) / double(in))), exactOut(scale ? *scale * in : out) {}
   Vector positions() const {
     Vector v(out);
     for (int64_t i = 0; i < out; ++i)
@@ -68,6 +69,8 @@ public:
   }
   double inSize() const { return in; }
   double outSize() const { return out; }
+  /// The result's size before it is rounded down.
+  double exactOutSize() const { return exactOut; }
   template <typename F> static Vector map(Vector a, F f) {
     for (double &x : a)
       x = f(x);
@@ -79,7 +82,12 @@ public:
   Vector mul(Vector a, double b) const {
     return map(std::move(a), [=](double x) { return x * b; });
   }
-  Vector unscaled(Vector a) const { return mul(std::move(a), 1 / scaleValue); }
+  /// A quotient: of a product, a sum that follows would see what rounding takes away, and ties move.
+  Vector unscaled(Vector a) const {
+    return map(std::move(a), [=, this](double x) { return x / scale; });
+  }
+  /// The rounded size moves the centre.
+  Vector aboutCentre(Vector a) const { return add(std::move(a), in / 2.0 * (1 - out / exactOut)); }
   Vector floor(Vector a) const {
     return map(std::move(a), [](double x) { return std::floor(x); });
   }
@@ -92,7 +100,7 @@ public:
 
 private:
   int64_t in, out;
-  double scaleValue;
+  double scale, exactOut;
 };
 
 /// The same as emitted primitives, where sizes are symbols: in f64, since a coordinate between two elements must not
@@ -114,8 +122,13 @@ public:
   Vector add(Vector a, Value b) const { return n.add(a, b); }
   Vector mul(Vector a, double b) const { return n.mul(a, b); }
   Vector mul(Vector a, Value b) const { return n.mul(a, b); }
-  /// A quotient: of a product, a sum that follows would see what rounding takes away, and ties move.
   Vector unscaled(Vector a) const { return n.div(a, scale()); }
+  Vector aboutCentre(Vector a) const {
+    if (!axis.hasOwnScale())
+      return a;
+    Value lost = n.sub(n.scalar(1, wide), n.div(outSize(), exactOutSize()));
+    return n.add(a, n.mul(n.mul(inSize(), 0.5), lost));
+  }
   Vector floor(Vector a) const { return n.unary<FloorOp>(a); }
   Vector ceil(Vector a) const { return n.unary<CeilOp>(a); }
   Vector clampToInput(Vector a) const { return n.minimum(n.maximum(a, n.scalarLike(0, a)), n.add(inSize(), -1.0)); }
@@ -133,15 +146,18 @@ typename A::Vector coordinates(const A &a, const std::string &transformation, Ra
     return a.unscaled(i);
   if (transformation == "align_corners")
     return a.mul(i, ratio(a.inSize(), a.outSize()));
-  return a.add(a.unscaled(a.add(i, 0.5)), -0.5);
+  auto c = a.unscaled(a.add(i, 0.5));
+  if (transformation == "tf_half_pixel_for_nn")
+    return c;
+  if (transformation == "half_pixel_symmetric")
+    c = a.aboutCentre(c);
+  return a.add(c, -0.5);
 }
 
 /// Coordinates where all sizes are known: every transformation.
 std::vector<double> staticCoordinates(const Axis &axis, const std::string &transformation) {
   int64_t in = axis.in.getValue(), out = axis.out.getValue();
-  double scale = axis.scale.value_or(double(out) / double(in));
-  double exactOut = axis.scale ? scale * double(in) : double(out); // before it was rounded down
-  StaticArithmetic a(in, out, scale);
+  StaticArithmetic a(in, out, axis.scale);
   if (transformation == "tf_crop_and_resize") {
     double step = out > 1 ? (axis.end - axis.start) * (in - 1) / (out - 1) : 0;
     double origin = out > 1 ? axis.start * (in - 1) : 0.5 * (axis.start + axis.end) * (in - 1);
@@ -150,15 +166,8 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
   bool isSingle = out == 1 && (transformation == "pytorch_half_pixel" || transformation == "align_corners");
   if (isSingle)
     return {0.0};
-  if (transformation == "tf_half_pixel_for_nn")
-    return a.mul(a.add(a.positions(), 0.5), 1 / scale);
-  std::vector<double> c =
-      coordinates(a, transformation, [&](double x, double) { return exactOut == 1 ? 0.0 : (x - 1) / (exactOut - 1); });
-  if (transformation == "half_pixel_symmetric") { // the rounded size moves the centre
-    double adjustment = double(out) / (scale * in);
-    return a.add(c, in / 2.0 * (1 - adjustment));
-  }
-  return c;
+  double steps = a.exactOutSize() - 1;
+  return coordinates(a, transformation, [=](double in, double) { return steps == 0 ? 0.0 : (in - 1) / steps; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,8 +359,6 @@ Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &tr
     Value origin = n.select(isSingle, n.mul(last, 0.5 * (axis.start + axis.end)), n.mul(last, axis.start));
     return a.add(a.mul(a.positions(), step), origin);
   }
-  if (transformation == "tf_half_pixel_for_nn")
-    return a.unscaled(a.add(a.positions(), 0.5));
   auto ratio = [&](Value in, Value) { // one result element sits at 0
     Value steps = n.add(a.exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);
     Value isSingle = n.equal(steps, zero);
@@ -361,10 +368,6 @@ Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &tr
   if (transformation == "pytorch_half_pixel" || transformation == "align_corners") { // one result element sits at 0
     Value isSingle = n.lessEqual(a.outSize(), n.scalarLike(1, a.outSize()));
     c = n.select(isSingle, n.scalarLike(0, c), c);
-  }
-  if (transformation == "half_pixel_symmetric" && axis.hasOwnScale()) { // the rounded size moves the centre
-    Value lost = n.sub(n.scalarLike(1, c), n.div(a.outSize(), a.exactOutSize()));
-    c = n.add(c, n.mul(n.mul(a.inSize(), 0.5), lost));
   }
   return c;
 }

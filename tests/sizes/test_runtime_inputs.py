@@ -122,6 +122,15 @@ class RuntimeInputs(unittest.TestCase):
                 for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
 
+    def test_resize_about_the_centre(self):
+        # The offset comes before the half that is taken away: the other order rounds to below 1 at width 5.
+        attributes = 'mode="nearest", coordinate_transformation_mode="half_pixel_symmetric", nearest_mode="floor"'
+        for width in ("a", "5"):
+            model = Compiled(f"m (float[1, {width}] x) => (float[n, q] y) <float[2] s = {{1, 0.5}}> {{ y = Resize<{attributes}>(x, , s) }}")
+            model.check(self, x=sparse(1, 5, share=1))
+        found = Compiled(f"m (float[1, a] x, float[2] s) => (float[n, q] y) {{ y = Resize<{attributes}>(x, , s) }}")
+        found.check(self, x=sparse(1, 5, share=1), s=np.array([1, 0.5], np.float32))
+
     def test_resize_of_regions(self):
         """In part outside of the image, backwards, of one element; a free batch and sizes that the run finds."""
         resize = 'y = Resize<mode="{}", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=1.5>(x, roi, '
