@@ -99,23 +99,42 @@ static Expected<Tensor> makeUp(const ptc_value &value, StringRef how, const Symb
 namespace {
 /// The specs by what they are about.
 struct SortedSpecs {
-  StringMap<std::string> byName; // x=...
-  std::string others;            // without a name
-  NamedTensors archive;          // @FILE.npz
+  StringMap<std::string> byName;                              // x=...
+  std::string others;                                         // without a name
+  NamedTensors archive;                                       // @FILE.npz
+  std::vector<std::pair<std::string, std::string>> strangers; // of archives: the file, and an array that is no input
 };
 } // namespace
 
-/// All arrays of the file; each has the name of an input.
-static Expected<NamedTensors> readArchive(const ptc_function &function, StringRef path) {
+static bool isInput(const ptc_function &function, StringRef name) {
+  return llvm::any_of(ArrayRef(function.inputs, function.input_count),
+                      [&](const ptc_value &value) { return name == value.name; });
+}
+
+/// Adds the arrays of the file that have an input's name.
+static Error readArchive(const ptc_function &function, StringRef path, SortedSpecs &sorted) {
   Expected<NamedTensors> archive = readTensors(path);
   if (!archive)
     return archive.takeError();
-  for (const auto &[name, tensor] : *archive)
-    if (llvm::none_of(ArrayRef(function.inputs, function.input_count),
-                      [&name = name](const ptc_value &value) { return name == value.name; }))
-      return exitError(exitUsage, "'" + path + "' holds '" + name + "', but the model has no input of that name",
-                       "its inputs: " + inputNames(function));
-  return archive;
+  for (auto &[name, tensor] : *archive)
+    if (isInput(function, name))
+      sorted.archive.emplace_back(name, std::move(tensor));
+    else
+      sorted.strangers.emplace_back(path, name);
+  return Error::success();
+}
+
+/// An archive may hold more than the inputs (labels). Where one of these is not given, its name is taken for misspelt.
+static Error checkStrangers(const ptc_function &function, const SortedSpecs &sorted) {
+  for (const ptc_value &value : ArrayRef(function.inputs, function.input_count)) {
+    auto isValue = [&](const auto &named) { return named.first == value.name; };
+    if (sorted.strangers.empty() || sorted.byName.contains(value.name) || llvm::any_of(sorted.archive, isValue))
+      continue;
+    auto &[path, name] = sorted.strangers.front();
+    return exitError(exitUsage, "'" + path + "' holds '" + name + "', but the model has no input of that name",
+                     "its inputs: " + inputNames(function));
+  }
+  return Error::success();
 }
 
 static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<std::string> specs) {
@@ -132,10 +151,8 @@ static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<st
       if (!sorted.byName.try_emplace(named->name, how).second)
         return exitError(exitUsage, Twine("input '") + named->name + "' is given twice");
     } else if (spec.starts_with("@")) {
-      Expected<NamedTensors> archive = readArchive(function, spec.drop_front());
-      if (!archive)
-        return archive.takeError();
-      llvm::append_range(sorted.archive, std::move(*archive));
+      if (Error error = readArchive(function, spec.drop_front(), sorted))
+        return std::move(error);
     } else if (spec.contains('=')) {
       return exitError(exitUsage, "the model has no input '" + spec.split('=').first + "'",
                        "its inputs: " + inputNames(function));
@@ -143,6 +160,8 @@ static Expected<SortedSpecs> sortSpecs(const ptc_function &function, ArrayRef<st
       sorted.others = spec.str();
     }
   }
+  if (Error error = checkStrangers(function, sorted))
+    return std::move(error);
   return sorted;
 }
 
