@@ -21,11 +21,10 @@ using namespace ptc::loop;
 static constexpr size_t mostSums = 4;
 
 /// The one reduction of a group, if all that it does is reduce numbers of one type; else null.
-static ReductionOp getOnlySum(const Group &group) {
+static ReductionOp getOnlySum(const Group &group, Type &type) {
   auto sum = group.nodes.size() == 1 ? dyn_cast<ReductionOp>(group.nodes[0]) : ReductionOp();
   if (!sum || group.isOpaque)
     return {};
-  Type type;
   for (Operation &op : sum.getBody().front()) {
     auto reduce = dyn_cast<ReduceOp>(op);
     bool isOther = reduce && type && reduce.getType() != type;
@@ -55,7 +54,8 @@ static bool readsAllOf(ReductionOp node, ReductionOp other) {
 }
 
 bool loop::canMergeSums(const Group &first, const Group &second) {
-  ReductionOp a = getOnlySum(first), b = getOnlySum(second);
+  Type type; // of the sums of both
+  ReductionOp a = getOnlySum(first, type), b = getOnlySum(second, type);
   return a && b && getDomain(a) == getDomain(b) && a.getReduced() == b.getReduced() && readsAllOf(a, b) &&
          readsAllOf(b, a) && countSums(a) + countSums(b) <= mostSums && countBodyOps(a) + countBodyOps(b) <= maxBodyOps;
 }

@@ -26,6 +26,17 @@ Value PrimBuilder::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> axes, bool
   return keepDims ? reshape(result, kept) : result;
 }
 
+/// Whether the type holds the number exactly: 16 bits hold few whole ones above 2048 (256 in bf16), f16 none above
+/// 65504.
+static bool holds(FloatType type, const Expr &number) {
+  if (!number.isConstant())
+    return false;
+  bool isRounded = false;
+  APFloat value(double(number.getValue()));
+  value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &isRounded);
+  return !isRounded;
+}
+
 Value PrimBuilder::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
   if (!x)
     return {};
@@ -33,6 +44,8 @@ Value PrimBuilder::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
   for (int64_t axis : axes)
     reduced.push_back(dim(x, axis));
   Expr count = product(getContext(), reduced);
+  if (auto type = dyn_cast<FloatType>(elementType(x)); type && type.getWidth() < 32 && !holds(type, count))
+    return convert(mean(convert(x, builder.getF32Type()), axes, keepDims), type);
   Value total = sum(x, axes, keepDims);
   if (count.isConstant())
     return div(total, scalarLike(count.getValue(), x));

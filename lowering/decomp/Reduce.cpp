@@ -112,8 +112,14 @@ Values reduceSumSquare(NodeContext &n) {
   return {reduction(n, ReduceKind::Sum, [&](Value x) { return n.mul(x, x); }, same)};
 }
 
-/// Roots and logarithms of integers are computed in double precision.
-static Value inFloat(NodeContext &n, Value x) { return n.isFloat(x) ? x : n.convert(x, n.getBuilder().getF64Type()); }
+/// Roots and logarithms of integers are computed in double precision; sums below them, such as of squares, are more
+/// than 16 bits hold.
+static Value inFloat(NodeContext &n, Value x) {
+  Type type = n.elementType(x);
+  if (!isa<mlir::FloatType>(type))
+    return n.convert(x, n.getBuilder().getF64Type());
+  return type.getIntOrFloatBitWidth() < 32 ? n.convert(x, n.getBuilder().getF32Type()) : x;
+}
 
 Values reduceL2(NodeContext &n) {
   auto square = [&](Value x) { return n.mul(inFloat(n, x), inFloat(n, x)); };
