@@ -36,7 +36,6 @@
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/ScratchLayout.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 

@@ -28,7 +28,6 @@
 #include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuKernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;

@@ -42,10 +42,10 @@ std::optional<QuantizationPlan> planQuantization(mlir::MLIRContext &context, con
 
 /// The tensors that are the same in every run, by name: initializers and results of Constant nodes.
 llvm::StringMap<const onnx::TensorProto *> findConstants(const onnx::GraphProto &graph);
-/// An operator of ONNX's own domain.
 /// Whether anything in the model rounds activations to 8 or 16 bits. Weights that are stored so alone do not count.
 bool isQuantized(const onnx::ModelProto &model);
 
+/// An operator of ONNX's own domain.
 bool isOnnxOp(const onnx::NodeProto &node, llvm::StringRef type);
 
 } // namespace ptc::quantize
