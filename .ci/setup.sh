@@ -21,10 +21,11 @@ if [ ${#missing[@]} -gt 0 ]; then
     command -v sudo >/dev/null || { say "these packages are missing, and there is no sudo: ${missing[*]}"; exit 1; }
     root=(sudo)
   fi
+  # Another installation may run: apt-get waits for it, where it would fail at once.
+  apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600)
   say "installing ${#missing[@]} packages"
   mkdir -p build
-  if ! { "${root[@]}" apt-get update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
-         apt-get install -y --no-install-recommends "${missing[@]}"; } > build/apt.log 2>&1; then
+  if ! { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } > build/apt.log 2>&1; then
     tail -20 build/apt.log >&2
     say "apt-get failed; the whole output is in build/apt.log"
     exit 1
