@@ -118,18 +118,13 @@ static void layOutScratch(WinogradForm &form) {
   form.pixelsPlane = planeOf(p.rowsMost * form.pixelsPitch);
   form.sumsPitch = p.panelsMost * panelWidth;
   form.sumsPlane = planeOf(p.rowsMost * form.sumsPitch);
-  Expr end = Expr::constant(context, 0);
-  auto add = [&](Expr elements) {
-    Expr at = end;
-    end = end + roundUp(elements + lineElements, lineElements) * bytes;
-    return at;
-  };
-  form.pixelsAt = add(form.pixelsPlane * form.positions());
-  form.sumsAt = add(form.sumsPlane * form.positions());
-  form.patchAt = add(form.pixelsPitch * form.positions());
-  form.resultsAt = add(form.sumsPitch * (form.down.outputs * form.across.outputs));
+  ScratchLayout layout{Expr::constant(context, 0)};
+  form.pixelsAt = layout.add(form.pixelsPlane * form.positions(), bytes);
+  form.sumsAt = layout.add(form.sumsPlane * form.positions(), bytes);
+  form.patchAt = layout.add(form.pixelsPitch * form.positions(), bytes);
+  form.resultsAt = layout.add(form.sumsPitch * (form.down.outputs * form.across.outputs), bytes);
   p.sumsPitch = form.sumsPitch;
-  p.scratch = end;
+  p.scratch = layout.end;
 }
 
 WinogradForm cpu::analyzeWinograd(ContractionForm contraction, loop::WinogradTile tile,
