@@ -467,7 +467,7 @@ void AttentionEmission::emitAhead() {
       continue;
     }
     ContractionForm form = analyzeContraction(product);
-    Value tasks = value(matricesOfHead(form, f) * form.mBlocks * form.nBlocks), first = in.mul(batch, tasks);
+    Value tasks = value(matricesOfHead(form, f) * form.blocks.m * form.blocks.n), first = in.mul(batch, tasks);
     isEmitted &= succeeded(emitContractions(e, node, first, in.add(first, tasks), nullptr));
   }
   e.setDomain(f.domain);

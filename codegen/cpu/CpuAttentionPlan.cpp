@@ -112,7 +112,7 @@ Expr cpu::scratchInTurns(const AttentionForm &f, ArrayRef<Operation *> ahead) {
   Expr bytes = f.scratch;
   for (Operation *node : ahead)
     if (auto product = dyn_cast<loop::ContractionOp>(node))
-      bytes = Expr::max(bytes, analyzeContraction(product).scratch);
+      bytes = Expr::max(bytes, analyzeContraction(product).scratch.size);
   return bytes;
 }
 

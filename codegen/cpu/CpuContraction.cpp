@@ -116,9 +116,9 @@ static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()
 
 /// The row's address, or that of the run of constants where the mask fails.
 Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
-  Value at = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(indexOf(f.lhsLoad), point));
+  Value at = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(indexOf(f.lhs.load), point));
   Value holds;
-  for (Attribute condition : f.lhsMask.getConditions()) {
+  for (Attribute condition : f.lhs.mask.getConditions()) {
     Value v = e.emitExpr(cast<ExprAttr>(condition), point);
     holds = i.logicalAnd(holds, i.compare(arith::CmpIPredicate::sge, v, i.constant(0)));
   }
@@ -130,7 +130,7 @@ bool ContractionEmission::mayLeaveOut() const {
     auto number = dyn_cast<FloatAttr>(other);
     return number ? number.getValue().isPosZero() : cast<IntegerAttr>(other).getValue().isZero();
   };
-  return !e.isStrict && isZero(f.lhsOther) && f.kLoops.back().extent.asConstant().value_or(0) >= fewestSkipped;
+  return !e.isStrict && isZero(f.lhs.other) && f.kLoops.back().extent.asConstant().value_or(0) >= fewestSkipped;
 }
 
 /// Whether a window often reads zeros alone for all rows of a tile: one that is dilated, transposed or longer than
@@ -138,7 +138,7 @@ bool ContractionEmission::mayLeaveOut() const {
 bool ContractionEmission::meetsZeros() const {
   if (!mayLeaveOut())
     return false;
-  return asksForZeros || llvm::any_of(f.lhsMask.getConditions(), [&](Attribute condition) {
+  return asksForZeros || llvm::any_of(f.lhs.mask.getConditions(), [&](Attribute condition) {
            return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
              std::string dim = dimName(loop.dim);
              if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
@@ -151,20 +151,21 @@ bool ContractionEmission::meetsZeros() const {
 }
 
 Value ContractionEmission::addressOf(const EmissionPoint &point) {
-  if (f.lhs == LhsForm::Redirected)
+  if (f.lhs.form == LhsForm::Redirected)
     return redirectedAddress(point);
-  return e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(indexOf(f.lhsLoad), point));
+  return e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(indexOf(f.lhs.load), point));
 }
 
 std::optional<int64_t> cpu::stepInPlace(const ContractionForm &f) {
-  Expr stride = f.lhs == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(indexOf(f.lhsLoad), f.firstM()) : Expr();
+  Expr stride =
+      f.lhs.form == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(indexOf(f.lhs.load), f.firstM()) : Expr();
   return stride ? stride.asConstant() : std::nullopt;
 }
 
 Value ContractionEmission::fixedRowStride() {
-  Value bytes = i.constant(f.lhsBytes());
-  if (f.lhs == LhsForm::PackedRows)
-    return i.mul(value(f.lhsPitch), bytes);
+  Value bytes = i.constant(f.lhs.elementBytes());
+  if (f.lhs.form == LhsForm::PackedRows)
+    return i.mul(value(f.scratch.lhsPitch), bytes);
   std::optional<int64_t> step = stepInPlace(f);
   return step ? i.mul(i.constant(*step), bytes) : Value();
 }
@@ -175,38 +176,38 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   auto spaced = [=, this, count = rows.height](Value base, Value stride) {
     SmallVector<Value> addresses;
     for (int64_t r = 0; r < count; ++r)
-      addresses.push_back(e.getAddress(base, f.lhsElement, i.mul(i.constant(r), stride)));
+      addresses.push_back(e.getAddress(base, f.lhs.element, i.mul(i.constant(r), stride)));
     return addresses;
   };
   auto moved = [=, this](Value base, ValueRange outer) { // to where the outer loops of k stand
     Value offset = i.constant(0);
     for (auto [at, loop] : llvm::zip(outer, f.kLoops))
       offset = i.add(offset, i.mul(at, value(loop.aStride)));
-    return e.getAddress(base, f.lhsElement, offset);
+    return e.getAddress(base, f.lhs.element, offset);
   };
-  switch (f.lhs) {
+  switch (f.lhs.form) {
   case LhsForm::PackedRows: {
-    Value pitch = value(f.lhsPitch);
-    Value base = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
+    Value pitch = value(f.scratch.lhsPitch);
+    Value base = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
     return [=](ValueRange outer) { return spaced(moved(base, outer), pitch); };
   }
   case LhsForm::PackedColumns: {
-    Value base = e.getAddress(lhsPack, f.lhsElement, local);
+    Value base = e.getAddress(lhsPack, f.lhs.element, local);
     return [=, this](ValueRange) { return spaced(base, i.constant(1)); };
   }
   case LhsForm::Panels: {
     // Row r of a weight in panels: panel r / 16, lane r % 16.
-    Value weights = e.getPointer(f.lhsPanels.getBuffer());
+    Value weights = e.getPointer(f.lhs.panels.getBuffer());
     Value panelSize = i.mul(k, i.constant(panelWidth));
     Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
-    Value base = e.getAddress(weights, f.lhsElement, i.mul(task.matrix, batchSize));
+    Value base = e.getAddress(weights, f.lhs.element, i.mul(task.matrix, batchSize));
     return [=, this, count = rows.height](ValueRange outer) {
       Value inner = moved(base, outer);
       SmallVector<Value> addresses;
       for (int64_t r = 0; r < count; ++r) {
         Value at = i.add(row, i.constant(r));
         Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
-        addresses.push_back(e.getAddress(inner, f.lhsElement, i.add(i.mul(panel, panelSize), lane)));
+        addresses.push_back(e.getAddress(inner, f.lhs.element, i.add(i.mul(panel, panelSize), lane)));
       }
       return addresses;
     };
@@ -218,10 +219,10 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
   EmissionPoint base = taskPoint(task);
   for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
     base.dims[d] = i.constant(0);
-  Expr index = indexOf(f.lhsLoad);
+  Expr index = indexOf(f.lhs.load);
   if (std::optional<int64_t> step = stepInPlace(f)) {
     setDims(base, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
-    Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, base));
+    Value first = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, base));
     return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step * outputs)); };
   }
   SmallVector<EmissionPoint> points = rowPoints(base, i.mul(row, i.constant(outputs)), rows.height, outputs);
@@ -257,7 +258,7 @@ bool ContractionEmission::isLoneRowTile(int64_t height) {
 /// In a block of k that is not the last, a task's first column tile comes behind its last one, with the next block.
 ContractionEmission::PanelStep ContractionEmission::nextPanels(const ContractionTask &task, const ColumnClass &columns,
                                                                Value panel, Value kLower, Value kUpper) {
-  if (isBackwards || !f.isSplitK())
+  if (isBackwards || !f.blocks.isSplitK())
     return {};
   Value width = i.constant(columns.panels), zero = i.constant(0);
   Value isLast = i.compare(arith::CmpIPredicate::sge, i.add(panel, width), task.endPanel);
@@ -333,17 +334,17 @@ void ContractionEmission::startNextTile(const TileOperands &operands, int64_t pa
 }
 
 Value ContractionEmission::panelWords() {
-  Value rows = f.rhs == RhsForm::Panels ? i.floorDiv(k, i.constant(f.group), true) : value(f.rhsRows);
+  Value rows = f.rhs.isPacked() ? value(f.scratch.rhsRows) : i.floorDiv(k, i.constant(f.group), true);
   return i.mul(rows, i.constant(panelWidth));
 }
 
 Value ContractionEmission::panelAddress(const ContractionTask &task, Value panel, Value kLower) {
-  if (f.rhs == RhsForm::Panels) {
+  if (!f.rhs.isPacked()) {
     Value flat = i.add(i.mul(task.matrix, panels), panel);
-    return e.getAddress(e.getPointer(f.rhsBuffer), accumulator, i.mul(flat, panelWords()));
+    return e.getAddress(e.getPointer(f.rhs.buffer), accumulator, i.mul(flat, panelWords()));
   }
   Value address = e.getAddress(rhsPack, accumulator, i.mul(i.sub(panel, task.firstPanel), panelWords()));
-  if (!f.isSplitK())
+  if (!f.blocks.isSplitK())
     return address; // else the copy starts at kLower
   Value start = i.mul(i.mul(kLower, value(f.kLoops[0].bStride)), i.constant(-panelWidth));
   return e.getAddress(address, accumulator, start);
@@ -367,15 +368,15 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   }
   Type bElement = accumulator;
   bool startsNext = false;
-  TileOperands operands{.accumulator = accumulator, .aElement = f.lhsElement, .group = f.group};
-  if (f.rhs == RhsForm::Panels) {
+  TileOperands operands{.accumulator = accumulator, .aElement = f.lhs.element, .group = f.group};
+  if (!f.rhs.isPacked()) {
     if (f.bits)
       bElement = e.builder.getI32Type();
     else if (f.group == 1)
-      bElement = cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
+      bElement = cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType();
     operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
     Value flat = i.add(i.mul(task.matrix, panels), panel);
-    operands.panels = e.getAddress(e.getPointer(f.rhsBuffer), bElement, i.mul(flat, operands.panelStride));
+    operands.panels = e.getAddress(e.getPointer(f.rhs.buffer), bElement, i.mul(flat, operands.panelStride));
     operands.bElement = bElement;
     bool isLone = isLoneRowTile(rows.height);
     bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
@@ -391,7 +392,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
       fetchesNext = streams && !f.bits && rows.height * panelWidth / lanes >= fewestFetching &&
                     columns.panels * panelWidth * columnBytes <= mostFetched;
       operands.prefetchesB = streams && !runsAhead && !fetchesNext;
-      startsNext = streams && runsAhead && !fetchesNext && !f.isSplitK() && panelWidth * columnBytes >= leastStarted;
+      startsNext =
+          streams && runsAhead && !fetchesNext && !f.blocks.isSplitK() && panelWidth * columnBytes >= leastStarted;
     }
     if (fetchesNext && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
       Value rowsOfStep = value(f.kLoops[0].bStride);
@@ -410,7 +412,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
                               .aStride = value(kLoop.aStride),
                               .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
   operands.rowAddresses = rowAddresses(task, rows, row);
-  if (f.lhs == LhsForm::Redirected && meetsZeros())
+  if (f.lhs.form == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
 
   if (!sharedPixels.empty())
@@ -429,7 +431,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   Value firstFinished = i.mul(row, i.constant(outputs));
   SmallVector<KLoop> insideLoops;
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
-  if (f.rhs != RhsForm::Panels || !isConverted) // a conversion may ask where each loop stands
+  if (f.rhs.isPacked() || !isConverted) // a conversion may ask where each loop stands
     insideLoops = getInsideLoops(rows.height);
   if (insideLoops.empty())
     return finishTile(task, finished, columns, firstFinished, panel, products);
@@ -452,7 +454,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
 
 void ContractionEmission::finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
                                      Value row, Value panel, TileProducts products) {
-  if (!f.isSplitK()) {
+  if (!f.blocks.isSplitK()) {
     SmallVector<Value> accumulators = products(initialSums(task, rows, columns, panel));
     return waits(task, rows, columns) ? storeSums(rows, columns, accumulators)
                                       : emitEpilogueOnTile(task, rows, columns, row, panel, accumulators);
@@ -498,7 +500,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
                  isWide);
       };
       RowClass finished = rowsOfOutputs(rows);
-      if (f.isSplitK() || !waits(task, finished, columns)) {
+      if (f.blocks.isSplitK() || !waits(task, finished, columns)) {
         loop(rows.lower, rows.upper, 1, emitOne);
         continue;
       }
@@ -525,18 +527,18 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
-                      (form.wideLhsAt && multipliesSums(form, level));
-  bool readsWeight = form.rhs == RhsForm::Panels && form.group == 1 && !form.bits;
+                      (form.wide.lhsAt && multipliesSums(form, level));
+  bool readsWeight = !form.rhs.isPacked() && form.group == 1 && !form.bits;
   TileReads reads{.splitsGroups = splitsGroups,
-                  .streams = form.streams,
+                  .streams = form.rhs.streams,
                   .wide = !readsWeight || loop::getWinogradTile(form.op),
                   .mostAlone = form.mostAlone,
-                  .blocks = form.nBlocks ? form.nBlocks.asConstant().value_or(1) : 1};
+                  .blocks = form.blocks.n ? form.blocks.n.asConstant().value_or(1) : 1};
   SmallVector<TileSplit> tiles = listTiles(level, form.accumulator, extents, reads);
-  if (form.panelUnit == 1)
+  if (form.behind.panelUnit == 1)
     return tiles;
   TileSplit narrow{.height = tiles.front().height, .width = 1, .unroll = tiles.front().unroll};
-  llvm::erase_if(tiles, [&](const TileSplit &tile) { return form.panelUnit % tile.width; });
+  llvm::erase_if(tiles, [&](const TileSplit &tile) { return form.behind.panelUnit % tile.width; });
   if (tiles.empty())
     tiles.push_back(narrow);
   return tiles;
@@ -557,8 +559,8 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   m = value(f.m.floorDiv(outputs));
   n = value(f.n);
   k = value(f.k);
-  mBlocks = value(f.mBlocks);
-  nBlocks = value(f.nBlocks);
+  mBlocks = value(f.blocks.m);
+  nBlocks = value(f.blocks.n);
   panels = i.floorDiv(i.add(n, i.constant(panelWidth - 1)), i.constant(panelWidth), true);
   rowUnit = std::max<int64_t>(f.rowUnit() / outputs, 1);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
@@ -569,31 +571,31 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   if (outputs == 1 && height && width) {
     TileSplit asked{.height = *height, .width = *width};
     TileSplit wanted = limitTile(e.level, accumulator, extents, asked);
-    if (f.panelUnit == 1 || f.panelUnit % wanted.width == 0)
+    if (f.behind.panelUnit == 1 || f.behind.panelUnit % wanted.width == 0)
       split = wanted;
   } else {
     findSharedPixels();
     cutLines();
   }
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
-  lhsPack = at(f.lhsAt);
-  rhsPack = at(f.rhsAt);
-  line = at(f.lineAt);
-  sums = at(f.sumsAt);
-  fill = at(f.fillAt);
-  wideLhs = at(f.wideLhsAt);
-  wideRhs = at(f.wideRhsAt);
-  wideRowSums = at(f.wideRowSumsAt);
-  wideColumnSums = at(f.wideColumnSumsAt);
-  quadPixels = at(f.quadPixelsAt);
-  quadWeights = at(f.quadWeightsAt);
-  quadProducts = at(f.quadProductsAt);
-  quadRowSums = at(f.quadRowSumsAt);
-  quadColumnSums = at(f.quadColumnSumsAt);
+  lhsPack = at(f.scratch.lhsAt);
+  rhsPack = at(f.scratch.rhsAt);
+  line = at(f.scratch.lineAt);
+  sums = at(f.scratch.sumsAt);
+  fill = at(f.scratch.fillAt);
+  wideLhs = at(f.wide.lhsAt);
+  wideRhs = at(f.wide.rhsAt);
+  wideRowSums = at(f.wide.rowSumsAt);
+  wideColumnSums = at(f.wide.columnSumsAt);
+  quadPixels = at(f.quads.pixelsAt);
+  quadWeights = at(f.quads.weightsAt);
+  quadProducts = at(f.quads.productsAt);
+  quadRowSums = at(f.quads.rowSumsAt);
+  quadColumnSums = at(f.quads.columnSumsAt);
   cutForCopies();
   widening = chooseWidening();
-  sumsPitch = value(f.sumsPitch);
-  if (e.isStage && f.rhs == RhsForm::Panels && extents.panels * panelWidth * extents.k >= leastTurned)
+  sumsPitch = value(f.scratch.sumsPitch);
+  if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
     isBackwards = i.compare(arith::CmpIPredicate::eq,
                             i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
   auto isFlat = [&](int64_t first, int64_t count) {
@@ -610,7 +612,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
 /// would fetch what lies in the other threads' caches. The weight of all groups waits in the second-level cache.
 static bool hasRowsOutsideGroups(const ContractionForm &f) {
   auto groups = f.batch.asConstant(), columns = f.n.asConstant(), terms = f.k.asConstant();
-  return f.rhs == RhsForm::Panels && f.lhs == LhsForm::Redirected && f.matrices == 0 && groups && *groups > 1 &&
+  return !f.rhs.isPacked() && f.lhs.form == LhsForm::Redirected && f.rhs.matrices == 0 && groups && *groups > 1 &&
          columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
 }
 
@@ -625,14 +627,14 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     task.nBlock = i.mod(rest, nBlocks, true);
   } else {
     // Columns are taken apart by each task, rows once for tasks that share them.
-    bool mFastest = f.mFastest && !widensTasks() && !takesQuads() && !copied;
+    bool mFastest = f.blocks.mFastest && !widensTasks() && !takesQuads() && !copied;
     Value rest = i.mod(index, tasksOfBatch, true), fastest = mFastest ? mBlocks : nBlocks;
     Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
     task.batch = i.floorDiv(index, tasksOfBatch, true);
     task.mBlock = mFastest ? fast : slow;
     task.nBlock = mFastest ? slow : fast;
   }
-  task.matrix = f.matrices ? i.mod(task.batch, i.constant(f.matrices), true) : task.batch;
+  task.matrix = f.rhs.matrices ? i.mod(task.batch, i.constant(f.rhs.matrices), true) : task.batch;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   setDims(point, 0, f.batchDims, task.batch);
@@ -652,12 +654,12 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     task.firstRow = firstRow;
     task.rows = i.sub(endRow, firstRow);
     std::tie(task.firstPanel, task.endPanel) =
-        cut(panels, std::lcm(matrixUnitPanels, f.panelUnit), nBlocks, task.nBlock);
+        cut(panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), nBlocks, task.nBlock);
     return task;
   }
   if (takesQuads()) {
-    task.firstRow = piece(value(f.quads), mBlocks, task.mBlock);
-    task.rows = i.sub(piece(value(f.quads), mBlocks, i.add(task.mBlock, one)), task.firstRow);
+    task.firstRow = piece(value(f.quads.count), mBlocks, task.mBlock);
+    task.rows = i.sub(piece(value(f.quads.count), mBlocks, i.add(task.mBlock, one)), task.firstRow);
     task.firstPanel = piece(panels, nBlocks, task.nBlock);
     task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));
     return task;
@@ -675,7 +677,7 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   if (auto known = i.asConstant(panels)) {
     int64_t count = llvm::divideCeil(*known, split.width);
     // Whole units, of which each is as many tiles.
-    int64_t tilesOfUnit = std::max<int64_t>(f.panelUnit / split.width, 1);
+    int64_t tilesOfUnit = std::max<int64_t>(f.behind.panelUnit / split.width, 1);
     Value units = i.constant(count / tilesOfUnit);
     task.firstColumnTile = i.mul(piece(units, nBlocks, task.nBlock), i.constant(tilesOfUnit));
     task.endColumnTile = i.mul(piece(units, nBlocks, i.add(task.nBlock, one)), i.constant(tilesOfUnit));
@@ -692,15 +694,15 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
 void ContractionEmission::emitTask(const ContractionTask &task) {
   if (takesQuads())
     return emitQuads(task);
-  if (!f.isSplitK()) {
+  if (!f.blocks.isSplitK()) {
     emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
     return;
   }
   zeroSums(task);
-  Value size = value(f.kBlock), extent = value(f.kLoops[0].extent);
-  loop(i.constant(0), value(f.kBlocks), 1, [&](Value block) {
+  Value size = value(f.blocks.kSize), extent = value(f.kLoops[0].extent);
+  loop(i.constant(0), value(f.blocks.k), 1, [&](Value block) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
-    if (f.rhs != RhsForm::Panels)
+    if (f.rhs.isPacked())
       packRhs(task, lower, upper);
     if (widening != Widening::None)
       widenRows(task, lower, upper);
@@ -711,7 +713,7 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
 }
 
 void ContractionEmission::emit(Value begin, Value end) {
-  if (f.lhs == LhsForm::Redirected)
+  if (f.lhs.form == LhsForm::Redirected)
     fillRedirected();
   auto emitInVectors = [&] {
     takeBias();
@@ -737,8 +739,8 @@ void ContractionEmission::emit(Value begin, Value end) {
 }
 
 void ContractionEmission::emitTasks(Value begin, Value end) {
-  bool packsA = f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::PackedColumns;
-  bool packsB = f.rhs != RhsForm::Panels && !f.isSplitK();
+  bool packsA = f.lhs.isPacked();
+  bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
   bool widensA = widensTasks();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));

@@ -33,6 +33,21 @@ enum class RhsForm {
   PackedAlongK,    // evaluated with vectors along k and transposed
 };
 
+/// What is contracted: the op's dims, which are those of the batch, of m, of n and of k in this order.
+struct ContractionShape {
+  explicit ContractionShape(loop::ContractionOp op);
+
+  llvm::SmallVector<Expr> domain;
+  int64_t batchDims, mDims, nDims, kDims;
+  Expr batch, m, n, k; // products of the extents; of Winograd's products m and k are tiles and channels
+
+  int64_t firstM() const { return batchDims; }
+  int64_t firstN() const { return batchDims + mDims; }
+  int64_t firstK() const { return batchDims + mDims + nDims; }
+  /// What divides m, whatever the sizes that a run tells: the pixels of an image.
+  int64_t rowUnit() const { return m.range(SymbolRanges()).divisor; }
+};
+
 /// A loop over one k dim (-1: all of them as one), outermost first; the innermost one runs over groups. Strides in
 /// elements of A and in rows of B.
 struct KLoop {
@@ -40,11 +55,100 @@ struct KLoop {
   Expr extent, aStride, bStride;
 };
 
+/// How A is read. Its rows lie in memory (InPlace, Redirected), and then it has a load, in a weight (Panels) or in
+/// scratch.
+struct LhsOperand {
+  LhsForm form = LhsForm::InPlace;
+  mlir::Type element;     // in memory
+  loop::LoadOp load;      // InPlace, Redirected; PackedRows: if A is one, masked or not
+  loop::MaskedOp mask;    // the mask around it; Redirected: there is one, InPlace: none
+  mlir::TypedAttr other;  // what is read where the mask fails
+  loop::PanelsOp panels;  // Panels
+  int64_t vectorDim = -1; // of packing
+
+  bool readsMemory() const { return form == LhsForm::InPlace || form == LhsForm::Redirected; }
+  bool isPacked() const { return form == LhsForm::PackedRows || form == LhsForm::PackedColumns; }
+  int64_t elementBytes() const { return loop::getElementBytes(element); }
+};
+
+/// How B is read.
+struct RhsOperand {
+  RhsForm form = RhsForm::Panels;
+  loop::PanelsOp panels;  // Panels, PackedConverted; while they stand in the rhs (bindPanels)
+  mlir::Value buffer;     // of the panels, then
+  int64_t matrices = 0;   // of the packed weight, if those of the batch are more or not known
+  int64_t vectorDim = -1; // of packing
+  bool streams = false;   // a weight that does not wait in the second-level cache
+
+  bool isPacked() const { return form != RhsForm::Panels; } // by the task
+};
+
 /// Panels that are read beside the weight's: their row is an expression over k dims.
 struct BesidePanels {
   mlir::Value buffer;
   Expr row;
   mlir::Type type;
+};
+
+/// What becomes of the weight's elements before they are multiplied.
+struct WeightConversion {
+  int64_t words = 1;                              // PackedConverted: the panels' group
+  llvm::SmallVector<loop::PanelsOp> besidePanels; // of the rhs, with rows of their own; while they stand in it
+  llvm::SmallVector<BesidePanels> beside;         // then
+  /// What numbers of few bits are converted to, if a vector of the accumulator's type has a place for each: by number,
+  /// over and over. Null: the rhs converts them.
+  mlir::DenseElementsAttr table;
+  /// Of a rhs that is a product of an element and of what does not change along the last k dim: the two; or null.
+  mlir::Value factored, factor;
+  mlir::Value value; // what the rhs yields
+};
+
+/// Where few columns leave most of a vector unused: the loop over k that moves as the outputs in a line of the image
+/// do, by so many steps from one to the next (0: there is none), and how many may be a row of the tile
+/// (CpuContractionOutputs.cpp).
+struct OutputTaps {
+  int64_t loop = 0, step = 0, mostOutputs = 1;
+};
+
+/// What nodes behind the product ask of its blocks.
+struct BlockDemands {
+  explicit BlockDemands(loop::ContractionOp op);
+
+  int64_t panelUnit;  // panels that no block cuts: a part that nodes read
+  bool hasAllColumns; // of each block: nodes read whole rows
+  bool hasAllRows;    // the same, whole columns
+};
+
+/// How the work is cut: tasks are batch x m x n, the extents in so many blocks; kLoops[0] runs in k pieces of kSize.
+struct ContractionBlocks {
+  Expr m, n, k, kSize;
+  bool mFastest = false;
+  Expr rowsMost, panelsMost; // of one task, at any level
+  /// Blocks of rows in place of m on levels that copy bytes as 16-bit integers; tasks stay as many (0: m).
+  int64_t ofCopies = 0;
+  Expr iterations, grain;
+
+  bool isSplitK() const { return !k.isConstant(1); }
+};
+
+/// A task's scratch: offsets in bytes (null: not needed) and its size, elements of a row, rows of a packed panel.
+struct ContractionScratch {
+  Expr lhsAt, rhsAt, lineAt, sumsAt, fillAt, size;
+  Expr lhsPitch, sumsPitch, rhsRows;
+};
+
+/// The same of bytes as 16-bit integers: a task's rows, a column tile. Levels that multiply bytes leave them alone.
+struct WideCopies {
+  Expr lhsAt, rhsAt, rowSumsAt, columnSumsAt;
+  Expr pitch, rows;
+};
+
+/// The same of windows of three bytes, four outputs at once, in place of WideCopies: so many quads in a row of the
+/// image (0: it is not done), all of them, the terms of a product, and what a task has of pixels, weights and products.
+struct QuadCopies {
+  int64_t across = 0;
+  Expr count, terms, pitch;
+  Expr pixelsAt, weightsAt, productsAt, rowSumsAt, columnSumsAt;
 };
 
 /// What tasks with sums in matrix registers copy of A, whose rows are no fixed step apart.
@@ -57,83 +161,38 @@ struct MatrixCopies {
   int64_t reach = 0;                // pixels from a window's first to its last
 };
 
-struct ContractionForm {
+struct ContractionForm : ContractionShape {
+  explicit ContractionForm(loop::ContractionOp op);
+
   loop::ContractionOp op;
-  llvm::SmallVector<Expr> domain;
-  int64_t batchDims = 0, mDims = 0, nDims = 0, kDims = 0;
-  Expr batch, m, n, k; // products of the extents
   mlir::Type accumulator;
   /// Above 1: B holds words of so many neighbours in k. Both operands are 8-bit integers or bf16, of which an
   /// instruction multiplies and adds up a word's, or B's elements are numbers of `bits` bits, converted by the rhs.
   int64_t group = 1, bits = 0;
-  mlir::Type lhsElement; // of A in memory
+  llvm::SmallVector<KLoop> kLoops; // not empty
+  LhsOperand lhs;
+  RhsOperand rhs;
+  WeightConversion conversion;
+  OutputTaps taps;
+  int64_t mostAlone = 0; // rows that are one tile where registers suffice
+  bool turns;            // sums wait for the epilogue, which sees vectors of rows
 
-  LhsForm lhs = LhsForm::InPlace;
-  RhsForm rhs = RhsForm::Panels;
-  loop::LoadOp lhsLoad;     // InPlace, Redirected; PackedRows: if A is one, masked or not
-  loop::MaskedOp lhsMask;   // the mask around it
-  mlir::TypedAttr lhsOther; // Redirected: what is read where the mask fails
-  loop::PanelsOp lhsPanels, rhsPanels;
-  mlir::Value rhsBuffer;                          // of rhsPanels
-  llvm::SmallVector<loop::PanelsOp> besidePanels; // of the rhs, with rows of their own; while they stand in it
-  llvm::SmallVector<BesidePanels> beside;         // then
-  /// What numbers of few bits are converted to, if a vector of the accumulator's type has a place for each: by number,
-  /// over and over. Null: the rhs converts them.
-  mlir::DenseElementsAttr table;
-  /// Of a rhs that is a product of an element and of what does not change along the last k dim: the two; or null.
-  mlir::Value factored, factor;
-  mlir::Value rhsValue;                         // what the rhs yields
-  int64_t matrices = 0;                         // of the packed weight, if those of the batch are more or not known
-  int64_t words = 1;                            // PackedConverted: the panels' group
-  int64_t lhsVectorDim = -1, rhsVectorDim = -1; // of packing
-  bool streams = false;                         // B is a weight that does not wait in the second-level cache
-  int64_t mostAlone = 0;                        // rows that are one tile where registers suffice
-  bool turns = false;                           // sums wait for the epilogue, which sees vectors of rows
-  llvm::SmallVector<KLoop> kLoops;
-
-  /// Where few columns leave most of a vector unused: the loop over k that moves as the outputs in a line of the image
-  /// do, by so many steps from one to the next (0: there is none), and how many may be a row of the tile
-  /// (CpuContractionOutputs.cpp).
-  int64_t tapLoop = 0, tapStep = 0, mostOutputs = 1;
-
-  // Blocks: tasks are batch x mBlocks x nBlocks; kLoops[0] runs in kBlocks pieces of kBlock.
-  Expr mBlocks, nBlocks, kBlocks, kBlock;
-  bool mFastest = false;
-  Expr rowsMost, panelsMost; // of one task, at any level
-  // Scratch, in bytes from its start (null: not needed).
-  Expr lhsAt, rhsAt, lineAt, sumsAt, fillAt, scratch;
-  Expr lhsPitch, sumsPitch, rhsRows; // elements of a row; rows of a packed panel
-  // The same of bytes as 16-bit integers: a task's rows, a column tile. Levels that multiply bytes leave them alone.
-  Expr wideLhsAt, wideRhsAt, widePitch, wideRows, wideRowSumsAt, wideColumnSumsAt;
-  // Of windows of three bytes, four outputs at once: so many quads in a row of the image (0: it is not done), all of
-  // them, the terms of a product, and what a task has of pixels, weights and products. The same levels leave them
-  // alone.
-  int64_t quadsAcross = 0;
-  // For both: blocks of rows in place of mBlocks on levels that make such copies; tasks stay as many (0: mBlocks).
-  int64_t blocksOfCopies = 0;
-  Expr quads, quadTerms, quadPitch, quadPixelsAt, quadWeightsAt, quadProductsAt, quadRowSumsAt, quadColumnSumsAt;
+  BlockDemands behind;
+  ContractionBlocks blocks; // from planBlocks on, and what follows
+  ContractionScratch scratch;
+  WideCopies wide;
+  QuadCopies quads;
   MatrixCopies copies;
-  int64_t panelUnit = 1;      // panels that no block cuts: a part that nodes behind the product read
-  bool hasAllColumns = false; // of each block: nodes behind the product read whole rows
-  bool hasAllRows = false;    // the same, whole columns
-  Expr iterations, grain;
 
   /// Whether an instruction adds up the products of a group.
   bool isDot() const { return group > 1 && bits == 0; }
   bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
-  bool isSplitK() const { return !kBlocks.isConstant(1); }
-  /// What divides m, whatever the sizes that a run tells: the pixels of an image.
-  int64_t rowUnit() const { return m.range(SymbolRanges()).divisor; }
   /// What a row that is redirected reads in the innermost loop, at most: outputs of one row of the tile read on.
   Expr fillSize() const {
-    bool readsOn = tapStep && tapLoop + 1 == int64_t(kLoops.size());
-    return kLoops.back().extent + (readsOn ? (mostOutputs - 1) * tapStep : 0);
+    bool readsOn = taps.step && taps.loop + 1 == int64_t(kLoops.size());
+    return kLoops.back().extent + (readsOn ? (taps.mostOutputs - 1) * taps.step : 0);
   }
-  int64_t firstM() const { return batchDims; }
-  int64_t firstN() const { return batchDims + mDims; }
-  int64_t firstK() const { return batchDims + mDims + nDims; }
   int64_t accumulatorBytes() const { return loop::getElementBytes(accumulator); }
-  int64_t lhsBytes() const { return loop::getElementBytes(lhsElement); }
 };
 
 /// Merges dims that all regions use as one, drops dims of extent 1, and swaps the roles of lhs and rhs where the result

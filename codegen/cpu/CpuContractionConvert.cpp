@@ -77,7 +77,7 @@ static void findFactor(ContractionForm &form) {
     while (!open.empty()) {
       Value next = open.pop_back_val();
       if (auto argument = dyn_cast<BlockArgument>(next)) {
-        if (argument.getArgNumber() == 0 || form.beside[argument.getArgNumber() - 1].row.uses(last))
+        if (argument.getArgNumber() == 0 || form.conversion.beside[argument.getArgNumber() - 1].row.uses(last))
           return false;
         continue;
       }
@@ -90,8 +90,8 @@ static void findFactor(ContractionForm &form) {
   };
   for (bool isSecond : {false, true})
     if (isConstant(product->getOperand(isSecond))) {
-      form.factor = product->getOperand(isSecond);
-      form.factored = product->getOperand(!isSecond);
+      form.conversion.factor = product->getOperand(isSecond);
+      form.conversion.factored = product->getOperand(!isSecond);
       return;
     }
 }
@@ -99,16 +99,16 @@ static void findFactor(ContractionForm &form) {
 /// What follows the panels' elements is emitted on loaded vectors: the elements become arguments.
 void cpu::bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict) {
   Block &block = form.op.getRhs().front();
-  form.rhsBuffer = form.rhsPanels.getBuffer();
-  Value element = form.rhsPanels.getResult();
+  form.rhs.buffer = form.rhs.panels.getBuffer();
+  Value element = form.rhs.panels.getResult();
   if (form.bits)
     if (auto [table, last] = tabulate(element, form.bits, level); table) {
-      form.table = table;
+      form.conversion.table = table;
       element = last;
     }
   element.replaceAllUsesWith(block.addArgument(element.getType(), form.op.getLoc()));
-  if (form.table) // what led to it is not emitted
-    for (Operation *op = element.getDefiningOp(); op != form.rhsPanels;) {
+  if (form.conversion.table) // what led to it is not emitted
+    for (Operation *op = element.getDefiningOp(); op != form.rhs.panels;) {
       Operation *before = nullptr;
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp(); producer && !producer->hasTrait<OpTrait::ConstantLike>())
@@ -116,15 +116,15 @@ void cpu::bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict
       op->erase();
       op = before;
     }
-  form.rhsPanels.erase();
-  form.rhsPanels = {};
-  for (loop::PanelsOp beside : form.besidePanels) {
-    form.beside.push_back({beside.getBuffer(), Expr(beside.getRowAttr()), beside.getType()});
+  form.rhs.panels.erase();
+  form.rhs.panels = {};
+  for (loop::PanelsOp beside : form.conversion.besidePanels) {
+    form.conversion.beside.push_back({beside.getBuffer(), Expr(beside.getRowAttr()), beside.getType()});
     beside.getResult().replaceAllUsesWith(block.addArgument(beside.getType(), form.op.getLoc()));
     beside.erase();
   }
-  form.besidePanels.clear();
-  form.rhsValue = cast<loop::YieldOp>(block.getTerminator()).getValue();
+  form.conversion.besidePanels.clear();
+  form.conversion.value = cast<loop::YieldOp>(block.getTerminator()).getValue();
   if (!isStrict)
     findFactor(form);
 }
@@ -138,7 +138,7 @@ Value ContractionEmission::convertedGroups(const ContractionTask &task, Value gr
   EmissionPoint at = taskPoint(task);
   at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
   at.vectorDim = f.firstK() - 1;
-  auto type = VectorType::get(at.lanes, f.lhsElement);
+  auto type = VectorType::get(at.lanes, f.lhs.element);
   Value elements = LLVM::BitcastOp::create(e.builder, e.loc, type, groups);
   elements = e.splat(e.emitRegion(f.op.getRhs(), at, {elements}), at.lanes);
   return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), elements);
@@ -150,7 +150,7 @@ Value ContractionEmission::converted(const ContractionTask &task, EmissionPoint 
   at.vectorDim = f.firstK() - 1;
   setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
   SmallVector<Value> arguments{elements};
-  for (const BesidePanels &beside : f.beside) {
+  for (const BesidePanels &beside : f.conversion.beside) {
     int64_t size = cast<loop::BufferType>(beside.buffer.getType()).getElementCount().getValue();
     Value count = i.floorDiv(i.constant(size), i.mul(i.mul(value(f.batch), panels), i.constant(panelWidth)), true);
     Value flat = i.add(i.add(i.mul(task.batch, panels), panel), i.constant(column / panelWidth));
@@ -164,7 +164,7 @@ Value ContractionEmission::converted(const ContractionTask &task, EmissionPoint 
   auto yield = cast<loop::YieldOp>(f.op.getRhs().front().getTerminator());
   yield->setOperand(0, wanted); // what else is emitted has no use
   Value value = widened(e.splat(e.emitRegion(f.op.getRhs(), at, arguments), at.lanes));
-  yield->setOperand(0, f.rhsValue);
+  yield->setOperand(0, f.conversion.value);
   return value;
 }
 
@@ -176,9 +176,9 @@ Value ContractionEmission::numberOf(Value words, int64_t term) {
   Value moved = words;
   if (term)
     moved = arith::ShRUIOp::create(e.builder, e.loc, moved, splat(term * f.bits));
-  if (f.table) {
-    Value table = i.constant(cast<TypedAttr>(f.table));
-    int64_t lanes = f.table.getNumElements(), wanted = type.getNumElements();
+  if (f.conversion.table) {
+    Value table = i.constant(cast<TypedAttr>(f.conversion.table));
+    int64_t lanes = f.conversion.table.getNumElements(), wanted = type.getNumElements();
     StringRef lookUp = e.level.lookUpOf(lanes * 32);
     auto resized = [&](Value vector, int64_t count) { // lanes beyond the vector's own are not looked at
       SmallVector<int32_t> order;
@@ -222,16 +222,16 @@ void ContractionEmission::convertOperand(TileOperands &operands, const TileShape
       operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
     return;
   }
-  Value element = f.rhsValue;
+  Value element = f.conversion.value;
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
-  if (f.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
-    element = f.factored;
+  if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
+    element = f.conversion.factored;
     operands.factorB = [&, panel, prefetches = operands.prefetchesB](int64_t column, int64_t width, ValueRange outer) {
       Type type = f.op.getRhs().getArgument(0).getType();
       Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(width, type));
       SmallVector<Value> ks(outer);
       ks.push_back(i.constant(0));
-      return converted(task, pointInLoops(task, ks, /*term=*/0), f.factor, panel, none, column, prefetches);
+      return converted(task, pointInLoops(task, ks, /*term=*/0), f.conversion.factor, panel, none, column, prefetches);
     };
   }
   if (f.bits)
@@ -248,28 +248,28 @@ void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kL
   EmissionPoint point = taskPoint(task);
   int64_t last = int64_t(f.domain.size()) - 1;
   SmallVector<int64_t> outer = llvm::to_vector<4>(llvm::seq<int64_t>(f.firstK(), last));
-  Value width = i.constant(panelWidth), words = i.constant(f.words);
-  bool isSplitHere = f.isSplitK() && last == f.firstK();
+  Value width = i.constant(panelWidth), words = i.constant(f.conversion.words);
+  bool isSplitHere = f.blocks.isSplitK() && last == f.firstK();
   Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[last]);
-  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
-  Type stored = f.bits ? e.builder.getI32Type() : cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType();
+  Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Type stored = f.bits ? e.builder.getI32Type() : cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType();
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
-    Value target =
-        e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), value(f.rhsRows)), width));
+    Value target = e.getAddress(rhsPack, accumulator,
+                                i.mul(i.mul(i.sub(panel, task.firstPanel), value(f.scratch.rhsRows)), width));
     Value flat = i.mul(i.add(i.mul(task.matrix, panels), panel), i.floorDiv(k, words, true));
-    forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
-      loop(lower, upper, f.words, [&](Value first) {
+    forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+      loop(lower, upper, f.conversion.words, [&](Value first) {
         point.dims[last] = first;
         Value group = i.floorDiv(flatK(point), words, true);
         for (int64_t part = 0; part < panelWidth; part += lanes) {
           Value offset = i.add(i.mul(i.add(flat, group), width), i.constant(part));
-          Value loaded = e.createLoad(stored, lanes, e.getAddress(e.getPointer(f.rhsBuffer), stored, offset));
-          for (int64_t term = 0; term < f.words; ++term) {
+          Value loaded = e.createLoad(stored, lanes, e.getAddress(e.getPointer(f.rhs.buffer), stored, offset));
+          for (int64_t term = 0; term < f.conversion.words; ++term) {
             EmissionPoint at = point;
             at.dims[last] = i.add(first, i.constant(term));
             Value number = f.bits ? numberOf(loaded, term) : loaded;
             Value row = i.mul(i.sub(flatK(at), skipped), width);
-            e.createStore(converted(task, at, f.rhsValue, panel, number, part),
+            e.createStore(converted(task, at, f.conversion.value, panel, number, part),
                           e.getAddress(target, accumulator, i.add(row, i.constant(part))));
           }
         }

@@ -209,7 +209,7 @@ struct ContractionEmission {
   void cutForCopies();
   Widening chooseWidening();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
-  bool widensTasks() const { return widening != Widening::None && !f.isSplitK(); }
+  bool widensTasks() const { return widening != Widening::None && !f.blocks.isSplitK(); }
   /// `body` for a task that works on such copies, and for one that does not, as far as there are both.
   void forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool isWide)> body);
   /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
@@ -232,7 +232,7 @@ struct ContractionEmission {
   mlir::Value sumOfLanes(mlir::Value vector);
 
   // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
-  bool takesQuads() const { return f.quadsAcross && e.level.widensBytes(); }
+  bool takesQuads() const { return f.quads.across && e.level.widensBytes(); }
   mlir::Value firstRowOfQuad(mlir::Value quad);
   mlir::Value sharedOutputs(mlir::Value quad);
   Expr termsOfOuter(const KLoop &kLoop);

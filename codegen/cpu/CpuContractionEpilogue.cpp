@@ -77,7 +77,7 @@ static std::pair<loop::LoadOp, Operation *> findBias(ContractionForm &f) {
 }
 
 void ContractionEmission::takeBias() {
-  if (!isa<IntegerType>(accumulator) || f.isSplitK() || !hasVectorColumns(*this, lanes))
+  if (!isa<IntegerType>(accumulator) || f.blocks.isSplitK() || !hasVectorColumns(*this, lanes))
     return;
   auto [load, user] = findBias(f);
   if (!load)

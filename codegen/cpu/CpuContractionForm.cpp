@@ -195,19 +195,19 @@ static bool matchLoad(ContractionForm &form) {
   Value value = yieldedValue(block);
   if (form.isDot())
     value = value.getDefiningOp()->getOperand(0); // of what widens it
-  if ((form.lhsLoad = plainLoad(value, block, form.lhsElement)))
+  if ((form.lhs.load = plainLoad(value, block, form.lhs.element)))
     return true;
   auto mask = value.getDefiningOp<loop::MaskedOp>();
   if (!mask || !mask.getOperands_().empty())
     return false;
   auto other = mask.getOther().getDefiningOp<arith::ConstantOp>();
   Block &body = mask.getBody().front();
-  auto load = plainLoad(yieldedValue(body), body, form.lhsElement);
+  auto load = plainLoad(yieldedValue(body), body, form.lhs.element);
   if (!other || !load)
     return false;
-  form.lhsLoad = load;
-  form.lhsMask = mask;
-  form.lhsOther = other.getValue();
+  form.lhs.load = load;
+  form.lhs.mask = mask;
+  form.lhs.other = other.getValue();
   return true;
 }
 
@@ -237,7 +237,7 @@ static SmallVector<KLoop> wholeK(const ContractionForm &form, Expr unit) {
     return {{.dim = form.firstK(), .extent = form.k, .aStride = unit, .bStride = one}};
   Expr first = form.domain[form.firstK()];
   auto k = form.k.asConstant(), outer = first.asConstant();
-  if (form.rhs == RhsForm::Panels || !k || !outer || !unit || *k <= 1024 || *outer == 0)
+  if (!form.rhs.isPacked() || !k || !outer || !unit || *k <= 1024 || *outer == 0)
     return {{.dim = -1, .extent = form.k, .aStride = unit, .bStride = one}};
   Expr inner = Expr::constant(one.getContext(), *k / *outer);
   return {{.dim = form.firstK(), .extent = first, .aStride = unit * inner, .bStride = inner},
@@ -249,7 +249,7 @@ static bool readInPlace(ContractionForm &form) {
   if (!matchLoad(form))
     return false;
   MLIRContext *context = form.accumulator.getContext();
-  Expr index = onlyIndex(form.lhsLoad.getIndices());
+  Expr index = onlyIndex(form.lhs.load.getIndices());
   SmallVector<Expr> strides;
   int64_t inner = -1, innerLength = 0;
   for (int64_t i = 0; i < form.kDims; ++i) {
@@ -259,16 +259,16 @@ static bool readInPlace(ContractionForm &form) {
       return false;
     strides.push_back(stride);
     int64_t length = form.domain[dim].asConstant().value_or(1 << 20);
-    if (stride.isConstant(1) && !isMaskedBy(form.lhsMask, dim) && length > innerLength) {
+    if (stride.isConstant(1) && !isMaskedBy(form.lhs.mask, dim) && length > innerLength) {
       inner = i;
       innerLength = length;
     }
   }
   if (form.kDims == 0) {
-    if (form.lhsMask)
+    if (form.lhs.mask)
       return false;
     form.kLoops = wholeK(form, Expr::constant(context, 0));
-    form.lhs = LhsForm::InPlace;
+    form.lhs.form = LhsForm::InPlace;
     return true;
   }
   if (inner < 0 || (form.kDims > 1 && innerLength < 8) || (form.group > 1 && inner != form.kDims - 1))
@@ -281,7 +281,7 @@ static bool readInPlace(ContractionForm &form) {
     if (i != inner)
       add(i);
   add(inner);
-  form.lhs = form.lhsMask ? LhsForm::Redirected : LhsForm::InPlace;
+  form.lhs.form = form.lhs.mask ? LhsForm::Redirected : LhsForm::InPlace;
   return true;
 }
 
@@ -301,13 +301,13 @@ static llvm::DenseSet<int64_t> linesOfTile(ContractionForm &form) {
       auto count = extent.asConstant(), step = stride ? stride.asConstant() : std::nullopt;
       if (!count || !step || *step < 0)
         return false;
-      start += number % *count * *step * form.lhsBytes();
+      start += number % *count * *step * form.lhs.elementBytes();
       number /= *count;
     }
     starts.push_back(start);
     return true;
   };
-  Expr index = onlyIndex(form.lhsLoad.getIndices());
+  Expr index = onlyIndex(form.lhs.load.getIndices());
   SmallVector<Dim> rows, outer;
   int64_t runs = 1;
   for (int64_t dim = form.firstM(); dim < form.firstN(); ++dim)
@@ -323,7 +323,7 @@ static llvm::DenseSet<int64_t> linesOfTile(ContractionForm &form) {
     for (int64_t number = 0; number < runs; ++number)
       if (runs > mostRuns || !addRun(number, outer, start))
         return {};
-  int64_t length = form.kLoops.back().extent.asConstant().value_or(0) * form.lhsBytes();
+  int64_t length = form.kLoops.back().extent.asConstant().value_or(0) * form.lhs.elementBytes();
   llvm::DenseSet<int64_t> lines;
   for (int64_t start : starts)
     for (int64_t line = start / lineBytes; line * lineBytes < start + length; ++line)
@@ -334,7 +334,7 @@ static llvm::DenseSet<int64_t> linesOfTile(ContractionForm &form) {
 /// Whether so many of those lines share a set that each column tile fetches A from the second-level cache again, where
 /// rows one behind the other would have stayed.
 static bool crowdsFewSets(ContractionForm &form) {
-  if (form.lhs != LhsForm::InPlace || form.group > 1 || form.kLoops.size() < 2 || form.rhs != RhsForm::Panels ||
+  if (form.lhs.form != LhsForm::InPlace || form.group > 1 || form.kLoops.size() < 2 || form.rhs.isPacked() ||
       form.n.asConstant().value_or(0) < columnsWorthCopies)
     return false;
   std::array<int64_t, cacheSets> used{};
@@ -350,20 +350,20 @@ static bool crowdsFewSets(ContractionForm &form) {
 
 /// Bytes from a row of an A in place to the next; none where that is no constant.
 static std::optional<int64_t> rowStep(ContractionForm &form) {
-  Expr stride = loop::strideOf(onlyIndex(form.lhsLoad.getIndices()), form.firstM());
+  Expr stride = loop::strideOf(onlyIndex(form.lhs.load.getIndices()), form.firstM());
   auto step = form.mDims == 1 && stride ? stride.asConstant() : std::nullopt;
-  return step ? std::optional(*step * form.lhsBytes()) : std::nullopt;
+  return step ? std::optional(*step * form.lhs.elementBytes()) : std::nullopt;
 }
 
 /// Bytes of an element of the packed rhs.
 static int64_t panelBytes(ContractionForm &form) {
-  return loop::getElementBytes(cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType());
+  return loop::getElementBytes(cast<loop::BufferType>(form.rhs.panels.getBuffer().getType()).getElementType());
 }
 
 /// Whether B is a weight of known size, of numbers that are multiplied as they are, that streams from memory.
 static bool streamsWeight(ContractionForm &form) {
   auto n = form.n.asConstant(), k = form.k.asConstant();
-  if (!n || !k || form.rhs != RhsForm::Panels || form.bits || !form.besidePanels.empty())
+  if (!n || !k || form.rhs.isPacked() || form.bits || !form.conversion.besidePanels.empty())
     return false;
   return *n * *k * panelBytes(form) >= leastStreamed;
 }
@@ -372,9 +372,9 @@ static bool streamsWeight(ContractionForm &form) {
 /// then, not from the second-level cache again; where a column tile of it leaves that cache, in the lowest tiles, too.
 static int64_t mostRowsAlone(ContractionForm &form) {
   int64_t fewest = form.rowUnit();
-  if (!form.streams || fewest > tallestAlone || form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
+  if (!form.rhs.streams || fewest > tallestAlone || form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
     return 0;
-  if (form.lhs != LhsForm::PackedRows && (form.lhs != LhsForm::InPlace || !rowStep(form)))
+  if (form.lhs.form != LhsForm::PackedRows && (form.lhs.form != LhsForm::InPlace || !rowStep(form)))
     return 0; // the addresses of so many rows would need registers
   int64_t columns = std::min(form.n.getValue(), columnsOfTile);
   return columns * form.k.getValue() * panelBytes(form) >= leastStreamed ? tallestAlone : tallestTile;
@@ -383,7 +383,7 @@ static int64_t mostRowsAlone(ContractionForm &form) {
 /// Whether rows that a tile reads side by side share so few sets that they push each other out before a line is used
 /// up.
 static bool crowdsSideBySide(ContractionForm &form) {
-  if (form.lhs != LhsForm::InPlace || form.m.asConstant().value_or(tallestAlone + 1) > mostRowsAlone(form))
+  if (form.lhs.form != LhsForm::InPlace || form.m.asConstant().value_or(tallestAlone + 1) > mostRowsAlone(form))
     return false;
   std::array<int64_t, cacheSets> used{};
   for (int64_t row = 0; row < form.m.getValue(); ++row)
@@ -419,8 +419,8 @@ static void packLhs(ContractionForm &form) {
   // With few rows the columns of a [k][row] copy would be mostly empty.
   auto rows = form.m.asConstant();
   if (form.group > 1) {
-    form.lhs = LhsForm::PackedRows; // groups are neighbours, in the order of B
-    form.lhsVectorDim = form.firstK() + form.kDims - 1;
+    form.lhs.form = LhsForm::PackedRows; // groups are neighbours, in the order of B
+    form.lhs.vectorDim = form.firstK() + form.kDims - 1;
     if (form.isDot())
       form.kLoops = wholeK(form, Expr::constant(context, 1));
     else // each dim has its loop: what is read beside the weight changes with the outer ones
@@ -429,20 +429,20 @@ static void packLhs(ContractionForm &form) {
     return;
   }
   if (alongK < 0 && alongM >= 0 && form.mDims > 0 && !(rows && *rows < 8)) {
-    form.lhs = LhsForm::PackedColumns;
-    form.lhsVectorDim = form.firstN() - 1;
-    if (alongM != form.lhsVectorDim) // not the last m dim: rows are walked in order, so vectors run along the last
-      form.lhs = form.kDims ? LhsForm::PackedRows : form.lhs;
+    form.lhs.form = LhsForm::PackedColumns;
+    form.lhs.vectorDim = form.firstN() - 1;
+    if (alongM != form.lhs.vectorDim) // not the last m dim: rows are walked in order, so vectors run along the last
+      form.lhs.form = form.kDims ? LhsForm::PackedRows : form.lhs.form;
   } else {
-    form.lhs = LhsForm::PackedRows;
+    form.lhs.form = LhsForm::PackedRows;
   }
-  if (form.lhs == LhsForm::PackedColumns) {
+  if (form.lhs.form == LhsForm::PackedColumns) {
     form.kLoops = wholeK(form, Expr()); // the stride is the pitch, which follows from the blocks
     return;
   }
-  form.lhsVectorDim = alongK >= 0 ? alongK : form.kDims ? form.firstK() + form.kDims - 1 : -1;
+  form.lhs.vectorDim = alongK >= 0 ? alongK : form.kDims ? form.firstK() + form.kDims - 1 : -1;
   int64_t last = form.firstK() + form.kDims - 1;
-  if (form.kDims <= 1 || form.lhsVectorDim == last) {
+  if (form.kDims <= 1 || form.lhs.vectorDim == last) {
     form.kLoops = wholeK(form, Expr::constant(context, 1));
     return;
   }
@@ -450,9 +450,9 @@ static void packLhs(ContractionForm &form) {
   SmallVector<Expr> rowsOfB = rowStrides(form);
   SmallVector<int64_t> order;
   for (int64_t dim = form.firstK(); dim <= last; ++dim)
-    if (dim != form.lhsVectorDim)
+    if (dim != form.lhs.vectorDim)
       order.push_back(dim);
-  order.push_back(form.lhsVectorDim);
+  order.push_back(form.lhs.vectorDim);
   Expr stride = Expr::constant(context, 1);
   for (int64_t dim : llvm::reverse(order)) {
     form.kLoops.insert(form.kLoops.begin(), {dim, form.domain[dim], stride, rowsOfB[dim - form.firstK()]});
@@ -466,33 +466,34 @@ static void chooseRhs(ContractionForm &form) {
   Region &region = form.op.getRhs();
   region.walk([&](loop::PanelsOp panels) {
     if (panels.getRow())
-      form.besidePanels.push_back(panels);
+      form.conversion.besidePanels.push_back(panels);
     else
-      form.rhsPanels = panels;
+      form.rhs.panels = panels;
   });
-  if (form.rhsPanels) {
+  if (form.rhs.panels) {
     auto rows = form.m.asConstant();
-    bool isConverted = form.rhsPanels.getBits() || !form.besidePanels.empty();
-    form.rhs = isConverted && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
+    bool isConverted = form.rhs.panels.getBits() || !form.conversion.besidePanels.empty();
+    form.rhs.form = isConverted && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
     return;
   }
   int64_t alongN = contiguousDim(region, form, form.firstN(), form.firstK());
   int64_t alongK = contiguousDim(region, form, form.firstK(), form.firstK() + form.kDims);
   int64_t lastN = form.firstK() - 1;
   if (alongK >= 0 && alongN != lastN) {
-    form.rhs = RhsForm::PackedAlongK;
-    form.rhsVectorDim = alongK;
+    form.rhs.form = RhsForm::PackedAlongK;
+    form.rhs.vectorDim = alongK;
     return;
   }
-  form.rhs = RhsForm::PackedAlongN;
-  form.rhsVectorDim = form.nDims ? lastN : -1;
+  form.rhs.form = RhsForm::PackedAlongN;
+  form.rhs.vectorDim = form.nDims ? lastN : -1;
 }
 
 /// Neighbours in k that a word of B holds: as stored, or of bytes that the task packs.
 static int64_t chooseGroup(ContractionForm &form) {
-  if (form.rhsPanels)
-    return form.rhsPanels.getGroup();
-  bool fillsWords = form.rhs == RhsForm::PackedAlongK || (form.rhs == RhsForm::PackedAlongN && form.nDims == 1);
+  if (form.rhs.panels)
+    return form.rhs.panels.getGroup();
+  bool fillsWords =
+      form.rhs.form == RhsForm::PackedAlongK || (form.rhs.form == RhsForm::PackedAlongN && form.nDims == 1);
   bool isPlain = form.kDims == 1 && fillsWords && !containsPanels(form.op.getLhs());
   return isPlain && isa<IntegerType>(form.accumulator) ? loop::getGroup(form.op) : 1;
 }
@@ -520,8 +521,8 @@ static void groupTerms(ContractionForm &form) {
 
 /// How many matrices the packed weight has, if the batch has other numbers of them; else 0.
 static int64_t countMatrices(const ContractionForm &form) {
-  loop::PanelsOp panels = form.rhsPanels ? form.rhsPanels : form.lhsPanels;
-  Expr columns = form.rhsPanels ? form.n : form.m;
+  loop::PanelsOp panels = form.rhs.panels ? form.rhs.panels : form.lhs.panels;
+  Expr columns = form.rhs.panels ? form.n : form.m;
   auto count = columns.asConstant(), k = form.k.asConstant();
   if (!panels || panels.getBits() || loop::getWinogradTile(form.op) || !count || !k)
     return 0;
@@ -531,45 +532,57 @@ static int64_t countMatrices(const ContractionForm &form) {
   return form.batch.isConstant(matrices) ? 0 : matrices;
 }
 
-ContractionForm cpu::describeContraction(loop::ContractionOp op) {
-  ContractionForm form;
-  MLIRContext *context = op.getContext();
-  loop::DimCounts counts(op);
-  form.op = op;
-  form.domain = loop::getDomain(op);
-  form.batchDims = counts.counts[0];
-  form.mDims = counts.counts[1];
-  form.nDims = counts.counts[2];
-  form.kDims = counts.counts[3];
+ContractionShape::ContractionShape(loop::ContractionOp op) : domain(loop::getDomain(op)) {
+  loop::DimCounts dims(op);
+  std::tie(batchDims, mDims, nDims, kDims) = std::tie(dims.counts[0], dims.counts[1], dims.counts[2], dims.counts[3]);
+  assert(firstK() + kDims == int64_t(domain.size()) && "each dim is of one class");
   auto extent = [&](int group) {
-    return product(context, ArrayRef(form.domain).slice(counts.first(group), counts.counts[group]));
+    return product(op.getContext(), ArrayRef(domain).slice(dims.first(group), dims.counts[group]));
   };
-  form.batch = extent(0);
-  form.m = extent(1);
-  form.n = extent(2);
-  form.k = extent(3);
-  form.accumulator = op.getEpilogue().getArgument(0).getType();
-  form.turns = loop::turnsPixels(op);
-  form.panelUnit = getPanelUnit(op);
-  form.hasAllColumns = hasRowsBehind(op->getParentOfType<loop::KernelOp>());
-  form.hasAllRows = findColumnsBehind(op->getParentOfType<loop::KernelOp>()).has_value();
+  batch = extent(0);
+  m = extent(1);
+  n = extent(2);
+  k = extent(3);
+}
+
+BlockDemands::BlockDemands(loop::ContractionOp op)
+    : panelUnit(getPanelUnit(op)), hasAllColumns(hasRowsBehind(op->getParentOfType<loop::KernelOp>())),
+      hasAllRows(findColumnsBehind(op->getParentOfType<loop::KernelOp>()).has_value()) {
+  assert(!(hasAllColumns && hasAllRows) && "nodes behind a product read whole rows or whole columns");
+}
+
+ContractionForm::ContractionForm(loop::ContractionOp op)
+    : ContractionShape(op), op(op), accumulator(op.getEpilogue().getArgument(0).getType()),
+      turns(loop::turnsPixels(op)), behind(op) {}
+
+static void chooseLhs(ContractionForm &form) {
+  form.lhs.element = chooseLhsElement(form);
+  if ((form.lhs.panels = yieldedPanels(form.op.getLhs()))) {
+    form.lhs.form = LhsForm::Panels;
+    form.kLoops = wholeK(form, Expr::constant(form.op.getContext(), panelWidth));
+    return;
+  }
+  if (readInPlace(form) && !crowdsFewSets(form) && !crowdsSideBySide(form)) {
+    assert(form.lhs.load && bool(form.lhs.mask) == (form.lhs.form == LhsForm::Redirected) && "a mask redirects rows");
+    return;
+  }
+  form.kLoops.clear();
+  packLhs(form);
+  if (form.lhs.form != LhsForm::PackedRows)
+    form.lhs.load = {};
+}
+
+ContractionForm cpu::describeContraction(loop::ContractionOp op) {
+  ContractionForm form(op);
   chooseRhs(form);
   form.group = chooseGroup(form);
-  form.bits = form.rhsPanels ? form.rhsPanels.getBits() : 0;
-  if (form.rhs == RhsForm::PackedConverted)
-    std::swap(form.words, form.group);
-  form.streams = streamsWeight(form);
-  form.lhsElement = chooseLhsElement(form);
-  if ((form.lhsPanels = yieldedPanels(op.getLhs()))) {
-    form.lhs = LhsForm::Panels;
-    form.kLoops = wholeK(form, Expr::constant(context, panelWidth));
-  } else if (!readInPlace(form) || crowdsFewSets(form) || crowdsSideBySide(form)) {
-    form.kLoops.clear();
-    packLhs(form);
-    if (form.lhs != LhsForm::PackedRows)
-      form.lhsLoad = {};
-  }
-  form.matrices = countMatrices(form);
+  form.bits = form.rhs.panels ? form.rhs.panels.getBits() : 0;
+  if (form.rhs.form == RhsForm::PackedConverted)
+    std::swap(form.conversion.words, form.group);
+  form.rhs.streams = streamsWeight(form);
+  chooseLhs(form);
+  assert(!form.kLoops.empty() && "without dims of k there is a loop of one step");
+  form.rhs.matrices = countMatrices(form);
   form.mostAlone = mostRowsAlone(form);
   groupTerms(form);
   findTaps(form);
@@ -579,7 +592,7 @@ ContractionForm cpu::describeContraction(loop::ContractionOp op) {
 ContractionForm cpu::analyzeContraction(loop::ContractionOp op) {
   ContractionForm form = describeContraction(op);
   planBlocks(form);
-  if (form.lhs == LhsForm::PackedColumns)
-    form.kLoops.front().aStride = form.lhsPitch;
+  if (form.lhs.form == LhsForm::PackedColumns)
+    form.kLoops.front().aStride = form.scratch.lhsPitch;
   return form;
 }

@@ -48,7 +48,7 @@ static bool isConstantOrUnused(Expr expr, int64_t dim) {
 }
 
 bool ContractionEmission::areConditionsSolvable() {
-  for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>())
+  for (Expr condition : f.lhs.mask ? prim::getExprs(f.lhs.mask.getConditions()) : SmallVector<Expr>())
     for (int64_t dim = 0; dim < int64_t(f.domain.size()); ++dim)
       if (dim == f.firstN() - 1 || dim >= f.firstK())
         if (!isConstantOrUnused(condition, dim) || (dim >= f.firstK() && !f.domain[dim].isConstant()))
@@ -61,7 +61,7 @@ SmallVector<KLoop> ContractionEmission::joinLoops() {
     return {};
   // From the inside out; what is split stays the outermost loop, as does what has steps of some outputs alone.
   SmallVector<KLoop> joined(f.kLoops);
-  size_t outermost = f.isSplitK() ? 1 : outputs > 1 ? size_t(f.tapLoop) : 0;
+  size_t outermost = f.blocks.isSplitK() ? 1 : outputs > 1 ? size_t(f.taps.loop) : 0;
   while (joined.size() > outermost + 1) {
     KLoop inner = joined.back(), &outer = joined[joined.size() - 2];
     if (outer.aStride != inner.extent * inner.aStride || outer.bStride != inner.extent * inner.bStride)
@@ -73,13 +73,13 @@ SmallVector<KLoop> ContractionEmission::joinLoops() {
 }
 
 SmallVector<KLoop> ContractionEmission::loopsInPlace() {
-  if (f.group != 1 || f.isSplitK() || f.lhsElement != accumulator || !copiesRuns())
+  if (f.group != 1 || f.blocks.isSplitK() || f.lhs.element != accumulator || !copiesRuns())
     return {};
   SmallVector<KLoop> loops(f.kLoops);
   for (KLoop &own : loops) {
     if (own.dim < 0)
       return {};
-    own.aStride = loop::strideOf(indexOf(f.lhsLoad), own.dim);
+    own.aStride = loop::strideOf(indexOf(f.lhs.load), own.dim);
   }
   return loops;
 }
@@ -87,11 +87,11 @@ SmallVector<KLoop> ContractionEmission::loopsInPlace() {
 SmallVector<KLoop> ContractionEmission::getInsideLoops(int64_t height) {
   if (!i.asConstant(m) && height < split.height - 1)
     return {}; // no tile of many rows is as low
-  bool isPacked = f.lhs == LhsForm::PackedRows && f.lhsLoad;
-  if ((f.lhs != LhsForm::Redirected && !isPacked) || f.group != 1 || f.mDims == 0)
+  bool isPacked = f.lhs.form == LhsForm::PackedRows && f.lhs.load;
+  if ((f.lhs.form != LhsForm::Redirected && !isPacked) || f.group != 1 || f.mDims == 0)
     return {};
   int64_t line = f.firstN() - 1;
-  Expr stride = loop::strideOf(indexOf(f.lhsLoad), line);
+  Expr stride = loop::strideOf(indexOf(f.lhs.load), line);
   int64_t fewest = tilesOfLine * split.height * outputs;
   bool isLong = f.domain[line].asConstant().value_or(fewest) >= fewest;
   if (!isLong || !stride || !stride.isConstant() || !areConditionsSolvable())
@@ -105,7 +105,7 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
   setDims(first, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
   Value last = i.add(first.dims[line], i.constant(height * outputs - 1));
   Value inside = i.compare(arith::CmpIPredicate::slt, last, value(f.domain[line]));
-  for (Expr condition : f.lhsMask ? prim::getExprs(f.lhsMask.getConditions()) : SmallVector<Expr>()) {
+  for (Expr condition : f.lhs.mask ? prim::getExprs(f.lhs.mask.getConditions()) : SmallVector<Expr>()) {
     EmissionPoint smallest = first;
     auto falls = [&](int64_t dim) {
       std::string name = dimName(dim);
@@ -123,17 +123,17 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
 
 Value ContractionEmission::bytesAhead() {
   Value nearby = i.constant(nearAhead);
-  Expr ofLine = f.mDims < 2 ? Expr() : loop::strideOf(indexOf(f.lhsLoad), f.firstN() - 2);
+  Expr ofLine = f.mDims < 2 ? Expr() : loop::strideOf(indexOf(f.lhs.load), f.firstN() - 2);
   if (!ofLine)
     return nearby;
-  Value line = i.mul(value(ofLine), i.constant(f.lhsBytes()));
+  Value line = i.mul(value(ofLine), i.constant(f.lhs.elementBytes()));
   auto isAtMost = [&](Value a, Value b) { return i.compare(arith::CmpIPredicate::sle, a, b); };
   Value isNear = i.logicalAnd(isAtMost(nearby, line), isAtMost(line, i.constant(farthestAhead)));
   return i.select(isNear, line, nearby);
 }
 
 void ContractionEmission::fetchPixels(Value first, int64_t height, int64_t stride, Value ahead) {
-  int64_t bytes = height * std::abs(stride) * f.lhsBytes();
+  int64_t bytes = height * std::abs(stride) * f.lhs.elementBytes();
   if (bytes > mostLines * lineBytes)
     return; // pixels of many channels: lines are few and dense
   for (int64_t byte = 0; byte < bytes; byte += lineBytes) {
@@ -153,15 +153,15 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
                               .upper = value(kLoop.extent),
                               .aStride = value(kLoop.aStride),
                               .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
-    if (index == 0 && f.isSplitK())
+    if (index == 0 && f.blocks.isSplitK())
       operands.loops.back() = outermost;
   }
   EmissionPoint point = taskPoint(task);
   setDims(point, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
     point.dims[dim] = i.constant(0);
-  Expr index = indexOf(f.lhsLoad);
-  Value first = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
+  Expr index = indexOf(f.lhs.load);
+  Value first = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, point));
   int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue() * outputs;
   auto step = joined.back().aStride.asConstant(), extent = joined.back().extent.asConstant();
   operands.meetsRows = step && extent && *step != 0 && *extent <= longestUnrolled && stride % *step == 0 &&
@@ -170,11 +170,11 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
     Value offset = i.constant(0);
     for (auto [at, kLoop] : llvm::zip(outer, loops))
       offset = i.add(offset, i.mul(at, kLoop.aStride));
-    Value base = e.getAddress(first, f.lhsElement, offset);
+    Value base = e.getAddress(first, f.lhs.element, offset);
     fetchPixels(base, height, stride, ahead);
     SmallVector<Value> addresses;
     for (int64_t r = 0; r < height; ++r)
-      addresses.push_back(e.getAddress(base, f.lhsElement, i.constant(r * stride)));
+      addresses.push_back(e.getAddress(base, f.lhs.element, i.constant(r * stride)));
     return addresses;
   };
   return operands;

@@ -83,7 +83,7 @@ static LogicalResult emitContraction(KernelEmitter &emitter, loop::ContractionOp
   ContractionForm form = winograd ? describeContraction(mine) : analyzeContraction(mine);
   if (form.m.isConstant(0) || form.n.isConstant(0))
     return success();
-  if (form.rhsPanels)
+  if (form.rhs.panels)
     bindPanels(form, emitter.level, emitter.isStrict);
   if (winograd) {
     emitWinograd(emitter, analyzeWinograd(std::move(form), winograd, dilations), begin, end);
@@ -131,7 +131,7 @@ LogicalResult cpu::emitContractions(KernelEmitter &emitter, ArrayRef<Operation *
   InvariantBuilder &in = emitter.invariants;
   ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(ops.front()));
   Expr one = Expr::constant(form.op.getContext(), 1);
-  Expr results = Expr::max(form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks), one);
+  Expr results = Expr::max(form.m.ceilDiv(form.blocks.m) * form.n.ceilDiv(form.blocks.n), one);
   Value turn = emitter.emitExpr(Expr::max((one * resultsOfTurn).floorDiv(results), one), {});
   Value turns = in.floorDiv(in.sub(in.add(in.sub(end, begin), turn), emitter.constant(1)), turn, true);
   bool isEmitted = true;

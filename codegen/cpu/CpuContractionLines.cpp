@@ -148,14 +148,14 @@ static SmallVector<LinePart> partLine(ArrayRef<int64_t> ends, int64_t height) {
 
 void ContractionEmission::cutLines() {
   auto known = i.asConstant(m), terms = f.kLoops.back().extent.asConstant();
-  if (f.lhs != LhsForm::Redirected || f.rhs != RhsForm::Panels || f.group != 1 || f.bits || outputs > 1 ||
+  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || outputs > 1 ||
       !sharedPixels.empty() || e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows ||
       *known <= split.height || !terms || !isa<FloatType>(accumulator) || !mayLeaveOut())
     return;
   SmallVector<int64_t> window;
   for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
     window.push_back(loop.dim);
-  auto seen = findSeen(f.domain, prim::getExprs(f.lhsMask.getConditions()), f.firstM(), f.firstN(), window);
+  auto seen = findSeen(f.domain, prim::getExprs(f.lhs.mask.getConditions()), f.firstM(), f.firstN(), window);
   if (!seen)
     return;
   int64_t pixels = 1;
@@ -165,7 +165,7 @@ void ContractionEmission::cutLines() {
     return; // rows are tiles of pixels, for Winograd's algorithm
   const SeenPlaces &along = seen->back();
   int64_t line = int64_t(along.size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
-  auto roomOfTask = f.rowsMost.asConstant();
+  auto roomOfTask = f.blocks.rowsMost.asConstant();
   if (blocks < 1 || lines < blocks || !roomOfTask || int64_t(llvm::divideCeil(lines, blocks)) * line > *roomOfTask)
     return;
 

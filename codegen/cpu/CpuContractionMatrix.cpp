@@ -59,8 +59,8 @@ static constexpr int64_t fewestMeetings = 8; // of a weight that are not worth t
 
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
-  bool readsRows = f.lhs == LhsForm::InPlace || f.lhs == LhsForm::PackedRows || f.lhs == LhsForm::Redirected;
-  bool isConverted = f.rhs == RhsForm::Panels && f.op.getRhs().front().getOperations().size() > 1;
+  bool readsRows = f.lhs.readsMemory() || f.lhs.form == LhsForm::PackedRows;
+  bool isConverted = !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1;
   return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && !isConverted && f.mDims > 0 &&
          i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
 }
@@ -132,7 +132,7 @@ private:
   void forEachRow(int64_t matrix, llvm::function_ref<void(Value address, Value slot)> body);
   Value at(Value address, Value bytes) { return e.getAddress(address, byte, bytes); }
   Value aOffset(Value k) {
-    return i.mul(i.mul(k, c.value(loops.back().aStride)), i.constant(loop::getElementBytes(f.lhsElement)));
+    return i.mul(i.mul(k, c.value(loops.back().aStride)), i.constant(loop::getElementBytes(f.lhs.element)));
   }
   Value bOffset(Value k, const KLoop &kLoop) { // a row of B is a row of a register
     return i.mul(i.mul(k, c.value(kLoop.bStride)), i.constant(matrixRowBytes));
@@ -173,8 +173,8 @@ static void callMatrix(KernelEmitter &e, StringRef name, ArrayRef<int64_t> regis
 
 /// Groups that a step takes, so that steps divide the innermost loop; or 16.
 static int64_t groupsOfStep(const ContractionForm &f, ArrayRef<KLoop> loops) {
-  auto extent = loops.back().extent.asConstant(), block = f.kBlock.asConstant();
-  bool isCut = f.isSplitK() && loops.size() == 1;
+  auto extent = loops.back().extent.asConstant(), block = f.blocks.kSize.asConstant();
+  bool isCut = f.blocks.isSplitK() && loops.size() == 1;
   if (!extent || *extent == 0 || (isCut && !block))
     return matrixRowGroups;
   int64_t unit = isCut ? std::gcd(*extent, *block) : *extent;
@@ -187,8 +187,8 @@ static int64_t groupsOfStep(const ContractionForm &f, ArrayRef<KLoop> loops) {
 }
 
 void MatrixBlock::chooseStep() {
-  auto extent = loops.back().extent.asConstant(), block = f.kBlock.asConstant();
-  bool isCut = f.isSplitK() && loops.size() == 1;
+  auto extent = loops.back().extent.asConstant(), block = f.blocks.kSize.asConstant();
+  bool isCut = f.blocks.isSplitK() && loops.size() == 1;
   isWhole = extent && *extent % slots.groups == 0 && (!isCut || (block && *block % slots.groups == 0));
 }
 
@@ -249,14 +249,14 @@ void ContractionEmission::releaseMatrix() {
 
 void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   MatrixBlock block(*this, task, kLower, kUpper);
-  f.isSplitK() ? block.emitPartial() : block.emit();
+  f.blocks.isSplitK() ? block.emitPartial() : block.emit();
 }
 
 /// Whether all panels of a task stay in the first-level cache. Then rows come outermost, and what the epilogue reads
 /// and writes of one is met once, not as often as there are panels.
 bool MatrixBlock::hasNearPanels() {
   auto words = i.asConstant(c.panelWords()), panels = i.asConstant(c.panels), blocks = i.asConstant(c.nBlocks);
-  return words && panels && blocks && !f.isSplitK() &&
+  return words && panels && blocks && !f.blocks.isSplitK() &&
          llvm::divideCeil(*panels, *blocks) * *words * wordBytes <= nearBytes;
 }
 
@@ -398,8 +398,9 @@ void MatrixBlock::emitPartialBlock(Value row, Value panel, int64_t width) {
   Value sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
   Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
   if (width != widestShort) { // there are more than 16 rows
-    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most),
-             [&] { emitSums({2, width}, row, most, number, panel, sums); });
+    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] {
+      emitSums({2, width}, row, most, number, panel, sums);
+    });
     c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
       callMatrix(e, "ldtilecfg", {}, {slots.tail});
       emitSums({2, width}, row, left, number, panel, sums);
@@ -451,7 +452,7 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value number, V
              at(sums, i.add(i.mul(pitch, i.constant(a * matrixRows)), i.constant(b * matrixRowBytes))));
   };
   forEachSum([&](int64_t sum, Value address) {
-    f.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
+    f.blocks.isSplitK() ? callMatrix(e, "tileloadd64", sum, {address, pitch}) : callMatrix(e, "tilezero", sum);
   });
   emitNest(shape, 0, {}, c.panelAddress(task, panel, kLower));
   forEachSum([&](int64_t sum, Value address) { callMatrix(e, "tilestored64", sum, {address, pitch}); });
@@ -464,14 +465,14 @@ void MatrixBlock::setRows(Shape shape, Value row) {
     addressesAt = c.rowAddresses(task, lines, row);
     return;
   }
-  stride = i.constant(f.copies.pitch * f.lhsBytes());
+  stride = i.constant(f.copies.pitch * f.lhs.elementBytes());
   Value start = c.copiesPixels() ? c.startOfLine(firstRow) : firstRow;
   Value first = at(c.copied, i.mul(i.sub(row, start), stride));
   addressesAt = [=, this](ValueRange outer) {
     Value offset = i.constant(0);
     for (auto [at, own] : llvm::zip(outer, loops))
       offset = i.add(offset, i.mul(at, c.value(own.aStride)));
-    return SmallVector<Value>{e.getAddress(first, f.lhsElement, offset)};
+    return SmallVector<Value>{e.getAddress(first, f.lhs.element, offset)};
   };
 }
 

@@ -73,7 +73,7 @@ static int64_t pixelOfRow(const ContractionForm &f, ArrayRef<int64_t> pixels, in
 
 /// Elements of a pixel or row, so that the next begins at a line of the cache, an odd number of them on.
 static int64_t pitchOf(const ContractionForm &f, int64_t length) {
-  int64_t ofLine = matrixRowBytes / f.lhsBytes();
+  int64_t ofLine = matrixRowBytes / f.lhs.elementBytes();
   return (llvm::divideCeil(length, ofLine) | 1) * ofLine;
 }
 
@@ -81,11 +81,11 @@ static int64_t pitchOf(const ContractionForm &f, int64_t length) {
 static MatrixCopies planPixels(const ContractionForm &f) {
   auto isConstant = [](Expr extent) { return extent.isConstant() && extent.getValue() > 0; };
   ArrayRef<Expr> ofRows = ArrayRef(f.domain).slice(size_t(f.firstM()), size_t(f.mDims));
-  if (!llvm::all_of(ofRows, isConstant) || !isConstant(f.mBlocks) || f.mDims < 2 || f.kLoops.size() < 2)
+  if (!llvm::all_of(ofRows, isConstant) || !isConstant(f.blocks.m) || f.mDims < 2 || f.kLoops.size() < 2)
     return {};
-  loop::LoadOp load = f.lhsLoad;
+  loop::LoadOp load = f.lhs.load;
   SmallVector<Expr> exprs{cast<ExprAttr>(load.getIndices()[0])};
-  if (loop::MaskedOp mask = f.lhsMask)
+  if (loop::MaskedOp mask = f.lhs.mask)
     llvm::append_range(exprs, prim::getExprs(mask.getConditions()));
   MatrixCopies copies{.pixels = extentsOfRows(f)};
   SmallVector<std::pair<int64_t, int64_t>> moves;
@@ -123,13 +123,13 @@ static bool paysInPixels(const ContractionForm &f, MatrixCopies &copies) {
   for (const KLoop &own : ArrayRef(f.kLoops).drop_back())
     taps *= own.extent.getValue();
   int64_t units = llvm::divideCeil(f.m.getValue(), matrixUnitRows);
-  forEachRowBlock(f.m.getValue(), f.mBlocks.getValue(), [&](int64_t first, int64_t last) {
+  forEachRowBlock(f.m.getValue(), f.blocks.m.getValue(), [&](int64_t first, int64_t last) {
     int64_t pixel = pixelOfRow(f, copies.pixels, first), lastPixel = pixelOfRow(f, copies.pixels, last);
     most = std::max(most, (lastPixel + copies.reach) / line - pixel / line + 1);
     products += llvm::divideCeil(lastPixel - pixel + 1, matrixUnitRows);
   });
   copies.pitch = pitchOf(f, groups * f.group);
-  copies.scratch = Expr::constant(f.op->getContext(), most * line * copies.pitch * f.lhsBytes());
+  copies.scratch = Expr::constant(f.op->getContext(), most * line * copies.pitch * f.lhs.elementBytes());
   int64_t ofPixels = products * taps * int64_t(llvm::divideCeil(groups, matrixRowGroups));
   int64_t ofRows = units * int64_t(llvm::divideCeil(taps * groups, matrixRowGroups));
   bool isWhole = groups <= matrixRowGroups || groups % matrixRowGroups == 0;
@@ -138,14 +138,13 @@ static bool paysInPixels(const ContractionForm &f, MatrixCopies &copies) {
 }
 
 MatrixCopies cpu::planMatrixCopies(const ContractionForm &f) {
-  bool readsInPlace = f.lhs == LhsForm::InPlace || f.lhs == LhsForm::Redirected;
-  if (!f.isDot() || !readsInPlace || f.mDims == 0 || stepInPlace(f) || f.isSplitK() || !f.k.isConstant())
+  if (!f.isDot() || !f.lhs.readsMemory() || f.mDims == 0 || stepInPlace(f) || f.blocks.isSplitK() || !f.k.isConstant())
     return {};
   MatrixCopies pixels = planPixels(f);
   if (!pixels.pixels.empty() && paysInPixels(f, pixels))
     return pixels;
   int64_t pitch = pitchOf(f, f.k.getValue());
-  return {.scratch = f.rowsMost * (pitch * f.lhsBytes()), .pitch = pitch};
+  return {.scratch = f.blocks.rowsMost * (pitch * f.lhs.elementBytes()), .pitch = pitch};
 }
 
 std::pair<int64_t, int64_t> ContractionEmission::rowsOfMatrixTasks() {
@@ -167,11 +166,11 @@ std::pair<int64_t, int64_t> ContractionEmission::rowsOfMatrixTasks() {
 //===----------------------------------------------------------------------===//
 
 void ContractionEmission::copyRun(Value from, Value to) {
-  int64_t length = f.kLoops.back().extent.getValue() * f.group, width = matrixRowBytes / f.lhsBytes();
+  int64_t length = f.kLoops.back().extent.getValue() * f.group, width = matrixRowBytes / f.lhs.elementBytes();
   int64_t whole = length / width * width;
   auto copy = [&](Value at, Value mask) {
-    Value vector = e.createLoad(f.lhsElement, width, e.getAddress(from, f.lhsElement, at), mask);
-    e.createStore(vector, e.getAddress(to, f.lhsElement, at), mask);
+    Value vector = e.createLoad(f.lhs.element, width, e.getAddress(from, f.lhs.element, at), mask);
+    e.createStore(vector, e.getAddress(to, f.lhs.element, at), mask);
   };
   if (whole / width > mostUnrolled)
     loop(i.constant(0), i.constant(whole), width, [&](Value at) { copy(at, {}); });
@@ -240,7 +239,7 @@ void ContractionEmission::copyPixels(const ContractionTask &task) {
     loop(i.constant(0), across, 1, [&](Value column) {
       point.dims[size_t(lastDim)] = column;
       Value to = i.mul(i.add(start, column), i.constant(f.copies.pitch));
-      copyRun(addressOf(point), e.getAddress(copied, f.lhsElement, to));
+      copyRun(addressOf(point), e.getAddress(copied, f.lhs.element, to));
     });
   });
 }
@@ -250,7 +249,7 @@ void ContractionEmission::copyPixels(const ContractionTask &task) {
 //===----------------------------------------------------------------------===//
 
 Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Value target) {
-  Expr index = cast<ExprAttr>(f.lhsLoad.getIndices()[0]);
+  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
   ArrayRef<KLoop> outer = ArrayRef(f.kLoops).drop_back();
   int64_t runs = 1;
   for (const KLoop &kLoop : outer) {
@@ -266,10 +265,10 @@ Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Va
     setDims(point, f.firstM(), f.mDims, row);
     for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
       point.dims[dim] = i.constant(0);
-    Value source = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, e.emitExpr(index, point));
+    Value source = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, point));
     auto copy = [&](auto &&self, ArrayRef<KLoop> loops, Value from, Value to) -> void {
       if (loops.empty())
-        return copyRun(e.getAddress(source, f.lhsElement, from), e.getAddress(target, f.lhsElement, to));
+        return copyRun(e.getAddress(source, f.lhs.element, from), e.getAddress(target, f.lhs.element, to));
       const KLoop &own = loops.front();
       Value stride = value(loop::strideOf(index, own.dim)), place = value(own.bStride * f.group);
       for (int64_t at = 0; at < own.extent.getValue(); ++at)
@@ -291,7 +290,7 @@ void ContractionEmission::copyAnywhere(const ContractionTask &task, Value row, V
     Value place = value(own.bStride * f.group);
     loop(i.constant(0), value(own.extent), 1, [&](Value at) {
       outer.push_back(at);
-      self(self, e.getAddress(to, f.lhsElement, i.mul(at, place)));
+      self(self, e.getAddress(to, f.lhs.element, i.mul(at, place)));
       outer.pop_back();
     });
   };
@@ -299,13 +298,13 @@ void ContractionEmission::copyAnywhere(const ContractionTask &task, Value row, V
 }
 
 void ContractionEmission::copyRows(const ContractionTask &task) {
-  int64_t width = matrixRowBytes / f.lhsBytes(), terms = f.k.getValue();
-  Value zeros = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(width, f.lhsElement))));
+  int64_t width = matrixRowBytes / f.lhs.elementBytes(), terms = f.k.getValue();
+  Value zeros = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(width, f.lhs.element))));
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     Value row = i.add(task.firstRow, local);
-    Value target = e.getAddress(copied, f.lhsElement, i.mul(local, i.constant(f.copies.pitch)));
+    Value target = e.getAddress(copied, f.lhs.element, i.mul(local, i.constant(f.copies.pitch)));
     if (terms % width)
-      e.createStore(zeros, e.getAddress(target, f.lhsElement, i.constant(terms / width * width)));
+      e.createStore(zeros, e.getAddress(target, f.lhs.element, i.constant(terms / width * width)));
     Value isCopied = copyInside(task, row, target);
     if (!isCopied)
       return copyAnywhere(task, row, target);

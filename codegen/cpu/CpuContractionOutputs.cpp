@@ -51,34 +51,33 @@ static int64_t stepsOfOutput(const ContractionForm &form, int64_t tap) {
     steps = count;
     return fits;
   };
-  ContractionForm whole = form; // its load is not const
-  bool matches = movesAlike(whole.lhsLoad.getIndices()[0]) &&
-                 (!whole.lhsMask || llvm::all_of(whole.lhsMask.getConditions(), movesAlike));
+  LhsOperand lhs = form.lhs; // ops are not const
+  bool matches =
+      movesAlike(lhs.load.getIndices()[0]) && (!lhs.mask || llvm::all_of(lhs.mask.getConditions(), movesAlike));
   return matches ? steps : 0;
 }
 
 void cpu::findTaps(ContractionForm &form) {
   auto n = form.n.asConstant(), k = form.k.asConstant();
-  bool readsPixels = form.lhs == LhsForm::InPlace || form.lhs == LhsForm::Redirected;
-  if (!readsPixels || form.rhs != RhsForm::Panels || form.group != 1 || !form.besidePanels.empty() || form.mDims == 0 ||
-      form.nDims != 1 || !k || *k > mostTerms || !n || *n > outputColumns || *n <= outputColumns / 2 ||
-      form.rowUnit() < fewestRows || !form.accumulator.isF32() || !ownsTasks(form))
+  if (!form.lhs.readsMemory() || form.rhs.isPacked() || form.group != 1 || !form.conversion.besidePanels.empty() ||
+      form.mDims == 0 || form.nDims != 1 || !k || *k > mostTerms || !n || *n > outputColumns ||
+      *n <= outputColumns / 2 || form.rowUnit() < fewestRows || !form.accumulator.isF32() || !ownsTasks(form))
     return;
   // What B holds is what is multiplied.
   auto yield = cast<loop::YieldOp>(form.op.getRhs().front().getTerminator());
-  auto element = cast<loop::BufferType>(form.rhsPanels.getBuffer().getType()).getElementType();
+  auto element = cast<loop::BufferType>(form.rhs.panels.getBuffer().getType()).getElementType();
   auto line = form.domain[form.firstN() - 1].asConstant();
-  if (yield.getValue() != form.rhsPanels.getResult() || element != form.accumulator || !line)
+  if (yield.getValue() != form.rhs.panels.getResult() || element != form.accumulator || !line)
     return;
   for (int64_t tap = int64_t(form.kLoops.size()) - 1; tap >= 0 && tap + 2 >= int64_t(form.kLoops.size()); --tap) {
     int64_t steps = form.kLoops[tap].extent.isConstant() ? stepsOfOutput(form, tap) : 0;
     if (steps == 0)
       continue;
-    form.tapLoop = tap;
-    form.tapStep = steps;
+    form.taps.loop = tap;
+    form.taps.step = steps;
     for (int64_t outputs = 2; outputs <= mostOfRow; outputs *= 2)
       if (*line % outputs == 0)
-        form.mostOutputs = outputs;
+        form.taps.mostOutputs = outputs;
     return;
   }
 }
@@ -93,23 +92,23 @@ static double costOfOutput(const ContractionForm &form, const CpuLevel &level, i
     return std::numeric_limits<double>::infinity();
   double loadsOfVector = outputs > 1 ? double(llvm::divideCeil(lanes, outputColumns)) : 1;
   double outputsOfVector = outputs > 1 ? loadsOfVector : 1;
-  double taps = double(form.kLoops[form.tapLoop].extent.getValue()), k = double(form.k.getValue());
-  double step = double(form.tapStep) / taps; // of the window
+  double taps = double(form.kLoops[form.taps.loop].extent.getValue()), k = double(form.k.getValue());
+  double step = double(form.taps.step) / taps; // of the window
   double multiplyAdds = vectors * (1 + (outputsOfVector - 1) * step);
   double loads = (1 + vectors * loadsOfVector / height) * (1 + double(outputs - 1) * step);
   double inner =
-      double(form.kLoops.back().extent.getValue()) * (form.tapLoop + 1 < int64_t(form.kLoops.size()) ? taps : 1);
+      double(form.kLoops.back().extent.getValue()) * (form.taps.loop + 1 < int64_t(form.kLoops.size()) ? taps : 1);
   double entries = k / inner * double(2 * outputs - 1) * entry;
   return (std::max(multiplyAdds, loads) / 2 + entries / (height * k)) / double(outputs);
 }
 
 int64_t cpu::chooseOutputs(const ContractionForm &form, const CpuLevel &level) {
   constexpr double leastGain = 0.95; // what is closer the estimate does not tell
-  if (form.tapStep == 0)
+  if (form.taps.step == 0)
     return 1;
   double best = leastGain * costOfOutput(form, level, 1);
   int64_t choice = 1;
-  for (int64_t outputs = 2; outputs <= form.mostOutputs; outputs *= 2)
+  for (int64_t outputs = 2; outputs <= form.taps.mostOutputs; outputs *= 2)
     if (double cost = costOfOutput(form, level, outputs); cost < best) {
       best = cost;
       choice = outputs;
@@ -120,29 +119,29 @@ int64_t cpu::chooseOutputs(const ContractionForm &form, const CpuLevel &level) {
 SmallVector<Value> ContractionEmission::multiplyOutputs(TileShape shape, const TileOperands &operands,
                                                         ValueRange init) {
   // Joined with the loop over channels, the loop over the window's pixels has as many steps for each.
-  int64_t taps = f.kLoops[f.tapLoop].extent.getValue(), ofTap = 1;
+  int64_t taps = f.kLoops[f.taps.loop].extent.getValue(), ofTap = 1;
   if (operands.loops.size() < f.kLoops.size())
     ofTap = f.kLoops.back().extent.getValue();
   SmallVector<int64_t> cuts;
   for (int64_t output = 0; output < outputs; ++output)
-    cuts.append({output * f.tapStep, output * f.tapStep + taps});
+    cuts.append({output * f.taps.step, output * f.taps.step + taps});
   llvm::sort(cuts);
   SmallVector<Value> sums(init);
   for (auto [lower, upper] : llvm::zip(ArrayRef(cuts), ArrayRef(cuts).drop_front())) {
     SmallVector<int64_t> present;
     for (int64_t output = 0; output < outputs; ++output)
-      if (output * f.tapStep <= lower && upper <= output * f.tapStep + taps)
+      if (output * f.taps.step <= lower && upper <= output * f.taps.step + taps)
         present.push_back(output);
     if (lower == upper || present.empty())
       continue;
     TileOperands piece = operands;
-    TileLoop &loop = piece.loops[f.tapLoop];
+    TileLoop &loop = piece.loops[f.taps.loop];
     loop.lower = i.constant(lower * ofTap);
     loop.upper = i.constant(upper * ofTap);
     piece.outputs = {.count = outputs,
                      .first = present.front(),
                      .end = present.back() + 1,
-                     .distance = i.mul(loop.bStride, i.constant(f.tapStep * ofTap))};
+                     .distance = i.mul(loop.bStride, i.constant(f.taps.step * ofTap))};
     sums = emitRegisterTile(e, shape, piece, sums);
   }
   return sums;

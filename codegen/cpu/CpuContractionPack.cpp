@@ -52,10 +52,10 @@ static SmallVector<int64_t> dimsBut(int64_t first, int64_t end, int64_t but) {
 }
 
 void ContractionEmission::fillRedirected() {
-  Value element = i.constant(f.lhsOther);
+  Value element = i.constant(f.lhs.other);
   Value vector = e.splat(element, lanes);
   loop(i.constant(0), i.mul(value(f.fillSize()), i.constant(f.group)), lanes,
-       [&](Value at) { e.createStore(vector, e.getAddress(fill, f.lhsElement, at)); });
+       [&](Value at) { e.createStore(vector, e.getAddress(fill, f.lhs.element, at)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,33 +63,33 @@ void ContractionEmission::fillRedirected() {
 //===----------------------------------------------------------------------===//
 
 void ContractionEmission::packLhs(const ContractionTask &task) {
-  f.lhs == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
+  f.lhs.form == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
 }
 
 static constexpr int64_t mostRuns = 32; // of a row, whose code stands there for each
 
 bool ContractionEmission::copiesRuns() {
-  if (!f.lhsLoad || f.mDims == 0 || f.lhsVectorDim < 0 || (f.group > 1 && !f.isDot()) || !areConditionsSolvable())
+  if (!f.lhs.load || f.mDims == 0 || f.lhs.vectorDim < 0 || (f.group > 1 && !f.isDot()) || !areConditionsSolvable())
     return false;
-  Expr index = cast<ExprAttr>(f.lhsLoad.getIndices()[0]);
+  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
   int64_t runs = 1;
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim) {
     auto extent = f.domain[dim].asConstant();
     Expr stride = loop::strideOf(index, dim);
     if (!extent || !stride || (stride.isConstant() && stride.getValue() < 0))
       return false;
-    runs *= dim == f.lhsVectorDim ? 1 : *extent;
+    runs *= dim == f.lhs.vectorDim ? 1 : *extent;
   }
-  return runs <= mostRuns && loop::strideOf(index, f.lhsVectorDim).isConstant(1);
+  return runs <= mostRuns && loop::strideOf(index, f.lhs.vectorDim).isConstant(1);
 }
 
 Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Value target,
                                     llvm::function_ref<Value(int64_t)> strideIn) {
-  Expr index = cast<ExprAttr>(f.lhsLoad.getIndices()[0]);
-  int64_t length = f.domain[f.lhsVectorDim].getValue();
+  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
+  int64_t length = f.domain[f.lhs.vectorDim].getValue();
   int64_t width = std::min<int64_t>(lanes, int64_t(llvm::PowerOf2Ceil(uint64_t(length))));
   int64_t covered = int64_t(llvm::alignTo(uint64_t(length), uint64_t(width)));
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), f.lhsVectorDim);
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), f.lhs.vectorDim);
   EmissionPoint point = taskPoint(task);
   setDims(point, f.firstM(), f.mDims, row);
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
@@ -103,11 +103,11 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
     ascends = i.logicalAnd(ascends, i.compare(arith::CmpIPredicate::sge, stride, i.constant(0)));
   }
   Value end = i.add(first, i.add(lastRun, i.constant(covered)));
-  Value size = value(cast<loop::BufferType>(f.lhsLoad.getBuffer().getType()).getElementCount());
+  Value size = value(cast<loop::BufferType>(f.lhs.load.getBuffer().getType()).getElementCount());
   Value fits = i.logicalAnd(i.compare(arith::CmpIPredicate::sle, end, size), ascends);
   Value isInside = i.logicalAnd(liesInside(task, 1, row), fits);
   emitIf(isInside, [&] {
-    Value source = e.getAddress(e.getPointer(f.lhsLoad.getBuffer()), f.lhsElement, first);
+    Value source = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, first);
     auto copy = [&](auto &&self, ArrayRef<int64_t> dims, Value from, Value to) -> void {
       if (!dims.empty()) {
         Value stride = value(loop::strideOf(index, dims.front()));
@@ -117,8 +117,9 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
         return;
       }
       for (int64_t at = 0; at < length; at += width) {
-        Value run = e.createLoad(f.lhsElement, width, e.getAddress(source, f.lhsElement, i.add(from, i.constant(at))));
-        e.createStore(run, e.getAddress(target, f.lhsElement, i.add(to, i.constant(at))));
+        Value run =
+            e.createLoad(f.lhs.element, width, e.getAddress(source, f.lhs.element, i.add(from, i.constant(at))));
+        e.createStore(run, e.getAddress(target, f.lhs.element, i.add(to, i.constant(at))));
       }
     };
     copy(copy, outer, i.constant(0), i.constant(0));
@@ -140,8 +141,8 @@ void ContractionEmission::forEachPackedRow(const ContractionTask &task, llvm::fu
 void ContractionEmission::packLhsRows(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
   int64_t endK = int64_t(f.domain.size());
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), endK, f.lhsVectorDim);
-  Value pitch = value(f.lhsPitch);
+  SmallVector<int64_t> outer = dimsBut(f.firstK(), endK, f.lhs.vectorDim);
+  Value pitch = value(f.scratch.lhsPitch);
   // Place of each dim in a row.
   auto strideIn = [&](int64_t dim) -> Value {
     for (const KLoop &kLoop : f.kLoops)
@@ -157,20 +158,20 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
       Value offset = i.constant(0);
       for (int64_t d : outer)
         offset = i.add(offset, i.mul(point.dims[d], strideIn(d)));
-      Value run = e.getAddress(row, f.lhsElement, offset);
-      if (f.lhsVectorDim < 0) {
+      Value run = e.getAddress(row, f.lhs.element, offset);
+      if (f.lhs.vectorDim < 0) {
         e.createStore(emitLhs(point), run);
         return;
       }
-      forEachVector(point, f.lhsVectorDim, i.constant(0), value(f.domain[f.lhsVectorDim]),
+      forEachVector(point, f.lhs.vectorDim, i.constant(0), value(f.domain[f.lhs.vectorDim]),
                     [&](const EmissionPoint &at, Value position) {
                       Value element = e.splat(emitLhs(at), lanes);
-                      e.createStore(element, e.getAddress(run, f.lhsElement, position));
+                      e.createStore(element, e.getAddress(run, f.lhs.element, position));
                     });
     });
   };
   forEachPackedRow(task, [&](Value number) {
-    Value local = i.sub(number, task.firstRow), row = e.getAddress(lhsPack, f.lhsElement, i.mul(local, pitch));
+    Value local = i.sub(number, task.firstRow), row = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
     setDims(point, f.firstM(), f.mDims, number);
     if (!copiesRuns())
       return packRow(row);
@@ -202,14 +203,14 @@ static void forEachRun(ContractionEmission &c, EmissionPoint &point, int64_t fir
 void ContractionEmission::packLhsColumns(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
   SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
-  Value pitch = value(f.lhsPitch);
+  Value pitch = value(f.scratch.lhsPitch);
   forEachK(outer, {}, {}, point, [&] {
-    Value line = e.getAddress(lhsPack, f.lhsElement, i.mul(flatK(point), pitch));
+    Value line = e.getAddress(lhsPack, f.lhs.element, i.mul(flatK(point), pitch));
     forEachRun(*this, point, f.firstM(), f.mDims, task.firstRow, task.rows,
                [&](Value lower, Value upper, Value origin) {
                  forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
                    Value element = e.splat(emitLhs(at), lanes);
-                   e.createStore(element, e.getAddress(line, f.lhsElement, i.add(origin, position)));
+                   e.createStore(element, e.getAddress(line, f.lhs.element, i.add(origin, position)));
                  });
                });
   });
@@ -220,9 +221,9 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
 //===----------------------------------------------------------------------===//
 
 void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
-  if (f.rhs == RhsForm::PackedConverted)
+  if (f.rhs.form == RhsForm::PackedConverted)
     return packRhsConverted(task, kLower, kUpper);
-  f.rhs == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
+  f.rhs.form == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
 }
 
 Value ContractionEmission::emitRhs(EmissionPoint point) {
@@ -259,13 +260,13 @@ SmallVector<int32_t> ContractionEmission::lanesOfGroups(int64_t groups) {
 void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
   EmissionPoint point = taskPoint(task);
   SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
-  Value rows = value(f.rhsRows), width = i.constant(panelWidth);
+  Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
   Value panelSize = i.mul(rows, width);
-  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
   Value firstColumn = i.mul(task.firstPanel, width);
   Value endColumn = i.min(i.mul(task.endPanel, width), n);
   Value count = i.sub(endColumn, firstColumn);
-  auto isSplit = [&] { return f.isSplitK() || f.isDot() ? kLower : Value(); };
+  auto isSplit = [&] { return f.blocks.isSplitK() || f.isDot() ? kLower : Value(); };
   forEachK(outer, isSplit(), kUpper, point, [&] {
     Value row = e.getAddress(rhsPack, accumulator, i.mul(i.sub(flatK(point), skipped), width));
     auto place = [&](Value column) { // of a column relative to the first one
@@ -297,20 +298,20 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
 
 void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper) {
   EmissionPoint point = taskPoint(task);
-  int64_t along = f.rhsVectorDim;
+  int64_t along = f.rhs.vectorDim;
   SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), along);
-  Value rows = value(f.rhsRows), width = i.constant(panelWidth);
-  Value skipped = f.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
+  Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
+  Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
   Expr inner = Expr::constant(e.builder.getContext(), 1); // rows of B between neighbours along the dim
   for (int64_t d = along + 1; d < int64_t(f.domain.size()); ++d)
     inner = inner * f.domain[d];
   Value step = i.mul(value(inner), width);
-  bool isSplitHere = (f.isSplitK() || f.isDot()) && along == f.firstK();
+  bool isSplitHere = (f.blocks.isSplitK() || f.isDot()) && along == f.firstK();
   Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[along]);
   Value last = i.sub(n, i.constant(1));
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
     Value base = e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), rows), width));
-    forEachK(outer, f.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+    forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
       for (int64_t part = 0; part < panelWidth; part += lanes)
         forEachVector(point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
           SmallVector<Value> square;

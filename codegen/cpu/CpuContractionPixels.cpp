@@ -31,9 +31,9 @@ static constexpr int64_t fewestTerms = 13; // channels of a pixel: fewer are joi
 /// Steps of what dim `across` of the outputs and dim `along` of the window move alike; nothing if they do not.
 static std::optional<std::pair<int64_t, int64_t>> commonSteps(const ContractionForm &form, int64_t across,
                                                               int64_t along) {
-  ContractionForm whole = form; // its load is not const
-  SmallVector<Expr> moved{cast<ExprAttr>(whole.lhsLoad.getIndices()[0])};
-  llvm::append_range(moved, prim::getExprs(whole.lhsMask.getConditions()));
+  LhsOperand lhs = form.lhs; // ops are not const
+  SmallVector<Expr> moved{cast<ExprAttr>(lhs.load.getIndices()[0])};
+  llvm::append_range(moved, prim::getExprs(lhs.mask.getConditions()));
   std::optional<std::pair<int64_t, int64_t>> steps;
   for (Expr expr : moved) {
     Expr output = loop::strideOf(expr, across), tap = loop::strideOf(expr, along);
@@ -51,9 +51,10 @@ void ContractionEmission::findSharedPixels() {
   int64_t line = f.firstN() - 1,
           vectors = int64_t(getTileVectors(1, f.n.asConstant().value_or(panelWidth), lanes).size());
   auto columns = f.n.asConstant(), across = f.mDims ? f.domain[line].asConstant() : std::nullopt;
-  bool isPlain = f.lhs == LhsForm::Redirected && f.rhs == RhsForm::Panels && f.group == 1 && !f.bits &&
-                 f.beside.empty() && f.lhsElement == accumulator && isa<FloatType>(accumulator) && !f.isSplitK() &&
-                 cast<loop::BufferType>(f.rhsBuffer.getType()).getElementType() == accumulator &&
+  bool isPlain = f.lhs.form == LhsForm::Redirected && !f.rhs.isPacked() && f.group == 1 && !f.bits &&
+                 f.conversion.beside.empty() && f.lhs.element == accumulator && isa<FloatType>(accumulator) &&
+                 !f.blocks.isSplitK() &&
+                 cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType() == accumulator &&
                  f.op.getRhs().front().getOperations().size() == 1;
   if (!isPlain || loop::getWinogradTile(f.op) || outputs > 1 || f.kLoops.size() < 2 || !across || !columns ||
       *columns > panelWidth || *columns <= lanes / 2 || vectors != 1)

@@ -51,13 +51,13 @@ struct BlockCounts {
 
 /// Bytes of A that a row adds to the working set: a convolution's rows overlap.
 static double bytesOfRow(const ContractionForm &form, int64_t k) {
-  double bytes = double(k) * form.lhsBytes();
+  double bytes = double(k) * form.lhs.elementBytes();
   if (form.multipliesBytes()) // some levels copy them as 16-bit integers
-    return (form.lhs == LhsForm::PackedRows ? 3 : 2) * bytes;
-  if (form.lhs != LhsForm::Redirected && form.lhs != LhsForm::InPlace)
+    return (form.lhs.form == LhsForm::PackedRows ? 3 : 2) * bytes;
+  if (!form.lhs.readsMemory())
     return bytes;
   int64_t inner = form.group * form.kLoops.back().extent.asConstant().value_or(k / form.group);
-  return form.kLoops.size() > 1 ? double(inner) * form.lhsBytes() * 2 : bytes;
+  return form.kLoops.size() > 1 ? double(inner) * form.lhs.elementBytes() * 2 : bytes;
 }
 
 /// Whether a block of k is as many words of each operand.
@@ -72,28 +72,25 @@ static int64_t termsOfBlock(const ContractionForm &form, int64_t k) {
   return llvm::divideCeil(k, llvm::divideCeil(k, longestBlock));
 }
 
-static bool packsLhs(const ContractionForm &form) {
-  return form.lhs == LhsForm::PackedRows || form.lhs == LhsForm::PackedColumns;
-}
-
 static bool isSmallWeight(const ContractionForm &form, int64_t n, int64_t k) {
   return n * k * form.accumulatorBytes() <= weightBytes;
 }
 
 static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int64_t n, int64_t k, int64_t batch) {
   int64_t panels = llvm::divideCeil(n, panelWidth);
-  bool packsB = form.rhs != RhsForm::Panels;
+  bool packsB = form.rhs.isPacked();
   // A weight's stream is what counts where rows are few.
   double work = double(std::max<int64_t>(m, 8)) * double(n) * double(k);
-  int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 3, form.panelUnit); // panels of a task
-  if (form.hasAllColumns)
+  int64_t narrowest = std::max<int64_t>(m <= 8 ? 2 : packsB ? 8 : 3, form.behind.panelUnit); // panels of a task
+  if (form.behind.hasAllColumns)
     narrowest = panels;
   bool isSmall = isSmallWeight(form, n, k);
   BlockCounts blocks;
   int64_t kBlock = termsOfBlock(form, k);
   // Each task packs each block of k anew. Where rows are few, to read them again for fewer columns costs less, unless
   // they are bytes, of which some levels make copies for each task.
-  bool packsBlocks = packsB && kBlock < k && m > 2 * tallestTile && !form.hasAllColumns && !form.multipliesBytes();
+  bool packsBlocks =
+      packsB && kBlock < k && m > 2 * tallestTile && !form.behind.hasAllColumns && !form.multipliesBytes();
   int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
@@ -106,9 +103,11 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    int64_t fewest = isSmall || form.hasAllColumns ? fewestOfSmall : form.multipliesBytes() ? fewestOfBytes : fewestCut;
+    int64_t fewest = isSmall || form.behind.hasAllColumns ? fewestOfSmall
+                     : form.multipliesBytes()             ? fewestOfBytes
+                                                          : fewestCut;
     bool isFlat = packsBlocks && rows <= width * panelWidth;
-    int64_t least = isFlat ? std::max<int64_t>(2, form.panelUnit) : narrowest;
+    int64_t least = isFlat ? std::max<int64_t>(2, form.behind.panelUnit) : narrowest;
     bool canM = rows >= (packsBlocks && blocks.n > 1 ? 2 * fewest : fewest), canN = width >= 2 * least;
     // B that the task packs is packed again for each block of rows.
     bool preferN = packsB || (!isSmall && width * panelWidth * 2 >= rows);
@@ -128,50 +127,50 @@ static void countBlocks(ContractionForm &form) {
   if (m && n && k) {
     BlockCounts blocks = countStaticBlocks(form, std::max<int64_t>(*m, 1), std::max<int64_t>(*n, 1),
                                            std::max<int64_t>(*k, 1), batch.value_or(1));
-    form.mBlocks = constant(tunedWithin(form.op, tuned::mBlocks, 1, std::max<int64_t>(*m, 1), blocks.m));
-    form.nBlocks = constant(
+    form.blocks.m = constant(tunedWithin(form.op, tuned::mBlocks, 1, std::max<int64_t>(*m, 1), blocks.m));
+    form.blocks.n = constant(
         tunedWithin(form.op, tuned::nBlocks, 1, llvm::divideCeil(std::max<int64_t>(*n, 1), panelWidth), blocks.n));
   } else {
     int64_t mostRows = 96, rows = mostRows;
     if (k && *k > 0)
-      rows = std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhsBytes()), 48, mostRows);
+      rows = std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhs.elementBytes()), 48, mostRows);
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
                    : Expr::max(extent.ceilDiv(size), constant(1));
     };
-    form.mBlocks = blocksOf(form.m, rows);
-    form.nBlocks = blocksOf(form.n, form.rhs == RhsForm::Panels ? 128 : 256);
-    if (form.hasAllColumns) // as many tasks, if they have rows enough: threads share few of them evenly
-      form.mBlocks = Expr::min(Expr::max(form.mBlocks, blocksOf(form.m, mostRows) * form.nBlocks),
-                               blocksOf(form.m, fewestOfSmall));
+    form.blocks.m = blocksOf(form.m, rows);
+    form.blocks.n = blocksOf(form.n, form.rhs.isPacked() ? 256 : 128);
+    if (form.behind.hasAllColumns) // as many tasks, if they have rows enough: threads share few of them evenly
+      form.blocks.m = Expr::min(Expr::max(form.blocks.m, blocksOf(form.m, mostRows) * form.blocks.n),
+                                blocksOf(form.m, fewestOfSmall));
   }
-  if (form.hasAllColumns)
-    form.nBlocks = constant(1);
-  if (form.hasAllRows) { // few blocks are as even as they can be
-    int64_t parts = *n / (panelWidth * form.panelUnit);
-    form.mBlocks = constant(1);
-    form.nBlocks = constant(tunedWithin(form.op, tuned::nBlocks, 1, parts, std::min(parts, 2 * wantedTasks)));
+  if (form.behind.hasAllColumns)
+    form.blocks.n = constant(1);
+  if (form.behind.hasAllRows) { // few blocks are as even as they can be
+    int64_t parts = *n / (panelWidth * form.behind.panelUnit);
+    form.blocks.m = constant(1);
+    form.blocks.n = constant(tunedWithin(form.op, tuned::nBlocks, 1, parts, std::min(parts, 2 * wantedTasks)));
   }
-  if (form.panelUnit > 1) // a part is one task's
-    form.nBlocks = constant(std::min(form.nBlocks.getValue(), *n / (panelWidth * form.panelUnit)));
+  if (form.behind.panelUnit > 1) // a part is one task's
+    form.blocks.n = constant(std::min(form.blocks.n.getValue(), *n / (panelWidth * form.behind.panelUnit)));
   bool bIsLarger = (m && n ? *n >= *m : true) && !(n && k && isSmallWeight(form, *n, *k));
-  form.mFastest = form.rhs != RhsForm::Panels || (bIsLarger && !packsLhs(form));
+  form.blocks.mFastest = form.rhs.isPacked() || (bIsLarger && !form.lhs.isPacked());
 }
 
 /// K blocks of up to 1152 words where B would leave the second-level cache between two row tiles.
 static void splitK(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   const KLoop &outer = form.kLoops.front();
-  form.kBlocks = Expr::constant(context, 1);
-  form.kBlock = outer.extent;
+  form.blocks.k = Expr::constant(context, 1);
+  form.blocks.kSize = outer.extent;
   auto k = form.k.asConstant(), extent = outer.extent.asConstant(), m = form.m.asConstant();
   bool isNaturalOrder = outer.dim == form.firstK();
-  if ((form.rhs != RhsForm::Panels && !isNaturalOrder) || form.tapStep)
+  if ((form.rhs.isPacked() && !isNaturalOrder) || form.taps.step)
     return;
   if (!k && form.kLoops.size() == 1) {
-    form.kBlock = Expr::constant(context, longestBlock); // whole words
-    form.kBlocks = outer.extent.ceilDiv(longestBlock);
+    form.blocks.kSize = Expr::constant(context, longestBlock); // whole words
+    form.blocks.k = outer.extent.ceilDiv(longestBlock);
     return;
   }
   if (!k || !extent || *extent == 0)
@@ -183,16 +182,16 @@ static void splitK(ContractionForm &form) {
   int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
   if (blocks == 1)
     return;
-  int64_t unit = inner > 1 ? 1 : form.words;
-  form.kBlock = Expr::constant(context, llvm::alignTo(llvm::divideCeil(*extent, blocks), unit));
-  form.kBlocks = Expr::constant(context, llvm::divideCeil(*extent, form.kBlock.getValue()));
+  int64_t unit = inner > 1 ? 1 : form.conversion.words;
+  form.blocks.kSize = Expr::constant(context, llvm::alignTo(llvm::divideCeil(*extent, blocks), unit));
+  form.blocks.k = Expr::constant(context, llvm::divideCeil(*extent, form.blocks.kSize.getValue()));
 }
 
 /// Whether copies of bytes as 16-bit integers may save more than they cost. For a row, in cycles of a core with 256-bit
 /// vectors: some for each run of k and for each vector, against a sixth of what its products take (measured).
 static bool paysToWiden(const ContractionForm &form) {
   constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 128;
-  if (!form.multipliesBytes() || form.rowsMost.asConstant().value_or(fewestWidened) < fewestWidened)
+  if (!form.multipliesBytes() || form.blocks.rowsMost.asConstant().value_or(fewestWidened) < fewestWidened)
     return false;
   auto n = form.n.asConstant(), k = form.k.asConstant();
   int64_t runs = 1;
@@ -206,13 +205,12 @@ static bool paysToWiden(const ContractionForm &form) {
 static bool paysInQuads(ContractionForm &form) {
   constexpr int64_t mostTerms = (1 << 28) / (255 * 128); // of a sum that has room for three bits more
   constexpr int64_t fewestColumns = 32, fewestRows = 24; // of a task's, which transforms pixels and weights
-  bool readsPixels = form.lhs == LhsForm::InPlace || form.lhs == LhsForm::Redirected;
-  if (!form.multipliesBytes() || !readsPixels || form.rhs != RhsForm::Panels || !form.batch.isConstant(1) ||
+  if (!form.multipliesBytes() || !form.lhs.readsMemory() || form.rhs.isPacked() || !form.batch.isConstant(1) ||
       form.mDims == 0 || form.nDims != 1 || form.kLoops.size() < 2)
     return false;
   int64_t across = form.firstN() - 1, window = form.kLoops[form.kLoops.size() - 2].dim;
   auto width = form.domain[across].asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
-  auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant();
+  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
   auto channels = form.kLoops.back().extent.asConstant();
   if (!width || !n || !k || !m || !blocks || !channels || !form.domain[window].isConstant(quadTaps))
     return false;
@@ -224,8 +222,8 @@ static bool paysInQuads(ContractionForm &form) {
     Expr index = cast<ExprAttr>(attribute), output = loop::strideOf(index, across), tap = loop::strideOf(index, window);
     return output && tap && output == tap;
   };
-  return movesAlike(form.lhsLoad.getIndices()[0]) &&
-         (!form.lhsMask || llvm::all_of(form.lhsMask.getConditions(), movesAlike));
+  return movesAlike(form.lhs.load.getIndices()[0]) &&
+         (!form.lhs.mask || llvm::all_of(form.lhs.mask.getConditions(), movesAlike));
 }
 
 bool cpu::ownsTasks(const ContractionForm &form) {
@@ -238,91 +236,121 @@ bool cpu::ownsTasks(const ContractionForm &form) {
 static int64_t countBlocksOfCopies(const ContractionForm &form, int64_t rows, int64_t bytesOfRow, int64_t ofTransform) {
   constexpr int64_t share = 32; // of the products
   int64_t fitting = llvm::divideCeil(rows * bytesOfRow, blockBytes);
-  return std::clamp<int64_t>(std::max(rows / (share * ofTransform), fitting), 1, form.mBlocks.getValue());
+  return std::clamp<int64_t>(std::max(rows / (share * ofTransform), fitting), 1, form.blocks.m.getValue());
+}
+
+/// Rows of B in a block of k.
+static Expr rowsOfBlock(const ContractionForm &form) {
+  return form.blocks.isSplitK() ? form.blocks.kSize * form.kLoops.front().bStride : form.k.floorDiv(form.group);
+}
+
+/// Copies of operands that the task packs.
+static void layOutOperands(ContractionForm &form, ScratchLayout &layout) {
+  ContractionScratch &scratch = form.scratch;
+  int64_t bytes = form.accumulatorBytes();
+  if (form.lhs.form == LhsForm::PackedRows) {
+    // Rows an odd number of lines apart do not meet in one set of the first-level cache.
+    scratch.lhsPitch = roundUp(form.k, 32) + 16;
+    scratch.lhsAt = layout.add(form.blocks.rowsMost * scratch.lhsPitch + 32, form.lhs.elementBytes());
+  } else if (form.lhs.form == LhsForm::PackedColumns) {
+    scratch.lhsPitch = roundUp(form.blocks.rowsMost, 32) + 16;
+    scratch.lhsAt = layout.add(form.k * scratch.lhsPitch + 32, bytes);
+  }
+  if (form.rhs.isPacked()) {
+    scratch.rhsRows = rowsOfBlock(form);
+    Expr panels = form.blocks.panelsMost;
+    scratch.rhsAt = layout.add((panels + 1) * scratch.rhsRows * panelWidth + 16 * panelWidth, bytes);
+    scratch.lineAt = layout.add(panels * panelWidth + 32, bytes);
+  }
+}
+
+/// Partial sums of a task, or the sums of tiles that wait for the epilogue.
+static void layOutSums(ContractionForm &form, ScratchLayout &layout) {
+  MLIRContext *context = form.op.getContext();
+  ContractionScratch &scratch = form.scratch;
+  Expr rows = form.blocks.rowsMost;
+  if (form.blocks.isSplitK()) {
+    scratch.sumsPitch = form.blocks.panelsMost * panelWidth;
+  } else {
+    int64_t waiting = tilesThatWait * std::max(tallestAlone, tallestTile * form.taps.mostOutputs);
+    scratch.sumsPitch = Expr::constant(context, widestTile * panelWidth);
+    rows = Expr::constant(context, std::max(waiting, form.turns ? rowsThatTurn : 0));
+  }
+  scratch.sumsAt = layout.add(rows * scratch.sumsPitch, form.accumulatorBytes());
+}
+
+static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
+  MLIRContext *context = form.op.getContext();
+  QuadCopies &quads = form.quads;
+  int64_t line = form.domain[form.firstN() - 1].getValue(), bytes = form.accumulatorBytes();
+  quads.across = llvm::divideCeil(line, quadSize);
+  quads.count = Expr::constant(context, form.m.getValue() / line * quads.across);
+  quads.terms = form.k.floorDiv(quadTaps);
+  quads.pitch = roundUp(quads.terms * quadPoints, 64) + 32;
+  form.blocks.ofCopies =
+      countBlocksOfCopies(form, quads.count.getValue(), 2 * quads.pitch.getValue(), /*ofTransform=*/2);
+  Expr most = quads.count.ceilDiv(form.blocks.ofCopies);
+  quads.pixelsAt = layout.add(most * quads.pitch, 2);
+  quads.weightsAt = layout.add(quads.terms * (quadPoints * panelWidth), 2);
+  quads.productsAt = layout.add(most * (quadPoints * panelWidth), bytes);
+  quads.rowSumsAt = layout.add(most * quadPoints, bytes);
+  quads.columnSumsAt = layout.add(Expr::constant(context, quadPoints * panelWidth), bytes);
+}
+
+static void layOutWideCopies(ContractionForm &form, ScratchLayout &layout) {
+  MLIRContext *context = form.op.getContext();
+  WideCopies &wide = form.wide;
+  ContractionBlocks &blocks = form.blocks;
+  wide.rows = rowsOfBlock(form);
+  wide.pitch = roundUp(wide.rows * form.group, 64) + 32;
+  Expr most = blocks.rowsMost;
+  auto m = form.m.asConstant(), pitch = wide.pitch.asConstant();
+  if (m && pitch && blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
+      form.lhs.form != LhsForm::PackedRows && ownsTasks(form)) {
+    blocks.ofCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
+    most = mostOfPart(form.m, Expr::constant(context, blocks.ofCopies), 2 * tallestTile);
+  }
+  int64_t bytes = form.accumulatorBytes();
+  int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));
+  wide.lhsAt = layout.add(most * wide.pitch, 2);
+  wide.rhsAt = layout.add(wide.rows * (2 * columns), bytes);
+  wide.rowSumsAt = layout.add(most, bytes);
+  wide.columnSumsAt = layout.add(Expr::constant(context, columns), bytes);
 }
 
 static void layOutScratch(ContractionForm &form) {
-  MLIRContext *context = form.op.getContext();
-  auto constant = [&](int64_t value) { return Expr::constant(context, value); };
-  int64_t bytes = form.accumulatorBytes();
-  Expr panels = form.n.ceilDiv(panelWidth);
-  form.rowsMost = mostOfPart(form.m, form.mBlocks, 2 * tallestTile);
-  form.panelsMost = mostOfPart(panels, form.nBlocks, std::max(2 * widestTile, form.panelUnit));
-  ScratchLayout layout{constant(0)};
-  if (form.lhs == LhsForm::PackedRows) {
-    // Rows an odd number of lines apart do not meet in one set of the first-level cache.
-    form.lhsPitch = roundUp(form.k, 32) + 16;
-    form.lhsAt = layout.add(form.rowsMost * form.lhsPitch + 32, form.lhsBytes());
-  } else if (form.lhs == LhsForm::PackedColumns) {
-    form.lhsPitch = roundUp(form.rowsMost, 32) + 16;
-    form.lhsAt = layout.add(form.k * form.lhsPitch + 32, bytes);
-  }
-  if (form.rhs != RhsForm::Panels) {
-    form.rhsRows = form.k.floorDiv(form.group);
-    if (form.isSplitK() && form.kLoops.size() == 1)
-      form.rhsRows = form.kBlock;
-    else if (form.isSplitK())
-      form.rhsRows = form.kBlock * form.kLoops.front().bStride;
-    form.rhsAt = layout.add((form.panelsMost + 1) * form.rhsRows * panelWidth + 16 * panelWidth, bytes);
-    form.lineAt = layout.add(form.panelsMost * panelWidth + 32, bytes);
-  }
-  if (form.isSplitK()) {
-    form.sumsPitch = form.panelsMost * panelWidth;
-    form.sumsAt = layout.add(form.rowsMost * form.sumsPitch, bytes);
-  } else {
-    form.sumsPitch = constant(widestTile * panelWidth);
-    int64_t rows = std::max(tallestAlone, tallestTile * form.mostOutputs);
-    rows = std::max(tilesThatWait * rows, form.turns ? rowsThatTurn : 0);
-    form.sumsAt = layout.add(constant(rows) * form.sumsPitch, bytes);
-  }
-  if (form.lhs == LhsForm::Redirected)
-    form.fillAt = layout.add(form.fillSize() + 16, bytes);
+  ScratchLayout layout{Expr::constant(form.op.getContext(), 0)};
+  layOutOperands(form, layout);
+  layOutSums(form, layout);
+  if (form.lhs.form == LhsForm::Redirected)
+    form.scratch.fillAt = layout.add(form.fillSize() + 16, form.accumulatorBytes());
   ScratchLayout ofMatrix{layout.end}; // no level makes these copies and those that follow
   form.copies = planMatrixCopies(form);
   if (form.copies.scratch)
     form.copies.at = ofMatrix.add(form.copies.scratch, 1);
-  if (ownsTasks(form) && paysInQuads(form)) {
-    form.quadsAcross = llvm::divideCeil(form.domain[form.firstN() - 1].getValue(), quadSize);
-    form.quads = constant(form.m.getValue() / form.domain[form.firstN() - 1].getValue() * form.quadsAcross);
-    form.quadTerms = form.k.floorDiv(quadTaps);
-    form.quadPitch = roundUp(form.quadTerms * quadPoints, 64) + 32;
-    form.blocksOfCopies =
-        countBlocksOfCopies(form, form.quads.getValue(), 2 * form.quadPitch.getValue(), /*ofTransform=*/2);
-    Expr most = form.quads.ceilDiv(form.blocksOfCopies);
-    form.quadPixelsAt = layout.add(most * form.quadPitch, 2);
-    form.quadWeightsAt = layout.add(form.quadTerms * (quadPoints * panelWidth), 2);
-    form.quadProductsAt = layout.add(most * (quadPoints * panelWidth), bytes);
-    form.quadRowSumsAt = layout.add(most * quadPoints, bytes);
-    form.quadColumnSumsAt = layout.add(constant(quadPoints * panelWidth), bytes);
-  } else if (paysToWiden(form)) {
-    form.wideRows = form.isSplitK() ? form.kBlock * form.kLoops.front().bStride : form.k.floorDiv(form.group);
-    form.widePitch = roundUp(form.wideRows * form.group, 64) + 32;
-    Expr most = form.rowsMost;
-    auto m = form.m.asConstant(), blocks = form.mBlocks.asConstant(), pitch = form.widePitch.asConstant();
-    if (m && blocks && pitch && form.nBlocks.isConstant() && !form.isSplitK() && form.lhs != LhsForm::PackedRows &&
-        ownsTasks(form)) {
-      form.blocksOfCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
-      most = mostOfPart(form.m, constant(form.blocksOfCopies), 2 * tallestTile);
-    }
-    form.wideLhsAt = layout.add(most * form.widePitch, 2);
-    int64_t columns = panelWidth * std::min(widestTile, panels.asConstant().value_or(widestTile));
-    form.wideRhsAt = layout.add(form.wideRows * (2 * columns), bytes);
-    form.wideRowSumsAt = layout.add(most, bytes);
-    form.wideColumnSumsAt = layout.add(constant(columns), bytes);
-  }
-  form.scratch = Expr::max(layout.end, ofMatrix.end);
+  if (ownsTasks(form) && paysInQuads(form))
+    layOutQuads(form, layout);
+  else if (paysToWiden(form))
+    layOutWideCopies(form, layout);
+  form.scratch.size = Expr::max(layout.end, ofMatrix.end);
 }
 
 void cpu::planBlocks(ContractionForm &form) {
+  ContractionBlocks &blocks = form.blocks;
   countBlocks(form);
   splitK(form);
-  if (form.isSplitK() && form.rhs != RhsForm::Panels && packsLhs(form))
-    form.mFastest = false; // no task finds columns packed, but rows
+  assert((!form.behind.hasAllColumns || blocks.n.isConstant(1)) && "whole rows are one block's");
+  assert((!form.behind.hasAllRows || blocks.m.isConstant(1)) && "whole columns are one block's");
+  assert(!(blocks.isSplitK() && form.taps.step) && "several outputs in a row of the tile have sums in registers alone");
+  if (blocks.isSplitK() && form.rhs.isPacked() && form.lhs.isPacked())
+    blocks.mFastest = false; // no task finds columns packed, but rows
+  blocks.rowsMost = mostOfPart(form.m, blocks.m, 2 * tallestTile);
+  blocks.panelsMost = mostOfPart(form.n.ceilDiv(panelWidth), blocks.n, std::max(2 * widestTile, form.behind.panelUnit));
   layOutScratch(form);
-  form.iterations = form.batch * form.mBlocks * form.nBlocks;
+  blocks.iterations = form.batch * blocks.m * blocks.n;
   Expr one = Expr::constant(form.op.getContext(), 1);
-  Expr work = form.m.ceilDiv(form.mBlocks) * form.n.ceilDiv(form.nBlocks) * Expr::max(form.k, one);
-  form.grain = Expr::constant(form.op.getContext(), grainWork).ceilDiv(Expr::max(work, one));
+  Expr work = form.m.ceilDiv(blocks.m) * form.n.ceilDiv(blocks.n) * Expr::max(form.k, one);
+  blocks.grain = Expr::constant(form.op.getContext(), grainWork).ceilDiv(Expr::max(work, one));
 }
 
 static StringRef nameOf(LhsForm form) {
@@ -367,14 +395,15 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
   ContractionForm form = analyzeContraction(op);
   Builder builder(kernel.getContext());
   auto config = builder.getDictionaryAttr({
-      builder.getNamedAttr("lhs", builder.getStringAttr(nameOf(form.lhs))),
-      builder.getNamedAttr("rhs", builder.getStringAttr(nameOf(form.rhs))),
-      builder.getNamedAttr("m_blocks", ExprAttr(form.mBlocks)),
-      builder.getNamedAttr("n_blocks", ExprAttr(form.nBlocks)),
-      builder.getNamedAttr("k_blocks", ExprAttr(form.kBlocks)),
+      builder.getNamedAttr("lhs", builder.getStringAttr(nameOf(form.lhs.form))),
+      builder.getNamedAttr("rhs", builder.getStringAttr(nameOf(form.rhs.form))),
+      builder.getNamedAttr("m_blocks", ExprAttr(form.blocks.m)),
+      builder.getNamedAttr("n_blocks", ExprAttr(form.blocks.n)),
+      builder.getNamedAttr("k_blocks", ExprAttr(form.blocks.k)),
       builder.getNamedAttr("k_group", builder.getI64IntegerAttr(form.group)),
   });
-  return KernelPlan{.iterations = form.iterations, .grain = form.grain, .scratch = form.scratch, .config = config};
+  return KernelPlan{
+      .iterations = form.blocks.iterations, .grain = form.blocks.grain, .scratch = form.scratch.size, .config = config};
 }
 
 FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
@@ -385,10 +414,10 @@ FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Oper
       return failure();
     canonicalizeContraction(cast<loop::ContractionOp>(op));
     ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(op));
-    if (form.iterations != plan->iterations)
+    if (form.blocks.iterations != plan->iterations)
       return op->emitError("is not cut into the blocks of the product before it in its kernel");
-    plan->scratch = Expr::max(plan->scratch, form.scratch); // tasks of one are done before the other's begin
-    plan->grain = Expr::min(plan->grain, form.grain);
+    plan->scratch = Expr::max(plan->scratch, form.scratch.size); // tasks of one are done before the other's begin
+    plan->grain = Expr::min(plan->grain, form.blocks.grain);
   }
   if (succeeded(plan) && hasRowsBehind(kernel)) // what the nodes behind it keep of a row
     plan->scratch = plan->scratch + placeLocalBuffers(kernel).scratch;
@@ -432,5 +461,5 @@ FailureOr<NodesBehind> cpu::createKernelBehind(loop::KernelOp kernel) {
 }
 
 Expr cpu::getProductScratch(loop::KernelOp kernel) {
-  return analyzeContraction(*kernel.getBlock().getOps<loop::ContractionOp>().begin()).scratch;
+  return analyzeContraction(*kernel.getBlock().getOps<loop::ContractionOp>().begin()).scratch.size;
 }

@@ -78,7 +78,7 @@ static SmallVector<Value> fromPoints(const Terms &t, ArrayRef<Value> m) {
 }
 
 Value ContractionEmission::firstRowOfQuad(Value quad) {
-  Value across = i.constant(f.quadsAcross), width = value(f.domain[f.firstN() - 1]);
+  Value across = i.constant(f.quads.across), width = value(f.domain[f.firstN() - 1]);
   Value line = i.floorDiv(quad, across, true), at = i.mod(quad, across, true);
   Value column = i.min(i.mul(at, i.constant(quadSize)), i.sub(width, i.constant(quadSize)));
   return i.add(i.mul(line, width), column);
@@ -86,7 +86,7 @@ Value ContractionEmission::firstRowOfQuad(Value quad) {
 
 /// Outputs of a quad that the one before it has, too.
 Value ContractionEmission::sharedOutputs(Value quad) {
-  Value across = i.constant(f.quadsAcross), width = value(f.domain[f.firstN() - 1]);
+  Value across = i.constant(f.quads.across), width = value(f.domain[f.firstN() - 1]);
   Value column = i.mul(i.mod(quad, across, true), i.constant(quadSize));
   return i.max(i.sub(column, i.sub(width, i.constant(quadSize))), i.constant(0));
 }
@@ -111,9 +111,9 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
       loop(i.constant(0), channels, step, [&](Value channel) {
         SmallVector<Value> pixels;
         for (Value pixel : from)
-          pixels.push_back(loadWords(e.getAddress(pixel, f.lhsElement, channel), step / f.group));
+          pixels.push_back(loadWords(e.getAddress(pixel, f.lhs.element, channel), step / f.group));
         for (auto [point, pixel] : llvm::enumerate(toPoints(terms, pixels))) {
-          Value at = i.add(i.mul(i.constant(point), value(f.quadTerms)), channel);
+          Value at = i.add(i.mul(i.constant(point), value(f.quads.terms)), channel);
           e.createStore(pixel, e.getAddress(to, wide, at));
         }
       });
@@ -128,13 +128,13 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
         outer.pop_back();
       });
     };
-    Value pixels = e.getAddress(quadPixels, wide, i.mul(local, value(f.quadPitch)));
+    Value pixels = e.getAddress(quadPixels, wide, i.mul(local, value(f.quads.pitch)));
     outerLoops(outerLoops, pixels);
     if (!takesSums())
       return;
     loop(i.constant(0), i.constant(quadPoints), 1, [&](Value point) {
-      Value from = e.getAddress(pixels, wide, i.mul(point, value(f.quadTerms)));
-      Value sum = e.createLoop(i.constant(0), value(f.quadTerms), step, zeroSum(),
+      Value from = e.getAddress(pixels, wide, i.mul(point, value(f.quads.terms)));
+      Value sum = e.createLoop(i.constant(0), value(f.quads.terms), step, zeroSum(),
                                [&](Value at, ValueRange carried) -> SmallVector<Value> {
                                  Value words = e.createLoad(wide, step, e.getAddress(from, wide, at));
                                  return {addProductsOfWords(words, carried.front())};
@@ -153,9 +153,9 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
   bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
   Terms terms{e};
   Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup);
-  Value groups = i.floorDiv(k, i.constant(f.group), true), ofPoint = i.floorDiv(value(f.quadTerms), words, true);
+  Value groups = i.floorDiv(k, i.constant(f.group), true), ofPoint = i.floorDiv(value(f.quads.terms), words, true);
   Value inner = value(f.kLoops.back().extent);
-  Value from = e.getAddress(e.getPointer(f.rhsBuffer), accumulator, i.mul(i.mul(panel, groups), width));
+  Value from = e.getAddress(e.getPointer(f.rhs.buffer), accumulator, i.mul(i.mul(panel, groups), width));
   Value lines = i.floorDiv(groups, i.mul(inner, i.constant(quadTaps)), true);
   loop(i.constant(0), lines, 1, [&](Value line) {
     loop(i.constant(0), inner, 1, [&](Value group) {
@@ -182,7 +182,7 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
 
 /// The products of the two words of each group of transformed weights, added up.
 void ContractionEmission::addUpWeights() {
-  Value width = i.constant(panelWidth), words = i.floorDiv(value(f.quadTerms), i.constant(2), true);
+  Value width = i.constant(panelWidth), words = i.floorDiv(value(f.quads.terms), i.constant(2), true);
   loop(i.constant(0), i.constant(quadPoints), 1, [&](Value point) {
     Value from = e.getAddress(quadWeights, accumulator, i.mul(i.mul(point, words), width));
     SmallVector<Value> sums(size_t(panelWidth / lanes), zeroSum());
@@ -206,8 +206,8 @@ void ContractionEmission::addUpWeights() {
 /// The products of `height` quads at a point, from the task's quad `first` on.
 void ContractionEmission::multiplyQuads(Value point, Value first, int64_t height) {
   Type wide = e.builder.getI16Type();
-  Value width = i.constant(panelWidth), words = i.floorDiv(value(f.quadTerms), i.constant(2), true);
-  Value pitch = value(f.quadPitch), ofPoint = i.mul(point, value(f.quadTerms));
+  Value width = i.constant(panelWidth), words = i.floorDiv(value(f.quads.terms), i.constant(2), true);
+  Value pitch = value(f.quads.pitch), ofPoint = i.mul(point, value(f.quads.terms));
   int64_t wordsOfStep = takesSums() ? wordsOfGroup : 1;
   TileOperands operands{
       .accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = 2 * wordsOfStep};

@@ -40,15 +40,15 @@ static constexpr int64_t fewestSummed = 128; // terms of products of sums: 64 to
 
 bool cpu::multipliesSums(const ContractionForm &form, const CpuLevel &level) {
   int64_t terms = form.k.asConstant().value_or(fewestSummed);
-  return level.multipliesSums() && (form.quadsAcross ? terms / quadTaps : terms) >= fewestSummed;
+  return level.multipliesSums() && (form.quads.across ? terms / quadTaps : terms) >= fewestSummed;
 }
 
 void ContractionEmission::cutForCopies() {
-  if (!f.blocksOfCopies || !e.level.widensBytes())
+  if (!f.blocks.ofCopies || !e.level.widensBytes())
     return;
-  int64_t tasks = f.mBlocks.getValue() * f.nBlocks.getValue(), width = takesQuads() ? 1 : split.width;
+  int64_t tasks = f.blocks.m.getValue() * f.blocks.n.getValue(), width = takesQuads() ? 1 : split.width;
   int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.getValue(), panelWidth), width);
-  for (int64_t rows = f.blocksOfCopies; rows < f.mBlocks.getValue(); ++rows)
+  for (int64_t rows = f.blocks.ofCopies; rows < f.blocks.m.getValue(); ++rows)
     if (tasks % rows == 0 && tasks / rows <= mostColumns) {
       mBlocks = i.constant(rows);
       nBlocks = i.constant(tasks / rows);
@@ -57,7 +57,7 @@ void ContractionEmission::cutForCopies() {
 }
 
 Widening ContractionEmission::chooseWidening() {
-  if (!f.wideLhsAt || !e.level.widensBytes())
+  if (!f.wide.lhsAt || !e.level.widensBytes())
     return Widening::None;
   auto rows = i.asConstant(m), blocks = i.asConstant(mBlocks);
   if (!rows || !blocks)
@@ -75,7 +75,7 @@ void ContractionEmission::forEachWidth(const ContractionTask &task, llvm::functi
 
 Value ContractionEmission::loadWords(Value from, int64_t groups) {
   int64_t count = groups * f.group;
-  Value bytes = e.createLoad(f.lhsElement, count, from);
+  Value bytes = e.createLoad(f.lhs.element, count, from);
   SmallVector<int32_t> order; // the even bytes of each group before the odd ones
   for (int64_t first = 0; first < count; first += f.group)
     for (int64_t parity : {0, 1})
@@ -124,7 +124,7 @@ void ContractionEmission::widenRows(const ContractionTask &task, Value kLower, V
   auto widenRun = [&](Value from, Value to, Value groups, ValueRange sums) -> SmallVector<Value> {
     auto widen = [&](Value at, int64_t count, ValueRange sums) -> SmallVector<Value> {
       Value offset = i.mul(at, i.constant(f.group));
-      Value words = loadWords(e.getAddress(from, f.lhsElement, offset), count);
+      Value words = loadWords(e.getAddress(from, f.lhs.element, offset), count);
       e.createStore(words, e.getAddress(to, wide, offset));
       if (addsUp)
         return {addProductsOfWords(words, sums.front())};
@@ -158,7 +158,7 @@ void ContractionEmission::widenRows(const ContractionTask &task, Value kLower, V
       const KLoop &kLoop = f.kLoops[outer.size()];
       Value lower = outer.empty() ? kLower : i.constant(0), upper = outer.empty() ? kUpper : value(kLoop.extent);
       if (outer.size() + 1 == f.kLoops.size()) {
-        Value from = e.getAddress(addresses(outer).front(), f.lhsElement, i.mul(lower, i.constant(f.group)));
+        Value from = e.getAddress(addresses(outer).front(), f.lhs.element, i.mul(lower, i.constant(f.group)));
         return widenRun(from, to, i.sub(upper, lower), sums);
       }
       Value step = i.mul(value(kLoop.bStride), i.constant(f.group));
@@ -173,7 +173,7 @@ void ContractionEmission::widenRows(const ContractionTask &task, Value kLower, V
     SmallVector<Value> sums;
     if (addsUp)
       sums.push_back(zeroSum());
-    sums = widenLoops(widenLoops, e.getAddress(wideLhs, wide, i.mul(local, value(f.widePitch))), sums);
+    sums = widenLoops(widenLoops, e.getAddress(wideLhs, wide, i.mul(local, value(f.wide.pitch))), sums);
     if (addsUp)
       e.createStore(sumOfLanes(sums.front()), e.getAddress(wideRowSums, accumulator, local));
   });
@@ -184,11 +184,11 @@ Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.fr
 
 void ContractionEmission::widenColumns(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                        Value kLower, Value kUpper) {
-  bool isConverted = f.rhs == RhsForm::Panels && f.op.getRhs().front().getOperations().size() > 1;
+  bool isConverted = !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1;
   Value lower = groupsTo(kLower), width = i.constant(panelWidth);
   for (int64_t p = 0; p < columns.panels; ++p) {
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
-    Value to = e.getAddress(wideRhs, accumulator, i.mul(value(f.wideRows), i.constant(p * wordsOfGroup * panelWidth)));
+    Value to = e.getAddress(wideRhs, accumulator, i.mul(value(f.wide.rows), i.constant(p * wordsOfGroup * panelWidth)));
     SmallVector<Value> sums(takesSums() ? size_t(panelWidth / lanes) : 0, zeroSum());
     sums = e.createLoop(lower, groupsTo(kUpper), 1, sums, [&](Value group, ValueRange carried) {
       SmallVector<Value> next(carried);
@@ -217,10 +217,10 @@ TileOperands ContractionEmission::wideOperands(const ContractionTask &task, cons
   Type wide = e.builder.getI16Type();
   int64_t wordsOfStep = takesSums() ? wordsOfGroup : 1;
   Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup / wordsOfStep); // of a group; then in steps
-  Value lower = i.mul(groupsTo(kLower), words), pitch = value(f.widePitch);
+  Value lower = i.mul(groupsTo(kLower), words), pitch = value(f.wide.pitch);
   TileOperands operands{
       .accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = 2 * wordsOfStep};
-  operands.panelStride = i.mul(value(f.wideRows), i.constant(wordsOfGroup * panelWidth));
+  operands.panelStride = i.mul(value(f.wide.rows), i.constant(wordsOfGroup * panelWidth));
   Value step = i.mul(i.constant(wordsOfStep), width);
   operands.panels = e.getAddress(wideRhs, accumulator, i.sub(i.constant(0), i.mul(lower, step)));
   operands.loops.push_back({.lower = lower,

@@ -62,13 +62,13 @@ static void addTiles(Alternatives &found, const ContractionForm &form, const Cpu
 
 static void addBlocks(Alternatives &found, const ContractionForm &form, const TileSplit &tile, int64_t m,
                       int64_t panels) {
-  int64_t rows = form.mBlocks.getValue(), columns = form.nBlocks.getValue();
+  int64_t rows = form.blocks.m.getValue(), columns = form.blocks.n.getValue();
   int64_t mostRows = llvm::divideCeil(m, tile.height), mostColumns = llvm::divideCeil(panels, tile.width);
   std::pair<int64_t, int64_t> others[] = {{rows, columns * 2}, {rows * 2, columns},     {rows, columns / 2},
                                           {rows / 2, columns}, {rows * 2, columns / 2}, {rows / 2, columns * 2}};
   bool hasWholeRows = hasRowsBehind(form.op->getParentOfType<loop::KernelOp>());
   for (auto [mBlocks, nBlocks] : others)
-    if ((hasWholeRows && nBlocks != columns) || (form.hasAllRows && mBlocks != rows))
+    if ((hasWholeRows && nBlocks != columns) || (form.behind.hasAllRows && mBlocks != rows))
       continue;
     else if (mBlocks >= 1 && mBlocks <= mostRows && nBlocks >= 1 && nBlocks <= mostColumns)
       found.add({{tuned::mBlocks, mBlocks}, {tuned::nBlocks, nBlocks}});
@@ -77,7 +77,7 @@ static void addBlocks(Alternatives &found, const ContractionForm &form, const Ti
 /// Pieces of k in which a block of columns is a quarter of a second-level cache or more.
 static void addSplits(Alternatives &found, const ContractionForm &form, int64_t k) {
   constexpr int64_t fewestTerms = 192;
-  auto blocks = form.kBlocks.asConstant();
+  auto blocks = form.blocks.k.asConstant();
   if (!blocks)
     return;
   for (int64_t other : {*blocks - 1, *blocks + 1, *blocks * 2})
@@ -95,7 +95,7 @@ static void addContraction(Alternatives &found, loop::ContractionOp op, const Cp
   TileSplit tile = listTiles(form, level, extents).front();
   addBlocks(found, form, tile, extents.m, extents.panels);
   addSplits(found, form, extents.k);
-  if (form.rhs == RhsForm::Panels && extents.m > tile.height)
+  if (!form.rhs.isPacked() && extents.m > tile.height)
     found.add({{tuned::prefetch, 0}});
 }
 
@@ -106,10 +106,10 @@ static void addWinograd(Alternatives &found, loop::ContractionOp op, const CpuLe
   auto m = products.m.asConstant(), n = products.n.asConstant();
   if (!m || !n || *m < 1 || *n < 1)
     return;
-  int64_t tiles = llvm::divideCeil(*m, products.mBlocks.getValue());
+  int64_t tiles = llvm::divideCeil(*m, products.blocks.m.getValue());
   int64_t panels = llvm::divideCeil(*n, panelWidth);
   found.scale(tuned::blockTiles, tiles, 6, *m);
-  found.scale(tuned::taskPanels, llvm::divideCeil(panels, products.nBlocks.getValue()), 1, panels);
+  found.scale(tuned::taskPanels, llvm::divideCeil(panels, products.blocks.n.getValue()), 1, panels);
   addTiles(found, products, level, TiledExtents(*m, *n, products.k.getValue()));
 }
 

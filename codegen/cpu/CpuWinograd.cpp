@@ -207,7 +207,7 @@ Value WinogradEmission::liesInside(const OutputTile &tile) {
   Value inside = fits(tile.column, w.across);
   if (w.hasRows())
     inside = i.logicalAnd(fits(tile.row, w.down), inside);
-  if (!w.product.lhsMask)
+  if (!w.product.lhs.mask)
     return inside;
   for (bool isBelow : {false, true}) {
     if (isBelow && !w.hasRows())
@@ -222,7 +222,7 @@ Value WinogradEmission::liesInside(const OutputTile &tile) {
       if (w.hasRows())
         set(w.down, isBelow);
       set(w.across, isRight);
-      for (Attribute condition : w.product.lhsMask.getConditions()) {
+      for (Attribute condition : w.product.lhs.mask.getConditions()) {
         Value v = e.emitExpr(Expr(cast<ExprAttr>(condition)), corner);
         inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
       }
@@ -270,8 +270,8 @@ void WinogradEmission::transformTile(const ContractionTask &task, Value local, V
     EmissionPoint first = tile.point;
     for (int64_t dim = w.firstWindow(); dim <= w.channel; ++dim)
       first.dims[dim] = constant(0);
-    Expr index = Expr(cast<ExprAttr>(w.product.lhsLoad.getIndices()[0]));
-    Value place = address(e.getPointer(w.product.lhsLoad.getBuffer()), e.emitExpr(index, first));
+    Expr index = Expr(cast<ExprAttr>(w.product.lhs.load.getIndices()[0]));
+    Value place = address(e.getPointer(w.product.lhs.load.getBuffer()), e.emitExpr(index, first));
     source.base = i.get<arith::SelectOp>(inside, place, patch);
     source.rowStep = i.select(inside, c.value(w.down.stride), source.rowStep);
     source.columnStep = i.select(inside, c.value(w.across.stride), source.columnStep);
@@ -339,7 +339,7 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   TileOperands operands{.accumulator = type, .aElement = type, .bElement = type};
   operands.panelStride = i.mul(channels, constant(panelWidth));
   Value flat = i.add(i.add(i.mul(position, panelsOfPosition()), i.mul(groupOf(task), c.panels)), panel);
-  operands.panels = address(e.getPointer(p.rhsBuffer), i.mul(flat, operands.panelStride));
+  operands.panels = address(e.getPointer(p.rhs.buffer), i.mul(flat, operands.panelStride));
   operands.prefetchesB = c.isLoneRowTile(rows.height);
   if (!operands.prefetchesB)
     c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels,

@@ -32,9 +32,9 @@ static Expr planeOf(Expr elements) { return roundUp(elements, 2 * lineElements) 
 /// Where the lhs is a load, masked or not, that steps along rows and columns as along the window: its strides.
 static void findStrides(WinogradForm &form) {
   ContractionForm &product = form.product;
-  if (product.lhs != LhsForm::InPlace && product.lhs != LhsForm::Redirected)
+  if (!product.lhs.readsMemory())
     return;
-  Expr index = Expr(cast<ExprAttr>(product.lhsLoad.getIndices()[0]));
+  Expr index = Expr(cast<ExprAttr>(product.lhs.load.getIndices()[0]));
   auto common = [](Expr expr, const WinogradSide &side) {
     Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
     return output && window && output * side.dilation == window ? window : Expr();
@@ -45,8 +45,8 @@ static void findStrides(WinogradForm &form) {
   Expr along = loop::strideOf(index, form.channel);
   if (!commonOfBoth(index) || !along || !along.isConstant(1))
     return;
-  if (product.lhsMask)
-    for (Attribute attribute : product.lhsMask.getConditions()) {
+  if (product.lhs.mask)
+    for (Attribute attribute : product.lhs.mask.getConditions()) {
       Expr condition = Expr(cast<ExprAttr>(attribute));
       if (!commonOfBoth(condition) || condition.uses(dimName(form.channel)))
         return;
@@ -94,18 +94,18 @@ static void planTasks(WinogradForm &form) {
   Expr panels = p.n.ceilDiv(panelWidth);
   int64_t columns = tunedWithin(p.op, tuned::taskPanels, 1, mostPanels, chooseColumns(form));
   int64_t tiles = tunedWithin(p.op, tuned::blockTiles, 1, 4 * mostTiles, chooseTiles(form, columns));
-  p.mBlocks = Expr::max(p.m.ceilDiv(tiles), constant(1));
+  p.blocks.m = Expr::max(p.m.ceilDiv(tiles), constant(1));
   if (auto known = p.m.asConstant())
-    p.mBlocks = constant(std::max<int64_t>(llvm::divideCeil(*known, tiles), 1));
-  p.nBlocks = panels.ceilDiv(columns);
-  p.kBlocks = constant(1);
-  p.kBlock = p.k;
-  p.mFastest = false;
-  p.rowsMost = mostOfPart(p.m, p.mBlocks, 2 * tallestTile);
-  p.panelsMost = mostOfPart(panels, p.nBlocks, 2 * widestTile);
-  p.iterations = p.batch * p.mBlocks * p.nBlocks;
-  Expr work = p.m.ceilDiv(p.mBlocks) * p.n.ceilDiv(p.nBlocks) * (form.positions() * std::max<int64_t>(channels, 1));
-  p.grain = constant(grainWork).ceilDiv(Expr::max(work, constant(1)));
+    p.blocks.m = constant(std::max<int64_t>(llvm::divideCeil(*known, tiles), 1));
+  p.blocks.n = panels.ceilDiv(columns);
+  p.blocks.k = constant(1);
+  p.blocks.kSize = p.k;
+  p.blocks.mFastest = false;
+  p.blocks.rowsMost = mostOfPart(p.m, p.blocks.m, 2 * tallestTile);
+  p.blocks.panelsMost = mostOfPart(panels, p.blocks.n, 2 * widestTile);
+  p.blocks.iterations = p.batch * p.blocks.m * p.blocks.n;
+  Expr work = p.m.ceilDiv(p.blocks.m) * p.n.ceilDiv(p.blocks.n) * (form.positions() * std::max<int64_t>(channels, 1));
+  p.blocks.grain = constant(grainWork).ceilDiv(Expr::max(work, constant(1)));
 }
 
 static void layOutScratch(WinogradForm &form) {
@@ -115,16 +115,16 @@ static void layOutScratch(WinogradForm &form) {
   // Rows a multiple of 2 KiB apart would meet in a few sets of the first-level cache.
   int64_t pitch = int64_t(llvm::alignTo(uint64_t(channels), lineElements));
   form.pixelsPitch = Expr::constant(context, pitch % 512 ? pitch : pitch + lineElements);
-  form.pixelsPlane = planeOf(p.rowsMost * form.pixelsPitch);
-  form.sumsPitch = p.panelsMost * panelWidth;
-  form.sumsPlane = planeOf(p.rowsMost * form.sumsPitch);
+  form.pixelsPlane = planeOf(p.blocks.rowsMost * form.pixelsPitch);
+  form.sumsPitch = p.blocks.panelsMost * panelWidth;
+  form.sumsPlane = planeOf(p.blocks.rowsMost * form.sumsPitch);
   ScratchLayout layout{Expr::constant(context, 0)};
   form.pixelsAt = layout.add(form.pixelsPlane * form.positions(), bytes);
   form.sumsAt = layout.add(form.sumsPlane * form.positions(), bytes);
   form.patchAt = layout.add(form.pixelsPitch * form.positions(), bytes);
   form.resultsAt = layout.add(form.sumsPitch * (form.down.outputs * form.across.outputs), bytes);
-  p.sumsPitch = form.sumsPitch;
-  p.scratch = layout.end;
+  p.scratch.sumsPitch = form.sumsPitch;
+  p.scratch.size = layout.end;
 }
 
 WinogradForm cpu::analyzeWinograd(ContractionForm contraction, loop::WinogradTile tile,
@@ -145,7 +145,7 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, loop::WinogradTil
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;
   if (auto n = p.n.asConstant())
-    p.streams = p.batch.getValue() * *n * p.k.getValue() * form.positions() * p.accumulatorBytes() >= leastStreamed;
+    p.rhs.streams = p.batch.getValue() * *n * p.k.getValue() * form.positions() * p.accumulatorBytes() >= leastStreamed;
   planTasks(form);
   layOutScratch(form);
   return form;
@@ -157,10 +157,11 @@ KernelPlan cpu::planWinograd(loop::ContractionOp op) {
   const ContractionForm &p = form.product;
   Builder builder(op.getContext());
   auto config = builder.getDictionaryAttr({
-      builder.getNamedAttr("m_blocks", ExprAttr(p.mBlocks)),
-      builder.getNamedAttr("n_blocks", ExprAttr(p.nBlocks)),
+      builder.getNamedAttr("m_blocks", ExprAttr(p.blocks.m)),
+      builder.getNamedAttr("n_blocks", ExprAttr(p.blocks.n)),
       builder.getNamedAttr("pixels", builder.getStringAttr(form.readsInPlace ? "in_place" : "copied")),
       builder.getNamedAttr("winograd", builder.getI64IntegerAttr(form.tile.outputs)),
   });
-  return KernelPlan{.iterations = p.iterations, .grain = p.grain, .scratch = p.scratch, .config = config};
+  return KernelPlan{
+      .iterations = p.blocks.iterations, .grain = p.blocks.grain, .scratch = p.scratch.size, .config = config};
 }
