@@ -23,21 +23,15 @@
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longK = 64;             // terms that are worth turns between sets of accumulators
-static constexpr int64_t fewestSkipped = 32;     // terms that are worth the question whether they are all zeros
-static constexpr int64_t longestInside = 4;      // tiles' heights of a window, most of which lies inside for each tile
-static constexpr int64_t leastTurned = 1 << 13;  // elements of a weight that does not wait in the first-level cache
-static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
-static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
-static constexpr int64_t fewestFetching = 8;     // multiply-adds of a line that is fetched a tile ahead for a lone one
-static constexpr int64_t mostFetched = 1 << 19;  // bytes of a column tile that stays until it is read
-static constexpr int64_t lineBytes = 64;
+static constexpr int64_t longK = 64;            // terms that are worth turns between sets of accumulators
+static constexpr int64_t fewestSkipped = 32;    // terms that are worth the question whether they are all zeros
+static constexpr int64_t longestInside = 4;     // tiles' heights of a window, most of which lies inside for each tile
+static constexpr int64_t leastTurned = 1 << 13; // elements of a weight that does not wait in the first-level cache
 
 //===----------------------------------------------------------------------===//
 // Small emitters
@@ -247,92 +241,6 @@ std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Balanced tiles are lower than half of the largest only where there is one.
-bool ContractionEmission::isLoneRowTile(int64_t height) {
-  if (hasFewRows)
-    return true;
-  std::optional<int64_t> known = i.asConstant(m);
-  return known ? *known <= split.height : height < (split.height + 1) / 2;
-}
-
-/// In a block of k that is not the last, a task's first column tile comes behind its last one, with the next block.
-ContractionEmission::PanelStep ContractionEmission::nextPanels(const ContractionTask &task, const ColumnClass &columns,
-                                                               Value panel, Value kLower, Value kUpper) {
-  if (isBackwards || !f.blocks.isSplitK())
-    return {};
-  Value width = i.constant(columns.panels), zero = i.constant(0);
-  Value isLast = i.compare(arith::CmpIPredicate::sge, i.add(panel, width), task.endPanel);
-  Value hasMore = i.compare(arith::CmpIPredicate::slt, kUpper, value(f.kLoops[0].extent));
-  Value back = i.select(hasMore, i.sub(task.firstPanel, panel), width);
-  Value row = i.select(isLast, i.select(hasMore, kUpper, zero), kLower);
-  return {i.select(isLast, back, width), i.mul(i.sub(row, kLower), value(f.kLoops[0].bStride))};
-}
-
-/// Tile t of a task fetches from panel t mod `panels` of the next column tile: its share of each row's bytes. The
-/// share's bytes follow each other, so as many are fetched in each step of k. If the first tiles fetched a line in each
-/// step, they would wait for memory, which had nothing to do for the others. Of fewer tiles than panels each fetches
-/// from several in every step: all that memory can give is underway then, and no tile waits for more than the others.
-void ContractionEmission::fetchNextPanels(TileOperands &operands, const ContractionTask &task, Value rowTile,
-                                          int64_t panels, Value lower, Value upper, const PanelStep &step) {
-  int64_t elementBytes = loop::getElementBytes(operands.bElement), rowBytes = panelWidth * elementBytes;
-  Value panelBytes = i.mul(operands.panelStride, i.constant(elementBytes)), width = i.constant(panels);
-  Value next = i.mul(isBackwards ? i.select(isBackwards, i.constant(-panels), width) : width, panelBytes);
-  if (step.panels)
-    next = i.add(i.mul(step.panels, panelBytes), i.mul(step.rows, i.constant(rowBytes)));
-  Value local = i.sub(rowTile, task.firstTile), row = i.constant(rowBytes);
-  auto shareOf = [&](int64_t sharers) { return i.constant(llvm::divideCeil(rowBytes, sharers)); };
-  std::optional<int64_t> known = i.asConstant(m), blocks = i.asConstant(mBlocks);
-  // The first panel that is fetched from, how many others, how far apart; of each row `bytes`, number `share`.
-  Value bytes, panel = i.mod(local, width, true), share = i.floorDiv(local, width, true), apart = panelBytes;
-  int64_t fetches = 1;
-  if (known && blocks) {
-    int64_t all = lineParts.empty() ? llvm::divideCeil(*known, split.height)
-                                    : *known / lengthOfLine() * int64_t(lineParts.size());
-    int64_t tiles = std::max<int64_t>(all / *blocks, 1);
-    if (tiles < panels) {
-      int64_t groups = std::gcd(tiles, panels), sharers = tiles / groups;
-      fetches = panels / groups;
-      bytes = shareOf(sharers);
-      panel = i.mod(i.mul(i.floorDiv(local, i.constant(sharers), true), i.constant(fetches)), width, true);
-      share = i.mod(local, i.constant(sharers), true);
-    } else {
-      Value hasMore = i.compare(arith::CmpIPredicate::slt, panel, i.constant(tiles % panels));
-      int64_t sharers = tiles / panels;
-      bytes = tiles % panels ? i.select(hasMore, shareOf(sharers + 1), shareOf(sharers)) : shareOf(sharers);
-    }
-  } else {
-    // What is asked for more than once is fetched once.
-    Value tiles = i.max(i.sub(task.endTile, task.firstTile), i.constant(1)), zero = i.constant(0);
-    Value isFew = i.compare(arith::CmpIPredicate::slt, tiles, width);
-    Value sharers = i.select(isFew, tiles, i.floorDiv(tiles, width, true));
-    fetches = panels;
-    bytes = hide(e, i.floorDiv(i.add(row, i.sub(sharers, i.constant(1))), sharers, true));
-    panel = i.select(isFew, zero, panel);
-    share = i.select(isFew, local, share);
-    apart = hide(e, i.select(isFew, panelBytes, zero));
-  }
-  // The share of rows [lower, upper), from where it would start if it were as long in the rows before.
-  Value others = i.sub(row, bytes), before = i.min(i.mul(share, bytes), others);
-  Value offset = i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before));
-  Value distance = i.add(next, i.add(i.mul(panel, panelBytes), offset));
-  // Made of divisions, as rows' addresses are (rowAddresses).
-  Value first = hide(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance));
-  operands.fetchedBytes = bytes;
-  for (int64_t number = 0; number < fetches; ++number)
-    operands.fetched.push_back(e.getAddress(first, e.builder.getI8Type(), i.mul(apart, i.constant(number))));
-}
-
-/// The processor follows several streams by itself once it has met their first lines, which are fetched a tile ahead.
-/// The last tile fetches what lies behind the weight, which may be the next one.
-void ContractionEmission::startNextTile(const TileOperands &operands, int64_t panels) {
-  Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(operands.bElement)));
-  for (int64_t panel = 0; panel < panels; ++panel)
-    for (int64_t line = 0; line < startedLines; ++line) {
-      Value distance = i.add(i.mul(panelBytes, i.constant(panels + panel)), i.constant(line * lineBytes));
-      createPrefetch(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance));
-    }
-}
-
 Value ContractionEmission::panelWords() {
   Value rows = f.rhs.isPacked() ? value(f.scratch.rhsRows) : i.floorDiv(k, i.constant(f.group), true);
   return i.mul(rows, i.constant(panelWidth));
@@ -341,7 +249,7 @@ Value ContractionEmission::panelWords() {
 Value ContractionEmission::panelAddress(const ContractionTask &task, Value panel, Value kLower) {
   if (!f.rhs.isPacked()) {
     Value flat = i.add(i.mul(task.matrix, panels), panel);
-    return e.getAddress(e.getPointer(f.rhs.buffer), accumulator, i.mul(flat, panelWords()));
+    return e.getAddress(e.getPointer(f.rhs.buffer), elementOfB(), i.mul(flat, panelWords()));
   }
   Value address = e.getAddress(rhsPack, accumulator, i.mul(i.sub(panel, task.firstPanel), panelWords()));
   if (!f.blocks.isSplitK())
@@ -350,99 +258,74 @@ Value ContractionEmission::panelAddress(const ContractionTask &task, Value panel
   return e.getAddress(address, accumulator, start);
 }
 
-void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
-                                   Value rowTile, Value row, Value panel, Value kLower, Value kUpper, bool isWide) {
-  SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
-  int64_t unroll = split.unroll;
-  if (!i.asConstant(m) && i.asConstant(k).value_or(longK) >= longK) // a low tile has few accumulators
-    unroll = unrollOfTile(e.level, rows.height * int64_t(vectors.size()));
-  TileShape shape{rows.height, columns.panels, unroll, columns.lastColumns};
+Type ContractionEmission::elementOfB() {
+  if (f.rhs.isPacked() || (f.group > 1 && !f.bits))
+    return accumulator;
+  return f.bits ? e.builder.getI32Type() : cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType();
+}
+
+TileShape ContractionEmission::shapeOf(const ContractionTile &tile) {
+  int64_t height = tile.rows.height, unroll = split.unroll;
   if (outputs > 1)
-    shape = {.rows = rows.height, .panels = int64_t(llvm::divideCeil(outputs * outputColumns, panelWidth))};
-  if (isWide) {
-    TileOperands wide = wideOperands(task, rows, row, kLower, kUpper);
-    return finishTile(task, rows, columns, row, panel, [&](ValueRange init) {
-      Value rowSums = e.getAddress(wideRowSums, accumulator, i.sub(row, task.firstRow));
-      return emitRegisterTile(e, shape, wide, startOfSums(shape, rowSums, 1, wideColumnSums, init));
-    });
+    return {.rows = height, .panels = int64_t(llvm::divideCeil(outputs * outputColumns, panelWidth))};
+  const ColumnClass &columns = tile.columns;
+  if (!i.asConstant(m) && i.asConstant(k).value_or(longK) >= longK) // a low tile has few accumulators
+    unroll = unrollOfTile(e.level, height * int64_t(getTileVectors(columns.panels, columns.lastColumns, lanes).size()));
+  return {height, columns.panels, unroll, columns.lastColumns};
+}
+
+TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const ContractionTile &tile,
+                                             const TileShape &shape, const Fetching &fetching) {
+  TileOperands operands{
+      .accumulator = accumulator, .aElement = f.lhs.element, .bElement = elementOfB(), .group = f.group};
+  operands.panelStride = panelWords();
+  operands.panels = panelAddress(task, tile.panel, tile.kLower);
+  operands.prefetchesB = fetching.ownStreams;
+  if (fetching.nextColumns) {
+    Value rowsOfStep = value(f.kLoops[0].bStride);
+    fetchNextPanels(operands, task, tile.number, tile.columns.panels, i.mul(tile.kLower, rowsOfStep),
+                    i.mul(tile.kUpper, rowsOfStep), nextPanels(task, tile));
   }
-  Type bElement = accumulator;
-  bool startsNext = false;
-  TileOperands operands{.accumulator = accumulator, .aElement = f.lhs.element, .group = f.group};
-  if (!f.rhs.isPacked()) {
-    if (f.bits)
-      bElement = e.builder.getI32Type();
-    else if (f.group == 1)
-      bElement = cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType();
-    operands.panelStride = i.mul(i.floorDiv(k, i.constant(f.group), true), i.constant(panelWidth));
-    Value flat = i.add(i.mul(task.matrix, panels), panel);
-    operands.panels = e.getAddress(e.getPointer(f.rhs.buffer), bElement, i.mul(flat, operands.panelStride));
-    operands.bElement = bElement;
-    bool isLone = isLoneRowTile(rows.height);
-    bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == columns.panels;
-    // A weight that one row tile reads streams from memory. Of several streams of lines that are a vector each the
-    // processor has enough underway by itself: to fetch them ahead as well takes 1 to 6 % longer.
-    std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
-    bool runsAhead = !f.bits && e.level.lanesOf(32) == panelWidth && columns.panels >= 3;
-    bool fetchesNext = !isLone;
-    if (isLone && !e.isStage && rowsOfB && columnsOfB) {
-      int64_t columnBytes = *rowsOfB * loop::getElementBytes(bElement) / f.group;
-      bool streams = *columnsOfB * columnBytes >= leastStreamed;
-      // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
-      fetchesNext = streams && !f.bits && rows.height * panelWidth / lanes >= fewestFetching &&
-                    columns.panels * panelWidth * columnBytes <= mostFetched;
-      operands.prefetchesB = streams && !runsAhead && !fetchesNext;
-      startsNext =
-          streams && runsAhead && !fetchesNext && !f.blocks.isSplitK() && panelWidth * columnBytes >= leastStarted;
-    }
-    if (fetchesNext && !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1)) {
-      Value rowsOfStep = value(f.kLoops[0].bStride);
-      fetchNextPanels(operands, task, rowTile, columns.panels, i.mul(kLower, rowsOfStep), i.mul(kUpper, rowsOfStep),
-                      nextPanels(task, columns, panel, kLower, kUpper));
-    }
-    convertOperand(operands, shape, task, panel);
-  } else {
-    operands.panelStride = panelWords();
-    operands.panels = panelAddress(task, panel, kLower);
-  }
-  operands.bElement = bElement;
+  if (!f.rhs.isPacked())
+    convertOperand(operands, shape, task, tile.panel);
   for (auto [index, kLoop] : llvm::enumerate(f.kLoops))
-    operands.loops.push_back({.lower = index ? i.constant(0) : kLower,
-                              .upper = index ? value(kLoop.extent) : kUpper,
+    operands.loops.push_back({.lower = index ? i.constant(0) : tile.kLower,
+                              .upper = index ? value(kLoop.extent) : tile.kUpper,
                               .aStride = value(kLoop.aStride),
                               .bStride = i.mul(value(kLoop.bStride), i.constant(panelWidth))});
-  operands.rowAddresses = rowAddresses(task, rows, row);
+  operands.rowAddresses = rowAddresses(task, tile.rows, tile.row);
   if (f.lhs.form == LhsForm::Redirected && meetsZeros())
     operands.zeros = fill;
+  return sharedPixels.empty() ? operands : sharingOperands(task, operands, tile.row);
+}
 
-  if (!sharedPixels.empty())
-    operands = sharingOperands(task, operands, row);
-
+void ContractionEmission::emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide) {
+  TileShape shape = shapeOf(tile);
+  if (isWide)
+    return finishTile(task, tile, [&, wide = wideOperands(task, tile)](ValueRange init) {
+      Value rowSums = e.getAddress(wideRowSums, accumulator, i.sub(tile.row, task.firstRow));
+      return emitRegisterTile(e, shape, wide, startOfSums(shape, rowSums, 1, wideColumnSums, init));
+    });
+  Fetching fetching = chooseFetching(tile);
+  TileOperands operands = operandsOf(task, tile, shape, fetching);
   auto multiply = [&](const TileOperands &own, ValueRange init) {
     return outputs > 1 ? separateOutputs(shape, multiplyOutputs(shape, own, init))
                        : emitRegisterTile(e, shape, own, init);
   };
-  auto products = [&](ValueRange init) {
-    if (startsNext)
-      startNextTile(operands, columns.panels);
-    return multiply(operands, init);
-  };
-  RowClass finished = rowsOfOutputs(rows);
-  Value firstFinished = i.mul(row, i.constant(outputs));
+  ContractionTile finished = tileWithOutputs(tile);
   SmallVector<KLoop> insideLoops;
-  bool isConverted = f.op.getRhs().front().getOperations().size() > 1 || bElement != accumulator;
-  if (f.rhs.isPacked() || !isConverted) // a conversion may ask where each loop stands
-    insideLoops = getInsideLoops(rows.height);
+  if (!convertsWeight() && operands.bElement == accumulator) // a conversion may ask where each loop stands
+    insideLoops = getInsideLoops(tile.rows.height);
   if (insideLoops.empty())
-    return finishTile(task, finished, columns, firstFinished, panel, products);
-  TileOperands inside = insideOperands(task, operands, insideLoops, rows.height, row);
-  Value isInside = liesInside(task, rows.height, row);
-  finishTile(task, finished, columns, firstFinished, panel, [&](ValueRange init) {
-    SmallVector<Type> types;
-    for (int64_t r = 0; r < finished.height; ++r)
-      for (const TileVector &vector : vectors)
-        types.push_back(VectorType::get(vector.lanes, accumulator));
-    auto choice = scf::IfOp::create(e.builder, e.loc, types, isInside, /*withElseRegion=*/true);
+    return finishTile(task, finished, [&](ValueRange init) {
+      if (fetching.startsNext)
+        startNextTile(operands, tile.columns.panels);
+      return multiply(operands, init);
+    });
+  TileOperands inside = insideOperands(task, operands, insideLoops, tile.rows.height, tile.row);
+  Value isInside = liesInside(task, tile.rows.height, tile.row);
+  finishTile(task, finished, [&](ValueRange init) {
+    auto choice = scf::IfOp::create(e.builder, e.loc, sumTypes(finished), isInside, /*withElseRegion=*/true);
     for (auto [block, own] : {std::pair(choice.thenBlock(), &inside), std::pair(choice.elseBlock(), &operands)}) {
       OpBuilder::InsertionGuard guard(e.builder);
       e.builder.setInsertionPointToStart(block);
@@ -452,17 +335,26 @@ void ContractionEmission::emitTile(const ContractionTask &task, const RowClass &
   });
 }
 
-void ContractionEmission::finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
-                                     Value row, Value panel, TileProducts products) {
+SmallVector<Type> ContractionEmission::sumTypes(const ContractionTile &tile) {
+  SmallVector<Type> types;
+  for (int64_t r = 0; r < tile.rows.height; ++r)
+    for (const TileVector &vector : getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes))
+      types.push_back(VectorType::get(vector.lanes, accumulator));
+  return types;
+}
+
+void ContractionEmission::finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products) {
+  const RowClass &rows = tile.rows;
+  const ColumnClass &columns = tile.columns;
   if (!f.blocks.isSplitK()) {
-    SmallVector<Value> accumulators = products(initialSums(task, rows, columns, panel));
+    SmallVector<Value> accumulators = products(initialSums(task, rows, columns, tile.panel));
     return waits(task, rows, columns) ? storeSums(rows, columns, accumulators)
-                                      : emitEpilogueOnTile(task, rows, columns, row, panel, accumulators);
+                                      : emitEpilogueOnTile(task, rows, columns, tile.row, tile.panel, accumulators);
   }
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   SmallVector<Value> slots, init;
-  Value local = i.sub(row, task.firstRow);
-  Value column = i.mul(i.sub(panel, task.firstPanel), i.constant(panelWidth));
+  Value local = i.sub(tile.row, task.firstRow);
+  Value column = i.mul(i.sub(tile.panel, task.firstPanel), i.constant(panelWidth));
   for (int64_t r = 0; r < rows.height; ++r) {
     // Rows that do not exist have a place of their own: rowsMost has room for whole tiles.
     Value line = i.add(i.mul(i.add(local, i.constant(r)), sumsPitch), column);
@@ -496,8 +388,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       if (isWide && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
       auto emitOne = [&](Value rowTile) {
-        emitTile(task, rows, columns, numberOf(task, rows, rowTile), firstRowOf(rows, rowTile), panel, kLower, kUpper,
-                 isWide);
+        Value number = numberOf(task, rows, rowTile), row = firstRowOf(rows, rowTile);
+        emitTile(task, {rows, columns, number, row, panel, kLower, kUpper}, isWide);
       };
       RowClass finished = rowsOfOutputs(rows);
       if (f.blocks.isSplitK() || !waits(task, finished, columns)) {
@@ -606,89 +498,6 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   };
   isFlatM = isFlat(f.firstM(), f.mDims);
   isFlatN = isFlat(f.firstN(), f.nDims);
-}
-
-/// Where groups of channels are read in place a thread has all of some rows, as whoever wrote them: of other groups it
-/// would fetch what lies in the other threads' caches. The weight of all groups waits in the second-level cache.
-static bool hasRowsOutsideGroups(const ContractionForm &f) {
-  auto groups = f.batch.asConstant(), columns = f.n.asConstant(), terms = f.k.asConstant();
-  return !f.rhs.isPacked() && f.lhs.form == LhsForm::Redirected && f.rhs.matrices == 0 && groups && *groups > 1 &&
-         columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
-}
-
-ContractionTask ContractionEmission::decodeTask(Value index) {
-  ContractionTask task;
-  bool hasRowsOutside = hasRowsOutsideGroups(f);
-  Value tasksOfBatch = i.mul(mBlocks, nBlocks), tasksOfRows = i.mul(value(f.batch), nBlocks);
-  if (hasRowsOutside) {
-    Value rest = i.mod(index, tasksOfRows, true);
-    task.mBlock = i.floorDiv(index, tasksOfRows, true);
-    task.batch = i.floorDiv(rest, nBlocks, true);
-    task.nBlock = i.mod(rest, nBlocks, true);
-  } else {
-    // Columns are taken apart by each task, rows once for tasks that share them.
-    bool mFastest = f.blocks.mFastest && !widensTasks() && !takesQuads() && !copied;
-    Value rest = i.mod(index, tasksOfBatch, true), fastest = mFastest ? mBlocks : nBlocks;
-    Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
-    task.batch = i.floorDiv(index, tasksOfBatch, true);
-    task.mBlock = mFastest ? fast : slow;
-    task.nBlock = mFastest ? slow : fast;
-  }
-  task.matrix = f.rhs.matrices ? i.mod(task.batch, i.constant(f.rhs.matrices), true) : task.batch;
-  EmissionPoint point;
-  point.dims.assign(f.batchDims, Value());
-  setDims(point, 0, f.batchDims, task.batch);
-  task.batchDims = point.dims;
-
-  // Piece p of c pieces of x: [x*p/c, x*(p+1)/c).
-  auto piece = [&](Value whole, Value pieces, Value at) { return i.floorDiv(i.mul(whole, at), pieces, true); };
-  Value one = i.constant(1);
-  if (matrixSlots) {
-    auto cut = [&](Value whole, int64_t unit, Value pieces, Value number) { // [begin, end) of a piece in whole units
-      Value units = i.floorDiv(i.add(whole, i.constant(unit - 1)), i.constant(unit), true);
-      Value begin = i.mul(piece(units, pieces, number), i.constant(unit));
-      Value end = i.mul(piece(units, pieces, i.add(number, one)), i.constant(unit));
-      return std::pair(i.min(begin, whole), i.min(end, whole));
-    };
-    auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
-    task.firstRow = firstRow;
-    task.rows = i.sub(endRow, firstRow);
-    std::tie(task.firstPanel, task.endPanel) =
-        cut(panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), nBlocks, task.nBlock);
-    return task;
-  }
-  if (takesQuads()) {
-    task.firstRow = piece(value(f.quads.count), mBlocks, task.mBlock);
-    task.rows = i.sub(piece(value(f.quads.count), mBlocks, i.add(task.mBlock, one)), task.firstRow);
-    task.firstPanel = piece(panels, nBlocks, task.nBlock);
-    task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));
-    return task;
-  }
-  Parts rows = splitRows();
-  task.firstTile = piece(rows.tiles, mBlocks, task.mBlock);
-  task.endTile = piece(rows.tiles, mBlocks, i.add(task.mBlock, one));
-  if (!i.asConstant(mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
-    task.firstTile = hide(e, task.firstTile);
-    task.endTile = hide(e, task.endTile);
-  }
-  auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
-  task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
-  task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
-  if (auto known = i.asConstant(panels)) {
-    int64_t count = llvm::divideCeil(*known, split.width);
-    // Whole units, of which each is as many tiles.
-    int64_t tilesOfUnit = std::max<int64_t>(f.behind.panelUnit / split.width, 1);
-    Value units = i.constant(count / tilesOfUnit);
-    task.firstColumnTile = i.mul(piece(units, nBlocks, task.nBlock), i.constant(tilesOfUnit));
-    task.endColumnTile = i.mul(piece(units, nBlocks, i.add(task.nBlock, one)), i.constant(tilesOfUnit));
-    Value part = i.constant(*known / count), larger = i.constant(*known % count);
-    task.firstPanel = startOf(task.firstColumnTile, part, larger);
-    task.endPanel = startOf(task.endColumnTile, part, larger);
-  } else {
-    task.firstPanel = piece(panels, nBlocks, task.nBlock);
-    task.endPanel = piece(panels, nBlocks, i.add(task.nBlock, one));
-  }
-  return task;
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {

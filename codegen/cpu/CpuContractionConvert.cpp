@@ -214,11 +214,10 @@ EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, Val
 
 void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
                                          Value panel) {
-  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
-  if (!isConverted && operands.bElement == accumulator)
+  if (!convertsWeight() && operands.bElement == accumulator)
     return;
   if (f.isDot()) {
-    if (isConverted)
+    if (convertsWeight())
       operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
     return;
   }

@@ -9,6 +9,7 @@
 #define PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
 
 #include "codegen/cpu/CpuContraction.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace ptc::cpu {
 
@@ -37,6 +38,9 @@ struct RowClass {
   int64_t before = 0;
 };
 
+/// For each place along a dim of the rows the elements of the window that lie in the image there.
+using SeenPlaces = llvm::SmallVector<llvm::BitVector>;
+
 /// Rows of each line that are a tile: [first, first + height).
 struct LinePart {
   int64_t first, height;
@@ -48,6 +52,14 @@ struct ColumnClass {
   mlir::Value lower, upper;
   bool isMasked = false;            // the last panel may be partly outside n
   int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
+};
+
+/// A tile of a task: its number among the row tiles, its first row and panel, and where the outermost loop over k runs.
+struct ContractionTile {
+  RowClass rows;
+  ColumnClass columns;
+  mlir::Value number, row, panel;
+  mlir::Value kLower, kUpper;
 };
 
 /// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
@@ -78,6 +90,14 @@ struct ContractionEmission {
 
   // Tasks and tiles.
   ContractionTask decodeTask(mlir::Value index);
+  /// The task's blocks; its rows and columns are not set.
+  ContractionTask findBlocks(mlir::Value index);
+  /// Begin and end of one of so many pieces of [0, whole), times `unit`.
+  std::pair<mlir::Value, mlir::Value> pieceOf(mlir::Value whole, mlir::Value pieces, mlir::Value number,
+                                              int64_t unit = 1);
+  void cutInMatrixUnits(ContractionTask &task);
+  void cutInQuads(ContractionTask &task);
+  void cutInTiles(ContractionTask &task);
   void emitTask(const ContractionTask &task);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
@@ -87,30 +107,52 @@ struct ContractionEmission {
                                            mlir::Value row, mlir::Value panel)>;
   /// Loops over the task's column tiles and row tiles, one for each pair of classes.
   void forEachTile(const ContractionTask &task, TileBody body);
-  void emitTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
-                mlir::Value row, mlir::Value panel, mlir::Value kLower, mlir::Value kUpper, bool isWide);
+  void emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide);
+  TileShape shapeOf(const ContractionTile &tile);
+  mlir::Type elementOfB();
+  /// Whether the weight's elements are more than loaded before they are multiplied.
+  bool convertsWeight() { return !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1; }
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
     mlir::Value tiles, part, larger;
   };
   Parts splitRows();
+  llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
+  llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
+
+  // What a tile fetches meanwhile (CpuContractionFetch.cpp).
   /// Whether a tile of this height holds all rows.
   bool isLoneRowTile(int64_t height);
+  /// Of the next column tile its share; further on in its own streams; or where the next tile's streams start.
+  struct Fetching {
+    bool nextColumns = false, ownStreams = false, startsNext = false;
+  };
+  Fetching chooseFetching(const ContractionTile &tile);
   /// How far behind a column tile, and behind the rows of B that it reads, those lie that are read next; null: the
   /// panels that follow.
   struct PanelStep {
     mlir::Value panels, rows;
   };
-  PanelStep nextPanels(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
-                       mlir::Value kUpper);
+  PanelStep nextPanels(const ContractionTask &task, const ContractionTile &tile);
+  /// Of the next column tile: so many panels, `apart` bytes from one to the next, from number `panel` on. Of each row
+  /// `bytes` bytes, which are share `number`.
+  struct FetchedShare {
+    int64_t panels = 1;
+    mlir::Value panel, number, apart, bytes;
+  };
+  std::optional<int64_t> rowTilesOfTask();
+  FetchedShare shareOf(const ContractionTask &task, mlir::Value rowTile, int64_t panels, int64_t rowBytes,
+                       mlir::Value panelBytes);
   /// Sets what a row tile fetches of the next column tile of `panels` panels, in rows [lower, upper) of B moved by
   /// `step`.
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
                        mlir::Value lower, mlir::Value upper, const PanelStep &step);
   /// Fetches the first lines of the streams of the tile that follows, of as many panels.
   void startNextTile(const TileOperands &operands, int64_t panels);
-  llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
-  llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
+
+  // What a tile reads.
+  TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const TileShape &shape,
+                          const Fetching &fetching);
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
                                                                                const RowClass &rows, mlir::Value row);
   mlir::Value redirectedAddress(const EmissionPoint &point);
@@ -123,6 +165,7 @@ struct ContractionEmission {
   // Tiles in lines of the image (CpuContractionLines.cpp).
   /// Sets lineParts or the height of tiles, and asksForZeros, where that saves products.
   void cutLines();
+  std::optional<llvm::SmallVector<SeenPlaces>> findSeenInLines();
   /// Rows of a line that has parts.
   int64_t lengthOfLine() const { return lineParts.back().first + lineParts.back().height; }
   /// The number of a tile among all of the task's, counted from the task's first.
@@ -144,8 +187,8 @@ struct ContractionEmission {
                               int64_t height, mlir::Value row);
   /// The products of a tile, added to what is given, and what becomes of them.
   using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
-  void finishTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns, mlir::Value row,
-                  mlir::Value panel, TileProducts products);
+  void finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products);
+  llvm::SmallVector<mlir::Type> sumTypes(const ContractionTile &tile);
 
   // Several outputs in a row of the tile (CpuContractionOutputs.cpp).
   llvm::SmallVector<mlir::Value> multiplyOutputs(TileShape shape, const TileOperands &operands, mlir::ValueRange init);
@@ -154,6 +197,12 @@ struct ContractionEmission {
   RowClass rowsOfOutputs(RowClass rows) const {
     rows.height *= outputs;
     return rows;
+  }
+  /// The tile with a row for each output.
+  ContractionTile tileWithOutputs(ContractionTile tile) {
+    tile.rows = rowsOfOutputs(tile.rows);
+    tile.row = i.mul(tile.row, i.constant(outputs));
+    return tile;
   }
 
   // Pixels that a tile's rows share (CpuContractionPixels.cpp).
@@ -219,8 +268,7 @@ struct ContractionEmission {
                     mlir::Value kUpper);
   mlir::Value groupsTo(mlir::Value k);
   bool takesSums() const { return multipliesSums(f, e.level); }
-  TileOperands wideOperands(const ContractionTask &task, const RowClass &rows, mlir::Value row, mlir::Value kLower,
-                            mlir::Value kUpper);
+  TileOperands wideOperands(const ContractionTask &task, const ContractionTile &tile);
   /// `init` (empty: 0) less what the sums of products of sums have of the row or of the column alone, which lies in
   /// memory, `rowStep` numbers from one row's to the next's.
   llvm::SmallVector<mlir::Value> startOfSums(TileShape shape, mlir::Value rowSums, int64_t rowStep,

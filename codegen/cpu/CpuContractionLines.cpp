@@ -20,7 +20,6 @@
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "ir/expr/DimName.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -35,9 +34,6 @@ static constexpr double leastSaved = 0.03;   // of the products' time
 static constexpr double ofQuestion = 8;      // cycles for an element of the window
 static constexpr double latency = 4;         // of a multiply-add, in cycles
 static constexpr double ofVector = 2;        // cycles in which the second-level cache gives one of the weight
-
-/// For each place along a dim of the rows the elements of the window that lie in the image there.
-using SeenPlaces = SmallVector<llvm::BitVector>;
 
 /// The dim of the rows that the condition is about, if it is one; -1: none.
 static std::optional<int64_t> rowDimOf(Expr condition, int64_t firstM, int64_t firstN) {
@@ -146,80 +142,137 @@ static SmallVector<LinePart> partLine(ArrayRef<int64_t> ends, int64_t height) {
   return parts;
 }
 
-void ContractionEmission::cutLines() {
-  auto known = i.asConstant(m), terms = f.kLoops.back().extent.asConstant();
-  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || outputs > 1 ||
-      !sharedPixels.empty() || e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows ||
-      *known <= split.height || !terms || !isa<FloatType>(accumulator) || !mayLeaveOut())
-    return;
-  SmallVector<int64_t> window;
-  for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
-    window.push_back(loop.dim);
-  auto seen = findSeen(f.domain, prim::getExprs(f.lhs.mask.getConditions()), f.firstM(), f.firstN(), window);
-  if (!seen)
-    return;
-  int64_t pixels = 1;
-  for (const SeenPlaces &places : *seen)
-    pixels *= int64_t(places.size());
-  if (pixels != *known)
-    return; // rows are tiles of pixels, for Winograd's algorithm
-  const SeenPlaces &along = seen->back();
-  int64_t line = int64_t(along.size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
-  auto roomOfTask = f.blocks.rowsMost.asConstant();
-  if (blocks < 1 || lines < blocks || !roomOfTask || int64_t(llvm::divideCeil(lines, blocks)) * line > *roomOfTask)
-    return;
+namespace {
 
+/// What windows see, line by line, and what tiles cost that are cut so or so: cycles of all products.
+struct LineCosts {
+  SeenPlaces along;                   // a line
+  SmallVector<llvm::BitVector> lines; // for each, the elements of the window that lie in the image there
+  int64_t terms, lanes;               // of an element of the window; of a vector
+  int64_t panels;                     // of a tile
+
+  int64_t length() const { return int64_t(along.size()); }
+  llvm::BitVector none() const { return llvm::BitVector(along.front().size()); }
+  double ofElement(int64_t height, bool asks) const;
+  double ofTilesInARow(int64_t tallest, bool asks) const;
+  double ofParts(ArrayRef<LinePart> parts) const;
+  SmallVector<int64_t> ends() const;
+};
+
+} // namespace
+
+/// Of one element of the window, for a tile.
+double LineCosts::ofElement(int64_t height, bool asks) const {
+  double vectors = double(panels * panelWidth / lanes), sums = double(height) * vectors;
+  double step = std::max({sums / 2, (double(height) + vectors) / 2, vectors * ofVector, latency});
+  return step * double(terms) + (asks ? ofQuestion + double(height) : 0);
+}
+
+/// Of balanced tiles that follow each other. `asks`: what no row of a tile sees is left out.
+double LineCosts::ofTilesInARow(int64_t tallest, bool asks) const {
+  double cost = 0;
+  int64_t rows = int64_t(lines.size()) * length(), tiles = llvm::divideCeil(rows, tallest), row = 0;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    int64_t height = rows / tiles + (tile < rows % tiles);
+    llvm::BitVector seen = none();
+    for (int64_t end = row + height; asks && row < end; ++row) {
+      llvm::BitVector own = lines[size_t(row / length())];
+      own &= along[size_t(row % length())];
+      seen |= own;
+    }
+    cost += ofElement(height, asks) * double(asks ? seen.count() : seen.size());
+  }
+  return cost;
+}
+
+double LineCosts::ofParts(ArrayRef<LinePart> parts) const {
+  double cost = 0;
+  for (LinePart part : parts) {
+    llvm::BitVector any = none();
+    for (int64_t place = part.first; place < part.first + part.height; ++place)
+      any |= along[size_t(place)];
+    for (llvm::BitVector bits : lines)
+      cost += ofElement(part.height, /*asks=*/true) * double((bits &= any).count());
+  }
+  return cost;
+}
+
+/// Where windows along the line begin or cease to see the image, and its end.
+SmallVector<int64_t> LineCosts::ends() const {
+  SmallVector<int64_t> ends;
+  for (int64_t place = 1; place < length(); ++place)
+    if (along[size_t(place)] != along[size_t(place - 1)])
+      ends.push_back(place);
+  ends.push_back(length());
+  return ends;
+}
+
+/// What windows see in each line of the image, given what they see along each dim.
+static SmallVector<llvm::BitVector> combineLines(ArrayRef<SeenPlaces> seen) {
+  int64_t lines = 1;
+  for (const SeenPlaces &places : seen.drop_back())
+    lines *= int64_t(places.size());
   SmallVector<llvm::BitVector> ofLines;
   for (int64_t number = 0; number < lines; ++number) {
-    llvm::BitVector bits(along.front().size(), true);
+    llvm::BitVector bits(seen.back().front().size(), true);
     int64_t rest = number;
-    for (const SeenPlaces &places : llvm::reverse(ArrayRef(*seen).drop_back())) {
+    for (const SeenPlaces &places : llvm::reverse(seen.drop_back())) {
       bits &= places[size_t(rest % int64_t(places.size()))];
       rest /= int64_t(places.size());
     }
     ofLines.push_back(bits);
   }
-  // Cycles of one element of the window for a tile.
-  auto costOf = [&](int64_t height, bool asks) {
-    double vectors = double(split.width * panelWidth / lanes), sums = double(height) * vectors;
-    double step = std::max({sums / 2, (double(height) + vectors) / 2, vectors * ofVector, latency});
-    return step * double(*terms) + (asks ? ofQuestion + double(height) : 0);
-  };
-  double best = 0;
-  bool asks = meetsZeros();
-  int64_t tiles = llvm::divideCeil(*known, split.height), row = 0;
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    int64_t height = *known / tiles + (tile < *known % tiles);
-    llvm::BitVector any(along.front().size(), !asks);
-    for (int64_t end = row + height; asks && row < end; ++row) {
-      llvm::BitVector own = ofLines[size_t(row / line)];
-      own &= along[size_t(row % line)];
-      any |= own;
-    }
-    best += costOf(height, asks) * double(any.count());
-  }
-  best *= 1 - leastSaved;
-  SmallVector<int64_t> ends;
-  for (int64_t place = 1; place < line; ++place)
-    if (along[size_t(place)] != along[size_t(place - 1)])
-      ends.push_back(place);
-  ends.push_back(line);
+  return ofLines;
+}
+
+static bool hasFewHeights(ArrayRef<LinePart> parts) {
+  llvm::SmallSet<int64_t, 8> heights;
+  for (LinePart part : parts)
+    heights.insert(part.height);
+  return heights.size() <= mostHeights;
+}
+
+/// What windows see along each dim of the rows, where tiles can be in lines; else nothing.
+std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
+  auto known = i.asConstant(m);
+  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || outputs > 1 ||
+      !sharedPixels.empty() || e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows ||
+      *known <= split.height || !f.kLoops.back().extent.isConstant() || !isa<FloatType>(accumulator) || !mayLeaveOut())
+    return std::nullopt;
+  SmallVector<int64_t> window;
+  for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
+    window.push_back(loop.dim);
+  auto seen = findSeen(f.domain, prim::getExprs(f.lhs.mask.getConditions()), f.firstM(), f.firstN(), window);
+  if (!seen)
+    return std::nullopt;
+  int64_t pixels = 1;
+  for (const SeenPlaces &places : *seen)
+    pixels *= int64_t(places.size());
+  if (pixels != *known)
+    return std::nullopt; // rows are tiles of pixels, for Winograd's algorithm
+  int64_t line = int64_t(seen->back().size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
+  auto roomOfTask = f.blocks.rowsMost.asConstant();
+  bool hasRoom =
+      blocks >= 1 && lines >= blocks && roomOfTask && int64_t(llvm::divideCeil(lines, blocks)) * line <= *roomOfTask;
+  return hasRoom ? seen : std::nullopt;
+}
+
+void ContractionEmission::cutLines() {
+  std::optional<SmallVector<SeenPlaces>> seen = findSeenInLines();
+  if (!seen)
+    return;
+  LineCosts costs{.along = seen->back(),
+                  .lines = combineLines(*seen),
+                  .terms = f.kLoops.back().extent.getValue(),
+                  .lanes = lanes,
+                  .panels = split.width};
+  double best = (1 - leastSaved) * costs.ofTilesInARow(split.height, meetsZeros());
   SmallVector<LinePart> chosen;
-  for (const SmallVector<LinePart> &parts : {partLine({line}, split.height), partLine(ends, split.height)}) {
-    llvm::SmallSet<int64_t, 8> heights;
-    for (LinePart part : parts)
-      heights.insert(part.height);
-    if (heights.size() > mostHeights)
+  for (const SmallVector<LinePart> &parts :
+       {partLine({costs.length()}, split.height), partLine(costs.ends(), split.height)}) {
+    if (!hasFewHeights(parts))
       continue;
-    double cost = 0;
-    for (LinePart part : parts) {
-      llvm::BitVector any(along.front().size());
-      for (int64_t place = part.first; place < part.first + part.height; ++place)
-        any |= along[size_t(place)];
-      for (llvm::BitVector bits : ofLines)
-        cost += costOf(part.height, /*asks=*/true) * double((bits &= any).count());
-    }
-    if (cost < best) {
+    if (double cost = costs.ofParts(parts); cost < best) {
       best = cost;
       chosen = parts;
     }

@@ -60,8 +60,7 @@ static constexpr int64_t fewestMeetings = 8; // of a weight that are not worth t
 bool ContractionEmission::sumsInMatrix() {
   bool isSum = accumulator.isF32() ? f.group == 2 : accumulator.isInteger(32) && f.group == 4;
   bool readsRows = f.lhs.readsMemory() || f.lhs.form == LhsForm::PackedRows;
-  bool isConverted = !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1;
-  return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && !isConverted && f.mDims > 0 &&
+  return e.level.hasMatrixRegisters && f.isDot() && isSum && readsRows && !convertsWeight() && f.mDims > 0 &&
          i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
 }
 
@@ -398,9 +397,8 @@ void MatrixBlock::emitPartialBlock(Value row, Value panel, int64_t width) {
   Value sums = e.getAddress(c.sums, c.accumulator, i.add(i.mul(local, c.sumsPitch), column));
   Value isLast = i.compare(arith::CmpIPredicate::slt, left, most);
   if (width != widestShort) { // there are more than 16 rows
-    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most), [&] {
-      emitSums({2, width}, row, most, number, panel, sums);
-    });
+    c.emitIf(i.compare(arith::CmpIPredicate::eq, left, most),
+             [&] { emitSums({2, width}, row, most, number, panel, sums); });
     c.emitIf(i.logicalAnd(isLast, i.compare(arith::CmpIPredicate::sgt, left, sixteen)), [&] {
       callMatrix(e, "ldtilecfg", {}, {slots.tail});
       emitSums({2, width}, row, left, number, panel, sums);

@@ -54,8 +54,7 @@ void ContractionEmission::findSharedPixels() {
   bool isPlain = f.lhs.form == LhsForm::Redirected && !f.rhs.isPacked() && f.group == 1 && !f.bits &&
                  f.conversion.beside.empty() && f.lhs.element == accumulator && isa<FloatType>(accumulator) &&
                  !f.blocks.isSplitK() &&
-                 cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType() == accumulator &&
-                 f.op.getRhs().front().getOperations().size() == 1;
+                 cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType() == accumulator && !convertsWeight();
   if (!isPlain || loop::getWinogradTile(f.op) || outputs > 1 || f.kLoops.size() < 2 || !across || !columns ||
       *columns > panelWidth || *columns <= lanes / 2 || vectors != 1)
     return;

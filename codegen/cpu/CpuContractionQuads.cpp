@@ -150,7 +150,6 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
 Expr ContractionEmission::termsOfOuter(const KLoop &kLoop) { return (kLoop.bStride * f.group).floorDiv(quadTaps); }
 
 void ContractionEmission::transformWeights(const ContractionTask &task, Value panel) {
-  bool isConverted = f.op.getRhs().front().getOperations().size() > 1;
   Terms terms{e};
   Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup);
   Value groups = i.floorDiv(k, i.constant(f.group), true), ofPoint = i.floorDiv(value(f.quads.terms), words, true);
@@ -166,7 +165,7 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
         for (int64_t tap = 0; tap < quadTaps; ++tap) {
           Value at = i.add(i.mul(i.add(source, i.mul(i.constant(tap), inner)), width), i.constant(part));
           Value bytes = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, at));
-          auto [low, high] = splitBytes(e, isConverted ? convertedGroups(task, bytes) : bytes, /*isSigned=*/true);
+          auto [low, high] = splitBytes(e, convertsWeight() ? convertedGroups(task, bytes) : bytes, /*isSigned=*/true);
           even.push_back(low);
           odd.push_back(high);
         }

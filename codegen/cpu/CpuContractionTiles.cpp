@@ -1,5 +1,7 @@
 //===- CpuContractionTiles.cpp - which tiles a contraction's task has -----===//
 //
+// A task is a block of rows and of columns, cut between tiles: of B pieces of T tiles number p is [T*p/B, T*(p+1)/B).
+//
 // Heights are balanced over the whole of m: the first tiles are one row higher than the others, so a static m
 // needs at most two heights; likewise widths. Which two a symbolic m needs is known when it runs: there is code for
 // every height, and all but two of their loops are empty. Where the pixels of an image divide it, whatever the batch,
@@ -9,10 +11,112 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+/// Where groups of channels are read in place a thread has all of some rows, as whoever wrote them: of other groups it
+/// would fetch what lies in the other threads' caches. The weight of all groups waits in the second-level cache.
+static bool hasRowsOutsideGroups(const ContractionForm &f) {
+  auto groups = f.batch.asConstant(), columns = f.n.asConstant(), terms = f.k.asConstant();
+  return !f.rhs.isPacked() && f.lhs.form == LhsForm::Redirected && f.rhs.matrices == 0 && groups && *groups > 1 &&
+         columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
+}
+
+ContractionTask ContractionEmission::findBlocks(Value index) {
+  ContractionTask task;
+  if (hasRowsOutsideGroups(f)) {
+    Value tasksOfRows = i.mul(value(f.batch), nBlocks), rest = i.mod(index, tasksOfRows, true);
+    task.mBlock = i.floorDiv(index, tasksOfRows, true);
+    task.batch = i.floorDiv(rest, nBlocks, true);
+    task.nBlock = i.mod(rest, nBlocks, true);
+  } else {
+    // Columns are taken apart by each task, rows once for tasks that share them.
+    bool mFastest = f.blocks.mFastest && !widensTasks() && !takesQuads() && !copied;
+    Value tasksOfBatch = i.mul(mBlocks, nBlocks), rest = i.mod(index, tasksOfBatch, true);
+    Value fastest = mFastest ? mBlocks : nBlocks;
+    Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
+    task.batch = i.floorDiv(index, tasksOfBatch, true);
+    task.mBlock = mFastest ? fast : slow;
+    task.nBlock = mFastest ? slow : fast;
+  }
+  task.matrix = f.rhs.matrices ? i.mod(task.batch, i.constant(f.rhs.matrices), true) : task.batch;
+  EmissionPoint point;
+  point.dims.assign(f.batchDims, Value());
+  setDims(point, 0, f.batchDims, task.batch);
+  task.batchDims = point.dims;
+  return task;
+}
+
+ContractionTask ContractionEmission::decodeTask(Value index) {
+  ContractionTask task = findBlocks(index);
+  if (matrixSlots)
+    cutInMatrixUnits(task);
+  else if (takesQuads())
+    cutInQuads(task);
+  else
+    cutInTiles(task);
+  return task;
+}
+
+std::pair<Value, Value> ContractionEmission::pieceOf(Value whole, Value pieces, Value number, int64_t unit) {
+  auto startOf = [&](Value at) { return i.mul(i.floorDiv(i.mul(whole, at), pieces, true), i.constant(unit)); };
+  Value begin = startOf(number);
+  return {begin, startOf(i.add(number, i.constant(1)))};
+}
+
+void ContractionEmission::cutInMatrixUnits(ContractionTask &task) {
+  auto cut = [&](Value whole, int64_t unit, Value pieces, Value number) {
+    Value units = i.floorDiv(i.add(whole, i.constant(unit - 1)), i.constant(unit), true);
+    auto [begin, end] = pieceOf(units, pieces, number, unit);
+    return std::pair(i.min(begin, whole), i.min(end, whole));
+  };
+  auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
+  task.firstRow = firstRow;
+  task.rows = i.sub(endRow, firstRow);
+  std::tie(task.firstPanel, task.endPanel) =
+      cut(panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), nBlocks, task.nBlock);
+}
+
+void ContractionEmission::cutInQuads(ContractionTask &task) {
+  auto [firstQuad, endQuad] = pieceOf(value(f.quads.count), mBlocks, task.mBlock);
+  task.firstRow = firstQuad;
+  task.rows = i.sub(endQuad, firstQuad);
+  std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
+}
+
+void ContractionEmission::cutInTiles(ContractionTask &task) {
+  Parts rows = splitRows();
+  std::tie(task.firstTile, task.endTile) = pieceOf(rows.tiles, mBlocks, task.mBlock);
+  if (!i.asConstant(mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
+    task.firstTile = hide(e, task.firstTile);
+    task.endTile = hide(e, task.endTile);
+  }
+  auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
+  task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
+  task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
+  auto known = i.asConstant(panels);
+  if (!known) {
+    std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
+    return;
+  }
+  // Whole units, of which each is as many tiles.
+  int64_t count = llvm::divideCeil(*known, split.width), tiles = std::max<int64_t>(f.behind.panelUnit / split.width, 1);
+  std::tie(task.firstColumnTile, task.endColumnTile) = pieceOf(i.constant(count / tiles), nBlocks, task.nBlock, tiles);
+  Value part = i.constant(*known / count), larger = i.constant(*known % count);
+  task.firstPanel = startOf(task.firstColumnTile, part, larger);
+  task.endPanel = startOf(task.endColumnTile, part, larger);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
 
 /// Of all tiles of m, the first `larger` have one row more than `part`.
 ContractionEmission::Parts ContractionEmission::splitRows() {

@@ -184,7 +184,6 @@ Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.fr
 
 void ContractionEmission::widenColumns(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                        Value kLower, Value kUpper) {
-  bool isConverted = !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1;
   Value lower = groupsTo(kLower), width = i.constant(panelWidth);
   for (int64_t p = 0; p < columns.panels; ++p) {
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
@@ -196,7 +195,7 @@ void ContractionEmission::widenColumns(const ContractionTask &task, const Column
       Value target = e.getAddress(to, accumulator, i.mul(i.sub(group, lower), i.constant(wordsOfGroup * panelWidth)));
       for (int64_t part = 0; part < panelWidth; part += lanes) {
         Value words = e.createLoad(accumulator, lanes, e.getAddress(source, accumulator, i.constant(part)));
-        if (isConverted)
+        if (convertsWeight())
           words = convertedGroups(task, words);
         auto [even, odd] = splitBytes(e, words, /*isSigned=*/true);
         e.createStore(even, e.getAddress(target, accumulator, i.constant(part)));
@@ -212,24 +211,23 @@ void ContractionEmission::widenColumns(const ContractionTask &task, const Column
   }
 }
 
-TileOperands ContractionEmission::wideOperands(const ContractionTask &task, const RowClass &rows, Value row,
-                                               Value kLower, Value kUpper) {
+TileOperands ContractionEmission::wideOperands(const ContractionTask &task, const ContractionTile &tile) {
   Type wide = e.builder.getI16Type();
   int64_t wordsOfStep = takesSums() ? wordsOfGroup : 1;
   Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup / wordsOfStep); // of a group; then in steps
-  Value lower = i.mul(groupsTo(kLower), words), pitch = value(f.wide.pitch);
+  Value lower = i.mul(groupsTo(tile.kLower), words), pitch = value(f.wide.pitch);
   TileOperands operands{
       .accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = 2 * wordsOfStep};
   operands.panelStride = i.mul(value(f.wide.rows), i.constant(wordsOfGroup * panelWidth));
   Value step = i.mul(i.constant(wordsOfStep), width);
   operands.panels = e.getAddress(wideRhs, accumulator, i.sub(i.constant(0), i.mul(lower, step)));
   operands.loops.push_back({.lower = lower,
-                            .upper = i.mul(groupsTo(kUpper), words),
+                            .upper = i.mul(groupsTo(tile.kUpper), words),
                             .aStride = i.constant(operands.group),
                             .bStride = step});
   Value skipped = i.mul(lower, i.constant(operands.group)); // copies start at kLower
-  Value first = e.getAddress(wideLhs, wide, i.sub(i.mul(i.sub(row, task.firstRow), pitch), skipped));
-  operands.rowAddresses = [=, this, count = rows.height](ValueRange) {
+  Value first = e.getAddress(wideLhs, wide, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
+  operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
     SmallVector<Value> addresses;
     for (int64_t r = 0; r < count; ++r)
       addresses.push_back(e.getAddress(first, wide, i.mul(i.constant(r), pitch)));
