@@ -457,18 +457,48 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   rowUnit = std::max<int64_t>(f.rowUnit() / outputs, 1);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
   TiledExtents extents(known(m), outputs > 1 ? outputs * outputColumns : known(n), known(k), rowUnit);
-  split = outputs > 1 ? tileOfOutputs(f, e.level, extents) : listTiles(f, e.level, extents).front();
-  auto height = loop::getTuned(f.op, tuned::tileRows, e.level.name);
-  auto width = loop::getTuned(f.op, tuned::tilePanels, e.level.name);
-  if (outputs == 1 && height && width) {
-    TileSplit asked{.height = *height, .width = *width};
-    TileSplit wanted = limitTile(e.level, accumulator, extents, asked);
-    if (f.behind.panelUnit == 1 || f.behind.panelUnit % wanted.width == 0)
-      split = wanted;
-  } else {
-    findSharedPixels();
-    cutLines();
+  chooseSplit(extents);
+  findScratch();
+  cutForCopies();
+  widening = chooseWidening();
+  sumsPitch = value(f.scratch.sumsPitch);
+  if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
+    isBackwards = i.compare(arith::CmpIPredicate::eq,
+                            i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
+  auto isFlat = [&](int64_t first, int64_t count) {
+    for (int64_t d = first; d + 1 < first + count; ++d)
+      if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
+        return false;
+    return true;
+  };
+  isFlatM = isFlat(f.firstM(), f.mDims);
+  isFlatN = isFlat(f.firstN(), f.nDims);
+}
+
+/// The tile that tuning asks for; none where it asks for none, or for one that cuts parts.
+static std::optional<TileSplit> findTunedTile(const ContractionForm &form, const CpuLevel &level,
+                                              const TiledExtents &extents) {
+  auto height = loop::getTuned(form.op, tuned::tileRows, level.name);
+  auto width = loop::getTuned(form.op, tuned::tilePanels, level.name);
+  if (!height || !width)
+    return std::nullopt;
+  TileSplit tile = limitTile(level, form.accumulator, extents, {.height = *height, .width = *width});
+  bool cutsParts = form.behind.panelUnit > 1 && form.behind.panelUnit % tile.width;
+  return cutsParts ? std::nullopt : std::optional(tile);
+}
+
+void ContractionEmission::chooseSplit(const TiledExtents &extents) {
+  if (outputs > 1) {
+    split = tileOfOutputs(f, e.level, extents);
+    return;
   }
+  std::optional<TileSplit> tunedTile = findTunedTile(f, e.level, extents);
+  split = tunedTile ? *tunedTile : listTiles(f, e.level, extents).front();
+  findSharedPixels(/*isTuned=*/tunedTile.has_value());
+  cutLines();
+}
+
+void ContractionEmission::findScratch() {
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.scratch.lhsAt);
   rhsPack = at(f.scratch.rhsAt);
@@ -484,20 +514,6 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   quadProducts = at(f.quads.productsAt);
   quadRowSums = at(f.quads.rowSumsAt);
   quadColumnSums = at(f.quads.columnSumsAt);
-  cutForCopies();
-  widening = chooseWidening();
-  sumsPitch = value(f.scratch.sumsPitch);
-  if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
-    isBackwards = i.compare(arith::CmpIPredicate::eq,
-                            i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
-  auto isFlat = [&](int64_t first, int64_t count) {
-    for (int64_t d = first; d + 1 < first + count; ++d)
-      if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
-        return false;
-    return true;
-  };
-  isFlatM = isFlat(f.firstM(), f.mDims);
-  isFlatN = isFlat(f.firstN(), f.nDims);
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {

@@ -88,6 +88,10 @@ struct ContractionEmission {
   void emitBehind(const ContractionTask &task, mlir::Operation *node, loop::ContractionOp product);
   void emitTasks(mlir::Value begin, mlir::Value end);
 
+  /// Sets the tile, and what follows from it: where tuning asks for one, that.
+  void chooseSplit(const TiledExtents &extents);
+  void findScratch();
+
   // Tasks and tiles.
   ContractionTask decodeTask(mlir::Value index);
   /// The task's blocks; its rows and columns are not set.
@@ -206,8 +210,9 @@ struct ContractionEmission {
   }
 
   // Pixels that a tile's rows share (CpuContractionPixels.cpp).
-  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns.
-  void findSharedPixels();
+  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns. A tuned tile
+  /// keeps its height, and has none where that does not divide the line.
+  void findSharedPixels(bool isTuned);
   TileOperands sharingOperands(const ContractionTask &task, TileOperands operands, mlir::Value row);
 
   // Sums in matrix registers (CpuContractionMatrix.cpp).

@@ -235,9 +235,9 @@ static bool hasFewHeights(ArrayRef<LinePart> parts) {
 /// What windows see along each dim of the rows, where tiles can be in lines; else nothing.
 std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
   auto known = i.asConstant(m);
-  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || outputs > 1 ||
-      !sharedPixels.empty() || e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows ||
-      *known <= split.height || !f.kLoops.back().extent.isConstant() || !isa<FloatType>(accumulator) || !mayLeaveOut())
+  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || !sharedPixels.empty() ||
+      e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows || *known <= split.height ||
+      !f.kLoops.back().extent.isConstant() || !isa<FloatType>(accumulator) || !mayLeaveOut())
     return std::nullopt;
   SmallVector<int64_t> window;
   for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())

@@ -47,7 +47,7 @@ static std::optional<std::pair<int64_t, int64_t>> commonSteps(const ContractionF
   return steps;
 }
 
-void ContractionEmission::findSharedPixels() {
+void ContractionEmission::findSharedPixels(bool isTuned) {
   int64_t line = f.firstN() - 1,
           vectors = int64_t(getTileVectors(1, f.n.asConstant().value_or(panelWidth), lanes).size());
   auto columns = f.n.asConstant(), across = f.mDims ? f.domain[line].asConstant() : std::nullopt;
@@ -55,18 +55,18 @@ void ContractionEmission::findSharedPixels() {
                  f.conversion.beside.empty() && f.lhs.element == accumulator && isa<FloatType>(accumulator) &&
                  !f.blocks.isSplitK() &&
                  cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType() == accumulator && !convertsWeight();
-  if (!isPlain || loop::getWinogradTile(f.op) || outputs > 1 || f.kLoops.size() < 2 || !across || !columns ||
-      *columns > panelWidth || *columns <= lanes / 2 || vectors != 1)
+  if (!isPlain || loop::getWinogradTile(f.op) || f.kLoops.size() < 2 || !across || !columns || *columns > panelWidth ||
+      *columns <= lanes / 2 || vectors != 1)
     return;
   const KLoop &tap = f.kLoops[f.kLoops.size() - 2];
   int64_t taps = tap.dim < 0 ? 0 : tap.extent.asConstant().value_or(0);
   if (taps < 2 || taps > mostTaps || f.kLoops.back().extent.asConstant().value_or(0) < fewestTerms)
     return;
-  int64_t height = tallestTile;
-  while (*across % height)
+  int64_t height = isTuned ? split.height : tallestTile;
+  while (!isTuned && *across % height)
     --height;
   std::optional<std::pair<int64_t, int64_t>> steps = commonSteps(f, line, tap.dim);
-  if (height < fewestRows || !steps || steps->first == 0 || steps->second == 0)
+  if (height < fewestRows || *across % height || !steps || steps->first == 0 || steps->second == 0)
     return;
   split = {.height = height, .width = 1};
   std::map<int64_t, SmallVector<TileUse>> byPlace;

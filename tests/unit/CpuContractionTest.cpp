@@ -492,5 +492,13 @@ TEST_CASE("products are right whatever sizes tuning asks for", "[contraction][tu
     Convolution shape{.height = 13, .width = 11, .in = 64, .out = 48, .kernelHeight = 3, .kernelWidth = 3, .pad = 1};
     for (const Numbers &numbers : alternativesOf(shape.text(), *level))
       checkConvolution(shape, *level, numbers);
+    // Rows share pixels if their number divides the line; tiles lie in lines of which zeros are left out.
+    Convolution narrow{
+        .height = 5, .width = 28, .groups = 2, .in = 16, .out = 16, .kernelHeight = 3, .kernelWidth = 3, .pad = 1};
+    Convolution dilated{
+        .height = 28, .width = 28, .in = 32, .out = 32, .kernelHeight = 3, .kernelWidth = 3, .dilation = 12, .pad = 12};
+    for (int64_t rows : {5, 7, 14})
+      for (const Convolution &each : {narrow, dilated})
+        checkConvolution(each, *level, {{"tile_rows", rows}, {"tile_panels", 1}});
   }
 }
