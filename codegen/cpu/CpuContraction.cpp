@@ -64,9 +64,18 @@ EmissionPoint ContractionEmission::taskPoint(const ContractionTask &task) {
   return point;
 }
 
-void ContractionEmission::setDims(EmissionPoint &point, int64_t first, int64_t count, Value flat) {
+EmissionPoint ContractionEmission::rowPoint(const ContractionTask &task, Value row) {
+  EmissionPoint point = taskPoint(task);
+  setDims(point, f.firstM(), f.mDims, row);
+  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
+    point.dims[dim] = i.constant(0);
+  return point;
+}
+
+void ContractionEmission::setDims(EmissionPoint &point, ArrayRef<Expr> domain, int64_t first, int64_t count,
+                                  Value flat) {
   for (int64_t d = first + count - 1; d > first; --d) {
-    Value extent = value(f.domain[d]);
+    Value extent = value(domain[d]);
     point.dims[d] = i.mod(flat, extent, /*nonNegative=*/true);
     flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
   }
@@ -106,16 +115,15 @@ SmallVector<EmissionPoint> ContractionEmission::rowPoints(const EmissionPoint &b
 // Rows of A
 //===----------------------------------------------------------------------===//
 
-static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()[0]); }
+Value ContractionEmission::addressInPlace(const EmissionPoint &point) {
+  return e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(f.lhs.index(), point));
+}
 
 /// The row's address, or that of the run of constants where the mask fails.
 Value ContractionEmission::redirectedAddress(const EmissionPoint &point) {
-  Value at = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(indexOf(f.lhs.load), point));
-  Value holds;
-  for (Attribute condition : f.lhs.mask.getConditions()) {
-    Value v = e.emitExpr(cast<ExprAttr>(condition), point);
-    holds = i.logicalAnd(holds, i.compare(arith::CmpIPredicate::sge, v, i.constant(0)));
-  }
+  Value at = addressInPlace(point), holds;
+  for (Expr condition : f.lhs.conditions())
+    holds = i.logicalAnd(holds, i.compare(arith::CmpIPredicate::sge, e.emitExpr(condition, point), i.constant(0)));
   return i.get<arith::SelectOp>(holds, at, fill);
 }
 
@@ -132,28 +140,27 @@ bool ContractionEmission::mayLeaveOut() const {
 bool ContractionEmission::meetsZeros() const {
   if (!mayLeaveOut())
     return false;
-  return asksForZeros || llvm::any_of(f.lhs.mask.getConditions(), [&](Attribute condition) {
-           return llvm::any_of(f.kLoops, [&](const KLoop &loop) {
-             std::string dim = dimName(loop.dim);
-             if (loop.dim < 0 || !Expr(cast<ExprAttr>(condition)).uses(dim))
-               return false;
-             Expr step = Expr(cast<ExprAttr>(condition)).coefficientOf(dim);
-             bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
-             return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
-           });
+  auto leavesOften = [&](Expr condition, const KLoop &loop) {
+    if (loop.dim < 0 || !condition.uses(dimName(loop.dim)))
+      return false;
+    Expr step = condition.coefficientOf(dimName(loop.dim));
+    bool isLong = loop.extent.asConstant().value_or(0) >= longestInside * split.height;
+    return isLong || !step || !step.isConstant() || std::abs(step.getValue()) > 1;
+  };
+  return asksForZeros || llvm::any_of(f.lhs.conditions(), [&](Expr condition) {
+           return llvm::any_of(f.kLoops, [&](const KLoop &loop) { return leavesOften(condition, loop); });
          });
 }
 
 Value ContractionEmission::addressOf(const EmissionPoint &point) {
-  if (f.lhs.form == LhsForm::Redirected)
-    return redirectedAddress(point);
-  return e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(indexOf(f.lhs.load), point));
+  return f.lhs.form == LhsForm::Redirected ? redirectedAddress(point) : addressInPlace(point);
 }
 
-std::optional<int64_t> cpu::stepInPlace(const ContractionForm &f) {
-  Expr stride =
-      f.lhs.form == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(indexOf(f.lhs.load), f.firstM()) : Expr();
-  return stride ? stride.asConstant() : std::nullopt;
+SmallVector<Value> ContractionEmission::addressesApart(Value first, Type element, int64_t count, Value stride) {
+  SmallVector<Value> addresses;
+  for (int64_t r = 0; r < count; ++r)
+    addresses.push_back(e.getAddress(first, element, i.mul(i.constant(r), stride)));
+  return addresses;
 }
 
 Value ContractionEmission::fixedRowStride() {
@@ -164,66 +171,67 @@ Value ContractionEmission::fixedRowStride() {
   return step ? i.mul(i.constant(*step), bytes) : Value();
 }
 
-std::function<SmallVector<Value>(ValueRange)> ContractionEmission::rowAddresses(const ContractionTask &task,
-                                                                                const RowClass &rows, Value row) {
+Value ContractionEmission::movedBy(Value base, ValueRange outer) {
+  Value offset = i.constant(0);
+  for (auto [at, loop] : llvm::zip(outer, f.kLoops))
+    offset = i.add(offset, i.mul(at, value(loop.aStride)));
+  return e.getAddress(base, f.lhs.element, offset);
+}
+
+RowAddresses ContractionEmission::rowAddresses(const ContractionTask &task, const RowClass &rows, Value row) {
   Value local = i.sub(row, task.firstRow);
-  auto spaced = [=, this, count = rows.height](Value base, Value stride) {
-    SmallVector<Value> addresses;
-    for (int64_t r = 0; r < count; ++r)
-      addresses.push_back(e.getAddress(base, f.lhs.element, i.mul(i.constant(r), stride)));
-    return addresses;
-  };
-  auto moved = [=, this](Value base, ValueRange outer) { // to where the outer loops of k stand
-    Value offset = i.constant(0);
-    for (auto [at, loop] : llvm::zip(outer, f.kLoops))
-      offset = i.add(offset, i.mul(at, value(loop.aStride)));
-    return e.getAddress(base, f.lhs.element, offset);
+  auto inScratch = [&](Value pitch, bool hasRows) -> RowAddresses {
+    Value base = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
+    return [=, this, count = rows.height](ValueRange outer) {
+      return addressesApart(hasRows ? movedBy(base, outer) : base, f.lhs.element, count, pitch);
+    };
   };
   switch (f.lhs.form) {
-  case LhsForm::PackedRows: {
-    Value pitch = value(f.scratch.lhsPitch);
-    Value base = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
-    return [=](ValueRange outer) { return spaced(moved(base, outer), pitch); };
-  }
-  case LhsForm::PackedColumns: {
-    Value base = e.getAddress(lhsPack, f.lhs.element, local);
-    return [=, this](ValueRange) { return spaced(base, i.constant(1)); };
-  }
-  case LhsForm::Panels: {
-    // Row r of a weight in panels: panel r / 16, lane r % 16.
-    Value weights = e.getPointer(f.lhs.panels.getBuffer());
-    Value panelSize = i.mul(k, i.constant(panelWidth));
-    Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), i.constant(panelWidth), true));
-    Value base = e.getAddress(weights, f.lhs.element, i.mul(task.matrix, batchSize));
-    return [=, this, count = rows.height](ValueRange outer) {
-      Value inner = moved(base, outer);
-      SmallVector<Value> addresses;
-      for (int64_t r = 0; r < count; ++r) {
-        Value at = i.add(row, i.constant(r));
-        Value panel = i.floorDiv(at, i.constant(panelWidth), true), lane = i.mod(at, i.constant(panelWidth), true);
-        addresses.push_back(e.getAddress(inner, f.lhs.element, i.add(i.mul(panel, panelSize), lane)));
-      }
-      return addresses;
-    };
-  }
+  case LhsForm::PackedRows:
+    return inScratch(value(f.scratch.lhsPitch), /*hasRows=*/true);
+  case LhsForm::PackedColumns:
+    return inScratch(i.constant(1), /*hasRows=*/false);
+  case LhsForm::Panels:
+    return addressesInPanels(task, rows.height, row);
   case LhsForm::InPlace:
   case LhsForm::Redirected:
-    break;
+    return addressesInMemory(task, rows.height, row);
   }
-  EmissionPoint base = taskPoint(task);
-  for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
-    base.dims[d] = i.constant(0);
-  Expr index = indexOf(f.lhs.load);
+  llvm_unreachable("a form of the lhs");
+}
+
+/// Row r of a weight in panels: panel r / 16, lane r % 16.
+RowAddresses ContractionEmission::addressesInPanels(const ContractionTask &task, int64_t height, Value row) {
+  Value weights = e.getPointer(f.lhs.panels.getBuffer()), width = i.constant(panelWidth);
+  Value panelSize = i.mul(k, width);
+  Value batchSize = i.mul(panelSize, i.floorDiv(i.add(m, i.constant(panelWidth - 1)), width, true));
+  Value base = e.getAddress(weights, f.lhs.element, i.mul(task.matrix, batchSize));
+  return [=, this](ValueRange outer) {
+    Value inner = movedBy(base, outer);
+    SmallVector<Value> addresses;
+    for (int64_t r = 0; r < height; ++r) {
+      Value at = i.add(row, i.constant(r));
+      Value panel = i.floorDiv(at, width, true), lane = i.mod(at, width, true);
+      addresses.push_back(e.getAddress(inner, f.lhs.element, i.add(i.mul(panel, panelSize), lane)));
+    }
+    return addresses;
+  };
+}
+
+RowAddresses ContractionEmission::addressesInMemory(const ContractionTask &task, int64_t height, Value row) {
+  Value firstOutput = i.mul(row, i.constant(outputs));
+  EmissionPoint base = rowPoint(task, firstOutput);
   if (std::optional<int64_t> step = stepInPlace(f)) {
-    setDims(base, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
-    Value first = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, base));
-    return [=, this](ValueRange outer) { return spaced(moved(first, outer), i.constant(*step * outputs)); };
+    Value first = addressInPlace(base);
+    return [=, this](ValueRange outer) {
+      return addressesApart(movedBy(first, outer), f.lhs.element, height, i.constant(*step * outputs));
+    };
   }
-  SmallVector<EmissionPoint> points = rowPoints(base, i.mul(row, i.constant(outputs)), rows.height, outputs);
+  SmallVector<EmissionPoint> points = rowPoints(base, firstOutput, height, outputs);
   // Loop strength reduction takes addresses that are made of divisions apart, and divides in each step of k.
   bool hasDivisions = false;
   for (int64_t dim = f.firstM(); dim < f.firstN(); ++dim)
-    hasDivisions |= !loop::strideOf(index, dim);
+    hasDivisions |= !loop::strideOf(f.lhs.index(), dim);
   return [=, this](ValueRange outer) {
     SmallVector<Value> addresses;
     for (EmissionPoint point : points) {

@@ -66,6 +66,12 @@ struct LhsOperand {
   loop::PanelsOp panels;  // Panels
   int64_t vectorDim = -1; // of packing
 
+  /// Where the load reads.
+  Expr index() const;
+  /// Of the mask; empty without one.
+  llvm::SmallVector<Expr> conditions() const;
+  /// All that moves with a row: the index, then the conditions.
+  llvm::SmallVector<Expr> movedExprs() const;
   bool readsMemory() const { return form == LhsForm::InPlace || form == LhsForm::Redirected; }
   bool isPacked() const { return form == LhsForm::PackedRows || form == LhsForm::PackedColumns; }
   int64_t elementBytes() const { return loop::getElementBytes(element); }

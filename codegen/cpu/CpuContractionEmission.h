@@ -1,8 +1,7 @@
 //===- CpuContractionEmission.h - a contraction being emitted ---*- C++ -*-===//
 //
-// State shared by the files that emit one contraction: tasks and tiles (CpuContraction.cpp), sums in matrix registers
-// (CpuContractionMatrix.cpp), packing of operands (CpuContractionPack.cpp) and the epilogue
-// (CpuContractionEpilogue.cpp).
+// State shared by the files that emit one contraction: what a task is, which loops it has, and the values that all of
+// them need. Members stand by file, whose name each section tells; without one they are CpuContraction.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
@@ -80,6 +79,9 @@ inline constexpr int64_t wordsOfGroup = 2;
 /// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
 enum class Widening { None, ManyRows, All };
 
+/// Of a tile's rows in A, where the outer loops over k stand (TileOperands).
+using RowAddresses = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)>;
+
 struct ContractionEmission {
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
   void emit(mlir::Value begin, mlir::Value end);
@@ -91,8 +93,16 @@ struct ContractionEmission {
   /// Sets the tile, and what follows from it: where tuning asks for one, that.
   void chooseSplit(const TiledExtents &extents);
   void findScratch();
+  void emitTask(const ContractionTask &task);
+  void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide);
+  TileShape shapeOf(const ContractionTile &tile);
+  /// The products of a tile, added to what is given, and what becomes of them.
+  using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
+  void finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products);
+  llvm::SmallVector<mlir::Type> sumTypes(const ContractionTile &tile);
 
-  // Tasks and tiles.
+  // Tasks and their tiles (CpuContractionTiles.cpp).
   ContractionTask decodeTask(mlir::Value index);
   /// The task's blocks; its rows and columns are not set.
   ContractionTask findBlocks(mlir::Value index);
@@ -102,20 +112,6 @@ struct ContractionEmission {
   void cutInMatrixUnits(ContractionTask &task);
   void cutInQuads(ContractionTask &task);
   void cutInTiles(ContractionTask &task);
-  void emitTask(const ContractionTask &task);
-  void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
-  void forEachColumnTile(const ContractionTask &task, ColumnBody body);
-  mlir::Value firstRowOf(const RowClass &rows, mlir::Value rowTile);
-  using TileBody = llvm::function_ref<void(const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
-                                           mlir::Value row, mlir::Value panel)>;
-  /// Loops over the task's column tiles and row tiles, one for each pair of classes.
-  void forEachTile(const ContractionTask &task, TileBody body);
-  void emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide);
-  TileShape shapeOf(const ContractionTile &tile);
-  mlir::Type elementOfB();
-  /// Whether the weight's elements are more than loaded before they are multiplied.
-  bool convertsWeight() { return !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1; }
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
     mlir::Value tiles, part, larger;
@@ -123,6 +119,15 @@ struct ContractionEmission {
   Parts splitRows();
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
+  using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
+  void forEachColumnTile(const ContractionTask &task, ColumnBody body);
+  mlir::Value firstRowOf(const RowClass &rows, mlir::Value rowTile);
+  /// The number of a tile among all of the task's, counted from the task's first.
+  mlir::Value numberOf(const ContractionTask &task, const RowClass &rows, mlir::Value rowTile);
+  using TileBody = llvm::function_ref<void(const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
+                                           mlir::Value row, mlir::Value panel)>;
+  /// Loops over the task's column tiles and row tiles, one for each pair of classes.
+  void forEachTile(const ContractionTask &task, TileBody body);
 
   // What a tile fetches meanwhile (CpuContractionFetch.cpp).
   /// Whether a tile of this height holds all rows.
@@ -155,12 +160,22 @@ struct ContractionEmission {
   void startNextTile(const TileOperands &operands, int64_t panels);
 
   // What a tile reads.
+  mlir::Type elementOfB();
+  /// Whether the weight's elements are more than loaded before they are multiplied.
+  bool convertsWeight() { return !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1; }
   TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const TileShape &shape,
                           const Fetching &fetching);
-  std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> rowAddresses(const ContractionTask &task,
-                                                                               const RowClass &rows, mlir::Value row);
+  RowAddresses rowAddresses(const ContractionTask &task, const RowClass &rows, mlir::Value row);
+  RowAddresses addressesInPanels(const ContractionTask &task, int64_t height, mlir::Value row);
+  RowAddresses addressesInMemory(const ContractionTask &task, int64_t height, mlir::Value row);
+  /// So many, `stride` elements from one to the next.
+  llvm::SmallVector<mlir::Value> addressesApart(mlir::Value first, mlir::Type element, int64_t count,
+                                                mlir::Value stride);
+  /// `base` where the outer loops over k stand.
+  mlir::Value movedBy(mlir::Value base, mlir::ValueRange outer);
+  /// Of A's element at the point: where the load reads; where the mask holds; or as the form of A says.
+  mlir::Value addressInPlace(const EmissionPoint &point);
   mlir::Value redirectedAddress(const EmissionPoint &point);
-  /// Of A's element at the point.
   mlir::Value addressOf(const EmissionPoint &point);
   /// Whether products of zeros alone may be left out, and are worth the question.
   bool mayLeaveOut() const;
@@ -172,8 +187,6 @@ struct ContractionEmission {
   std::optional<llvm::SmallVector<SeenPlaces>> findSeenInLines();
   /// Rows of a line that has parts.
   int64_t lengthOfLine() const { return lineParts.back().first + lineParts.back().height; }
-  /// The number of a tile among all of the task's, counted from the task's first.
-  mlir::Value numberOf(const ContractionTask &task, const RowClass &rows, mlir::Value rowTile);
 
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
   /// The loops over k of such a tile of so many rows, which reads A where it is; empty where there is nothing to gain.
@@ -189,10 +202,6 @@ struct ContractionEmission {
   mlir::Value bytesAhead();
   TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
                               int64_t height, mlir::Value row);
-  /// The products of a tile, added to what is given, and what becomes of them.
-  using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
-  void finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products);
-  llvm::SmallVector<mlir::Type> sumTypes(const ContractionTile &tile);
 
   // Several outputs in a row of the tile (CpuContractionOutputs.cpp).
   llvm::SmallVector<mlir::Value> multiplyOutputs(TileShape shape, const TileOperands &operands, mlir::ValueRange init);
@@ -245,7 +254,7 @@ struct ContractionEmission {
   /// The elements of a row that the innermost loop over k reads.
   void copyRun(mlir::Value from, mlir::Value to);
 
-  // Conversion of B's elements.
+  // Conversion of B's elements (CpuContractionConvert.cpp).
   /// What the tile does with vectors that it loads from the weight's panels.
   void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task, mlir::Value panel);
   mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
@@ -296,7 +305,7 @@ struct ContractionEmission {
   void finishQuads(const ContractionTask &task, mlir::Value panel);
   void emitQuads(const ContractionTask &task);
 
-  // Packing. Each runs only where the copy from the task before does not serve.
+  // Packing (CpuContractionPack.cpp). Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
   void packLhsRows(const ContractionTask &task);
   /// The rows of tiles that do not read A where it is.
@@ -313,7 +322,7 @@ struct ContractionEmission {
   void packRhsAlongK(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void fillRedirected();
 
-  // Epilogue.
+  // Epilogue (CpuContractionEpilogue.cpp).
   /// Takes what the epilogue first adds to integer sums, if it is the same for all rows, out of it.
   void takeBias();
   /// Where the sums of a tile start: at the bias that was taken, or empty.
@@ -345,8 +354,13 @@ struct ContractionEmission {
 
   // Points.
   EmissionPoint taskPoint(const ContractionTask &task);
-  /// Sets dims [first, first + count) from a flat index.
-  void setDims(EmissionPoint &point, int64_t first, int64_t count, mlir::Value flat);
+  /// The first term of a row.
+  EmissionPoint rowPoint(const ContractionTask &task, mlir::Value row);
+  /// Sets dims [first, first + count) of a domain from a flat index.
+  void setDims(EmissionPoint &point, llvm::ArrayRef<Expr> domain, int64_t first, int64_t count, mlir::Value flat);
+  void setDims(EmissionPoint &point, int64_t first, int64_t count, mlir::Value flat) {
+    setDims(point, f.domain, first, count, flat);
+  }
   /// Dims of `rows` rows that follow each other from `row`, by counting up.
   llvm::SmallVector<EmissionPoint> rowPoints(const EmissionPoint &base, mlir::Value row, int64_t rows,
                                              int64_t step = 1);

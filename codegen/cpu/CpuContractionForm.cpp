@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuTemplates.h"
+#include "codegen/cpu/ScratchLayout.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
@@ -211,9 +212,8 @@ static bool matchLoad(ContractionForm &form) {
   return true;
 }
 
-static bool isMaskedBy(loop::MaskedOp mask, int64_t dim) {
-  return mask &&
-         llvm::any_of(mask.getConditions(), [&](Attribute e) { return Expr(cast<ExprAttr>(e)).uses(dimName(dim)); });
+static bool isMaskedBy(const LhsOperand &lhs, int64_t dim) {
+  return llvm::any_of(lhs.conditions(), [&](Expr condition) { return condition.uses(dimName(dim)); });
 }
 
 /// bStride of each k dim: rows of B, k flattened in the order of the dims.
@@ -249,7 +249,7 @@ static bool readInPlace(ContractionForm &form) {
   if (!matchLoad(form))
     return false;
   MLIRContext *context = form.accumulator.getContext();
-  Expr index = onlyIndex(form.lhs.load.getIndices());
+  Expr index = form.lhs.index();
   SmallVector<Expr> strides;
   int64_t inner = -1, innerLength = 0;
   for (int64_t i = 0; i < form.kDims; ++i) {
@@ -259,7 +259,7 @@ static bool readInPlace(ContractionForm &form) {
       return false;
     strides.push_back(stride);
     int64_t length = form.domain[dim].asConstant().value_or(1 << 20);
-    if (stride.isConstant(1) && !isMaskedBy(form.lhs.mask, dim) && length > innerLength) {
+    if (stride.isConstant(1) && !isMaskedBy(form.lhs, dim) && length > innerLength) {
       inner = i;
       innerLength = length;
     }
@@ -285,7 +285,7 @@ static bool readInPlace(ContractionForm &form) {
   return true;
 }
 
-static constexpr int64_t cacheSets = 64, cacheWays = 8, lineBytes = 64; // of a first-level cache
+static constexpr int64_t cacheSets = 64, cacheWays = 8; // of a first-level cache
 static constexpr int64_t rowsOfTile = 6, mostRuns = 1 << 10;
 static constexpr int64_t columnsWorthCopies = 64, columnsOfTile = 64;
 
@@ -307,7 +307,7 @@ static llvm::DenseSet<int64_t> linesOfTile(ContractionForm &form) {
     starts.push_back(start);
     return true;
   };
-  Expr index = onlyIndex(form.lhs.load.getIndices());
+  Expr index = form.lhs.index();
   SmallVector<Dim> rows, outer;
   int64_t runs = 1;
   for (int64_t dim = form.firstM(); dim < form.firstN(); ++dim)
@@ -348,11 +348,9 @@ static bool crowdsFewSets(ContractionForm &form) {
   return pushedOut * 4 > all;
 }
 
-/// Bytes from a row of an A in place to the next; none where that is no constant.
-static std::optional<int64_t> rowStep(ContractionForm &form) {
-  Expr stride = loop::strideOf(onlyIndex(form.lhs.load.getIndices()), form.firstM());
-  auto step = form.mDims == 1 && stride ? stride.asConstant() : std::nullopt;
-  return step ? std::optional(*step * form.lhs.elementBytes()) : std::nullopt;
+std::optional<int64_t> cpu::stepInPlace(const ContractionForm &f) {
+  Expr stride = f.lhs.form == LhsForm::InPlace && f.mDims == 1 ? loop::strideOf(f.lhs.index(), f.firstM()) : Expr();
+  return stride ? stride.asConstant() : std::nullopt;
 }
 
 /// Bytes of an element of the packed rhs.
@@ -374,7 +372,7 @@ static int64_t mostRowsAlone(ContractionForm &form) {
   int64_t fewest = form.rowUnit();
   if (!form.rhs.streams || fewest > tallestAlone || form.kLoops.size() != 1 || loop::getWinogradTile(form.op))
     return 0;
-  if (form.lhs.form != LhsForm::PackedRows && (form.lhs.form != LhsForm::InPlace || !rowStep(form)))
+  if (form.lhs.form != LhsForm::PackedRows && !stepInPlace(form))
     return 0; // the addresses of so many rows would need registers
   int64_t columns = std::min(form.n.getValue(), columnsOfTile);
   return columns * form.k.getValue() * panelBytes(form) >= leastStreamed ? tallestAlone : tallestTile;
@@ -386,8 +384,9 @@ static bool crowdsSideBySide(ContractionForm &form) {
   if (form.lhs.form != LhsForm::InPlace || form.m.asConstant().value_or(tallestAlone + 1) > mostRowsAlone(form))
     return false;
   std::array<int64_t, cacheSets> used{};
+  int64_t step = stepInPlace(form).value_or(0) * form.lhs.elementBytes();
   for (int64_t row = 0; row < form.m.getValue(); ++row)
-    ++used[std::abs(row * *rowStep(form)) / lineBytes % cacheSets];
+    ++used[std::abs(row * step) / lineBytes % cacheSets];
   return *llvm::max_element(used) > cacheWays / 2;
 }
 
@@ -543,6 +542,18 @@ ContractionShape::ContractionShape(loop::ContractionOp op) : domain(loop::getDom
   m = extent(1);
   n = extent(2);
   k = extent(3);
+}
+
+Expr LhsOperand::index() const { return cast<ExprAttr>(loop::LoadOp(load).getIndices()[0]); }
+
+SmallVector<Expr> LhsOperand::conditions() const {
+  return mask ? prim::getExprs(loop::MaskedOp(mask).getConditions()) : SmallVector<Expr>();
+}
+
+SmallVector<Expr> LhsOperand::movedExprs() const {
+  SmallVector<Expr> exprs{index()};
+  llvm::append_range(exprs, conditions());
+  return exprs;
 }
 
 BlockDemands::BlockDemands(loop::ContractionOp op)

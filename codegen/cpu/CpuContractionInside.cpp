@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/ScratchLayout.h"
 #include "ir/expr/DimName.h"
 
 using namespace mlir;
@@ -36,10 +37,8 @@ static constexpr int64_t longestPixel = 12;   // channels: with 16, code that ex
 /// 600 KB that waits in memory the next line is better (half of the time that 512 bytes take), of one of megabytes,
 /// which streams, what is near (on AVX2 0.95 of the time of copying; with the next line or 1 KB 1.06 to 1.2).
 static constexpr int64_t farthestAhead = 2048, nearAhead = 512;
-static constexpr int64_t lineBytes = 64, mostLines = 4;
+static constexpr int64_t mostLines = 4;
 static constexpr int64_t tilesOfLine = 3; // fewer, and most tiles lie in two lines or at a border
-
-static Expr indexOf(loop::LoadOp load) { return cast<ExprAttr>(load.getIndices()[0]); }
 
 static bool isConstantOrUnused(Expr expr, int64_t dim) {
   std::string name = dimName(dim);
@@ -48,7 +47,7 @@ static bool isConstantOrUnused(Expr expr, int64_t dim) {
 }
 
 bool ContractionEmission::areConditionsSolvable() {
-  for (Expr condition : f.lhs.mask ? prim::getExprs(f.lhs.mask.getConditions()) : SmallVector<Expr>())
+  for (Expr condition : f.lhs.conditions())
     for (int64_t dim = 0; dim < int64_t(f.domain.size()); ++dim)
       if (dim == f.firstN() - 1 || dim >= f.firstK())
         if (!isConstantOrUnused(condition, dim) || (dim >= f.firstK() && !f.domain[dim].isConstant()))
@@ -79,7 +78,7 @@ SmallVector<KLoop> ContractionEmission::loopsInPlace() {
   for (KLoop &own : loops) {
     if (own.dim < 0)
       return {};
-    own.aStride = loop::strideOf(indexOf(f.lhs.load), own.dim);
+    own.aStride = loop::strideOf(f.lhs.index(), own.dim);
   }
   return loops;
 }
@@ -91,7 +90,7 @@ SmallVector<KLoop> ContractionEmission::getInsideLoops(int64_t height) {
   if ((f.lhs.form != LhsForm::Redirected && !isPacked) || f.group != 1 || f.mDims == 0)
     return {};
   int64_t line = f.firstN() - 1;
-  Expr stride = loop::strideOf(indexOf(f.lhs.load), line);
+  Expr stride = loop::strideOf(f.lhs.index(), line);
   int64_t fewest = tilesOfLine * split.height * outputs;
   bool isLong = f.domain[line].asConstant().value_or(fewest) >= fewest;
   if (!isLong || !stride || !stride.isConstant() || !areConditionsSolvable())
@@ -105,7 +104,7 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
   setDims(first, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
   Value last = i.add(first.dims[line], i.constant(height * outputs - 1));
   Value inside = i.compare(arith::CmpIPredicate::slt, last, value(f.domain[line]));
-  for (Expr condition : f.lhs.mask ? prim::getExprs(f.lhs.mask.getConditions()) : SmallVector<Expr>()) {
+  for (Expr condition : f.lhs.conditions()) {
     EmissionPoint smallest = first;
     auto falls = [&](int64_t dim) {
       std::string name = dimName(dim);
@@ -123,7 +122,7 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
 
 Value ContractionEmission::bytesAhead() {
   Value nearby = i.constant(nearAhead);
-  Expr ofLine = f.mDims < 2 ? Expr() : loop::strideOf(indexOf(f.lhs.load), f.firstN() - 2);
+  Expr ofLine = f.mDims < 2 ? Expr() : loop::strideOf(f.lhs.index(), f.firstN() - 2);
   if (!ofLine)
     return nearby;
   Value line = i.mul(value(ofLine), i.constant(f.lhs.elementBytes()));
@@ -156,13 +155,8 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
     if (index == 0 && f.blocks.isSplitK())
       operands.loops.back() = outermost;
   }
-  EmissionPoint point = taskPoint(task);
-  setDims(point, f.firstM(), f.mDims, i.mul(row, i.constant(outputs)));
-  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
-    point.dims[dim] = i.constant(0);
-  Expr index = indexOf(f.lhs.load);
-  Value first = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, point));
-  int64_t stride = loop::strideOf(index, f.firstN() - 1).getValue() * outputs;
+  Value first = addressInPlace(rowPoint(task, i.mul(row, i.constant(outputs))));
+  int64_t stride = loop::strideOf(f.lhs.index(), f.firstN() - 1).getValue() * outputs;
   auto step = joined.back().aStride.asConstant(), extent = joined.back().extent.asConstant();
   operands.meetsRows = step && extent && *step != 0 && *extent <= longestUnrolled && stride % *step == 0 &&
                        std::abs(stride / *step) < *extent;
@@ -172,10 +166,7 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
       offset = i.add(offset, i.mul(at, kLoop.aStride));
     Value base = e.getAddress(first, f.lhs.element, offset);
     fetchPixels(base, height, stride, ahead);
-    SmallVector<Value> addresses;
-    for (int64_t r = 0; r < height; ++r)
-      addresses.push_back(e.getAddress(base, f.lhs.element, i.constant(r * stride)));
-    return addresses;
+    return addressesApart(base, f.lhs.element, height, i.constant(stride));
   };
   return operands;
 }

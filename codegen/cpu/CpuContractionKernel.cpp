@@ -44,14 +44,7 @@ void ContractionEmission::emitBehind(const ContractionTask &task, Operation *nod
   loop(i.constant(0), task.rows, 1, [&](Value row) {
     EmissionPoint point;
     point.dims.resize(size_t(rowDims) + 1);
-    Value flat = i.add(task.firstRow, row);
-    for (int64_t dim = rowDims - 1; dim > 0; --dim) {
-      Value extent = value(domain[size_t(dim)]);
-      point.dims[size_t(dim)] = i.mod(flat, extent, /*nonNegative=*/true);
-      flat = i.floorDiv(flat, extent, /*nonNegative=*/true);
-    }
-    if (rowDims)
-      point.dims[0] = flat;
+    setDims(point, domain, 0, rowDims, i.add(task.firstRow, row));
     loop(first, end, 1, [&](Value part) {
       point.dims.back() = part;
       emitter.emit({point}, rowDims + 1, vectorDim);

@@ -242,7 +242,7 @@ std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
   SmallVector<int64_t> window;
   for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
     window.push_back(loop.dim);
-  auto seen = findSeen(f.domain, prim::getExprs(f.lhs.mask.getConditions()), f.firstM(), f.firstN(), window);
+  auto seen = findSeen(f.domain, f.lhs.conditions(), f.firstM(), f.firstN(), window);
   if (!seen)
     return std::nullopt;
   int64_t pixels = 1;

@@ -83,10 +83,7 @@ static MatrixCopies planPixels(const ContractionForm &f) {
   ArrayRef<Expr> ofRows = ArrayRef(f.domain).slice(size_t(f.firstM()), size_t(f.mDims));
   if (!llvm::all_of(ofRows, isConstant) || !isConstant(f.blocks.m) || f.mDims < 2 || f.kLoops.size() < 2)
     return {};
-  loop::LoadOp load = f.lhs.load;
-  SmallVector<Expr> exprs{cast<ExprAttr>(load.getIndices()[0])};
-  if (loop::MaskedOp mask = f.lhs.mask)
-    llvm::append_range(exprs, prim::getExprs(mask.getConditions()));
+  SmallVector<Expr> exprs = f.lhs.movedExprs();
   MatrixCopies copies{.pixels = extentsOfRows(f)};
   SmallVector<std::pair<int64_t, int64_t>> moves;
   for (const KLoop &own : ArrayRef(f.kLoops).drop_back()) {
@@ -249,7 +246,7 @@ void ContractionEmission::copyPixels(const ContractionTask &task) {
 //===----------------------------------------------------------------------===//
 
 Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Value target) {
-  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
+  Expr index = f.lhs.index();
   ArrayRef<KLoop> outer = ArrayRef(f.kLoops).drop_back();
   int64_t runs = 1;
   for (const KLoop &kLoop : outer) {
@@ -261,11 +258,7 @@ Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Va
     return {};
   Value isInside = liesInside(task, 1, row);
   emitIf(isInside, [&] {
-    EmissionPoint point = taskPoint(task);
-    setDims(point, f.firstM(), f.mDims, row);
-    for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
-      point.dims[dim] = i.constant(0);
-    Value source = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, e.emitExpr(index, point));
+    Value source = addressInPlace(rowPoint(task, row));
     auto copy = [&](auto &&self, ArrayRef<KLoop> loops, Value from, Value to) -> void {
       if (loops.empty())
         return copyRun(e.getAddress(source, f.lhs.element, from), e.getAddress(target, f.lhs.element, to));

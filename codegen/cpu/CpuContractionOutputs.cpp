@@ -38,8 +38,7 @@ static int64_t stepsOfOutput(const ContractionForm &form, int64_t tap) {
   int64_t across = form.firstN() - 1, window = form.kLoops[tap].dim, steps = 0;
   if (window < 0)
     return 0;
-  auto movesAlike = [&](Attribute attribute) {
-    Expr index = cast<ExprAttr>(attribute);
+  auto movesAlike = [&](Expr index) {
     Expr ofOutput = loop::strideOf(index, across), ofTap = loop::strideOf(index, window);
     auto output = ofOutput ? ofOutput.asConstant() : std::nullopt, step = ofTap ? ofTap.asConstant() : std::nullopt;
     if (!output || !step)
@@ -51,10 +50,7 @@ static int64_t stepsOfOutput(const ContractionForm &form, int64_t tap) {
     steps = count;
     return fits;
   };
-  LhsOperand lhs = form.lhs; // ops are not const
-  bool matches =
-      movesAlike(lhs.load.getIndices()[0]) && (!lhs.mask || llvm::all_of(lhs.mask.getConditions(), movesAlike));
-  return matches ? steps : 0;
+  return llvm::all_of(form.lhs.movedExprs(), movesAlike) ? steps : 0;
 }
 
 void cpu::findTaps(ContractionForm &form) {

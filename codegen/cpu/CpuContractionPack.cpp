@@ -43,14 +43,6 @@ void ContractionEmission::forEachK(ArrayRef<int64_t> dims, Value kLower, Value k
   });
 }
 
-static SmallVector<int64_t> dimsBut(int64_t first, int64_t end, int64_t but) {
-  SmallVector<int64_t> dims;
-  for (int64_t d = first; d < end; ++d)
-    if (d != but)
-      dims.push_back(d);
-  return dims;
-}
-
 void ContractionEmission::fillRedirected() {
   Value element = i.constant(f.lhs.other);
   Value vector = e.splat(element, lanes);
@@ -71,7 +63,7 @@ static constexpr int64_t mostRuns = 32; // of a row, whose code stands there for
 bool ContractionEmission::copiesRuns() {
   if (!f.lhs.load || f.mDims == 0 || f.lhs.vectorDim < 0 || (f.group > 1 && !f.isDot()) || !areConditionsSolvable())
     return false;
-  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
+  Expr index = f.lhs.index();
   int64_t runs = 1;
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim) {
     auto extent = f.domain[dim].asConstant();
@@ -85,16 +77,12 @@ bool ContractionEmission::copiesRuns() {
 
 Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Value target,
                                     llvm::function_ref<Value(int64_t)> strideIn) {
-  Expr index = cast<ExprAttr>(f.lhs.load.getIndices()[0]);
+  Expr index = f.lhs.index();
   int64_t length = f.domain[f.lhs.vectorDim].getValue();
   int64_t width = std::min<int64_t>(lanes, int64_t(llvm::PowerOf2Ceil(uint64_t(length))));
   int64_t covered = int64_t(llvm::alignTo(uint64_t(length), uint64_t(width)));
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), f.lhs.vectorDim);
-  EmissionPoint point = taskPoint(task);
-  setDims(point, f.firstM(), f.mDims, row);
-  for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
-    point.dims[dim] = i.constant(0);
-  Value first = e.emitExpr(index, point);
+  SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()), f.lhs.vectorDim);
+  Value first = e.emitExpr(index, rowPoint(task, row));
   // The vectors of the last run may not reach beyond the buffer, which the whole window lies in.
   Value lastRun = i.constant(0), ascends = i.constant(e.builder.getBoolAttr(true));
   for (int64_t dim : outer) {
@@ -141,7 +129,7 @@ void ContractionEmission::forEachPackedRow(const ContractionTask &task, llvm::fu
 void ContractionEmission::packLhsRows(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
   int64_t endK = int64_t(f.domain.size());
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), endK, f.lhs.vectorDim);
+  SmallVector<int64_t> outer = dimsBetween(f.firstK(), endK, f.lhs.vectorDim);
   Value pitch = value(f.scratch.lhsPitch);
   // Place of each dim in a row.
   auto strideIn = [&](int64_t dim) -> Value {
@@ -202,7 +190,7 @@ static void forEachRun(ContractionEmission &c, EmissionPoint &point, int64_t fir
 
 void ContractionEmission::packLhsColumns(const ContractionTask &task) {
   EmissionPoint point = taskPoint(task);
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
+  SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()));
   Value pitch = value(f.scratch.lhsPitch);
   forEachK(outer, {}, {}, point, [&] {
     Value line = e.getAddress(lhsPack, f.lhs.element, i.mul(flatK(point), pitch));
@@ -259,7 +247,7 @@ SmallVector<int32_t> ContractionEmission::lanesOfGroups(int64_t groups) {
 
 void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
   EmissionPoint point = taskPoint(task);
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), -1);
+  SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()));
   Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
   Value panelSize = i.mul(rows, width);
   Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
@@ -299,7 +287,7 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
 void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper) {
   EmissionPoint point = taskPoint(task);
   int64_t along = f.rhs.vectorDim;
-  SmallVector<int64_t> outer = dimsBut(f.firstK(), int64_t(f.domain.size()), along);
+  SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()), along);
   Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
   Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
   Expr inner = Expr::constant(e.builder.getContext(), 1); // rows of B between neighbours along the dim

@@ -31,11 +31,8 @@ static constexpr int64_t fewestTerms = 13; // channels of a pixel: fewer are joi
 /// Steps of what dim `across` of the outputs and dim `along` of the window move alike; nothing if they do not.
 static std::optional<std::pair<int64_t, int64_t>> commonSteps(const ContractionForm &form, int64_t across,
                                                               int64_t along) {
-  LhsOperand lhs = form.lhs; // ops are not const
-  SmallVector<Expr> moved{cast<ExprAttr>(lhs.load.getIndices()[0])};
-  llvm::append_range(moved, prim::getExprs(lhs.mask.getConditions()));
   std::optional<std::pair<int64_t, int64_t>> steps;
-  for (Expr expr : moved) {
+  for (Expr expr : form.lhs.movedExprs()) {
     Expr output = loop::strideOf(expr, across), tap = loop::strideOf(expr, along);
     if (!output || !tap || !output.isConstant() || !tap.isConstant())
       return std::nullopt;
@@ -83,10 +80,7 @@ TileOperands ContractionEmission::sharingOperands(const ContractionTask &task, T
   operands.pixels = sharedPixels;
   operands.loops.erase(operands.loops.begin() + ptrdiff_t(tap));
   operands.fetched.clear(); // a weight of one panel stays in the cache
-  EmissionPoint first = taskPoint(task);
-  for (int64_t d = f.firstK(); d < int64_t(f.domain.size()); ++d)
-    first.dims[d] = i.constant(0);
-  setDims(first, f.firstM(), f.mDims, row);
+  EmissionPoint first = rowPoint(task, row);
   operands.rowAddresses = [=, this](ValueRange outer) {
     SmallVector<Value> addresses;
     int64_t line = f.firstN() - 1;

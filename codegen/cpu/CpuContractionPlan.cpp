@@ -218,12 +218,10 @@ static bool paysInQuads(ContractionForm &form) {
   bool hasRoom = *k <= mostTerms && *n >= fewestColumns && *m / *blocks >= fewestRows;
   if (isRagged || !hasRoom || *width < quadSize || 3 * llvm::alignTo(*width, quadSize) > 4 * uint64_t(*width))
     return false;
-  auto movesAlike = [&](Attribute attribute) {
-    Expr index = cast<ExprAttr>(attribute), output = loop::strideOf(index, across), tap = loop::strideOf(index, window);
+  return llvm::all_of(form.lhs.movedExprs(), [&](Expr expr) {
+    Expr output = loop::strideOf(expr, across), tap = loop::strideOf(expr, window);
     return output && tap && output == tap;
-  };
-  return movesAlike(form.lhs.load.getIndices()[0]) &&
-         (!form.lhs.mask || llvm::all_of(form.lhs.mask.getConditions(), movesAlike));
+  });
 }
 
 bool cpu::ownsTasks(const ContractionForm &form) {

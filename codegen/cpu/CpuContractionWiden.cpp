@@ -228,10 +228,7 @@ TileOperands ContractionEmission::wideOperands(const ContractionTask &task, cons
   Value skipped = i.mul(lower, i.constant(operands.group)); // copies start at kLower
   Value first = e.getAddress(wideLhs, wide, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
   operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
-    SmallVector<Value> addresses;
-    for (int64_t r = 0; r < count; ++r)
-      addresses.push_back(e.getAddress(first, wide, i.mul(i.constant(r), pitch)));
-    return addresses;
+    return addressesApart(first, wide, count, pitch);
   };
   return operands;
 }

@@ -7,6 +7,14 @@
 using namespace mlir;
 using namespace ptc;
 
+SmallVector<int64_t> cpu::dimsBetween(int64_t first, int64_t end, int64_t without) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = first; dim < end; ++dim)
+    if (dim != without)
+      dims.push_back(dim);
+  return dims;
+}
+
 cpu::KernelEmitter::KernelEmitter(OpBuilder &builder, loop::KernelOp kernel, const CpuLevel &level, Value buffers,
                                   Value symbols, Value scratch, Value errorFlag)
     : codegen::KernelEmitter(builder, kernel,

@@ -22,6 +22,9 @@ using codegen::isVector;
 using codegen::LoopBody;
 using codegen::parseOperand;
 
+/// The dims [first, end) but for one.
+llvm::SmallVector<int64_t> dimsBetween(int64_t first, int64_t end, int64_t without = -1);
+
 class KernelEmitter : public codegen::KernelEmitter {
 public:
   /// `builder` stands at the start of the function's body. Pointers of kernel arguments and values of symbols are

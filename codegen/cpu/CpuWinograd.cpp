@@ -222,8 +222,8 @@ Value WinogradEmission::liesInside(const OutputTile &tile) {
       if (w.hasRows())
         set(w.down, isBelow);
       set(w.across, isRight);
-      for (Attribute condition : w.product.lhs.mask.getConditions()) {
-        Value v = e.emitExpr(Expr(cast<ExprAttr>(condition)), corner);
+      for (Expr condition : w.product.lhs.conditions()) {
+        Value v = e.emitExpr(condition, corner);
         inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
       }
     }
@@ -270,8 +270,7 @@ void WinogradEmission::transformTile(const ContractionTask &task, Value local, V
     EmissionPoint first = tile.point;
     for (int64_t dim = w.firstWindow(); dim <= w.channel; ++dim)
       first.dims[dim] = constant(0);
-    Expr index = Expr(cast<ExprAttr>(w.product.lhs.load.getIndices()[0]));
-    Value place = address(e.getPointer(w.product.lhs.load.getBuffer()), e.emitExpr(index, first));
+    Value place = c.addressInPlace(first);
     source.base = i.get<arith::SelectOp>(inside, place, patch);
     source.rowStep = i.select(inside, c.value(w.down.stride), source.rowStep);
     source.columnStep = i.select(inside, c.value(w.across.stride), source.columnStep);
@@ -346,12 +345,7 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
                       {nextPanels(task, position, columns, panel), constant(0)});
   operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};
   Value first = address(pixels, i.add(i.mul(position, c.value(w.pixelsPlane)), i.mul(local, pitch)));
-  operands.rowAddresses = [&](ValueRange) {
-    SmallVector<Value> addresses;
-    for (int64_t r = 0; r < rows.height; ++r)
-      addresses.push_back(address(first, i.mul(pitch, constant(r))));
-    return addresses;
-  };
+  operands.rowAddresses = [&](ValueRange) { return c.addressesApart(first, type, rows.height, pitch); };
   SmallVector<Value> products = emitRegisterTile(e, shape, operands, {});
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, c.lanes);
   Value column = i.mul(i.sub(panel, task.firstPanel), constant(panelWidth)), sumsPitch = c.value(w.sumsPitch);

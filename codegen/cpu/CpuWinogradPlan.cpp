@@ -34,7 +34,7 @@ static void findStrides(WinogradForm &form) {
   ContractionForm &product = form.product;
   if (!product.lhs.readsMemory())
     return;
-  Expr index = Expr(cast<ExprAttr>(product.lhs.load.getIndices()[0]));
+  Expr index = product.lhs.index();
   auto common = [](Expr expr, const WinogradSide &side) {
     Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
     return output && window && output * side.dilation == window ? window : Expr();
@@ -45,12 +45,9 @@ static void findStrides(WinogradForm &form) {
   Expr along = loop::strideOf(index, form.channel);
   if (!commonOfBoth(index) || !along || !along.isConstant(1))
     return;
-  if (product.lhs.mask)
-    for (Attribute attribute : product.lhs.mask.getConditions()) {
-      Expr condition = Expr(cast<ExprAttr>(attribute));
-      if (!commonOfBoth(condition) || condition.uses(dimName(form.channel)))
-        return;
-    }
+  for (Expr condition : product.lhs.conditions())
+    if (!commonOfBoth(condition) || condition.uses(dimName(form.channel)))
+      return;
   form.down.stride = form.hasRows() ? common(index, form.down) : Expr::constant(index.getContext(), 0);
   form.across.stride = common(index, form.across);
   form.readsInPlace = true;

@@ -7,15 +7,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-// The node's own dims, without one of them.
-static SmallVector<int64_t> dimsBetween(int64_t from, int64_t to, int64_t without) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = from; dim < to; ++dim)
-    if (dim != without)
-      dims.push_back(dim);
-  return dims;
-}
-
 static Points resized(const Points &points, size_t rank) {
   Points result = points;
   for (EmissionPoint &point : result)
