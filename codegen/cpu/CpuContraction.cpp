@@ -288,7 +288,7 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
       .accumulator = accumulator, .aElement = f.lhs.element, .bElement = elementOfB(), .group = f.group};
   operands.panelStride = panelWords();
   operands.panels = panelAddress(task, tile.panel, tile.kLower);
-  operands.prefetchesB = fetching.ownStreams;
+  operands.fetchedAhead = fetching.ahead;
   if (fetching.nextColumns) {
     Value rowsOfStep = value(f.kLoops[0].bStride);
     fetchNextPanels(operands, task, tile.number, tile.columns.panels, i.mul(tile.kLower, rowsOfStep),
@@ -325,11 +325,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const Contractio
   if (!convertsWeight() && operands.bElement == accumulator) // a conversion may ask where each loop stands
     insideLoops = getInsideLoops(tile.rows.height);
   if (insideLoops.empty())
-    return finishTile(task, finished, [&](ValueRange init) {
-      if (fetching.startsNext)
-        startNextTile(operands, tile.columns.panels);
-      return multiply(operands, init);
-    });
+    return finishTile(task, finished, [&](ValueRange init) { return multiply(operands, init); });
   TileOperands inside = insideOperands(task, operands, insideLoops, tile.rows.height, tile.row);
   Value isInside = liesInside(task, tile.rows.height, tile.row);
   finishTile(task, finished, [&](ValueRange init) {

@@ -132,9 +132,10 @@ struct ContractionEmission {
   // What a tile fetches meanwhile (CpuContractionFetch.cpp).
   /// Whether a tile of this height holds all rows.
   bool isLoneRowTile(int64_t height);
-  /// Of the next column tile its share; further on in its own streams; or where the next tile's streams start.
+  /// Of the next column tile its share, or so many bytes further on in its own streams.
   struct Fetching {
-    bool nextColumns = false, ownStreams = false, startsNext = false;
+    bool nextColumns = false;
+    int64_t ahead = 0;
   };
   Fetching chooseFetching(const ContractionTile &tile);
   /// How far behind a column tile, and behind the rows of B that it reads, those lie that are read next; null: the
@@ -157,7 +158,6 @@ struct ContractionEmission {
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
                        mlir::Value lower, mlir::Value upper, const PanelStep &step);
   /// Fetches the first lines of the streams of the tile that follows, of as many panels.
-  void startNextTile(const TileOperands &operands, int64_t panels);
 
   // What a tile reads.
   mlir::Type elementOfB();

@@ -4,24 +4,21 @@
 // memory. A weight that one row tile reads streams from memory altogether.
 //
 // Idea. While a column tile is used, its row tiles share out the panels of the next one (fetchNextPanels). A lone row
-// tile fetches its own streams further on, or the first lines of the next tile's, or, where its multiply-adds take as
-// long as memory, the next tile as others do (chooseFetching).
+// tile fetches its own streams further on or, where its multiply-adds take as long as memory, the next tile as others do
+// (chooseFetching).
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTuning.h"
-#include "codegen/cpu/ScratchLayout.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t leastStarted = 1 << 14; // bytes of a stream whose start shows
-static constexpr int64_t startedLines = 2;       // of a stream, of so many bytes; more delay the tile that is read
-static constexpr int64_t fewestFetching = 8;     // multiply-adds of a line that is fetched a tile ahead for a lone one
-static constexpr int64_t mostFetched = 1 << 19;  // bytes of a column tile that stays until it is read
+static constexpr int64_t fewestFetching = 8;    // multiply-adds of a line that is fetched a tile ahead for a lone one
+static constexpr int64_t mostFetched = 1 << 19; // bytes of a column tile that stays until it is read
 
 /// Balanced tiles are lower than half of the largest only where there is one.
 bool ContractionEmission::isLoneRowTile(int64_t height) {
@@ -40,16 +37,14 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   std::optional<int64_t> rowsOfB = i.asConstant(k), columnsOfB = i.asConstant(n);
   if (isLone && !e.isStage && rowsOfB && columnsOfB) {
     int64_t columnBytes = *rowsOfB * loop::getElementBytes(elementOfB()) / f.group;
-    // Of several streams of lines that are a vector each the processor has enough underway by itself: to fetch them
-    // ahead as well takes 1 to 6 % longer.
     bool streams = *columnsOfB * columnBytes >= leastStreamed;
-    bool runsAhead = !f.bits && e.level.lanesOf(32) == panelWidth && width >= 3;
     // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
     fetching.nextColumns = streams && !f.bits && height * panelWidth / lanes >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
-    fetching.ownStreams = streams && !runsAhead && !fetching.nextColumns;
-    fetching.startsNext = streams && runsAhead && !fetching.nextColumns && !f.blocks.isSplitK() &&
-                          panelWidth * columnBytes >= leastStarted;
+    // Several streams of lines that are a vector each have more underway, and come too early from as far as others.
+    bool isQuick = !f.bits && e.level.lanesOf(32) == panelWidth && width >= 3;
+    if (streams && !fetching.nextColumns)
+      fetching.ahead = isQuick ? streamAhead / 2 : streamAhead;
   }
   bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == width;
   fetching.nextColumns &= !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1);
@@ -130,15 +125,4 @@ void ContractionEmission::fetchNextPanels(TileOperands &operands, const Contract
   operands.fetchedBytes = share.bytes;
   for (int64_t number = 0; number < share.panels; ++number)
     operands.fetched.push_back(e.getAddress(first, e.builder.getI8Type(), i.mul(share.apart, i.constant(number))));
-}
-
-/// The processor follows several streams by itself once it has met their first lines, which are fetched a tile ahead.
-/// The last tile fetches what lies behind the weight, which may be the next one.
-void ContractionEmission::startNextTile(const TileOperands &operands, int64_t panels) {
-  Value panelBytes = i.mul(operands.panelStride, i.constant(loop::getElementBytes(operands.bElement)));
-  for (int64_t panel = 0; panel < panels; ++panel)
-    for (int64_t line = 0; line < startedLines; ++line) {
-      Value distance = i.add(i.mul(panelBytes, i.constant(panels + panel)), i.constant(line * lineBytes));
-      createPrefetch(e, e.getAddress(operands.panels, e.builder.getI8Type(), distance));
-    }
 }

@@ -339,8 +339,9 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   operands.panelStride = i.mul(channels, constant(panelWidth));
   Value flat = i.add(i.add(i.mul(position, panelsOfPosition()), i.mul(groupOf(task), c.panels)), panel);
   operands.panels = address(e.getPointer(p.rhs.buffer), i.mul(flat, operands.panelStride));
-  operands.prefetchesB = c.isLoneRowTile(rows.height);
-  if (!operands.prefetchesB)
+  if (c.isLoneRowTile(rows.height))
+    operands.fetchedAhead = streamAhead;
+  else
     c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels,
                       {nextPanels(task, position, columns, panel), constant(0)});
   operands.loops = {{constant(0), channels, constant(1), constant(panelWidth)}};

@@ -184,10 +184,6 @@ SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns,
   return vectors;
 }
 
-/// How far ahead a stream of B is fetched: half as far hides less, twice as far comes too early (measured with 32 and 4
-/// bits).
-static constexpr int64_t prefetchedBytes = 2048;
-
 static int64_t vectorsOfPanel(const CpuLevel &level, Type accumulator) {
   return std::max<int64_t>(1, panelWidth / level.lanesOf(accumulator.getIntOrFloatBitWidth()));
 }
@@ -464,8 +460,8 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   Value offset = i.add(i.mul(operands.panelStride, i.constant(panel)), i.constant(part));
   Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
   Value loaded = emitter.createLoad(operands.bElement, vector.lanes, address);
-  if (operands.prefetchesB && part == 0)
-    createPrefetch(emitter, emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(prefetchedBytes)));
+  if (operands.fetchedAhead && part == 0)
+    createPrefetch(emitter, emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(operands.fetchedAhead)));
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 

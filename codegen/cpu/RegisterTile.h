@@ -100,6 +100,10 @@ struct TileUse {
   int64_t row, tap;
 };
 
+/// How many bytes ahead a stream of B is fetched: half as far hides less, twice as far comes too early (measured with 32
+/// and 4 bits).
+inline constexpr int64_t streamAhead = 2048;
+
 struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
   mlir::Type aElement;    // of A in memory: the accumulator's type, or i8, i16 or bf16 if there are groups
@@ -121,7 +125,7 @@ struct TileOperands {
   /// for each row of B.
   llvm::SmallVector<mlir::Value> fetched;
   mlir::Value fetchedBytes;
-  bool prefetchesB = false; // each panel's own stream, further on
+  int64_t fetchedAhead = 0; // in each panel's own stream, in bytes
   /// Rows share what they read: all products of each element of A in a step, for which rowAddresses has as many
   /// addresses, with rows of B that lie `tapStride` elements apart. Empty: a row has an element of its own.
   llvm::ArrayRef<llvm::SmallVector<TileUse>> pixels;
