@@ -276,6 +276,35 @@ static bool shouldRealize(const Tensor &tensor, Value value) {
   return tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 2);
 }
 
+static bool isView(Operation *op) {
+  return isa<prim::BroadcastOp, prim::ReshapeOp, prim::TransposeOp, prim::SliceOp, prim::PadOp>(op);
+}
+
+/// Whether elements of the op's result are computed where they are read, unless it is realized.
+static bool isComputedWhereRead(Operation *op) {
+  return isView(op) || isa<prim::PointwiseOpInterface, prim::GatherOp, prim::GatherElementsOp, prim::GatherNdOp>(op);
+}
+
+/// Whether the node that `loc` names is among those of `whole`.
+static bool contains(Location whole, Location loc) {
+  auto fused = dyn_cast<FusedLoc>(whole);
+  return whole == loc ||
+         (fused && llvm::any_of(fused.getLocations(), [&](Location part) { return contains(part, loc); }));
+}
+
+/// Whether the op counts among those whose work its result is. Views of constants do not: equal ones of all nodes are
+/// one, which names but the first of them. Nor do views that a node ends with: what they show is computed where it
+/// lies.
+static bool isWork(Operation *op) {
+  if (!isView(op))
+    return true;
+  Operation *maker = op->getOperand(0).getDefiningOp(), *source = maker;
+  while (source && isView(source))
+    source = source->getOperand(0).getDefiningOp();
+  bool isOfConstant = source && source->hasTrait<OpTrait::ZeroOperands>();
+  return !isOfConstant && !(maker && contains(maker->getLoc(), op->getLoc()));
+}
+
 /// Notes whose work the results of `op` are, or that of its nodes (those behind `before`): its own and that of
 /// operands which it reads without a buffer between.
 void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
@@ -284,11 +313,13 @@ void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
     for (Location origin : get(operand).origins)
       if (!llvm::is_contained(origins, origin))
         origins.push_back(origin);
-  if (!llvm::is_contained(origins, op->getLoc()))
+  if (isWork(op) && !llvm::is_contained(origins, op->getLoc()))
     origins.push_back(op->getLoc());
-  for (Value result : op->getResults())
-    if (Tensor &tensor = get(result); !tensor.buffer && op->getNumOperands())
+  if (isComputedWhereRead(op)) {
+    if (Tensor &tensor = get(op->getResult(0)); !tensor.buffer)
       tensor.origins = origins;
+    return;
+  }
   Block *block = builder.getInsertionBlock();
   for (Operation &node : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
     if (isNode(&node) && node.getLoc() == op->getLoc())
