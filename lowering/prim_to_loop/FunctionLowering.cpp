@@ -101,7 +101,23 @@ bool Body::holds(Expr condition) const {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-void FunctionLowering::set(Value value, Tensor tensor) { values[value] = std::move(tensor); }
+void FunctionLowering::set(Value value, Tensor tensor) {
+  std::unique_ptr<Tensor> &place = values.back()[value];
+  if (place)
+    *place = std::move(tensor);
+  else
+    place = std::make_unique<Tensor>(std::move(tensor));
+}
+
+Tensor &FunctionLowering::get(Value value) {
+  for (const Values &region : llvm::reverse(values))
+    if (auto found = region.find(value); found != region.end()) {
+      if (&region != &values.back())
+        set(value, *found->second);
+      break;
+    }
+  return *values.back().at(value);
+}
 
 Value FunctionLowering::createBuffer(ArrayRef<Expr> dims, Type elementType, Location loc) {
   auto type = BufferType::get(context, dims, prim::getScalarType(elementType));
